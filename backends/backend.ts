@@ -1,0 +1,25 @@
+import type { FamilyDelta, SyncProblem } from "../core/model.ts";
+
+/** How a sync went: what it did, in figures by metric, and what it could not do. */
+export interface SyncResult {
+  /** Service ports that could not be programmed; everything else is in effect. */
+  readonly problems: readonly SyncProblem[];
+  /** Figures for metrics and logs, by name. */
+  readonly figures: Readonly<Record<string, number>>;
+}
+
+/** Keeps the kernel of one IP family to what the deltas say. */
+export interface Backend {
+  /** Checks tools and kernel. Throws what a person must mend before anything can work. */
+  setup(): Promise<void>;
+  /**
+   * Applies a delta on top of all deltas before. Idempotent. Throws when the kernel could not be brought to it as a
+   * whole, and keeps both what it knows of the kernel and what is still to be done: the next call, with an empty delta
+   * if need be, tries again.
+   */
+  sync(delta: FamilyDelta): Promise<SyncResult>;
+  /** Compares the kernel with what it should hold and repairs the difference. Throws as `sync` does. */
+  resync(): Promise<SyncResult>;
+  /** Removes every trace of Sluice and of kube-proxy's same mode from this family, and nothing else. */
+  cleanup(): Promise<void>;
+}

@@ -1,0 +1,47 @@
+/** The one place that starts tools. */
+
+/** One run of a tool. */
+export interface ToolCall {
+  /** The name of the tool, found on the PATH: `iptables-restore`. */
+  readonly tool: string;
+  readonly args: readonly string[];
+  /** What it reads on standard input, in pieces of any size. */
+  readonly stdin?: Iterable<string>;
+  /** Takes each line of standard output, without its newline, as it comes; `stdout` of the result is then empty. */
+  readonly onLine?: (line: string) => void;
+  /** After this it is killed; 60,000 by default. */
+  readonly timeoutMs?: number;
+}
+
+/** What a tool that ran has left behind. */
+export interface ToolResult {
+  readonly exitCode: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** Runs tools. */
+export interface Runner {
+  /**
+   * Runs a tool to its end, whatever its exit code.
+   * @throws {ToolMissingError} where the tool is not installed
+   * @throws {ToolTimeoutError} where it had to be killed
+   */
+  run(call: ToolCall): Promise<ToolResult>;
+}
+
+/** A tool that this host does not have. */
+export class ToolMissingError extends Error {
+  override readonly name = "ToolMissingError";
+  constructor(readonly tool: string) {
+    super(`${tool} is not installed, or not on the PATH`);
+  }
+}
+
+/** A tool that did not end in time. */
+export class ToolTimeoutError extends Error {
+  override readonly name = "ToolTimeoutError";
+  constructor(readonly tool: string, readonly timeoutMs: number) {
+    super(`${tool} did not end within ${timeoutMs / 1000} s and was killed`);
+  }
+}

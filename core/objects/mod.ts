@@ -1,0 +1,29 @@
+/** The Kubernetes objects that Sluice reads, each reduced at the edge to what it needs, and how they are told apart. */
+import type { EndpointSlice } from "./endpoint_slice.ts";
+import type { Node } from "./node.ts";
+import type { Service } from "./service.ts";
+
+export type { EndpointPort, EndpointSlice, SliceEndpoint } from "./endpoint_slice.ts";
+export type { Node } from "./node.ts";
+export type { Service, ServicePortSpec } from "./service.ts";
+
+/** An object that a source hands on. */
+export type ClusterObject = Service | EndpointSlice | Node;
+
+/** The kinds of object that are watched. */
+export type Kind = ClusterObject["kind"];
+
+/** Every kind, in the order in which they are listed. */
+export const KINDS: readonly Kind[] = ["Service", "EndpointSlice", "Node"];
+
+/** Names an object; the namespace is empty for a Node. */
+export interface ObjectRef {
+  readonly kind: Kind;
+  readonly namespace: string;
+  readonly name: string;
+}
+
+/** The reference of an object. */
+export function refOf(object: ClusterObject): ObjectRef {
+  return { kind: object.kind, namespace: object.kind === "Node" ? "" : object.namespace, name: object.name };
+}

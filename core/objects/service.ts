@@ -1,0 +1,35 @@
+import type { Protocol } from "../model.ts";
+
+/** A Kubernetes Service, reduced to what load balancing needs; addresses canonical. */
+export interface Service {
+  readonly kind: "Service";
+  readonly namespace: string;
+  readonly name: string;
+  readonly type: "ClusterIP" | "NodePort" | "LoadBalancer" | "ExternalName";
+  /** Empty for headless services. */
+  readonly clusterIPs: readonly string[];
+  readonly externalIPs: readonly string[];
+  /** The load balancer's addresses that the node itself answers for (ipMode VIP, or none given). */
+  readonly loadBalancerIPs: readonly string[];
+  readonly ports: readonly ServicePortSpec[];
+  /** 0 without ClientIP affinity. */
+  readonly affinitySeconds: number;
+  /** Canonical prefixes of either family. */
+  readonly sourceRanges: readonly string[];
+  readonly internalPolicyLocal: boolean;
+  readonly externalPolicyLocal: boolean;
+  /** 0 where there is none. */
+  readonly healthCheckNodePort: number;
+  /** Whether a label gives it to another proxy, or to none (`service.kubernetes.io/service-proxy-name`, headless). */
+  readonly leftAlone: boolean;
+}
+
+/** One port of a Service. */
+export interface ServicePortSpec {
+  /** Empty for the only port of a service. */
+  readonly name: string;
+  readonly protocol: Protocol;
+  readonly port: number;
+  /** 0 where there is none. */
+  readonly nodePort: number;
+}

@@ -1,0 +1,92 @@
+import ipaddr from "ipaddr.js";
+
+/** An IP family, by the name Kubernetes gives it. */
+export type Family = "IPv4" | "IPv6";
+
+/** Both families, in the order in which they are dealt with. */
+export const FAMILIES: readonly Family[] = ["IPv4", "IPv6"];
+
+/** The other family. */
+export function otherFamily(family: Family): Family {
+  return family === "IPv4" ? "IPv6" : "IPv4";
+}
+
+/** The family of an address or prefix in canonical form. */
+export function familyOf(canonical: string): Family {
+  return canonical.includes(":") ? "IPv6" : "IPv4";
+}
+
+const IPV4 = /^(\d{1,10})\.(\d{1,10})\.(\d{1,10})\.(\d{1,10})$/;
+
+/**
+ * The canonical form of an IP address, or undefined for anything else: IPv4 in dotted decimal without leading zeros
+ * (which are read as decimal, as kube-proxy's ParseIPSloppy does), IPv6 as in RFC 5952. An IPv4-mapped IPv6 address is
+ * the IPv4 address it maps. Zones (`fe80::1%eth0`) are refused: a rule cannot carry them.
+ */
+export function canonicalAddress(text: string): string | undefined {
+  const v4 = IPV4.exec(text);
+  if (v4) {
+    const bytes = [Number(v4[1]), Number(v4[2]), Number(v4[3]), Number(v4[4])];
+    return bytes.every((byte) => byte <= 255) ? bytes.join(".") : undefined;
+  }
+  if (!text.includes(":") || text.includes("%") || !ipaddr.IPv6.isValid(text)) return undefined;
+  const parsed = ipaddr.IPv6.parse(text);
+  return parsed.isIPv4MappedAddress() ? parsed.toIPv4Address().toString() : parsed.toRFC5952String();
+}
+
+/**
+ * The canonical form of a prefix (`10.0.0.0/8`; host bits are cleared, as Go's ParseCIDR does), or undefined for
+ * anything else. A bare address is no prefix.
+ */
+export function canonicalPrefix(text: string): string | undefined {
+  const slash = text.indexOf("/");
+  if (slash < 0) return undefined;
+  const address = canonicalAddress(text.slice(0, slash));
+  const lengthText = text.slice(slash + 1);
+  if (address === undefined || !/^\d{1,3}$/.test(lengthText)) return undefined;
+  const length = Number(lengthText);
+  const family = familyOf(address);
+  if (family === "IPv4" && text.includes(":")) return undefined;
+  if (length > (family === "IPv4" ? 32 : 128)) return undefined;
+  const bytes = addressBytes(address);
+  for (let bit = length; bit < bytes.length * 8; bit++) bytes[bit >> 3]! &= ~(0x80 >> (bit & 7));
+  return `${addressOfBytes(bytes)}/${length}`;
+}
+
+/** The 4 or 16 bytes of an address in canonical form. */
+export function addressBytes(canonical: string): Uint8Array<ArrayBuffer> {
+  if (!canonical.includes(":")) return Uint8Array.from(canonical.split("."), Number);
+  return Uint8Array.from(ipaddr.IPv6.parse(canonical).toByteArray());
+}
+
+/** The canonical address of 4 or 16 bytes. */
+export function addressOfBytes(bytes: Uint8Array): string {
+  if (bytes.length === 4) return bytes.join(".");
+  return new ipaddr.IPv6(Array.from(bytes)).toRFC5952String();
+}
+
+/** Whether an address lies in a prefix, both canonical; false where their families differ. */
+export function prefixContains(prefix: string, address: string): boolean {
+  const slash = prefix.indexOf("/");
+  const network = prefix.slice(0, slash);
+  if (familyOf(network) !== familyOf(address)) return false;
+  const a = addressBytes(network), b = addressBytes(address);
+  let left = Number(prefix.slice(slash + 1));
+  for (let i = 0; left > 0; i++, left -= 8) {
+    const mask = left >= 8 ? 0xff : 0xff << (8 - left) & 0xff;
+    if (((a[i]! ^ b[i]!) & mask) !== 0) return false;
+  }
+  return true;
+}
+
+/** `address:port`, with brackets around IPv6: how iptables takes a destination and how kube-proxy names an endpoint. */
+export function joinHostPort(address: string, port: number): string {
+  return address.includes(":") ? `[${address}]:${port}` : `${address}:${port}`;
+}
+
+/** The parts of what `joinHostPort` made. */
+export function splitHostPort(joined: string): { readonly address: string; readonly port: number } {
+  const colon = joined.lastIndexOf(":");
+  const host = joined.slice(0, colon);
+  return { address: host.startsWith("[") ? host.slice(1, -1) : host, port: Number(joined.slice(colon + 1)) };
+}
