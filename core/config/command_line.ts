@@ -1,0 +1,112 @@
+import { KUBERNETES_VERSION, VERSION } from "../../platform/version.ts";
+import type { ProxyMode } from "../model.ts";
+import { type GivenFlags, readArguments } from "./arguments.ts";
+import { type Configuration, deepFreeze, type LoggingFormat, type SourceChoice } from "./configuration.ts";
+import { writeDocument } from "./document.ts";
+import type { Settings } from "./kube_proxy_configuration.ts";
+import { readSettings } from "./settings.ts";
+import { type Decisions, validate } from "./validation.ts";
+
+/** What the command line asks for. Warnings are for the log, in the order in which they were found. */
+export type CommandLine =
+  | { readonly kind: "run"; readonly configuration: Configuration; readonly warnings: readonly string[] }
+  | {
+    readonly kind: "write-config";
+    readonly path: string;
+    /** The file's new content. */
+    readonly content: string;
+    readonly warnings: readonly string[];
+  }
+  | { readonly kind: "version"; readonly text: string }
+  | { readonly kind: "help"; readonly text: string }
+  | {
+    readonly kind: "errors";
+    readonly exitCode: 2;
+    readonly errors: readonly string[];
+    readonly warnings: readonly string[];
+  };
+
+/** What reading the command line needs of the program and the machine. */
+export interface CommandLineContext {
+  /** The text of a file; throws where there is none to read. */
+  readonly readFile: (path: string) => string;
+  readonly hostname: () => string;
+  /** The proxy modes that there is a backend for. */
+  readonly builtModes: readonly ProxyMode[];
+}
+
+/**
+ * Reads the arguments after the program's name, and the configuration file that they name. `run` is the command where
+ * none is given. Everything that is wrong is reported at once.
+ */
+export function parseCommandLine(args: readonly string[], context: CommandLineContext): CommandLine {
+  const { given, help, version, errors: argumentErrors } = readArguments(args);
+  if (help !== undefined) return { kind: "help", text: help };
+  if (version && argumentErrors.length === 0) {
+    return { kind: "version", text: `Sluice ${VERSION} (behaves as kube-proxy ${KUBERNETES_VERSION})` };
+  }
+  const { settings, originOf, errors: settingErrors, warnings } = readSettings(given, context.readFile);
+  const { decisions, problems } = validate(settings, context.builtModes);
+  const errors = [
+    ...argumentErrors,
+    ...settingErrors,
+    ...problems.map(({ path, message }) => `${originOf(path)} ${message}`),
+  ];
+  const source = readSource(given.get("source") as string | undefined);
+  if (source === undefined) {
+    errors.push(`--source is ${JSON.stringify(given.get("source"))}: must be kube or file:PATH`);
+  }
+  const nodeName = nodeNameOf(settings.hostnameOverride || context.hostname());
+  if (nodeName === "") errors.push(`${originOf("hostnameOverride")}: the node must have a name`);
+  if (errors.length > 0 || source === undefined) return { kind: "errors", exitCode: 2, errors, warnings };
+
+  const configuration = deepFreeze({ ...configurationOf(settings, decisions, given), nodeName, source });
+  const path = given.get("write-config-to") as string | undefined;
+  if (path) return { kind: "write-config", path, content: writeDocument(configuration), warnings };
+  return { kind: "run", configuration, warnings };
+}
+
+function configurationOf(
+  settings: Settings,
+  decisions: Decisions,
+  given: GivenFlags,
+): Omit<Configuration, "nodeName" | "source"> {
+  const { excludeCIDRs, ...decided } = decisions;
+  const { syncPeriodMs, minSyncPeriodMs } = settings[decisions.mode];
+  const masquerade = decisions.mode === "nftables" ? settings.nftables : settings.iptables;
+  return {
+    ...settings,
+    ...decided,
+    ipvs: { ...settings.ipvs, excludeCIDRs },
+    healthzBindAddress: isOff("healthz", given) ? undefined : decisions.healthzBindAddress,
+    metricsBindAddress: isOff("metrics", given) ? undefined : decisions.metricsBindAddress,
+    syncPeriodMs,
+    minSyncPeriodMs,
+    masqueradeAll: masquerade.masqueradeAll,
+    masqueradeBit: masquerade.masqueradeBit,
+    kubeconfig: settings.clientConnection.kubeconfig || undefined,
+    master: given.get("master") as string | undefined || undefined,
+    verbosity: settings.logging.verbosity,
+    loggingFormat: (settings.logging.format || undefined) as LoggingFormat | undefined,
+    strictConfig: given.get("strict-config") === true,
+    initOnly: given.get("init-only") === true,
+    cleanup: given.get("cleanup") === true,
+  };
+}
+
+/** Only flags can turn a server off: an empty address in a file means the default (kube-proxy's flag documentation). */
+function isOff(server: "healthz" | "metrics", given: GivenFlags): boolean {
+  if (given.get("config")) return false;
+  return given.get(`${server}-port`) === 0 || server === "metrics" && given.get("metrics-bind-address") === "";
+}
+
+function readSource(given = "kube"): SourceChoice | undefined {
+  if (given === "kube") return { kind: "kube" };
+  const path = /^file:(.+)$/s.exec(given)?.[1];
+  return path === undefined ? undefined : { kind: "file", path };
+}
+
+/** As k8s.io/component-helpers' GetHostname does: node names are in lower case. */
+function nodeNameOf(name: string): string {
+  return name.trim().toLowerCase();
+}

@@ -1,0 +1,255 @@
+import {
+  boolean,
+  type Field,
+  fieldAt,
+  integer,
+  type ScalarField,
+  type SwitchesField,
+  text,
+  type TextsField,
+} from "./fields.ts";
+import { FIELDS, type SettingPath } from "./kube_proxy_configuration.ts";
+
+/** One flag of the command line. */
+export interface Flag {
+  readonly name: string;
+  /** How its value is read. */
+  readonly field: ScalarField | TextsField | SwitchesField;
+  readonly description: string;
+  /** The setting that it sets; it can depend on the proxy mode that was asked for, and then be none. */
+  readonly setting?: (mode: string) => SettingPath | undefined;
+  /** Whether it counts beside `--config`, where kube-proxy ignores what the file can say. */
+  readonly besideConfig: boolean;
+  /** Whether it does anything here; kube-proxy's others are accepted with a warning. */
+  readonly effective: boolean;
+}
+
+type Setting = SettingPath | ((mode: string) => SettingPath | undefined);
+type FlagField = Flag["field"];
+
+/** A flag for what the configuration file can say, too. */
+function setting(name: string, path: Setting, description: string, options: Partial<Flag> = {}): Flag {
+  const setting = typeof path === "string" ? () => path : path;
+  const { field } = fieldAt(FIELDS, setting("")!);
+  return { name, field: flagField(field), description, setting, besideConfig: false, effective: true, ...options };
+}
+
+/** A flag that only the command line has. */
+function option(name: string, field: FlagField, description: string): Flag {
+  return { name, field, description, besideConfig: true, effective: true };
+}
+
+/** A flag of kube-proxy's logging library or its like, which has no meaning here. */
+function withoutEffect(name: string, field: FlagField): Flag {
+  return {
+    name,
+    field,
+    description: "Accepted for kube-proxy's sake; has no effect.",
+    besideConfig: true,
+    effective: false,
+  };
+}
+
+function flagField(field: Field): FlagField {
+  if (field.kind === "section" || field.kind === "sections") throw new Error("a flag sets one value, not a section");
+  return field;
+}
+
+const INEFFECTIVE = { effective: false } as const;
+const BESIDE_CONFIG = { besideConfig: true } as const;
+
+/** kube-proxy has one flag for a setting that nftables mode keeps in a section of its own. */
+const unlessNftables = (iptables: SettingPath, nftables: SettingPath) => (mode: string) =>
+  mode === "nftables" ? nftables : iptables;
+
+/** The periods given for iptables hold for nftables too, but not for ipvs, which has flags of its own. */
+const unlessIpvs = (iptables: SettingPath, nftables: SettingPath) => (mode: string) =>
+  mode === "ipvs" ? undefined : mode === "nftables" ? nftables : iptables;
+
+const forIpvs = (path: SettingPath) => (mode: string) => mode === "ipvs" || mode === "" ? path : undefined;
+
+/** Every flag, in the order in which the help lists them. Names and meanings are kube-proxy's (cmd/kube-proxy/app). */
+export const FLAGS: readonly Flag[] = [
+  option("config", text(), "The KubeProxyConfiguration file, YAML or JSON; most other flags are ignored beside it."),
+  option("strict-config", boolean(), "Take unknown and repeated fields of the configuration file for errors."),
+  option("write-config-to", text(), "Write the resulting configuration to this file and exit."),
+  option("source", text("kube"), "Where services come from: kube, or file:PATH for a file or folder of manifests."),
+  setting(
+    "kubeconfig",
+    "clientConnection.kubeconfig",
+    "The kubeconfig; without it, the pod's service account is used.",
+  ),
+  option("master", text(), "The API server's address, over the one in the kubeconfig."),
+  setting("hostname-override", "hostnameOverride", "This node's name, instead of its host name.", BESIDE_CONFIG),
+  option("init-only", boolean(), "Do what needs full root privileges, then exit."),
+  option("cleanup", boolean(), "Remove all rules and exit."),
+
+  setting("proxy-mode", "mode", "The proxy mode; iptables by default."),
+  setting("bind-address", "bindAddress", "An idea of this node's primary IP address; nothing is bound to it."),
+  setting("healthz-bind-address", "healthzBindAddress", "IP:port of the health server; 0.0.0.0:10256 by default."),
+  setting(
+    "metrics-bind-address",
+    "metricsBindAddress",
+    "IP:port of the metrics; 127.0.0.1:10249 by default, empty for none.",
+  ),
+  setting("bind-address-hard-fail", "bindAddressHardFail", "Exit when one of these ports cannot be bound."),
+  option("healthz-port", integer(10256), "Deprecated: use --healthz-bind-address. 0 turns the health server off."),
+  option("metrics-port", integer(10249), "Deprecated: use --metrics-bind-address. 0 turns the metrics off."),
+  setting(
+    "nodeport-addresses",
+    "nodePortAddresses",
+    "The prefixes of the addresses that serve node ports, or primary.",
+  ),
+  setting("config-sync-period", "configSyncPeriod", "How often what the API server said is gone over again; over 0."),
+  setting("oom-score-adj", "oomScoreAdj", "The process's oom-score-adj, -1000 to 1000."),
+
+  setting(
+    "detect-local-mode",
+    "detectLocalMode",
+    "How this node's pods are told: ClusterCIDR, NodeCIDR, BridgeInterface or InterfaceNamePrefix.",
+  ),
+  setting(
+    "cluster-cidr",
+    "clusterCIDR",
+    "The pods' prefix, or one of each family with a comma between, for ClusterCIDR.",
+  ),
+  setting("pod-bridge-interface", "detectLocal.bridgeInterface", "The bridge of the pods, for BridgeInterface."),
+  setting(
+    "pod-interface-name-prefix",
+    "detectLocal.interfaceNamePrefix",
+    "How the names of the pods' interfaces begin, for InterfaceNamePrefix.",
+  ),
+
+  setting(
+    "masquerade-all",
+    unlessNftables("iptables.masqueradeAll", "nftables.masqueradeAll"),
+    "Masquerade all traffic to cluster IPs.",
+  ),
+  setting(
+    "iptables-masquerade-bit",
+    "iptables.masqueradeBit",
+    "The bit of the packet mark that asks for masquerading, 0 to 31.",
+  ),
+  setting(
+    "iptables-localhost-nodeports",
+    "iptables.localhostNodePorts",
+    "Whether 127.0.0.1 serves node ports (iptables, IPv4).",
+  ),
+  setting(
+    "iptables-sync-period",
+    unlessIpvs("iptables.syncPeriod", "nftables.syncPeriod"),
+    "How often the kernel's rules are checked; over 0.",
+  ),
+  setting(
+    "iptables-min-sync-period",
+    unlessIpvs("iptables.minSyncPeriod", "nftables.minSyncPeriod"),
+    "The shortest time between two syncs; 0 for none.",
+  ),
+  setting(
+    "ipvs-sync-period",
+    forIpvs("ipvs.syncPeriod"),
+    "How often the kernel's virtual servers are checked; over 0.",
+  ),
+  setting(
+    "ipvs-min-sync-period",
+    forIpvs("ipvs.minSyncPeriod"),
+    "The shortest time between two syncs in ipvs mode; 0 for none.",
+  ),
+  setting("ipvs-scheduler", "ipvs.scheduler", "The IPVS scheduler; rr by default."),
+  setting("ipvs-exclude-cidrs", "ipvs.excludeCIDRs", "The prefixes of virtual servers that are somebody else's."),
+  setting("ipvs-strict-arp", "ipvs.strictARP", "Set arp_ignore to 1 and arp_announce to 2."),
+  setting("ipvs-tcp-timeout", "ipvs.tcpTimeout", "The timeout of idle TCP connections; 0 leaves it as it is."),
+  setting(
+    "ipvs-tcpfin-timeout",
+    "ipvs.tcpFinTimeout",
+    "The timeout of TCP connections after a FIN; 0 leaves it as it is.",
+  ),
+  setting("ipvs-udp-timeout", "ipvs.udpTimeout", "The timeout of UDP packets; 0 leaves it as it is."),
+
+  setting(
+    "conntrack-max-per-core",
+    "conntrack.maxPerCore",
+    "Connections to track for each core; 0 leaves the limit as it is.",
+  ),
+  setting("conntrack-min", "conntrack.min", "Connections to track at the least."),
+  setting(
+    "conntrack-tcp-timeout-established",
+    "conntrack.tcpEstablishedTimeout",
+    "The timeout of idle TCP connections; 0 leaves it as it is.",
+  ),
+  setting(
+    "conntrack-tcp-timeout-close-wait",
+    "conntrack.tcpCloseWaitTimeout",
+    "The timeout of TCP connections in CLOSE_WAIT.",
+  ),
+  setting("conntrack-tcp-be-liberal", "conntrack.tcpBeLiberal", "Take out-of-window TCP packets for valid."),
+  setting("conntrack-udp-timeout", "conntrack.udpTimeout", "The timeout of unreplied UDP flows; 0 leaves it as it is."),
+  setting(
+    "conntrack-udp-timeout-stream",
+    "conntrack.udpStreamTimeout",
+    "The timeout of assured UDP flows; 0 leaves it as it is.",
+  ),
+
+  setting(
+    "v",
+    "logging.verbosity",
+    "How much is logged: 0 to 3 is everyday, 4 adds details, 6 adds everything.",
+    BESIDE_CONFIG,
+  ),
+  setting(
+    "logging-format",
+    "logging.format",
+    "text or json; by default text on a terminal and json elsewhere.",
+    BESIDE_CONFIG,
+  ),
+
+  setting("kube-api-burst", "clientConnection.burst", "Accepted for kube-proxy's sake; has no effect.", INEFFECTIVE),
+  setting(
+    "kube-api-content-type",
+    "clientConnection.contentType",
+    "Accepted for kube-proxy's sake; has no effect.",
+    INEFFECTIVE,
+  ),
+  setting("kube-api-qps", "clientConnection.qps", "Accepted for kube-proxy's sake; has no effect.", INEFFECTIVE),
+  setting("feature-gates", "featureGates", "Accepted for kube-proxy's sake; has no effect.", INEFFECTIVE),
+  setting("profiling", "enableProfiling", "Accepted for kube-proxy's sake; has no effect.", INEFFECTIVE),
+  setting(
+    "show-hidden-metrics-for-version",
+    "showHiddenMetricsForVersion",
+    "Accepted for kube-proxy's sake; has no effect.",
+    INEFFECTIVE,
+  ),
+  setting("log-flush-frequency", "logging.flushFrequency", "Accepted for kube-proxy's sake; has no effect.", {
+    ...BESIDE_CONFIG,
+    ...INEFFECTIVE,
+  }),
+  ...[
+    "boot-id-file",
+    "log-backtrace-at",
+    "log-dir",
+    "log-file",
+    "log-json-info-buffer-size",
+    "machine-id-file",
+    "stderrthreshold",
+    "vmodule",
+  ]
+    .map((name) => withoutEffect(name, text())),
+  withoutEffect("log-file-max-size", integer()),
+  ...[
+    "add-dir-header",
+    "alsologtostderr",
+    "log-json-split-stream",
+    "logtostderr",
+    "one-output",
+    "skip-headers",
+    "skip-log-headers",
+  ]
+    .map((name) => withoutEffect(name, boolean())),
+];
+
+const BY_NAME: ReadonlyMap<string, Flag> = new Map(FLAGS.map((flag) => [flag.name, flag]));
+
+/** The flag of that name. */
+export function flagNamed(name: string): Flag | undefined {
+  return BY_NAME.get(name);
+}

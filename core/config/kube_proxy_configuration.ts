@@ -1,0 +1,124 @@
+import {
+  boolean,
+  defaultsOf,
+  duration,
+  durationOrNanoseconds,
+  durationOrZero,
+  integer,
+  integerOrZero,
+  number,
+  type PathOf,
+  quantity,
+  section,
+  sections,
+  switches,
+  text,
+  texts,
+  type ValuesOf,
+} from "./fields.ts";
+
+/** The apiVersion of the configuration file. */
+export const API_VERSION = "kubeproxy.config.k8s.io/v1alpha1";
+
+/** The kind of the configuration file. */
+export const KIND = "KubeProxyConfiguration";
+
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+const HOUR = 60 * MINUTE;
+
+/**
+ * The fields of KubeProxyConfiguration v1alpha1 with the defaults that kube-proxy gives them
+ * (k8s.io/kube-proxy/config/v1alpha1, pkg/proxy/apis/config/v1alpha1/defaults.go). The addresses to bind to have
+ * defaults that depend on `bindAddress`, and `mode`, `detectLocalMode` and `nodePortAddresses` ones that depend on the
+ * platform: validation.ts fills those in.
+ */
+export const FIELDS = {
+  featureGates: switches(),
+  clientConnection: section({
+    kubeconfig: text(),
+    acceptContentTypes: text(),
+    contentType: text("application/vnd.kubernetes.protobuf"),
+    /** Requests a second. */
+    qps: number(5),
+    burst: integer(10),
+  }),
+  logging: section({
+    /** `text` or `json`; empty lets the program choose. */
+    format: text(),
+    flushFrequency: durationOrNanoseconds(5 * SECOND),
+    verbosity: integer(),
+    vmodule: sections({ filePattern: text(), verbosity: integer() }),
+    options: section({
+      text: section({ splitStream: boolean(), infoBufferSize: quantity() }),
+      json: section({ splitStream: boolean(), infoBufferSize: quantity() }),
+    }),
+  }),
+  hostnameOverride: text(),
+  bindAddress: text("0.0.0.0"),
+  healthzBindAddress: text(),
+  metricsBindAddress: text(),
+  bindAddressHardFail: boolean(),
+  enableProfiling: boolean(),
+  showHiddenMetricsForVersion: text(),
+  mode: text(),
+  iptables: section({
+    masqueradeBit: integerOrZero(14),
+    masqueradeAll: boolean(),
+    localhostNodePorts: boolean(true),
+    syncPeriod: duration(30 * SECOND),
+    minSyncPeriod: duration(1 * SECOND),
+  }),
+  ipvs: section({
+    syncPeriod: duration(30 * SECOND),
+    minSyncPeriod: duration(),
+    scheduler: text(),
+    excludeCIDRs: texts(),
+    strictARP: boolean(),
+    tcpTimeout: duration(),
+    tcpFinTimeout: duration(),
+    udpTimeout: duration(),
+  }),
+  nftables: section({
+    masqueradeBit: integerOrZero(14),
+    masqueradeAll: boolean(),
+    syncPeriod: duration(30 * SECOND),
+    minSyncPeriod: duration(1 * SECOND),
+  }),
+  winkernel: section({
+    networkName: text(),
+    sourceVip: text(),
+    enableDSR: boolean(),
+    rootHnsEndpointName: text(),
+    forwardHealthCheckVip: boolean(),
+  }),
+  detectLocalMode: text(),
+  detectLocal: section({ bridgeInterface: text(), interfaceNamePrefix: text() }),
+  clusterCIDR: text(),
+  nodePortAddresses: texts(),
+  oomScoreAdj: integerOrZero(-999),
+  conntrack: section({
+    /** 0 leaves the limit as it is. */
+    maxPerCore: integerOrZero(32 * 1024),
+    min: integerOrZero(128 * 1024),
+    tcpEstablishedTimeout: durationOrZero(24 * HOUR),
+    tcpCloseWaitTimeout: durationOrZero(1 * HOUR),
+    tcpBeLiberal: boolean(),
+    udpTimeout: duration(),
+    udpStreamTimeout: duration(),
+  }),
+  configSyncPeriod: duration(15 * MINUTE),
+  portRange: text(),
+  windowsRunAsService: boolean(),
+} as const;
+
+/** The settings of a KubeProxyConfiguration as they were given, defaults filled in; not yet validated. */
+export type Settings = ValuesOf<typeof FIELDS>;
+
+/** The dotted path of a field of KubeProxyConfiguration, with the names that the file uses. */
+export type SettingPath = PathOf<typeof FIELDS>;
+
+/** The settings of an empty file. */
+export function defaultSettings(): Settings {
+  return defaultsOf(FIELDS);
+}

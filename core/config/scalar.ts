@@ -1,0 +1,78 @@
+import { parseDuration } from "./duration.ts";
+import type { ScalarField } from "./fields.ts";
+
+/** A value that was read, or what it must be to be read. */
+export type ScalarReading = { readonly value: string | number | boolean } | { readonly must: string };
+
+const MUST_BE_DURATION = "a duration such as 300ms, 30s or 1h30m";
+const MUST_BE_INTEGER = "a whole number of 32 bits";
+const QUANTITY = /^[+-]?(\d+(\.\d*)?|\.\d+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?\d+)?$/;
+
+/** The words that YAML 1.1, and with it kube-proxy, takes for true and false beside the JSON ones. */
+const YAML_BOOLEANS: ReadonlyMap<unknown, boolean> = new Map([
+  ...["yes", "Yes", "YES", "on", "On", "ON"].map((word) => [word, true] as const),
+  ...["no", "No", "NO", "off", "Off", "OFF"].map((word) => [word, false] as const),
+]);
+
+/** A field's value from a configuration file, where numbers and booleans have types of their own. */
+export function readScalar(field: ScalarField, value: unknown): ScalarReading {
+  switch (field.kind) {
+    case "text":
+      return typeof value === "string" ? { value } : { must: "text (in quotes, if it looks like something else)" };
+    case "boolean": {
+      const read = typeof value === "boolean" ? value : YAML_BOOLEANS.get(value);
+      return read === undefined ? { must: "true or false" } : { value: read };
+    }
+    case "integer":
+      return typeof value === "number" && isInt32(value) ? { value } : { must: MUST_BE_INTEGER };
+    case "number":
+      return typeof value === "number" && Number.isFinite(value) ? { value } : { must: "a number" };
+    case "duration": {
+      if (field.nanoseconds && typeof value === "number" && Number.isInteger(value)) return { value: value / 1e6 };
+      const ms = typeof value === "string" ? parseDuration(value) : undefined;
+      return ms === undefined ? { must: MUST_BE_DURATION } : { value: ms };
+    }
+    case "quantity":
+      if ((typeof value === "string" || typeof value === "number") && QUANTITY.test(String(value))) {
+        return { value: String(value) };
+      }
+      return { must: "a quantity such as 0 or 64Ki" };
+  }
+}
+
+/** A field's value from the command line, in the syntax that Go's flag packages read. */
+export function parseScalar(field: ScalarField, given: string): ScalarReading {
+  switch (field.kind) {
+    case "text":
+      return { value: given };
+    case "boolean":
+      if (/^(1|t|T|true|True|TRUE)$/.test(given)) return { value: true };
+      return /^(0|f|F|false|False|FALSE)$/.test(given) ? { value: false } : { must: "true or false" };
+    case "integer": {
+      const parsed = parseInteger(given);
+      return parsed !== undefined && isInt32(parsed) ? { value: parsed } : { must: MUST_BE_INTEGER };
+    }
+    case "number": {
+      const parsed = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(given) ? Number(given) : NaN;
+      return Number.isFinite(parsed) ? { value: parsed } : { must: "a number" };
+    }
+    case "duration": {
+      const ms = parseDuration(given);
+      return ms === undefined ? { must: MUST_BE_DURATION } : { value: ms };
+    }
+    case "quantity":
+      return readScalar(field, given);
+  }
+}
+
+/** A whole number as Go's strconv.ParseInt reads it with base 0: also 0x1f, 0b11, 0o17 and 017. */
+function parseInteger(given: string): number | undefined {
+  const [, sign, digits] = /^([+-]?)(0[xX][\da-fA-F]+|0[bB][01]+|0[oO]?[0-7]+|0|[1-9]\d*)$/.exec(given) ?? [];
+  if (digits === undefined) return undefined;
+  const magnitude = /^0\d/.test(digits) ? parseInt(digits, 8) : Number(digits);
+  return sign === "-" && magnitude !== 0 ? -magnitude : magnitude;
+}
+
+function isInt32(value: number): boolean {
+  return Number.isInteger(value) && value >= -(2 ** 31) && value < 2 ** 31;
+}
