@@ -23,3 +23,8 @@ export interface Backend {
   /** Removes every trace of Sluice and of kube-proxy's same mode from this family, and nothing else. */
   cleanup(): Promise<void>;
 }
+
+/** This host cannot serve the family in this mode at all: a tool or the kernel's support is missing. */
+export class UnsupportedHostError extends Error {
+  override readonly name = "UnsupportedHostError";
+}

@@ -45,3 +45,9 @@ export class ToolTimeoutError extends Error {
     super(`${tool} did not end within ${timeoutMs / 1000} s and was killed`);
   }
 }
+
+/** A tool's failure in one line: its name, its exit status, and what it said on standard error. */
+export function failureText(tool: string, result: ToolResult): string {
+  const said = result.stderr.split("\n").map((line) => line.trim()).filter((line) => line !== "").join("; ");
+  return `${tool} failed with exit status ${result.exitCode}: ${said || "it said nothing"}`;
+}

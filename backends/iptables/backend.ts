@@ -1,0 +1,129 @@
+import {
+  type Family,
+  type FamilyDelta,
+  type FamilySettings,
+  servicePortKey,
+  type SyncProblem,
+} from "../../core/model.ts";
+import { prefixContains } from "../../platform/address.ts";
+import type { Clock } from "../../platform/clock.ts";
+import { errorText, type Logger } from "../../platform/log.ts";
+import type { Backend, SyncResult } from "../backend.ts";
+import { createConntrackCleaner } from "../conntrack.ts";
+import type { Runner } from "../runner.ts";
+import { writeSysctls } from "../sysctl.ts";
+import { removeAllChains } from "./cleanup.ts";
+import { examineHost } from "./host.ts";
+import { createReconciler, type Reconciler } from "./reconcile.ts";
+import { createRuleset, type Ruleset } from "./ruleset.ts";
+import { createIptablesTools } from "./tools.ts";
+
+/** What the backend works with. */
+export interface IptablesBackendOptions {
+  readonly family: Family;
+  readonly runner: Runner;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/** The iptables backend of one family. */
+export function createIptablesBackend(options: IptablesBackendOptions): Backend {
+  const { family, runner, clock, logger } = options;
+  const tools = createIptablesTools(family, runner);
+  const conntrack = createConntrackCleaner(family, runner);
+  let parts: { readonly ruleset: Ruleset; readonly reconciler: Reconciler } | undefined;
+
+  function ready() {
+    if (!parts) throw new Error("the iptables backend was asked to sync before its setup succeeded");
+    return parts;
+  }
+
+  function noteFlows(ruleset: Ruleset, delta: FamilyDelta): void {
+    const whole = delta.base === undefined;
+    const kept = new Set<string>();
+    for (const port of delta.set) {
+      if (port.protocol !== "udp") continue;
+      const key = servicePortKey(port.name, port.protocol);
+      if (whole) kept.add(key);
+      conntrack.note(ruleset.servicePort(key), port);
+    }
+    for (const key of delta.deleted) conntrack.note(ruleset.servicePort(key), undefined);
+    if (!whole) return;
+    for (const port of ruleset.servicePorts()) {
+      if (port.protocol === "udp" && !kept.has(servicePortKey(port.name, port.protocol))) {
+        conntrack.note(port, undefined);
+      }
+    }
+  }
+
+  /** What is done once the rules are right; its failures hold nothing up. */
+  async function finish(reconciler: Reconciler): Promise<SyncResult> {
+    const problems: SyncProblem[] = reconciler.problems();
+    const startedMs = clock.monotonic();
+    let conntrackDeleted = 0;
+    try {
+      conntrackDeleted = await conntrack.clean();
+    } catch (error) {
+      const message = `stale UDP flows could not be removed and are tried again with the next sync: ${
+        errorText(error)
+      }`;
+      logger.warn(message);
+      problems.push({ servicePort: undefined, message });
+    }
+    const figures = reconciler.takeFigures(), rules = reconciler.rules();
+    return {
+      problems,
+      figures: {
+        iptables_rules_nat: rules.nat,
+        iptables_rules_filter: rules.filter,
+        iptables_rules_last_nat: figures.rulesLast.nat,
+        iptables_rules_last_filter: figures.rulesLast.filter,
+        chains_written: figures.chainsWritten,
+        chains_deleted: figures.chainsDeleted,
+        restores: figures.restores,
+        restore_failures: figures.restoreFailures,
+        drift_repaired: figures.driftedChains,
+        conntrack_deleted: conntrackDeleted,
+        conntrack_ms: clock.monotonic() - startedMs,
+      },
+    };
+  }
+
+  /** 127.0.0.1 can be redirected to a pod only where the kernel routes loopback addresses (route_localnet). */
+  async function permitLocalhostNodePorts(settings: FamilySettings): Promise<void> {
+    const servesLoopback = !settings.nodePortPrefixes ||
+      settings.nodePortPrefixes.some((prefix) => prefixContains(prefix, "127.0.0.1"));
+    if (family !== "IPv4" || !settings.localhostNodePorts || !servesLoopback) return;
+    await writeSysctls(runner, logger, [{ name: "net.ipv4.conf.all.route_localnet", value: 1 }]);
+  }
+
+  return {
+    async setup() {
+      const host = await examineHost(family, tools);
+      logger.info("iptables is ready", { flavour: host.flavour, hairpin: host.hairpin });
+      const ruleset = createRuleset(host);
+      parts = { ruleset, reconciler: createReconciler({ ruleset, tools, flavour: host.flavour, logger }) };
+    },
+    async sync(delta) {
+      const { ruleset, reconciler } = ready();
+      noteFlows(ruleset, delta);
+      reconciler.forgetRefused([
+        ...delta.deleted,
+        ...delta.set.map((port) => servicePortKey(port.name, port.protocol)),
+      ]);
+      reconciler.touch(ruleset.apply(delta));
+      if (delta.settings) await permitLocalhostNodePorts(delta.settings);
+      await reconciler.run();
+      return await finish(reconciler);
+    },
+    async resync() {
+      const { reconciler } = ready();
+      reconciler.retryRefused();
+      await reconciler.compareAndRun();
+      return await finish(reconciler);
+    },
+    async cleanup() {
+      await removeAllChains(tools);
+    },
+  };
+}

@@ -1,0 +1,166 @@
+import type { Family, FamilySettings } from "../../core/model.ts";
+import { BASE, type Table } from "./chain_names.ts";
+import { comment, hostPrefix, marked } from "./matches.ts";
+
+/** How traffic that an endpoint sends to itself through its service is found after its destination was rewritten. */
+export type HairpinMatch =
+  /** One rule compares source and destination (xt_bpf). */
+  | "compare"
+  /** One rule per endpoint on this node, for kernels without xt_bpf. */
+  | "per-endpoint";
+
+/** What the base chains depend on beside the settings. */
+export interface BaseOptions {
+  readonly family: Family;
+  readonly hairpin: HairpinMatch;
+  /** Whether MASQUERADE can choose ports at random, which avoids collisions under load. */
+  readonly randomFully: boolean;
+}
+
+/** A rule by which a built-in chain sends packets to one of ours. */
+export interface Jump {
+  readonly table: Table;
+  readonly from: string;
+  /** The rule without its `-A CHAIN `. */
+  readonly rule: string;
+}
+
+const NEW = "-m conntrack --ctstate NEW ";
+
+function jump(table: Table, from: string, condition: string, why: string, to: string): Jump {
+  return { table, from, rule: `${condition}${comment(why)}-j ${to}` };
+}
+
+/**
+ * The jumps from the built-in chains, as kube-proxy makes them. Each goes to the head of its chain, in this order, so
+ * that the last one stands first.
+ */
+export const JUMPS: readonly Jump[] = [
+  jump("filter", "INPUT", NEW, "kubernetes externally-visible service portals", BASE.externalServices),
+  jump("filter", "FORWARD", NEW, "kubernetes externally-visible service portals", BASE.externalServices),
+  jump("filter", "INPUT", "", "kubernetes health check service ports", BASE.nodePorts),
+  jump("filter", "FORWARD", NEW, "kubernetes service portals", BASE.services),
+  jump("filter", "OUTPUT", NEW, "kubernetes service portals", BASE.services),
+  jump("filter", "FORWARD", "", "kubernetes forwarding rules", BASE.forward),
+  jump("filter", "INPUT", NEW, "kubernetes load balancer firewall", BASE.proxyFirewall),
+  jump("filter", "OUTPUT", NEW, "kubernetes load balancer firewall", BASE.proxyFirewall),
+  jump("filter", "FORWARD", NEW, "kubernetes load balancer firewall", BASE.proxyFirewall),
+  jump("nat", "OUTPUT", "", "kubernetes service portals", BASE.services),
+  jump("nat", "PREROUTING", "", "kubernetes service portals", BASE.services),
+  jump("nat", "POSTROUTING", "", "kubernetes postrouting rules", BASE.postrouting),
+];
+
+/** The chains of each table that are there however few services there are. */
+export const BASE_CHAINS: Readonly<Record<Table, readonly string[]>> = {
+  filter: [
+    BASE.services,
+    BASE.externalServices,
+    BASE.externalNodePorts,
+    BASE.nodePorts,
+    BASE.proxyFirewall,
+    BASE.forward,
+  ],
+  nat: [BASE.services, BASE.nodePorts, BASE.postrouting, BASE.markMasquerade],
+};
+
+/**
+ * The fixed rules of a base chain; those of a dispatch tree that begins in it stand before them.
+ * @param hairpinAddresses the addresses of endpoints on this node, in order, where hairpin traffic is matched by them
+ */
+export function baseRules(
+  table: Table,
+  chain: string,
+  settings: FamilySettings,
+  options: BaseOptions,
+  hairpinAddresses: readonly string[],
+): readonly string[] {
+  const mark = settings.masqueradeMark;
+  const hex = `0x${mark.toString(16)}`;
+  if (table === "filter") {
+    if (chain === BASE.forward) return forwardRules(settings);
+    if (chain === BASE.externalServices) return [`-m addrtype --dst-type LOCAL -j ${BASE.externalNodePorts}`];
+    return [];
+  }
+  switch (chain) {
+    case BASE.services:
+      return nodePortEntries(settings, options.family);
+    case BASE.postrouting:
+      return [
+        ...hairpinRules(options, hairpinAddresses),
+        `${marked(mark, false)}-j RETURN`,
+        // The mark is taken off, so that the packet is not masqueraded again if it comes by another time (a tunnel).
+        `-j MARK --set-xmark ${hex}/0x0`,
+        `${comment("kubernetes service traffic requiring SNAT")}${masquerade(options)}`,
+      ];
+    case BASE.markMasquerade:
+      return [`-j MARK --set-xmark ${hex}/${hex}`];
+    default:
+      return [];
+  }
+}
+
+const masquerade = (options: BaseOptions) => `-j MASQUERADE${options.randomFully ? " --random-fully" : ""}`;
+
+function forwardRules(settings: FamilySettings): string[] {
+  return [
+    // An INVALID packet would cross without its translation, and reset the connection (kubernetes issue 74839).
+    ...(settings.conntrackTcpLiberal ? [] : ["-m conntrack --ctstate INVALID -j DROP"]),
+    `${comment("kubernetes forwarding rules")}${marked(settings.masqueradeMark, true)}-j ACCEPT`,
+    `${comment("kubernetes forwarding conntrack rule")}-m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT`,
+  ];
+}
+
+const LOOPBACK: Readonly<Record<Family, string>> = { IPv4: "127.0.0.0/8", IPv6: "::1/128" };
+
+/**
+ * Which of this node's addresses serve node ports. A prefix is matched together with "is an address of this host", so
+ * that addresses that come and go need no change of rules.
+ */
+function nodePortEntries(settings: FamilySettings, family: Family): string[] {
+  const lastRule = comment("kubernetes service nodeports; NOTE: this must be the last rule in this chain");
+  const local = `-m addrtype --dst-type LOCAL -j ${BASE.nodePorts}`;
+  const loopbackServes = family === "IPv4" && settings.localhostNodePorts;
+  const butLoopback = loopbackServes ? "" : `! -d ${LOOPBACK[family]} `;
+  if (!settings.nodePortPrefixes) return [`${butLoopback}${lastRule}${local}`];
+  const rules = [];
+  for (const prefix of settings.nodePortPrefixes) {
+    if (prefix.endsWith("/0")) return [`${butLoopback}${lastRule}${local}`];
+    if (!loopbackServes && isLoopback(prefix)) continue;
+    rules.push(`-d ${prefix} ${lastRule}${local}`);
+  }
+  return rules;
+}
+
+function isLoopback(prefix: string): boolean {
+  return prefix.startsWith("127.") || prefix === LOOPBACK.IPv6;
+}
+
+/**
+ * A classic BPF program over the IP header that matches where source and destination address are equal: each word of
+ * the source is loaded, kept, and compared with the same word of the destination.
+ */
+function equalAddresses(family: Family): string {
+  const source = family === "IPv4" ? 12 : 8;
+  const words = family === "IPv4" ? 1 : 4;
+  const perWord = 4;
+  const instructions: string[] = [];
+  for (let word = 0; word < words; word++) {
+    const toMismatch = (words - 1 - word) * perWord + 1;
+    const at = source + 4 * word;
+    instructions.push(`32 0 0 ${at}`, "7 0 0 0", `32 0 0 ${at + 4 * words}`, `29 0 ${toMismatch} 0`);
+  }
+  instructions.push("6 0 0 1", "6 0 0 0");
+  return `${instructions.length},${instructions.join(",")}`;
+}
+
+/** The rule that finds hairpin traffic of any endpoint; also what is tried to see whether the kernel has xt_bpf. */
+export function compareRule(family: Family): string {
+  return `-m conntrack --ctstate DNAT -m bpf --bytecode "${equalAddresses(family)}" `;
+}
+
+function hairpinRules(options: BaseOptions, addresses: readonly string[]): string[] {
+  if (options.hairpin === "compare") return [compareRule(options.family) + masquerade(options)];
+  return addresses.map((address) =>
+    `-s ${hostPrefix(address)} -d ${hostPrefix(address)} -m conntrack --ctstate DNAT ${masquerade(options)}`
+  );
+}

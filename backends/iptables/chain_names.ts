@@ -1,0 +1,87 @@
+import { createHash } from "node:crypto";
+import type { ServicePort } from "../../core/model.ts";
+
+/** The tables that rules are kept in. */
+export type Table = "filter" | "nat";
+
+/** Both tables, in the order in which they are restored: what must be refused is refused before it is led on. */
+export const TABLES: readonly Table[] = ["filter", "nat"];
+
+const BASE32 = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
+
+/** The first 16 characters of the base32 form of a text's SHA-256, as kube-proxy shortens names. */
+export function shortHash(text: string): string {
+  const digest = createHash("sha256").update(text).digest();
+  let out = "", bits = 0, value = 0;
+  for (let i = 0; out.length < 16; i++) {
+    value = (value << 8 | digest[i]!) & 0xffff;
+    bits += 8;
+    while (bits >= 5) {
+      bits -= 5;
+      out += BASE32[value >> bits & 31];
+    }
+  }
+  return out.slice(0, 16);
+}
+
+/** The chains of one service port, by kube-proxy's names, so that either program takes over the other's. */
+export interface ServiceChainNames {
+  /** Picks one of the endpoints for traffic policy Cluster. */
+  readonly cluster: string;
+  /** Picks one of the endpoints for traffic policy Local. */
+  readonly local: string;
+  /** Where traffic to external addresses and node ports goes. */
+  readonly external: string;
+  /** Lets the permitted sources through to a load balancer address. */
+  readonly firewall: string;
+}
+
+/** The kinds of chains that belong to one service port, by the beginning of their names. */
+export const SERVICE_CHAIN_PREFIXES = {
+  cluster: "KUBE-SVC-",
+  local: "KUBE-SVL-",
+  external: "KUBE-EXT-",
+  firewall: "KUBE-FW-",
+} as const;
+
+/** The names of a service port's chains. */
+export function serviceChainNames(port: Pick<ServicePort, "name" | "protocol">): ServiceChainNames {
+  const hash = shortHash(port.name + port.protocol);
+  return {
+    cluster: SERVICE_CHAIN_PREFIXES.cluster + hash,
+    local: SERVICE_CHAIN_PREFIXES.local + hash,
+    external: SERVICE_CHAIN_PREFIXES.external + hash,
+    firewall: SERVICE_CHAIN_PREFIXES.firewall + hash,
+  };
+}
+
+/**
+ * The name under which xt_recent remembers the clients of an endpoint: that of kube-proxy's chain for the endpoint, so
+ * that clients stay where they are when one program takes over from the other.
+ */
+export function affinityListName(port: Pick<ServicePort, "name" | "protocol">, endpoint: string): string {
+  return "KUBE-SEP-" + shortHash(port.name + port.protocol + endpoint);
+}
+
+/**
+ * The chains that packets enter. Their names are kube-proxy's but for `externalNodePorts`, which has the node ports
+ * of KUBE-EXTERNAL-SERVICES.
+ */
+export const BASE = {
+  services: "KUBE-SERVICES",
+  nodePorts: "KUBE-NODEPORTS",
+  postrouting: "KUBE-POSTROUTING",
+  markMasquerade: "KUBE-MARK-MASQ",
+  forward: "KUBE-FORWARD",
+  proxyFirewall: "KUBE-PROXY-FIREWALL",
+  externalServices: "KUBE-EXTERNAL-SERVICES",
+  externalNodePorts: "KUBE-EXT-NODEPORTS",
+} as const;
+
+/**
+ * Whether a chain of the table is one that only Sluice or kube-proxy's iptables mode makes for services: one that no
+ * service wants any more may be deleted. Beginnings are kube-proxy's, so that it deletes Sluice's dispatch chains too.
+ */
+export function isServiceChain(table: Table, name: string): boolean {
+  return table === "nat" ? /^KUBE-(SVC|SVL|SEP|EXT|FW|XLB)-/.test(name) : /^KUBE-(SVC|EXT|FW)-/.test(name);
+}

@@ -1,0 +1,230 @@
+import type { Protocol, ServicePortKey } from "../../core/model.ts";
+import { addressBytes, addressOfBytes } from "../../platform/address.ts";
+import { shortHash } from "./chain_names.ts";
+import { destinationPort } from "./matches.ts";
+
+/**
+ * How a packet finds its rule among many: a tree of chains over the packet's destination. A place in it is a string
+ * of digits, the destination's most significant half-byte first: the address (8 or 32 hexadecimal digits; none for
+ * node ports), the protocol (one digit), the port (4 digits).
+ *
+ * What chains there are, and with which rules, follows from the entries alone and not from the order in which they
+ * came: a place with more than `LEAF_CAPACITY` entries beneath it branches by its next digit, one with fewer is a leaf.
+ * Branches with a single way down are skipped, and a single entry stands in its branch's chain itself.
+ */
+
+/** How many rules a leaf may hold: a packet crosses half of them on average, and a change rewrites all of them. */
+export const LEAF_CAPACITY = 32;
+
+/** One rule of the tree. */
+export interface DispatchEntry {
+  /** Where it belongs: see `frontendPlace`. */
+  readonly place: string;
+  /** The service port it is for. Entries at one place stand in the order of their owners. */
+  readonly owner: ServicePortKey;
+  /** The rule without its `-A CHAIN `. */
+  readonly rule: string;
+}
+
+/** A chain's rules, and for each the service port that it is for. */
+export interface DispatchChain {
+  readonly rules: readonly string[];
+  readonly owners: readonly (ServicePortKey | undefined)[];
+}
+
+const PROTOCOLS: readonly Protocol[] = ["tcp", "udp", "sctp"];
+const PORT_DIGITS = 4;
+const hex = (value: number, digits: number) => value.toString(16).padStart(digits, "0");
+
+/** The place of an address, protocol and port; for a node port the address is the empty string. */
+export function frontendPlace(address: string, protocol: Protocol, port: number): string {
+  let digits = "";
+  if (address !== "") { for (const byte of addressBytes(address)) digits += hex(byte, 2); }
+  return digits + PROTOCOLS.indexOf(protocol) + hex(port, PORT_DIGITS);
+}
+
+interface Branch {
+  count: number;
+  /** By digit. */
+  readonly children: Map<string, TreeNode>;
+}
+type Leaf = Map<string, DispatchEntry>;
+type TreeNode = Branch | Leaf;
+
+const countOf = (node: TreeNode) => node instanceof Map ? node.size : node.count;
+const entryKey = (place: string, owner: ServicePortKey) => `${place} ${owner}`;
+
+/** One tree of chains, below one entry chain. */
+export interface DispatchTree {
+  add(entry: DispatchEntry): void;
+  remove(place: string, owner: ServicePortKey): void;
+  /** The chains whose rules may have changed since this was last asked, those that are gone included. */
+  takeTouched(): string[];
+  /** The names of all chains as of the last `takeTouched`, the entry chain included. */
+  chains(): Iterable<string>;
+  /** The rules of a chain, or undefined where the tree has no such chain as of the last `takeTouched`. */
+  render(chain: string): DispatchChain | undefined;
+  /** How deep a chain of this tree lies, in digits: 0 for the entry chain; undefined for the name of another. */
+  depthOf(chain: string): number | undefined;
+  /** How many entries there are. */
+  size(): number;
+}
+
+/** Where a tree hangs and what its places look like. */
+export interface DispatchTreeOptions {
+  /** The chain that packets enter. */
+  readonly entryChain: string;
+  /** What the other chains' names begin with: 12 characters at the most, since iptables allows 28 in all. */
+  readonly namePrefix: string;
+  /** How many digits of a place are the address: 8, 32, or 0 for node ports. */
+  readonly addressDigits: number;
+}
+
+/** An empty tree. */
+export function createDispatchTree(options: DispatchTreeOptions): DispatchTree {
+  const { entryChain, namePrefix, addressDigits } = options;
+  const touched = new Set<string>([""]);
+  const placeOfChain = new Map<string, string>();
+  let root: TreeNode = new Map();
+
+  const nameOf = (prefix: string) =>
+    prefix === "" ? entryChain : namePrefix + (prefix.length <= 16 ? prefix : shortHash(prefix));
+
+  function split(leaf: Leaf, prefix: string): TreeNode {
+    const depth = prefix.length;
+    if (leaf.size <= LEAF_CAPACITY || depth >= addressDigits + 1 + PORT_DIGITS) return leaf;
+    const leaves = new Map<string, Leaf>();
+    for (const [key, entry] of leaf) {
+      const digit = entry.place[depth]!;
+      const child = leaves.get(digit);
+      if (child) child.set(key, entry);
+      else leaves.set(digit, new Map([[key, entry]]));
+    }
+    const children = new Map<string, TreeNode>();
+    for (const [digit, child] of leaves) {
+      touched.add(prefix + digit);
+      children.set(digit, split(child, prefix + digit));
+    }
+    return { count: leaf.size, children };
+  }
+
+  function gather(node: TreeNode, prefix: string, into: Leaf): void {
+    touched.add(prefix);
+    if (node instanceof Map) {
+      for (const [key, entry] of node) into.set(key, entry);
+    } else {
+      for (const [digit, child] of node.children) gather(child, prefix + digit, into);
+    }
+  }
+
+  /** Applies `change` to the leaf of a place; returns what stands in the place of `node` afterwards. */
+  function update(node: TreeNode, prefix: string, place: string, change: (leaf: Leaf) => void): TreeNode {
+    touched.add(prefix);
+    if (node instanceof Map) {
+      change(node);
+      return split(node, prefix);
+    }
+    const digit = place[prefix.length]!;
+    const before = node.children.get(digit) ?? new Map();
+    const countBefore = countOf(before);
+    const after = update(before, prefix + digit, place, change);
+    node.count += countOf(after) - countBefore;
+    if (countOf(after) === 0) node.children.delete(digit);
+    else node.children.set(digit, after);
+    if (node.count > LEAF_CAPACITY) return node;
+    const leaf: Leaf = new Map();
+    gather(node, prefix, leaf);
+    return leaf;
+  }
+
+  /** The first node at or below a place that is not just a way to another one. */
+  function resolve(node: TreeNode, prefix: string): { readonly node: TreeNode; readonly prefix: string } {
+    while (!(node instanceof Map) && node.children.size === 1) {
+      const [digit, child]: [string, TreeNode] = node.children.entries().next().value!;
+      prefix += digit;
+      node = child;
+    }
+    return { node, prefix };
+  }
+
+  /** The node at a place, where that place has a chain of its own. */
+  function nodeWithChain(prefix: string): TreeNode | undefined {
+    let node: TreeNode | undefined = root;
+    for (let depth = 0; depth < prefix.length && node; depth++) {
+      node = node instanceof Map ? undefined : node.children.get(prefix[depth]!);
+    }
+    if (prefix === "" || !node) return node;
+    return countOf(node) > 1 && resolve(node, prefix).node === node ? node : undefined;
+  }
+
+  function renderLeaf(leaf: Leaf): DispatchChain {
+    const entries = [...leaf.keys()].sort().map((key) => leaf.get(key)!);
+    return { rules: entries.map((entry) => entry.rule), owners: entries.map((entry) => entry.owner) };
+  }
+
+  function renderBranch(branch: Branch, prefix: string): DispatchChain {
+    const rules: string[] = [], owners: (ServicePortKey | undefined)[] = [];
+    for (const digit of [...branch.children.keys()].sort()) {
+      const below = resolve(branch.children.get(digit)!, prefix + digit);
+      if (below.node instanceof Map && below.node.size === 1) {
+        const only: DispatchEntry = below.node.values().next().value!;
+        rules.push(only.rule);
+        owners.push(only.owner);
+      } else {
+        rules.push(`${placeMatch(below.prefix, addressDigits)}-j ${nameOf(below.prefix)}`);
+        owners.push(undefined);
+      }
+    }
+    return { rules, owners };
+  }
+
+  return {
+    add(entry) {
+      root = update(root, "", entry.place, (leaf) => leaf.set(entryKey(entry.place, entry.owner), entry));
+    },
+    remove(place, owner) {
+      root = update(root, "", place, (leaf) => leaf.delete(entryKey(place, owner)));
+    },
+    takeTouched() {
+      const names: string[] = [];
+      for (const prefix of touched) {
+        const name = nameOf(prefix);
+        if (nodeWithChain(prefix)) placeOfChain.set(name, prefix);
+        else if (!placeOfChain.delete(name)) continue;
+        names.push(name);
+      }
+      touched.clear();
+      return names;
+    },
+    chains: () => placeOfChain.keys(),
+    render(chain) {
+      const prefix = placeOfChain.get(chain);
+      const node = prefix === undefined ? undefined : nodeWithChain(prefix);
+      if (prefix === undefined || !node) return undefined;
+      return node instanceof Map ? renderLeaf(node) : renderBranch(node, prefix);
+    },
+    depthOf: (chain) => placeOfChain.get(chain)?.length,
+    size: () => countOf(root),
+  };
+}
+
+/** What matches every destination whose place begins with `prefix`. */
+function placeMatch(prefix: string, addressDigits: number): string {
+  let match = "";
+  if (addressDigits > 0) {
+    const given = Math.min(prefix.length, addressDigits);
+    const digits = prefix.slice(0, given).padEnd(addressDigits, "0");
+    const bytes = Uint8Array.from(
+      { length: addressDigits / 2 },
+      (_, i) => parseInt(digits.slice(2 * i, 2 * i + 2), 16),
+    );
+    match += `-d ${addressOfBytes(bytes)}/${given * 4} `;
+  }
+  if (prefix.length <= addressDigits) return match;
+  const protocol = PROTOCOLS[Number(prefix[addressDigits])]!;
+  const port = prefix.slice(addressDigits + 1);
+  if (port === "") return `${match}-p ${protocol} `;
+  const lowest = parseInt(port.padEnd(PORT_DIGITS, "0"), 16);
+  const highest = parseInt(port.padEnd(PORT_DIGITS, "f"), 16);
+  return match + destinationPort(protocol, "", lowest === highest ? lowest : `${lowest}:${highest}`);
+}

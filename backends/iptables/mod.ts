@@ -1,0 +1,17 @@
+/**
+ * The iptables backend: a family's services as chains of the nat and filter tables, in the order in which a change
+ * becomes rules:
+ *
+ *   chain_names.ts     what chains are called (kube-proxy's names, and those of the dispatch tree)
+ *   matches.ts         the pieces of a rule, spelled as iptables-save prints them
+ *   base_chains.ts     what is there however few services: entry points, marking, masquerading, forwarding
+ *   service_chains.ts  the chains of one service port: choice of an endpoint, external traffic, source ranges
+ *   frontends.ts       the rules that lead to them, and those that reject or drop
+ *   dispatch.ts        the tree that finds such a rule in a few dozen steps
+ *   ruleset.ts         all of it together: what the kernel should hold, and which chains a change touches
+ *   shadow.ts          what the kernel holds, as far as is known, read with iptables-save
+ *   restore.ts         the difference as input of iptables-restore, in batches
+ *   backend.ts         sync, resync and cleanup, with these parts
+ *   cleanup.ts         how every trace is removed
+ */
+export { createIptablesBackend } from "./backend.ts";

@@ -1,0 +1,307 @@
+import type { ServicePortKey, SyncProblem } from "../../core/model.ts";
+import type { Logger } from "../../platform/log.ts";
+import { failureText } from "../runner.ts";
+import { BASE_CHAINS, JUMPS } from "./base_chains.ts";
+import { type Table, TABLES } from "./chain_names.ts";
+import { type ChainUpdate, failedLines, isHostFailure, lineOf, type RestoreInput, restoreLines } from "./restore.ts";
+import type { ChainsByTable, Ruleset } from "./ruleset.ts";
+import { EMPTY_CHAIN, type HeldChain, type KernelState, readKernel, UNKNOWN_CHAIN } from "./shadow.ts";
+import { hashRules } from "./text_hash.ts";
+import type { Flavour, IptablesTools } from "./tools.ts";
+
+/** Figures of one reconciliation, for metrics (see SyncResult). */
+export interface ReconcileFigures {
+  chainsWritten: number;
+  chainsDeleted: number;
+  rulesLast: Record<Table, number>;
+  restores: number;
+  restoreFailures: number;
+  driftedChains: number;
+}
+
+/** Brings the kernel to what a ruleset wants, and knows what is still to be done. */
+export interface Reconciler {
+  /** These chains may differ from what the kernel holds. */
+  touch(chains: ChainsByTable): void;
+  /** These service ports are about to change: whether the kernel refused them does not matter any more. */
+  forgetRefused(keys: Iterable<ServicePortKey>): void;
+  /** What the kernel refused is tried again at the next run. */
+  retryRefused(): void;
+  /** Writes what is touched and differs. Throws where the kernel could not be brought to the ruleset. */
+  run(): Promise<void>;
+  /** Looks at the kernel anew and repairs what differs from the ruleset. Throws as `run` does. */
+  compareAndRun(): Promise<void>;
+  /** The service ports that the kernel refuses. */
+  problems(): SyncProblem[];
+  /** How many rules the kernel holds now, by table. */
+  rules(): Readonly<Record<Table, number>>;
+  /** The figures since this was last asked. */
+  takeFigures(): ReconcileFigures;
+}
+
+/** How much goes into one restore: see `Flavour`. */
+const BATCH_LIMITS: Readonly<Record<Flavour, { readonly chains: number; readonly rules: number }>> = {
+  nf_tables: { chains: 1000, rules: 25_000 },
+  legacy: { chains: Infinity, rules: Infinity },
+};
+
+/** How many restores one run may spend on finding what the kernel refuses. */
+const SEARCH_LIMIT = 100;
+
+/** What the reconciler works with. */
+export interface ReconcilerOptions {
+  readonly ruleset: Ruleset;
+  readonly tools: IptablesTools;
+  readonly flavour: Flavour;
+  readonly logger: Logger;
+}
+
+/** The kernel's restore did not go through. */
+class RestoreError extends Error {
+  override readonly name = "RestoreError";
+}
+
+/** A reconciler that has not looked at the kernel yet. */
+export function createReconciler(options: ReconcilerOptions): Reconciler {
+  const { ruleset, tools, logger } = options;
+  const limits = BATCH_LIMITS[options.flavour];
+  const dirty: Record<Table, Set<string>> = { filter: new Set(), nat: new Set() };
+  const refused = new Map<ServicePortKey, SyncProblem>();
+  let kernel: KernelState | undefined;
+  let missingJumps = JUMPS.slice();
+  let figures = noFigures();
+  let searchesLeft = SEARCH_LIMIT;
+  const spellings = new Map<string, { readonly written: number; readonly reads: number }>();
+
+  const touch = (chains: ChainsByTable) => {
+    for (const table of TABLES) for (const chain of chains[table]) dirty[table].add(chain);
+  };
+
+  async function look(): Promise<KernelState> {
+    const state = await readKernel(tools, (table, chain) => BASE_CHAINS[table].includes(chain));
+    missingJumps = JUMPS.filter((jump) => !state.jumps.has(jump));
+    return state;
+  }
+
+  /** What is to be written, in an order in which each chain refers to earlier ones only; and what is to go. */
+  function outline(): { writes: Chain[]; removals: Chain[] } {
+    const writes: (Chain & { rank: number })[] = [], removals: Chain[] = [];
+    for (const table of TABLES) {
+      for (const chain of dirty[table]) {
+        if (ruleset.has(table, chain)) writes.push({ table, chain, rank: ruleset.rank(table, chain) });
+        else if (kernel!.chains[table].get(chain)) removals.push({ table, chain });
+        else dirty[table].delete(chain);
+      }
+    }
+    return { writes: writes.sort((a, b) => a.rank - b.rank), removals };
+  }
+
+  /**
+   * Cuts the work into inputs, rendering each only when it is its turn, so that the whole text is never in memory.
+   * What is to go goes last: with the last writes where it is little, else emptied first, in as many inputs as it
+   * takes, since a chain can be removed only when no other refers to it.
+   */
+  function* inputs(writes: readonly Chain[], removals: readonly Chain[]): Generator<RestoreInput> {
+    let updates: ChainUpdate[] = [], rules = 0;
+    for (const { table, chain } of writes) {
+      const rendered = ruleset.render(table, chain);
+      if (!rendered) continue;
+      const hash = hashRules(rendered.rules);
+      if (kernel!.chains[table].get(chain)?.hash === hash) {
+        dirty[table].delete(chain);
+        continue;
+      }
+      if (updates.length >= limits.chains || rules + rendered.rules.length > limits.rules && updates.length > 0) {
+        yield { updates, jumps: [] };
+        updates = [];
+        rules = 0;
+      }
+      updates.push({ table, chain, action: "write", rendered, hash });
+      rules += rendered.rules.length;
+    }
+    const few = updates.length + removals.length <= limits.chains;
+    if (few) { for (const chain of removals) updates.push({ ...chain, action: "delete" }); }
+    if (updates.length > 0 || missingJumps.length > 0) yield { updates, jumps: missingJumps };
+    if (few) return;
+    for (const action of ["empty", "delete"] as const) {
+      for (let i = 0; i < removals.length; i += limits.chains) {
+        yield { updates: removals.slice(i, i + limits.chains).map((chain) => ({ ...chain, action })), jumps: [] };
+      }
+    }
+  }
+
+  async function restore(input: RestoreInput): Promise<string | undefined> {
+    figures.restores++;
+    // A tool that is killed leaves it open whether its input is in effect.
+    for (const update of input.updates) kernel!.chains[update.table].set(update.chain, UNKNOWN_CHAIN);
+    const result = await tools.restore(restoreLines(input));
+    if (result.exitCode !== 0) {
+      figures.restoreFailures++;
+      if (isHostFailure(result.stderr)) throw new RestoreError(failureText("iptables-restore", result));
+      return failureText("iptables-restore", result);
+    }
+    figures.rulesLast = { filter: 0, nat: 0 };
+    for (const update of input.updates) {
+      kernel!.chains[update.table].set(update.chain, heldAfter(update));
+      if (update.action === "write") figures.rulesLast[update.table] += update.rendered.rules.length;
+      if (update.action === "delete") figures.chainsDeleted++;
+      else figures.chainsWritten++;
+      if (update.action !== "empty") dirty[update.table].delete(update.chain);
+    }
+    if (input.jumps.length > 0) missingJumps = [];
+    return undefined;
+  }
+
+  /**
+   * Finds a service port that the kernel refuses within an input that it refused, restoring what can be restored on
+   * the way: by the line that the tool names, or else by taking the input apart.
+   */
+  async function blame(input: RestoreInput, failure: string): Promise<ServicePortKey> {
+    for (const number of failedLines(failure)) {
+      const owner = lineOf(input, number)?.owner;
+      if (owner !== undefined) return owner;
+    }
+    if (searchesLeft-- <= 0) throw new RestoreError(failure);
+    if (input.updates.length > 1) {
+      const middle = input.updates.length >> 1;
+      for (const updates of [input.updates.slice(0, middle), input.updates.slice(middle)]) {
+        const half = { updates, jumps: [] };
+        const failed = await restore(half);
+        if (failed !== undefined) return await blame(half, failed);
+      }
+    }
+    const update = input.updates[0];
+    const owner = update?.action === "write" && input.updates.length === 1 ? update.rendered.ownerOf(0) : undefined;
+    if (owner !== undefined) return owner;
+    throw new RestoreError(explain(input, failure));
+  }
+
+  /** A failure with the text of the lines that it names. */
+  function explain(input: RestoreInput, failure: string): string {
+    const lines = failedLines(failure).map((number) => lineOf(input, number)?.text).filter((text) =>
+      text !== undefined
+    );
+    return lines.length > 0 ? `${failure} (${lines.map((text) => `"${text}"`).join(", ")})` : failure;
+  }
+
+  /** Restores an input; where the kernel refuses a service port, that one is left out. False where that happened. */
+  async function attempt(input: RestoreInput): Promise<boolean> {
+    const failure = await restore(input);
+    if (failure === undefined) return true;
+    const key = await blame(input, failure);
+    const servicePort = ruleset.servicePort(key)?.name;
+    const message = `the kernel refuses the rules of ${servicePort}, which is left out until it changes or the next ` +
+      `comparison with the kernel: ${explain(input, failure)}`;
+    logger.error(message, { service: servicePort });
+    refused.set(key, { servicePort, message });
+    touch(ruleset.exclude(key, true));
+    return false;
+  }
+
+  async function run(): Promise<void> {
+    kernel ??= await look();
+    searchesLeft = SEARCH_LIMIT;
+    for (let done = false; !done;) {
+      const { writes, removals } = outline();
+      done = true;
+      for (const input of inputs(writes, removals)) {
+        done = await attempt(input);
+        if (!done) break;
+      }
+    }
+  }
+
+  /** Looks at the kernel and touches what does not read as it was last written; returns what it reads as. */
+  async function findDrift(): Promise<Map<string, HeldChain | undefined>> {
+    const before = kernel;
+    kernel = await look();
+    const drift = new Map<string, HeldChain | undefined>();
+    for (const table of TABLES) {
+      const held = kernel.chains[table];
+      for (const chain of held.names()) if (!ruleset.has(table, chain)) dirty[table].add(chain);
+      for (const chain of ruleset.chains(table)) {
+        const written = before?.chains[table].get(chain), reads = held.get(chain);
+        const spelling = spellings.get(chainId(table, chain));
+        if (written && reads && spelling?.written === written.hash && spelling.reads === reads.hash) {
+          held.set(chain, written);
+        } else if (!before || reads?.hash !== written?.hash) {
+          if (!dirty[table].has(chain)) drift.set(chainId(table, chain), reads);
+          dirty[table].add(chain);
+        }
+      }
+    }
+    return drift;
+  }
+
+  /**
+   * A chain that reads after its repair as it read before was not changed by anybody: this host's iptables-save spells
+   * its rules in another way than they were written, and this is noted.
+   */
+  async function learnSpellings(drift: ReadonlyMap<string, HeldChain | undefined>): Promise<void> {
+    const reading = await look();
+    for (const table of TABLES) {
+      for (const chain of ruleset.chains(table)) {
+        const id = chainId(table, chain), reads = reading.chains[table].get(chain);
+        const written = kernel!.chains[table].get(chain);
+        if (!written || !reads || reads.hash === written.hash || reads.hash !== drift.get(id)?.hash) continue;
+        spellings.set(id, { written: written.hash, reads: reads.hash });
+        figures.driftedChains--;
+      }
+    }
+  }
+
+  return {
+    touch,
+    forgetRefused(keys) {
+      if (refused.size > 0) { for (const key of keys) refused.delete(key); }
+    },
+    retryRefused() {
+      for (const key of refused.keys()) touch(ruleset.exclude(key, false));
+      refused.clear();
+    },
+    run,
+    async compareAndRun() {
+      const first = kernel === undefined;
+      const drift = await findDrift();
+      if (!first) figures.driftedChains += drift.size + missingJumps.length;
+      await run();
+      if (!first && drift.size > 0) await learnSpellings(drift);
+    },
+    problems: () => [...refused.values()],
+    rules: () => ({ filter: kernel?.chains.filter.rules() ?? 0, nat: kernel?.chains.nat.rules() ?? 0 }),
+    takeFigures() {
+      const taken = figures;
+      figures = noFigures();
+      return taken;
+    },
+  };
+}
+
+interface Chain {
+  readonly table: Table;
+  readonly chain: string;
+}
+
+const chainId = (table: Table, chain: string) => `${table} ${chain}`;
+
+function heldAfter(update: ChainUpdate): HeldChain | undefined {
+  switch (update.action) {
+    case "write":
+      return { hash: update.hash, rules: update.rendered.rules.length };
+    case "empty":
+      return EMPTY_CHAIN;
+    case "delete":
+      return undefined;
+  }
+}
+
+function noFigures(): ReconcileFigures {
+  return {
+    chainsWritten: 0,
+    chainsDeleted: 0,
+    rulesLast: { filter: 0, nat: 0 },
+    restores: 0,
+    restoreFailures: 0,
+    driftedChains: 0,
+  };
+}

@@ -1,0 +1,242 @@
+import {
+  type FamilyDelta,
+  type FamilySettings,
+  type ServicePort,
+  type ServicePortKey,
+  servicePortKey,
+} from "../../core/model.ts";
+import { type Family, splitHostPort } from "../../platform/address.ts";
+import { BASE_CHAINS, type BaseOptions, baseRules } from "./base_chains.ts";
+import { BASE, serviceChainNames, type Table, TABLES } from "./chain_names.ts";
+import { createDispatchTree, type DispatchTree } from "./dispatch.ts";
+import { frontendRules, TREE_TABLE, type TreeName } from "./frontends.ts";
+import { chainsOf, renderServiceChain } from "./service_chains.ts";
+
+/** A chain that the kernel should hold. */
+export interface RenderedChain {
+  /** Rules without their `-A CHAIN `. */
+  readonly rules: readonly string[];
+  /** The service port that a rule is for, by the rule's index; undefined where it is for none or for many. */
+  ownerOf(rule: number): ServicePortKey | undefined;
+}
+
+/** Chains by table. */
+export type ChainsByTable = Readonly<Record<Table, ReadonlySet<string>>>;
+
+/**
+ * Everything that the kernel should hold for one family: the state that deltas have led to, from which any chain can
+ * be rendered at any time. Pure: it reads and writes nothing.
+ */
+export interface Ruleset {
+  /** Applies a delta; returns the chains that may look different now, or be gone. */
+  apply(delta: FamilyDelta): ChainsByTable;
+  /** Leaves a service port out (or takes it in again) although the state has it, since the kernel refuses its rules. */
+  exclude(key: ServicePortKey, excluded: boolean): ChainsByTable;
+  /** The rules of a chain, or undefined where there should be no such chain. */
+  render(table: Table, chain: string): RenderedChain | undefined;
+  /** Whether there should be such a chain. */
+  has(table: Table, chain: string): boolean;
+  /** All chains. */
+  chains(table: Table): Iterable<string>;
+  /** In which order chains must come to be: each refers to chains of a lower rank only. */
+  rank(table: Table, chain: string): number;
+  servicePort(key: ServicePortKey): ServicePort | undefined;
+  servicePorts(): Iterable<ServicePort>;
+  settings(): FamilySettings | undefined;
+}
+
+const ENTRY: Readonly<Record<TreeName, { readonly chain: string; readonly prefix: string; readonly ports: boolean }>> =
+  {
+    services: { chain: BASE.services, prefix: "KUBE-SVC-TO-", ports: false },
+    nodePorts: { chain: BASE.nodePorts, prefix: "KUBE-SVC-NP-", ports: true },
+    refusedInternally: { chain: BASE.services, prefix: "KUBE-SVC-TO-", ports: false },
+    refusedExternally: { chain: BASE.externalServices, prefix: "KUBE-EXT-TO-", ports: false },
+    refusedNodePorts: { chain: BASE.externalNodePorts, prefix: "KUBE-EXT-NP-", ports: true },
+    firewall: { chain: BASE.proxyFirewall, prefix: "KUBE-FW-TO-", ports: false },
+    healthCheckNodePorts: { chain: BASE.nodePorts, prefix: "KUBE-SVC-NP-", ports: true },
+  };
+const TREE_NAMES = Object.keys(ENTRY) as TreeName[];
+
+/** The ruleset of a family that has no services yet. */
+export function createRuleset(options: BaseOptions): Ruleset {
+  let settings: FamilySettings | undefined;
+  let ports = new Map<ServicePortKey, ServicePort>();
+  let chainOwners = new Map<string, ServicePortKey>();
+  let trees = emptyTrees(options.family);
+  let touchedChains = new Set<string>();
+  const excluded = new Set<ServicePortKey>();
+  const hairpin = createAddressCounts(options.hairpin === "per-endpoint");
+
+  function enter(port: ServicePort, key: ServicePortKey): void {
+    const names = serviceChainNames(port);
+    for (const chain of chainsOf(port, names)) {
+      chainOwners.set(chain, key);
+      touchedChains.add(chain);
+    }
+    for (const entry of frontendRules(port, names)) trees[entry.tree].add(entry);
+    hairpin.add(port);
+  }
+
+  function leave(port: ServicePort): void {
+    const names = serviceChainNames(port);
+    for (const chain of chainsOf(port, names)) {
+      chainOwners.delete(chain);
+      touchedChains.add(chain);
+    }
+    for (const entry of frontendRules(port, names)) trees[entry.tree].remove(entry.place, entry.owner);
+    hairpin.remove(port);
+  }
+
+  function remove(key: ServicePortKey): void {
+    const port = ports.get(key);
+    if (!port) return;
+    if (!excluded.delete(key)) leave(port);
+    ports.delete(key);
+  }
+
+  function set(port: ServicePort): void {
+    const key = servicePortKey(port.name, port.protocol);
+    remove(key);
+    ports.set(key, port);
+    enter(port, key);
+  }
+
+  /** Everything that depends on the settings, which is every chain there is. */
+  function touchAll(): Record<Table, Set<string>> {
+    const all = takeTouched();
+    for (const table of TABLES) for (const chain of chainsOfTable(table)) all[table].add(chain);
+    return all;
+  }
+
+  function takeTouched(): Record<Table, Set<string>> {
+    const touched = { filter: new Set<string>(), nat: touchedChains };
+    touchedChains = new Set();
+    for (const name of TREE_NAMES) for (const chain of trees[name].takeTouched()) touched[TREE_TABLE[name]].add(chain);
+    if (hairpin.takeChanged()) touched.nat.add(BASE.postrouting);
+    return touched;
+  }
+
+  function* chainsOfTable(table: Table): Generator<string> {
+    if (table === "nat") yield* chainOwners.keys();
+    for (const name of TREE_NAMES) if (TREE_TABLE[name] === table) yield* trees[name].chains();
+    yield* BASE_CHAINS[table];
+  }
+
+  /** The tree that a chain belongs to, and its place there. */
+  function treeOf(table: Table, chain: string): DispatchTree | undefined {
+    for (const name of TREE_NAMES) {
+      if (TREE_TABLE[name] === table && trees[name].depthOf(chain) !== undefined) return trees[name];
+    }
+    return undefined;
+  }
+
+  return {
+    apply(delta) {
+      if (delta.base === undefined) {
+        // Chains of the state before count as touched, so that those not wanted any more are removed.
+        const before = touchAll();
+        ports = new Map();
+        chainOwners = new Map();
+        trees = emptyTrees(options.family);
+        excluded.clear();
+        hairpin.clear();
+        settings = delta.settings;
+        for (const port of delta.set) set(port);
+        const now = touchAll();
+        for (const table of TABLES) for (const chain of before[table]) now[table].add(chain);
+        return now;
+      }
+      for (const key of delta.deleted) remove(key);
+      for (const port of delta.set) set(port);
+      if (!delta.settings) return takeTouched();
+      settings = delta.settings;
+      return touchAll();
+    },
+    exclude(key, exclusion) {
+      const port = ports.get(key);
+      if (port && exclusion !== excluded.has(key)) {
+        if (exclusion) {
+          excluded.add(key);
+          leave(port);
+        } else {
+          excluded.delete(key);
+          enter(port, key);
+        }
+      }
+      return takeTouched();
+    },
+    render(table, chain) {
+      if (!settings) return undefined;
+      const owner = table === "nat" ? chainOwners.get(chain) : undefined;
+      if (owner !== undefined) {
+        const rules = renderServiceChain(ports.get(owner)!, chain, settings);
+        return { rules, ownerOf: () => owner };
+      }
+      const isBase = BASE_CHAINS[table].includes(chain);
+      const dispatch = treeOf(table, chain)?.render(chain);
+      if (!dispatch && !isBase) return undefined;
+      const fixed = isBase ? baseRules(table, chain, settings, options, hairpin.addresses()) : [];
+      if (!dispatch) return { rules: fixed, ownerOf: () => undefined };
+      return { rules: [...dispatch.rules, ...fixed], ownerOf: (rule) => dispatch.owners[rule] };
+    },
+    has: (table, chain) =>
+      table === "nat" && chainOwners.has(chain) || BASE_CHAINS[table].includes(chain) ||
+      treeOf(table, chain) !== undefined,
+    chains: chainsOfTable,
+    rank(table, chain) {
+      if (table === "nat") {
+        if (chain === BASE.markMasquerade) return 0;
+        if (chainOwners.has(chain)) return chain.startsWith("KUBE-FW-") ? 3 : chain.startsWith("KUBE-EXT-") ? 2 : 1;
+      }
+      const depth = treeOf(table, chain)?.depthOf(chain);
+      if (depth === undefined) return ENTRY_RANK + 1;
+      // Node ports are entered from the services' entry chain, which therefore comes last.
+      return ENTRY_RANK - depth + (chain === BASE.services || chain === BASE.externalServices ? 1 : 0);
+    },
+    servicePort: (key) => ports.get(key),
+    servicePorts: () => ports.values(),
+    settings: () => settings,
+  };
+}
+
+/** More than the deepest tree has levels. */
+const ENTRY_RANK = 64;
+
+function emptyTrees(family: Family): Record<TreeName, DispatchTree> {
+  const addressDigits = family === "IPv4" ? 8 : 32;
+  return Object.fromEntries(TREE_NAMES.map((name) => {
+    const { chain, prefix, ports } = ENTRY[name];
+    const options = { entryChain: chain, namePrefix: prefix, addressDigits: ports ? 0 : addressDigits };
+    return [name, createDispatchTree(options)];
+  })) as Record<TreeName, DispatchTree>;
+}
+
+/** Counts how many service ports have an endpoint at each address of this node, where hairpin rules need to know. */
+function createAddressCounts(needed: boolean) {
+  const counts = new Map<string, number>();
+  let changed = true;
+  const change = (port: ServicePort, by: number) => {
+    if (!needed) return;
+    for (const endpoint of port.endpointsOnThisNode) {
+      const { address } = splitHostPort(endpoint);
+      const count = (counts.get(address) ?? 0) + by;
+      if (count === 0) counts.delete(address);
+      else counts.set(address, count);
+      if (count === 0 || count === by) changed = true;
+    }
+  };
+  return {
+    add: (port: ServicePort) => change(port, 1),
+    remove: (port: ServicePort) => change(port, -1),
+    addresses: () => [...counts.keys()].sort(),
+    clear() {
+      counts.clear();
+      changed = true;
+    },
+    takeChanged() {
+      const was = changed;
+      changed = false;
+      return was;
+    },
+  };
+}

@@ -1,0 +1,100 @@
+import { type Jump, JUMPS } from "./base_chains.ts";
+import { isServiceChain, type Table, TABLES } from "./chain_names.ts";
+import { createTextHash, hashRules } from "./text_hash.ts";
+import type { IptablesTools } from "./tools.ts";
+
+/** A chain in the kernel, as far as is known. */
+export interface HeldChain {
+  /** `hashRules` of its rules, spelled as iptables-save prints them; -1 where they are not known. */
+  readonly hash: number;
+  /** How many rules it has. */
+  readonly rules: number;
+}
+
+/** A chain without rules. */
+export const EMPTY_CHAIN: HeldChain = { hash: hashRules([]), rules: 0 };
+
+/** A chain that may be there, with any rules. */
+export const UNKNOWN_CHAIN: HeldChain = { hash: -1, rules: 0 };
+
+/** The chains of a table in the kernel, as far as is known. */
+export interface HeldChains {
+  get(chain: string): HeldChain | undefined;
+  /** Notes what a chain holds now; undefined where it is gone. */
+  set(chain: string, held: HeldChain | undefined): void;
+  names(): Iterable<string>;
+  /** How many rules all of them have. */
+  rules(): number;
+}
+
+function createHeldChains(): HeldChains {
+  const chains = new Map<string, HeldChain>();
+  let rules = 0;
+  return {
+    get: (chain) => chains.get(chain),
+    set(chain, held) {
+      rules += (held?.rules ?? 0) - (chains.get(chain)?.rules ?? 0);
+      if (held) chains.set(chain, held);
+      else chains.delete(chain);
+    },
+    names: () => chains.keys(),
+    rules: () => rules,
+  };
+}
+
+/** What the kernel holds of our chains. */
+export interface KernelState {
+  readonly chains: Readonly<Record<Table, HeldChains>>;
+  /** The jumps from built-in chains that are there. */
+  readonly jumps: ReadonlySet<Jump>;
+}
+
+/** Reads what the kernel holds of our chains, service chains nobody wants any more included. Throws where it cannot. */
+export async function readKernel(
+  tools: IptablesTools,
+  isBaseChain: (table: Table, chain: string) => boolean,
+): Promise<KernelState> {
+  const chains = { filter: createHeldChains(), nat: createHeldChains() };
+  const jumps = new Set<Jump>();
+  let table: Table | undefined;
+  let chain = "", ours = false, hash = createTextHash(), rules = 0;
+
+  const finishChain = () => {
+    if (ours && table) chains[table].set(chain, { hash: hash.value(), rules });
+    ours = false;
+    chain = "";
+  };
+  await tools.save((line) => {
+    if (line.startsWith("-A ")) {
+      if (!table) return;
+      const end = line.indexOf(" ", 3);
+      const name = line.slice(3, end);
+      if (name !== chain) {
+        finishChain();
+        chain = name;
+        ours = chains[table].get(name) !== undefined;
+        hash = createTextHash();
+        rules = 0;
+      }
+      const rule = line.slice(end + 1);
+      if (ours) {
+        hash.add(rule);
+        hash.add("\n");
+        rules++;
+      } else {
+        const jump = JUMPS.find((jump) => jump.table === table && jump.from === name && jump.rule === rule);
+        if (jump) jumps.add(jump);
+      }
+    } else if (line.startsWith(":")) {
+      const name = line.slice(1, line.indexOf(" "));
+      if (table && (isBaseChain(table, name) || isServiceChain(table, name))) chains[table].set(name, EMPTY_CHAIN);
+    } else if (line.startsWith("*")) {
+      finishChain();
+      table = TABLES.find((known) => known === line.slice(1));
+    } else if (line === "COMMIT") {
+      finishChain();
+      table = undefined;
+    }
+  });
+  return { chains, jumps };
+}

@@ -1,0 +1,42 @@
+import type { Family } from "../../core/model.ts";
+import { failureText, type Runner, type ToolCall, type ToolResult } from "../runner.ts";
+
+/** The iptables tools of one family, on the host as it is. */
+export interface IptablesTools {
+  /** Runs `iptables-restore --noflush` on an input. */
+  restore(input: Iterable<string>): Promise<ToolResult>;
+  /** Runs `iptables-save` for all tables. Throws where it fails. */
+  save(onLine: (line: string) => void): Promise<void>;
+  /** Which kernel interface the tools use. Throws where they are missing. */
+  flavour(): Promise<Flavour>;
+}
+
+/**
+ * `nf_tables` applies one restore as one transaction whose time grows with the square of its chains; `legacy`
+ * replaces the whole table with every restore.
+ */
+export type Flavour = "nf_tables" | "legacy";
+
+/** How long a tool waits for the xtables lock, in seconds. */
+const LOCK_WAIT_SECONDS = 5;
+
+/** The tools that are called by these names on this host. */
+export function createIptablesTools(family: Family, runner: Runner): IptablesTools {
+  const tool = family === "IPv4" ? "iptables" : "ip6tables";
+  const run = async (call: ToolCall) => {
+    const result = await runner.run(call);
+    if (result.exitCode !== 0) throw new Error(failureText(call.tool, result));
+    return result;
+  };
+  return {
+    restore: (input) =>
+      runner.run({ tool: `${tool}-restore`, args: ["--noflush", "-w", String(LOCK_WAIT_SECONDS)], stdin: input }),
+    async save(onLine) {
+      await run({ tool: `${tool}-save`, args: [], onLine });
+    },
+    async flavour() {
+      const { stdout } = await run({ tool, args: ["--version"] });
+      return stdout.includes("nf_tables") ? "nf_tables" : "legacy";
+    },
+  };
+}
