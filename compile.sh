@@ -1,0 +1,84 @@
+#!/usr/bin/env bash
+# Builds dist/sluice, one executable file, and dist/sluice.sha256.
+#
+#   ./compile.sh
+#
+# With any Deno from 2.4 on, and nothing else. From the environment:
+#   DENO           the deno to use, words allowed: 'npx -y deno@2.9.6' (default: deno)
+#   DENORT_BIN     the base binary of `deno compile` for that version, where it cannot be downloaded
+#   EXEC_PLUGINS   further credential plugins that a kubeconfig may start, comma-separated (see below)
+#   V8_FLAGS       overrides the V8 flags that are built in
+set -euo pipefail
+cd "$(dirname "$0")"
+
+read -ra deno <<<"${DENO:-deno}"
+readonly deno
+readonly root=$PWD
+# Deno 2.4 overflows its stack on large packages without it, and otherwise trusts no certificate of the system's store.
+export RUST_MIN_STACK="${RUST_MIN_STACK:-67108864}" DENO_TLS_CA_STORE="${DENO_TLS_CA_STORE:-mozilla,system}"
+export NO_COLOR=1
+
+# What the executable may do; it can never do more, and gives up what a run does not need (see main.ts).
+kernel_tools=iptables,iptables-save,iptables-restore,ip6tables,ip6tables-save,ip6tables-restore,nft,ipvsadm,ipset,ip
+kernel_tools+=,conntrack,sysctl,modprobe,choom
+# The credential plugins that kubeconfigs of the common providers name. A plugin is a program of any name; allowing
+# all of them would mean any program at all, so another one is named when the executable is built.
+exec_plugins=aws,aws-iam-authenticator,az,doctl,gcloud,gke-gcloud-auth-plugin,ibmcloud,kubectl-oidc_login,kubelogin,oci,tsh
+permissions=(
+  --no-prompt
+  --allow-net                 # the API server and the bind addresses are the operator's choice
+  --allow-read                # so are the paths of configuration, manifests, certificates and tokens
+  --allow-write               # --write-config-to names any path; nothing else writes
+  --allow-env                 # client-node's `debug` and its exec plugins read the whole environment, or fail to load
+  --allow-sys=hostname,networkInterfaces,osRelease,homedir,uid
+  "--allow-run=$kernel_tools,$exec_plugins${EXEC_PLUGINS:+,$EXEC_PLUGINS}"
+)
+v8_flags=${V8_FLAGS-}
+
+stage=$(mktemp -d)
+trap 'rm -rf "$stage"' EXIT
+
+# Packages that others load when they happen to be there, and a table that the bundler of Deno 2.4 refuses to take in.
+external=()
+for name in bufferutil encoding supports-color utf-8-validate ./lib/mappingTable.json; do external+=(--external "$name"); done
+readonly host_names_table=npm:tr46@0.0.3/lib/mappingTable.json
+
+# Split, so that @kubernetes/client-node, imported where a kubeconfig needs it, stays a file of its own that is not
+# even read before that.
+workers=(workers/family.ts)
+if [[ -e workers/supervisor.ts ]]; then workers+=(workers/supervisor.ts); fi
+"${deno[@]}" bundle --quiet --platform deno --minify --code-splitting "${external[@]}" --outdir "$stage" main.ts "${workers[@]}" \
+  2> >(grep -v -e 'npm warn' -e '^$' >&2)
+if grep -rlqs 'lib/mappingTable.json' "$stage" --include='*.js'; then
+  mkdir "$stage/lib"
+  "${deno[@]}" eval --no-config --no-lock --quiet \
+    "import table from '$host_names_table' with { type: 'json' }; console.log(JSON.stringify(table));" \
+    2>/dev/null > "$stage/lib/mappingTable.json"
+fi
+# Deno 2.4's bundler leaves CommonJS packages without a `require` for Node's own modules.
+{ grep -rl 'Dynamic require of' "$stage" --include='*.js' || true; } | while read -r file; do
+  sed -i '1s/^/import{createRequire}from"node:module";var require=createRequire(import.meta.url);/' "$file"
+done
+
+include=()
+for worker in "${workers[@]}"; do
+  name=$(basename "$worker" .ts).js
+  # Workers are found beside main.js.
+  echo "import './workers/$name';" > "$stage/$name"
+  include+=(--include "$stage/$name")
+done
+if [[ -e $stage/lib ]]; then include+=(--include "$stage/lib"); fi
+
+mkdir -p dist
+"${deno[@]}" compile --quiet --no-config --no-lock --no-check --unstable-worker-options "${permissions[@]}" \
+  ${v8_flags:+"--v8-flags=$v8_flags"} "${include[@]}" --output dist/sluice "$stage/main.js" 2> >(grep -v 'npm warn' >&2)
+
+for trace in "$root" "$stage" "$HOME/" fast-check; do
+  if grep -qaF -- "$trace" dist/sluice; then
+    echo "compile.sh: dist/sluice contains “$trace”: a trace of the machine it was built on, or of development" >&2
+    exit 1
+  fi
+done
+(cd dist && sha256sum sluice > sluice.sha256)
+printf 'dist/sluice: %s bytes (%s MB), sha256 %s\n' "$(stat -c %s dist/sluice)" \
+  "$(($(stat -c %s dist/sluice) / 1000000))" "$(cut -c1-16 dist/sluice.sha256)…"
