@@ -18,25 +18,23 @@ export interface Arguments {
 /** Reads the arguments after the program's name, in Go's syntax. Every unknown flag and unreadable value is an error. */
 export function readArguments(args: readonly string[]): Arguments {
   const collected = new Map<Flag, string[]>();
-  const errors: string[] = [];
-  let version = false;
+  const { normal, errors: unfinished } = normalizeArguments(args);
+  const errors = [...unfinished];
   const run = new Command("run").description("Run the proxy (what happens without a command).")
     .allowUnknownOption().helpOption("-h, --help", "Show this help.");
-  run.addOption(
-    new Option("--version [raw]", "Show the version.").argParser((given) => version = given !== "false"),
-  );
+  run.option("--version [raw]", "Show the version.");
   for (const flag of FLAGS) {
     const collect = (text: string) => collected.set(flag, [...collected.get(flag) ?? [], text]);
     run.addOption(new Option(usageOf(flag), flag.description).argParser(collect));
   }
-  run.argument("[arguments...]").usage("[flags]").on("option:version", () => version = true);
+  run.argument("[arguments...]");
   const program = new Command("sluice").helpCommand(false).helpOption(false).addCommand(run, { isDefault: true });
   for (const command of [program, run]) {
     command.exitOverride().configureOutput({ writeOut: () => {}, writeErr: () => {} });
   }
   let help: string | undefined;
   try {
-    program.parse(normalizeArguments(args), { from: "user" });
+    program.parse(normal, { from: "user" });
     for (const arg of run.args) errors.push(explainStray(arg));
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error;
@@ -49,14 +47,26 @@ export function readArguments(args: readonly string[]): Arguments {
     if ("must" in read) errors.push(`--${flag.name} is ${JSON.stringify(texts.at(-1))}: must be ${read.must}`);
     else given.set(flag.name, read.value);
   }
-  return { given, help, version, errors };
+  const version: unknown = run.getOptionValue("version");
+  return { given, help, version: version !== undefined && version !== "false", errors };
 }
 
 const USAGE = "Usage: sluice [run] [flags]";
 
+const PLACEHOLDERS: Readonly<Record<Flag["field"]["kind"], string>> = {
+  text: "text",
+  boolean: "true|false",
+  integer: "n",
+  number: "n",
+  duration: "duration",
+  quantity: "quantity",
+  texts: "a,b,…",
+  switches: "name=true,…",
+};
+
 function usageOf(flag: Flag): string {
   const long = flag.name === "v" ? "-v, --v" : `--${flag.name}`;
-  return standsAlone(flag) ? `${long} [true|false]` : `${long} <${flag.field.kind}>`;
+  return standsAlone(flag) ? `${long} [true|false]` : `${long} <${PLACEHOLDERS[flag.field.kind]}>`;
 }
 
 function explainStray(arg: string): string {

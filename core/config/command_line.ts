@@ -2,7 +2,7 @@ import { KUBERNETES_VERSION, VERSION } from "../../platform/version.ts";
 import type { ProxyMode } from "../model.ts";
 import { type GivenFlags, readArguments } from "./arguments.ts";
 import { type Configuration, deepFreeze, type LoggingFormat, type SourceChoice } from "./configuration.ts";
-import { writeDocument } from "./document.ts";
+import { unwritable, writeDocument } from "./document.ts";
 import type { Settings } from "./kube_proxy_configuration.ts";
 import { readSettings } from "./settings.ts";
 import { type Decisions, validate } from "./validation.ts";
@@ -62,7 +62,10 @@ export function parseCommandLine(args: readonly string[], context: CommandLineCo
 
   const configuration = deepFreeze({ ...configurationOf(settings, decisions, given), nodeName, source });
   const path = given.get("write-config-to") as string | undefined;
-  if (path) return { kind: "write-config", path, content: writeDocument(configuration), warnings };
+  if (path) {
+    const content = writeDocument(configuration);
+    return { kind: "write-config", path, content, warnings: [...warnings, ...unwritable(configuration)] };
+  }
   return { kind: "run", configuration, warnings };
 }
 

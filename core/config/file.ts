@@ -11,7 +11,7 @@ import {
 } from "yaml";
 import { boolean, defaultsOf, type Field, type Fields, orDefault, type ScalarField, valueName } from "./fields.ts";
 import { API_VERSION, defaultSettings, FIELDS, KIND, type Settings } from "./kube_proxy_configuration.ts";
-import { suggestion } from "./nearest.ts";
+import { nearest, suggestion } from "./nearest.ts";
 import { readScalar } from "./scalar.ts";
 
 /** What a configuration file says. */
@@ -54,11 +54,19 @@ export function readConfigurationFile(name: string, content: string, strict: boo
     const errors = document.errors.map((error) => `${line(error.pos[0])}: not YAML: ${error.message}`);
     return { settings, origins, errors, warnings: [] };
   }
+  const errors: string[] = [];
   const reading: Reading = {
     where: (node) => line(offsetOf(node)),
-    resolve: (node) => isAlias(node) ? (node as Alias).resolve(document) : node,
+    resolve: (node) => {
+      if (!isAlias(node)) return node;
+      const target = (node as Alias).resolve(document);
+      if (target === undefined) {
+        errors.push(`${line(offsetOf(node))}: there is no anchor for the alias *${node.source}`);
+      }
+      return target;
+    },
     origins,
-    errors: [],
+    errors,
     lenient: [],
   };
   const root = document.contents;
@@ -73,7 +81,7 @@ export function readConfigurationFile(name: string, content: string, strict: boo
   return {
     settings,
     origins,
-    errors: strict ? [...reading.errors, ...reading.lenient] : reading.errors,
+    errors: strict ? [...errors, ...reading.lenient] : errors,
     warnings: strict ? [] : reading.lenient,
   };
 }
@@ -92,7 +100,9 @@ function readTypeMeta(reading: Reading, name: string, root: YAMLMap): void {
 
 function readSection(reading: Reading, map: YAMLMap, fields: Fields, path: string, values: object): void {
   const last = new Map(map.items.map((pair) => [keyOf(pair), pair]));
-  for (const pair of map.items) {
+  const merged = mergedPairs(reading, map).filter((pair) => !last.has(keyOf(pair)));
+  for (const pair of merged) last.set(keyOf(pair), pair);
+  for (const pair of [...map.items.filter((pair) => keyOf(pair) !== MERGE), ...merged]) {
     const key = keyOf(pair);
     const keyPath = path === "" ? key : `${path}.${key}`;
     const where = reading.where(pair.key);
@@ -103,7 +113,7 @@ function readSection(reading: Reading, map: YAMLMap, fields: Fields, path: strin
     if (path === "" && (key === "apiVersion" || key === "kind")) continue;
     const field = Object.hasOwn(fields, key) ? fields[key] : undefined;
     if (field === undefined) {
-      reading.lenient.push(`${where}: unknown field ${keyPath}${suggestion(key, knownNames(fields, key))}`);
+      reading.lenient.push(`${where}: unknown field ${keyPath}${meantBy(key, fields)}`);
       continue;
     }
     reading.origins.set(keyPath, `${where}: ${keyPath}`);
@@ -111,6 +121,17 @@ function readSection(reading: Reading, map: YAMLMap, fields: Fields, path: strin
     const value = readField(reading, reading.resolve(pair.value), field, keyPath, target[key]);
     if (value !== undefined) target[valueName(key, field)] = value;
   }
+}
+
+const MERGE = "<<";
+
+/** What a section takes over from others by YAML's merge key; what it sets itself goes before. */
+function mergedPairs(reading: Reading, map: YAMLMap): YAMLMap["items"] {
+  return map.items.filter((pair) => keyOf(pair) === MERGE).flatMap((pair) => {
+    const from = reading.resolve(pair.value as Node);
+    const sources = isSeq(from) ? from.items.map((item) => reading.resolve(item as Node)).reverse() : [from];
+    return sources.flatMap((source) => isMap(source) ? (source as YAMLMap).items : []);
+  });
 }
 
 /** The value of a field; undefined leaves the default, after an error where there was something to complain about. */
@@ -173,13 +194,21 @@ function scalarOf(node: Node): unknown {
   return isScalar(node) ? node.value : node;
 }
 
-/** The names of a section and, for a field that is in the wrong section, the paths at which the file knows its name. */
-function* knownNames(fields: Fields, name: string): Generator<string> {
-  yield* Object.keys(fields);
-  for (const [sectionName, field] of Object.entries<Field>(FIELDS)) {
-    if (sectionName === name) yield sectionName;
-    if (field.kind === "section" && Object.hasOwn(field.fields, name)) yield `${sectionName}.${name}`;
-  }
+/** The name that was most probably meant: one of this section's, or the path of a field that belongs elsewhere. */
+function meantBy(key: string, fields: Fields): string {
+  if (nearest(key, Object.keys(fields)) !== undefined) return suggestion(key, Object.keys(fields));
+  const elsewhere = new Map(pathsOf(FIELDS).map((path) => [path.slice(path.lastIndexOf(".") + 1), path]));
+  const name = nearest(key, elsewhere.keys());
+  return name === undefined ? "" : `; did you mean ${elsewhere.get(name)}?`;
+}
+
+/** Every field's path; later ones come first, so that iptables, which most mean, is the last of its like. */
+function pathsOf(fields: Fields, prefix = ""): string[] {
+  return Object.entries<Field>(fields).reverse().flatMap(([name, field]) =>
+    field.kind === "section"
+      ? [`${prefix}${name}`, ...pathsOf(field.fields, `${prefix}${name}.`)]
+      : [`${prefix}${name}`]
+  );
 }
 
 function offsetOf(node: unknown): number {

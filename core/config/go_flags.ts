@@ -9,13 +9,16 @@ export function standsAlone(flag: Flag): boolean {
 /**
  * Go's flag syntax in the one spelling that the command line's parser is given: `_` in a name reads as `-`, a boolean
  * that stands alone becomes `--name=true` (and never takes the argument after it), and `-v2`, `-v=2`, `-v 2` become
- * `--v=2`. What is not a known flag stays as it is.
+ * `--v=2`. What is not a known flag stays as it is; a flag at the end that lacks its value is an error.
  */
-export function normalizeArguments(args: readonly string[]): string[] {
+export function normalizeArguments(
+  args: readonly string[],
+): { readonly normal: readonly string[]; readonly errors: readonly string[] } {
+  const errors: string[] = [];
   const normal: string[] = [];
   for (let i = 0; i < args.length; i++) {
     const arg = args[i]!;
-    if (arg === "--") return [...normal, ...args.slice(i)];
+    if (arg === "--") return { normal: [...normal, ...args.slice(i)], errors };
     const short = /^-v(?:=?(.+))?$/s.exec(arg);
     const long = /^--([^=]+)(?:=(.*))?$/s.exec(arg);
     const name = short ? "v" : long?.[1]?.replaceAll("_", "-");
@@ -30,10 +33,10 @@ export function normalizeArguments(args: readonly string[]): string[] {
     } else if (i + 1 < args.length) {
       normal.push(`--${flag.name}=${args[++i]}`);
     } else {
-      normal.push(`--${flag.name}`);
+      errors.push(`--${flag.name} needs a value`);
     }
   }
-  return normal;
+  return { normal, errors };
 }
 
 /**

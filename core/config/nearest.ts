@@ -1,10 +1,10 @@
 /**
  * The candidate that someone who typed `name` most probably meant: the fewest letters apart, letter case aside, and
- * no more than a third of them; undefined where none is that near.
+ * no more than half of them; undefined where none is that near.
  */
 export function nearest(name: string, candidates: Iterable<string>): string | undefined {
   let best: string | undefined;
-  let fewest = Math.max(1, Math.floor(name.length / 3)) + 1;
+  let fewest = Math.max(1, Math.floor(name.length / 2)) + 1;
   for (const candidate of candidates) {
     const apart = editDistance(name.toLowerCase(), candidate.toLowerCase());
     if (apart < fewest) [best, fewest] = [candidate, apart];

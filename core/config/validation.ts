@@ -124,9 +124,10 @@ function checkPeriods(
   report: Report,
 ): void {
   const syncPeriod = formatDuration(periods.syncPeriodMs), minSyncPeriod = formatDuration(periods.minSyncPeriodMs);
-  if (periods.syncPeriodMs <= 0) report(`${section}.syncPeriod`, syncPeriod, "must be greater than 0");
   if (periods.minSyncPeriodMs < 0) report(`${section}.minSyncPeriod`, minSyncPeriod, "must be 0 or more");
-  if (periods.minSyncPeriodMs > periods.syncPeriodMs) {
+  if (periods.syncPeriodMs <= 0) {
+    report(`${section}.syncPeriod`, syncPeriod, "must be greater than 0");
+  } else if (periods.minSyncPeriodMs > periods.syncPeriodMs) {
     report(`${section}.minSyncPeriod`, minSyncPeriod, `must not be longer than syncPeriod, which is ${syncPeriod}`);
   }
 }

@@ -1,0 +1,331 @@
+import assert from "node:assert/strict";
+import type { Configuration } from "../../../core/config/mod.ts";
+import { accepted, fromFile, HEADER, parse, refused } from "./parse.ts";
+
+function loaded(body: string, args: readonly string[] = []) {
+  return accepted(["--config", "kp.yaml", ...args], { files: { "kp.yaml": HEADER + body } });
+}
+
+function errorsOf(body: string, args: readonly string[] = []) {
+  return refused(["--config", "kp.yaml", ...args], { files: { "kp.yaml": HEADER + body } });
+}
+
+Deno.test("every field of the file arrives", () => {
+  const { configuration, warnings } = loaded(`
+featureGates: {A: true}
+clientConnection: {kubeconfig: /k, acceptContentTypes: a, contentType: b, qps: 0.5, burst: 7}
+logging:
+  format: text
+  flushFrequency: 5000000000
+  verbosity: 4
+  vmodule: [{filePattern: a*, verbosity: 3}]
+  options: {json: {splitStream: true, infoBufferSize: 64Ki}, text: {infoBufferSize: 0}}
+hostnameOverride: Node-X
+bindAddress: "::"
+healthzBindAddress: 0.0.0.0:1
+metricsBindAddress: "::"
+bindAddressHardFail: true
+enableProfiling: true
+showHiddenMetricsForVersion: "1.35"
+mode: ipvs
+iptables: {masqueradeBit: 3, masqueradeAll: true, localhostNodePorts: false, syncPeriod: 2s, minSyncPeriod: 1ms}
+ipvs:
+  syncPeriod: 20s
+  minSyncPeriod: 2s
+  scheduler: rr
+  excludeCIDRs: [10.0.0.9/8]
+  strictARP: true
+  tcpTimeout: 1s
+  tcpFinTimeout: 2s
+  udpTimeout: 3s
+nftables: {masqueradeBit: 4, masqueradeAll: false, syncPeriod: 4s, minSyncPeriod: 2s}
+winkernel: {networkName: n, sourceVip: v, enableDSR: true, rootHnsEndpointName: r, forwardHealthCheckVip: true}
+detectLocalMode: BridgeInterface
+detectLocal: {bridgeInterface: br0, interfaceNamePrefix: veth}
+clusterCIDR: 10.0.0.0/8,fd00::/8
+nodePortAddresses: [192.168.0.0/16]
+oomScoreAdj: 0
+conntrack:
+  maxPerCore: 0
+  min: 0
+  tcpEstablishedTimeout: 0s
+  tcpCloseWaitTimeout: 1m
+  tcpBeLiberal: true
+  udpTimeout: 5s
+  udpStreamTimeout: 6s
+configSyncPeriod: 1m
+portRange: 1-2
+windowsRunAsService: true
+`);
+  assert.deepEqual(warnings, []);
+  const expected: Configuration = {
+    featureGates: { A: true },
+    clientConnection: { kubeconfig: "/k", acceptContentTypes: "a", contentType: "b", qps: 0.5, burst: 7 },
+    logging: {
+      format: "text",
+      flushFrequencyMs: 5000,
+      verbosity: 4,
+      vmodule: [{ filePattern: "a*", verbosity: 3 }],
+      options: {
+        text: { splitStream: false, infoBufferSize: "0" },
+        json: { splitStream: true, infoBufferSize: "64Ki" },
+      },
+    },
+    hostnameOverride: "Node-X",
+    bindAddress: "::",
+    healthzBindAddress: "0.0.0.0:1",
+    metricsBindAddress: "[::]:10249",
+    bindAddressHardFail: true,
+    enableProfiling: true,
+    showHiddenMetricsForVersion: "1.35",
+    mode: "ipvs",
+    iptables: {
+      masqueradeBit: 3,
+      masqueradeAll: true,
+      localhostNodePorts: false,
+      syncPeriodMs: 2000,
+      minSyncPeriodMs: 1,
+    },
+    ipvs: {
+      syncPeriodMs: 20_000,
+      minSyncPeriodMs: 2000,
+      scheduler: "rr",
+      excludeCIDRs: ["10.0.0.0/8"],
+      strictARP: true,
+      tcpTimeoutMs: 1000,
+      tcpFinTimeoutMs: 2000,
+      udpTimeoutMs: 3000,
+    },
+    nftables: { masqueradeBit: 4, masqueradeAll: false, syncPeriodMs: 4000, minSyncPeriodMs: 2000 },
+    winkernel: {
+      networkName: "n",
+      sourceVip: "v",
+      enableDSR: true,
+      rootHnsEndpointName: "r",
+      forwardHealthCheckVip: true,
+    },
+    detectLocalMode: "BridgeInterface",
+    detectLocal: { bridgeInterface: "br0", interfaceNamePrefix: "veth" },
+    clusterCIDR: { IPv4: "10.0.0.0/8", IPv6: "fd00::/8" },
+    nodePortAddresses: ["192.168.0.0/16"],
+    oomScoreAdj: 0,
+    conntrack: {
+      maxPerCore: 0,
+      min: 0,
+      tcpEstablishedTimeoutMs: 0,
+      tcpCloseWaitTimeoutMs: 60_000,
+      tcpBeLiberal: true,
+      udpTimeoutMs: 5000,
+      udpStreamTimeoutMs: 6000,
+    },
+    configSyncPeriodMs: 60_000,
+    portRange: "1-2",
+    windowsRunAsService: true,
+    syncPeriodMs: 20_000,
+    minSyncPeriodMs: 2000,
+    masqueradeAll: true,
+    masqueradeBit: 3,
+    nodeName: "node-x",
+    source: { kind: "kube" },
+    kubeconfig: "/k",
+    master: undefined,
+    verbosity: 4,
+    loggingFormat: "text",
+    strictConfig: false,
+    initOnly: false,
+    cleanup: false,
+  };
+  assert.deepEqual(configuration, expected);
+});
+
+Deno.test("null, empty and zero values stand for the default where kube-proxy takes them so", () => {
+  const table: readonly [string, (c: Configuration) => unknown, unknown][] = [
+    ["mode: ''", (c) => c.mode, "iptables"],
+    ["mode:", (c) => c.mode, "iptables"],
+    ["iptables: null", (c) => c.syncPeriodMs, 30_000],
+    ["iptables: {masqueradeBit: null}", (c) => c.masqueradeBit, 14],
+    ["iptables: {syncPeriod: 0s, minSyncPeriod: 0s}", (c) => [c.syncPeriodMs, c.minSyncPeriodMs], [30_000, 1000]],
+    ["mode: ipvs", (c) => [c.syncPeriodMs, c.minSyncPeriodMs], [30_000, 0]],
+    ["mode: nftables", (c) => [c.syncPeriodMs, c.minSyncPeriodMs], [30_000, 1000]],
+    ["clientConnection: {qps: 0, burst: 0}", (c) => [c.clientConnection.qps, c.clientConnection.burst], [5, 10]],
+    ["nodePortAddresses: null", (c) => c.nodePortAddresses, []],
+    ["metricsBindAddress: ''", (c) => c.metricsBindAddress, "127.0.0.1:10249"],
+    ["conntrack: {maxPerCore: null, min: 0}", (c) => [c.conntrack.maxPerCore, c.conntrack.min], [32768, 0]],
+    ["bindAddress: 'fd00::1'", (c) => c.healthzBindAddress, "[::]:10256"],
+    ["enableProfiling: yes", (c) => c.enableProfiling, true],
+  ];
+  for (const [body, read, expected] of table) {
+    const { configuration, warnings } = loaded(body);
+    assert.deepEqual(read(configuration), expected, body);
+    assert.deepEqual(warnings, [], body);
+  }
+});
+
+Deno.test("JSON is read too", () => {
+  const json = JSON.stringify({
+    apiVersion: "kubeproxy.config.k8s.io/v1alpha1",
+    kind: "KubeProxyConfiguration",
+    iptables: { minSyncPeriod: "10ms" },
+    conntrack: { maxPerCore: 1 },
+  });
+  const { configuration } = accepted(["--config=c.json"], { files: { "c.json": json } });
+  assert.deepEqual([configuration.minSyncPeriodMs, configuration.conntrack.maxPerCore], [10, 1]);
+});
+
+Deno.test("anchors and aliases are followed", () => {
+  const { configuration } = loaded("iptables: &x {syncPeriod: 1m}\nnftables: *x\nmode: nftables");
+  assert.equal(configuration.syncPeriodMs, 60_000);
+});
+
+Deno.test("merge keys are followed, and what a section sets itself goes before", () => {
+  const { configuration, warnings } = loaded(
+    "iptables: &x {syncPeriod: 1m, minSyncPeriod: 2s}\nnftables: {<<: *x, minSyncPeriod: 3s}\nmode: nftables",
+  );
+  assert.deepEqual([configuration.syncPeriodMs, configuration.minSyncPeriodMs], [60_000, 3000]);
+  assert.deepEqual(warnings, []);
+});
+
+Deno.test("an unknown or repeated field is a warning with file, line and the nearest name, an error when strict", () => {
+  const table: readonly [string, RegExp][] = [
+    ["mod: iptables", /^kp\.yaml:3: unknown field mod; did you mean mode\?$/],
+    [
+      "iptables:\n  masquradeAll: true",
+      /^kp\.yaml:4: unknown field iptables\.masquradeAll; did you mean masqueradeAll\?$/,
+    ],
+    ["\nmasqueradeAll: true", /^kp\.yaml:4: unknown field masqueradeAll; did you mean iptables\.masqueradeAll\?$/],
+    ["conntrack: {tcpbeliberal: true}", /unknown field conntrack\.tcpbeliberal; did you mean tcpBeLiberal\?/],
+    ["constructor: 1", /^kp\.yaml:3: unknown field constructor/],
+    [
+      "logging: {vmodule: [{filePatern: a, filePattern: b}]}",
+      /unknown field logging\.vmodule\[0\]\.filePatern; did you/,
+    ],
+    ["oomScoreAdj: 1\noomScoreAdj: 2", /^kp\.yaml:3: oomScoreAdj is set again below; the last one counts$/],
+    ["oomScoreAdj: 2\n---\noomScoreAdj: 1", /^kp\.yaml:\d: only the first document of the file is read$/],
+  ];
+  for (const [body, message] of table) {
+    const { warnings } = loaded(body);
+    assert.equal(warnings.length, 1, warnings.join("\n"));
+    assert.match(warnings[0]!, message);
+    assert.match(errorsOf(body, ["--strict-config"])[0]!, message);
+  }
+  assert.equal(loaded("oomScoreAdj: 1\noomScoreAdj: 2").configuration.oomScoreAdj, 2);
+  assert.equal(loaded("iptables: {masqueradeBit: 1}\niptables: {masqueradeAll: true}").configuration.masqueradeBit, 14);
+});
+
+Deno.test("a value of the wrong type is an error with file and line", () => {
+  const table: readonly [string, RegExp][] = [
+    ["hostnameOverride: 12", /^kp\.yaml:3: hostnameOverride is 12: must be text/],
+    ["enableProfiling: 1", /^kp\.yaml:3: enableProfiling is 1: must be true or false/],
+    ["iptables:\n  masqueradeBit: '14'", /^kp\.yaml:4: iptables\.masqueradeBit is "14": must be a whole number/],
+    ["oomScoreAdj: 1.5", /oomScoreAdj is 1\.5: must be a whole number/],
+    ["oomScoreAdj: 3000000000", /oomScoreAdj is 3000000000: must be a whole number of 32 bits/],
+    ["clientConnection: {qps: fast}", /clientConnection\.qps is "fast": must be a number/],
+    ["configSyncPeriod: 30", /configSyncPeriod is 30: must be a duration such as/],
+    ["configSyncPeriod: soon", /configSyncPeriod is "soon": must be a duration/],
+    ["iptables: []", /iptables is a list: must be a section/],
+    ["nodePortAddresses: 10.0.0.0/8", /nodePortAddresses is "10.0.0.0\/8": must be a list of texts/],
+    ["nodePortAddresses:\n- 10.0.0.0/8\n- 7", /^kp\.yaml:5: nodePortAddresses\[1\] is 7: must be text/],
+    ["featureGates: {A: 1}", /featureGates\.A is 1: must be true or false/],
+    ["featureGates: x", /featureGates is "x": must be names/],
+    ["logging: {vmodule: {}}", /logging\.vmodule is a section: must be a list/],
+    ["logging: {vmodule: [a]}", /logging\.vmodule\[0\] is "a": must be a section/],
+    ["logging: {options: {json: {infoBufferSize: big}}}", /infoBufferSize is "big": must be a quantity/],
+    ["mode: {a: b}", /mode is a section: must be text/],
+  ];
+  for (const [body, message] of table) assert.match(errorsOf(body)[0]!, message, body);
+});
+
+Deno.test("a value out of range is an error with file and line", () => {
+  const table: readonly [string, RegExp][] = [
+    ["mode: userspace", /^kp\.yaml:3: mode is "userspace": .*removed/],
+    ["iptables:\n  masqueradeBit: 32", /^kp\.yaml:4: iptables\.masqueradeBit is 32: must be 0 to 31/],
+    ["mode: nftables\nnftables: {masqueradeBit: -1}", /^kp\.yaml:4: nftables\.masqueradeBit is -1: must be 0 to 31/],
+    ["iptables: {syncPeriod: -1s}", /iptables\.syncPeriod is "-1s": must be greater than 0/],
+    ["configSyncPeriod: -1s", /configSyncPeriod is "-1s": must be greater than 0/],
+    ["nodePortAddresses:\n- 10.0.0.0/8\n- x", /^kp\.yaml:5: nodePortAddresses\[1\] is "x": must be a prefix/],
+    ["portRange: 9-3", /portRange is "9-3": must be a range of ports/],
+    ["logging: {format: json, vmodule: [{filePattern: a, verbosity: 1}]}", /logging\.vmodule .*format text only/],
+    ["logging: {vmodule: [{filePattern: 'a=b'}]}", /logging\.vmodule\[0\]\.filePattern is "a=b": must be text without/],
+    ["detectLocalMode: BridgeInterface", /^kp\.yaml: detectLocal\.bridgeInterface is "": .*needs the name of a bridge/],
+    ["detectLocalMode: InterfaceNamePrefix", /^kp\.yaml: detectLocal\.interfaceNamePrefix is "": .*needs the start/],
+  ];
+  for (const [body, message] of table) {
+    const errors = errorsOf(body);
+    assert.match(errors[0]!, message, body);
+  }
+});
+
+Deno.test("what matters to another mode only is not complained about, as in kube-proxy", () => {
+  loaded("nftables: {masqueradeBit: 99, syncPeriod: -1s}\nipvs: {udpTimeout: -1s, excludeCIDRs: [x]}");
+  loaded("detectLocalMode: NodeCIDR\nclusterCIDR: nonsense");
+});
+
+Deno.test("types, ranges and unknown flags are reported together", () => {
+  const errors = errorsOf("iptables: {syncPeriod: 5}\noomScoreAdj: 2000\nbindAddress: x", ["--bogus"]);
+  assert.equal(errors.length, 4, errors.join("\n"));
+});
+
+Deno.test("a file that is no configuration is refused", () => {
+  const table: readonly [string, RegExp][] = [
+    ["", /^f: the file is empty/],
+    ["- a\n", /^f: must be a KubeProxyConfiguration, not a list/],
+    ["kind: KubeProxyConfiguration\n", /^f: apiVersion is missing: must be kubeproxy\.config\.k8s\.io\/v1alpha1/],
+    [HEADER.replace("v1alpha1", "v1alpha9"), /^f:1: apiVersion is "kubeproxy\.config\.k8s\.io\/v1alpha9": must be/],
+    [HEADER.replace("KubeProxy", "Kubelet"), /^f:2: kind is "KubeletConfiguration": must be KubeProxyConfiguration/],
+    [HEADER + "a: [\n", /^f:\d: not YAML: /],
+    [HEADER + "a: b: c\n", /^f:3: not YAML: /],
+    ["<html>\n", /^f: must be a KubeProxyConfiguration, not "<html>"/],
+    [HEADER + "iptables: *nowhere\n", /^f:3: there is no anchor for the alias \*nowhere/],
+  ];
+  for (const [content, message] of table) {
+    assert.match(refused(["--config=f"], { files: { f: content } })[0]!, message, content);
+  }
+});
+
+Deno.test("beside a file, flags are ignored with one warning, but for those that kube-proxy heeds", () => {
+  const { configuration, warnings } = loaded("oomScoreAdj: 5\nhostnameOverride: a\nlogging: {verbosity: 1}", [
+    "--oom-score-adj=7",
+    "--proxy-mode=ipvs",
+    "--kubeconfig=/x",
+    "--hostname-override=B",
+    "-v=6",
+    "--logging-format=json",
+    "--master=http://m",
+    "--cleanup",
+    "--init-only",
+    "--source=file:x",
+  ]);
+  assert.equal(warnings.length, 1, warnings.join("\n"));
+  assert.match(warnings[0]!, /--config is given/);
+  for (const name of ["--oom-score-adj", "--proxy-mode", "--kubeconfig"]) assert(warnings[0]!.includes(name), name);
+  assert(!warnings[0]!.includes("--hostname-override"));
+  const { oomScoreAdj, mode, kubeconfig, nodeName, verbosity, loggingFormat, master, cleanup, initOnly, source } =
+    configuration;
+  assert.deepEqual(
+    { oomScoreAdj, mode, kubeconfig, nodeName, verbosity, loggingFormat, master, cleanup, initOnly, source },
+    {
+      oomScoreAdj: 5,
+      mode: "iptables",
+      kubeconfig: undefined,
+      nodeName: "b",
+      verbosity: 6,
+      loggingFormat: "json",
+      master: "http://m",
+      cleanup: true,
+      initOnly: true,
+      source: { kind: "file", path: "x" },
+    },
+  );
+});
+
+Deno.test("warnings come even where there are errors", () => {
+  const command = fromFile("mod: x\noomScoreAdj: 2000");
+  assert(command.kind === "errors");
+  assert.match(command.warnings.join(), /unknown field mod/);
+});
+
+Deno.test("a mode without a backend is refused in a file, too", () => {
+  const command = parse(["--config=f"], { files: { f: HEADER + "mode: ipvs\n" }, builtModes: ["iptables"] });
+  assert(command.kind === "errors");
+  assert.match(command.errors.join(), /^f:3: mode is "ipvs": that mode is not built yet/);
+});

@@ -1,0 +1,280 @@
+import assert from "node:assert/strict";
+import type { Configuration } from "../../../core/config/mod.ts";
+import { FLAGS } from "../../../core/config/flags.ts";
+import { accepted, parse, refused } from "./parse.ts";
+
+Deno.test("without flags, everything is as kube-proxy has it", () => {
+  const { configuration, warnings } = accepted([]);
+  assert.deepEqual(warnings, []);
+  const expected: Partial<Configuration> = {
+    mode: "iptables",
+    syncPeriodMs: 30_000,
+    minSyncPeriodMs: 1000,
+    masqueradeAll: false,
+    masqueradeBit: 14,
+    bindAddress: "0.0.0.0",
+    healthzBindAddress: "0.0.0.0:10256",
+    metricsBindAddress: "127.0.0.1:10249",
+    detectLocalMode: "ClusterCIDR",
+    clusterCIDR: {},
+    nodePortAddresses: [],
+    oomScoreAdj: -999,
+    configSyncPeriodMs: 900_000,
+    nodeName: "node-a",
+    source: { kind: "kube" },
+    kubeconfig: undefined,
+    master: undefined,
+    verbosity: 0,
+    loggingFormat: undefined,
+    strictConfig: false,
+    initOnly: false,
+    cleanup: false,
+    conntrack: {
+      maxPerCore: 32768,
+      min: 131072,
+      tcpEstablishedTimeoutMs: 86_400_000,
+      tcpCloseWaitTimeoutMs: 3_600_000,
+      tcpBeLiberal: false,
+      udpTimeoutMs: 0,
+      udpStreamTimeoutMs: 0,
+    },
+  };
+  for (const [name, value] of Object.entries(expected)) {
+    assert.deepEqual(configuration[name as keyof Configuration], value, name);
+  }
+  assert.equal(configuration.iptables.localhostNodePorts, true);
+  assert.deepEqual([configuration.clientConnection.qps, configuration.clientConnection.burst], [5, 10]);
+});
+
+Deno.test("each flag sets what kube-proxy's sets", () => {
+  const table: readonly [string[], (c: Configuration) => unknown, unknown][] = [
+    [["--kubeconfig=/k"], (c) => c.kubeconfig, "/k"],
+    [["--master", "https://10.0.0.1:6443"], (c) => c.master, "https://10.0.0.1:6443"],
+    [["--hostname-override", " Node-B "], (c) => c.nodeName, "node-b"],
+    [["--init-only"], (c) => c.initOnly, true],
+    [["--cleanup"], (c) => c.cleanup, true],
+    [["--source=file:/etc/sluice"], (c) => c.source, { kind: "file", path: "/etc/sluice" }],
+    [["--source", "kube"], (c) => c.source, { kind: "kube" }],
+    [["--proxy-mode", "nftables"], (c) => c.mode, "nftables"],
+    [["--bind-address", "010.0.0.1"], (c) => c.bindAddress, "10.0.0.1"],
+    [["--bind-address=::"], (c) => [c.healthzBindAddress, c.metricsBindAddress], ["[::]:10256", "[::1]:10249"]],
+    [["--healthz-bind-address=1.2.3.4"], (c) => c.healthzBindAddress, "1.2.3.4:10256"],
+    [["--healthz-bind-address=[FD00::0:1]:99"], (c) => c.healthzBindAddress, "[fd00::1]:99"],
+    [["--metrics-bind-address", "::1"], (c) => c.metricsBindAddress, "[::1]:10249"],
+    [["--metrics-bind-address="], (c) => c.metricsBindAddress, undefined],
+    [["--healthz-port=0"], (c) => c.healthzBindAddress, undefined],
+    [["--metrics-port=0"], (c) => c.metricsBindAddress, undefined],
+    [["--healthz-port=99", "--healthz-bind-address=1.2.3.4"], (c) => c.healthzBindAddress, "1.2.3.4:99"],
+    [["--healthz-port=99"], (c) => c.healthzBindAddress, "0.0.0.0:10256"],
+    [["--bind-address-hard-fail"], (c) => c.bindAddressHardFail, true],
+    [["--nodeport-addresses=10.0.0.1/8,fd00::1/64"], (c) => c.nodePortAddresses, ["10.0.0.0/8", "fd00::/64"]],
+    [
+      ["--nodeport-addresses=10.0.0.0/8", "--nodeport-addresses=11.0.0.0/8"],
+      (c) => c.nodePortAddresses,
+      ["10.0.0.0/8", "11.0.0.0/8"],
+    ],
+    [["--nodeport-addresses", "primary"], (c) => c.nodePortAddresses, ["primary"]],
+    [["--proxy-mode=nftables"], (c) => c.nodePortAddresses, ["primary"]],
+    [["--config-sync-period=1m"], (c) => c.configSyncPeriodMs, 60_000],
+    [["--oom-score-adj", "-1000"], (c) => c.oomScoreAdj, -1000],
+    [["--detect-local-mode=NodeCIDR"], (c) => c.detectLocalMode, "NodeCIDR"],
+    [["--cluster-cidr=10.1.2.3/16"], (c) => c.clusterCIDR, { IPv4: "10.1.0.0/16" }],
+    [["--cluster-cidr=fd00::/8,10.1.0.0/16"], (c) => c.clusterCIDR, { IPv4: "10.1.0.0/16", IPv6: "fd00::/8" }],
+    [
+      ["--detect-local-mode=BridgeInterface", "--pod-bridge-interface=cni0"],
+      (c) => c.detectLocal.bridgeInterface,
+      "cni0",
+    ],
+    [
+      ["--detect-local-mode=InterfaceNamePrefix", "--pod-interface-name-prefix=veth"],
+      (c) => c.detectLocal.interfaceNamePrefix,
+      "veth",
+    ],
+    [["--masquerade-all"], (c) => c.masqueradeAll, true],
+    [["--masquerade-all", "--proxy-mode=nftables"], (c) => c.masqueradeAll, true],
+    [["--masquerade-all", "--proxy-mode=ipvs"], (c) => c.masqueradeAll, true],
+    [["--iptables-masquerade-bit=0"], (c) => c.masqueradeBit, 0],
+    [["--iptables-masquerade-bit=0x1f", "--proxy-mode=ipvs"], (c) => c.masqueradeBit, 31],
+    [["--iptables-localhost-nodeports=false"], (c) => c.iptables.localhostNodePorts, false],
+    [["--iptables-sync-period=1m", "--iptables-min-sync-period=0"], (c) => [c.syncPeriodMs, c.minSyncPeriodMs], [
+      60_000,
+      0,
+    ]],
+    [["--iptables-sync-period=1m", "--proxy-mode=nftables"], (c) => c.syncPeriodMs, 60_000],
+    [["--iptables-sync-period=1m", "--proxy-mode=ipvs"], (c) => c.syncPeriodMs, 30_000],
+    [["--ipvs-sync-period=1m", "--ipvs-min-sync-period=2s", "--proxy-mode=ipvs"], (c) => [
+      c.syncPeriodMs,
+      c.minSyncPeriodMs,
+    ], [60_000, 2000]],
+    [["--ipvs-sync-period=1m"], (c) => c.syncPeriodMs, 30_000],
+    [["--ipvs-scheduler=wrr"], (c) => c.ipvs.scheduler, "wrr"],
+    [["--ipvs-exclude-cidrs=10.0.0.1/8"], (c) => c.ipvs.excludeCIDRs, ["10.0.0.0/8"]],
+    [["--ipvs-strict-arp"], (c) => c.ipvs.strictARP, true],
+    [["--ipvs-tcp-timeout=1s", "--ipvs-tcpfin-timeout=2s", "--ipvs-udp-timeout=3s"], (c) => [
+      c.ipvs.tcpTimeoutMs,
+      c.ipvs.tcpFinTimeoutMs,
+      c.ipvs.udpTimeoutMs,
+    ], [1000, 2000, 3000]],
+    [["--conntrack-max-per-core=0", "--conntrack-min=1"], (c) => [c.conntrack.maxPerCore, c.conntrack.min], [0, 1]],
+    [["--conntrack-tcp-timeout-established=0s"], (c) => c.conntrack.tcpEstablishedTimeoutMs, 0],
+    [["--conntrack-tcp-timeout-close-wait=1m"], (c) => c.conntrack.tcpCloseWaitTimeoutMs, 60_000],
+    [["--conntrack-tcp-be-liberal"], (c) => c.conntrack.tcpBeLiberal, true],
+    [["--conntrack-udp-timeout=5s", "--conntrack-udp-timeout-stream=6s"], (c) => [
+      c.conntrack.udpTimeoutMs,
+      c.conntrack.udpStreamTimeoutMs,
+    ], [5000, 6000]],
+    [["--logging-format=json"], (c) => c.loggingFormat, "json"],
+    [["--feature-gates=A=true,B=false", "--feature-gates=B=true"], (c) => c.featureGates, { A: true, B: true }],
+  ];
+  for (const [args, read, expected] of table) {
+    assert.deepEqual(read(accepted(args).configuration), expected, args.join(" "));
+  }
+});
+
+Deno.test("Go's flag syntax is understood", () => {
+  for (const args of [["-v=4"], ["-v", "4"], ["-v4"], ["--v=4"], ["--v", "4"], ["run", "-v", "4"]]) {
+    assert.equal(accepted(args).configuration.verbosity, 4, args.join(" "));
+  }
+  for (const word of ["1", "t", "T", "true", "True", "TRUE"]) {
+    assert.equal(accepted([`--masquerade-all=${word}`]).configuration.masqueradeAll, true, word);
+  }
+  for (const word of ["0", "f", "F", "false", "False", "FALSE"]) {
+    assert.equal(accepted([`--masquerade-all=${word}`]).configuration.masqueradeAll, false, word);
+  }
+  assert.deepEqual(accepted(["--cluster_cidr=10.0.0.0/8"]).configuration.clusterCIDR, { IPv4: "10.0.0.0/8" });
+  assert.equal(accepted(["-v=1", "-v=2"]).configuration.verbosity, 2, "the last one counts");
+  assert.match(refused(["--masquerade-all", "false"]).join(), /unexpected argument "false"/);
+});
+
+Deno.test("a bad flag is refused with its name and what is allowed", () => {
+  const table: readonly [string[], RegExp][] = [
+    [["--bogus"], /unknown flag --bogus; see --help/],
+    [["--iptables-masqerade-bit=1"], /unknown flag --iptables-masqerade-bit; did you mean --iptables-masquerade-bit\?/],
+    [["-config=x"], /unknown flag -config; did you mean --config\?/],
+    [["frobnicate"], /unexpected argument "frobnicate"/],
+    [["--config"], /--config needs a value/],
+    [["--masquerade-all=maybe"], /--masquerade-all is "maybe": must be true or false/],
+    [["--conntrack-min=many"], /--conntrack-min is "many": must be a whole number/],
+    [["--conntrack-min=4294967296"], /--conntrack-min is "4294967296": must be a whole number of 32 bits/],
+    [["--conntrack-min=-1"], /--conntrack-min is -1: must be 0 to/],
+    [["--conntrack-max-per-core=-1"], /--conntrack-max-per-core is -1: must be 0 to/],
+    [["--conntrack-tcp-timeout-established=-1s"], /--conntrack-tcp-timeout-established is "-1s": must be 0 or more/],
+    [["--conntrack-udp-timeout=-1s"], /--conntrack-udp-timeout is "-1s": must be 0 or more/],
+    [["--iptables-sync-period=5"], /--iptables-sync-period is "5": must be a duration such as/],
+    [["--iptables-sync-period=0"], /--iptables-sync-period is "0s": must be greater than 0/],
+    [["--iptables-min-sync-period=-1s"], /--iptables-min-sync-period is "-1s": must be 0 or more/],
+    [
+      ["--iptables-min-sync-period=1m"],
+      /--iptables-min-sync-period is "1m0s": must not be longer than syncPeriod, .*30s/,
+    ],
+    [["--iptables-masquerade-bit=32"], /--iptables-masquerade-bit is 32: must be 0 to 31/],
+    [["--oom-score-adj=1001"], /--oom-score-adj is 1001: must be -1000 to 1000/],
+    [["--config-sync-period=0s"], /--config-sync-period is "0s": must be greater than 0/],
+    [["--kube-api-qps=fast"], /--kube-api-qps is "fast": must be a number/],
+    [["--kube-api-burst=-1"], /--kube-api-burst is -1: must be 0 to/],
+    [["--feature-gates=A"], /--feature-gates is "A": must be name=true/],
+    [["--feature-gates=A=perhaps"], /--feature-gates is .*must be name=true/],
+    [["--proxy-mode=iptable"], /--proxy-mode is "iptable": must be iptables, nftables, ipvs.*did you mean iptables\?/],
+    [["--proxy-mode=userspace"], /--proxy-mode is "userspace": .*removed.*must be iptables/],
+    [["--proxy-mode=kernelspace"], /--proxy-mode is "kernelspace": .*Windows.*must be iptables/],
+    [["--bind-address=here"], /--bind-address is "here": must be an IP address/],
+    [
+      ["--healthz-bind-address=localhost:1"],
+      /--healthz-bind-address is "localhost:1": must be IP:port with a valid IP/,
+    ],
+    [["--healthz-bind-address=1.2.3.4:0"], /--healthz-bind-address is .*port from 1 to 65535/],
+    [["--metrics-bind-address=1.2.3.4:http"], /--metrics-bind-address is .*port from 1 to 65535/],
+    [["--metrics-bind-address=1.2.3:1:2"], /--metrics-bind-address is .*must be IP:port/],
+    [["--cluster-cidr=10.0.0.0"], /--cluster-cidr is "10.0.0.0": must be a prefix, or one of each family/],
+    [["--cluster-cidr=10.0.0.0/8,11.0.0.0/8"], /--cluster-cidr is .*one of each family/],
+    [["--cluster-cidr=10.0.0.0/8,fd00::/8,fd01::/8"], /--cluster-cidr is .*one of each family/],
+    [["--nodeport-addresses=10.0.0.0"], /--nodeport-addresses is "10.0.0.0": must be a prefix .*primary/],
+    [["--nodeport-addresses=primary,10.0.0.0/8"], /--nodeport-addresses is "primary": .*must stand alone/],
+    [["--ipvs-exclude-cidrs=x", "--proxy-mode=ipvs"], /--ipvs-exclude-cidrs is "x": must be a prefix/],
+    [["--ipvs-udp-timeout=-1s", "--proxy-mode=ipvs"], /--ipvs-udp-timeout is "-1s": must be 0 or more/],
+    [
+      ["--detect-local-mode=nodecidr"],
+      /--detect-local-mode is "nodecidr": must be ClusterCIDR, .*did you mean NodeCIDR\?/,
+    ],
+    [["--detect-local-mode=BridgeInterface"], /--pod-bridge-interface is "": .*needs the name of a bridge/],
+    [["--detect-local-mode=InterfaceNamePrefix"], /--pod-interface-name-prefix is "": .*needs the start of a name/],
+    [["--show-hidden-metrics-for-version=1.20"], /--show-hidden-metrics-for-version is "1.20": must be 1.35/],
+    [["--logging-format=xml"], /--logging-format is "xml": must be text or json/],
+    [["-v=-1"], /--v is -1: must be 0 or more/],
+    [["--source=etcd"], /--source is "etcd": must be kube or file:PATH/],
+    [["--source=file:"], /--source is "file:": must be kube or file:PATH/],
+    [["--hostname-override= "], /--hostname-override: the node must have a name/],
+    [["--config=missing.yaml"], /--config: cannot read missing.yaml: no such file/],
+  ];
+  for (const [args, message] of table) {
+    const errors = refused(args);
+    assert.equal(errors.length, 1, `${args.join(" ")}: ${errors.join("\n")}`);
+    assert.match(errors[0]!, message);
+  }
+});
+
+Deno.test("all mistakes are reported at once", () => {
+  const errors = refused([
+    "--bogus",
+    "--conntrack-min=x",
+    "--oom-score-adj=5000",
+    "--source=x",
+    "--config-sync-period",
+  ]);
+  assert.equal(errors.length, 5, errors.join("\n"));
+});
+
+Deno.test("a mode without a backend says that it is not built yet", () => {
+  for (const mode of ["nftables", "ipvs"]) {
+    const errors = refused([`--proxy-mode=${mode}`], { builtModes: ["iptables"] });
+    assert.match(errors.join(), new RegExp(`--proxy-mode is "${mode}": that mode is not built yet; must be iptables`));
+  }
+});
+
+Deno.test("kube-proxy's flags without meaning here are accepted with one warning", () => {
+  const { warnings } = accepted([
+    "--profiling",
+    "--vmodule=a=1",
+    "--kube-api-qps=5",
+    "--log_dir=/tmp",
+    "--logtostderr",
+  ]);
+  assert.equal(warnings.length, 1, warnings.join("\n"));
+  for (const name of ["profiling", "vmodule", "kube-api-qps", "log-dir", "logtostderr"]) {
+    assert(warnings[0]!.includes(`--${name}`), name);
+  }
+});
+
+Deno.test("deprecated flags are named with their successor", () => {
+  assert.deepEqual(accepted(["--healthz-port=10256"]).warnings, [
+    "--healthz-port is deprecated: use --healthz-bind-address",
+  ]);
+});
+
+Deno.test("the host name is trimmed and in lower case", () => {
+  assert.equal(accepted([], { hostname: " Worker-1.Example " }).configuration.nodeName, "worker-1.example");
+});
+
+Deno.test("the configuration is deeply frozen", () => {
+  const { configuration } = accepted(["--nodeport-addresses=10.0.0.0/8"]);
+  const walk = (value: unknown): void => {
+    if (typeof value !== "object" || value === null) return;
+    assert(Object.isFrozen(value), JSON.stringify(value));
+    Object.values(value).forEach(walk);
+  };
+  walk(configuration);
+});
+
+Deno.test("version and help", () => {
+  for (const args of [["--version"], ["--version=raw"], ["run", "--version"]]) {
+    const command = parse(args);
+    assert(command.kind === "version");
+    assert.match(command.text, /^Sluice \d+\.\d+\.\d+ \(behaves as kube-proxy v1\.\d+\.\d+\)$/);
+  }
+  for (const args of [["--help"], ["-h"], ["run", "--help"]]) {
+    const command = parse(args);
+    assert(command.kind === "help");
+    for (const flag of FLAGS) assert(command.text.includes(`--${flag.name} `), flag.name);
+  }
+  assert.match(refused(["--version", "--bogus"]).join(), /--bogus/);
+});

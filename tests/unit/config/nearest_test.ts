@@ -1,0 +1,15 @@
+import assert from "node:assert/strict";
+import { nearest } from "../../../core/config/nearest.ts";
+
+Deno.test("the nearest name is the one fewest letters away, if any is near", () => {
+  const names = ["masqueradeAll", "masqueradeBit", "syncPeriod", "mode"];
+  const table: readonly [string, string | undefined][] = [
+    ["masqueradAll", "masqueradeAll"],
+    ["MASQUERADEBIT", "masqueradeBit"],
+    ["syncPeriods", "syncPeriod"],
+    ["mdoe", "mode"],
+    ["somethingElse", undefined],
+    ["x", undefined],
+  ];
+  for (const [typed, meant] of table) assert.equal(nearest(typed, names), meant, typed);
+});

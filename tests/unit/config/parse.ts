@@ -1,0 +1,51 @@
+/** Reading command lines in tests: files are given as texts by name. */
+import assert from "node:assert/strict";
+import { type CommandLine, type Configuration, parseCommandLine } from "../../../core/config/mod.ts";
+import type { ProxyMode } from "../../../core/model.ts";
+
+/** What a test gives the command line beside its arguments. */
+export interface Given {
+  readonly files?: Readonly<Record<string, string>>;
+  readonly builtModes?: readonly ProxyMode[];
+  readonly hostname?: string;
+}
+
+/** The beginning of every configuration file: two lines. */
+export const HEADER = "apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\n";
+
+/** Reads the arguments with every mode built, unless told otherwise. */
+export function parse(args: readonly string[], given: Given = {}): CommandLine {
+  return parseCommandLine(args, {
+    readFile: (path) => {
+      const content = given.files?.[path];
+      if (content === undefined) throw new Error(`no such file: ${path}`);
+      return content;
+    },
+    hostname: () => given.hostname ?? "node-a",
+    builtModes: given.builtModes ?? ["iptables", "nftables", "ipvs"],
+  });
+}
+
+/** The command line's outcome as one that runs. */
+export function accepted(
+  args: readonly string[],
+  given?: Given,
+): { configuration: Configuration; warnings: readonly string[] } {
+  const command = parse(args, given);
+  assert.equal(command.kind, "run", command.kind === "errors" ? command.errors.join("\n") : undefined);
+  assert(command.kind === "run");
+  return command;
+}
+
+/** The errors of a command line that is refused with status 2. */
+export function refused(args: readonly string[], given?: Given): readonly string[] {
+  const command = parse(args, given);
+  assert(command.kind === "errors", `accepted as ${command.kind}`);
+  assert.equal(command.exitCode, 2);
+  return command.errors;
+}
+
+/** What becomes of a file, `body` following the header in line 3. */
+export function fromFile(body: string, args: readonly string[] = [], given: Given = {}): CommandLine {
+  return parse(["--config", "kp.yaml", ...args], { ...given, files: { "kp.yaml": HEADER + body } });
+}
