@@ -1,0 +1,170 @@
+import { type Family, type ServicePort, type ServicePortKey, servicePortKey } from "../model.ts";
+import { sameData } from "../same_data.ts";
+import type { ServiceKey, TrackedChanges, Tracking } from "../tracking/mod.ts";
+import type { NodeContext } from "./endpoints.ts";
+import { type Claimant, createFrontendClaims, sameFrontends, type Settlement } from "./frontend_claims.ts";
+import { planService } from "./service_port.ts";
+
+/** What changed in the plan of a family. */
+export interface PlanChanges {
+  readonly set: readonly ServicePort[];
+  readonly deleted: readonly ServicePortKey[];
+}
+
+/** How many service ports have traffic of policy Local, endpoints elsewhere and none on this node. */
+export interface NoLocalEndpoints {
+  readonly internal: number;
+  readonly external: number;
+}
+
+/** Plans the service ports of one family. */
+export interface FamilyPlanner {
+  /**
+   * Takes the changes in and returns what is different from what was planned so far. The first call plans everything
+   * that is tracked; later ones what changed, and everything again when this node's zone did.
+   */
+  plan(changes: TrackedChanges): PlanChanges;
+  /** For the metric `sync_proxy_rules_no_local_endpoints_total`; service ports, as kube-proxy counts them. */
+  noLocalEndpoints(): NoLocalEndpoints;
+}
+
+/** What a planner needs to know, and whom it tells. */
+export interface FamilyPlannerOptions {
+  readonly family: Family;
+  readonly nodeName: string;
+  readonly tracking: Tracking;
+  /**
+   * Two service ports ask for the same frontend: told of the one that does not get it, once for each frontend and
+   * winner. `where` names its service: `Service default/web`.
+   */
+  readonly onProblem: (where: string, message: string) => void;
+}
+
+/** A service port: what it asks for, what was handed on of it, and what of its losses was reported. */
+interface Entry extends Claimant {
+  readonly service: ServiceKey;
+  wanted: ServicePort;
+  /** Whether its service still has it. */
+  exists: boolean;
+  planned: ServicePort | undefined;
+  reported: readonly string[];
+}
+
+const NOTHING: readonly string[] = Object.freeze([]);
+
+/** A planner that has planned nothing yet. */
+export function createFamilyPlanner(options: FamilyPlannerOptions): FamilyPlanner {
+  const { family, tracking } = options;
+  const endpoints = tracking.endpoints[family];
+  const entries = new Map<ServiceKey, readonly Entry[]>();
+  const claims = createFrontendClaims<Entry>();
+  const dropping = { internal: 0, external: 0 };
+  let plannedZone: string | undefined;
+
+  const count = (port: ServicePort, step: 1 | -1) => {
+    if (port.internal === "drop") dropping.internal += step;
+    if (port.external === "drop") dropping.external += step;
+  };
+
+  const servicesToPlan = (changes: TrackedChanges, everything: boolean): Iterable<ServiceKey> => {
+    return everything
+      ? new Set([...entries.keys(), ...tracking.services.keys()])
+      : new Set([...changes.services, ...changes.endpoints[family].services]);
+  };
+
+  const portsWanted = (key: ServiceKey, node: NodeContext): ServicePort[] => {
+    const service = tracking.services.get(key);
+    if (service === undefined) return [];
+    return planService({
+      service,
+      family,
+      node,
+      endpointsOf: (portName, protocol) => endpoints.endpointsOf(key, portName, protocol),
+    });
+  };
+
+  const add = (service: ServiceKey, key: ServicePortKey, wanted: ServicePort, affected: Set<Entry>): Entry => {
+    const entry: Entry = { key, service, wanted, exists: true, planned: undefined, reported: NOTHING };
+    count(wanted, 1);
+    affected.add(entry);
+    for (const rival of claims.claim(entry)) affected.add(rival);
+    return entry;
+  };
+
+  const change = (entry: Entry, wanted: ServicePort, affected: Set<Entry>): Entry => {
+    if (sameData(entry.wanted, wanted)) return entry;
+    count(entry.wanted, -1);
+    count(wanted, 1);
+    affected.add(entry);
+    if (sameFrontends(entry.wanted, wanted)) {
+      entry.wanted = wanted;
+      return entry;
+    }
+    for (const rival of claims.release(entry)) affected.add(rival);
+    entry.wanted = wanted;
+    for (const rival of claims.claim(entry)) affected.add(rival);
+    return entry;
+  };
+
+  const remove = (entry: Entry, affected: Set<Entry>): void => {
+    count(entry.wanted, -1);
+    entry.exists = false;
+    affected.add(entry);
+    for (const rival of claims.release(entry)) affected.add(rival);
+  };
+
+  /** Brings the entries of a service to what it asks for now; `affected` gets all whose plan may be another. */
+  const update = (service: ServiceKey, node: NodeContext, affected: Set<Entry>): void => {
+    const gone = new Map(entries.get(service)?.map((entry) => [entry.key, entry]));
+    const current = portsWanted(service, node).map((wanted) => {
+      const key = servicePortKey(wanted.name, wanted.protocol);
+      const entry = gone.get(key);
+      gone.delete(key);
+      return entry === undefined ? add(service, key, wanted, affected) : change(entry, wanted, affected);
+    });
+    for (const entry of gone.values()) remove(entry, affected);
+    if (current.length > 0) entries.set(service, current);
+    else entries.delete(service);
+  };
+
+  const report = (entry: Entry, { port, lost }: Settlement<Entry>): void => {
+    const consequence = port === undefined ? "it is not served" : "it goes without";
+    const messages = lost.map(({ frontend, winner }) =>
+      `${entry.key} asks for ${frontend}, which belongs to ${winner.key}; ${consequence} until that one gives it up`
+    );
+    for (const message of messages) {
+      if (!entry.reported.includes(message)) options.onProblem(`Service ${entry.service}`, message);
+    }
+    entry.reported = messages.length === 0 ? NOTHING : messages;
+  };
+
+  /** What is to be planned of an entry after all that is claimed. */
+  const settle = (entry: Entry): ServicePort | undefined => {
+    if (!entry.exists) return undefined;
+    const settlement = claims.settle(entry);
+    report(entry, settlement);
+    return settlement.port;
+  };
+
+  return {
+    plan(changes) {
+      const { zone } = tracking.node.state();
+      const everything = zone !== plannedZone;
+      plannedZone = zone;
+      const node = { name: options.nodeName, zone };
+      const affected = new Set<Entry>();
+      for (const service of servicesToPlan(changes, everything)) update(service, node, affected);
+      const set: ServicePort[] = [];
+      const deleted: ServicePortKey[] = [];
+      for (const entry of affected) {
+        const port = settle(entry);
+        if (sameData(entry.planned, port)) continue;
+        entry.planned = port;
+        if (port === undefined) deleted.push(entry.key);
+        else set.push(port);
+      }
+      return { set, deleted };
+    },
+    noLocalEndpoints: () => ({ ...dropping }),
+  };
+}

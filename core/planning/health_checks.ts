@@ -1,0 +1,84 @@
+import { FAMILIES } from "../../platform/address.ts";
+import type { Service } from "../objects/mod.ts";
+import { sameData } from "../same_data.ts";
+import { type ServiceKey, serviceKey, type TrackedChanges, type Tracking } from "../tracking/mod.ts";
+import { healthCheckNodePort } from "./service_port.ts";
+
+/** A port on which this node tells a load balancer whether it has endpoints of a service. */
+export interface HealthCheck {
+  readonly namespace: string;
+  readonly name: string;
+  readonly port: number;
+  /** How many addresses of ready endpoints are on this node; terminating ones do not count (KEP-1669). */
+  readonly localReadyEndpoints: number;
+}
+
+/** What changed among the health checks. */
+export interface HealthCheckChanges {
+  readonly set: readonly HealthCheck[];
+  /** The services that have no health check any more. */
+  readonly deleted: readonly ServiceKey[];
+}
+
+/** Plans the health checks of all services of type LoadBalancer with external traffic policy Local. */
+export interface HealthCheckPlanner {
+  plan(changes: TrackedChanges): HealthCheckChanges;
+}
+
+/** What a planner needs to know. */
+export interface HealthCheckPlannerOptions {
+  readonly nodeName: string;
+  readonly tracking: Tracking;
+}
+
+/** A planner that has planned nothing yet. */
+export function createHealthCheckPlanner({ nodeName, tracking }: HealthCheckPlannerOptions): HealthCheckPlanner {
+  const planned = new Map<ServiceKey, HealthCheck>();
+
+  const healthCheckOf = (key: ServiceKey): HealthCheck | undefined => {
+    const service = tracking.services.get(key);
+    const port = service === undefined ? 0 : healthCheckNodePort(service);
+    return service === undefined || port === 0 ? undefined : {
+      namespace: service.namespace,
+      name: service.name,
+      port,
+      localReadyEndpoints: localReadyEndpoints(service),
+    };
+  };
+
+  // A pod of a dual-stack service is in both families and yet one endpoint: the families are not added up.
+  const localReadyEndpoints = (service: Service): number => {
+    const key = serviceKey(service.namespace, service.name);
+    const counts = FAMILIES.map((family) => {
+      const addresses = new Set<string>();
+      for (const slice of tracking.endpoints[family].slicesOf(key)) {
+        if (slice.ports.length === 0) continue;
+        for (const { ready, nodeName: home, address } of slice.endpoints) {
+          if (ready && home === nodeName && nodeName !== "") addresses.add(address);
+        }
+      }
+      return addresses.size;
+    });
+    return Math.max(...counts);
+  };
+
+  return {
+    plan({ services, endpoints }) {
+      const set: HealthCheck[] = [];
+      const deleted: ServiceKey[] = [];
+      for (const key of new Set([...services, ...endpoints.IPv4.services, ...endpoints.IPv6.services])) {
+        const before = planned.get(key);
+        const after = healthCheckOf(key);
+        if (sameData(before, after)) continue;
+        if (after === undefined) {
+          planned.delete(key);
+          deleted.push(key);
+        } else {
+          planned.set(key, after);
+          set.push(after);
+        }
+      }
+      return { set, deleted };
+    },
+  };
+}

@@ -1,0 +1,118 @@
+import { type Family, familyOf } from "../../platform/address.ts";
+import { type Protocol, type ServicePort, type ServicePortName, type Verdict } from "../model.ts";
+import type { Service, ServicePortSpec } from "../objects/mod.ts";
+import type { ServiceEndpoint } from "../tracking/endpoint_slice_cache.ts";
+import { serviceKey } from "../tracking/service_key.ts";
+import { categorizeEndpoints, type EndpointCategories, type EndpointUse, type NodeContext } from "./endpoints.ts";
+
+/** What the ports of a service are planned from. */
+export interface ServicePlanInput {
+  readonly service: Service;
+  readonly family: Family;
+  readonly node: NodeContext;
+  /** The endpoints of one of its ports, sorted, each once. */
+  readonly endpointsOf: (portName: string, protocol: Protocol) => readonly ServiceEndpoint[];
+}
+
+/**
+ * The service ports of a service in one family: none where it has no cluster IP of that family. Of ports with the same
+ * name and protocol, which the API refuses, the last one counts, as in kube-proxy.
+ */
+export function planService(input: ServicePlanInput): ServicePort[] {
+  const { service, family } = input;
+  const clusterIP = service.clusterIPs.find((address) => familyOf(address) === family);
+  if (clusterIP === undefined) return [];
+  const frontends = frontendsOf(service, family, clusterIP);
+  const externalPolicyLocal = isExternalPolicyLocal(service);
+  const planned: ServicePort[] = [];
+  for (const spec of service.ports) {
+    if (isRepeatedLater(service.ports, spec)) continue;
+    const use = endpointUse(service, family, spec);
+    const found = categorizeEndpoints(input.endpointsOf(spec.name, spec.protocol), use, input.node);
+    planned.push({
+      name: servicePortName(service, spec),
+      protocol: spec.protocol,
+      ...frontends,
+      port: spec.port,
+      nodePort: spec.nodePort,
+      healthCheckNodePort: healthCheckNodePort(service),
+      internal: verdict(service.internalPolicyLocal, found),
+      external: externalVerdict(externalPolicyLocal, found),
+      clusterEndpoints: found.cluster,
+      localEndpoints: found.local,
+      endpointsOnThisNode: found.onThisNode,
+      lingeringEndpoints: spec.protocol === "udp" ? found.lingering : NONE,
+      affinitySeconds: service.affinitySeconds,
+    });
+  }
+  return planned;
+}
+
+/** How kube-proxy prints a service port. */
+export function servicePortName(service: Service, spec: ServicePortSpec): ServicePortName {
+  const key = serviceKey(service.namespace, service.name);
+  return spec.name === "" ? key : `${key}:${spec.name}`;
+}
+
+/**
+ * Which traffic policies a service port has endpoints for in a family. Where traffic may come from outside, policy
+ * Cluster is always among them: with policy Local it is that of the node's own traffic and of its pods.
+ */
+export function endpointUse(service: Service, family: Family, spec: ServicePortSpec): EndpointUse {
+  const isOfFamily = (address: string) => familyOf(address) === family;
+  const fromOutside = spec.nodePort !== 0 || service.externalIPs.some(isOfFamily) ||
+    service.loadBalancerIPs.some(isOfFamily);
+  return {
+    cluster: !service.internalPolicyLocal || fromOutside,
+    local: service.internalPolicyLocal || fromOutside && isExternalPolicyLocal(service),
+  };
+}
+
+/** The node port for health checks of this service's load balancer: only with policy Local, else 0. */
+export function healthCheckNodePort(service: Service): number {
+  return service.type === "LoadBalancer" && isExternalPolicyLocal(service) ? service.healthCheckNodePort : 0;
+}
+
+const NONE: readonly string[] = Object.freeze([]);
+
+/** What is the same for all ports of a service. */
+function frontendsOf(service: Service, family: Family, clusterIP: string) {
+  const loadBalancerIPs = ofFamily(service.loadBalancerIPs, family, [clusterIP]);
+  return {
+    clusterIP,
+    loadBalancerIPs,
+    // An address in several of these lists is one frontend, the one with the most to say about it: load balancer IPs
+    // have source ranges.
+    externalIPs: ofFamily(service.externalIPs, family, [clusterIP, ...loadBalancerIPs]),
+    sourceRanges: ofFamily(service.sourceRanges, family, NONE),
+    restrictsSources: service.sourceRanges.length > 0,
+  };
+}
+
+function ofFamily(canonical: readonly string[], family: Family, taken: readonly string[]): readonly string[] {
+  if (canonical.length === 0) return NONE;
+  const matching = canonical.filter((one) => familyOf(one) === family && !taken.includes(one));
+  return matching.length === 0 ? NONE : [...new Set(matching)].sort();
+}
+
+function isRepeatedLater(specs: readonly ServicePortSpec[], spec: ServicePortSpec): boolean {
+  if (specs.length === 1) return false;
+  return specs.findLast((other) => other.name === spec.name && other.protocol === spec.protocol) !== spec;
+}
+
+/** The external policy means something only for services that the outside can reach at all. */
+function isExternalPolicyLocal(service: Service): boolean {
+  return service.externalPolicyLocal &&
+    (service.type === "LoadBalancer" || service.type === "NodePort" || service.externalIPs.length > 0);
+}
+
+function verdict(policyLocal: boolean, found: EndpointCategories): Verdict {
+  if (!found.anyUsable) return "reject";
+  if (!policyLocal) return "cluster";
+  return found.local.length > 0 ? "local" : "drop";
+}
+
+/** Without a frontend for the outside there may be no endpoints to send its traffic to. */
+function externalVerdict(policyLocal: boolean, found: EndpointCategories): Verdict {
+  return found.cluster.length === 0 ? "reject" : verdict(policyLocal, found);
+}

@@ -1,0 +1,124 @@
+import { joinHostPort } from "../../platform/address.ts";
+import type { Protocol } from "../model.ts";
+import type { EndpointSlice, SliceEndpoint } from "../objects/mod.ts";
+import { sameData } from "../same_data.ts";
+import { createChangingMap } from "./changing_map.ts";
+import { type ServiceKey, serviceKey } from "./service_key.ts";
+
+/** An endpoint of a service port. */
+export interface ServiceEndpoint {
+  /** `address:port`, which is how the kernel side knows it. */
+  readonly target: string;
+  /** What its slice says of it. */
+  readonly endpoint: SliceEndpoint;
+}
+
+/** The EndpointSlices of one family by the service they belong to (kube-proxy's EndpointSliceCache). */
+export interface EndpointSliceCache {
+  /** The slice looks like this. Says whether that makes a difference; a new trigger time alone makes none. */
+  set(slice: EndpointSlice): boolean;
+  /** The slice is gone; returns what it was, or undefined where there was none. */
+  delete(namespace: string, name: string): EndpointSlice | undefined;
+  /** The keys of all slices: `namespace/name`. */
+  keys(): Iterable<string>;
+  /** The slices of a service, by name. */
+  slicesOf(service: ServiceKey): readonly EndpointSlice[];
+  /**
+   * The endpoints of a service port, sorted by target, each once. Where slices have several of the same target (an
+   * endpoint on its way from one slice to another), one on this node wins, as in kube-proxy; where that does not
+   * decide, which kube-proxy leaves to chance, a ready one, a serving one, the one in the first slice by name.
+   */
+  endpointsOf(service: ServiceKey, portName: string, protocol: Protocol): readonly ServiceEndpoint[];
+  /** How many slices differ from what they were at the last `take`. */
+  pending(): number;
+  /** The services with a slice that differs from what it was at the last `take`. */
+  take(): ReadonlySet<ServiceKey>;
+}
+
+const NO_SLICES: readonly EndpointSlice[] = [];
+
+/** A cache without slices, on the node of that name. */
+export function createEndpointSliceCache(nodeName: string): EndpointSliceCache {
+  const slices = createChangingMap<EndpointSlice>(sameSlice);
+  const byService = new Map<ServiceKey, EndpointSlice[]>();
+
+  const detach = (slice: EndpointSlice) => {
+    const service = serviceOf(slice);
+    const left = byService.get(service)!.filter((other) => other.name !== slice.name);
+    if (left.length === 0) byService.delete(service);
+    else byService.set(service, left);
+  };
+
+  const attach = (slice: EndpointSlice) => {
+    const service = serviceOf(slice);
+    const siblings = byService.get(service);
+    if (siblings === undefined) {
+      byService.set(service, [slice]);
+      return;
+    }
+    const position = siblings.findIndex((other) => slice.name < other.name);
+    siblings.splice(position === -1 ? siblings.length : position, 0, slice);
+  };
+
+  return {
+    set(slice) {
+      const key = serviceKey(slice.namespace, slice.name);
+      const before = slices.get(key);
+      if (!slices.put(key, slice)) return false;
+      if (before !== undefined) detach(before);
+      attach(slice);
+      return true;
+    },
+    delete(namespace, name) {
+      const key = serviceKey(namespace, name);
+      const before = slices.get(key);
+      if (before === undefined) return undefined;
+      slices.put(key, undefined);
+      detach(before);
+      return before;
+    },
+    keys: slices.keys,
+    slicesOf: (service) => byService.get(service) ?? NO_SLICES,
+    endpointsOf(service, portName, protocol) {
+      const found: ServiceEndpoint[] = [];
+      let isSorted = true;
+      for (const slice of byService.get(service) ?? NO_SLICES) {
+        for (const { name, protocol: portProtocol, port } of slice.ports) {
+          if (name !== portName || portProtocol !== protocol) continue;
+          for (const endpoint of slice.endpoints) {
+            const target = joinHostPort(endpoint.address, port);
+            isSorted &&= found.length === 0 || found[found.length - 1]!.target < target;
+            found.push({ target, endpoint });
+          }
+        }
+      }
+      if (isSorted) return found;
+      found.sort((a, b) => a.target < b.target ? -1 : a.target > b.target ? 1 : preference(a, b, nodeName));
+      return found.filter((endpoint, i) => i === 0 || endpoint.target !== found[i - 1]!.target);
+    },
+    pending: slices.pending,
+    take() {
+      const services = new Set<ServiceKey>();
+      for (const [key, previous] of slices.take()) {
+        if (previous !== undefined) services.add(serviceOf(previous));
+        const current = slices.get(key);
+        if (current !== undefined) services.add(serviceOf(current));
+      }
+      return services;
+    },
+  };
+}
+
+function serviceOf(slice: EndpointSlice): ServiceKey {
+  return serviceKey(slice.namespace, slice.serviceName);
+}
+
+function sameSlice(a: EndpointSlice, b: EndpointSlice): boolean {
+  return sameData({ ...a, triggerTimeMs: 0 }, { ...b, triggerTimeMs: 0 });
+}
+
+function preference(a: ServiceEndpoint, b: ServiceEndpoint, nodeName: string): number {
+  return Number(b.endpoint.nodeName === nodeName) - Number(a.endpoint.nodeName === nodeName) ||
+    Number(b.endpoint.ready) - Number(a.endpoint.ready) ||
+    Number(b.endpoint.serving) - Number(a.endpoint.serving);
+}

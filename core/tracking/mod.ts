@@ -1,0 +1,141 @@
+/**
+ * What is known of the cluster and of this node, kept from what the sources say, and what of it has changed: changes
+ * gather here, those that are undone disappear, until they are taken to be planned.
+ */
+import { FAMILIES, type Family, otherFamily } from "../../platform/address.ts";
+import type { Clock } from "../../platform/clock.ts";
+import { type ClusterObject, type Kind, KINDS, type ObjectRef, refOf } from "../objects/mod.ts";
+import type { SourceSink } from "../sources/source.ts";
+import {
+  createEndpointsChangeTracker,
+  type EndpointChanges,
+  type EndpointsChangeTracker,
+} from "./endpoints_change_tracker.ts";
+import { createNodeTracker, type NodeChange, type NodeTracker } from "./node_tracker.ts";
+import { createServiceChangeTracker, type ServiceChangeTracker } from "./service_change_tracker.ts";
+import { type ServiceKey, serviceKey } from "./service_key.ts";
+
+export type { ServiceEndpoint } from "./endpoint_slice_cache.ts";
+export type { EndpointChanges, EndpointsChangeTracker } from "./endpoints_change_tracker.ts";
+export type { NodeChange, NodeState, NodeTracker } from "./node_tracker.ts";
+export type { ServiceChangeTracker } from "./service_change_tracker.ts";
+export { type ServiceKey, serviceKey } from "./service_key.ts";
+
+/** What changed between two calls of `take`. */
+export interface TrackedChanges {
+  readonly services: ReadonlySet<ServiceKey>;
+  readonly endpoints: Readonly<Record<Family, EndpointChanges>>;
+  readonly node: NodeChange | undefined;
+}
+
+/** The trackers behind the sink that the sources talk to. */
+export interface Tracking extends SourceSink {
+  readonly services: ServiceChangeTracker;
+  readonly endpoints: Readonly<Record<Family, EndpointsChangeTracker>>;
+  readonly node: NodeTracker;
+  /** Whether every kind was synced once: before that, what is known must not be taken for all there is. */
+  ready(): boolean;
+  /** What changed since the last call. */
+  take(): TrackedChanges;
+}
+
+/** What the tracking needs to know, and whom it tells. */
+export interface TrackingOptions {
+  readonly nodeName: string;
+  /** kube-proxy's bindAddress. */
+  readonly bindAddress: string;
+  readonly clock: Clock;
+  /**
+   * There is something to take: called once when every kind is synced, even if there is nothing at all, and later with
+   * the first change after each `take`. A change that is undone afterwards leaves nothing to take.
+   */
+  readonly onChange: () => void;
+  /** Something that a source read cannot be used; see `SourceSink.problem`. */
+  readonly onProblem: (where: string, message: string) => void;
+}
+
+/** A tracking that knows nothing yet. */
+export function createTracking(options: TrackingOptions): Tracking {
+  const { nodeName, bindAddress } = options;
+  const startedAtMs = options.clock.now();
+  const services = createServiceChangeTracker();
+  const endpoints = {
+    IPv4: createEndpointsChangeTracker({ nodeName, startedAtMs }),
+    IPv6: createEndpointsChangeTracker({ nodeName, startedAtMs }),
+  };
+  const node = createNodeTracker({ nodeName, bindAddress });
+
+  const unsynced = new Set<Kind>(KINDS);
+  // By kind, while it is set anew: the keys of what was there and has not been set again.
+  const unconfirmed = new Map<Kind, Set<string>>();
+  let isAnnounced = false;
+
+  const isPending = () =>
+    services.pending() > 0 || node.pending() || FAMILIES.some((family) => endpoints[family].pending() > 0);
+
+  const announce = () => {
+    if (isAnnounced || unsynced.size > 0) return;
+    isAnnounced = true;
+    options.onChange();
+  };
+
+  const keysOf = (kind: Kind): string[] => {
+    if (kind === "Service") return [...services.keys()];
+    if (kind === "EndpointSlice") return FAMILIES.flatMap((family) => [...endpoints[family].keys()]);
+    return [...node.keys()].map((name) => serviceKey("", name));
+  };
+
+  const apply = (object: ClusterObject) => {
+    if (object.kind === "Service") services.update(object);
+    else if (object.kind === "Node") node.update(object);
+    else {
+      endpoints[otherFamily(object.family)].delete(object.namespace, object.name);
+      endpoints[object.family].update(object);
+    }
+  };
+
+  const remove = ({ kind, namespace, name }: ObjectRef) => {
+    if (kind === "Service") services.delete(serviceKey(namespace, name));
+    else if (kind === "Node") node.delete(name);
+    else for (const family of FAMILIES) endpoints[family].delete(namespace, name);
+  };
+
+  return {
+    services,
+    endpoints,
+    node,
+    ready: () => unsynced.size === 0,
+    set(object) {
+      const { kind, namespace, name } = refOf(object);
+      unconfirmed.get(kind)?.delete(serviceKey(namespace, name));
+      apply(object);
+      if (isPending()) announce();
+    },
+    delete(ref) {
+      unconfirmed.get(ref.kind)?.delete(serviceKey(ref.namespace, ref.name));
+      remove(ref);
+      if (isPending()) announce();
+    },
+    reset(kind) {
+      unconfirmed.set(kind, new Set(keysOf(kind)));
+    },
+    synced(kind) {
+      for (const key of unconfirmed.get(kind) ?? []) {
+        const slash = key.indexOf("/");
+        remove({ kind, namespace: key.slice(0, slash), name: key.slice(slash + 1) });
+      }
+      unconfirmed.delete(kind);
+      const isLast = unsynced.delete(kind) && unsynced.size === 0;
+      if (isLast || isPending()) announce();
+    },
+    problem: options.onProblem,
+    take() {
+      isAnnounced = false;
+      return {
+        services: services.take(),
+        endpoints: { IPv4: endpoints.IPv4.take(), IPv6: endpoints.IPv6.take() },
+        node: node.take(),
+      };
+    },
+  };
+}
