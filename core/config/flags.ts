@@ -16,21 +16,21 @@ export interface Flag {
   /** How its value is read. */
   readonly field: ScalarField | TextsField | SwitchesField;
   readonly description: string;
-  /** The setting that it sets; it can depend on the proxy mode that was asked for, and then be none. */
-  readonly setting?: (mode: string) => SettingPath | undefined;
+  /** The setting that it sets, which can depend on the proxy mode that was asked for. */
+  readonly setting?: (mode: string) => SettingPath;
   /** Whether it counts beside `--config`, where kube-proxy ignores what the file can say. */
   readonly besideConfig: boolean;
   /** Whether it does anything here; kube-proxy's others are accepted with a warning. */
   readonly effective: boolean;
 }
 
-type Setting = SettingPath | ((mode: string) => SettingPath | undefined);
+type Setting = SettingPath | ((mode: string) => SettingPath);
 type FlagField = Flag["field"];
 
 /** A flag for what the configuration file can say, too. */
 function setting(name: string, path: Setting, description: string, options: Partial<Flag> = {}): Flag {
   const setting = typeof path === "string" ? () => path : path;
-  const { field } = fieldAt(FIELDS, setting("")!);
+  const { field } = fieldAt(FIELDS, setting(""));
   return { name, field: flagField(field), description, setting, besideConfig: false, effective: true, ...options };
 }
 
@@ -61,12 +61,6 @@ const BESIDE_CONFIG = { besideConfig: true } as const;
 /** kube-proxy has one flag for a setting that nftables mode keeps in a section of its own. */
 const unlessNftables = (iptables: SettingPath, nftables: SettingPath) => (mode: string) =>
   mode === "nftables" ? nftables : iptables;
-
-/** The periods given for iptables hold for nftables too, but not for ipvs, which has flags of its own. */
-const unlessIpvs = (iptables: SettingPath, nftables: SettingPath) => (mode: string) =>
-  mode === "ipvs" ? undefined : mode === "nftables" ? nftables : iptables;
-
-const forIpvs = (path: SettingPath) => (mode: string) => mode === "ipvs" || mode === "" ? path : undefined;
 
 /** Every flag, in the order in which the help lists them. Names and meanings are kube-proxy's (cmd/kube-proxy/app). */
 export const FLAGS: readonly Flag[] = [
@@ -137,22 +131,22 @@ export const FLAGS: readonly Flag[] = [
   ),
   setting(
     "iptables-sync-period",
-    unlessIpvs("iptables.syncPeriod", "nftables.syncPeriod"),
+    unlessNftables("iptables.syncPeriod", "nftables.syncPeriod"),
     "How often the kernel's rules are checked; over 0.",
   ),
   setting(
     "iptables-min-sync-period",
-    unlessIpvs("iptables.minSyncPeriod", "nftables.minSyncPeriod"),
+    unlessNftables("iptables.minSyncPeriod", "nftables.minSyncPeriod"),
     "The shortest time between two syncs; 0 for none.",
   ),
   setting(
     "ipvs-sync-period",
-    forIpvs("ipvs.syncPeriod"),
+    "ipvs.syncPeriod",
     "How often the kernel's virtual servers are checked; over 0.",
   ),
   setting(
     "ipvs-min-sync-period",
-    forIpvs("ipvs.minSyncPeriod"),
+    "ipvs.minSyncPeriod",
     "The shortest time between two syncs in ipvs mode; 0 for none.",
   ),
   setting("ipvs-scheduler", "ipvs.scheduler", "The IPVS scheduler; rr by default."),
