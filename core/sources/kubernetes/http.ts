@@ -1,0 +1,278 @@
+import { createPrivateKey, createPublicKey, X509Certificate } from "node:crypto";
+import type { Clock } from "../../../platform/clock.ts";
+import { errorText, type Logger } from "../../../platform/log.ts";
+import { VERSION } from "../../../platform/version.ts";
+import {
+  ApiError,
+  errorOfFetch,
+  errorOfGarbage,
+  errorOfStatus,
+  type RequestSubject,
+  statusOf,
+  what,
+} from "./api_error.ts";
+import type { Credentials, CredentialSource } from "./credentials.ts";
+
+/** One request to the API server. */
+export interface ApiRequest {
+  /** `list`, `watch` or `create`: for error messages, as RBAC names it. */
+  readonly verb: string;
+  /** The resource as RBAC names it: `endpointslices.discovery.k8s.io`. */
+  readonly resource: string;
+  /** The path and query after the server's URL, from its `/` on. */
+  readonly path: string;
+  /** Sent as JSON in a POST; without it the request is a GET. */
+  readonly body?: unknown;
+  /** How long silence may last in the body before the request counts as stalled, in milliseconds. */
+  readonly readDeadlineMs: number;
+}
+
+/** The traffic with one API server: keep-alive connections, credentials, deadlines, and failures made understandable. */
+export interface ApiClient {
+  /** Scheme, host, port and path prefix of the API server. */
+  readonly server: string;
+  /**
+   * Sends a request and hands each chunk of a successful answer's body to `onChunk` until it ends. Throws an ApiError,
+   * what `onChunk` throws, or the signal's reason.
+   */
+  send(request: ApiRequest, onChunk: (chunk: Uint8Array) => void, signal: AbortSignal): Promise<void>;
+  /** Closes the connections. */
+  close(): void;
+}
+
+/** What the client is made of. */
+export interface ApiClientOptions {
+  readonly credentials: CredentialSource;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** How long the server may take to begin an answer, connecting included, in milliseconds; 30 s by default. */
+  readonly responseDeadlineMs?: number;
+}
+
+const ERROR_BODY_BYTES = 64 * 1024;
+
+/** A client for the API server that `credentials` names. */
+export function createApiClient(options: ApiClientOptions): ApiClient {
+  const { credentials, clock, logger, responseDeadlineMs = 30_000 } = options;
+  const connections = createConnections();
+
+  const attempt = async (
+    request: ApiRequest,
+    onChunk: (chunk: Uint8Array) => void,
+    signal: AbortSignal,
+  ): Promise<void> => {
+    const subject: RequestSubject = { verb: request.verb, resource: request.resource, server: credentials.server };
+    const current = await credentials.current(signal);
+    const client = connections.clientFor(current);
+    const deadline = createDeadline(clock, signal);
+    let refusedByCaller = false;
+    try {
+      deadline.within(responseDeadlineMs, () =>
+        new ApiError(
+          "timeout",
+          `${what(subject)} was not answered within ${seconds(responseDeadlineMs)}; the request is repeated`,
+        ));
+      const response = await fetch(credentials.server + request.path, {
+        client,
+        signal: deadline.signal,
+        redirect: "manual",
+        method: request.body === undefined ? "GET" : "POST",
+        headers: [
+          ...current.headers,
+          ["accept", "application/json"],
+          ["user-agent", `sluice/${VERSION}`],
+          ...(request.body === undefined ? [] : [["content-type", "application/json"] satisfies [string, string]]),
+        ],
+        body: request.body === undefined ? null : JSON.stringify(request.body),
+      });
+      const stalled = () =>
+        new ApiError(
+          "timeout",
+          `${what(subject)} went silent for ${seconds(request.readDeadlineMs)}; the request is repeated`,
+        );
+      deadline.within(request.readDeadlineMs, stalled);
+      if (!response.ok) throw await errorOfResponse(subject, response, clock);
+      const contentType = response.headers.get("content-type") ?? "";
+      let first = true;
+      for await (const chunk of response.body ?? []) {
+        deadline.within(request.readDeadlineMs, stalled);
+        if (first && !looksLikeJson(chunk)) {
+          throw errorOfGarbage(subject, contentType, new TextDecoder().decode(chunk.subarray(0, 200)));
+        }
+        first = false;
+        try {
+          onChunk(chunk);
+        } catch (error) {
+          refusedByCaller = true;
+          throw error;
+        }
+      }
+    } catch (error) {
+      signal.throwIfAborted();
+      throw refusedByCaller ? error : errorOfFetch(subject, deadline.missed() ?? error);
+    } finally {
+      deadline.end();
+    }
+  };
+
+  return {
+    server: credentials.server,
+    async send(request, onChunk, signal) {
+      try {
+        await attempt(request, onChunk, signal);
+      } catch (error) {
+        if (!(error instanceof ApiError) || error.kind !== "unauthorized") throw error;
+        logger.info("the API server refused the credentials; they are read again", { error });
+        credentials.refused();
+        await attempt(request, onChunk, signal);
+      }
+    },
+    close: () => connections.close(),
+  };
+}
+
+/**
+ * Sends an object to be created, for events and the like. Returns what the server made of it. Throws an ApiError, or
+ * the signal's reason.
+ */
+export async function createObject(
+  client: ApiClient,
+  resource: string,
+  path: string,
+  object: unknown,
+  signal: AbortSignal,
+): Promise<unknown> {
+  let text = "";
+  const decoder = new TextDecoder();
+  await client.send(
+    { verb: "create", resource, path, body: object, readDeadlineMs: 30_000 },
+    (chunk) => {
+      text += decoder.decode(chunk, { stream: true });
+    },
+    signal,
+  );
+  return JSON.parse(text);
+}
+
+/** The HTTP client for the current credentials: the same one, with its open connections, until they change. */
+function createConnections() {
+  let made: { readonly credentials: Credentials; readonly client: Deno.HttpClient } | undefined;
+  const same = (a: Credentials, b: Credentials) =>
+    a.caCerts === b.caCerts && a.certificate === b.certificate && a.key === b.key && a.proxyUrl === b.proxyUrl;
+  return {
+    clientFor(credentials: Credentials): Deno.HttpClient {
+      if (made && same(made.credentials, credentials)) return made.client;
+      const client = makeClient(credentials);
+      made?.client.close();
+      made = { credentials, client };
+      return client;
+    },
+    close() {
+      made?.client.close();
+      made = undefined;
+    },
+  };
+}
+
+function makeClient(credentials: Credentials): Deno.HttpClient {
+  const { caCerts, certificate, key, proxyUrl } = credentials;
+  try {
+    const common: Deno.CreateHttpClientOptions = {
+      // With HTTP/1.1 every watch has a connection of its own: one that hangs is closed with its watch, where over
+      // HTTP/2 the next request would be put onto the same dead connection.
+      http2: false,
+      ...(caCerts === undefined ? {} : { caCerts: [caCerts] }),
+      ...(proxyUrl === undefined ? {} : { proxy: { url: proxyUrl } }),
+    };
+    if (certificate === undefined || key === undefined) return Deno.createHttpClient(common);
+    // Deno 2.4 ends the process over a key that does not belong to the certificate.
+    if (!belongsTogether(certificate, key)) throw new Error("the client key does not belong to the client certificate");
+    return Deno.createHttpClient({ ...common, cert: certificate, key });
+  } catch (error) {
+    throw new ApiError(
+      "credentials",
+      `the credentials for the API server cannot be used: ${errorText(error)}; they are read again at the next try`,
+      { cause: error },
+    );
+  }
+}
+
+function belongsTogether(certificate: string, key: string): boolean {
+  const pem = { type: "spki", format: "pem" } as const;
+  const publicOfKey = createPublicKey(createPrivateKey(key)).export(pem);
+  return new X509Certificate(certificate).publicKey.export(pem) === publicOfKey;
+}
+
+/** One request's abort signal: the caller's, or a deadline that is set anew as the request goes on. */
+function createDeadline(clock: Clock, signal: AbortSignal) {
+  const controller = new AbortController();
+  let missed: ApiError | undefined;
+  let cancel = () => {};
+  const onAbort = () => controller.abort(signal.reason);
+  signal.addEventListener("abort", onAbort, { once: true });
+  if (signal.aborted) onAbort();
+  return {
+    signal: controller.signal,
+    within(ms: number, error: () => ApiError) {
+      cancel();
+      cancel = clock.schedule(ms, () => {
+        missed = error();
+        controller.abort(missed);
+      });
+    },
+    missed: () => missed,
+    end() {
+      cancel();
+      signal.removeEventListener("abort", onAbort);
+      // Gives back the connection of an answer that was not read to its end.
+      controller.abort();
+    },
+  };
+}
+
+async function errorOfResponse(subject: RequestSubject, response: Response, clock: Clock): Promise<ApiError> {
+  const retryAfterMs = parseRetryAfter(response.headers.get("retry-after"), clock.now());
+  const text = await startOfBody(response);
+  const contentType = response.headers.get("content-type") ?? "";
+  let status;
+  try {
+    status = statusOf(JSON.parse(text));
+  } catch {
+    // A load balancer or proxy answers in words of its own; the HTTP status says enough for it.
+    if (/^\s*</.test(text) && response.status < 400) return errorOfGarbage(subject, contentType, text);
+  }
+  const words = text.trim().startsWith("<") ? "an HTML page, so perhaps not from the API server" : text.trim();
+  const fallback = { code: response.status, reason: "", message: words.slice(0, 200), causes: [] };
+  return errorOfStatus(
+    subject,
+    response.status,
+    status ?? { ...fallback, retryAfterSeconds: undefined },
+    retryAfterMs,
+  );
+}
+
+async function startOfBody(response: Response): Promise<string> {
+  const decoder = new TextDecoder();
+  let text = "";
+  for await (const chunk of response.body ?? []) {
+    text += decoder.decode(chunk, { stream: true });
+    if (text.length > ERROR_BODY_BYTES) break;
+  }
+  return text;
+}
+
+/** Milliseconds to wait by a Retry-After header (RFC 9110, 10.2.3), in seconds or a date; undefined without one. */
+function parseRetryAfter(header: string | null, nowMs: number): number | undefined {
+  if (header === null) return undefined;
+  const waitMs = /^\d+$/.test(header.trim()) ? Number(header) * 1000 : Date.parse(header) - nowMs;
+  return Number.isFinite(waitMs) ? Math.max(0, waitMs) : undefined;
+}
+
+function looksLikeJson(chunk: Uint8Array): boolean {
+  const first = chunk.find((byte) => byte > 0x20);
+  return first === undefined || first === 0x7b;
+}
+
+function seconds(ms: number): string {
+  return `${Math.round(ms / 100) / 10} s`;
+}

@@ -1,0 +1,61 @@
+import { errorOfBrokenJson, errorOfGarbage, errorOfStatus, type RequestSubject, statusOf } from "./api_error.ts";
+import type { ApiClient } from "./http.ts";
+import { createItemScanner, type ListEnvelope } from "./json_items.ts";
+import type { Resource } from "./resource.ts";
+
+/** How to list. */
+export interface ListOptions {
+  readonly resource: Resource;
+  readonly api: ApiClient;
+  /** How many objects one page holds. */
+  readonly pageSize: number;
+  /** How long silence may last in mid-answer, in milliseconds. */
+  readonly readDeadlineMs: number;
+  /**
+   * Whether a state that the server has in memory, perhaps somewhat old, will do. It costs the cluster least; the
+   * server then ignores the page size.
+   */
+  readonly mayBeOld: boolean;
+}
+
+/**
+ * Lists a resource page by page and hands on each object as it is read. Returns the resourceVersion to watch from.
+ * Throws an ApiError, `expired` among them where the server gave up the state that the pages are from.
+ */
+export async function listResource(
+  options: ListOptions,
+  onItem: (item: unknown) => void,
+  signal: AbortSignal,
+): Promise<string> {
+  const { resource, api, pageSize, readDeadlineMs, mayBeOld } = options;
+  const subject: RequestSubject = { verb: "list", resource: resource.name, server: api.server };
+  for (let continueAt = "";;) {
+    const query = new URLSearchParams({ ...resource.selectors, limit: String(pageSize) });
+    if (continueAt) query.set("continue", continueAt);
+    else if (mayBeOld) query.set("resourceVersion", "0");
+    const scanner = createItemScanner(onItem);
+    const request = { ...subject, path: `${resource.path}?${query}`, readDeadlineMs };
+    let envelope: ListEnvelope;
+    try {
+      await api.send(request, (chunk) => scanner.push(chunk), signal);
+      envelope = scanner.end();
+    } catch (error) {
+      if (!(error instanceof SyntaxError)) throw error;
+      throw errorOfBrokenJson(subject, error);
+    }
+    const status = statusOf(envelope);
+    if (status) throw errorOfStatus(subject, status.code, status);
+    const { resourceVersion, next } = positionOf(subject, envelope);
+    if (!next) return resourceVersion;
+    continueAt = next;
+  }
+}
+
+function positionOf(subject: RequestSubject, envelope: ListEnvelope) {
+  const metadata = envelope.metadata as { readonly resourceVersion?: unknown; readonly continue?: unknown } | undefined;
+  const resourceVersion = metadata?.resourceVersion;
+  if (typeof resourceVersion !== "string" || resourceVersion === "") {
+    throw errorOfGarbage(subject, "JSON", JSON.stringify(envelope));
+  }
+  return { resourceVersion, next: typeof metadata?.continue === "string" ? metadata.continue : "" };
+}

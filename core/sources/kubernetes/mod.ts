@@ -1,0 +1,83 @@
+/** The Kubernetes API as a source: Services, EndpointSlices and this node's Node, listed and watched. */
+import { type Clock, systemClock } from "../../../platform/clock.ts";
+import type { Logger } from "../../../platform/log.ts";
+import { createBackoff } from "../../../platform/retry.ts";
+import type { Decode } from "../../objects/decode.ts";
+import type { Source } from "../source.ts";
+import { type ConnectionOptions, loadCredentials } from "./credentials.ts";
+import { type ApiClient, createApiClient } from "./http.ts";
+import { createKnownObjects } from "./known_objects.ts";
+import { runReflector } from "./reflector.ts";
+import { resourcesOf } from "./resource.ts";
+
+export { ApiError, type ApiErrorKind } from "./api_error.ts";
+export type { ConnectionOptions } from "./credentials.ts";
+export { type ApiClient, createObject } from "./http.ts";
+export { clientNodePlugins, type PluginCredentials, type RunningPlugin, type StartPlugin } from "./plugin.ts";
+
+/** What reaching the API server needs. */
+export interface ApiConnectionOptions extends ConnectionOptions {
+  readonly logger: Logger;
+  readonly clock?: Clock;
+  /** How long the server may take to begin an answer, connecting included, in milliseconds; 30 s by default. */
+  readonly responseDeadlineMs?: number;
+}
+
+/** What the source needs. */
+export interface KubernetesSourceOptions {
+  /** The connection; it is the caller's, who closes it when the source has ended. */
+  readonly api: ApiClient;
+  /** The name of the Node object of this node. */
+  readonly nodeName: string;
+  readonly decode: Decode;
+  readonly logger: Logger;
+  readonly clock?: Clock;
+  /** A number from 0 up to 1; Math.random by default. */
+  readonly random?: () => number;
+  /** The waits after failures: client-go's longest, and a shorter first one by default. */
+  readonly backoff?: { readonly firstMs: number; readonly longestMs: number };
+  /** How many objects one page of a list holds; 500 by default. */
+  readonly pageSize?: number;
+  /**
+   * How long silence may last in a list or a watch before the request is repeated, in milliseconds. A server sends a
+   * bookmark about once a minute. By default 30 s for a list; for a watch, its own length of 5 to 10 minutes.
+   */
+  readonly readDeadlineMs?: number;
+}
+
+/**
+ * Finds the API server and its credentials, and makes the connection that the source and others use. Opens files, but
+ * no connection yet. Throws an Error that says what is missing or wrong, and where.
+ */
+export function connectToApi(options: ApiConnectionOptions): ApiClient {
+  const { logger, clock = systemClock, responseDeadlineMs } = options;
+  return createApiClient({ credentials: loadCredentials(options, logger), clock, logger, responseDeadlineMs });
+}
+
+/**
+ * The source that reads from an API server. It retries whatever fails, with a warning that says why, until its signal.
+ */
+export function createKubernetesSource(options: KubernetesSourceOptions): Source {
+  const { api, nodeName, decode, logger, clock = systemClock, random = Math.random, pageSize = 500 } = options;
+  const { firstMs, longestMs } = options.backoff ?? { firstMs: 250, longestMs: 30_000 };
+  return {
+    async run(sink, signal) {
+      await Promise.all(
+        resourcesOf(nodeName).map(async (resource) => {
+          const backoff = createBackoff({ firstMs, longestMs, random });
+          const known = createKnownObjects(resource.kind, decode, sink);
+          const { readDeadlineMs } = options;
+          try {
+            await runReflector(
+              { resource, api, known, clock, logger, backoff, random, pageSize, readDeadlineMs },
+              sink,
+              signal,
+            );
+          } catch (error) {
+            if (!signal.aborted) throw error;
+          }
+        }),
+      );
+    },
+  };
+}

@@ -1,0 +1,121 @@
+import { type Clock, sleep } from "../../../platform/clock.ts";
+import type { Logger } from "../../../platform/log.ts";
+import type { Backoff } from "../../../platform/retry.ts";
+import type { SourceSink } from "../source.ts";
+import { ApiError } from "./api_error.ts";
+import type { ApiClient } from "./http.ts";
+import type { KnownObjects } from "./known_objects.ts";
+import { listResource } from "./list.ts";
+import type { Resource } from "./resource.ts";
+import { watchResource } from "./watch.ts";
+
+/** What a reflector is made of. */
+export interface ReflectorOptions {
+  readonly resource: Resource;
+  readonly api: ApiClient;
+  /** What the sink has been told so far. */
+  readonly known: KnownObjects;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** The waits after failures. */
+  readonly backoff: Backoff;
+  /** A number from 0 up to 1. */
+  readonly random: () => number;
+  /** How many objects one page of a list holds. */
+  readonly pageSize: number;
+  /**
+   * How long silence may last in a list or watch, in milliseconds; without it, a list's is 30 s, and a watch's the
+   * time after which the server was asked to end it, and half a minute more.
+   */
+  readonly readDeadlineMs: number | undefined;
+}
+
+/** client-go asks for the end of a watch after a random time in this range, so that servers get evenly loaded. */
+const WATCH_SECONDS = { shortest: 300, longest: 600 };
+const WATCH_GRACE_MS = 30_000;
+const LIST_READ_DEADLINE_MS = 30_000;
+/** A watch that ended sooner was no success, as with client-go: the next one waits. */
+const SHORT_WATCH_MS = 1_000;
+
+/**
+ * Keeps a sink told of one resource: lists it, watches it from there on, resumes after every interruption from the
+ * last resourceVersion, and lists anew where the server no longer has that version. Runs until the signal, and then
+ * rejects with its reason.
+ */
+export async function runReflector(options: ReflectorOptions, sink: SourceSink, signal: AbortSignal): Promise<void> {
+  const { resource, api, known, clock, logger, backoff, random } = options;
+  let position: string | undefined;
+  let listedBefore = false;
+  // After a watch that worked, the next request is sent at once; whatever then goes wrong in a row waits.
+  let mayHurry = true;
+
+  const pause = async (error: ApiError | undefined) => {
+    const hurries = mayHurry && (error === undefined || error.kind === "expired");
+    mayHurry = false;
+    const waitMs = error?.retryAfterMs ?? (hurries ? 0 : backoff.nextMs());
+    if (error) {
+      const fields = { kind: resource.kind, waitMs: Math.round(waitMs) };
+      if (error.kind === "expired") logger.info(error.message, fields);
+      else logger.warn(error.message, fields);
+    }
+    if (waitMs > 0) await sleep(clock, waitMs, signal);
+    signal.throwIfAborted();
+  };
+  const list = async () => {
+    const endList = known.startList();
+    const from = await listResource(
+      {
+        resource,
+        api,
+        pageSize: options.pageSize,
+        readDeadlineMs: options.readDeadlineMs ?? LIST_READ_DEADLINE_MS,
+        // After that, an old state could undo what is known by now.
+        mayBeOld: !listedBefore,
+      },
+      (item) => known.set(item),
+      signal,
+    );
+    endList();
+    if (!listedBefore) sink.synced(resource.kind);
+    listedBefore = true;
+    return from;
+  };
+
+  const watch = (from: string) => {
+    const { shortest, longest } = WATCH_SECONDS;
+    const timeoutSeconds = Math.round(shortest + (longest - shortest) * random());
+    const readDeadlineMs = options.readDeadlineMs ?? timeoutSeconds * 1000 + WATCH_GRACE_MS;
+    const handler = {
+      set: known.set,
+      delete: known.delete,
+      reached: (resourceVersion: string) => {
+        position = resourceVersion;
+      },
+    };
+    return watchResource({ resource, api, from, timeoutSeconds, readDeadlineMs }, handler, signal);
+  };
+
+  for (;;) {
+    const startedMs = clock.monotonic();
+    const watching = position !== undefined;
+    let failure: ApiError | undefined;
+    try {
+      if (position === undefined) {
+        position = await list();
+        continue;
+      }
+      await watch(position);
+    } catch (error) {
+      signal.throwIfAborted();
+      if (!(error instanceof ApiError)) throw error;
+      failure = error;
+      // After a line that makes no sense, what it said can only be learned from a list.
+      if (error.kind === "expired" || error.kind === "garbled") position = undefined;
+    }
+    if (watching && clock.monotonic() - startedMs >= SHORT_WATCH_MS) {
+      mayHurry = true;
+      backoff.reset();
+    }
+    await pause(failure);
+  }
+}

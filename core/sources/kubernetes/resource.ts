@@ -1,0 +1,33 @@
+import type { Kind } from "../../objects/mod.ts";
+
+/** How a kind's objects are asked for. */
+export interface Resource {
+  readonly kind: Kind;
+  /** The resource as RBAC names it. */
+  readonly name: string;
+  readonly path: string;
+  /** Which of them are wanted, as query parameters. */
+  readonly selectors: Readonly<Record<string, string>>;
+}
+
+/** What kube-proxy does not serve: services that another proxy has, and what carries the label of headless services. */
+const LABEL_SELECTOR = "!service.kubernetes.io/headless,!service.kubernetes.io/service-proxy-name";
+
+/** The resources that are watched, in the order in which they are listed, with kube-proxy's label selectors. */
+export function resourcesOf(nodeName: string): readonly Resource[] {
+  return [
+    { kind: "Service", name: "services", path: "/api/v1/services", selectors: { labelSelector: LABEL_SELECTOR } },
+    {
+      kind: "EndpointSlice",
+      name: "endpointslices.discovery.k8s.io",
+      path: "/apis/discovery.k8s.io/v1/endpointslices",
+      selectors: { labelSelector: LABEL_SELECTOR },
+    },
+    {
+      kind: "Node",
+      name: "nodes",
+      path: "/api/v1/nodes",
+      selectors: { fieldSelector: `metadata.name=${nodeName}` },
+    },
+  ];
+}

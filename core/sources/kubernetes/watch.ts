@@ -1,0 +1,85 @@
+import { ApiError, errorOfBrokenJson, errorOfStatus, type RequestSubject, statusOf, what } from "./api_error.ts";
+import type { ApiClient } from "./http.ts";
+import { metaOf } from "./known_objects.ts";
+import type { Resource } from "./resource.ts";
+import { createWatchDecoder, type WatchEvent } from "./watch_stream.ts";
+
+/** How to watch. */
+export interface WatchOptions {
+  readonly resource: Resource;
+  readonly api: ApiClient;
+  /** The resourceVersion after which events are wanted. */
+  readonly from: string;
+  /** After how many seconds the server is to end the watch. */
+  readonly timeoutSeconds: number;
+  /** How long silence may last, in milliseconds. */
+  readonly readDeadlineMs: number;
+}
+
+/** Who is told of a watch's events. */
+export interface WatchHandler {
+  set(raw: unknown): void;
+  delete(raw: unknown): void;
+  /** All events up to this resourceVersion have been told. */
+  reached(resourceVersion: string): void;
+}
+
+/**
+ * Watches a resource until the server ends the watch. Throws an ApiError otherwise: `expired` where the server has no
+ * events from that resourceVersion on, or tells of versions before it.
+ */
+export async function watchResource(options: WatchOptions, handler: WatchHandler, signal: AbortSignal): Promise<void> {
+  const { resource, api, timeoutSeconds, readDeadlineMs } = options;
+  const subject: RequestSubject = { verb: "watch", resource: resource.name, server: api.server };
+  let position = options.from;
+
+  const onEvent = (event: WatchEvent) => {
+    if (event.type === "ERROR") {
+      const status = statusOf(event.object);
+      throw errorOfStatus(subject, status?.code ?? 0, status);
+    }
+    const { resourceVersion } = metaOf(event.object);
+    if (isBefore(resourceVersion, position)) {
+      throw new ApiError(
+        "expired",
+        `${
+          what(subject)
+        } went back from resourceVersion ${position} to ${resourceVersion}, as after a restore from a ` +
+          "backup; everything is listed anew",
+      );
+    }
+    if (event.type === "DELETED") handler.delete(event.object);
+    else if (event.type !== "BOOKMARK") handler.set(event.object);
+    if (resourceVersion === "") return;
+    position = resourceVersion;
+    handler.reached(position);
+  };
+
+  const query = new URLSearchParams({
+    ...resource.selectors,
+    watch: "true",
+    allowWatchBookmarks: "true",
+    resourceVersion: position,
+    timeoutSeconds: String(timeoutSeconds),
+  });
+  const decoder = createWatchDecoder(onEvent);
+  try {
+    const request = { ...subject, path: `${resource.path}?${query}`, readDeadlineMs };
+    await api.send(request, (chunk) => decoder.push(chunk), signal);
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
+    throw errorOfBrokenJson(subject, error);
+  }
+  if (decoder.unfinishedBytes() > 0) {
+    throw new ApiError(
+      "unreachable",
+      `${what(subject)} broke off in the middle of an event; the watch goes on after the last whole one`,
+    );
+  }
+}
+
+/** Whether a resourceVersion is older than another. Both are decimal numbers of any length (KEP-5504). */
+function isBefore(a: string, b: string): boolean {
+  if (!/^[1-9]\d*$/.test(a) || !/^[1-9]\d*$/.test(b)) return false;
+  return a.length === b.length ? a < b : a.length < b.length;
+}
