@@ -1,0 +1,186 @@
+/** The snapshot channel: brings what is planned for one IP family to its worker, in deltas by revision. */
+import type { Clock } from "../platform/clock.ts";
+import type { Logger } from "../platform/log.ts";
+import { createBoundedFrequency } from "./bounded_frequency.ts";
+import type { FamilyHealth, FamilyLink, FamilyListener } from "./family_link.ts";
+import {
+  type Family,
+  type FamilyDelta,
+  type FamilySettings,
+  type ServicePort,
+  type ServicePortKey,
+  servicePortKey,
+  type SyncReport,
+} from "./model.ts";
+import { sameData } from "./same_data.ts";
+
+/** What a channel needs to know, and whom it tells. */
+export interface FamilyChannelOptions {
+  readonly family: Family;
+  /** Starts the worker; called once, at once. */
+  readonly connect: (listener: FamilyListener) => FamilyLink;
+  /** The least time between two messages on average, as kube-proxy's minSyncPeriod; 0 for no bound. */
+  readonly minSyncPeriodMs: number;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /**
+   * Everything changed until now is on its way as part of `revision`. It is in effect with the first report that is ok
+   * and of this revision or a later one: revisions only grow, and a whole state sent after a worker's death has one too.
+   */
+  readonly onSend?: (revision: number) => void;
+  readonly onReport?: (report: SyncReport) => void;
+  readonly onHealth?: (health: FamilyHealth) => void;
+}
+
+/** One family's way to the kernel. All changes of one turn of the event loop travel together. */
+export interface FamilyChannel {
+  /** These service ports exist and look like this. */
+  set(ports: Iterable<ServicePort>): void;
+  /** These service ports are gone. */
+  delete(keys: Iterable<ServicePortKey>): void;
+  /** What holds for all service ports; nothing is sent before the first call. */
+  configure(settings: FamilySettings): void;
+  /** All sources are synced: from now on the worker is told. */
+  start(): void;
+  /** Ends the worker within a second; the rules stay. */
+  stop(): Promise<void>;
+}
+
+/**
+ * A channel with a worker of its own. It has at most one message in flight; what changes meanwhile is merged, and what
+ * is undone meanwhile is never sent, so that what waits is bounded by the number of service ports.
+ */
+export function createFamilyChannel(options: FamilyChannelOptions): FamilyChannel {
+  const { clock } = options;
+  const logger = options.logger.with({ family: options.family });
+  const frequency = createBoundedFrequency({ periodMs: options.minSyncPeriodMs, burst: 2, clock });
+
+  const ports = new Map<ServicePortKey, ServicePort>();
+  let settings: FamilySettings | undefined;
+
+  // What was last sent; undefined where the next message must be the whole state.
+  let sent: { readonly revision: number; readonly settings: FamilySettings } | undefined;
+  // By key, what was last sent of each service port that differs from it now; undefined for one that was not there.
+  const differing = new Map<ServicePortKey, ServicePort | undefined>();
+
+  let revision = 0;
+  let inFlight: number | undefined;
+  let started = false;
+  let workerListens = false;
+  let stopped: Promise<void> | undefined;
+  let flushIsDue = false;
+  let cancelTimer: (() => void) | undefined;
+
+  const change = (key: ServicePortKey, after: ServicePort | undefined) => {
+    const before = ports.get(key);
+    if (sameData(before, after)) return;
+    if (after === undefined) ports.delete(key);
+    else ports.set(key, after);
+    if (sent === undefined) return;
+    if (!differing.has(key)) differing.set(key, before);
+    else if (sameData(differing.get(key), after)) differing.delete(key);
+  };
+
+  // At the end of the turn, so that what belongs together is not torn apart: one service's deletion, and another's
+  // creation with the same address, say.
+  const flushSoon = () => {
+    if (flushIsDue) return;
+    flushIsDue = true;
+    queueMicrotask(() => {
+      flushIsDue = false;
+      flush();
+    });
+  };
+
+  const flush = () => {
+    if (!started || !workerListens || stopped || inFlight !== undefined || cancelTimer) return;
+    if (settings === undefined) return;
+    const delta = sent === undefined ? wholeState(settings) : differenceTo(sent, settings);
+    if (delta === undefined) return;
+    const waitMs = frequency.waitMs();
+    if (waitMs > 0) {
+      cancelTimer = clock.schedule(Math.ceil(waitMs), () => {
+        cancelTimer = undefined;
+        flush();
+      });
+      return;
+    }
+    frequency.count();
+    revision = delta.revision;
+    inFlight = revision;
+    sent = { revision, settings };
+    differing.clear();
+    logger.debug("sending changes to the worker", {
+      revision,
+      whole: delta.base === undefined,
+      set: delta.set.length,
+      deleted: delta.deleted.length,
+    });
+    options.onSend?.(revision);
+    link.send(delta);
+  };
+
+  const wholeState = (settings: FamilySettings): FamilyDelta => (
+    { revision: revision + 1, base: undefined, settings, set: [...ports.values()], deleted: [] }
+  );
+
+  const differenceTo = (
+    sent: { readonly revision: number; readonly settings: FamilySettings },
+    settings: FamilySettings,
+  ): FamilyDelta | undefined => {
+    const settingsDiffer = !sameData(sent.settings, settings);
+    if (!settingsDiffer && differing.size === 0) return undefined;
+    const set: ServicePort[] = [];
+    const deleted: ServicePortKey[] = [];
+    for (const key of differing.keys()) {
+      const port = ports.get(key);
+      if (port === undefined) deleted.push(key);
+      else set.push(port);
+    }
+    const base = sent.revision;
+    return { revision: revision + 1, base, settings: settingsDiffer ? settings : undefined, set, deleted };
+  };
+
+  const link = options.connect({
+    onReset() {
+      workerListens = true;
+      sent = undefined;
+      inFlight = undefined;
+      differing.clear();
+      flushSoon();
+    },
+    onReport(report) {
+      options.onReport?.(report);
+      if (report.revision !== inFlight) return;
+      inFlight = undefined;
+      flushSoon();
+    },
+    onHealth(health) {
+      options.onHealth?.(health);
+    },
+  });
+
+  return {
+    set(changed) {
+      for (const port of changed) change(servicePortKey(port.name, port.protocol), port);
+      flushSoon();
+    },
+    delete(keys) {
+      for (const key of keys) change(key, undefined);
+      flushSoon();
+    },
+    configure(changed) {
+      settings = changed;
+      flushSoon();
+    },
+    start() {
+      started = true;
+      flushSoon();
+    },
+    stop() {
+      cancelTimer?.();
+      stopped ??= link.stop();
+      return stopped;
+    },
+  };
+}

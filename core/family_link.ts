@@ -1,0 +1,68 @@
+/** How the cluster side starts the kernel side of one IP family and talks to it, without knowing what runs it. */
+import type { Clock } from "../platform/clock.ts";
+import type { Level, Logger } from "../platform/log.ts";
+import type { Family, FamilyDelta, ProxyMode, SyncReport } from "./model.ts";
+
+/** A kernel setting that is to have this value: `net.netfilter.nf_conntrack_max`, `131072`. */
+export interface KernelSetting {
+  readonly name: string;
+  readonly value: number;
+}
+
+/** What a family's worker is started with. */
+export interface FamilyOptions {
+  readonly family: Family;
+  readonly mode: ProxyMode;
+  readonly logLevel: Level;
+  readonly logFormat: "text" | "json";
+  /** Settings of the whole host, written at the start where they differ; one family is enough to be given them. */
+  readonly kernelSettings: readonly KernelSetting[];
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/**
+ * How a family's worker is doing:
+ * - `starting`: it checks tools and kernel;
+ * - `ready`: it takes deltas; how they fare is in the reports;
+ * - `unfit`: the check failed, and is tried again with growing waits; `unsupported` where this host cannot serve the
+ *   family in this mode (a tool is not installed, the kernel has no such table) until a person changes it;
+ * - `restarting`: it died or hung, and a new one is (being) started; the kernel keeps the rules it has.
+ */
+export type FamilyHealth =
+  | { readonly state: "starting" | "ready" }
+  | { readonly state: "unfit"; readonly reason: string; readonly unsupported: boolean }
+  | {
+    readonly state: "restarting";
+    readonly reason: string;
+    /** How often this family's worker had to be started anew so far, this time included. */
+    readonly restarts: number;
+  };
+
+/** Who is told what a family's worker says; never from within a call to the link. */
+export interface FamilyListener {
+  /** The worker holds no state, or not the one that the last delta changes: a whole state is needed. */
+  onReset(): void;
+  /**
+   * A sync has ended. The first report of a revision says that the worker is free for the next delta, whether the sync
+   * worked or not: a failed one is tried again, and reported again, by the worker itself.
+   */
+  onReport(report: SyncReport): void;
+  onHealth(health: FamilyHealth): void;
+}
+
+/** One family's worker, restarted as often as it takes. */
+export interface FamilyLink {
+  /**
+   * Gives the worker a delta; to be called only after `onReset`, and with no more than one delta without a report.
+   * What is sent while the worker is being restarted is lost, and `onReset` follows.
+   */
+  send(delta: FamilyDelta): void;
+  /** Removes every trace from the kernel. Rejects with what could not be removed, or when the worker dies over it. */
+  cleanup(): Promise<void>;
+  /** Ends the worker within a second, whatever it is doing; the rules stay. */
+  stop(): Promise<void>;
+}
+
+/** Starts a family's worker. Throws nothing: what goes wrong is told through the listener. */
+export type StartFamily = (options: FamilyOptions, listener: FamilyListener) => FamilyLink;

@@ -1,0 +1,41 @@
+import type { FamilySettings, ServicePort } from "../../core/model.ts";
+
+/** A service port named `name`, TCP, with a cluster IP, one endpoint and nothing else; `changes` say what differs. */
+export function fakeServicePort(name: string, changes: Partial<ServicePort> = {}): ServicePort {
+  return {
+    name,
+    protocol: "tcp",
+    clusterIP: "10.96.0.10",
+    port: 80,
+    externalIPs: [],
+    loadBalancerIPs: [],
+    nodePort: 0,
+    healthCheckNodePort: 0,
+    internal: "cluster",
+    external: "cluster",
+    clusterEndpoints: ["10.1.0.1:8080"],
+    localEndpoints: [],
+    endpointsOnThisNode: [],
+    lingeringEndpoints: [],
+    affinitySeconds: 0,
+    sourceRanges: [],
+    restrictsSources: false,
+    ...changes,
+  };
+}
+
+/** The settings of a family with everything at its default; `changes` say what differs. */
+export function fakeSettings(changes: Partial<FamilySettings> = {}): FamilySettings {
+  return {
+    mode: "iptables",
+    nodeIP: "192.168.1.1",
+    localTraffic: { by: "none" },
+    masqueradeAll: false,
+    masqueradeMark: 0x4000,
+    nodePortPrefixes: undefined,
+    localhostNodePorts: true,
+    conntrackTcpLiberal: false,
+    syncPeriodMs: 30_000,
+    ...changes,
+  };
+}

@@ -1,0 +1,71 @@
+/** The entry of a family's worker: builds what works together, and passes messages between it and the main isolate. */
+import { createProcessRunner } from "../backends/process_runner.ts";
+import { createBackend } from "../backends/registry.ts";
+import { writeSysctls } from "../backends/sysctl.ts";
+import { systemClock } from "../platform/clock.ts";
+import { createLogger, writeToStderr } from "../platform/log.ts";
+import { createBackoff } from "../platform/retry.ts";
+import type { FromWorker, StartMessage, ToWorker } from "./protocol.ts";
+import { startSyncLoop, type SyncLoop } from "./sync_loop.ts";
+
+/** The global scope of this worker; the compiler sees that of the main isolate. */
+interface WorkerScope {
+  onmessage: ((event: MessageEvent<ToWorker>) => void) | null;
+  postMessage(message: FromWorker): void;
+  close(): void;
+}
+
+/** How long a tool that runs when the worker is to stop may go on before it is killed. */
+const STOP_PATIENCE_MS = 400;
+
+const scope = globalThis as unknown as WorkerScope;
+const stopping = new AbortController();
+let loop: SyncLoop | undefined;
+
+scope.onmessage = ({ data: message }) => {
+  switch (message.type) {
+    case "start":
+      loop = start(message);
+      break;
+    case "sync":
+      loop?.sync(message.delta);
+      break;
+    case "cleanup":
+      loop?.cleanup();
+      break;
+    case "stop":
+      stop();
+      break;
+    case "ping":
+      scope.postMessage({ type: "pong" });
+      break;
+  }
+};
+
+function start({ family, mode, logLevel, logFormat, kernelSettings }: StartMessage): SyncLoop {
+  const clock = systemClock;
+  const logger = createLogger({ level: logLevel, format: logFormat, clock, write: writeToStderr }).with({ family });
+  const runner = createProcessRunner({ clock, signal: stopping.signal });
+  const backend = createBackend(mode, { family, runner, clock, logger });
+  return startSyncLoop({
+    family,
+    backend: {
+      ...backend,
+      async setup() {
+        await backend.setup();
+        await writeSysctls(runner, logger, kernelSettings);
+      },
+    },
+    backoff: createBackoff({ firstMs: 250, longestMs: 30_000 }),
+    clock,
+    logger,
+    emit: (message) => scope.postMessage(message),
+  });
+}
+
+async function stop(): Promise<void> {
+  systemClock.schedule(STOP_PATIENCE_MS, () => stopping.abort(new Error("the worker is stopping")));
+  await loop?.stop();
+  scope.postMessage({ type: "stopped" });
+  scope.close();
+}

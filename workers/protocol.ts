@@ -1,0 +1,34 @@
+/** The messages between the main isolate and a family's worker: plain data, told apart by `type`. */
+import type { FamilyOptions } from "../core/family_link.ts";
+import type { FamilyDelta, SyncReport } from "../core/model.ts";
+
+/** The first message: what the worker is to be. */
+export interface StartMessage extends Omit<FamilyOptions, "clock" | "logger"> {
+  readonly type: "start";
+}
+
+/** What a family's worker is told. */
+export type ToWorker =
+  | StartMessage
+  /** Apply this; answered with a report of its revision, or with a reset where it changes a state not held. */
+  | { readonly type: "sync"; readonly delta: FamilyDelta }
+  /** Remove every trace from the kernel; answered with `cleaned`. */
+  | { readonly type: "cleanup" }
+  /** End what can be ended soon, and yourself; answered with `stopped`. */
+  | { readonly type: "stop" }
+  /** Answered with `pong` as long as the worker is alive, however long a tool takes. */
+  | { readonly type: "ping" };
+
+/** What a family's worker says. */
+export type FromWorker =
+  /** Tools and kernel are fit; a whole state is awaited. */
+  | { readonly type: "ready" }
+  /** Tools or kernel are not fit, which is tried again. */
+  | { readonly type: "setup-failed"; readonly reason: string; readonly unsupported: boolean }
+  /** The last delta changes another state than the one held: a whole state is awaited. */
+  | { readonly type: "reset" }
+  | { readonly type: "report"; readonly report: SyncReport }
+  /** `problem` is what could not be removed, undefined where all is gone. */
+  | { readonly type: "cleaned"; readonly problem: string | undefined }
+  | { readonly type: "stopped" }
+  | { readonly type: "pong" };

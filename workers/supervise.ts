@@ -1,0 +1,181 @@
+/** Keeps one family's worker running: tells dead from busy, and starts a new one with growing waits. */
+import type { FamilyHealth, FamilyLink, FamilyListener } from "../core/family_link.ts";
+import type { Clock } from "../platform/clock.ts";
+import { errorText, type Logger } from "../platform/log.ts";
+import { type Backoff, createBackoff } from "../platform/retry.ts";
+import type { FromWorker, StartMessage, ToWorker } from "./protocol.ts";
+
+/** The part of a worker that is used. */
+export interface WorkerHandle {
+  post(message: ToWorker): void;
+  /** Ends it at once, even from an endless loop. */
+  terminate(): void;
+}
+
+/** Who is told of a worker. */
+export interface WorkerListener {
+  onMessage(message: FromWorker): void;
+  /** It has ended by an error, or cannot be understood any more. */
+  onFailure(reason: string): void;
+}
+
+/** How a family is supervised. */
+export interface SuperviseOptions {
+  /** The first message to every worker. */
+  readonly start: StartMessage;
+  /** Starts a worker; may throw. */
+  readonly spawn: (listener: WorkerListener) => WorkerHandle;
+  readonly listener: FamilyListener;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** The waits before a restart; from half a second to half a minute by default. */
+  readonly backoff?: Backoff;
+  /** How often a worker is asked whether it lives. */
+  readonly pingPeriodMs?: number;
+  /** After so many periods without a word it is taken for hung. */
+  readonly pingsUnanswered?: number;
+  /** How long a stop may take before the worker is ended from outside. */
+  readonly stopGraceMs?: number;
+}
+
+/** Starts a family's worker, and a new one whenever it dies or hangs, until it is stopped. */
+export function superviseFamily(options: SuperviseOptions): FamilyLink {
+  const { start, spawn, listener, clock, pingPeriodMs = 10_000, pingsUnanswered = 6, stopGraceMs = 700 } = options;
+  const logger = options.logger.with({ family: start.family });
+  const backoff = options.backoff ?? createBackoff({ firstMs: 500, longestMs: 30_000 });
+
+  let worker: WorkerHandle | undefined;
+  let restarts = 0;
+  let cancelTimer: (() => void) | undefined;
+  let cleaning: PromiseWithResolvers<void> | undefined;
+  let stopping: PromiseWithResolvers<void> | undefined;
+
+  const launch = () => {
+    let current: WorkerHandle | undefined;
+    let isOver = false;
+    let silentPeriods = 0;
+
+    const fail = (reason: string) => {
+      if (isOver) return;
+      isOver = true;
+      current?.terminate();
+      worker = undefined;
+      cancelTimer?.();
+      if (stopping) ended();
+      else restartLater(reason);
+    };
+
+    const keepWatch = () => {
+      cancelTimer = clock.schedule(pingPeriodMs, () => {
+        // Periods, not time: a host that slept, or a main isolate that was busy itself, must not blame the worker.
+        if (silentPeriods >= pingsUnanswered) {
+          fail(`it has not answered for ${silentPeriods * pingPeriodMs / 1000} s`);
+          return;
+        }
+        if (silentPeriods === 0) current?.post({ type: "ping" });
+        silentPeriods++;
+        keepWatch();
+      });
+    };
+
+    try {
+      current = spawn({
+        onMessage(message) {
+          silentPeriods = 0;
+          if (current !== undefined && worker === current) receive(message);
+        },
+        onFailure: fail,
+      });
+      current.post(start);
+    } catch (error) {
+      fail(`it could not be started: ${errorText(error)}`);
+      return;
+    }
+    worker = current;
+    keepWatch();
+  };
+
+  const receive = (message: FromWorker) => {
+    switch (message.type) {
+      case "ready":
+        listener.onHealth({ state: "ready" });
+        listener.onReset();
+        break;
+      case "reset":
+        listener.onReset();
+        break;
+      case "report":
+        if (message.report.ok) backoff.reset();
+        listener.onReport(message.report);
+        break;
+      case "setup-failed":
+        listener.onHealth({ state: "unfit", reason: message.reason, unsupported: message.unsupported });
+        break;
+      case "cleaned":
+        if (message.problem === undefined) cleaning?.resolve();
+        else cleaning?.reject(new Error(message.problem));
+        cleaning = undefined;
+        break;
+      case "stopped":
+        ended();
+        break;
+      case "pong":
+        break;
+    }
+  };
+
+  const restartLater = (reason: string) => {
+    restarts++;
+    const waitMs = backoff.nextMs();
+    logger.error("the worker died, a new one will be started", { reason, restarts, inMs: Math.round(waitMs) });
+    abandonCleanup(`the worker died: ${reason}`);
+    cancelTimer = clock.schedule(waitMs, launch);
+    const health: FamilyHealth = { state: "restarting", reason, restarts };
+    queueMicrotask(() => listener.onHealth(health));
+  };
+
+  const abandonCleanup = (reason: string) => {
+    cleaning?.reject(new Error(`the ${start.family} rules were not all removed: ${reason}`));
+    cleaning = undefined;
+  };
+
+  const ended = () => {
+    cancelTimer?.();
+    worker?.terminate();
+    worker = undefined;
+    abandonCleanup("the worker was stopped");
+    stopping?.resolve();
+  };
+
+  queueMicrotask(() => listener.onHealth({ state: "starting" }));
+  launch();
+
+  return {
+    send(delta) {
+      worker?.post({ type: "sync", delta });
+    },
+    cleanup() {
+      if (cleaning) return cleaning.promise;
+      cleaning = Promise.withResolvers<void>();
+      const { promise } = cleaning;
+      if (worker) worker.post({ type: "cleanup" });
+      else abandonCleanup("no worker is running");
+      return promise;
+    },
+    stop() {
+      if (stopping) return stopping.promise;
+      stopping = Promise.withResolvers<void>();
+      cancelTimer?.();
+      if (worker) {
+        worker.post({ type: "stop" });
+        cancelTimer = clock.schedule(stopGraceMs, () => {
+          logger.warn("the worker is still busy with a tool, and is left behind");
+          ended();
+        });
+      } else {
+        ended();
+      }
+      return stopping.promise;
+    },
+  };
+}

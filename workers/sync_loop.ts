@@ -1,0 +1,244 @@
+/** One family's state machine: sets up, applies deltas, tries again what failed, and compares with the kernel. */
+import { type Backend, type SyncResult, UnsupportedHostError } from "../backends/backend.ts";
+import type { Family, FamilyDelta, SyncProblem } from "../core/model.ts";
+import type { Clock } from "../platform/clock.ts";
+import { errorText, type Logger } from "../platform/log.ts";
+import type { Backoff } from "../platform/retry.ts";
+import type { FromWorker } from "./protocol.ts";
+
+/** What a sync loop works with. */
+export interface SyncLoopOptions {
+  readonly family: Family;
+  readonly backend: Backend;
+  /** The waits after a setup or sync that failed. */
+  readonly backoff: Backoff;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** Takes what is to be said to the main isolate. */
+  readonly emit: (message: FromWorker) => void;
+}
+
+/** One family's sync loop. It never does two things at once; every answer comes through `emit`. */
+export interface SyncLoop {
+  /** To be applied as soon as what is running has ended; replaces one that still waits. */
+  sync(delta: FamilyDelta): void;
+  /** To be done as soon as what is running has ended; what was synced is then no longer held. */
+  cleanup(): void;
+  /** Starts nothing more; resolves when what is running has ended. The rules stay. */
+  stop(): Promise<void>;
+}
+
+/** What is applied in the kernel, or is to be. */
+interface Held {
+  readonly revision: number;
+  readonly syncPeriodMs: number;
+}
+
+/** Starts a sync loop, with the setup of its backend. */
+export function startSyncLoop(options: SyncLoopOptions): SyncLoop {
+  const { family, backend, backoff, clock, logger, emit } = options;
+
+  let isSetUp = false;
+  let held: Held | undefined;
+  let waiting: FamilyDelta | undefined;
+  let cleanupIsAsked = false;
+  let resyncIsDue = false;
+  let retryIsDue = false;
+  // Whether a whole state or a comparison has not worked out yet: the sync that mends it counts as a full one.
+  let owesFull = false;
+  let failing = false;
+  let retries = 0;
+  let complaints: ReadonlySet<string> = new Set();
+  let running: Promise<void> | undefined;
+  let stopped = false;
+  let cancelRetry: (() => void) | undefined;
+  let cancelResync: (() => void) | undefined;
+
+  const wake = () => {
+    if (running || stopped) return;
+    const step = nextStep();
+    if (step === undefined) return;
+    running = step().finally(() => {
+      running = undefined;
+      wake();
+    });
+  };
+
+  const nextStep = (): (() => Promise<void>) | undefined => {
+    if (cleanupIsAsked) return cleanup;
+    if (!isSetUp) return retryIsDue ? setup : undefined;
+    if (waiting) {
+      const delta = waiting;
+      waiting = undefined;
+      return () => applyDelta(delta);
+    }
+    if (held === undefined) return undefined;
+    const { revision } = held;
+    if (retryIsDue) return () => tryAgain(revision);
+    if (resyncIsDue && !failing) return () => attempt(revision, true, () => backend.resync());
+    return undefined;
+  };
+
+  const setup = async () => {
+    retryIsDue = false;
+    try {
+      await backend.setup();
+    } catch (error) {
+      const reason = errorText(error);
+      const waitMs = retryLater();
+      logger.error("setup failed, will try again", { error: reason, inSeconds: seconds(waitMs) });
+      emit({ type: "setup-failed", reason, unsupported: error instanceof UnsupportedHostError });
+      return;
+    }
+    isSetUp = true;
+    backoff.reset();
+    emit({ type: "ready" });
+  };
+
+  const applyDelta = (delta: FamilyDelta): Promise<void> => {
+    const syncPeriodMs = delta.settings?.syncPeriodMs ?? held?.syncPeriodMs;
+    if ((delta.base !== undefined && delta.base !== held?.revision) || syncPeriodMs === undefined) {
+      logger.warn("a delta changes another state than the one held, asking for the whole state", {
+        base: delta.base,
+        held: held?.revision,
+      });
+      emit({ type: "reset" });
+      return Promise.resolve();
+    }
+    const periodChanged = syncPeriodMs !== held?.syncPeriodMs;
+    held = { revision: delta.revision, syncPeriodMs };
+    if (periodChanged) resyncLater();
+    return attempt(delta.revision, delta.base === undefined, () => backend.sync(delta));
+  };
+
+  // What the backend believes of the kernel may itself be what makes it fail (somebody else took chains away), and what
+  // the kernel refused once it may now take: every second try compares.
+  const tryAgain = (revision: number): Promise<void> => {
+    if (++retries % 2 === 0) return attempt(revision, true, () => backend.resync());
+    const nothing: FamilyDelta = { revision, base: revision, settings: undefined, set: [], deleted: [] };
+    return attempt(revision, false, () => backend.sync(nothing));
+  };
+
+  const attempt = async (revision: number, full: boolean, sync: () => Promise<SyncResult>): Promise<void> => {
+    owesFull ||= full;
+    const isFull = owesFull;
+    clearRetry();
+    const startedAtMs = clock.monotonic();
+    let ok = true;
+    let result: SyncResult;
+    try {
+      result = await sync();
+    } catch (error) {
+      ok = false;
+      result = { problems: [{ servicePort: undefined, message: errorText(error) }], figures: {} };
+    }
+    const durationMs = clock.monotonic() - startedAtMs;
+    if (ok) succeeded();
+    else failing = true;
+    if (result.problems.length > 0) complain(result.problems, retryLater());
+    else settle();
+    if (ok) logger.debug("synced", { revision, full: isFull, durationMs: Math.round(durationMs), ...result.figures });
+    emit({
+      type: "report",
+      report: { family, revision, ok, full: isFull, endedAtMs: clock.now(), durationMs, ...result },
+    });
+  };
+
+  const succeeded = () => {
+    failing = false;
+    if (owesFull) resyncLater();
+    owesFull = false;
+  };
+
+  const settle = () => {
+    backoff.reset();
+    retries = 0;
+    if (complaints.size > 0) logger.info("the problems of earlier syncs are gone");
+    complaints = new Set();
+  };
+
+  // A problem that stays is said once, not at every try.
+  const complain = (problems: readonly SyncProblem[], waitMs: number) => {
+    const now = new Set<string>();
+    for (const { servicePort, message } of problems) {
+      const complaint = `${servicePort ?? ""}|${message}`;
+      now.add(complaint);
+      if (complaints.has(complaint)) continue;
+      const fields = { servicePort, error: message, inSeconds: seconds(waitMs) };
+      if (servicePort === undefined) logger.error("a sync failed, will try again", fields);
+      else logger.error("a service port could not be programmed, will try again", fields);
+    }
+    complaints = now;
+  };
+
+  const cleanup = async () => {
+    cleanupIsAsked = false;
+    held = undefined;
+    failing = false;
+    owesFull = false;
+    if (isSetUp) clearRetry();
+    clearResync();
+    let problem: string | undefined;
+    try {
+      await backend.cleanup();
+    } catch (error) {
+      problem = errorText(error);
+    }
+    emit({ type: "cleaned", problem });
+  };
+
+  const clearRetry = () => {
+    retryIsDue = false;
+    cancelRetry?.();
+    cancelRetry = undefined;
+  };
+
+  const clearResync = () => {
+    resyncIsDue = false;
+    cancelResync?.();
+    cancelResync = undefined;
+  };
+
+  const retryLater = (): number => {
+    clearRetry();
+    const waitMs = backoff.nextMs();
+    cancelRetry = clock.schedule(waitMs, () => {
+      retryIsDue = true;
+      wake();
+    });
+    return waitMs;
+  };
+
+  const resyncLater = () => {
+    clearResync();
+    if (held === undefined) return;
+    cancelResync = clock.schedule(held.syncPeriodMs, () => {
+      resyncIsDue = true;
+      wake();
+    });
+  };
+
+  retryIsDue = true;
+  wake();
+
+  return {
+    sync(delta) {
+      waiting = delta;
+      wake();
+    },
+    cleanup() {
+      cleanupIsAsked = true;
+      wake();
+    },
+    stop() {
+      stopped = true;
+      clearRetry();
+      clearResync();
+      return running ?? Promise.resolve();
+    },
+  };
+}
+
+function seconds(ms: number): number {
+  return Math.round(ms / 100) / 10;
+}
