@@ -1,0 +1,74 @@
+/** Sluice, running in the lab's node on a folder of manifests. */
+import { type Clock, sleep } from "../platform/clock.ts";
+import { type Lab, NETWORK } from "./lab.ts";
+
+/** A Sluice that runs. */
+export interface RunningSluice {
+  /** What it has written so far. */
+  log(): string;
+  /**
+   * Resolves when the example's service `web` answers in both families, which it does once everything is in effect.
+   * Throws, with Sluice's last lines, where it ends before or is late.
+   */
+  ready(): Promise<void>;
+  /** Sends SIGTERM and resolves when it has ended. */
+  stop(): Promise<void>;
+}
+
+const READY_WITHIN_MS = 60_000;
+
+/**
+ * Starts Sluice in the node: from source, or the executable at SLUICE_BINARY.
+ * @param manifests the folder that the file source reads
+ */
+export function startSluice(lab: Lab, manifests: string, clock: Clock): RunningSluice {
+  const { IPv4, IPv6 } = NETWORK.clusterCIDR;
+  const child = lab.start("node", [
+    ...program(),
+    ...["--source", `file:${manifests}`, "--hostname-override", NETWORK.nodeName],
+    ...["--detect-local-mode", "ClusterCIDR", "--cluster-cidr", `${IPv4},${IPv6}`],
+    ...["--conntrack-max-per-core", "0", "--iptables-min-sync-period", "0s", "--logging-format", "text"],
+  ], { stdout: "null", stderr: "piped" });
+  let log = "", ended = false;
+  const drained = (async () => {
+    for await (const text of child.stderr.pipeThrough(new TextDecoderStream())) log += text;
+  })();
+  const status = child.status.then((result) => {
+    ended = true;
+    return result;
+  });
+  const tail = () => log.trim().split("\n").slice(-20).join("\n");
+  return {
+    log: () => log,
+    async ready() {
+      const deadline = clock.monotonic() + READY_WITHIN_MS;
+      while (!await webAnswers(lab)) {
+        if (ended) throw new Error(`Sluice ended with status ${(await status).code}. Its last lines:\n${tail()}`);
+        if (clock.monotonic() > deadline) {
+          throw new Error(`Sluice is not ready after ${READY_WITHIN_MS / 1000} s. Its last lines:\n${tail()}`);
+        }
+        await sleep(clock, 50);
+      }
+    },
+    async stop() {
+      if (!ended) child.kill("SIGTERM");
+      await status;
+      await drained;
+    },
+  };
+}
+
+function program(): string[] {
+  const binary = Deno.env.get("SLUICE_BINARY");
+  if (binary) return [binary];
+  const main = new URL("../main.ts", import.meta.url).pathname;
+  return [Deno.execPath(), "run", "--quiet", "--cached-only", "--no-prompt", "--allow-all", main];
+}
+
+async function webAnswers(lab: Lab): Promise<boolean> {
+  for (const address of ["10.96.0.10", "fd00:10:96::a"]) {
+    const outcome = await lab.connect("node", { protocol: "tcp", address, port: 80, timeoutMs: 500 });
+    if (outcome.kind !== "answered") return false;
+  }
+  return true;
+}

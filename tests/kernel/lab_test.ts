@@ -1,0 +1,41 @@
+import assert from "node:assert/strict";
+import { createLab, type Lab, NETWORK } from "../../demo/lab.ts";
+
+async function inLab(test: (lab: Lab) => Promise<void>): Promise<void> {
+  const lab = await createLab();
+  try {
+    await test(lab);
+  } finally {
+    await lab.close();
+  }
+}
+
+Deno.test("the lab's places reach each other in both families, and see who asks", () =>
+  inLab(async (lab) => {
+    const port = NETWORK.podPort;
+    for (const family of ["IPv4", "IPv6"] as const) {
+      for (const protocol of ["tcp", "udp"] as const) {
+        for (const pod of ["pod-1", "pod-2", "pod-3"] as const) {
+          const address = NETWORK.pods[pod][family];
+          assert.deepEqual(await lab.connect("pod-1", { protocol, address, port }), {
+            kind: "answered",
+            by: pod,
+            sourceSeen: NETWORK.pods["pod-1"][family],
+          });
+        }
+        assert.deepEqual(await lab.connect("outside", { protocol, address: NETWORK.pods["pod-1"][family], port }), {
+          kind: "answered",
+          by: "pod-1",
+          sourceSeen: NETWORK.client[family],
+        });
+      }
+    }
+  }));
+
+Deno.test("the lab tells a refused connection from one that nobody answers", () =>
+  inLab(async (lab) => {
+    const target = { protocol: "tcp", address: NETWORK.node.IPv4, port: 81 } as const;
+    assert.deepEqual(await lab.connect("pod-1", target), { kind: "refused" });
+    await lab.run("node", ["iptables", "-w", "-A", "INPUT", "-p", "tcp", "--dport", "81", "-j", "DROP"]);
+    assert.deepEqual(await lab.connect("pod-1", { ...target, timeoutMs: 200 }), { kind: "silence" });
+  }));

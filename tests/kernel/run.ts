@@ -1,0 +1,17 @@
+/** Runs the tests of this folder on the kernel, where they leave no trace: `deno task test:kernel [FILTER OF deno test]…`. */
+import { missingPrerequisite } from "../../demo/prerequisites.ts";
+import { fetchPackages, seclude } from "../../demo/seclude.ts";
+
+const folder = new URL(".", import.meta.url).pathname;
+const root = new URL("../../", import.meta.url).pathname;
+
+const missing = await missingPrerequisite(console.log);
+if (missing !== undefined) {
+  console.error(missing);
+  Deno.exit(1);
+}
+const tests = [...Deno.readDirSync(folder)].map(({ name }) => name).filter((name) => name.endsWith("_test.ts"));
+const programs = ["main.ts", "workers/family.ts", "demo/agent.ts"];
+await fetchPackages([...programs.map((path) => root + path), ...tests.map((name) => folder + name)]);
+const test = ["test", "--quiet", "--cached-only", "--no-check", "--allow-all", ...Deno.args, folder];
+Deno.exit(await seclude([Deno.execPath(), ...test]));
