@@ -1,0 +1,141 @@
+import assert from "node:assert/strict";
+import { KINDS } from "../../../core/objects/mod.ts";
+import { createTracking } from "../../../core/tracking/mod.ts";
+import { createFakeClock } from "../../fakes/clock.ts";
+import { endpoint, endpointSlice, node, service } from "../../fakes/cluster_objects.ts";
+
+function createTracked() {
+  const calls = { changes: 0, problems: [] as string[] };
+  const tracking = createTracking({
+    nodeName: "here",
+    bindAddress: "",
+    clock: createFakeClock(),
+    onChange: () => calls.changes++,
+    onProblem: (where, message) => calls.problems.push(`${where}: ${message}`),
+  });
+  return { tracking, calls };
+}
+
+function createSynced() {
+  const tracked = createTracked();
+  for (const kind of KINDS) tracked.tracking.synced(kind);
+  tracked.tracking.take();
+  tracked.calls.changes = 0;
+  return tracked;
+}
+
+Deno.test("nothing is announced before every kind is synced, and then all at once", () => {
+  const { tracking, calls } = createTracked();
+  tracking.set(service("default/web"));
+  tracking.synced("Service");
+  tracking.set(endpointSlice("default/web-a", [endpoint("10.1.0.1")]));
+  tracking.synced("EndpointSlice");
+  assert.equal(tracking.ready(), false);
+  assert.equal(calls.changes, 0);
+  tracking.synced("Node");
+  assert.equal(tracking.ready(), true);
+  assert.equal(calls.changes, 1);
+  const changes = tracking.take();
+  assert.deepEqual([...changes.services], ["default/web"]);
+  assert.deepEqual([...changes.endpoints.IPv4.services], ["default/web"]);
+  assert.deepEqual([...changes.endpoints.IPv6.services], []);
+  assert.equal(changes.node, undefined);
+});
+
+Deno.test("an empty cluster is announced when it is synced", () => {
+  const { tracking, calls } = createTracked();
+  for (const kind of KINDS) tracking.synced(kind);
+  assert.equal(calls.changes, 1);
+});
+
+Deno.test("changes are announced once until they are taken, and equal objects not at all", () => {
+  const { tracking, calls } = createSynced();
+  tracking.set(service("default/web"));
+  tracking.set(service("default/db"));
+  assert.equal(calls.changes, 1);
+  tracking.take();
+  tracking.set(service("default/web"));
+  assert.equal(calls.changes, 1);
+  tracking.delete({ kind: "Service", namespace: "default", name: "web" });
+  assert.equal(calls.changes, 2);
+  tracking.take();
+  tracking.set(node("here", { zone: "a" }));
+  assert.equal(calls.changes, 3);
+  assert.deepEqual(tracking.take().node?.changed, ["zone"]);
+  tracking.set(endpointSlice("default/web-a", [endpoint("fd00::1")], { family: "IPv6" }));
+  assert.equal(calls.changes, 4);
+  assert.deepEqual([...tracking.take().endpoints.IPv6.services], ["default/web"]);
+});
+
+Deno.test("after a reset, what is not set again until it is synced is gone, and nothing else changes", () => {
+  const { tracking, calls } = createSynced();
+  const slice = (name: string) => endpointSlice(`default/${name}`, [endpoint("10.1.0.1")]);
+  for (const name of ["kept", "lost", "deleted"]) {
+    tracking.set(service(`default/${name}`));
+    tracking.set(slice(`${name}-a`));
+  }
+  tracking.set(node("here", { zone: "a" }));
+  tracking.take();
+  calls.changes = 0;
+
+  for (const kind of KINDS) tracking.reset(kind);
+  tracking.set(service("default/kept"));
+  tracking.set(service("default/new"));
+  tracking.set(slice("kept-a"));
+  tracking.delete({ kind: "Service", namespace: "default", name: "deleted" });
+  tracking.set(node("here", { zone: "a" }));
+  assert.deepEqual([...tracking.take().services].sort(), ["default/deleted", "default/new"]);
+
+  for (const kind of KINDS) tracking.synced(kind);
+  const changes = tracking.take();
+  assert.deepEqual([...changes.services], ["default/lost"]);
+  assert.deepEqual([...changes.endpoints.IPv4.services].sort(), ["default/deleted", "default/lost"]);
+  assert.equal(changes.node, undefined);
+  assert.deepEqual([...tracking.services.keys()].sort(), ["default/kept", "default/new"]);
+});
+
+Deno.test("a reset that is broken off by another counts from the later one", () => {
+  const { tracking } = createSynced();
+  tracking.set(service("default/web"));
+  tracking.take();
+  tracking.reset("Service");
+  tracking.set(service("default/web"));
+  tracking.reset("Service");
+  tracking.synced("Service");
+  assert.deepEqual([...tracking.take().services], ["default/web"]);
+  assert.deepEqual([...tracking.services.keys()], []);
+});
+
+Deno.test("a Node that is not there after a reset is deleted", () => {
+  const { tracking } = createSynced();
+  tracking.set(node("here", { zone: "a" }));
+  tracking.take();
+  tracking.reset("Node");
+  tracking.synced("Node");
+  assert.deepEqual(tracking.take().node?.changed, ["deleted"]);
+});
+
+Deno.test("a slice that comes back in the other family leaves the first", () => {
+  const { tracking } = createSynced();
+  tracking.set(endpointSlice("default/web-a", [endpoint("10.1.0.1")]));
+  tracking.take();
+  tracking.set(endpointSlice("default/web-a", [endpoint("fd00::1")], { family: "IPv6" }));
+  const { endpoints } = tracking.take();
+  assert.deepEqual([...endpoints.IPv4.services], ["default/web"]);
+  assert.deepEqual([...endpoints.IPv6.services], ["default/web"]);
+  assert.deepEqual(tracking.endpoints.IPv4.endpointsOf("default/web", "http", "tcp"), []);
+});
+
+Deno.test("a slice is deleted whatever its family", () => {
+  const { tracking } = createSynced();
+  tracking.set(endpointSlice("default/web-a", [endpoint("fd00::1")], { family: "IPv6" }));
+  tracking.take();
+  tracking.delete({ kind: "EndpointSlice", namespace: "default", name: "web-a" });
+  assert.deepEqual([...tracking.take().endpoints.IPv6.services], ["default/web"]);
+});
+
+Deno.test("problems are handed on", () => {
+  const { tracking, calls } = createTracked();
+  tracking.problem("Service default/web", "port 0 is no port");
+  assert.deepEqual(calls.problems, ["Service default/web: port 0 is no port"]);
+});
