@@ -1,4 +1,8 @@
+import { decodeEndpointSlice } from "./decode_endpoint_slice.ts";
+import { decodeNode } from "./decode_node.ts";
+import { decodeService } from "./decode_service.ts";
 import type { ClusterObject, Kind, ObjectRef } from "./mod.ts";
+import { isRawObject, quote, type RawObject } from "./raw.ts";
 
 /** What became of an object as the API or a manifest has it. */
 export interface Decoded {
@@ -12,3 +16,15 @@ export interface Decoded {
 
 /** Reduces the JSON of an object to what Sluice uses; never throws, whatever it is given. */
 export type Decode = (kind: Kind, raw: unknown) => Decoded;
+
+const DECODERS: Readonly<Record<Kind, (raw: RawObject) => Decoded>> = {
+  Service: decodeService,
+  EndpointSlice: decodeEndpointSlice,
+  Node: decodeNode,
+};
+
+/** Decodes an object of any kind, with the meaning that kube-proxy 1.36 gives to its fields. */
+export function decodeObject(kind: Kind, raw: unknown): Decoded {
+  if (isRawObject(raw)) return DECODERS[kind](raw);
+  return { ref: undefined, object: undefined, problems: [`a ${kind} is ${quote(raw)}; it is left out`] };
+}

@@ -1,0 +1,53 @@
+import { canonicalAddress } from "../../platform/address.ts";
+import { readPrefixes } from "./addresses.ts";
+import type { Decoded } from "./decode.ts";
+import { readIdentity } from "./identity.ts";
+import type { Node } from "./node.ts";
+import { createProblems, listOf, type Problems } from "./problems.ts";
+import { isAbsent, quote, type RawObject, rawObject, textOf } from "./raw.ts";
+
+/** The cluster autoscaler's taint on a node that it is about to delete (kube-proxy's ProxyHealthServer.SyncNode). */
+const TO_BE_DELETED = "ToBeDeletedByClusterAutoscaler";
+
+/** Reduces a Node. */
+export function decodeNode(raw: RawObject): Decoded {
+  const { ref, labels, metadata, problem } = readIdentity("Node", raw);
+  if (ref === undefined) return { ref, object: undefined, problems: [problem!] };
+  const problems = createProblems();
+  const spec = rawObject(raw.spec);
+  const node: Node = {
+    kind: "Node",
+    name: ref.name,
+    zone: textOf(labels["topology.kubernetes.io/zone"]),
+    addresses: readNodeAddresses(rawObject(raw.status), problems),
+    podCIDRs: readPodCIDRs(spec, problems),
+    leaving: !isAbsent(metadata.deletionTimestamp) || isToBeDeleted(spec, problems),
+  };
+  return { ref, object: node, problems: problems.sentences() };
+}
+
+/** Internal addresses first, then external ones, each in the order they are told (GetNodeHostIPs). */
+function readNodeAddresses(status: RawObject, problems: Problems): readonly string[] {
+  const internal: string[] = [];
+  const external: string[] = [];
+  for (const item of listOf(status.addresses, "status.addresses", problems)) {
+    const { type, address } = rawObject(item);
+    if (type !== "InternalIP" && type !== "ExternalIP") continue;
+    const canonical = typeof address === "string" ? canonicalAddress(address) : undefined;
+    if (canonical === undefined) {
+      problems.add(`its ${type} ${quote(address)} is no IP address; it is left out`);
+    } else {
+      (type === "InternalIP" ? internal : external).push(canonical);
+    }
+  }
+  return [...new Set([...internal, ...external])];
+}
+
+function readPodCIDRs(spec: RawObject, problems: Problems): readonly string[] {
+  if (!isAbsent(spec.podCIDRs)) return readPrefixes(spec.podCIDRs, "spec.podCIDRs", problems);
+  return isAbsent(spec.podCIDR) ? [] : readPrefixes([spec.podCIDR], "spec.podCIDR", problems);
+}
+
+function isToBeDeleted(spec: RawObject, problems: Problems): boolean {
+  return listOf(spec.taints, "spec.taints", problems).some((taint) => rawObject(taint).key === TO_BE_DELETED);
+}
