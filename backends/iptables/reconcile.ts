@@ -39,10 +39,13 @@ export interface Reconciler {
   takeFigures(): ReconcileFigures;
 }
 
-/** How much goes into one restore: see `Flavour`. */
-const BATCH_LIMITS: Readonly<Record<Flavour, { readonly chains: number; readonly rules: number }>> = {
-  nf_tables: { chains: 1000, rules: 25_000 },
-  legacy: { chains: Infinity, rules: Infinity },
+/**
+ * How much goes into one restore: see `Flavour`. Names are those of chains written and jumped to: iptables-nft looks
+ * for the name in a sorted list, from its head, at each one.
+ */
+const BATCH_LIMITS: Readonly<Record<Flavour, { readonly names: number; readonly rules: number }>> = {
+  nf_tables: { names: 1000, rules: 25_000 },
+  legacy: { names: Infinity, rules: Infinity },
 };
 
 /** How many restores one run may spend on finding what the kernel refuses. */
@@ -93,7 +96,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
         else dirty[table].delete(chain);
       }
     }
-    return { writes: writes.sort((a, b) => a.rank - b.rank), removals };
+    return { writes: writes.sort((a, b) => a.rank - b.rank || (a.chain < b.chain ? 1 : -1)), removals };
   }
 
   /**
@@ -102,7 +105,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
    * takes, since a chain can be removed only when no other refers to it.
    */
   function* inputs(writes: readonly Chain[], removals: readonly Chain[]): Generator<RestoreInput> {
-    let updates: ChainUpdate[] = [], rules = 0;
+    let updates: ChainUpdate[] = [], names = 0, rules = 0;
     for (const { table, chain } of writes) {
       const rendered = ruleset.render(table, chain);
       if (!rendered) continue;
@@ -111,21 +114,23 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
         dirty[table].delete(chain);
         continue;
       }
-      if (updates.length >= limits.chains || rules + rendered.rules.length > limits.rules && updates.length > 0) {
+      names += 1 + rendered.jumps;
+      rules += rendered.rules.length;
+      if (updates.length > 0 && (names > limits.names || rules > limits.rules)) {
         yield { updates, jumps: [] };
         updates = [];
-        rules = 0;
+        names = 1 + rendered.jumps;
+        rules = rendered.rules.length;
       }
       updates.push({ table, chain, action: "write", rendered, hash });
-      rules += rendered.rules.length;
     }
-    const few = updates.length + removals.length <= limits.chains;
+    const few = names + removals.length <= limits.names;
     if (few) { for (const chain of removals) updates.push({ ...chain, action: "delete" }); }
     if (updates.length > 0 || missingJumps.length > 0) yield { updates, jumps: missingJumps };
     if (few) return;
     for (const action of ["empty", "delete"] as const) {
-      for (let i = 0; i < removals.length; i += limits.chains) {
-        yield { updates: removals.slice(i, i + limits.chains).map((chain) => ({ ...chain, action })), jumps: [] };
+      for (let i = 0; i < removals.length; i += limits.names) {
+        yield { updates: removals.slice(i, i + limits.names).map((chain) => ({ ...chain, action })), jumps: [] };
       }
     }
   }

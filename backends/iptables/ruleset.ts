@@ -16,6 +16,8 @@ import { chainsOf, renderServiceChain } from "./service_chains.ts";
 export interface RenderedChain {
   /** Rules without their `-A CHAIN `. */
   readonly rules: readonly string[];
+  /** How many of the rules lead to chains of services. */
+  readonly jumps: number;
   /** The service port that a rule is for, by the rule's index; undefined where it is for none or for many. */
   ownerOf(rule: number): ServicePortKey | undefined;
 }
@@ -170,14 +172,14 @@ export function createRuleset(options: BaseOptions): Ruleset {
       const owner = table === "nat" ? chainOwners.get(chain) : undefined;
       if (owner !== undefined) {
         const rules = renderServiceChain(ports.get(owner)!, chain, settings);
-        return { rules, ownerOf: () => owner };
+        return { rules, jumps: 1, ownerOf: () => owner };
       }
       const isBase = BASE_CHAINS[table].includes(chain);
       const dispatch = treeOf(table, chain)?.render(chain);
       if (!dispatch && !isBase) return undefined;
       const fixed = isBase ? baseRules(table, chain, settings, options, hairpin.addresses()) : [];
-      if (!dispatch) return { rules: fixed, ownerOf: () => undefined };
-      return { rules: [...dispatch.rules, ...fixed], ownerOf: (rule) => dispatch.owners[rule] };
+      if (!dispatch) return { rules: fixed, jumps: 0, ownerOf: () => undefined };
+      return { rules: [...dispatch.rules, ...fixed], jumps: dispatch.rules.length, ownerOf: (rule) => dispatch.owners[rule] };
     },
     has: (table, chain) =>
       table === "nat" && chainOwners.has(chain) || BASE_CHAINS[table].includes(chain) ||
