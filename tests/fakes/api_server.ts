@@ -1,0 +1,249 @@
+/** The Kubernetes API as far as a service proxy uses it, over HTTP on 127.0.0.1, with faults on command. */
+import type { Kind } from "../../core/objects/mod.ts";
+
+/** An object as the API has it; the server fills in the resourceVersion. */
+export interface ApiObject {
+  readonly kind: Kind;
+  readonly metadata: {
+    readonly namespace?: string;
+    readonly name: string;
+    readonly labels?: Readonly<Record<string, string>>;
+    readonly resourceVersion?: string;
+  };
+  readonly [field: string]: unknown;
+}
+
+/** A request as it arrived. */
+export interface SeenRequest {
+  readonly verb: "list" | "watch" | "create";
+  readonly path: string;
+  readonly query: Readonly<Record<string, string>>;
+  readonly headers: Headers;
+  readonly body: string;
+}
+
+/** Answers in place of the server, or lets it answer by returning undefined. */
+export type Fault = (request: SeenRequest) => Response | Promise<Response> | undefined;
+
+/** The server, and what it can be told to do. */
+export interface FakeApiServer {
+  readonly url: string;
+  /** Every request so far, the oldest first. */
+  readonly requests: readonly SeenRequest[];
+  /** Creates or replaces objects. */
+  apply(...objects: readonly ApiObject[]): void;
+  /** Deletes objects by kind, namespace and name. */
+  remove(...objects: readonly ApiObject[]): void;
+  /** Sends a bookmark on every open watch. */
+  bookmark(): void;
+  /** Sends bytes on every open watch of a kind. */
+  send(kind: Kind, text: string): void;
+  /** Sends nothing more on the watches that are open now, and leaves them open. */
+  deafen(): void;
+  /** Ends every open watch: orderly, or by breaking the connection. */
+  dropWatches(how?: "orderly" | "broken"): void;
+  /** Forgets all events, and the state that continue tokens stand for: both get a 410 from now on. */
+  expire(): void;
+  /** Starts over with resourceVersions after `revision` and no objects, as after a restore from a backup. */
+  restore(revision: number): void;
+  /** Asked before every request until it is replaced or taken away. */
+  fault(fault: Fault | undefined): void;
+  /** An answer that never comes. */
+  silence(): Promise<Response>;
+  /** Resolves once `count` watches are open at the same time. */
+  watches(count: number): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** How the server listens. */
+export interface FakeApiServerOptions {
+  /** Certificate and key (PEM), for HTTPS. */
+  readonly tls?: { readonly cert: string; readonly key: string };
+}
+
+interface Watch {
+  readonly kind: Kind;
+  readonly wanted: (object: ApiObject) => boolean;
+  readonly controller: ReadableStreamDefaultController<Uint8Array>;
+}
+
+interface PastEvent {
+  readonly revision: number;
+  readonly type: "ADDED" | "MODIFIED" | "DELETED";
+  readonly object: ApiObject;
+}
+
+const PATHS: Readonly<Record<string, Kind>> = {
+  "/api/v1/services": "Service",
+  "/apis/discovery.k8s.io/v1/endpointslices": "EndpointSlice",
+  "/api/v1/nodes": "Node",
+};
+
+/** A Status object as the API answers with. */
+export function statusResponse(code: number, reason: string, message: string, headers?: HeadersInit): Response {
+  return Response.json({ kind: "Status", apiVersion: "v1", metadata: {}, status: "Failure", code, reason, message }, {
+    status: code,
+    headers,
+  });
+}
+
+/** Starts a server on a free port. */
+export function startFakeApiServer(options: FakeApiServerOptions = {}): FakeApiServer {
+  const encoder = new TextEncoder();
+  const requests: SeenRequest[] = [];
+  const objects = new Map<string, ApiObject>();
+  const watches = new Set<Watch>();
+  const deaf = new Set<Watch>();
+  const waiting: { readonly count: number; readonly resolve: () => void }[] = [];
+  const silent: ((response: Response) => void)[] = [];
+  let events: PastEvent[] = [];
+  let revision = 1;
+  let oldest = 0;
+  let fault: Fault | undefined;
+
+  const line = (type: string, object: unknown) => encoder.encode(JSON.stringify({ type, object }) + "\n");
+  const keyOf = (object: ApiObject) => `${object.kind}/${object.metadata.namespace ?? ""}/${object.metadata.name}`;
+
+  const happened = (type: PastEvent["type"], object: ApiObject) => {
+    events.push({ revision, type, object });
+    for (const watch of watches) {
+      if (watch.kind === object.kind && watch.wanted(object)) watch.controller.enqueue(line(type, object));
+    }
+  };
+
+  const list = (kind: Kind, query: Readonly<Record<string, string>>): Response => {
+    const found = [...objects.values()].filter((object) => object.kind === kind && selected(query)(object));
+    const [asOf, start] = query.continue ? query.continue.split("-").map(Number) : [revision, 0];
+    if (asOf! < oldest) return statusResponse(410, "Expired", "The provided continue parameter is too old");
+    // With resourceVersion 0 the limit means nothing, as with the real server's watch cache.
+    const limit = query.resourceVersion === "0" ? found.length : Number(query.limit ?? found.length);
+    const rest = found.length - start! - limit;
+    return Response.json({
+      kind: `${kind}List`,
+      apiVersion: "v1",
+      metadata: { resourceVersion: String(asOf), ...(rest > 0 ? { continue: `${asOf}-${start! + limit}` } : {}) },
+      items: found.slice(start, start! + limit),
+    });
+  };
+
+  const watch = (kind: Kind, query: Readonly<Record<string, string>>): Response => {
+    const since = Number(query.resourceVersion);
+    if (since < oldest) return statusResponse(410, "Expired", `too old resource version: ${since} (${oldest})`);
+    const wanted = selected(query);
+    let opened: Watch;
+    const body = new ReadableStream<Uint8Array>({
+      start(controller) {
+        opened = { kind, wanted, controller };
+        for (const event of events) {
+          if (event.revision > since && event.object.kind === kind && wanted(event.object)) {
+            controller.enqueue(line(event.type, event.object));
+          }
+        }
+        watches.add(opened);
+        for (const waiter of [...waiting]) if (watches.size >= waiter.count) waiter.resolve();
+      },
+      cancel() {
+        watches.delete(opened);
+        deaf.delete(opened);
+      },
+    });
+    return new Response(body, { headers: { "content-type": "application/json" } });
+  };
+
+  const endWatches = (end: (watch: Watch) => void) => {
+    for (const watch of watches) end(watch);
+    watches.clear();
+  };
+
+  const server = Deno.serve(
+    {
+      hostname: "127.0.0.1",
+      port: 0,
+      onListen: () => {},
+      onError: () => new Response(null, { status: 500 }),
+      ...options.tls,
+    },
+    async (request) => {
+      const url = new URL(request.url);
+      const query = Object.fromEntries(url.searchParams);
+      const verb = request.method === "POST" ? "create" : query.watch === "true" ? "watch" : "list";
+      const seen = { verb, path: url.pathname, query, headers: request.headers, body: await request.text() } as const;
+      requests.push(seen);
+      const faulty = fault?.(seen);
+      if (faulty) return await faulty;
+      if (verb === "create") return new Response(seen.body, { status: 201 });
+      const kind = PATHS[url.pathname];
+      if (kind === undefined) {
+        return statusResponse(404, "NotFound", "the server could not find the requested resource");
+      }
+      return verb === "watch" ? watch(kind, query) : list(kind, query);
+    },
+  );
+  const { port } = server.addr as Deno.NetAddr;
+
+  return {
+    url: `${options.tls ? "https" : "http"}://127.0.0.1:${port}`,
+    requests,
+    apply(...given) {
+      for (const object of given) {
+        revision++;
+        const stored = { ...object, metadata: { ...object.metadata, resourceVersion: String(revision) } };
+        const type = objects.has(keyOf(object)) ? "MODIFIED" : "ADDED";
+        objects.set(keyOf(object), stored);
+        happened(type, stored);
+      }
+    },
+    remove(...given) {
+      for (const object of given) {
+        objects.delete(keyOf(object));
+        revision++;
+        happened("DELETED", { ...object, metadata: { ...object.metadata, resourceVersion: String(revision) } });
+      }
+    },
+    bookmark() {
+      for (const { controller, kind } of watches) {
+        controller.enqueue(line("BOOKMARK", { kind, metadata: { resourceVersion: String(revision) } }));
+      }
+    },
+    send(kind, text) {
+      for (const watch of watches) if (watch.kind === kind) watch.controller.enqueue(encoder.encode(text));
+    },
+    deafen() {
+      for (const watch of watches) deaf.add(watch);
+      watches.clear();
+    },
+    dropWatches(how = "orderly") {
+      endWatches(({ controller }) => how === "orderly" ? controller.close() : controller.error(new Error("dropped")));
+    },
+    expire() {
+      revision++;
+      oldest = revision;
+      events = [];
+    },
+    restore(to) {
+      revision = to;
+      oldest = 0;
+      events = [];
+      objects.clear();
+    },
+    fault(next) {
+      fault = next;
+    },
+    silence: () => new Promise((resolve) => silent.push(resolve)),
+    watches(count) {
+      return new Promise((resolve) => watches.size >= count ? resolve() : waiting.push({ count, resolve }));
+    },
+    async close() {
+      for (const resolve of silent) resolve(new Response(null, { status: 503 }));
+      for (const { controller } of [...watches, ...deaf]) controller.close();
+      await server.shutdown();
+    },
+  };
+}
+
+function selected(query: Readonly<Record<string, string>>): (object: ApiObject) => boolean {
+  const absent = (query.labelSelector ?? "").split(",").filter((term) => term.startsWith("!")).map((t) => t.slice(1));
+  const name = /^metadata\.name=(.*)$/.exec(query.fieldSelector ?? "")?.[1];
+  return ({ metadata }) =>
+    absent.every((label) => metadata.labels?.[label] === undefined) && (name === undefined || metadata.name === name);
+}

@@ -1,0 +1,148 @@
+import assert from "node:assert/strict";
+import { type FakeApiServer, statusResponse } from "../../../fakes/api_server.ts";
+import { createFakeClock } from "../../../fakes/clock.ts";
+import { service, withSource } from "./source_under_test.ts";
+
+/** Answers the first `times` lists of Services with `answer`. */
+function failLists(server: FakeApiServer, times: number, answer: () => Response | Promise<Response>): void {
+  let left = times;
+  server.fault(({ verb, path }) => verb === "list" && path.endsWith("/services") && left-- > 0 ? answer() : undefined);
+}
+
+Deno.test("503 for a while: the list is repeated until it succeeds", async () => {
+  await withSource((server) => {
+    server.apply(service("web"));
+    failLists(server, 5, () => statusResponse(503, "ServiceUnavailable", "not now"));
+  }, async ({ server, hears, logged }) => {
+    await hears("synced Service");
+    assert.equal(server.requests.filter(({ path }) => path.endsWith("/services")).length, 6);
+    assert.match(logged[0]!, /WARN .*list services at http:.* failed with 503 ServiceUnavailable: not now/);
+  });
+});
+
+Deno.test("429: the next try comes after the time that Retry-After names, and no sooner", async () => {
+  const clock = createFakeClock();
+  await withSource((server) => {
+    failLists(server, 1, () => statusResponse(429, "TooManyRequests", "slow down", { "retry-after": "7" }));
+  }, async ({ logs, hears, server }) => {
+    await logs("slow down");
+    const tries = () =>
+      server.requests.filter(({ path, verb }) => path.endsWith("/services") && verb === "list").length;
+    await clock.advanceSettled(6_999);
+    assert.equal(tries(), 1);
+    clock.advance(1);
+    await hears("synced Service");
+    assert.equal(tries(), 2);
+  }, { clock });
+});
+
+Deno.test("403: the warning names verb, resource and the role, and the list is repeated", async () => {
+  await withSource((server) => {
+    failLists(server, 1, () => statusResponse(403, "Forbidden", "User cannot list"));
+  }, async ({ hears, logged }) => {
+    await hears("synced Service");
+    assert.match(logged[0]!, /"list" on "services".*system:node-proxier/);
+  });
+});
+
+Deno.test("404: the warning asks whether this is an API server", async () => {
+  await withSource((server) => {
+    failLists(server, 1, () => new Response("404 page not found", { status: 404 }));
+  }, async ({ hears, logged }) => {
+    await hears("synced Service");
+    assert.match(logged[0]!, /404: 404 page not found; is http:\S+ a Kubernetes API server/);
+  });
+});
+
+Deno.test("HTML in place of JSON, with a status of success or failure, is called by its name", async () => {
+  for (const status of [200, 502]) {
+    await withSource((server) => {
+      const headers = { "content-type": "text/html" };
+      failLists(server, 1, () => new Response("<!doctype html><title>Login</title>", { status, headers }));
+    }, async ({ hears, logged }) => {
+      await hears("synced Service");
+      assert.match(logged[0]!, /HTML/);
+    });
+  }
+});
+
+Deno.test("a list that breaks off in mid-object applies no half object and is repeated", async () => {
+  await withSource((server) => {
+    server.apply(service("web"));
+    const body = '{"kind":"ServiceList","metadata":{"resourceVersion":"2"},"items":[{"metadata":{"name":"ha';
+    failLists(server, 1, () => new Response(body));
+  }, async ({ hears, said, logged }) => {
+    await hears("synced Service");
+    assert.deepEqual(said.filter((line) => line.startsWith("set")), ["set Service default/web 2"]);
+    assert.match(logged[0]!, /broken JSON \(the response breaks off after 89 bytes\)/);
+  });
+});
+
+Deno.test("a watch line that is no JSON: everything is listed anew", async () => {
+  await withSource((server) => server.apply(service("web")), async ({ server, hears, logs }) => {
+    await hears("synced Service");
+    await server.watches(3);
+    server.apply(service("later"));
+    server.send("Service", '{"type":"ADDED","object":{"ki\n');
+    await logs("broken JSON");
+    await server.watches(3);
+    server.apply(service("last"));
+    await hears("set Service default/last 4");
+    assert.equal(server.requests.filter(({ verb, path }) => verb === "list" && path.endsWith("/services")).length, 2);
+  });
+});
+
+Deno.test("a Status in place of a list is the failure that it tells of", async () => {
+  await withSource((server) => {
+    failLists(server, 1, () => Response.json({ kind: "Status", code: 500, reason: "InternalError", message: "etcd" }));
+  }, async ({ hears, logged }) => {
+    await hears("synced Service");
+    assert.match(logged[0]!, /failed with 500 InternalError: etcd/);
+  });
+});
+
+Deno.test("a watch on which nothing comes is renewed after the read deadline, and loses nothing", async () => {
+  const clock = createFakeClock();
+  await withSource((server) => server.apply(service("web")), async ({ server, hears, logged, until }) => {
+    await hears("synced Service");
+    await server.watches(3);
+    server.apply(
+      service("seen"),
+      { kind: "EndpointSlice", metadata: { namespace: "default", name: "seen" } },
+      { kind: "Node", metadata: { name: "n1" } },
+    );
+    await hears("set Service default/seen 3");
+    await hears("set EndpointSlice default/seen 4");
+    await hears("set Node n1 5");
+    server.fault(({ verb }) => verb === "list" ? statusResponse(500, "", "no list is needed") : undefined);
+    server.deafen();
+    server.apply(service("missed"));
+    clock.advance(59_000);
+    assert.deepEqual(logged, []);
+    clock.advance(1_000);
+    await until(() => logged.filter((line) => line.includes("went silent for 60 s")).length === 3);
+    clock.advance(10);
+    await hears("set Service default/missed 6");
+  }, { clock, readDeadlineMs: 60_000 });
+});
+
+Deno.test("a server that accepts and never answers is given up on after the response deadline", async () => {
+  const clock = createFakeClock();
+  await withSource((server) => {
+    failLists(server, 1, () => server.silence());
+  }, async ({ server, until, logs, hears, said }) => {
+    await until(() => said.includes("synced Node") && said.includes("synced EndpointSlice"));
+    await server.watches(2);
+    clock.advance(5_000);
+    await logs("was not answered within 5 s");
+    clock.advance(10);
+    await hears("synced Service");
+  }, { clock, responseDeadlineMs: 5_000 });
+});
+
+Deno.test("a server that is not there: refused connections are retried, with the reason", async () => {
+  await withSource(() => {}, async ({ until, logged }) => {
+    await until(() => logged.length >= 6);
+    assert.match(logged[0]!, /got no answer \(.*Connection refused/);
+  }, { connection: () => ({ master: "http://127.0.0.1:2" }) });
+});

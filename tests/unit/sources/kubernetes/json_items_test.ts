@@ -1,0 +1,61 @@
+import assert from "node:assert/strict";
+import fc from "fast-check";
+import { createItemScanner } from "../../../../core/sources/kubernetes/json_items.ts";
+
+/** Scans `text` in chunks of the given sizes, over and over. */
+function scan(text: string, sizes: readonly number[]) {
+  const items: unknown[] = [];
+  const scanner = createItemScanner((item) => items.push(item));
+  const bytes = new TextEncoder().encode(text);
+  for (let at = 0, turn = 0; at < bytes.length; turn++) {
+    const size = sizes[turn % sizes.length]!;
+    scanner.push(bytes.subarray(at, at + size));
+    at += size;
+  }
+  return { items, envelope: scanner.end() };
+}
+
+Deno.test("items and the rest are what JSON.parse makes of them, in whatever chunks they come", () => {
+  const member = fc.tuple(fc.string({ unit: "binary" }).filter((key) => key !== "items"), fc.jsonValue());
+  const list = fc.record({
+    before: fc.array(member),
+    items: fc.array(fc.jsonValue()),
+    after: fc.array(member),
+    sizes: fc.array(fc.integer({ min: 1, max: 40 }), { minLength: 1 }),
+    indent: fc.constantFrom("", " ", "\t", "\r\n "),
+  });
+  fc.assert(fc.property(list, ({ before, items, after, sizes, indent }) => {
+    const members = [
+      ...before.map(([key, value]) => `${JSON.stringify(key)}:${JSON.stringify(value, null, indent)}`),
+      `"items":${JSON.stringify(items, null, indent)}`,
+      ...after.map(([key, value]) => `${JSON.stringify(key)}${indent}:${indent}${JSON.stringify(value)}`),
+    ];
+    const text = `${indent}{${members.join(`,${indent}`)}}\n`;
+    const whole = JSON.parse(text);
+    const scanned = scan(text, sizes);
+    assert.deepEqual(scanned.items, whole.items);
+    delete whole.items;
+    assert.deepEqual({ ...scanned.envelope }, { ...whole });
+  }));
+});
+
+Deno.test("a response that breaks off anywhere is noticed", () => {
+  const text = '{"metadata":{"resourceVersion":"1"},"items":[{"a":"\\"]}"},{"b":[1,2]}],"kind":"List"}';
+  for (let length = 0; length < text.length; length++) {
+    assert.throws(() => scan(text.slice(0, length), [7]), SyntaxError, `after ${length} characters`);
+  }
+  assert.deepEqual(scan(text, [7]).items, [{ a: '"]}' }, { b: [1, 2] }]);
+});
+
+Deno.test("what is no JSON object is refused", () => {
+  for (const text of ["<html></html>", "[]", "{} {}", '{"items":[{"a":}]}', '{"items":[1 2]}', '{"a" 1}', "{1:2}"]) {
+    assert.throws(() => scan(text, [100]), SyntaxError, text);
+  }
+});
+
+Deno.test("a list of null is a list of nothing", () => {
+  assert.deepEqual(scan('{"items":null,"metadata":{"resourceVersion":"7"}}', [9]), {
+    items: [],
+    envelope: { items: null, metadata: { resourceVersion: "7" } },
+  });
+});

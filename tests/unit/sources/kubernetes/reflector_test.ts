@@ -1,0 +1,214 @@
+import assert from "node:assert/strict";
+import { statusResponse } from "../../../fakes/api_server.ts";
+import { service, withSource } from "./source_under_test.ts";
+
+const ofService = (lines: readonly string[]) => lines.filter((line) => line.includes("Service"));
+
+Deno.test("each kind is listed with kube-proxy's selectors, and synced", async () => {
+  await withSource((server) => {
+    server.apply(
+      service("web"),
+      {
+        ...service("theirs"),
+        metadata: { name: "theirs", labels: { "service.kubernetes.io/service-proxy-name": "x" } },
+      },
+      { kind: "EndpointSlice", metadata: { namespace: "default", name: "web-1" } },
+      { kind: "Node", metadata: { name: "n1" } },
+      { kind: "Node", metadata: { name: "n2" } },
+    );
+  }, async ({ server, said, until }) => {
+    await until(() => said.filter((line) => line.startsWith("synced")).length === 3);
+    assert.deepEqual(said.toSorted(), [
+      "set EndpointSlice default/web-1 4",
+      "set Node n1 5",
+      "set Service default/web 2",
+      "synced EndpointSlice",
+      "synced Node",
+      "synced Service",
+    ]);
+    await server.watches(3);
+    assert.match(server.requests[0]!.headers.get("user-agent")!, /^sluice\//);
+  });
+});
+
+Deno.test("a node that does not exist yet is synced, and told of when it comes and goes", async () => {
+  await withSource(() => {}, async ({ server, hears }) => {
+    await hears("synced Node");
+    server.apply({ kind: "Node", metadata: { name: "n1" } });
+    await hears("set Node n1 2");
+    server.remove({ kind: "Node", metadata: { name: "n1" } });
+    await hears("delete Node n1");
+  });
+});
+
+Deno.test("the first list takes what the server has in memory; a later one is read from its store, page by page", async () => {
+  await withSource((server) => {
+    for (let i = 0; i < 25; i++) server.apply(service(`s${i}`));
+  }, async ({ server, hears, until, said }) => {
+    await hears("synced Service");
+    await server.watches(3);
+    server.expire();
+    server.dropWatches();
+    for (let i = 0; i < 25; i += 9) server.remove(service(`s${i}`));
+    server.apply(service("s1"));
+    await until(() => said.filter((line) => line.startsWith("delete")).length === 3);
+    const pages = server.requests.filter(({ path, query }) => path.endsWith("/services") && query.limit === "10");
+    assert.equal(pages.filter(({ query }) => query.continue !== undefined).length, 2);
+    assert.equal(pages.filter(({ query }) => query.resourceVersion === "0").length, 1);
+  }, { pageSize: 10 });
+});
+
+Deno.test("a continue token that expires in mid-list restarts the list; no object is told twice", async () => {
+  await withSource((server) => {
+    for (let i = 0; i < 25; i++) server.apply(service(`s${i}`));
+  }, async ({ server, hears, until, said }) => {
+    await hears("synced Service");
+    await server.watches(3);
+    let expired = false;
+    server.fault(({ query }) => {
+      if (query.continue === undefined || expired) return undefined;
+      expired = true;
+      return statusResponse(410, "Expired", "The provided continue parameter is too old");
+    });
+    server.expire();
+    server.dropWatches();
+    server.remove(service("s3"));
+    server.apply(service("new"));
+    await hears("delete Service default/s3");
+    await until(() => said.includes("set Service default/new 29"));
+    assert.equal(expired, true);
+    assert.equal(said.filter((line) => line.startsWith("set Service")).length, 26);
+    assert.equal(said.filter((line) => line.startsWith("synced Service")).length, 1);
+  }, { pageSize: 10 });
+});
+
+Deno.test("a dropped watch goes on after the last event or bookmark, and nothing is told twice", async () => {
+  await withSource((server) => server.apply(service("web")), async ({ server, hears, said }) => {
+    await hears("synced Service");
+    await server.watches(3);
+    server.apply(service("web"));
+    await hears("set Service default/web 3");
+    server.apply({ kind: "Node", metadata: { name: "elsewhere" } });
+    server.bookmark();
+    server.apply(service("late"));
+    await hears("set Service default/late 5");
+    server.apply({ kind: "Node", metadata: { name: "elsewhere" } });
+    server.bookmark();
+    server.dropWatches();
+    await server.watches(3);
+    server.apply(service("web"));
+    await hears("set Service default/web 7");
+    const watches = server.requests.filter(({ path, verb }) => path.endsWith("/services") && verb === "watch");
+    assert.equal(watches.at(-1)!.query.resourceVersion, "6");
+    assert.equal(watches[0]!.query.allowWatchBookmarks, "true");
+    assert.equal(watches[0]!.query.timeoutSeconds, "450");
+    assert.equal(server.requests.filter(({ verb }) => verb === "list").length, 3);
+    assert.deepEqual(ofService(said), [
+      "set Service default/web 2",
+      "synced Service",
+      "set Service default/web 3",
+      "set Service default/late 5",
+      "set Service default/web 7",
+    ]);
+  });
+});
+
+Deno.test("half an event at the end of a watch is not applied, and comes whole with the next watch", async () => {
+  for (const how of ["orderly", "broken"] as const) {
+    await withSource((server) => server.apply(service("web")), async ({ server, said, hears }) => {
+      await hears("synced Service");
+      await server.watches(3);
+      server.send("Service", '{"type":"ADDED","object":{"kind":"Service","metadata":{"namespace":"default","name":"ha');
+      server.dropWatches(how);
+      await server.watches(3);
+      server.apply(service("half"));
+      await hears("set Service default/half 3");
+      assert.deepEqual(ofService(said).slice(2), ["set Service default/half 3"]);
+    });
+  }
+});
+
+Deno.test("events that arrive together are told within one turn of the event loop", async () => {
+  await withSource(() => {}, async ({ server, hears, said }) => {
+    await hears("synced Service");
+    await server.watches(3);
+    const event = (name: string) =>
+      JSON.stringify({ type: "ADDED", object: service(name) }).replace('"name"', '"resourceVersion":"9","name"') + "\n";
+    server.send("Service", event("a") + event("b") + event("c"));
+    await hears("set Service default/a 9");
+    assert.deepEqual(said.filter((line) => line.startsWith("set")).map((line) => line.split("/")[1]), [
+      "a 9",
+      "b 9",
+      "c 9",
+    ]);
+  });
+});
+
+for (
+  const [way, lose] of [
+    ["answer", undefined],
+    ["ERROR event", '{"type":"ERROR","object":{"kind":"Status","code":410,"reason":"Expired","message":"too old"}}\n'],
+  ] as const
+) {
+  Deno.test(`410 as ${way}: everything is listed anew, deletions are found, unchanged objects are not told`, async () => {
+    await withSource(
+      (server) => server.apply(service("stays"), service("goes"), service("changes")),
+      async (source) => {
+        const { server, hears, said } = source;
+        await hears("synced Service");
+        await server.watches(3);
+        const before = ofService(said).length;
+        server.expire();
+        if (lose) server.send("Service", lose);
+        else server.dropWatches();
+        server.fault(({ verb }) => verb === "list" ? undefined : undefined);
+        server.dropWatches();
+        server.remove(service("goes"));
+        server.apply(service("changes"));
+        await hears("delete Service default/goes");
+        await server.watches(3);
+        server.apply(service("last"));
+        await hears("set Service default/last 8");
+        assert.deepEqual(ofService(said).slice(before).toSorted(), [
+          "delete Service default/goes",
+          "set Service default/changes 7",
+          "set Service default/last 8",
+        ]);
+      },
+    );
+  });
+}
+
+Deno.test("resourceVersions that went back are noticed at the next event, and every object is told", async () => {
+  await withSource((server) => {
+    for (let i = 0; i < 20; i++) server.apply(service("web"));
+    server.apply(service("lost"));
+  }, async ({ server, hears, logs }) => {
+    await hears("synced Service");
+    await server.watches(3);
+    server.dropWatches();
+    await server.watches(3);
+    server.restore(3);
+    server.apply(service("web"));
+    await logs("went back from resourceVersion 22 to 4");
+    await hears("delete Service default/lost");
+    await hears("set Service default/web 4");
+  });
+});
+
+Deno.test("an object that becomes unusable is deleted, with its problem, and comes back when it is usable", async () => {
+  await withSource((server) => server.apply(service("web")), async ({ server, hears, said }) => {
+    await hears("synced Service");
+    await server.watches(3);
+    server.apply(service("web", { unusable: true }));
+    server.apply(service("never", { unusable: true }));
+    server.apply(service("web"));
+    await hears("set Service default/web 5");
+    assert.deepEqual(ofService(said).slice(2), [
+      "problem Service default/web: it is unusable",
+      "delete Service default/web",
+      "problem Service default/never: it is unusable",
+      "set Service default/web 5",
+    ]);
+  });
+});

@@ -1,0 +1,38 @@
+import assert from "node:assert/strict";
+import fc from "fast-check";
+import { createWatchDecoder, type WatchEvent } from "../../../../core/sources/kubernetes/watch_stream.ts";
+
+Deno.test("events come out as they went in, whatever the chunks; the end of the stream is a whole line", () => {
+  const types = fc.constantFrom("ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR");
+  const events = fc.array(
+    fc.record({ type: types, object: fc.dictionary(fc.string({ unit: "binary" }), fc.jsonValue()) }),
+  );
+  fc.assert(fc.property(events, fc.integer({ min: 1, max: 50 }), (sent, size) => {
+    const got: WatchEvent[] = [];
+    const decoder = createWatchDecoder((event) => got.push(event));
+    const bytes = new TextEncoder().encode(sent.map((event) => JSON.stringify(event) + "\n").join(""));
+    for (let at = 0; at < bytes.length; at += size) decoder.push(bytes.subarray(at, at + size));
+    assert.equal(decoder.unfinishedBytes(), 0);
+    assert.deepEqual(JSON.parse(JSON.stringify(got)), JSON.parse(JSON.stringify(sent)));
+  }));
+});
+
+Deno.test("half a line is held and counted", () => {
+  const got: WatchEvent[] = [];
+  const decoder = createWatchDecoder((event) => got.push(event));
+  decoder.push(new TextEncoder().encode('{"type":"BOOKMARK","object":{}}\n{"type":'));
+  assert.equal(got.length, 1);
+  assert.equal(decoder.unfinishedBytes(), 8);
+});
+
+Deno.test("a line that is no event is refused after the events before it", () => {
+  for (const line of ["null", "{}", '{"type":"MOVED","object":{}}', '{"type":"ADDED"}', "<html>"]) {
+    const got: WatchEvent[] = [];
+    const decoder = createWatchDecoder((event) => got.push(event));
+    assert.throws(
+      () => decoder.push(new TextEncoder().encode(`{"type":"BOOKMARK","object":{}}\n${line}\n`)),
+      SyntaxError,
+    );
+    assert.equal(got.length, 1);
+  }
+});
