@@ -23,12 +23,11 @@ export function planService(input: ServicePlanInput): ServicePort[] {
   const clusterIP = service.clusterIPs.find((address) => familyOf(address) === family);
   if (clusterIP === undefined) return [];
   const frontends = frontendsOf(service, family, clusterIP);
-  const externalPolicyLocal = isExternalPolicyLocal(service);
   const planned: ServicePort[] = [];
   for (const spec of service.ports) {
     if (isRepeatedLater(service.ports, spec)) continue;
-    const use = endpointUse(service, family, spec);
-    const found = categorizeEndpoints(input.endpointsOf(spec.name, spec.protocol), use, input.node);
+    const policies = trafficPolicies(service, family, spec);
+    const found = categorizeEndpoints(input.endpointsOf(spec.name, spec.protocol), policies.use, input.node);
     planned.push({
       name: servicePortName(service, spec),
       protocol: spec.protocol,
@@ -36,8 +35,8 @@ export function planService(input: ServicePlanInput): ServicePort[] {
       port: spec.port,
       nodePort: spec.nodePort,
       healthCheckNodePort: healthCheckNodePort(service),
-      internal: verdict(service.internalPolicyLocal, found),
-      external: externalVerdict(externalPolicyLocal, found),
+      internal: verdict(policies.internalLocal, found),
+      external: externalVerdict(policies.externalLocal, found),
       clusterEndpoints: found.cluster,
       localEndpoints: found.local,
       endpointsOnThisNode: found.onThisNode,
@@ -54,17 +53,29 @@ export function servicePortName(service: Service, spec: ServicePortSpec): Servic
   return spec.name === "" ? key : `${key}:${spec.name}`;
 }
 
-/**
- * Which traffic policies a service port has endpoints for in a family. Where traffic may come from outside, policy
- * Cluster is always among them: with policy Local it is that of the node's own traffic and of its pods.
- */
-export function endpointUse(service: Service, family: Family, spec: ServicePortSpec): EndpointUse {
+/** The traffic policies in force for a service port in a family. */
+export interface TrafficPolicies {
+  readonly internalLocal: boolean;
+  /** False also where no traffic can come from outside. */
+  readonly externalLocal: boolean;
+  /**
+   * What it needs endpoints for. Where traffic may come from outside, policy Cluster is always among it: with external
+   * policy Local it is that of the node's own traffic and of its pods.
+   */
+  readonly use: EndpointUse;
+}
+
+/** The traffic policies in force for a service port in a family. */
+export function trafficPolicies(service: Service, family: Family, spec: ServicePortSpec): TrafficPolicies {
   const isOfFamily = (address: string) => familyOf(address) === family;
   const fromOutside = spec.nodePort !== 0 || service.externalIPs.some(isOfFamily) ||
     service.loadBalancerIPs.some(isOfFamily);
+  const internalLocal = service.internalPolicyLocal;
+  const externalLocal = fromOutside && isExternalPolicyLocal(service);
   return {
-    cluster: !service.internalPolicyLocal || fromOutside,
-    local: service.internalPolicyLocal || fromOutside && isExternalPolicyLocal(service),
+    internalLocal,
+    externalLocal,
+    use: { cluster: !internalLocal || fromOutside, local: internalLocal || externalLocal },
   };
 }
 
