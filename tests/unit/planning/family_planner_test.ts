@@ -286,3 +286,14 @@ Deno.test("two ports of one service that want the same node port conflict too", 
   assert.deepEqual(set.map(({ name, nodePort }) => [name, nodePort]), [["default/a:x", 0], ["default/a:w", 30080]]);
   assert.equal(planned.takeProblems().length, 1);
 });
+
+Deno.test("an external IP that becomes the load balancer's takes precedence with it", () => {
+  const planned = createPlanned();
+  const b = claiming("default/b", "10.0.0.2", { type: "LoadBalancer", externalIPs: ["192.0.2.1"] });
+  planned.set(claiming("default/a", "10.0.0.1", { externalIPs: ["192.0.2.1"] }), b);
+  const { set } = planned.set({ ...b, externalIPs: [], loadBalancerIPs: ["192.0.2.1"] });
+  assert.deepEqual(
+    new Map(set.map(({ name, externalIPs, loadBalancerIPs }) => [name, [...externalIPs, ...loadBalancerIPs]])),
+    new Map([["default/a:http", []], ["default/b:http", ["192.0.2.1"]]]),
+  );
+});
