@@ -1,7 +1,7 @@
 /** The command line: reads it and starts one command. */
 import { type Configuration, parseCommandLine } from "./core/config/mod.ts";
 import { systemClock } from "./platform/clock.ts";
-import { createLogger, errorText, levelOfVerbosity, type Logger, writeToStderr } from "./platform/log.ts";
+import { createLogger, errorText, levelOfVerbosity, writeToStderr } from "./platform/log.ts";
 
 /** Runs what the arguments ask for and resolves with the exit status: 0, 1 for a failure, 2 for a bad command line. */
 export async function main(args: readonly string[]): Promise<number> {
@@ -38,15 +38,24 @@ function writeConfig(path: string, content: string): number {
 }
 
 async function run(configuration: Configuration, warnings: readonly string[]): Promise<number> {
-  const logger = createLogger({
+  const logging = {
     level: levelOfVerbosity(configuration.verbosity),
     format: configuration.loggingFormat ?? (Deno.stderr.isTerminal() ? "text" : "json"),
-    clock: systemClock,
-    write: writeToStderr,
-  });
+  } as const;
+  const logger = createLogger({ ...logging, clock: systemClock, write: writeToStderr });
   for (const warning of warnings) logger.warn(warning);
   try {
-    return await startProxy(configuration, logger, signalOfShutdown());
+    const { runProxy } = await import("./core/proxy.ts");
+    const { startFamilyWorker } = await import("./workers/start.ts");
+    const signal = signalOfShutdown();
+    return await runProxy({
+      configuration,
+      logger,
+      logging,
+      clock: systemClock,
+      startFamily: startFamilyWorker,
+      signal,
+    });
   } catch (error) {
     logger.error("Sluice ends", { error });
     return 1;
@@ -61,10 +70,6 @@ function signalOfShutdown(): AbortSignal {
   }
   Deno.addSignalListener("SIGHUP", () => {});
   return shutdown.signal;
-}
-
-function startProxy(_configuration: Configuration, _logger: Logger, _signal: AbortSignal): Promise<number> {
-  throw new Error("running the proxy is not built yet");
 }
 
 if (import.meta.main) Deno.exit(await main(Deno.args));

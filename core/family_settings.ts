@@ -1,0 +1,48 @@
+import type { Configuration } from "./config/mod.ts";
+import type { Family, FamilySettings, LocalTraffic } from "./model.ts";
+import { familyOf } from "../platform/address.ts";
+import type { NodeState } from "./tracking/mod.ts";
+
+/** What holds for all services of a family, from the configuration and what is known of this node. */
+export function familySettings(family: Family, configuration: Configuration, node: NodeState): FamilySettings {
+  return {
+    mode: configuration.mode,
+    nodeIP: node.nodeIPs[family],
+    localTraffic: localTraffic(family, configuration, node),
+    masqueradeAll: configuration.masqueradeAll,
+    masqueradeMark: 2 ** configuration.masqueradeBit,
+    nodePortPrefixes: nodePortPrefixes(family, configuration, node),
+    localhostNodePorts: configuration.iptables.localhostNodePorts,
+    conntrackTcpLiberal: configuration.conntrack.tcpBeLiberal,
+    syncPeriodMs: configuration.syncPeriodMs,
+  };
+}
+
+/** Without a prefix of this family, no traffic counts as local, as in kube-proxy. */
+function localTraffic(family: Family, configuration: Configuration, node: NodeState): LocalTraffic {
+  const fromPrefix = (prefix: string | undefined): LocalTraffic =>
+    prefix === undefined ? { by: "none" } : { by: "source-prefix", prefix };
+  switch (configuration.detectLocalMode) {
+    case "ClusterCIDR":
+      return fromPrefix(configuration.clusterCIDR[family]);
+    case "NodeCIDR":
+      return fromPrefix(node.podCIDRs[family]);
+    case "BridgeInterface":
+      return { by: "bridge", interface: configuration.detectLocal.bridgeInterface };
+    case "InterfaceNamePrefix":
+      return { by: "interface-prefix", prefix: configuration.detectLocal.interfaceNamePrefix };
+  }
+}
+
+/** Where nothing is said of a family, all its addresses serve node ports (kube-proxy's NewNodePortAddresses). */
+function nodePortPrefixes(
+  family: Family,
+  configuration: Configuration,
+  node: NodeState,
+): readonly string[] | undefined {
+  const nodeIP = node.nodeIPs[family];
+  const prefixes = configuration.nodePortAddresses
+    .map((given) => given === "primary" ? `${nodeIP}/${family === "IPv4" ? 32 : 128}` : given)
+    .filter((prefix) => familyOf(prefix) === family);
+  return prefixes.length === 0 ? undefined : prefixes;
+}

@@ -1,0 +1,74 @@
+import { FAMILIES, type Family } from "../platform/address.ts";
+import { errorText } from "../platform/log.ts";
+import type { FamilyHealth, FamilyLink } from "./family_link.ts";
+import { conntrackSettings } from "./kernel_settings.ts";
+import { familyOptions, type ProxyOptions } from "./proxy_options.ts";
+
+/** Something to do once in each family, with a worker that is ready, in place of running the proxy. */
+interface FamilyTask {
+  /** What is done, for the log: `cleaned up`. */
+  readonly done: string;
+  readonly writesKernelSettings: boolean;
+  run(link: FamilyLink): Promise<void>;
+}
+
+/**
+ * Removes every trace of Sluice's and of kube-proxy's same mode from both families, and nothing else. Resolves with the
+ * exit status.
+ */
+export function runCleanup(options: ProxyOptions): Promise<number> {
+  return runInFamilies({ done: "cleaned up", writesKernelSettings: false, run: (link) => link.cleanup() }, options);
+}
+
+/**
+ * Does what needs more rights than serving does: settings of the kernel, and a first look at tools and tables, which
+ * loads the modules they need. Resolves with the exit status (kube-proxy's --init-only).
+ */
+export function runInit(options: ProxyOptions): Promise<number> {
+  return runInFamilies({ done: "initialized", writesKernelSettings: true, run: () => Promise.resolve() }, options);
+}
+
+async function runInFamilies(task: FamilyTask, options: ProxyOptions): Promise<number> {
+  const successes = await Promise.all(FAMILIES.map((family) => runInFamily(family, task, options)));
+  return successes.every((succeeded) => succeeded) ? 0 : 1;
+}
+
+/** A family that this host cannot serve has nothing to be done in. */
+async function runInFamily(family: Family, task: FamilyTask, options: ProxyOptions): Promise<boolean> {
+  const logger = options.logger.with({ family });
+  const outcome = Promise.withResolvers<boolean>();
+  const fail = (error: unknown) => {
+    logger.error(`not ${task.done}`, { error: errorText(error) });
+    outcome.resolve(false);
+  };
+  const run = () =>
+    task.run(link).then(() => {
+      logger.info(task.done);
+      outcome.resolve(true);
+    }, fail);
+  const onHealth = (health: FamilyHealth) => {
+    if (health.state === "ready") run();
+    else if (health.state === "restarting") fail(health.reason);
+    else if (health.state === "unfit" && !health.unsupported) fail(health.reason);
+    else if (health.state === "unfit") {
+      logger.info("nothing to do, since this host does not serve the family", { reason: health.reason });
+      outcome.resolve(true);
+    }
+  };
+  const kernelSettings = task.writesKernelSettings && family === "IPv4"
+    ? conntrackSettings(options.configuration.conntrack, navigator.hardwareConcurrency)
+    : [];
+  const link = options.startFamily(familyOptions(family, kernelSettings, options), {
+    onReset() {},
+    onReport() {},
+    onHealth,
+  });
+  const onAbort = () => fail(options.signal.reason);
+  options.signal.addEventListener("abort", onAbort, { once: true });
+  try {
+    return await outcome.promise;
+  } finally {
+    options.signal.removeEventListener("abort", onAbort);
+    await link.stop();
+  }
+}

@@ -1,0 +1,27 @@
+import type { Clock } from "../platform/clock.ts";
+import type { Level, Logger } from "../platform/log.ts";
+import type { Configuration, LoggingFormat } from "./config/mod.ts";
+import type { FamilyOptions, KernelSetting, StartFamily } from "./family_link.ts";
+import type { Family } from "./model.ts";
+
+/** What a run of the proxy works with. */
+export interface ProxyOptions {
+  readonly configuration: Configuration;
+  readonly logger: Logger;
+  /** How the logger writes, so that the workers write alike. */
+  readonly logging: { readonly level: Level; readonly format: LoggingFormat };
+  readonly clock: Clock;
+  readonly startFamily: StartFamily;
+  /** Ends the run. */
+  readonly signal: AbortSignal;
+}
+
+/** What a family's worker is started with. */
+export function familyOptions(
+  family: Family,
+  kernelSettings: readonly KernelSetting[],
+  { configuration, logging, logger, clock }: ProxyOptions,
+): FamilyOptions {
+  const { mode } = configuration;
+  return { family, mode, logLevel: logging.level, logFormat: logging.format, kernelSettings, clock, logger };
+}

@@ -1,0 +1,97 @@
+import type { Family } from "../platform/address.ts";
+import { createFamilyChannel, type FamilyChannel } from "./channel.ts";
+import type { FamilyHealth } from "./family_link.ts";
+import { familySettings } from "./family_settings.ts";
+import { conntrackSettings } from "./kernel_settings.ts";
+import type { SyncReport } from "./model.ts";
+import { createFamilyPlanner, type NoLocalEndpoints } from "./planning/mod.ts";
+import { familyOptions, type ProxyOptions } from "./proxy_options.ts";
+import type { NodeState, TrackedChanges, Tracking } from "./tracking/mod.ts";
+
+/** One IP family on its way from what is tracked to the kernel: its planner, its channel and its worker. */
+export interface ServedFamily {
+  readonly family: Family;
+  /** Plans what changed and sends it on. */
+  apply(changes: TrackedChanges): void;
+  /** This node is known, or has changed. */
+  configure(node: NodeState): void;
+  /** From now on the kernel follows. */
+  start(): void;
+  noLocalEndpoints(): NoLocalEndpoints;
+  stop(): Promise<void>;
+}
+
+/** Whom a served family tells. */
+export interface ServedFamilyListener {
+  /** A change is on its way. */
+  onChange(family: Family): void;
+  /**
+   * A sync has ended; `triggerTimesMs` are those of the changes that it brought into effect, in milliseconds since
+   * 1970.
+   */
+  onReport(report: SyncReport, triggerTimesMs: readonly number[]): void;
+  onHealth(family: Family, health: FamilyHealth): void;
+  onProblem(where: string, message: string): void;
+}
+
+/** Starts a family's worker and plans for it. */
+export function serveFamily(
+  family: Family,
+  tracking: Tracking,
+  options: ProxyOptions,
+  listener: ServedFamilyListener,
+): ServedFamily {
+  const { configuration, logger, clock } = options;
+  const { nodeName } = configuration;
+  const latencies = createTriggerTimes();
+  const planner = createFamilyPlanner({ family, nodeName, tracking, onProblem: listener.onProblem });
+  const kernelSettings = family === "IPv4"
+    ? conntrackSettings(configuration.conntrack, navigator.hardwareConcurrency)
+    : [];
+  const channel: FamilyChannel = createFamilyChannel({
+    family,
+    connect: (workerListener) => options.startFamily(familyOptions(family, kernelSettings, options), workerListener),
+    minSyncPeriodMs: configuration.minSyncPeriodMs,
+    clock,
+    logger,
+    onSend: (revision) => latencies.sent(revision),
+    onReport: (report) => listener.onReport(report, report.ok ? latencies.inEffect(report.revision) : []),
+    onHealth: (health) => listener.onHealth(family, health),
+  });
+  return {
+    family,
+    apply(changes) {
+      const { set, deleted } = planner.plan(changes);
+      if (set.length === 0 && deleted.length === 0) return;
+      latencies.planned(changes.endpoints[family].triggerTimesMs.values());
+      listener.onChange(family);
+      channel.set(set);
+      channel.delete(deleted);
+    },
+    configure: (node) => channel.configure(familySettings(family, configuration, node)),
+    start: () => channel.start(),
+    noLocalEndpoints: () => planner.noLocalEndpoints(),
+    stop: () => channel.stop(),
+  };
+}
+
+/** When changes were triggered, kept until the revision that carries them is in effect. */
+function createTriggerTimes() {
+  let waiting: number[] = [];
+  let travelling: { readonly revision: number; readonly times: readonly number[] }[] = [];
+  return {
+    planned(times: Iterable<readonly number[]>) {
+      for (const some of times) waiting.push(...some);
+    },
+    sent(revision: number) {
+      if (waiting.length === 0) return;
+      travelling.push({ revision, times: waiting });
+      waiting = [];
+    },
+    inEffect(revision: number): readonly number[] {
+      const arrived = travelling.filter((one) => one.revision <= revision);
+      travelling = travelling.filter((one) => one.revision > revision);
+      return arrived.flatMap((one) => one.times);
+    },
+  };
+}
