@@ -1,7 +1,9 @@
+import { errorText } from "../../../platform/log.ts";
+
 /** What kind of trouble a request met, which decides what is done next. */
 export type ApiErrorKind =
   | "credentials" // they cannot be read, or make no usable client: read again at the next try
-  | "certificate" // the server's certificate is not trusted
+  | "certificate" // the server's certificate is not trusted, or the client's is refused
   | "unreachable" // no connection: refused, no route, broken off
   | "dns"
   | "timeout" // no answer, or silence in mid-answer
@@ -104,9 +106,16 @@ export function errorOfStatus(
 /** The error that a failed `fetch`, or a body that broke off, stands for; an ApiError stays what it is. */
 export function errorOfFetch(subject: RequestSubject, error: unknown): ApiError {
   if (error instanceof ApiError) return error;
-  const text = error instanceof Error ? `${error.message} ${error.cause ?? ""}` : String(error);
-  // Deno has no codes for these, in either version: its messages end in rustls's or the system's own words.
-  const reason = /client error \((?:Connect|SendRequest)\): (.*)/.exec(text)?.[1]?.trim() ?? text.trim();
+  // Deno has no codes for these: its messages, or in newer versions their causes', end in rustls's or the system's words.
+  const text = errorText(error);
+  const reason = /client error \(\w+\): (.*)/.exec(text)?.[1] ?? text;
+  if (text.includes("received fatal alert")) {
+    return new ApiError(
+      "certificate",
+      `${subject.server} refused the TLS connection (${reason}): check client-certificate and client-key of the user in ` +
+        "the kubeconfig; the request is repeated",
+    );
+  }
   if (/certificate|UnknownIssuer|NotValidForName/i.test(text)) {
     return new ApiError(
       "certificate",

@@ -1,4 +1,3 @@
-import { createPrivateKey, createPublicKey, X509Certificate } from "node:crypto";
 import type { Clock } from "../../../platform/clock.ts";
 import { errorText, type Logger } from "../../../platform/log.ts";
 import { VERSION } from "../../../platform/version.ts";
@@ -11,6 +10,7 @@ import {
   statusOf,
   what,
 } from "./api_error.ts";
+import { checkClientCertificate } from "./client_certificate.ts";
 import type { Credentials, CredentialSource } from "./credentials.ts";
 
 /** One request to the API server. */
@@ -185,8 +185,7 @@ function makeClient(credentials: Credentials): Deno.HttpClient {
       ...(proxyUrl === undefined ? {} : { proxy: { url: proxyUrl } }),
     };
     if (certificate === undefined || key === undefined) return Deno.createHttpClient(common);
-    // Deno 2.4 ends the process over a key that does not belong to the certificate.
-    if (!belongsTogether(certificate, key)) throw new Error("the client key does not belong to the client certificate");
+    checkClientCertificate(certificate, key);
     return Deno.createHttpClient({ ...common, cert: certificate, key });
   } catch (error) {
     throw new ApiError(
@@ -195,12 +194,6 @@ function makeClient(credentials: Credentials): Deno.HttpClient {
       { cause: error },
     );
   }
-}
-
-function belongsTogether(certificate: string, key: string): boolean {
-  const pem = { type: "spki", format: "pem" } as const;
-  const publicOfKey = createPublicKey(createPrivateKey(key)).export(pem);
-  return new X509Certificate(certificate).publicKey.export(pem) === publicOfKey;
 }
 
 /** One request's abort signal: the caller's, or a deadline that is set anew as the request goes on. */

@@ -34,20 +34,30 @@ export type StartPlugin = (plugin: CredentialPlugin) => RunningPlugin;
  */
 export function clientNodePlugins(plugin: CredentialPlugin): RunningPlugin {
   let loaded: Promise<() => Promise<PluginCredentials>> | undefined;
+  // Several requests that start together share one run of the plugin.
+  let asking: Promise<PluginCredentials> | undefined;
   return {
-    async credentials(signal) {
+    credentials(signal) {
       loaded ??= loadClientNode(plugin);
-      const ask = await loaded.catch((error: unknown) => {
-        loaded = undefined;
-        throw error;
+      asking ??= loaded.then((ask) => ask()).finally(() => {
+        asking = undefined;
       });
-      signal.throwIfAborted();
-      return await ask();
+      return unlessAborted(asking, signal);
     },
     forget() {
       loaded = undefined;
     },
   };
+}
+
+/** A plugin may wait for a person for as long as it likes; the one who asked need not. */
+function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const onAbort = () => reject(signal.reason);
+    if (signal.aborted) onAbort();
+    signal.addEventListener("abort", onAbort, { once: true });
+    promise.then(resolve, reject).finally(() => signal.removeEventListener("abort", onAbort));
+  });
 }
 
 async function loadClientNode(plugin: CredentialPlugin): Promise<() => Promise<PluginCredentials>> {

@@ -118,7 +118,7 @@ Deno.test("a watch on which nothing comes is renewed after the read deadline, an
     server.deafen();
     server.apply(service("missed"));
     clock.advance(59_000);
-    assert.deepEqual(logged, []);
+    assert.equal(logged.length, 0);
     clock.advance(1_000);
     await until(() => logged.filter((line) => line.includes("went silent for 60 s")).length === 3);
     clock.advance(10);

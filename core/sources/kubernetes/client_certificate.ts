@@ -1,0 +1,31 @@
+import { createPrivateKey, createPublicKey, X509Certificate } from "node:crypto";
+
+const CERTIFICATE = /-----BEGIN CERTIFICATE-----([^-]+)-----END CERTIFICATE-----/;
+const PRIVATE_KEY = /-----BEGIN ([A-Z ]*PRIVATE KEY)-----[^-]+-----END \1-----/;
+
+/**
+ * Throws an Error where a client certificate and its key (PEM; either text may hold both) cannot be used, and says
+ * why. Deno 2.4 does not throw over these but ends the process, and a rotation may well be seen half done.
+ */
+export function checkClientCertificate(certificate: string, key: string): void {
+  const first = CERTIFICATE.exec(certificate);
+  const privateKey = PRIVATE_KEY.exec(key);
+  if (first === null) throw new Error("the client certificate holds no PEM certificate");
+  if (privateKey === null) throw new Error("the client key holds no PEM private key (an encrypted one cannot be used)");
+  const publicPem = { type: "spki", format: "pem" } as const;
+  const ofCertificate = new X509Certificate(first[0]).publicKey.export(publicPem);
+  const ofKey = createPublicKey(createPrivateKey(privateKey[0])).export(publicPem);
+  if (ofCertificate !== ofKey) throw new Error("the client key does not belong to the client certificate");
+  if (!isVersion3(atob(first[1]!.replace(/\s/g, "")))) {
+    throw new Error("the client certificate is of X.509 version 1; only version 3 can be used");
+  }
+}
+
+/** Whether a DER certificate names its version, which is the first thing in it and left out for version 1. */
+function isVersion3(der: string): boolean {
+  const contentOf = (at: number) => {
+    const length = der.charCodeAt(at + 1);
+    return at + 2 + (length >= 0x80 ? length & 0x7f : 0);
+  };
+  return der.charCodeAt(contentOf(contentOf(0))) === 0xa0;
+}

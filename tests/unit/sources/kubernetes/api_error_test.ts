@@ -1,0 +1,67 @@
+import assert from "node:assert/strict";
+import { errorOfFetch, errorOfStatus, statusOf } from "../../../../core/sources/kubernetes/api_error.ts";
+
+const subject = { verb: "list", resource: "services", server: "https://api:6443" };
+
+Deno.test("a failed fetch is told by the words of either Deno", () => {
+  const sent = "error sending request for url (https://api:6443/): ";
+  const cases: readonly [string, string, RegExp][] = [
+    [
+      "client error (Connect): invalid peer certificate: UnknownIssuer",
+      "certificate",
+      /not trusted \(invalid peer cert/,
+    ],
+    [
+      "client error (Connect): invalid peer certificate: NotValidForName",
+      "certificate",
+      /among the certificate's names/,
+    ],
+    [
+      "client error (SendRequest): received fatal alert: CertificateRequired",
+      "certificate",
+      /check client-certificate/,
+    ],
+    [
+      "client error (Connect): dns error: failed to lookup address information: Name or service not known",
+      "dns",
+      /name/,
+    ],
+    ["client error (Connect): tcp connect error: Connection refused (os error 111)", "unreachable", /answer \(tcp/],
+    ["client error (SendRequest): invalid HTTP version parsed", "unreachable", /answer \(invalid HTTP version/],
+  ];
+  for (const [words, kind, message] of cases) {
+    for (
+      const error of [new TypeError(sent + words), new TypeError("fetch failed", { cause: new Error(sent + words) })]
+    ) {
+      const told = errorOfFetch(subject, error);
+      assert.equal(told.kind, kind, words);
+      assert.match(told.message, message);
+    }
+  }
+});
+
+Deno.test("a status is told by its code and reason", () => {
+  const cases = [
+    [401, "unauthorized"],
+    [403, "forbidden"],
+    [404, "not-found"],
+    [410, "expired"],
+    [429, "throttled"],
+    [500, "unavailable"],
+    [504, "unavailable"],
+    [400, "rejected"],
+  ] as const;
+  for (const [code, kind] of cases) assert.equal(errorOfStatus(subject, code, undefined).kind, kind);
+});
+
+Deno.test("a resourceVersion that the server does not have yet counts as expired", () => {
+  const status = statusOf({
+    kind: "Status",
+    code: 504,
+    reason: "Timeout",
+    details: { causes: [{ reason: "ResourceVersionTooLarge" }], retryAfterSeconds: 1 },
+  });
+  const error = errorOfStatus(subject, 504, status);
+  assert.equal(error.kind, "expired");
+  assert.equal(error.retryAfterMs, 1000);
+});

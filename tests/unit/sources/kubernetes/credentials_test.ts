@@ -1,0 +1,212 @@
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { type ConnectionOptions, loadCredentials } from "../../../../core/sources/kubernetes/credentials.ts";
+import { silentLogger } from "../../../../platform/log.ts";
+import { statusResponse } from "../../../fakes/api_server.ts";
+import { withSource } from "./source_under_test.ts";
+
+const never = new AbortController().signal;
+const load = (options: ConnectionOptions) => loadCredentials(options, silentLogger);
+
+async function inFolder(test: (folder: string, write: (name: string, text: string) => string) => unknown) {
+  const folder = await Deno.makeTempDir({ prefix: "sluice-credentials-" });
+  try {
+    await test(folder, (name, text) => {
+      Deno.writeTextFileSync(join(folder, name), text);
+      return join(folder, name);
+    });
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+}
+
+/** A kubeconfig with one context; `user` and `cluster` are lines of YAML flow content. */
+function kubeconfig(cluster: string, user: string): string {
+  return `apiVersion: v1
+kind: Config
+current-context: here
+contexts:
+- name: elsewhere
+  context: {cluster: other, user: other}
+- name: here
+  context: {cluster: c, user: u}
+clusters:
+- {name: other, cluster: {server: "https://other"}}
+- {name: c, cluster: {server: "https://api.example:6443/", ${cluster}}}
+users:
+- {name: u, user: {${user}}}
+`;
+}
+
+Deno.test("a kubeconfig's current context counts, data before files, and files are relative to its folder", async () => {
+  await inFolder(async (_folder, write) => {
+    write("ca.pem", "AUTHORITY");
+    write("client.pem", "CERTIFICATE");
+    const path = write(
+      "config",
+      kubeconfig(
+        "certificate-authority: ca.pem, proxy-url: 'http://proxy:3128'",
+        `client-certificate: client.pem, client-key: nowhere.pem, client-key-data: ${btoa("KEY")}, token: t0k`,
+      ),
+    );
+    const credentials = load({ kubeconfig: path });
+    assert.equal(credentials.server, "https://api.example:6443");
+    assert.deepEqual(await credentials.current(never), {
+      caCerts: "AUTHORITY",
+      certificate: "CERTIFICATE",
+      key: "KEY",
+      proxyUrl: "http://proxy:3128",
+      headers: [["authorization", "Bearer t0k"]],
+    });
+    assert.equal(load({ kubeconfig: path, master: "10.0.0.1:8080" }).server, "http://10.0.0.1:8080");
+  });
+});
+
+Deno.test("a kubeconfig may be JSON", async () => {
+  await inFolder(async (_folder, write) => {
+    const path = write(
+      "config.json",
+      JSON.stringify({
+        "current-context": "x",
+        contexts: [{ name: "x", context: { cluster: "x", user: "x" } }],
+        clusters: [{ name: "x", cluster: { server: "https://[fd00::1]:6443" } }],
+        users: [{ name: "x", user: { username: "ann", password: "pä:ss", as: "bob", "as-groups": ["a", "b"] } }],
+      }),
+    );
+    const credentials = load({ kubeconfig: path });
+    assert.equal(credentials.server, "https://[fd00::1]:6443");
+    assert.deepEqual((await credentials.current(never)).headers, [
+      ["authorization", "Basic YW5uOnDDpDpzcw=="],
+      ["impersonate-user", "bob"],
+      ["impersonate-group", "a"],
+      ["impersonate-group", "b"],
+    ]);
+  });
+});
+
+Deno.test("a token file that is replaced counts at once; while it is away the last token holds", async () => {
+  await inFolder(async (folder, write) => {
+    const token = write("token", "one\n");
+    Deno.utimeSync(token, 1000, 1000);
+    const credentials = load({ kubeconfig: write("config", kubeconfig("", "token: old, tokenFile: token")) });
+    const authorization = async () => (await credentials.current(never)).headers[0]![1];
+    assert.equal(await authorization(), "Bearer one");
+    write("token", "two\n");
+    assert.equal(await authorization(), "Bearer two");
+    Deno.removeSync(join(folder, "token"));
+    assert.equal(await authorization(), "Bearer two");
+    write("token", "");
+    assert.equal(await authorization(), "Bearer two");
+  });
+});
+
+Deno.test("what is wrong in a kubeconfig is named, with the file", async () => {
+  await inFolder((_folder, write) => {
+    const refuses = (text: string, expected: RegExp) => {
+      const path = write("config", text);
+      assert.throws(() => load({ kubeconfig: path }), (error: Error) => {
+        assert.match(error.message, expected);
+        assert.ok(error.message.includes(path), error.message);
+        return true;
+      });
+    };
+    refuses("a: [\nb: {", /config:\d+: /);
+    refuses("just words", /no kubeconfig/);
+    refuses("current-context: gone\ncontexts: [{name: a}, {name: b}]", /no "gone" among contexts, only "a", "b"/);
+    refuses("contexts: [{name: a}]", /no current-context; set one of "a"/);
+    refuses(kubeconfig("insecure-skip-tls-verify: true", ""), /cluster "c": insecure-skip-tls-verify cannot/);
+    refuses(kubeconfig("certificate-authority-data: '%'", ""), /certificate-authority-data is not base64/);
+    refuses(kubeconfig("", "client-key: k"), /user "u" has a client key but no certificate/);
+    refuses(kubeconfig("", "as-groups: [a]"), /as-groups or as-uid but no "as"/);
+    refuses(kubeconfig("server: 'ftp://x'", "").replace('server: "https://api.example:6443/", ', ""), /no URL/);
+    assert.throws(() => load({ kubeconfig: "/nowhere/config" }), /the kubeconfig \/nowhere\/config cannot be read/);
+    assert.throws(() => load({ master: "ftp://x" }), /--master/);
+  });
+});
+
+Deno.test("tls-server-name is warned of", async () => {
+  await inFolder((_folder, write) => {
+    const warnings: string[] = [];
+    const logger = { ...silentLogger, warn: (message: string) => warnings.push(message) };
+    loadCredentials({ kubeconfig: write("config", kubeconfig("tls-server-name: x.example", "")) }, logger);
+    assert.match(warnings.join(), /tls-server-name "x.example" cannot be honoured/);
+  });
+});
+
+Deno.test("a pod's service account is used where neither kubeconfig nor master is given", async () => {
+  await inFolder(async (folder, write) => {
+    write("token", "pod");
+    const env = (name: string) => ({ KUBERNETES_SERVICE_HOST: "fd00::1", KUBERNETES_SERVICE_PORT: "443" })[name];
+    const options = { env, serviceAccountFolder: folder };
+    assert.throws(() => load(options), /service account the file \S+\/ca.crt is missing/);
+    write("ca.crt", "AUTHORITY");
+    const credentials = load(options);
+    assert.equal(credentials.server, "https://[fd00::1]:443");
+    const { caCerts, headers } = await credentials.current(never);
+    assert.deepEqual({ caCerts, headers }, { caCerts: "AUTHORITY", headers: [["authorization", "Bearer pod"]] });
+    assert.throws(
+      () => load({ env: () => undefined, serviceAccountFolder: "/nowhere" }),
+      /KUBERNETES_SERVICE_HOST and .*KUBERNETES_SERVICE_PORT and the file \/nowhere\/token and the file .* are missing/,
+    );
+  });
+});
+
+Deno.test("a plugin is started for users with exec or auth-provider alone, and asked anew after a refusal", async () => {
+  await inFolder(async (_folder, write) => {
+    let started = 0, forgotten = 0;
+    const startPlugin = () => {
+      started++;
+      return {
+        credentials: () => Promise.resolve({ authorization: `Bearer plugin-${forgotten}` }),
+        forget: () => void forgotten++,
+      };
+    };
+    load({ kubeconfig: write("plain", kubeconfig("", "token: t")), startPlugin });
+    assert.equal(started, 0);
+    const credentials = load({ kubeconfig: write("exec", kubeconfig("", "exec: {command: x}")), startPlugin });
+    assert.deepEqual((await credentials.current(never)).headers, [["authorization", "Bearer plugin-0"]]);
+    credentials.refused();
+    assert.deepEqual((await credentials.current(never)).headers, [["authorization", "Bearer plugin-1"]]);
+    load({ kubeconfig: write("auth", kubeconfig("", "auth-provider: {name: x}")), startPlugin });
+    assert.equal(started, 2);
+  });
+});
+
+Deno.test("every header of the credentials arrives, each impersonated group on a line of its own", async () => {
+  await inFolder(async (_folder, write) => {
+    await withSource(() => {}, async ({ hears, server }) => {
+      await hears("synced Service");
+      const { headers } = server.requests[0]!;
+      assert.equal(headers.get("authorization"), "Bearer t");
+      assert.equal(headers.get("impersonate-user"), "bob");
+      assert.equal(headers.get("impersonate-group"), "a, b");
+    }, {
+      connection: ({ url }) => ({
+        kubeconfig: write("config", kubeconfig("", "token: t, as: bob, as-groups: [a, b]")),
+        master: url,
+      }),
+    });
+  });
+});
+
+Deno.test("401: a token that was replaced under the same time is read again, and the request repeated", async () => {
+  await inFolder(async (_folder, write) => {
+    const put = (text: string) => Deno.utimeSync(write("token", text), 1000, 1000);
+    put("first");
+    await withSource((server) => {
+      server.fault(({ headers }) => {
+        if (headers.get("authorization") === "Bearer second") return undefined;
+        put("second");
+        return statusResponse(401, "Unauthorized", "Unauthorized");
+      });
+    }, async ({ hears, logged, server }) => {
+      await hears("synced Service");
+      await hears("synced EndpointSlice");
+      await hears("synced Node");
+      assert.ok(logged.every((line) => line.includes("INFO")), logged.join(""));
+      await server.watches(3);
+    }, {
+      connection: ({ url }) => ({ kubeconfig: write("config", kubeconfig("", "tokenFile: token")), master: url }),
+    });
+  });
+});

@@ -1,0 +1,80 @@
+import assert from "node:assert/strict";
+import type { FakeApiServer } from "../../../fakes/api_server.ts";
+import { createCertificateAuthority } from "../../../fakes/certificates.ts";
+import { service, withSource } from "./source_under_test.ts";
+
+const authority = await createCertificateAuthority("authority");
+const other = await createCertificateAuthority("another authority");
+
+/** A connection by a kubeconfig with these fields, given as data. */
+function connectionWith(fields: { ca: string; cert?: string; key?: string }, folder: string) {
+  const path = `${folder}/config`;
+  const user = fields.cert && fields.key
+    ? { "client-certificate-data": btoa(fields.cert), "client-key-data": btoa(fields.key) }
+    : { token: "t" };
+  return ({ url }: FakeApiServer) => {
+    const config = {
+      "current-context": "x",
+      contexts: [{ name: "x", context: { cluster: "x", user: "x" } }],
+      clusters: [{ name: "x", cluster: { server: url, "certificate-authority-data": btoa(fields.ca) } }],
+      users: [{ name: "x", user }],
+    };
+    Deno.writeTextFileSync(path, JSON.stringify(config));
+    return { kubeconfig: path };
+  };
+}
+
+async function inFolder(test: (folder: string) => Promise<void>) {
+  const folder = await Deno.makeTempDir({ prefix: "sluice-tls-" });
+  await test(folder).finally(() => Deno.remove(folder, { recursive: true }));
+}
+
+Deno.test("HTTPS with the cluster's authority, and a client certificate", async () => {
+  const tls = await authority.issue("server");
+  const client = await authority.issue("system:kube-proxy");
+  await inFolder((folder) =>
+    withSource((server) => server.apply(service("web")), async ({ hears, server }) => {
+      await hears("set Service default/web 2");
+      await server.watches(3);
+      server.apply(service("web"));
+      await hears("set Service default/web 3");
+    }, { server: { tls }, connection: connectionWith({ ca: authority.cert, ...client }, folder) })
+  );
+});
+
+Deno.test("a certificate of another authority is not trusted, and the warning says what to check", async () => {
+  const tls = await other.issue("server");
+  await inFolder((folder) =>
+    withSource(() => {}, async ({ logs, logged, server }) => {
+      await logs("is not trusted");
+      assert.match(logged[0]!, /the certificate of https:\S+ is not trusted \(.*UnknownIssuer.*certificate-authority/);
+      assert.equal(server.requests.length, 0);
+    }, { server: { tls }, connection: connectionWith({ ca: authority.cert }, folder) })
+  );
+});
+
+Deno.test("a client key that does not belong to the certificate is a warning, and no request is sent", async () => {
+  const tls = await authority.issue("server");
+  const { cert } = await authority.issue("system:kube-proxy");
+  const { key } = await authority.issue("system:kube-proxy");
+  await inFolder((folder) =>
+    withSource(() => {}, async ({ logs, server }) => {
+      await logs("the client key does not belong to the client certificate");
+      assert.equal(server.requests.length, 0);
+    }, { server: { tls }, connection: connectionWith({ ca: authority.cert, cert, key }, folder) })
+  );
+});
+
+Deno.test("certificate and key may be in one file, as kubelet writes them", async () => {
+  const tls = await authority.issue("server");
+  const { cert, key } = await authority.issue("system:node:n1");
+  await inFolder((folder) =>
+    withSource(() => {}, async ({ hears, logged }) => {
+      await hears("synced Service");
+      assert.deepEqual(logged, []);
+    }, {
+      server: { tls },
+      connection: connectionWith({ ca: authority.cert, cert: cert + key, key: cert + key }, folder),
+    })
+  );
+});
