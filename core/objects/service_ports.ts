@@ -34,9 +34,12 @@ function readServicePort(raw: RawObject, problem: (what: string) => void): Servi
     problem(`${called}has the protocol ${quote(raw.protocol)} instead of TCP, UDP or SCTP; it is left out`);
     return undefined;
   }
+  if (isAbsent(raw.port)) {
+    problem(`${called}has no port number; it is left out`);
+    return undefined;
+  }
   if (!isWholeNumber(raw.port, 1, 65535)) {
-    const number = isAbsent(raw.port) ? "no port number" : `the port number ${quote(raw.port)}`;
-    problem(`${called}has ${number}, which must be between 1 and 65535; it is left out`);
+    problem(`${called}has the port number ${quote(raw.port)}, which is not between 1 and 65535; it is left out`);
     return undefined;
   }
   let nodePort = 0;

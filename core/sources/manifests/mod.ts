@@ -1,0 +1,105 @@
+/**
+ * The cluster's state from Kubernetes manifests: a file or a folder of them, watched, so that Sluice runs without a
+ * cluster.
+ */
+import { type Clock, sleep } from "../../../platform/clock.ts";
+import { errorText, type Logger } from "../../../platform/log.ts";
+import { KINDS } from "../../objects/mod.ts";
+import type { Source, SourceSink } from "../source.ts";
+import { type OpenWatch, watchChanges } from "./changes.ts";
+import { createEmitter } from "./emitter.ts";
+import { createFiles } from "./files.ts";
+import { findFiles, folderOf } from "./folder.ts";
+
+/** What a manifest source needs. */
+export interface ManifestSourceOptions {
+  /** A file of manifests, or a folder with files `*.yaml`, `*.yml` and `*.json`. */
+  readonly path: string;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** Reads a file; Deno.readTextFile by default. */
+  readonly readText?: (path: string) => Promise<string>;
+  /** Opens a watch on a folder; Deno.watchFs by default, and without one the files are looked at every `pollMs`. */
+  readonly openWatch?: OpenWatch;
+  /** How long a folder must have been quiet before its files are read; 100 by default. */
+  readonly quietMs?: number;
+  /** How often the files are looked at without an event; 3000 by default. */
+  readonly pollMs?: number;
+}
+
+/** How long one turn may parse before others get theirs. */
+const TURN_MS = 20;
+
+/**
+ * A source that reads manifests (YAML with one or more documents, JSON, lists of objects) and follows their changes. A
+ * file with a mistake is reported with its line, and what the file last said stays in effect; a removed file takes its
+ * objects along. Of an object in two places the first one counts, in the order of file names and lines. `synced` is said
+ * once something could be read: neither a path where nothing is nor files of which every one is wrong from the start
+ * may look like a cluster without services.
+ */
+export function createManifestSource(options: ManifestSourceOptions): Source {
+  const { path, clock, logger, readText = Deno.readTextFile, openWatch = Deno.watchFs } = options;
+  const { quietMs = 100, pollMs = 3000 } = options;
+  return {
+    async run(sink, signal) {
+      const changes = watchChanges({ clock, logger, signal, openWatch, quietMs, longestQuietMs: 10 * quietMs, pollMs });
+      const emitter = createEmitter(sink);
+      const files = createFiles({ sink, logger, readText, startTurn: () => startTurn(clock, signal) });
+      const pathProblem = createPathProblem(path, sink);
+      let synced = false;
+
+      let touched: ReadonlySet<string> = new Set();
+      while (!signal.aborted) {
+        try {
+          const found = await findFiles(path);
+          // Watched first, read second: a change in between is seen by both rather than by neither.
+          await changes.watch(found.folder);
+          pathProblem.none();
+          await files.update(found.files, touched);
+        } catch (error) {
+          if (signal.aborted) break;
+          pathProblem.report(error, synced);
+          if (error instanceof Deno.errors.NotFound) {
+            await changes.watch(folderOf(path));
+            await files.update([], touched);
+          }
+        }
+        if (signal.aborted) break;
+        if (synced || (!pathProblem.exists() && files.areReadable())) {
+          emitter.emit(files.objects());
+          if (!synced) { for (const kind of KINDS) sink.synced(kind); }
+          synced = true;
+        }
+        touched = await changes.next();
+      }
+    },
+  };
+}
+
+/** What is wrong with the path itself, said once however often it is tried again. */
+function createPathProblem(path: string, sink: SourceSink) {
+  let said: string | undefined;
+  return {
+    report(error: unknown, synced: boolean) {
+      const message = error instanceof Deno.errors.NotFound
+        ? `there is no such file or folder; ${synced ? "its objects are gone, and it" : "it"} is waited for`
+        : `it cannot be looked at: ${errorText(error)}; it is tried again, and what is known stays in effect`;
+      if (message !== said) sink.problem(path, message);
+      said = message;
+    },
+    none() {
+      said = undefined;
+    },
+    exists: () => said !== undefined,
+  };
+}
+
+/** Starts a turn; awaiting what it returns lets others have theirs when this one has lasted long enough. */
+function startTurn(clock: Clock, signal: AbortSignal): () => Promise<void> {
+  let startMs = clock.monotonic();
+  return async () => {
+    if (clock.monotonic() - startMs < TURN_MS) return;
+    await sleep(clock, 0, signal);
+    startMs = clock.monotonic();
+  };
+}

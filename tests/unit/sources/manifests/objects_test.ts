@@ -1,0 +1,78 @@
+import assert from "node:assert/strict";
+import { readObjects } from "../../../../core/sources/manifests/objects.ts";
+import { DocumentError } from "../../../../core/sources/manifests/document.ts";
+import { refOf } from "../../../../core/objects/mod.ts";
+
+function names(text: string): readonly string[] {
+  return readObjects(text).objects.map(({ object }) => {
+    const { kind, namespace, name } = refOf(object);
+    return `${kind} ${namespace}/${name}`;
+  });
+}
+
+Deno.test("what has no namespace is in default, but for a Node", () => {
+  assert.deepEqual(names("apiVersion: v1\nkind: Service\nmetadata: {name: web}"), ["Service default/web"]);
+  assert.deepEqual(names("kind: Service\nmetadata: {name: web, namespace: shop}"), ["Service shop/web"]);
+  assert.deepEqual(names("kind: Node\nmetadata: {name: node-1}"), ["Node /node-1"]);
+});
+
+Deno.test("lists hold objects, and a ServiceList's items need not say what they are", () => {
+  assert.deepEqual(
+    names(`{"kind": "List", "apiVersion": "v1", "items": [
+      {"kind": "Service", "apiVersion": "v1", "metadata": {"name": "a"}},
+      {"kind": "Node", "metadata": {"name": "b"}}]}`),
+    ["Service default/a", "Node /b"],
+  );
+  assert.deepEqual(names('{"kind": "ServiceList", "apiVersion": "v1", "items": [{"metadata": {"name": "a"}}]}'), [
+    "Service default/a",
+  ]);
+  assert.deepEqual(
+    names(
+      '{"kind": "EndpointSliceList", "apiVersion": "discovery.k8s.io/v1", "items": [' +
+        '{"metadata": {"name": "a", "labels": {"kubernetes.io/service-name": "a"}}, "addressType": "IPv4"}]}',
+    ),
+    ["EndpointSlice default/a"],
+  );
+});
+
+Deno.test("other kinds, and another API's kind of the same name, are ignored", () => {
+  const { objects, problems, ignored } = readObjects(
+    '{"kind": "List", "items": [{"apiVersion": "apps/v1", "kind": "Deployment"}, ' +
+      '{"apiVersion": "serving.knative.dev/v1", "kind": "Service", "metadata": {"name": "a"}}]}',
+  );
+  assert.deepEqual([objects, problems], [[], []]);
+  assert.deepEqual(ignored, ["apps/v1 Deployment", "serving.knative.dev/v1 Service"]);
+});
+
+Deno.test("what an object gets wrong is told with its line and its name", () => {
+  assert.deepEqual(
+    readObjects(
+      "---\n# a list\nkind: List\nitems:\n- kind: Service\n  metadata: {name: a}\n  spec: {clusterIP: x}\n- 5\n",
+    )
+      .problems,
+    [
+      { line: 5, message: 'Service default/a: its cluster IP "x" is no IP address; it is left out' },
+      { line: 8, message: "item 2 is 5; it is left out" },
+    ],
+  );
+  const [problem] = readObjects("\nkind: Service\nmetadata: {name: a b}\n").problems;
+  assert.equal(problem?.line, 2);
+  assert.match(problem.message, /^a Service has the name "a b"/);
+});
+
+for (
+  const [name, text, line] of [
+    ["a sentence", "\nthis is not a manifest", 2],
+    ["HTML", "<html>\n</html>", 1],
+    ["a list", "- kind: Service", 1],
+    ["an object without a kind", "a: 1", 1],
+    ["an object whose kind is a number", '{"kind": 5}', 1],
+  ] as const
+) {
+  Deno.test(`${name} is no Kubernetes object`, () => {
+    assert.throws(
+      () => readObjects(text),
+      (error) => error instanceof DocumentError && error.line === line && /no Kubernetes object/.test(error.message),
+    );
+  });
+}

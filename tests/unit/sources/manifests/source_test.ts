@@ -1,0 +1,296 @@
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { type ClusterObject, type ObjectRef, refOf } from "../../../../core/objects/mod.ts";
+import { createManifestSource, type ManifestSourceOptions } from "../../../../core/sources/manifests/mod.ts";
+import { systemClock } from "../../../../platform/clock.ts";
+import { silentLogger } from "../../../../platform/log.ts";
+
+/** What a source said, as lines such as `set Service default/web`, `synced Node` and `problem WHERE MESSAGE`. */
+interface Said {
+  readonly objects: ReadonlyMap<string, ClusterObject>;
+  /** Resolves with all lines not yet taken, once one of them matches. */
+  until(pattern: RegExp): Promise<readonly string[]>;
+}
+
+interface Running {
+  readonly folder: string;
+  readonly said: Said;
+  write(name: string, text: string): Promise<void>;
+}
+
+type Options = Partial<Omit<ManifestSourceOptions, "path">> & { readonly file?: string };
+
+/** Runs `test` with a source on a folder of its own, or on `file` in it, after `prepare` has filled it. */
+async function withSource(
+  options: Options,
+  prepare: (write: Running["write"], folder: string) => Promise<void>,
+  test: (running: Running) => Promise<void>,
+): Promise<void> {
+  const folder = await Deno.makeTempDir({ prefix: "sluice-manifests-" });
+  const abort = new AbortController();
+  const write: Running["write"] = (name, text) => Deno.writeTextFile(join(folder, name), text);
+  await prepare(write, folder);
+  const { said, sink } = recordingSink(folder);
+  const { file, ...rest } = options;
+  const source = createManifestSource({
+    path: file === undefined ? folder : join(folder, file),
+    clock: systemClock,
+    logger: silentLogger,
+    quietMs: 30,
+    pollMs: 60_000,
+    ...rest,
+  });
+  const running = source.run(sink, abort.signal);
+  try {
+    await test({ folder, said, write });
+  } finally {
+    abort.abort();
+    await running;
+    await Deno.remove(folder, { recursive: true });
+  }
+}
+
+function recordingSink(folder: string) {
+  const objects = new Map<string, ClusterObject>();
+  let lines: string[] = [];
+  let woken = () => {};
+  const say = (line: string) => {
+    lines.push(line.replaceAll(`${folder}/`, "").replaceAll(folder, "FOLDER"));
+    woken();
+  };
+  const key = (ref: ObjectRef) => `${ref.kind} ${ref.namespace}/${ref.name}`;
+  const said: Said = {
+    objects,
+    async until(pattern) {
+      while (!lines.some((line) => pattern.test(line))) await new Promise<void>((resolve) => woken = resolve);
+      const taken = lines;
+      lines = [];
+      return taken;
+    },
+  };
+  const sink = {
+    set(object: ClusterObject) {
+      objects.set(key(refOf(object)), object);
+      say(`set ${key(refOf(object))}`);
+    },
+    delete(ref: ObjectRef) {
+      objects.delete(key(ref));
+      say(`delete ${key(ref)}`);
+    },
+    synced: (kind: string) => say(`synced ${kind}`),
+    reset: (kind: string) => say(`reset ${kind}`),
+    problem: (where: string, message: string) => say(`problem ${where} ${message}`),
+  };
+  return { said, sink };
+}
+
+function service(name: string, clusterIP = "10.0.0.1"): string {
+  return `apiVersion: v1\nkind: Service\nmetadata:\n  name: ${name}\nspec:\n  clusterIP: ${clusterIP}\n  ports: [{port: 80}]\n`;
+}
+
+const ALL_SYNCED = ["synced Service", "synced EndpointSlice", "synced Node"];
+const nothing = () => Promise.resolve();
+
+Deno.test("a folder is read in the order of its names, and synced is said once for every kind", async () => {
+  await withSource({}, async (write) => {
+    await write("b.yml", `${service("b1")}---\n${service("b2")}`);
+    await write("a.json", '{"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a"}}');
+    await write(".hidden.yaml", "not a manifest");
+    await write("notes.txt", "not a manifest");
+  }, async ({ said, write }) => {
+    assert.deepEqual(await said.until(/synced Node/), [
+      "set Service default/a",
+      "set Service default/b1",
+      "set Service default/b2",
+      ...ALL_SYNCED,
+    ]);
+    await write("c.yaml", service("c"));
+    assert.deepEqual(await said.until(/set/), ["set Service default/c"]);
+  });
+});
+
+Deno.test("a change of one document says that object alone", async () => {
+  await withSource(
+    {},
+    (write) => write("a.yaml", `${service("one")}---\n${service("two")}`),
+    async ({ said, write }) => {
+      await said.until(/synced Node/);
+      await write("a.yaml", `# moved\n${service("one")}---\n${service("two", "10.0.0.2")}`);
+      assert.deepEqual(await said.until(/set/), ["set Service default/two"]);
+      const two = said.objects.get("Service default/two");
+      assert.deepEqual(two?.kind === "Service" && two.clusterIPs, ["10.0.0.2"]);
+    },
+  );
+});
+
+Deno.test("a file that is replaced by another under its name is read again", async () => {
+  await withSource({ file: "a.yaml" }, (write) => write("a.yaml", service("one")), async ({ said, write, folder }) => {
+    await said.until(/synced Node/);
+    for (const name of ["two", "three"]) {
+      await write(".a.yaml.new", service(name));
+      await Deno.rename(join(folder, ".a.yaml.new"), join(folder, "a.yaml"));
+      assert.ok((await said.until(/set/)).includes(`set Service default/${name}`));
+      assert.deepEqual([...said.objects.keys()], [`Service default/${name}`]);
+    }
+  });
+});
+
+Deno.test("a link that is pointed elsewhere is followed, as a mounted ConfigMap changes", async () => {
+  await withSource({}, async (_, folder) => {
+    for (const version of ["one", "two"]) {
+      await Deno.mkdir(join(folder, `..${version}`));
+      await Deno.writeTextFile(join(folder, `..${version}`, "a.yaml"), service(version));
+    }
+    await Deno.symlink("..one", join(folder, "..data"));
+    await Deno.symlink("..data/a.yaml", join(folder, "a.yaml"));
+  }, async ({ said, folder }) => {
+    await said.until(/synced Node/);
+    await Deno.symlink("..two", join(folder, "..data_tmp"));
+    await Deno.rename(join(folder, "..data_tmp"), join(folder, "..data"));
+    assert.deepEqual(await said.until(/set/), ["delete Service default/one", "set Service default/two"]);
+  });
+});
+
+Deno.test("a bad document is reported by file and line, and its file's last good state stays", async () => {
+  await withSource({}, async (write) => {
+    await write("a.yaml", service("a"));
+    await write("b.yaml", service("b"));
+  }, async ({ said, write }) => {
+    await said.until(/synced Node/);
+    await write("a.yaml", `${service("new")}---\nkind: Service\n\tmetadata: {}\n`);
+    const [problem, ...more] = await said.until(/problem/);
+    assert.match(problem!, /^problem a\.yaml:10 .*; what this file said before stays in effect$/);
+    assert.deepEqual(more, []);
+    await write("b.yaml", service("b", "10.0.0.2"));
+    assert.deepEqual(await said.until(/set/), ["set Service default/b"]);
+    assert.ok(said.objects.has("Service default/a"));
+    await write("a.yaml", service("new"));
+    assert.deepEqual(await said.until(/set/), ["delete Service default/a", "set Service default/new"]);
+  });
+});
+
+Deno.test("a file that is bad from the start costs nobody else, but alone it is no empty cluster", async () => {
+  const bad = "kind: [Service\n";
+  await withSource({}, (write) => write("a.yaml", bad), async ({ said, write }) => {
+    const [problem, ...more] = await said.until(/problem/);
+    assert.match(problem!, /^problem a\.yaml:\d .*; nothing of this file is served until it is right$/);
+    assert.deepEqual(more, []);
+    await write("b.yaml", service("b"));
+    assert.deepEqual(await said.until(/synced Node/), ["set Service default/b", ...ALL_SYNCED]);
+  });
+});
+
+Deno.test("what an object gets wrong is reported by its line, once, and the rest of it is served", async () => {
+  const text = `${service("a")}---\n${service("b", "example")}`;
+  await withSource({}, (write) => write("a.yaml", text), async ({ said, write }) => {
+    assert.deepEqual(await said.until(/synced Node/), [
+      'problem a.yaml:9 Service default/b: its cluster IP "example" is no IP address; it is left out',
+      "set Service default/a",
+      "set Service default/b",
+      ...ALL_SYNCED,
+    ]);
+    await write("a.yaml", `${text}---\n${service("c")}`);
+    assert.deepEqual(await said.until(/set/), ["set Service default/c"]);
+  });
+});
+
+Deno.test("a removed file takes its objects along", async () => {
+  await withSource({}, async (write) => {
+    await write("a.yaml", service("a"));
+    await write("b.yaml", service("b"));
+  }, async ({ said, folder }) => {
+    await said.until(/synced Node/);
+    await Deno.remove(join(folder, "a.yaml"));
+    assert.deepEqual(await said.until(/delete/), ["delete Service default/a"]);
+  });
+});
+
+Deno.test("of an object in two places the first one counts, and takes over when it goes", async () => {
+  await withSource({}, async (write) => {
+    await write("a.yaml", `# one\n${service("web", "10.0.0.1")}`);
+    await write("b.yaml", service("web", "10.0.0.2"));
+  }, async ({ said, folder }) => {
+    assert.deepEqual(await said.until(/synced Node/), [
+      "problem b.yaml:1 Service default/web is also at a.yaml:2; that one counts, this one is left out",
+      "set Service default/web",
+      ...ALL_SYNCED,
+    ]);
+    const clusterIPs = () => {
+      const object = said.objects.get("Service default/web");
+      return object?.kind === "Service" ? object.clusterIPs : undefined;
+    };
+    assert.deepEqual(clusterIPs(), ["10.0.0.1"]);
+    await Deno.remove(join(folder, "a.yaml"));
+    assert.deepEqual(await said.until(/set/), ["set Service default/web"]);
+    assert.deepEqual(clusterIPs(), ["10.0.0.2"]);
+  });
+});
+
+Deno.test("a path where nothing is yet is reported and waited for", async () => {
+  await withSource({ file: "late.yaml" }, nothing, async ({ said, write }) => {
+    assert.deepEqual(await said.until(/problem/), [
+      "problem late.yaml there is no such file or folder; it is waited for",
+    ]);
+    await write("late.yaml", service("late"));
+    assert.deepEqual(await said.until(/synced Node/), ["set Service default/late", ...ALL_SYNCED]);
+  });
+});
+
+Deno.test("an empty folder is a cluster without services", async () => {
+  await withSource({}, nothing, async ({ said }) => {
+    assert.deepEqual(await said.until(/synced Node/), ALL_SYNCED);
+  });
+});
+
+Deno.test("without a watch, changes are found by looking now and then", async () => {
+  const openWatch = () => {
+    throw new Error("inotify: no space left on device");
+  };
+  await withSource(
+    { openWatch, pollMs: 5 },
+    (write) => write("a.yaml", service("a")),
+    async ({ said, write, folder }) => {
+      await said.until(/synced Node/);
+      await write("a.yaml", service("other"));
+      assert.ok((await said.until(/set/)).includes("set Service default/other"));
+      await Deno.remove(join(folder, "a.yaml"));
+      await said.until(/delete Service default\/other/);
+    },
+  );
+});
+
+Deno.test("a folder that is replaced is watched anew", async () => {
+  await withSource({ pollMs: 5 }, nothing, async ({ said, write, folder }) => {
+    await said.until(/synced Node/);
+    await Deno.remove(folder);
+    await said.until(/problem FOLDER there is no such file or folder; its objects are gone, and it is waited for/);
+    await Deno.mkdir(folder);
+    await write("a.yaml", service("a"));
+    await said.until(/set Service default\/a/);
+    await write("a.yaml", service("b"));
+    await said.until(/set Service default\/b/);
+  });
+});
+
+Deno.test("a file that cannot be read is tried again, and what it said stays", async () => {
+  let refused = false;
+  const readText = (path: string) =>
+    refused ? Promise.reject(new Deno.errors.PermissionDenied("not yours")) : Deno.readTextFile(path);
+  await withSource({ readText, pollMs: 5 }, (write) => write("a.yaml", service("a")), async ({ said, write }) => {
+    await said.until(/synced Node/);
+    refused = true;
+    await write("a.yaml", service("b"));
+    assert.deepEqual(await said.until(/problem/), ["problem a.yaml it cannot be read: not yours; it is tried again"]);
+    assert.deepEqual([...said.objects.keys()], ["Service default/a"]);
+    refused = false;
+    assert.deepEqual(await said.until(/set/), ["delete Service default/a", "set Service default/b"]);
+  });
+});
+
+Deno.test("the source ends with its signal, whatever it waits for", async () => {
+  for (const file of [undefined, "missing.yaml"]) {
+    await withSource({ file }, nothing, async ({ said }) => {
+      await said.until(/synced Node|problem/);
+    });
+  }
+});
