@@ -7,16 +7,19 @@ import type { Resource } from "./resource.ts";
 export interface ListOptions {
   readonly resource: Resource;
   readonly api: ApiClient;
-  /** How many objects one page holds. */
-  readonly pageSize: number;
+  /**
+   * How many objects one page holds. By default as many as client-go's for a state that the server must read from its
+   * storage, and everything at once where it may be old: a page costs the server as much as the whole, from memory.
+   */
+  readonly pageSize: number | undefined;
   /** How long silence may last in mid-answer, in milliseconds. */
   readonly readDeadlineMs: number;
-  /**
-   * Whether a state that the server has in memory, perhaps somewhat old, will do. It costs the cluster least; the
-   * server then ignores the page size.
-   */
+  /** Whether a state that the server has in memory, perhaps somewhat old, will do. It costs the cluster least. */
   readonly mayBeOld: boolean;
 }
+
+/** client-go's. */
+const PAGE_SIZE = 500;
 
 /**
  * Lists a resource page by page and hands on each object as it is read. Returns the resourceVersion to watch from.
@@ -28,9 +31,11 @@ export async function listResource(
   signal: AbortSignal,
 ): Promise<string> {
   const { resource, api, pageSize, readDeadlineMs, mayBeOld } = options;
+  const limit = pageSize ?? (mayBeOld ? undefined : PAGE_SIZE);
   const subject: RequestSubject = { verb: "list", resource: resource.name, server: api.server };
   for (let continueAt = "";;) {
-    const query = new URLSearchParams({ ...resource.selectors, limit: String(pageSize) });
+    const query = new URLSearchParams(resource.selectors);
+    if (limit !== undefined) query.set("limit", String(limit));
     if (continueAt) query.set("continue", continueAt);
     else if (mayBeOld) query.set("resourceVersion", "0");
     const scanner = createItemScanner(onItem);

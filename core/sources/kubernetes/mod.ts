@@ -36,7 +36,7 @@ export interface KubernetesSourceOptions {
   readonly random?: () => number;
   /** The waits after failures: client-go's longest, and a shorter first one by default. */
   readonly backoff?: { readonly firstMs: number; readonly longestMs: number };
-  /** How many objects one page of a list holds; 500 by default. */
+  /** How many objects one page of a list holds; see `ListOptions` for what it is by default. */
   readonly pageSize?: number;
   /**
    * How long silence may last in a list or a watch before the request is repeated, in milliseconds. A server sends a
@@ -58,7 +58,7 @@ export function connectToApi(options: ApiConnectionOptions): ApiClient {
  * The source that reads from an API server. It retries whatever fails, with a warning that says why, until its signal.
  */
 export function createKubernetesSource(options: KubernetesSourceOptions): Source {
-  const { api, nodeName, decode, logger, clock = systemClock, random = Math.random, pageSize = 500 } = options;
+  const { api, nodeName, decode, logger, clock = systemClock, random = Math.random, pageSize } = options;
   const { firstMs, longestMs } = options.backoff ?? { firstMs: 250, longestMs: 30_000 };
   return {
     async run(sink, signal) {

@@ -22,7 +22,7 @@ export interface ReflectorOptions {
   /** A number from 0 up to 1. */
   readonly random: () => number;
   /** How many objects one page of a list holds. */
-  readonly pageSize: number;
+  readonly pageSize: number | undefined;
   /**
    * How long silence may last in a list or watch, in milliseconds; without it, a list's is 30 s, and a watch's the
    * time after which the server was asked to end it, and half a minute more.
