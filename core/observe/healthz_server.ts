@@ -1,0 +1,61 @@
+import type { Clock } from "../../platform/clock.ts";
+import type { HttpAnswer } from "./http.ts";
+import type { ProxyHealth } from "./proxy_health.ts";
+import { route, type RunningServer, type ServerOptions, startServer } from "./server.ts";
+
+/** A question about health. */
+export type HealthEndpoint = "healthz" | "livez";
+
+/** What the health server needs. */
+export interface HealthzServerOptions extends ServerOptions {
+  readonly health: ProxyHealth;
+  /** Told of every answer, for the metrics. */
+  readonly onAnswer: (endpoint: HealthEndpoint, code: number) => void;
+}
+
+/** Go's zero time: what kube-proxy answers for a time that has not come yet. */
+const NEVER = "0001-01-01T00:00:00Z";
+
+/**
+ * Starts the server that load balancers and the kubelet ask: `/healthz` is 503 when the proxy does not keep up or the
+ * node is leaving, `/livez` only when the proxy does not keep up (KEP-3836). Rejects where `bindAddressHardFail` says so.
+ */
+export function startHealthzServer(options: HealthzServerOptions): Promise<RunningServer> {
+  const { health, clock, onAnswer } = options;
+  const answerAt = (endpoint: HealthEndpoint, includesNode: boolean) => (): HttpAnswer => {
+    const answer = healthAnswer(health, clock, includesNode);
+    onAnswer(endpoint, answer.status);
+    return answer;
+  };
+  const routes = { "/healthz": answerAt("healthz", true), "/livez": answerAt("livez", false) };
+  return startServer("health", route(routes, "404 page not found\n"), options);
+}
+
+/**
+ * The fields are those of kube-proxy's ProxyHealth, in its order; `healthy` is the proxy's alone, and `lastUpdated` is
+ * the current time when all is well. A family whose worker is down has a `reason` besides.
+ */
+function healthAnswer(health: ProxyHealth, clock: Clock, includesNode: boolean): HttpAnswer {
+  const status = health.status();
+  const nodeEligible = health.nodeEligible();
+  const ok = status.healthy && (nodeEligible || !includesNode);
+  const families = status.families.map(({ family, lastUpdatedMs, healthy, reason }) =>
+    [family, { lastUpdated: timeText(lastUpdatedMs), healthy, reason }] as const
+  );
+  const currentTime = timeText(clock.now());
+  return {
+    status: ok ? 200 : 503,
+    contentType: "application/json",
+    body: JSON.stringify({
+      lastUpdated: ok ? currentTime : timeText(status.lastUpdatedMs),
+      currentTime,
+      nodeEligible: includesNode ? nodeEligible : undefined,
+      healthy: status.healthy,
+      status: families.length === 0 ? undefined : Object.fromEntries(families),
+    }),
+  };
+}
+
+function timeText(timeMs: number | undefined): string {
+  return timeMs === undefined ? NEVER : new Date(timeMs).toISOString();
+}

@@ -1,0 +1,241 @@
+import { Gauge, Registry } from "prom-client";
+import { KUBERNETES_VERSION, VERSION } from "../../platform/version.ts";
+import type { FamilyHealth } from "../family_link.ts";
+import type { Family, ProxyMode, SyncReport } from "../model.ts";
+import type { NoLocalEndpoints } from "../planning/mod.ts";
+import type { HealthEndpoint } from "./healthz_server.ts";
+import { counterReadAtScrape, metricMaker, PROGRAMMING_BUCKETS, SYNC_BUCKETS } from "./metric_kinds.ts";
+import { addProcessMetrics } from "./process_metrics.ts";
+
+/** What is counted elsewhere and only read when somebody scrapes. */
+export interface ChangeFigures {
+  readonly serviceChangesPending: number;
+  readonly serviceChangesTotal: number;
+  readonly endpointChangesPending: number;
+  readonly endpointChangesTotal: number;
+  /** By family that is served. */
+  readonly families: Readonly<Partial<Record<Family, FamilyFigures>>>;
+}
+
+/** What is read of a family. */
+export interface FamilyFigures {
+  /** Service ports that wait for its worker. */
+  readonly changesPending: number;
+  readonly noLocalEndpoints: NoLocalEndpoints;
+}
+
+/** What there is to tell about a proxy in numbers. */
+export interface Metrics {
+  /**
+   * A sync has ended. Of its `figures`, these are known, and others are passed over:
+   * - `iptables_rules_nat`, `iptables_rules_filter`: the rules that are programmed now;
+   * - `iptables_rules_last_nat`, `iptables_rules_last_filter`: the rules in the last restore;
+   * - `restore_failures`, `partial_restore_failures`: how often a restore, or one of a part, failed in this sync;
+   * - `nftables_sync_failures`, `nftables_cleanup_failures`: the same of nft's transactions;
+   * - `conntrack_ms`, `conntrack_deleted`: how long stale connections took, and how many they were;
+   * - `drift_repaired`: how many chains or elements had been changed by someone else.
+   *
+   * `triggerTimesMs` are those of the changes that have come into effect with it, in milliseconds since 1970.
+   */
+  observe(report: SyncReport, triggerTimesMs?: Iterable<number>): void;
+  /** A sync of this family was asked for. */
+  queued(family: Family): void;
+  workerHealth(family: Family, health: FamilyHealth): void;
+  healthAnswered(endpoint: HealthEndpoint, code: number): void;
+  /** Everything in Prometheus' text format; nothing is formatted before. */
+  expose(): Promise<string>;
+  /** The content type of that. */
+  readonly contentType: string;
+}
+
+/** What the metrics are of. */
+export interface MetricsOptions {
+  readonly mode: ProxyMode;
+  readonly now: () => number;
+  /** Asked at every scrape. */
+  readonly read: () => ChangeFigures;
+}
+
+const FAMILY = ["ip_family"] as const;
+const TABLES = ["nat", "filter"] as const;
+
+/** The metrics of kube-proxy 1.36 under its names, labels and buckets, as the mode has them; and, as `sluice_…`, more. */
+export function createMetrics({ mode, now, read }: MetricsOptions): Metrics {
+  const registry = new Registry();
+  const syncs = syncMetrics(registry, mode);
+  const kube = metricMaker(registry, "kubeproxy_");
+  const own = metricMaker(registry, "sluice_");
+  const healthAnswers = {
+    healthz: kube.counter("proxy_healthz_total", "Answers at /healthz by HTTP status", ["code"]),
+    livez: kube.counter("proxy_livez_total", "Answers at /livez by HTTP status", ["code"]),
+  };
+  const lastQueued = kube.gauge(
+    "sync_proxy_rules_last_queued_timestamp_seconds",
+    "When a sync was last asked for, in seconds since 1970",
+    FAMILY,
+  );
+  const restarts = own.counter("worker_restarts_total", "How often the family's worker had to be started anew", FAMILY);
+  const restartsSeen = new Map<Family, number>();
+  addChangeMetrics(registry, read);
+  addBuildInfo(registry);
+  addProcessMetrics(registry);
+
+  return {
+    observe: syncs,
+    queued(family) {
+      lastQueued.set({ ip_family: family }, now() / 1000);
+    },
+    workerHealth(family, health) {
+      if (health.state !== "restarting") return;
+      restarts.inc({ ip_family: family }, Math.max(0, health.restarts - (restartsSeen.get(family) ?? 0)));
+      restartsSeen.set(family, health.restarts);
+    },
+    healthAnswered(endpoint, code) {
+      healthAnswers[endpoint].inc({ code: String(code) });
+    },
+    expose: () => registry.metrics(),
+    contentType: registry.contentType,
+  };
+}
+
+/** The metrics that a report feeds. */
+function syncMetrics(registry: Registry, mode: ProxyMode): Metrics["observe"] {
+  const kube = metricMaker(registry, "kubeproxy_");
+  const own = metricMaker(registry, "sluice_");
+  const duration = (name: string, help: string) => kube.histogram(name, help, FAMILY, SYNC_BUCKETS);
+  const all = duration("sync_proxy_rules_duration_seconds", "How long syncs took");
+  const full = mode === "ipvs"
+    ? undefined
+    : duration("sync_full_proxy_rules_duration_seconds", "How long syncs took that looked at everything");
+  const partial = mode === "ipvs"
+    ? undefined
+    : duration("sync_partial_proxy_rules_duration_seconds", "How long syncs of what had changed took");
+  const conntrack = duration("conntrack_reconciler_sync_duration_seconds", "How long removing stale connections took");
+  const programming = kube.histogram(
+    "network_programming_duration_seconds",
+    "From a change of endpoints in the cluster to its effect on this node",
+    FAMILY,
+    PROGRAMMING_BUCKETS,
+  );
+  const lastSync = kube.gauge(
+    "sync_proxy_rules_last_timestamp_seconds",
+    "When a sync last succeeded, in seconds since 1970",
+    FAMILY,
+  );
+  const problems = own.gauge("problems", "Things the last sync could not program", FAMILY);
+  const feedFigures = figureMetrics(registry, mode);
+
+  return (report, triggerTimesMs = []) => {
+    const labels = { ip_family: report.family };
+    const seconds = report.durationMs / 1000;
+    all.observe(labels, seconds);
+    (report.full ? full : partial)?.observe(labels, seconds);
+    problems.set(labels, report.problems.length);
+    feedFigures(report);
+    if (report.figures.conntrack_ms !== undefined) conntrack.observe(labels, report.figures.conntrack_ms / 1000);
+    if (!report.ok) return;
+    lastSync.set(labels, report.endedAtMs / 1000);
+    for (const triggeredMs of triggerTimesMs) programming.observe(labels, (report.endedAtMs - triggeredMs) / 1000);
+  };
+}
+
+/** The metrics that are a report's figures as they come: counters add up, gauges keep the last. */
+function figureMetrics(registry: Registry, mode: ProxyMode): (report: SyncReport) => void {
+  const kube = metricMaker(registry, "kubeproxy_");
+  const own = metricMaker(registry, "sluice_");
+  const feeds: ((report: SyncReport) => void)[] = [];
+  const counters = (figure: string, counter: ReturnType<typeof kube.counter<"ip_family">>) => {
+    feeds.push(({ family, figures }) => counter.inc({ ip_family: family }, figures[figure] ?? 0));
+  };
+  const count = (figure: string, name: string, help: string) => counters(figure, kube.counter(name, help, FAMILY));
+  const gaugeByTable = (figure: string, name: string, help: string) => {
+    const gauge = kube.gauge(name, help, ["ip_family", "table"]);
+    feeds.push(({ family, figures }) => {
+      for (const table of TABLES) {
+        const value = figures[`${figure}_${table}`];
+        if (value !== undefined) gauge.set({ ip_family: family, table }, value);
+      }
+    });
+  };
+
+  count("conntrack_deleted", "conntrack_reconciler_deleted_entries_total", "Stale connections removed");
+  counters("drift_repaired", own.counter("drift_repaired_total", "Changes by others that were undone", FAMILY));
+  if (mode === "nftables") {
+    count("nftables_sync_failures", "sync_proxy_rules_nftables_sync_failures_total", "Failed nft transactions");
+    count("nftables_cleanup_failures", "sync_proxy_rules_nftables_cleanup_failures_total", "Failed nft cleanups");
+  } else {
+    count("restore_failures", "sync_proxy_rules_iptables_restore_failures_total", "Failed iptables-restore runs");
+  }
+  if (mode === "iptables") {
+    const partial = "sync_proxy_rules_iptables_partial_restore_failures_total";
+    count("partial_restore_failures", partial, "Failed iptables-restore runs of what had changed");
+    gaugeByTable("iptables_rules", "sync_proxy_rules_iptables_total", "Rules that are programmed");
+    gaugeByTable("iptables_rules_last", "sync_proxy_rules_iptables_last", "Rules that the last sync wrote");
+  }
+  return (report) => feeds.forEach((feed) => feed(report));
+}
+
+/** The metrics that are read from the trackers, the planners and the channels. */
+function addChangeMetrics(registry: Registry, read: () => ChangeFigures): void {
+  const registers = [registry];
+  const prefix = "kubeproxy_sync_proxy_rules_";
+  const pending = (kind: "service" | "endpoint") => {
+    new Gauge({
+      name: `${prefix}${kind}_changes_pending`,
+      help: `Changes of ${kind}s that wait for a sync`,
+      registers,
+      collect() {
+        this.set(read()[`${kind}ChangesPending`]);
+      },
+    });
+    const total = `${prefix}${kind}_changes_total`;
+    counterReadAtScrape(registry, total, `Changes of ${kind}s so far`, () => read()[`${kind}ChangesTotal`]);
+  };
+  pending("service");
+  pending("endpoint");
+  new Gauge({
+    name: `${prefix}no_local_endpoints_total`,
+    help: "Service ports of a Local traffic policy without an endpoint on this node",
+    labelNames: ["ip_family", "traffic_policy"],
+    registers,
+    collect() {
+      for (const [family, { noLocalEndpoints }] of Object.entries(read().families)) {
+        this.set({ ip_family: family, traffic_policy: "internal" }, noLocalEndpoints.internal);
+        this.set({ ip_family: family, traffic_policy: "external" }, noLocalEndpoints.external);
+      }
+    },
+  });
+  new Gauge({
+    name: "sluice_changes_pending",
+    help: "Service ports whose change waits for the family's worker",
+    labelNames: FAMILY,
+    registers,
+    collect() {
+      for (const [family, { changesPending }] of Object.entries(read().families)) {
+        this.set({ ip_family: family }, changesPending);
+      }
+    },
+  });
+}
+
+/** `kubernetes_build_info` names the release that this version behaves like, for alerts on mixed versions. */
+function addBuildInfo(registry: Registry): void {
+  const info = (name: string, help: string, labels: Readonly<Record<string, string>>) =>
+    new Gauge({ name, help, labelNames: Object.keys(labels), registers: [registry] }).set(labels, 1);
+  const [major = "", minor = ""] = KUBERNETES_VERSION.replace(/^v/, "").split(".");
+  info("kubernetes_build_info", "The Kubernetes release that this proxy behaves like", {
+    major,
+    minor,
+    git_version: KUBERNETES_VERSION,
+    git_commit: "",
+    git_tree_state: "",
+    build_date: "",
+    go_version: "",
+    compiler: "deno",
+    platform: `${Deno.build.os}/${Deno.build.arch === "x86_64" ? "amd64" : "arm64"}`,
+  });
+  info("sluice_build_info", "The version of Sluice and of the Deno that runs it", {
+    version: VERSION,
+    deno: Deno.version.deno,
+  });
+}

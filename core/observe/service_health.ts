@@ -1,0 +1,162 @@
+import type { Clock } from "../../platform/clock.ts";
+import { errorText, type Logger } from "../../platform/log.ts";
+import type { SyncProblem } from "../model.ts";
+import type { HealthCheck, HealthCheckChanges } from "../planning/mod.ts";
+import { sameData } from "../same_data.ts";
+import { type ServiceKey, serviceKey } from "../tracking/mod.ts";
+import type { HttpAnswer } from "./http.ts";
+import { type HttpListener, listenHttp, type OpenPort } from "./listen.ts";
+
+/** Tells load balancers, on each service's health check node port, whether this node has endpoints of it. */
+export interface ServiceHealth {
+  /** Takes changes in: ports are opened, closed and handed over from one service to another. */
+  apply(changes: HealthCheckChanges): void;
+  /**
+   * Asks for the addresses again, and tries what could not be opened. Happens at every `apply`, and every 5 seconds
+   * while there are problems.
+   */
+  refresh(): void;
+  /** The services whose port is not open on every address, and why. */
+  problems(): readonly SyncProblem[];
+}
+
+/** What health checks need. */
+export interface ServiceHealthOptions {
+  /** The addresses to listen on; undefined, or none at all, for every address of the host, as in kube-proxy. */
+  readonly addresses: () => readonly string[] | undefined;
+  /** Whether the proxy itself keeps up: if not, every answer is 503. */
+  readonly isHealthy: () => boolean;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** Closes everything at once. */
+  readonly signal: AbortSignal;
+  /** Deno.listen by default. */
+  readonly open?: OpenPort;
+}
+
+/** A port that is open on some addresses, or is to be. */
+interface Slot {
+  /** The service that is answered for; undefined while the port changes hands. */
+  owner: ServiceKey | undefined;
+  readonly listeners: Map<string, HttpListener>;
+}
+
+const EVERY_ADDRESS: readonly string[] = ["::"];
+const BETWEEN_TRIES_MS = 5_000;
+
+/** Health checks of no service yet. They answer as kube-proxy's do, but what cannot be opened is tried unasked. */
+export function createServiceHealth(options: ServiceHealthOptions): ServiceHealth {
+  const { isHealthy, clock, signal, open } = options;
+  const logger = options.logger.with({ server: "health check node ports" });
+  const checks = new Map<ServiceKey, HealthCheck>();
+  const slots = new Map<number, Slot>();
+  const problems = new Map<ServiceKey, string>();
+  let addresses = EVERY_ADDRESS;
+  let cancelRetry: (() => void) | undefined;
+
+  const close = (slot: Slot, stillWanted: readonly string[] = []) => {
+    for (const [address, listener] of slot.listeners) {
+      if (stillWanted.includes(address)) continue;
+      listener.close();
+      slot.listeners.delete(address);
+    }
+  };
+
+  /** Opens a service's port on every address that lacks it; returns why it is not open everywhere, if so. */
+  const serve = (key: ServiceKey, { port }: HealthCheck): string | undefined => {
+    const slot = slots.get(port) ?? { owner: undefined, listeners: new Map() };
+    slots.set(port, slot);
+    slot.owner ??= key;
+    if (slot.owner !== key) return `Service ${slot.owner} has the same one`;
+    close(slot, addresses);
+    const failures: string[] = [];
+    for (const address of addresses) {
+      if (slot.listeners.has(address)) continue;
+      const handler = () => answerFor(slot.owner === undefined ? undefined : checks.get(slot.owner), isHealthy());
+      try {
+        slot.listeners.set(address, listenHttp({ address, port, handler, clock, logger, open }));
+      } catch (error) {
+        failures.push(`cannot listen on ${address}: ${errorText(error)}`);
+      }
+    }
+    return failures.length === 0 ? undefined : failures.join("; ");
+  };
+
+  const tryToServe = (key: ServiceKey) => {
+    const check = checks.get(key);
+    if (check === undefined) return;
+    const why = serve(key, check);
+    if (why === undefined) {
+      if (problems.delete(key)) logger.info("the health check node port is open now", { service: key });
+      return;
+    }
+    const problem = `health check node port ${check.port} of Service ${key} is not served: ${why}; ` +
+      `tried again every ${BETWEEN_TRIES_MS / 1000} s`;
+    if (problems.get(key) !== problem) logger.warn(problem);
+    problems.set(key, problem);
+  };
+
+  const refresh = () => {
+    if (signal.aborted) return;
+    cancelRetry?.();
+    cancelRetry = undefined;
+    const found = options.addresses() ?? [];
+    const before = addresses;
+    addresses = found.length === 0 ? EVERY_ADDRESS : found;
+    for (const key of sameData(addresses, before) ? [...problems.keys()] : [...checks.keys()]) tryToServe(key);
+    if (problems.size > 0) cancelRetry = clock.schedule(BETWEEN_TRIES_MS, refresh);
+  };
+
+  /** Takes a service's port from it; open it stays, for whoever comes next. */
+  const vacate = (key: ServiceKey): number[] => {
+    const check = checks.get(key);
+    const slot = check && slots.get(check.port);
+    checks.delete(key);
+    problems.delete(key);
+    if (check === undefined || slot?.owner !== key) return [];
+    slot.owner = undefined;
+    return [check.port];
+  };
+
+  signal.addEventListener("abort", () => {
+    cancelRetry?.();
+    for (const slot of slots.values()) close(slot);
+  }, { once: true });
+
+  return {
+    apply({ set, deleted }) {
+      if (signal.aborted) return;
+      const moved = set.filter(({ namespace, name, port }) => checks.get(serviceKey(namespace, name))?.port !== port);
+      const movedKeys = moved.map(({ namespace, name }) => serviceKey(namespace, name));
+      const vacated = [...deleted, ...movedKeys].flatMap(vacate);
+      for (const check of set) checks.set(serviceKey(check.namespace, check.name), check);
+      movedKeys.forEach(tryToServe);
+      // A service that waited for one of these ports gets it here.
+      refresh();
+      for (const port of vacated) {
+        const slot = slots.get(port);
+        if (slot === undefined || slot.owner !== undefined) continue;
+        close(slot);
+        slots.delete(port);
+      }
+    },
+    refresh,
+    problems: () => [...problems].map(([servicePort, message]) => ({ servicePort, message })),
+  };
+}
+
+/** kube-proxy's answer, byte for byte. */
+function answerFor(check: HealthCheck | undefined, isHealthy: boolean): HttpAnswer {
+  const { namespace = "", name = "", localReadyEndpoints = 0 } = check ?? {};
+  const body = {
+    service: { namespace, name },
+    localEndpoints: localReadyEndpoints,
+    serviceProxyHealthy: isHealthy,
+  };
+  return {
+    status: localReadyEndpoints > 0 && isHealthy ? 200 : 503,
+    contentType: "application/json",
+    fields: { "X-Load-Balancing-Endpoint-Weight": String(localReadyEndpoints) },
+    body: JSON.stringify(body, null, "\t"),
+  };
+}
