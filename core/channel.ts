@@ -42,6 +42,8 @@ export interface FamilyChannel {
   configure(settings: FamilySettings): void;
   /** All sources are synced: from now on the worker is told. */
   start(): void;
+  /** How many service ports are not as they were last sent. */
+  pending(): number;
   /** Ends the worker within a second; the rules stay. */
   stop(): Promise<void>;
 }
@@ -177,6 +179,7 @@ export function createFamilyChannel(options: FamilyChannelOptions): FamilyChanne
       started = true;
       flushSoon();
     },
+    pending: () => sent === undefined ? ports.size : differing.size,
     stop() {
       cancelTimer?.();
       stopped ??= link.stop();

@@ -8,12 +8,15 @@ export interface Clock {
   schedule(delayMs: number, callback: () => void): () => void;
 }
 
-/** The machine's own clock. */
+/** The longest that a timer of the platform can wait (24.8 days); it fires a longer one at once. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
+
+/** The machine's own clock. Its timers wait 24.8 days at most. */
 export const systemClock: Clock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),
   schedule(delayMs, callback) {
-    const timer = setTimeout(callback, delayMs);
+    const timer = setTimeout(callback, Math.min(delayMs, LONGEST_TIMER_MS));
     return () => clearTimeout(timer);
   },
 };

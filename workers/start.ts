@@ -1,36 +1,48 @@
 /** Starts a family's Web Worker with no more permissions than it needs. */
 import { toolsOf } from "../backends/tools.ts";
-import type { StartFamily } from "../core/family_link.ts";
-import type { Family, ProxyMode } from "../core/model.ts";
+import type { FamilyLink, FamilyListener, FamilyOptions } from "../core/family_link.ts";
 import type { FromWorker } from "./protocol.ts";
 import { superviseFamily, type WorkerHandle, type WorkerListener } from "./supervise.ts";
 
-/** Starts a family's worker, and keeps it running until the link is stopped. */
-export const startFamilyWorker: StartFamily = ({ clock, logger, ...plain }, listener) =>
-  superviseFamily({
+/** Starts a family's worker, and keeps it running until the link is stopped (a `StartFamily`). */
+export function startFamilyWorker(options: FamilyOptions, listener: FamilyListener): FamilyLink {
+  const { clock, logger, ...plain } = options;
+  return superviseFamily({
     start: { type: "start", ...plain },
-    spawn: (workerListener) => spawnWorker(familyEntry(), plain.family, plain.mode, workerListener),
+    spawn: (workerListener) =>
+      spawnWorker(
+        { entry: familyEntry(), name: `sluice-${plain.family}`, tools: toolsOf(plain.mode, plain.family) },
+        workerListener,
+      ),
     listener,
     clock,
     logger,
   });
+}
 
 /** Where a family worker's code is: beside this module, be it a source file or a bundle. */
 function familyEntry(): URL {
   return new URL(import.meta.url.endsWith(".ts") ? "./family.ts" : "./family.js", import.meta.url);
 }
 
-/**
- * Starts the Web Worker whose code is at `entry`. It may run the tools of its mode and nothing else; a tool that is not
- * installed is no error here. Throws where this program itself may not run all of these tools.
- */
-export function spawnWorker(entry: URL, family: Family, mode: ProxyMode, listener: WorkerListener): WorkerHandle {
+/** What a Web Worker is made of. */
+export interface WorkerCode {
+  /** Where its code is. */
+  readonly entry: URL;
+  /** How it is called where the runtime speaks of it. */
+  readonly name: string;
+  /** The tools that it may run; one that is not installed is no error here. It may do nothing else. */
+  readonly tools: readonly string[];
+}
+
+/** Starts a Web Worker. Throws where this program itself may not run all of the worker's tools. */
+export function spawnWorker({ entry, name, tools }: WorkerCode, listener: WorkerListener): WorkerHandle {
   const worker = new Worker(entry, {
     type: "module",
-    name: `sluice-${family}`,
+    name,
     deno: {
       permissions: {
-        run: [...toolsOf(mode, family)],
+        run: [...tools],
         env: false,
         ffi: false,
         import: false,

@@ -1,0 +1,186 @@
+import assert from "node:assert/strict";
+import fc from "fast-check";
+import { createFamilyChannel } from "../../core/channel.ts";
+import { type FamilySettings, type ServicePort, servicePortKey } from "../../core/model.ts";
+import { silentLogger } from "../../platform/log.ts";
+import { createBackoff } from "../../platform/retry.ts";
+import type { ToWorker } from "../../workers/protocol.ts";
+import { superviseFamily, type WorkerHandle, type WorkerListener } from "../../workers/supervise.ts";
+import { startSyncLoop } from "../../workers/sync_loop.ts";
+import { createFakeBackend, type FakeBackend } from "../fakes/backend.ts";
+import { createFakeClock, type FakeClock } from "../fakes/clock.ts";
+import { fakeServicePort, fakeSettings } from "../fakes/service_port.ts";
+
+/** Something that happens to a family, or time that goes by. */
+type Event =
+  | { readonly type: "set"; readonly ports: readonly ServicePort[] }
+  | { readonly type: "delete"; readonly names: readonly string[] }
+  | { readonly type: "configure"; readonly settings: FamilySettings }
+  | { readonly type: "wait"; readonly ms: number }
+  /** The next syncs fail. */
+  | { readonly type: "fail"; readonly times: number }
+  /** A tool takes its time, until it is released. */
+  | { readonly type: "hold" | "release" }
+  /** The worker dies, or forgets what it was told. */
+  | { readonly type: "die" | "forget" };
+
+const name = fc.constantFrom("a", "b", "c", "d");
+const port = fc.record({ name, port: fc.integer({ min: 1, max: 3 }) }).map(({ name, port }) =>
+  fakeServicePort(name, { port })
+);
+const settings = fc.record({ masqueradeAll: fc.boolean() }).map((changes) => fakeSettings(changes));
+const event: fc.Arbitrary<Event> = fc.oneof(
+  { weight: 6, arbitrary: fc.record({ type: fc.constant("set" as const), ports: fc.array(port, { maxLength: 4 }) }) },
+  {
+    weight: 3,
+    arbitrary: fc.record({ type: fc.constant("delete" as const), names: fc.array(name, { maxLength: 3 }) }),
+  },
+  { weight: 1, arbitrary: fc.record({ type: fc.constant("configure" as const), settings }) },
+  { weight: 6, arbitrary: fc.record({ type: fc.constant("wait" as const), ms: fc.constantFrom(0, 50, 2000, 40_000) }) },
+  { weight: 2, arbitrary: fc.record({ type: fc.constant("fail" as const), times: fc.integer({ min: 1, max: 3 }) }) },
+  { weight: 4, arbitrary: fc.record({ type: fc.constantFrom("hold" as const, "release" as const) }) },
+  { weight: 2, arbitrary: fc.record({ type: fc.constantFrom("die" as const, "forget" as const) }) },
+);
+
+/** A worker whose sync loop runs here; its messages travel as a real one's do, cloned and in a later task. */
+interface LocalWorker extends WorkerHandle {
+  readonly backend: FakeBackend;
+  die(): void;
+  forget(): void;
+}
+
+function startLocalWorker(listener: WorkerListener, clock: FakeClock): LocalWorker {
+  const backend = createFakeBackend();
+  let alive = true;
+  let inFlight: number | undefined;
+  const loop = startSyncLoop({
+    family: "IPv4",
+    backend,
+    backoff: createBackoff({ firstMs: 100, longestMs: 1000 }),
+    clock,
+    logger: silentLogger,
+    emit: (message) =>
+      queueMicrotask(() => {
+        if (!alive) return;
+        if (message.type === "reset" || message.type === "report" && message.report.revision === inFlight) {
+          inFlight = undefined;
+        }
+        listener.onMessage(structuredClone(message));
+      }),
+  });
+  return {
+    backend,
+    die: () => listener.onFailure("killed"),
+    // A sync loop holds nothing any more after a cleanup.
+    forget: () => loop.cleanup(),
+    post(message: ToWorker) {
+      if (message.type === "sync") {
+        assert.equal(inFlight, undefined, "two messages are in flight");
+        inFlight = message.delta.revision;
+      }
+      queueMicrotask(() => {
+        if (!alive) return;
+        if (message.type === "sync") loop.sync(structuredClone(message.delta));
+        if (message.type === "ping") listener.onMessage({ type: "pong" });
+        if (message.type === "stop") listener.onMessage({ type: "stopped" });
+      });
+    },
+    terminate() {
+      alive = false;
+      loop.stop();
+    },
+  };
+}
+
+async function play(events: readonly Event[], minSyncPeriodMs: number): Promise<void> {
+  const clock = createFakeClock();
+  const expected = new Map<string, ServicePort>();
+  let expectedSettings = fakeSettings();
+  let worker: LocalWorker | undefined;
+  let release = () => {};
+
+  const confirmed = { revision: 0, sent: 0 };
+  const channel = createFamilyChannel({
+    family: "IPv4",
+    connect: (listener) =>
+      superviseFamily({
+        start: {
+          type: "start",
+          family: "IPv4",
+          mode: "iptables",
+          logLevel: "error",
+          logFormat: "text",
+          kernelSettings: [],
+        },
+        spawn(workerListener) {
+          worker = startLocalWorker(workerListener, clock);
+          return worker;
+        },
+        listener,
+        clock,
+        logger: silentLogger,
+      }),
+    minSyncPeriodMs,
+    clock,
+    logger: silentLogger,
+    onSend(revision) {
+      assert.ok(revision > confirmed.sent, "a revision was not new");
+      confirmed.sent = revision;
+    },
+    onReport(report) {
+      if (report.ok) confirmed.revision = report.revision;
+    },
+  });
+  channel.configure(expectedSettings);
+  channel.start();
+
+  const apply: { readonly [T in Event["type"]]: (event: Extract<Event, { type: T }>) => void | Promise<void> } = {
+    set({ ports }) {
+      for (const port of ports) expected.set(servicePortKey(port.name, port.protocol), port);
+      channel.set(ports);
+    },
+    delete({ names }) {
+      const keys = names.map((name) => servicePortKey(name, "tcp"));
+      for (const key of keys) expected.delete(key);
+      channel.delete(keys);
+    },
+    configure({ settings }) {
+      expectedSettings = settings;
+      channel.configure(settings);
+    },
+    wait: ({ ms }) => clock.advanceSettled(ms),
+    fail: ({ times }) => worker?.backend.failNext(...Array.from({ length: times }, () => new Error("refused"))),
+    hold() {
+      release();
+      release = worker?.backend.hold() ?? release;
+    },
+    release: () => release(),
+    die: () => worker?.die(),
+    forget: () => worker?.forget(),
+  };
+  for (const event of events) await (apply[event.type] as (event: Event) => void | Promise<void>)(event);
+
+  release();
+  // That it forgot, a worker notices at the next change only.
+  if (events.some(({ type }) => type === "forget")) {
+    expectedSettings = fakeSettings({ nodeIP: "192.168.1.99" });
+    channel.configure(expectedSettings);
+  }
+  await clock.advanceSettled(45_000);
+  assert.ok(worker);
+  assert.deepEqual(worker.backend.kernel, expected);
+  assert.deepEqual(worker.backend.kernelSettings(), expectedSettings);
+  assert.equal(confirmed.revision, confirmed.sent);
+  await channel.stop();
+}
+
+Deno.test("whatever happens on the way, the kernel ends with the current state", async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(event, { maxLength: 30 }),
+      fc.constantFrom(0, 1000),
+      (events, minSyncPeriodMs) => play(events, minSyncPeriodMs),
+    ),
+    { numRuns: 60 },
+  );
+});

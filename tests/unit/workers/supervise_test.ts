@@ -1,0 +1,251 @@
+import assert from "node:assert/strict";
+import type { FamilyHealth, FamilyLink } from "../../../core/family_link.ts";
+import type { FamilyDelta, SyncReport } from "../../../core/model.ts";
+import { silentLogger } from "../../../platform/log.ts";
+import { createBackoff } from "../../../platform/retry.ts";
+import type { FromWorker, StartMessage, ToWorker } from "../../../workers/protocol.ts";
+import { superviseFamily, type WorkerListener } from "../../../workers/supervise.ts";
+import { createFakeClock, type FakeClock, settled } from "../../fakes/clock.ts";
+
+const START: StartMessage = {
+  type: "start",
+  family: "IPv6",
+  mode: "iptables",
+  logLevel: "info",
+  logFormat: "text",
+  kernelSettings: [],
+};
+const DELTA: FamilyDelta = { revision: 1, base: undefined, settings: undefined, set: [], deleted: [] };
+const REPORT: SyncReport = {
+  family: "IPv6",
+  revision: 1,
+  ok: true,
+  full: true,
+  endedAtMs: 0,
+  durationMs: 1,
+  problems: [],
+  figures: {},
+};
+
+interface FakeWorker {
+  readonly received: ToWorker[];
+  readonly says: (message: FromWorker) => void;
+  readonly fails: (reason: string) => void;
+  terminated: boolean;
+}
+
+interface Setup {
+  readonly link: FamilyLink;
+  readonly clock: FakeClock;
+  readonly workers: FakeWorker[];
+  /** What the listener was told, in order: `reset`, `report 1`, or a state of health. */
+  readonly told: string[];
+  readonly health: FamilyHealth[];
+  worker(): FakeWorker;
+}
+
+/** Waits before restarts are 100, 200, 400 … ms; a ping every second, hung after three without a word. */
+async function supervise(failures: Error[] = []): Promise<Setup> {
+  const clock = createFakeClock();
+  const workers: FakeWorker[] = [];
+  const told: string[] = [];
+  const health: FamilyHealth[] = [];
+  const spawn = (listener: WorkerListener) => {
+    const failure = failures.shift();
+    if (failure) throw failure;
+    const worker: FakeWorker = {
+      received: [],
+      says: listener.onMessage,
+      fails: listener.onFailure,
+      terminated: false,
+    };
+    workers.push(worker);
+    return {
+      post: (message: ToWorker) => void worker.received.push(message),
+      terminate: () => void (worker.terminated = true),
+    };
+  };
+  const link = superviseFamily({
+    start: START,
+    spawn,
+    listener: {
+      onReset: () => told.push("reset"),
+      onReport: (report) => told.push(`report ${report.revision}`),
+      onHealth(state) {
+        told.push(state.state);
+        health.push(state);
+      },
+    },
+    clock,
+    logger: silentLogger,
+    backoff: createBackoff({ firstMs: 100, longestMs: 10_000, jitter: 0 }),
+    pingPeriodMs: 1000,
+    pingsUnanswered: 3,
+    stopGraceMs: 700,
+  });
+  await settled();
+  return { link, clock, workers, told, health, worker: () => workers.at(-1)! };
+}
+
+const types = (worker: FakeWorker) => worker.received.map((message) => message.type);
+
+Deno.test("a worker is started with the first message, and its words are passed on", async () => {
+  const { link, worker, told, health } = await supervise();
+  assert.deepEqual(worker().received, [START]);
+  worker().says({ type: "setup-failed", reason: "no ip6tables", unsupported: true });
+  worker().says({ type: "ready" });
+  link.send(DELTA);
+  worker().says({ type: "report", report: REPORT });
+  worker().says({ type: "reset" });
+  assert.deepEqual(worker().received.slice(1), [{ type: "sync", delta: DELTA }]);
+  assert.deepEqual(told, ["starting", "unfit", "ready", "reset", "report 1", "reset"]);
+  assert.deepEqual(health[1], { state: "unfit", reason: "no ip6tables", unsupported: true });
+});
+
+Deno.test("a worker that dies is ended, and a new one is started after a wait, with growing waits", async () => {
+  const { workers, worker, clock, health } = await supervise();
+  for (const [count, waitMs] of [[1, 100], [2, 200], [3, 400]] as const) {
+    worker().fails("Uncaught Error: boom");
+    assert.ok(worker().terminated);
+    await settled();
+    assert.deepEqual(health.at(-1), { state: "restarting", reason: "Uncaught Error: boom", restarts: count });
+    clock.advance(waitMs - 1);
+    assert.equal(workers.length, count);
+    clock.advance(1);
+    assert.equal(workers.length, count + 1);
+    assert.deepEqual(worker().received, [START]);
+  }
+  worker().says({ type: "ready" });
+  assert.deepEqual(health.at(-1), { state: "ready" });
+});
+
+Deno.test("a sync that worked makes the waits start anew", async () => {
+  const { workers, worker, clock } = await supervise();
+  worker().fails("a");
+  clock.advance(100);
+  worker().says({ type: "report", report: REPORT });
+  worker().fails("b");
+  clock.advance(100);
+  assert.equal(workers.length, 3);
+});
+
+Deno.test("a worker that fails twice is restarted once, and is not heard any more", async () => {
+  const { workers, worker, clock, told } = await supervise();
+  const dead = worker();
+  dead.fails("a");
+  dead.fails("b");
+  clock.advance(1000);
+  assert.equal(workers.length, 2);
+  dead.says({ type: "report", report: REPORT });
+  dead.fails("c");
+  await settled();
+  assert.deepEqual(told, ["starting", "restarting"]);
+  assert.equal(worker().terminated, false);
+});
+
+Deno.test("what is sent while there is no worker is lost, and nothing breaks", async () => {
+  const { link, worker, clock } = await supervise();
+  worker().fails("a");
+  link.send(DELTA);
+  clock.advance(100);
+  assert.deepEqual(types(worker()), ["start"]);
+});
+
+Deno.test("a worker that cannot be started at all is tried again", async () => {
+  const { workers, clock, health } = await supervise([new Error("no permission"), new Error("no permission")]);
+  assert.deepEqual(health.at(-1), {
+    state: "restarting",
+    reason: "it could not be started: no permission",
+    restarts: 1,
+  });
+  clock.advance(100);
+  assert.equal(workers.length, 0);
+  clock.advance(200);
+  assert.equal(workers.length, 1);
+});
+
+Deno.test("a worker that says nothing for three periods is taken for hung, and pinged once, not once a period", async () => {
+  const { workers, worker, clock, health } = await supervise();
+  clock.advance(3000);
+  assert.deepEqual(types(worker()), ["start", "ping"]);
+  assert.equal(worker().terminated, false);
+  clock.advance(1000);
+  assert.ok(worker().terminated);
+  await settled();
+  assert.equal(health.at(-1)?.state, "restarting");
+  clock.advance(100);
+  assert.equal(workers.length, 2);
+});
+
+Deno.test("a worker that answers, or says anything else, lives on", async () => {
+  const { workers, worker, clock } = await supervise();
+  for (let round = 0; round < 5; round++) {
+    clock.advance(2500);
+    worker().says({ type: "pong" });
+    clock.advance(2500);
+    worker().says({ type: "report", report: REPORT });
+  }
+  assert.equal(workers.length, 1);
+  assert.equal(types(worker()).filter((type) => type === "ping").length, 10);
+});
+
+Deno.test("cleanup ends as the worker says", async () => {
+  const { link, worker } = await supervise();
+  const first = link.cleanup();
+  assert.equal(worker().received.at(-1)?.type, "cleanup");
+  worker().says({ type: "cleaned", problem: undefined });
+  await first;
+  const second = link.cleanup();
+  worker().says({ type: "cleaned", problem: "iptables-restore: locked" });
+  await assert.rejects(second, { message: "iptables-restore: locked" });
+});
+
+Deno.test("a cleanup over which the worker dies, or is stopped, fails", async () => {
+  const { link, worker, clock } = await supervise();
+  const first = link.cleanup();
+  worker().fails("boom");
+  await assert.rejects(first, /IPv6 rules were not all removed: the worker died: boom/);
+  await assert.rejects(link.cleanup(), /no worker is running/);
+  clock.advance(100);
+  const second = link.cleanup();
+  const rejected = assert.rejects(second, /stopped/);
+  const stopped = link.stop();
+  worker().says({ type: "stopped" });
+  await Promise.all([rejected, stopped]);
+});
+
+Deno.test("a worker that ends by itself when told to is not waited for any longer", async () => {
+  const { link, worker, clock } = await supervise();
+  const stopped = link.stop();
+  assert.equal(worker().received.at(-1)?.type, "stop");
+  worker().says({ type: "report", report: REPORT });
+  worker().says({ type: "stopped" });
+  await stopped;
+  assert.ok(worker().terminated);
+  assert.deepEqual(clock.pending(), []);
+});
+
+Deno.test("a worker that does not stop is ended in less than a second", async () => {
+  const { link, worker, clock } = await supervise();
+  let hasStopped = false;
+  const stopped = link.stop().then(() => hasStopped = true);
+  await clock.advanceSettled(699);
+  assert.equal(hasStopped, false);
+  await clock.advanceSettled(1);
+  await stopped;
+  assert.ok(worker().terminated);
+});
+
+for (const when of ["before", "after"] as const) {
+  Deno.test(`a worker that dies ${when} the stop is not started anew`, async () => {
+    const { link, workers, worker, clock } = await supervise();
+    if (when === "before") worker().fails("boom");
+    const stopped = link.stop();
+    if (when === "after") worker().fails("boom");
+    await stopped;
+    await link.stop();
+    clock.advance(100_000);
+    assert.equal(workers.length, 1);
+    assert.deepEqual(clock.pending(), []);
+  });
+}

@@ -1,0 +1,304 @@
+import assert from "node:assert/strict";
+import { UnsupportedHostError } from "../../../backends/backend.ts";
+import type { FamilyDelta, SyncReport } from "../../../core/model.ts";
+import { silentLogger } from "../../../platform/log.ts";
+import { createBackoff } from "../../../platform/retry.ts";
+import type { FromWorker } from "../../../workers/protocol.ts";
+import { startSyncLoop, type SyncLoop } from "../../../workers/sync_loop.ts";
+import { createFakeBackend, type FakeBackend } from "../../fakes/backend.ts";
+import { createFakeClock, type FakeClock, settled } from "../../fakes/clock.ts";
+import { fakeServicePort, fakeSettings } from "../../fakes/service_port.ts";
+
+const SYNC_PERIOD_MS = 30_000;
+
+interface Setup {
+  readonly loop: SyncLoop;
+  readonly backend: FakeBackend;
+  readonly clock: FakeClock;
+  readonly emitted: FromWorker[];
+  reports(): SyncReport[];
+}
+
+/** A loop whose waits after failures are 100, 200, 400, 800, 1000, 1000 … ms. */
+function start(prepare: (backend: FakeBackend) => void = () => {}): Setup {
+  const backend = createFakeBackend();
+  prepare(backend);
+  const clock = createFakeClock();
+  const emitted: FromWorker[] = [];
+  const loop = startSyncLoop({
+    family: "IPv4",
+    backend,
+    backoff: createBackoff({ firstMs: 100, longestMs: 1000, jitter: 0 }),
+    clock,
+    logger: silentLogger,
+    emit: (message) => emitted.push(message),
+  });
+  const reports = () => emitted.flatMap((message) => message.type === "report" ? [message.report] : []);
+  return { loop, backend, clock, emitted, reports };
+}
+
+/** A loop that has applied revision 1, a whole state. */
+async function startSynced(): Promise<Setup> {
+  const setup = start();
+  setup.loop.sync(whole(1));
+  await settled();
+  assert.equal(setup.reports().length, 1);
+  return setup;
+}
+
+function whole(revision: number, ...names: string[]): FamilyDelta {
+  const set = names.map((name) => fakeServicePort(name));
+  return { revision, base: undefined, settings: fakeSettings({ syncPeriodMs: SYNC_PERIOD_MS }), set, deleted: [] };
+}
+
+function delta(base: number, ...names: string[]): FamilyDelta {
+  const set = names.map((name) => fakeServicePort(name));
+  return { revision: base + 1, base, settings: undefined, set, deleted: [] };
+}
+
+const types = (messages: readonly FromWorker[]) => messages.map((message) => message.type);
+
+Deno.test("setup is tried until it works, with growing waits, and only then is a state asked for", async () => {
+  const { backend, clock, emitted } = start((backend) =>
+    backend.failNext(new UnsupportedHostError("no ip6tables"), new Error("locked"))
+  );
+  await settled();
+  assert.deepEqual(emitted, [{ type: "setup-failed", reason: "no ip6tables", unsupported: true }]);
+  await clock.advanceSettled(99);
+  assert.equal(backend.calls.length, 1);
+  await clock.advanceSettled(1);
+  assert.deepEqual(emitted[1], { type: "setup-failed", reason: "locked", unsupported: false });
+  await clock.advanceSettled(200);
+  assert.deepEqual(types(emitted), ["setup-failed", "setup-failed", "ready"]);
+  assert.deepEqual(backend.calls, ["setup", "setup", "setup"]);
+  assert.deepEqual(clock.pending(), []);
+});
+
+Deno.test("a whole state is synced and reported as a full sync, a delta as one that is not", async () => {
+  const { loop, backend, clock, reports } = start();
+  loop.sync(whole(7, "web"));
+  await settled();
+  loop.sync(delta(7, "dns"));
+  await settled();
+  assert.deepEqual(backend.calls, ["setup", "sync 7 whole", "sync 8"]);
+  assert.deepEqual([...backend.kernel.keys()], ["web|tcp", "dns|tcp"]);
+  const common = { family: "IPv4", ok: true, endedAtMs: clock.now(), durationMs: 0, problems: [], figures: {} };
+  assert.deepEqual(reports(), [{ ...common, revision: 7, full: true }, { ...common, revision: 8, full: false }]);
+});
+
+Deno.test("a report says how long the sync took, when it ended, and what the backend counted", async () => {
+  const { loop, backend, clock, reports } = await startSynced();
+  backend.returnNext({ problems: [], figures: { restores: 3 } });
+  const release = backend.hold();
+  loop.sync(delta(1));
+  clock.advance(250);
+  const endedAtMs = clock.now();
+  release();
+  await settled();
+  const { durationMs, figures, endedAtMs: reported } = reports()[1]!;
+  assert.deepEqual({ durationMs, figures, reported }, {
+    durationMs: 250,
+    figures: { restores: 3 },
+    reported: endedAtMs,
+  });
+});
+
+Deno.test("a delta that comes while a sync runs is applied after it", async () => {
+  const { loop, backend } = start();
+  await settled();
+  const release = backend.hold();
+  loop.sync(whole(1));
+  loop.sync(delta(1, "web"));
+  await settled();
+  assert.deepEqual(backend.calls, ["setup", "sync 1 whole"]);
+  release();
+  await settled();
+  assert.deepEqual(backend.calls, ["setup", "sync 1 whole", "sync 2"]);
+});
+
+for (const [what, wrong] of [["revision", delta(5)], ["state, when there is none", delta(0)]] as const) {
+  Deno.test(`a delta against another ${what} is not applied: a reset is asked for`, async () => {
+    const { loop, backend, emitted, reports } = what === "revision" ? await startSynced() : start();
+    await settled();
+    const calls = backend.calls.length;
+    loop.sync(wrong);
+    await settled();
+    assert.equal(backend.calls.length, calls);
+    assert.equal(emitted.at(-1)?.type, "reset");
+    loop.sync(whole(9, "web"));
+    await settled();
+    assert.equal(reports().at(-1)?.revision, 9);
+    assert.deepEqual([...backend.kernel.keys()], ["web|tcp"]);
+  });
+}
+
+Deno.test("a failed sync is reported and tried again with growing waits until it works", async () => {
+  const { loop, backend, clock, reports } = await startSynced();
+  backend.failNext(new Error("a", { cause: new Error("b") }), new Error("c"), new Error("d"));
+  loop.sync(delta(1, "web"));
+  await settled();
+  assert.deepEqual(reports()[1]?.problems, [{ servicePort: undefined, message: "a: b" }]);
+  for (const waitMs of [100, 200, 400]) {
+    const calls = backend.calls.length;
+    await clock.advanceSettled(waitMs - 1);
+    assert.equal(backend.calls.length, calls);
+    await clock.advanceSettled(1);
+    assert.equal(backend.calls.length, calls + 1);
+  }
+  assert.deepEqual(reports().slice(1).map(({ revision, ok }) => [revision, ok]), [
+    [2, false],
+    [2, false],
+    [2, false],
+    [2, true],
+  ]);
+  assert.ok(backend.kernel.has("web|tcp"));
+  await clock.advanceSettled(SYNC_PERIOD_MS / 2);
+  assert.equal(reports().length, 5);
+  // The waits start anew after a success.
+  backend.failNext(new Error("e"));
+  loop.sync(delta(2));
+  await clock.advanceSettled(100);
+  assert.equal(reports().at(-1)?.ok, true);
+});
+
+Deno.test("every second retry compares with the kernel, as what is believed of it may be the cause", async () => {
+  const { loop, backend, clock } = await startSynced();
+  backend.failNext(...Array.from({ length: 5 }, () => new Error("refused")));
+  loop.sync(delta(1));
+  await clock.advanceSettled(100 + 200 + 400 + 800);
+  assert.deepEqual(backend.calls.slice(2), ["sync 2", "sync 2", "resync", "sync 2", "resync"]);
+});
+
+Deno.test("a newer delta is tried at once though the last one fails, and carries both", async () => {
+  const { loop, backend, clock, reports } = await startSynced();
+  backend.failNext(new Error("refused"));
+  loop.sync(delta(1, "web"));
+  await settled();
+  loop.sync(delta(2, "dns"));
+  await settled();
+  assert.deepEqual(reports().map(({ revision, ok }) => [revision, ok]), [[1, true], [2, false], [3, true]]);
+  assert.deepEqual([...backend.kernel.keys()], ["web|tcp", "dns|tcp"]);
+  // The retry of the first is no longer needed.
+  await clock.advanceSettled(1000);
+  assert.equal(backend.calls.at(-1), "sync 3");
+});
+
+Deno.test("a whole state that works only at the second try counts as a full sync", async () => {
+  const { loop, backend, clock, reports } = start();
+  await settled();
+  backend.failNext(new Error("refused"));
+  loop.sync(whole(1));
+  await settled();
+  await clock.advanceSettled(100);
+  loop.sync(delta(1));
+  await settled();
+  assert.deepEqual(reports().map(({ ok, full }) => [ok, full]), [[false, true], [true, true], [true, false]]);
+});
+
+Deno.test("a service port that cannot be programmed does not make the sync fail, and is tried again", async () => {
+  const { loop, backend, clock, reports } = await startSynced();
+  const problems = [{ servicePort: "default/web", message: "line 7: bad port" }];
+  backend.returnNext({ problems, figures: {} });
+  loop.sync(delta(1, "web"));
+  await settled();
+  assert.deepEqual([reports()[1]?.ok, reports()[1]?.problems], [true, problems]);
+  await clock.advanceSettled(100);
+  assert.deepEqual([reports()[2]?.ok, reports()[2]?.problems], [true, []]);
+  await clock.advanceSettled(5000);
+  assert.equal(reports().length, 3);
+});
+
+Deno.test("the kernel is compared every sync period, counted from the last full look", async () => {
+  const { loop, backend, clock, reports } = await startSynced();
+  await clock.advanceSettled(SYNC_PERIOD_MS - 1);
+  loop.sync(delta(1));
+  await settled();
+  assert.equal(backend.calls.at(-1), "sync 2");
+  await clock.advanceSettled(1);
+  assert.equal(backend.calls.at(-1), "resync");
+  assert.deepEqual([reports().at(-1)?.revision, reports().at(-1)?.full], [2, true]);
+  await clock.advanceSettled(SYNC_PERIOD_MS - 1);
+  assert.equal(backend.calls.length, 4);
+  await clock.advanceSettled(1);
+  assert.equal(backend.calls.length, 5);
+});
+
+Deno.test("a comparison that falls due while a sync runs waits for its end, and for what waits already", async () => {
+  const { loop, backend, clock } = await startSynced();
+  const release = backend.hold();
+  loop.sync(delta(1));
+  await clock.advanceSettled(SYNC_PERIOD_MS);
+  loop.sync(delta(2));
+  assert.deepEqual(backend.calls.slice(2), ["sync 2"]);
+  release();
+  await settled();
+  assert.deepEqual(backend.calls.slice(2), ["sync 2", "sync 3", "resync"]);
+});
+
+Deno.test("no comparison is made on time while syncs fail; it is made up for afterwards", async () => {
+  const { loop, backend, clock } = await startSynced();
+  await clock.advanceSettled(SYNC_PERIOD_MS - 50);
+  backend.failNext(new Error("refused"));
+  loop.sync(delta(1));
+  await clock.advanceSettled(99);
+  assert.deepEqual(backend.calls.slice(2), ["sync 2"]);
+  await clock.advanceSettled(1);
+  assert.deepEqual(backend.calls.slice(2), ["sync 2", "sync 2", "resync"]);
+});
+
+Deno.test("a failed comparison is tried again as any sync", async () => {
+  const { backend, clock, reports } = await startSynced();
+  backend.failNext(new Error("no lock"));
+  await clock.advanceSettled(SYNC_PERIOD_MS);
+  assert.deepEqual([reports()[1]?.ok, reports()[1]?.full], [false, true]);
+  await clock.advanceSettled(100);
+  assert.deepEqual([reports()[2]?.ok, reports()[2]?.full], [true, true]);
+  assert.deepEqual(backend.calls.slice(2), ["resync", "sync 1"]);
+});
+
+Deno.test("a new sync period holds at once", async () => {
+  const { loop, backend, clock } = await startSynced();
+  loop.sync({ ...delta(1), settings: fakeSettings({ syncPeriodMs: 5000 }) });
+  await clock.advanceSettled(4999);
+  assert.equal(backend.calls.at(-1), "sync 2");
+  await clock.advanceSettled(1);
+  assert.equal(backend.calls.at(-1), "resync");
+});
+
+Deno.test("cleanup is done whether setup works or not, and what fails is told", async () => {
+  const { loop, backend, emitted } = start((backend) => backend.failNext(new Error("a"), new Error("b")));
+  await settled();
+  loop.cleanup();
+  await settled();
+  loop.cleanup();
+  await settled();
+  assert.deepEqual(backend.calls, ["setup", "cleanup", "cleanup"]);
+  assert.deepEqual(emitted.slice(1), [{ type: "cleaned", problem: "b" }, { type: "cleaned", problem: undefined }]);
+});
+
+Deno.test("after cleanup nothing is put back by itself", async () => {
+  const { loop, backend, clock, emitted } = await startSynced();
+  loop.cleanup();
+  await clock.advanceSettled(2 * SYNC_PERIOD_MS);
+  assert.equal(backend.calls.at(-1), "cleanup");
+  assert.deepEqual(clock.pending(), []);
+  loop.sync(delta(1));
+  await settled();
+  assert.equal(emitted.at(-1)?.type, "reset");
+});
+
+Deno.test("stop waits for what runs and starts nothing more", async () => {
+  const { loop, backend, clock } = await startSynced();
+  const release = backend.hold();
+  loop.sync(delta(1));
+  loop.sync(delta(2));
+  let hasStopped = false;
+  const stopped = loop.stop().then(() => hasStopped = true);
+  await settled();
+  assert.equal(hasStopped, false);
+  release();
+  await stopped;
+  await clock.advanceSettled(2 * SYNC_PERIOD_MS);
+  assert.deepEqual(backend.calls.slice(2), ["sync 2"]);
+  assert.deepEqual(clock.pending(), []);
+});
