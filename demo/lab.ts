@@ -23,6 +23,8 @@ export const NETWORK = {
     "pod-2": { IPv4: "10.244.1.12", IPv6: "fd00:10:244:1::12" },
     "pod-3": { IPv4: "10.244.2.13", IPv6: "fd00:10:244:2::13" },
   },
+  /** The node's end of every pod's link: what a masqueraded connection to a pod comes from. */
+  podGateway: { IPv4: "169.254.1.1", IPv6: "fe80::1" },
   /** What every pod listens on, TCP and UDP. */
   podPort: 8080,
 } as const;
@@ -60,7 +62,7 @@ export async function createLab(): Promise<Lab> {
 }
 
 function wiring(): string {
-  const { node, client, pods } = NETWORK;
+  const { node, client, pods, podGateway } = NETWORK;
   const lines = PLACES.flatMap((place) => [
     `ip netns add ${place}`,
     `ip -n ${place} link set lo up`,
@@ -93,15 +95,15 @@ function wiring(): string {
       `ip link add ${pod} netns node type veth peer name eth0 netns ${pod}`,
       `ip -n node link set ${pod} up`,
       `ip -n ${pod} link set eth0 up`,
-      `ip -n node address add 169.254.1.1/32 dev ${pod}`,
-      `ip -n node address add fe80::1/64 dev ${pod} nodad`,
+      `ip -n node address add ${podGateway.IPv4}/32 dev ${pod}`,
+      `ip -n node address add ${podGateway.IPv6}/64 dev ${pod} nodad`,
       `ip -n node route add ${pods[pod].IPv4} dev ${pod} src ${node.IPv4}`,
       `ip -n node route add ${pods[pod].IPv6} dev ${pod} src ${node.IPv6}`,
       `ip -n ${pod} address add ${pods[pod].IPv4}/32 dev eth0`,
       `ip -n ${pod} address add ${pods[pod].IPv6}/128 dev eth0 nodad`,
-      `ip -n ${pod} route add 169.254.1.1 dev eth0 scope link`,
-      `ip -n ${pod} route add default via 169.254.1.1 dev eth0`,
-      `ip -n ${pod} route add default via fe80::1 dev eth0`,
+      `ip -n ${pod} route add ${podGateway.IPv4} dev eth0 scope link`,
+      `ip -n ${pod} route add default via ${podGateway.IPv4} dev eth0`,
+      `ip -n ${pod} route add default via ${podGateway.IPv6} dev eth0`,
     );
   }
   return lines.join("\n");

@@ -28,8 +28,8 @@ const PROBES: readonly Probe[] = [
   probe("pod-1", "pod-1", "web: cluster IP", "10.96.0.10", 80),
   probe("pod-1", "pod-1", "web: cluster IP, IPv6", "fd00:10:96::a", 80),
   probe("the node", "node", "web: cluster IP", "10.96.0.10", 80),
-  probe("pod-2", "pod-2", "names: cluster IP, UDP", "10.96.0.53", 53, "udp"),
-  probe("pod-2", "pod-2", "sessions: affinity", "10.96.0.40", 80),
+  probe("pod-1", "pod-1", "names: cluster IP, UDP", "10.96.0.53", 53, "udp"),
+  probe("pod-1", "pod-1", "sessions: affinity", "10.96.0.40", 80),
   probe("a client outside", "outside", "shop: node port", NETWORK.node.IPv4, 30080),
   probe("a client outside", "outside", "edge: load balancer, Local", "198.51.100.20", 80),
   probe("pod-1", "pod-1", "empty: no endpoints", "10.96.0.50", 80),
@@ -72,10 +72,14 @@ function distinct(names: readonly string[]): string[] {
 }
 
 function sourceName(address: string): string {
-  const { node, client, pods } = NETWORK;
-  const known = { "the node": node, "the client": client, ...pods };
-  const found = Object.entries(known).find(([, of]) => of.IPv4 === address || of.IPv6 === address);
-  return found ? found[0] : address;
+  const { node, podGateway, client, pods } = NETWORK;
+  const known = [
+    ["the node", node],
+    ["the node", podGateway],
+    ["the client", client],
+    ...Object.entries(pods),
+  ] as const;
+  return known.find(([, { IPv4, IPv6 }]) => IPv4 === address || IPv6 === address)?.[0] ?? address;
 }
 
 /** Takes a pod out of the slice in the demo's own copy of a manifest, as the cluster would if it went unready. */

@@ -58,7 +58,8 @@ export function startSluice(lab: Lab, manifests: string, clock: Clock): RunningS
   };
 }
 
-function program(): string[] {
+/** The command that runs Sluice: the executable at SLUICE_BINARY, or the source. */
+export function program(): string[] {
   const binary = Deno.env.get("SLUICE_BINARY");
   if (binary) return [binary];
   const main = new URL("../main.ts", import.meta.url).pathname;

@@ -1,14 +1,6 @@
 import assert from "node:assert/strict";
-import { createLab, type Lab, NETWORK } from "../../demo/lab.ts";
-
-async function inLab(test: (lab: Lab) => Promise<void>): Promise<void> {
-  const lab = await createLab();
-  try {
-    await test(lab);
-  } finally {
-    await lab.close();
-  }
-}
+import { NETWORK } from "../../demo/lab.ts";
+import { inLab } from "./in_lab.ts";
 
 Deno.test("the lab's places reach each other in both families, and see who asks", () =>
   inLab(async (lab) => {

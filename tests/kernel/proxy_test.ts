@@ -1,0 +1,150 @@
+/** Sluice as a whole, on the services of deploy/example/: manifests in, real connections through real rules out. */
+import assert from "node:assert/strict";
+import type { Attempt } from "../../demo/agent.ts";
+import { type Lab, NETWORK, type Place } from "../../demo/lab.ts";
+import { program, type RunningSluice, startSluice } from "../../demo/sluice.ts";
+import { sleep, systemClock } from "../../platform/clock.ts";
+import { inLab } from "./in_lab.ts";
+
+type Target = Omit<Attempt, "timeoutMs">;
+
+const TCP = { protocol: "tcp", port: 80 } as const;
+const WEB = { ...TCP, address: "10.96.0.10" };
+const WEB_IPV6 = { ...TCP, address: "fd00:10:96::a" };
+const SHOP_NODE_PORT = { ...TCP, address: NETWORK.node.IPv4, port: 30080 };
+const EDGE = { ...TCP, address: "198.51.100.20" };
+const SESSIONS = { ...TCP, address: "10.96.0.40" };
+const EMPTY = { ...TCP, address: "10.96.0.50" };
+const NAMES = { protocol: "udp", address: "10.96.0.53", port: 53 } as const;
+
+/** Enough for each of three equal endpoints to be met: one is missed once in 10^10 runs. */
+const CONNECTIONS = 60;
+const CHANGE_WITHIN_MS = 20_000;
+
+async function withSluice(test: (lab: Lab, sluice: RunningSluice, manifests: string) => Promise<void>): Promise<void> {
+  const manifests = await Deno.makeTempDir({ dir: "/run" });
+  const example = new URL("../../deploy/example/", import.meta.url).pathname;
+  for (const { name } of Deno.readDirSync(example)) Deno.copyFileSync(example + name, `${manifests}/${name}`);
+  await inLab(async (lab) => {
+    const sluice = startSluice(lab, manifests, systemClock);
+    try {
+      await sluice.ready();
+      await test(lab, sluice, manifests);
+    } finally {
+      await sluice.stop();
+    }
+  });
+}
+
+/** Who answers, each once and in order, and under which addresses the client is seen. */
+async function met(lab: Lab, from: Place, target: Target): Promise<{ by: string[]; sources: string[] }> {
+  const by = new Set<string>(), sources = new Set<string>();
+  for (let i = 0; i < CONNECTIONS; i++) {
+    const outcome = await lab.connect(from, target);
+    by.add(outcome.kind === "answered" ? outcome.by : outcome.kind);
+    if (outcome.kind === "answered") sources.add(outcome.sourceSeen);
+  }
+  return { by: [...by].sort(), sources: [...sources].sort() };
+}
+
+/** Waits until a run of connections meets exactly these. */
+async function eventuallyMet(lab: Lab, from: Place, target: Target, expected: readonly string[]): Promise<void> {
+  const deadline = systemClock.monotonic() + CHANGE_WITHIN_MS;
+  for (;;) {
+    const { by } = await met(lab, from, target);
+    if (JSON.stringify(by) === JSON.stringify(expected)) return;
+    if (systemClock.monotonic() > deadline) assert.deepEqual(by, expected);
+    await sleep(systemClock, 50);
+  }
+}
+
+/** Puts a manifest in its place as a whole, as a tool that writes configuration does. */
+function rewrite(path: string, change: (text: string) => string): void {
+  Deno.writeTextFileSync(`${path}.new`, change(Deno.readTextFileSync(path)));
+  Deno.renameSync(`${path}.new`, path);
+}
+
+/** How many packets each rule of the node has seen, by table, chain and rule. */
+async function packetsByRule(lab: Lab): Promise<Map<string, number>> {
+  const packets = new Map<string, number>();
+  for (const tool of ["iptables-save", "ip6tables-save"]) {
+    let table = "";
+    for (const line of (await lab.run("node", [tool, "-c"])).split("\n")) {
+      if (line.startsWith("*")) table = line;
+      const rule = /^\[(\d+):\d+\] (-A .*)$/.exec(line);
+      if (rule) packets.set(`${tool} ${table} ${rule[2]}`, Number(rule[1]));
+    }
+  }
+  return packets;
+}
+
+Deno.test("connections meet what the manifests describe", () =>
+  withSluice(async (lab) => {
+    assert.deepEqual((await met(lab, "pod-1", WEB)).by, ["pod-1", "pod-2", "pod-3"]);
+    assert.deepEqual((await met(lab, "node", WEB_IPV6)).by, ["pod-1", "pod-2", "pod-3"]);
+    assert.deepEqual((await met(lab, "outside", SHOP_NODE_PORT)).by, ["pod-2", "pod-3"]);
+    assert.deepEqual(await met(lab, "outside", EDGE), { by: ["pod-1"], sources: [NETWORK.client.IPv4] });
+    assert.deepEqual((await met(lab, "outside", EMPTY)).by, ["refused"]);
+    assert.equal((await met(lab, "pod-2", SESSIONS)).by.length, 1);
+    assert.deepEqual(await met(lab, "pod-1", NAMES), { by: ["pod-2"], sources: [NETWORK.pods["pod-1"].IPv4] });
+  }));
+
+Deno.test("an endpoint that goes gets no more connections, one that comes gets its share, and the rest stays", () =>
+  withSluice(async (lab, _sluice, manifests) => {
+    let taken = "";
+    rewrite(`${manifests}/web.yaml`, (text) =>
+      text.split("\n").filter((line) => {
+        const goes = line.includes(`[${NETWORK.pods["pod-2"].IPv4}]`);
+        if (goes) taken = line;
+        return !goes;
+      }).join("\n"));
+    await eventuallyMet(lab, "pod-1", WEB, ["pod-1", "pod-3"]);
+    assert.deepEqual((await met(lab, "pod-1", WEB_IPV6)).by, ["pod-1", "pod-2", "pod-3"]);
+
+    rewrite(`${manifests}/web.yaml`, (text) => text.replace(/^endpoints:$/m, `endpoints:\n${taken}`));
+    await eventuallyMet(lab, "pod-1", WEB, ["pod-1", "pod-2", "pod-3"]);
+  }));
+
+Deno.test("a broken manifest is named with its line, and what was good stays in effect", () =>
+  withSluice(async (lab, sluice, manifests) => {
+    rewrite(`${manifests}/shop.yaml`, (text) => text.replace("spec:", "spec: {"));
+    rewrite(`${manifests}/edge.yaml`, (text) => text.replace("[10.244.1.11]", "[10.244.1.12]"));
+    await eventuallyMet(lab, "outside", EDGE, ["pod-2"]);
+    assert.deepEqual((await met(lab, "outside", SHOP_NODE_PORT)).by, ["pod-2", "pod-3"]);
+    assert.match(sluice.log(), /shop\.yaml:\d+/);
+  }));
+
+Deno.test("stopped, the rules go on; started again, nothing that is right is written anew", () =>
+  withSluice(async (lab, sluice, manifests) => {
+    for (const target of [WEB, WEB_IPV6, SESSIONS, NAMES]) await met(lab, "pod-1", target);
+    await sluice.stop();
+    assert.deepEqual((await met(lab, "outside", SHOP_NODE_PORT)).by, ["pod-2", "pod-3"]);
+
+    const before = await packetsByRule(lab);
+    const again = startSluice(lab, manifests, systemClock);
+    try {
+      // A change that comes after the start, so that it is known when the first look at the kernel is over.
+      await again.ready();
+      rewrite(`${manifests}/edge.yaml`, (text) => text.replace("[10.244.1.11]", "[10.244.1.12]"));
+      await eventuallyMet(lab, "outside", EDGE, ["pod-2"]);
+      const after = await packetsByRule(lab);
+      // A rule that is written anew counts from zero. What belongs to the changed service may.
+      const anew = [...before].filter(([rule, packets]) => packets > (after.get(rule) ?? 0) && !rule.includes("edge"));
+      assert.deepEqual(anew, []);
+      assert.ok([...before.values()].filter((packets) => packets > 0).length > 10);
+    } finally {
+      await again.stop();
+    }
+  }));
+
+Deno.test("cleanup leaves nothing of Sluice, and everything of others", () =>
+  withSluice(async (lab, sluice) => {
+    const others = ["-t", "nat", "-A", "POSTROUTING", "-s", "172.16.0.0/12", "-j", "MASQUERADE"];
+    await lab.run("node", ["iptables", "-w", ...others]);
+    await sluice.stop();
+    await lab.run("node", [...program(), "--cleanup"]);
+    const left = (await lab.run("node", ["iptables-save"])) + (await lab.run("node", ["ip6tables-save"]));
+    assert.deepEqual(left.split("\n").filter((line) => line.includes("KUBE-")), []);
+    assert.match(left, /-A POSTROUTING -s 172\.16\.0\.0\/12 -j MASQUERADE/);
+    assert.deepEqual(await lab.connect("pod-1", { ...WEB, timeoutMs: 300 }), { kind: "silence" });
+  }));
