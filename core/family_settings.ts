@@ -34,8 +34,11 @@ function localTraffic(family: Family, configuration: Configuration, node: NodeSt
   }
 }
 
-/** Where nothing is said of a family, all its addresses serve node ports (kube-proxy's NewNodePortAddresses). */
-function nodePortPrefixes(
+/**
+ * The prefixes of this node's addresses that serve node ports; undefined for all of them, also where nothing is said of
+ * this family (kube-proxy's NewNodePortAddresses).
+ */
+export function nodePortPrefixes(
   family: Family,
   configuration: Configuration,
   node: NodeState,

@@ -1,38 +1,73 @@
-import { FAMILIES } from "../platform/address.ts";
+import { FAMILIES, type Family, otherFamily } from "../platform/address.ts";
 import { errorText } from "../platform/log.ts";
+import { type Configuration } from "./config/mod.ts";
 import type { FamilyHealth } from "./family_link.ts";
+import { nodePortPrefixes } from "./family_settings.ts";
 import { runCleanup, runInit } from "./family_task.ts";
-import type { Family, SyncReport } from "./model.ts";
+import type { SyncReport } from "./model.ts";
+import { addressesWithin, createMetrics, createProxyHealth, createServiceHealth } from "./observe/mod.ts";
+import { startOperatorServers } from "./observe/servers.ts";
+import { createHealthCheckPlanner } from "./planning/mod.ts";
 import type { ProxyOptions } from "./proxy_options.ts";
-import { serveFamily } from "./served_family.ts";
+import { type ServedFamily, serveFamily } from "./served_family.ts";
 import { openSource } from "./sources/open.ts";
-import { createTracking, type NodeChange } from "./tracking/mod.ts";
+import { createTracking, type NodeChange, type Tracking } from "./tracking/mod.ts";
 
 /** Runs the proxy until its signal, or does once what the configuration asks for instead. Resolves with the exit status. */
 export async function runProxy(options: ProxyOptions): Promise<number> {
-  const { configuration, logger, clock, signal } = options;
-  if (configuration.cleanup) return await runCleanup(options);
-  if (configuration.initOnly) return await runInit(options);
+  if (options.configuration.cleanup) return await runCleanup(options);
+  if (options.configuration.initOnly) return await runInit(options);
+  return await serve(options);
+}
+
+/** From the source through tracking and planning to both families, with everything that watches them do it. */
+async function serve(options: ProxyOptions): Promise<number> {
+  const { configuration, logger, clock } = options;
+  const { nodeName, mode, syncPeriodMs } = configuration;
+  const failure = new AbortController();
+  const signal = AbortSignal.any([options.signal, failure.signal]);
+
+  const onProblem = (where: string, message: string) => logger.warn(message, { object: where });
+  // At the end of the turn: what a source says at once is one change.
+  const onChange = () => queueMicrotask(applyChanges);
+  const tracking = createTracking({ nodeName, bindAddress: configuration.bindAddress, clock, onChange, onProblem });
+  const health = createProxyHealth({ clock, syncPeriodMs });
+  const metrics = createMetrics({ mode, now: () => clock.now(), read: () => changeFigures(tracking, families) });
+  const healthChecks = createHealthCheckPlanner({ nodeName, tracking });
+  const serviceHealth = createServiceHealth({
+    addresses: () => healthCheckAddresses(configuration, tracking),
+    isHealthy: () => health.status().healthy,
+    clock,
+    logger,
+    signal,
+  });
 
   const { source, close } = await openSource(configuration, logger, clock);
-  const onProblem = (where: string, message: string) => logger.warn(message, { object: where });
-  const tracking = createTracking({
-    nodeName: configuration.nodeName,
-    bindAddress: configuration.bindAddress,
-    clock,
-    // At the end of the turn: what a source says at once is one change.
-    onChange: () => queueMicrotask(applyChanges),
-    onProblem,
-  });
+  await startOperatorServers({ configuration, health, metrics, clock, logger, signal });
+  const unsupported = new Set<Family>();
   const listener = {
-    onChange(_family: Family) {},
-    onReport(_report: SyncReport, _triggerTimesMs: readonly number[]) {},
-    onHealth(family: Family, state: FamilyHealth) {
-      logger.info("family", { family, ...state });
-    },
     onProblem,
+    onChange(family: Family) {
+      health.queuedUpdate(family);
+      metrics.queued(family);
+    },
+    onReport(report: SyncReport, triggerTimesMs: readonly number[]) {
+      if (report.ok) health.updated(report.family);
+      metrics.observe(report, triggerTimesMs);
+    },
+    onHealth(family: Family, state: FamilyHealth) {
+      health.workerHealth(family, state);
+      metrics.workerHealth(family, state);
+      if (state.state !== "unfit" || !state.unsupported) {
+        unsupported.delete(family);
+        return;
+      }
+      if (!unsupported.has(family)) warnOfMissingFamily(family, state.reason);
+      unsupported.add(family);
+      if (unsupported.size === FAMILIES.length) failure.abort(new Error("this host can serve neither IP family"));
+    },
   };
-  const families = FAMILIES.map((family) => serveFamily(family, tracking, options, listener));
+  const families: readonly ServedFamily[] = FAMILIES.map((family) => serveFamily(family, tracking, options, listener));
   let started = false;
 
   function applyChanges(): void {
@@ -43,23 +78,59 @@ export async function runProxy(options: ProxyOptions): Promise<number> {
       family.apply(changes);
       if (!started) family.start();
     }
+    serviceHealth.apply(healthChecks.plan(changes));
+    if (!started) logger.info("everything was read once, the kernel follows from now on", { mode, node: nodeName });
     started = true;
   }
 
   function noteNode({ after, changed }: NodeChange): void {
-    if (changed.includes("deleted") && after.deleted) logger.error("this node's Node object was deleted");
-    logger.info("this node has changed", { changed: changed.join(), ...after.nodeIPs, zone: after.zone });
+    health.setNodeEligible(!after.leaving && !after.deleted);
+    if (after.deleted) {
+      logger.error("this node's Node object was deleted; what it said stays in effect", { node: nodeName });
+    } else {logger.info("what the Node object says", {
+        node: nodeName,
+        changed: changed.join(),
+        ...after.nodeIPs,
+        zone: after.zone,
+      });}
   }
 
+  function warnOfMissingFamily(family: Family, reason: string): void {
+    logger.warn(`this host cannot serve ${family}; it serves ${otherFamily(family)} alone until that changes`, {
+      reason,
+    });
+  }
+
+  logger.info("Sluice starts", { mode, node: nodeName, source: configuration.source.kind });
   try {
     await source.run(tracking, signal);
-    return 0;
-  } catch (error) {
-    if (signal.aborted) return 0;
-    logger.error("the source cannot be read", { error: errorText(error) });
+    if (!failure.signal.aborted) return 0;
+    logger.error("Sluice ends", { error: errorText(failure.signal.reason) });
     return 1;
   } finally {
     close();
     await Promise.all(families.map((family) => family.stop()));
   }
+}
+
+/** Where health check node ports are served: wherever node ports are. */
+function healthCheckAddresses(configuration: Configuration, tracking: Tracking): readonly string[] | undefined {
+  if (configuration.nodePortAddresses.length === 0) return undefined;
+  const node = tracking.node.state();
+  return addressesWithin(FAMILIES.flatMap((family) => nodePortPrefixes(family, configuration, node) ?? ANY[family]));
+}
+
+const ANY: Readonly<Record<Family, string>> = { IPv4: "0.0.0.0/0", IPv6: "::/0" };
+
+function changeFigures({ services, endpoints }: Tracking, families: readonly ServedFamily[]) {
+  return {
+    serviceChangesPending: services.pending(),
+    serviceChangesTotal: services.total(),
+    endpointChangesPending: endpoints.IPv4.pending() + endpoints.IPv6.pending(),
+    endpointChangesTotal: endpoints.IPv4.total() + endpoints.IPv6.total(),
+    families: Object.fromEntries(families.map((served) => [served.family, {
+      changesPending: served.changesPending(),
+      noLocalEndpoints: served.noLocalEndpoints(),
+    }])),
+  };
 }

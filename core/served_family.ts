@@ -17,6 +17,8 @@ export interface ServedFamily {
   configure(node: NodeState): void;
   /** From now on the kernel follows. */
   start(): void;
+  /** How many service ports wait for the worker. */
+  changesPending(): number;
   noLocalEndpoints(): NoLocalEndpoints;
   stop(): Promise<void>;
 }
@@ -70,6 +72,7 @@ export function serveFamily(
     },
     configure: (node) => channel.configure(familySettings(family, configuration, node)),
     start: () => channel.start(),
+    changesPending: () => channel.pending(),
     noLocalEndpoints: () => planner.noLocalEndpoints(),
     stop: () => channel.stop(),
   };

@@ -96,15 +96,20 @@ export function createServiceHealth(options: ServiceHealthOptions): ServiceHealt
     problems.set(key, problem);
   };
 
-  const refresh = () => {
-    if (signal.aborted) return;
-    cancelRetry?.();
-    cancelRetry = undefined;
+  /** Asks for the addresses; returns whether they are others than before. */
+  const addressesChanged = (): boolean => {
     const found = options.addresses() ?? [];
     const before = addresses;
     addresses = found.length === 0 ? EVERY_ADDRESS : found;
-    for (const key of sameData(addresses, before) ? [...problems.keys()] : [...checks.keys()]) tryToServe(key);
-    if (problems.size > 0) cancelRetry = clock.schedule(BETWEEN_TRIES_MS, refresh);
+    return !sameData(addresses, before);
+  };
+
+  const refresh = (changed: readonly ServiceKey[] = []) => {
+    if (signal.aborted) return;
+    cancelRetry?.();
+    cancelRetry = undefined;
+    new Set(addressesChanged() ? checks.keys() : [...changed, ...problems.keys()]).forEach(tryToServe);
+    if (problems.size > 0) cancelRetry = clock.schedule(BETWEEN_TRIES_MS, () => refresh());
   };
 
   /** Takes a service's port from it; open it stays, for whoever comes next. */
@@ -130,9 +135,8 @@ export function createServiceHealth(options: ServiceHealthOptions): ServiceHealt
       const movedKeys = moved.map(({ namespace, name }) => serviceKey(namespace, name));
       const vacated = [...deleted, ...movedKeys].flatMap(vacate);
       for (const check of set) checks.set(serviceKey(check.namespace, check.name), check);
-      movedKeys.forEach(tryToServe);
-      // A service that waited for one of these ports gets it here.
-      refresh();
+      // A service that waited for one of the vacated ports gets it here.
+      refresh(movedKeys);
       for (const port of vacated) {
         const slot = slots.get(port);
         if (slot === undefined || slot.owner !== undefined) continue;
@@ -140,7 +144,7 @@ export function createServiceHealth(options: ServiceHealthOptions): ServiceHealt
         slots.delete(port);
       }
     },
-    refresh,
+    refresh: () => refresh(),
     problems: () => [...problems].map(([servicePort, message]) => ({ servicePort, message })),
   };
 }

@@ -1,0 +1,39 @@
+import type { Clock } from "../../platform/clock.ts";
+import type { Logger } from "../../platform/log.ts";
+import { type Configuration, documentOf } from "../config/mod.ts";
+import { startHealthzServer } from "./healthz_server.ts";
+import type { Metrics } from "./metrics.ts";
+import { startMetricsServer } from "./metrics_server.ts";
+import type { ProxyHealth } from "./proxy_health.ts";
+
+/** What the servers for operators tell of, and when they end. */
+export interface OperatorServersOptions {
+  readonly configuration: Configuration;
+  readonly health: ProxyHealth;
+  readonly metrics: Metrics;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly signal: AbortSignal;
+}
+
+/** Starts the health server and the metrics server. Rejects where the configuration's bindAddressHardFail says so. */
+export async function startOperatorServers(options: OperatorServersOptions): Promise<void> {
+  const { configuration, health, metrics, clock, logger, signal } = options;
+  const { bindAddressHardFail, mode, healthzBindAddress, metricsBindAddress } = configuration;
+  const shared = { bindAddressHardFail, clock, logger, signal };
+  await Promise.all([
+    startHealthzServer({
+      ...shared,
+      bindAddress: healthzBindAddress,
+      health,
+      onAnswer: (endpoint, code) => metrics.healthAnswered(endpoint, code),
+    }),
+    startMetricsServer({
+      ...shared,
+      bindAddress: metricsBindAddress,
+      mode,
+      metrics,
+      configuration: () => documentOf(configuration),
+    }),
+  ]);
+}
