@@ -1,0 +1,94 @@
+import assert from "node:assert/strict";
+import { createProxyHealth, startHealthzServer } from "../../../core/observe/mod.ts";
+import { silentLogger } from "../../../platform/log.ts";
+import { createFakeClock } from "../../fakes/clock.ts";
+import { ask } from "./http_client.ts";
+
+const START = "2026-01-02T03:04:05.678Z";
+
+async function withServer(
+  test: (t: {
+    clock: ReturnType<typeof createFakeClock>;
+    health: ReturnType<typeof createProxyHealth>;
+    address: string;
+    counted: string[];
+  }) => Promise<void>,
+): Promise<void> {
+  const clock = createFakeClock(Date.parse(START));
+  const health = createProxyHealth({ clock, syncPeriodMs: 30_000 });
+  const stop = new AbortController();
+  const counted: string[] = [];
+  const server = await startHealthzServer({
+    bindAddress: "127.0.0.1:0",
+    bindAddressHardFail: true,
+    health,
+    onAnswer: (endpoint, code) => counted.push(`${endpoint} ${code}`),
+    clock,
+    logger: silentLogger,
+    signal: stop.signal,
+  });
+  try {
+    await test({ clock, health, address: server.address()!, counted });
+  } finally {
+    stop.abort();
+  }
+}
+
+Deno.test("/healthz answers in kube-proxy's words, families and node included", () =>
+  withServer(async ({ clock, health, address, counted }) => {
+    health.updated("IPv6");
+    health.updated("IPv4");
+    clock.advance(60_000);
+    const answer = await ask(address, "/healthz");
+    assert.equal(answer.status, 200);
+    assert.equal(answer.headers.get("Content-Type"), "application/json");
+    assert.equal(answer.headers.get("X-Content-Type-Options"), "nosniff");
+    assert.equal(
+      answer.body,
+      '{"lastUpdated":"2026-01-02T03:05:05.678Z","currentTime":"2026-01-02T03:05:05.678Z","nodeEligible":true,"healthy":true,' +
+        '"status":{"IPv4":{"lastUpdated":"2026-01-02T03:04:05.678Z","healthy":true},' +
+        '"IPv6":{"lastUpdated":"2026-01-02T03:04:05.678Z","healthy":true}}}',
+    );
+    assert.deepEqual(counted, ["healthz 200"]);
+  }));
+
+Deno.test("a node that is leaving gets no traffic, but its proxy lives", () =>
+  withServer(async ({ health, address, counted }) => {
+    health.setNodeEligible(false);
+    const healthz = await ask(address, "/healthz");
+    assert.equal(healthz.status, 503);
+    assert.deepEqual(JSON.parse(healthz.body), {
+      lastUpdated: "0001-01-01T00:00:00Z",
+      currentTime: START,
+      nodeEligible: false,
+      healthy: true,
+    });
+    const livez = await ask(address, "/livez");
+    assert.equal(livez.status, 200);
+    assert.deepEqual(JSON.parse(livez.body), { lastUpdated: START, currentTime: START, healthy: true });
+    assert.deepEqual(counted, ["healthz 503", "livez 200"]);
+  }));
+
+Deno.test("a proxy that does not keep up is neither healthy nor alive, and says since when and why", () =>
+  withServer(async ({ clock, health, address, counted }) => {
+    health.updated("IPv4");
+    health.workerHealth("IPv4", { state: "restarting", reason: "out of memory", restarts: 3 });
+    clock.advance(60_000);
+    for (const path of ["/healthz", "/livez"]) {
+      const { status, body } = await ask(address, path);
+      assert.equal(status, 503);
+      const { lastUpdated, healthy, status: families } = JSON.parse(body);
+      assert.equal(lastUpdated, START);
+      assert.equal(healthy, false);
+      assert.deepEqual(families, { IPv4: { lastUpdated: START, healthy: false, reason: "out of memory" } });
+    }
+    assert.deepEqual(counted, ["healthz 503", "livez 503"]);
+  }));
+
+Deno.test("any other path is not found, and not counted", () =>
+  withServer(async ({ address, counted }) => {
+    assert.equal((await ask(address, "/")).status, 404);
+    assert.equal((await ask(address, "/healthz/x")).status, 404);
+    assert.equal((await ask(address, "/healthz?verbose")).status, 200);
+    assert.deepEqual(counted, ["healthz 200"]);
+  }));

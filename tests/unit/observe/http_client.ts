@@ -1,0 +1,39 @@
+import assert from "node:assert/strict";
+import { settled } from "../../fakes/clock.ts";
+
+/** An answer as it came over the wire: header names as they were spelled. */
+export interface RawAnswer {
+  readonly status: number;
+  readonly headers: ReadonlyMap<string, string>;
+  readonly body: string;
+}
+
+/** Sends `text` to `address:port` and reads until the server closes. */
+export async function send(address: string, text: string): Promise<string> {
+  const connection = await connect(address);
+  await connection.write(new TextEncoder().encode(text));
+  const answer = await new Response(connection.readable).text();
+  return answer;
+}
+
+/** Asks for a path and takes the answer apart. */
+export async function ask(address: string, path = "/", method = "GET"): Promise<RawAnswer> {
+  const text = await send(address, `${method} ${path} HTTP/1.1\r\nHost: ${address}\r\n\r\n`);
+  const [head = "", body = ""] = text.split("\r\n\r\n", 2);
+  const [statusLine = "", ...lines] = head.split("\r\n");
+  const headers = lines.map((line) => line.split(": ", 2) as [string, string]);
+  return { status: Number(statusLine.split(" ")[1]), headers: new Map(headers), body };
+}
+
+/** A connection to `address:port`, on which nothing has been said yet. */
+export function connect(address: string): Promise<Deno.TcpConn> {
+  const [hostname, port] = address.split(":");
+  return Deno.connect({ hostname, port: Number(port) });
+}
+
+/** Fails if anybody listens at `address:port`. */
+export async function isClosed(address: string): Promise<void> {
+  // A port is given back when what waited on it has been told, a moment after it is closed.
+  await settled();
+  await assert.rejects(connect(address), Deno.errors.ConnectionRefused);
+}

@@ -1,0 +1,237 @@
+import assert from "node:assert/strict";
+import type { ProxyMode, SyncReport } from "../../../core/model.ts";
+import { type ChangeFigures, createMetrics } from "../../../core/observe/mod.ts";
+
+const NOW = 1_700_000_000_000;
+
+function report(overrides: Partial<SyncReport> = {}): SyncReport {
+  return {
+    family: "IPv4",
+    revision: 1,
+    ok: true,
+    full: true,
+    endedAtMs: NOW,
+    durationMs: 3,
+    problems: [],
+    figures: {},
+    ...overrides,
+  };
+}
+
+function setUp(mode: ProxyMode = "iptables") {
+  let figures: ChangeFigures = {
+    serviceChangesPending: 1,
+    serviceChangesTotal: 2,
+    endpointChangesPending: 3,
+    endpointChangesTotal: 4,
+    families: { IPv4: { changesPending: 5, noLocalEndpoints: { internal: 6, external: 7 } } },
+  };
+  let reads = 0;
+  const metrics = createMetrics({
+    mode,
+    now: () => NOW,
+    read: () => {
+      reads++;
+      return figures;
+    },
+  });
+  const lines = async () => (await metrics.expose()).split("\n");
+  const samplesOf = async (name: string) => (await lines()).filter((line) => line.startsWith(name)).sort();
+  return { metrics, lines, samplesOf, reads: () => reads, set: (value: ChangeFigures) => figures = value };
+}
+
+/** `name type` of every metric under a prefix. */
+async function typesOf(mode: ProxyMode, prefix: string): Promise<string[]> {
+  const lines = await setUp(mode).lines();
+  return lines.filter((line) => line.startsWith(`# TYPE ${prefix}`)).map((line) => line.slice(7 + prefix.length))
+    .sort();
+}
+
+const IN_EVERY_MODE = [
+  "conntrack_reconciler_deleted_entries_total counter",
+  "conntrack_reconciler_sync_duration_seconds histogram",
+  "network_programming_duration_seconds histogram",
+  "proxy_healthz_total counter",
+  "proxy_livez_total counter",
+  "sync_proxy_rules_duration_seconds histogram",
+  "sync_proxy_rules_endpoint_changes_pending gauge",
+  "sync_proxy_rules_endpoint_changes_total counter",
+  "sync_proxy_rules_last_queued_timestamp_seconds gauge",
+  "sync_proxy_rules_last_timestamp_seconds gauge",
+  "sync_proxy_rules_no_local_endpoints_total gauge",
+  "sync_proxy_rules_service_changes_pending gauge",
+  "sync_proxy_rules_service_changes_total counter",
+];
+const WHERE_SYNCS_ARE_PARTIAL = [
+  "sync_full_proxy_rules_duration_seconds histogram",
+  "sync_partial_proxy_rules_duration_seconds histogram",
+];
+
+Deno.test("each mode has the metrics that kube-proxy has in it", async () => {
+  assert.deepEqual(
+    await typesOf("iptables", "kubeproxy_"),
+    [
+      ...IN_EVERY_MODE,
+      ...WHERE_SYNCS_ARE_PARTIAL,
+      "sync_proxy_rules_iptables_last gauge",
+      "sync_proxy_rules_iptables_partial_restore_failures_total counter",
+      "sync_proxy_rules_iptables_restore_failures_total counter",
+      "sync_proxy_rules_iptables_total gauge",
+    ].sort(),
+  );
+  assert.deepEqual(
+    await typesOf("nftables", "kubeproxy_"),
+    [
+      ...IN_EVERY_MODE,
+      ...WHERE_SYNCS_ARE_PARTIAL,
+      "sync_proxy_rules_nftables_cleanup_failures_total counter",
+      "sync_proxy_rules_nftables_sync_failures_total counter",
+    ].sort(),
+  );
+  assert.deepEqual(
+    await typesOf("ipvs", "kubeproxy_"),
+    [...IN_EVERY_MODE, "sync_proxy_rules_iptables_restore_failures_total counter"].sort(),
+  );
+});
+
+Deno.test("the process and the versions are among the metrics", async () => {
+  const { samplesOf } = setUp();
+  assert.match(
+    (await samplesOf("kubernetes_build_info"))[0]!,
+    /^kubernetes_build_info\{major="1",minor="36",git_version="v1\.36\.\d+",.*compiler="deno",platform="\w+\/\w+"\} 1$/,
+  );
+  assert.match((await samplesOf("sluice_build_info"))[0]!, /version="\d/);
+  for (const name of ["cpu_seconds_total", "resident_memory_bytes", "start_time_seconds"]) {
+    const [sample = ""] = await samplesOf(`process_${name}`);
+    assert.ok(Number(sample.split(" ")[1]) > 0, sample);
+  }
+});
+
+Deno.test("a full sync and a partial one are told apart, per family, in kube-proxy's buckets", async () => {
+  const { metrics, samplesOf } = setUp();
+  metrics.observe(report({ durationMs: 3 }));
+  metrics.observe(report({ durationMs: 20_000, full: false }));
+  metrics.observe(report({ family: "IPv6", durationMs: 1 }));
+  const counts = async (name: string) => (await samplesOf(`kubeproxy_sync_${name}_duration_seconds_count`));
+  assert.deepEqual(await counts("proxy_rules"), [
+    'kubeproxy_sync_proxy_rules_duration_seconds_count{ip_family="IPv4"} 2',
+    'kubeproxy_sync_proxy_rules_duration_seconds_count{ip_family="IPv6"} 1',
+  ]);
+  assert.equal((await counts("full_proxy_rules"))[0]!.at(-1), "1");
+  assert.equal((await counts("partial_proxy_rules"))[0]!.at(-1), "1");
+  const buckets = (await samplesOf("kubeproxy_sync_proxy_rules_duration_seconds_bucket")).filter((line) =>
+    line.includes("IPv4")
+  );
+  assert.equal(buckets.length, 16);
+  assert.ok(buckets.includes('kubeproxy_sync_proxy_rules_duration_seconds_bucket{le="0.002",ip_family="IPv4"} 0'));
+  assert.ok(buckets.includes('kubeproxy_sync_proxy_rules_duration_seconds_bucket{le="0.004",ip_family="IPv4"} 1'));
+  assert.ok(buckets.includes('kubeproxy_sync_proxy_rules_duration_seconds_bucket{le="16.384",ip_family="IPv4"} 1'));
+  assert.ok(buckets.includes('kubeproxy_sync_proxy_rules_duration_seconds_bucket{le="+Inf",ip_family="IPv4"} 2'));
+});
+
+Deno.test("the programming latency counts from each trigger to the end of the sync that worked", async () => {
+  const { metrics, samplesOf } = setUp();
+  const name = "kubeproxy_network_programming_duration_seconds";
+  metrics.observe(report({ ok: false }), [NOW - 1_000]);
+  assert.deepEqual(await samplesOf(`${name}_count`), []);
+  metrics.observe(report(), [NOW - 1_500, NOW - 61_000, NOW + 1_000]);
+  assert.deepEqual(await samplesOf(`${name}_count`), [`${name}_count{ip_family="IPv4"} 3`]);
+  assert.deepEqual(await samplesOf(`${name}_sum`), [`${name}_sum{ip_family="IPv4"} 61.5`]);
+  const buckets = await samplesOf(`${name}_bucket`);
+  assert.equal(buckets.length, 1 + 2 + 59 + 12 + 7 + 1);
+  for (const [bound, count] of [["0", 1], ["0.25", 1], ["1", 1], ["2", 2], ["60", 2], ["65", 3], ["300", 3]]) {
+    assert.ok(buckets.includes(`${name}_bucket{le="${bound}",ip_family="IPv4"} ${count}`), `${bound}: ${count}`);
+  }
+});
+
+Deno.test("the time of the last sync is that of the last that worked; that of the last request is of any", async () => {
+  const { metrics, samplesOf } = setUp();
+  metrics.observe(report());
+  metrics.observe(report({ ok: false, endedAtMs: NOW + 5_000 }));
+  metrics.queued("IPv6");
+  assert.deepEqual(await samplesOf("kubeproxy_sync_proxy_rules_last"), [
+    `kubeproxy_sync_proxy_rules_last_queued_timestamp_seconds{ip_family="IPv6"} ${NOW / 1000}`,
+    `kubeproxy_sync_proxy_rules_last_timestamp_seconds{ip_family="IPv4"} ${NOW / 1000}`,
+  ]);
+});
+
+Deno.test("figures become gauges that keep the last value and counters that add up; unknown ones are passed over", async () => {
+  const { metrics, samplesOf } = setUp();
+  const figures = { iptables_rules_nat: 10, iptables_rules_filter: 20, iptables_rules_last_nat: 3, never_heard_of: 1 };
+  metrics.observe(report({ figures: { ...figures, restore_failures: 1, drift_repaired: 4, conntrack_ms: 5 } }));
+  metrics.observe(report({ figures: { iptables_rules_last_nat: 1, restore_failures: 2, conntrack_deleted: 8 } }));
+  assert.deepEqual(await samplesOf("kubeproxy_sync_proxy_rules_iptables"), [
+    'kubeproxy_sync_proxy_rules_iptables_last{ip_family="IPv4",table="nat"} 1',
+    'kubeproxy_sync_proxy_rules_iptables_partial_restore_failures_total{ip_family="IPv4"} 0',
+    'kubeproxy_sync_proxy_rules_iptables_restore_failures_total{ip_family="IPv4"} 3',
+    'kubeproxy_sync_proxy_rules_iptables_total{ip_family="IPv4",table="filter"} 20',
+    'kubeproxy_sync_proxy_rules_iptables_total{ip_family="IPv4",table="nat"} 10',
+  ]);
+  assert.deepEqual(await samplesOf("kubeproxy_conntrack_reconciler_deleted"), [
+    'kubeproxy_conntrack_reconciler_deleted_entries_total{ip_family="IPv4"} 8',
+  ]);
+  assert.deepEqual(await samplesOf("kubeproxy_conntrack_reconciler_sync_duration_seconds_sum"), [
+    'kubeproxy_conntrack_reconciler_sync_duration_seconds_sum{ip_family="IPv4"} 0.005',
+  ]);
+  assert.deepEqual(await samplesOf("sluice_drift"), ['sluice_drift_repaired_total{ip_family="IPv4"} 4']);
+});
+
+Deno.test("the problems of the last sync are counted, per family", async () => {
+  const { metrics, samplesOf } = setUp();
+  const problem = { servicePort: undefined, message: "no" };
+  metrics.observe(report({ problems: [problem, problem] }));
+  assert.deepEqual(await samplesOf("sluice_problems"), ['sluice_problems{ip_family="IPv4"} 2']);
+  metrics.observe(report());
+  assert.deepEqual(await samplesOf("sluice_problems"), ['sluice_problems{ip_family="IPv4"} 0']);
+});
+
+Deno.test("what is counted elsewhere is read when somebody scrapes, and only then", async () => {
+  const { metrics, samplesOf, reads, set } = setUp();
+  metrics.observe(report());
+  assert.equal(reads(), 0);
+  const changes = async () => [
+    ...await samplesOf("kubeproxy_sync_proxy_rules_service"),
+    ...await samplesOf("kubeproxy_sync_proxy_rules_endpoint"),
+    ...await samplesOf("kubeproxy_sync_proxy_rules_no_local"),
+    ...await samplesOf("sluice_changes"),
+  ];
+  assert.deepEqual(await changes(), [
+    "kubeproxy_sync_proxy_rules_service_changes_pending 1",
+    "kubeproxy_sync_proxy_rules_service_changes_total 2",
+    "kubeproxy_sync_proxy_rules_endpoint_changes_pending 3",
+    "kubeproxy_sync_proxy_rules_endpoint_changes_total 4",
+    'kubeproxy_sync_proxy_rules_no_local_endpoints_total{ip_family="IPv4",traffic_policy="external"} 7',
+    'kubeproxy_sync_proxy_rules_no_local_endpoints_total{ip_family="IPv4",traffic_policy="internal"} 6',
+    'sluice_changes_pending{ip_family="IPv4"} 5',
+  ]);
+  set({
+    serviceChangesPending: 0,
+    serviceChangesTotal: 9,
+    endpointChangesPending: 0,
+    endpointChangesTotal: 4,
+    families: {},
+  });
+  assert.equal((await changes())[1], "kubeproxy_sync_proxy_rules_service_changes_total 9");
+});
+
+Deno.test("each restart of a worker counts once, however often it is told", async () => {
+  const { metrics, samplesOf } = setUp();
+  metrics.workerHealth("IPv6", { state: "restarting", reason: "x", restarts: 1 });
+  metrics.workerHealth("IPv6", { state: "restarting", reason: "y", restarts: 1 });
+  metrics.workerHealth("IPv6", { state: "ready" });
+  metrics.workerHealth("IPv6", { state: "restarting", reason: "x", restarts: 3 });
+  assert.deepEqual(await samplesOf("sluice_worker_restarts"), ['sluice_worker_restarts_total{ip_family="IPv6"} 3']);
+});
+
+Deno.test("answers about health are counted by their status", async () => {
+  const { metrics, samplesOf } = setUp();
+  metrics.healthAnswered("healthz", 200);
+  metrics.healthAnswered("healthz", 503);
+  metrics.healthAnswered("livez", 200);
+  metrics.healthAnswered("livez", 200);
+  assert.deepEqual(await samplesOf("kubeproxy_proxy_"), [
+    'kubeproxy_proxy_healthz_total{code="200"} 1',
+    'kubeproxy_proxy_healthz_total{code="503"} 1',
+    'kubeproxy_proxy_livez_total{code="200"} 2',
+  ]);
+});

@@ -1,0 +1,108 @@
+import assert from "node:assert/strict";
+import { createProxyHealth } from "../../../core/observe/mod.ts";
+import { createFakeClock } from "../../fakes/clock.ts";
+
+const START = 1_700_000_000_000;
+const PERIOD = 30_000;
+
+function setUp() {
+  const clock = createFakeClock(START);
+  return { clock, health: createProxyHealth({ clock, syncPeriodMs: PERIOD }) };
+}
+
+Deno.test("a proxy that has just started is healthy, and no family counts yet, however long it takes", () => {
+  const { clock, health } = setUp();
+  health.queuedUpdate("IPv4");
+  clock.advance(10 * PERIOD);
+  assert.deepEqual(health.status(), { healthy: true, lastUpdatedMs: undefined, families: [] });
+});
+
+Deno.test("a change is overdue once it has waited for two sync periods, and not a moment before", () => {
+  const { clock, health } = setUp();
+  health.updated("IPv4");
+  health.queuedUpdate("IPv4");
+  clock.advance(2 * PERIOD - 1);
+  assert.equal(health.status().healthy, true);
+  clock.advance(1);
+  assert.equal(health.status().healthy, false);
+});
+
+Deno.test("the oldest waiting change counts: later ones do not push the deadline back", () => {
+  const { clock, health } = setUp();
+  health.updated("IPv4");
+  health.queuedUpdate("IPv4");
+  clock.advance(PERIOD);
+  health.queuedUpdate("IPv4");
+  clock.advance(PERIOD);
+  assert.equal(health.status().healthy, false);
+});
+
+Deno.test("a sync makes an overdue family healthy again; without changes it may rest for ever", () => {
+  const { clock, health } = setUp();
+  health.updated("IPv4");
+  health.queuedUpdate("IPv4");
+  clock.advance(2 * PERIOD);
+  health.updated("IPv4");
+  clock.advance(100 * PERIOD);
+  assert.deepEqual(health.status(), {
+    healthy: true,
+    lastUpdatedMs: START + 2 * PERIOD,
+    families: [{ family: "IPv4", lastUpdatedMs: START + 2 * PERIOD, healthy: true, reason: undefined }],
+  });
+});
+
+Deno.test("one family that lags makes the proxy unhealthy, and only itself among the families", () => {
+  const { clock, health } = setUp();
+  health.updated("IPv6");
+  health.queuedUpdate("IPv6");
+  clock.advance(2 * PERIOD);
+  health.updated("IPv4");
+  const status = health.status();
+  assert.equal(status.healthy, false);
+  assert.equal(status.lastUpdatedMs, START + 2 * PERIOD);
+  assert.deepEqual(status.families.map(({ family, healthy }) => [family, healthy]), [["IPv4", true], ["IPv6", false]]);
+});
+
+Deno.test("a worker that is down says so at once, and is unhealthy when it stays down, even before its first sync", () => {
+  for (
+    const down of [
+      { state: "restarting", reason: "it hung", restarts: 1 },
+      { state: "unfit", reason: "it hung", unsupported: false },
+    ] as const
+  ) {
+    const { clock, health } = setUp();
+    health.workerHealth("IPv6", down);
+    assert.deepEqual(health.status(), {
+      healthy: true,
+      lastUpdatedMs: undefined,
+      families: [{ family: "IPv6", lastUpdatedMs: undefined, healthy: true, reason: "it hung" }],
+    });
+    clock.advance(2 * PERIOD);
+    assert.equal(health.status().healthy, false);
+    health.workerHealth("IPv6", { state: "ready" });
+    assert.equal(health.status().healthy, false, "it is back, but has not synced");
+    health.updated("IPv6");
+    assert.deepEqual(health.status().families[0], {
+      family: "IPv6",
+      lastUpdatedMs: START + 2 * PERIOD,
+      healthy: true,
+      reason: undefined,
+    });
+  }
+});
+
+Deno.test("a host that cannot serve a family is healthy without it", () => {
+  const { clock, health } = setUp();
+  health.queuedUpdate("IPv6");
+  health.workerHealth("IPv6", { state: "unfit", reason: "no ip6tables", unsupported: true });
+  clock.advance(10 * PERIOD);
+  assert.deepEqual(health.status(), { healthy: true, lastUpdatedMs: undefined, families: [] });
+});
+
+Deno.test("the node is eligible until it is told otherwise", () => {
+  const { health } = setUp();
+  assert.equal(health.nodeEligible(), true);
+  health.setNodeEligible(false);
+  assert.equal(health.nodeEligible(), false);
+  assert.equal(health.status().healthy, true, "the proxy itself is none the worse for it");
+});

@@ -1,0 +1,182 @@
+import assert from "node:assert/strict";
+import { createServiceHealth } from "../../../core/observe/mod.ts";
+import type { HealthCheck } from "../../../core/planning/mod.ts";
+import { silentLogger } from "../../../platform/log.ts";
+import { createFakeClock } from "../../fakes/clock.ts";
+import { ask, isClosed } from "./http_client.ts";
+
+/** A health check of `default/NAME`. */
+function check(name: string, port: number, localReadyEndpoints: number): HealthCheck {
+  return { namespace: "default", name, port, localReadyEndpoints };
+}
+
+/** Health checks whose ports are in truth free ports of the loopback interface; `where` says which. */
+async function withHealth(
+  test: (t: ReturnType<typeof setUp>) => Promise<void>,
+): Promise<void> {
+  const t = setUp();
+  try {
+    await test(t);
+  } finally {
+    t.stop.abort();
+  }
+}
+
+function setUp() {
+  const clock = createFakeClock(), stop = new AbortController();
+  const opened: string[] = [], real = new Map<string, string>(), taken = new Set<string>();
+  const node: { healthy: boolean; addresses: string[] | undefined } = { healthy: true, addresses: ["192.0.2.1"] };
+  const health = createServiceHealth({
+    addresses: () => node.addresses,
+    isHealthy: () => node.healthy,
+    clock,
+    logger: silentLogger,
+    signal: stop.signal,
+    open({ hostname, port }) {
+      const asked = `${hostname} ${port}`;
+      if (taken.has(asked)) throw new Deno.errors.AddrInUse("Address already in use (os error 98)");
+      opened.push(asked);
+      const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+      real.set(asked, `127.0.0.1:${listener.addr.port}`);
+      return listener;
+    },
+  });
+  const where = (asked: string) => real.get(asked) ?? assert.fail(`${asked} was never opened`);
+  return { health, node, clock, stop, opened, taken, where };
+}
+
+Deno.test("a service with endpoints here is answered for in kube-proxy's words, byte for byte", () =>
+  withHealth(async ({ health, where }) => {
+    health.apply({ set: [check("web", 32000, 2)], deleted: [] });
+    const { status, headers, body } = await ask(where("192.0.2.1 32000"), "/any/path");
+    assert.equal(status, 200);
+    assert.equal(headers.get("Content-Type"), "application/json");
+    assert.equal(headers.get("X-Content-Type-Options"), "nosniff");
+    assert.equal(headers.get("X-Load-Balancing-Endpoint-Weight"), "2");
+    assert.equal(
+      body,
+      '{\n\t"service": {\n\t\t"namespace": "default",\n\t\t"name": "web"\n\t},\n\t"localEndpoints": 2,\n\t"serviceProxyHealthy": true\n}',
+    );
+  }));
+
+Deno.test("when the last endpoint here goes, the same port says 503 with a weight of 0", () =>
+  withHealth(async ({ health, opened, where }) => {
+    health.apply({ set: [check("web", 32000, 2)], deleted: [] });
+    health.apply({ set: [check("web", 32000, 0)], deleted: [] });
+    const { status, headers, body } = await ask(where("192.0.2.1 32000"));
+    assert.equal(status, 503);
+    assert.equal(headers.get("X-Load-Balancing-Endpoint-Weight"), "0");
+    assert.match(body, /"localEndpoints": 0,/);
+    assert.deepEqual(opened, ["192.0.2.1 32000"], "it was never closed");
+  }));
+
+Deno.test("a proxy that does not keep up wants no traffic, whatever endpoints there are", () =>
+  withHealth(async ({ health, node, where }) => {
+    health.apply({ set: [check("web", 32000, 2)], deleted: [] });
+    node.healthy = false;
+    const { status, headers, body } = await ask(where("192.0.2.1 32000"));
+    assert.equal(status, 503);
+    assert.equal(headers.get("X-Load-Balancing-Endpoint-Weight"), "2");
+    assert.match(body, /"serviceProxyHealthy": false/);
+  }));
+
+Deno.test("a deleted service's port is closed, a moved one's too", () =>
+  withHealth(async ({ health, where }) => {
+    health.apply({ set: [check("web", 32000, 1), check("api", 32001, 1)], deleted: [] });
+    health.apply({ set: [check("api", 32002, 1)], deleted: ["default/web"] });
+    await isClosed(where("192.0.2.1 32000"));
+    await isClosed(where("192.0.2.1 32001"));
+    assert.match((await ask(where("192.0.2.1 32002"))).body, /"name": "api"/);
+    health.apply({ set: [check("web", 32000, 1)], deleted: [] });
+    assert.match((await ask(where("192.0.2.1 32000"))).body, /"name": "web"/);
+  }));
+
+Deno.test("a port is handed over, and two exchanged, without being closed", () =>
+  withHealth(async ({ health, opened, where }) => {
+    health.apply({ set: [check("a", 32000, 1), check("b", 32001, 1)], deleted: [] });
+    health.apply({ set: [check("a", 32001, 1), check("b", 32000, 1)], deleted: [] });
+    assert.match((await ask(where("192.0.2.1 32000"))).body, /"name": "b"/);
+    health.apply({ set: [check("c", 32000, 1)], deleted: ["default/b"] });
+    assert.match((await ask(where("192.0.2.1 32000"))).body, /"name": "c"/);
+    assert.match((await ask(where("192.0.2.1 32001"))).body, /"name": "a"/);
+    assert.equal(opened.length, 2);
+    assert.deepEqual(health.problems(), []);
+  }));
+
+Deno.test("of two services that want one port, the first is served and the second told; it gets it in its turn", () =>
+  withHealth(async ({ health, where }) => {
+    health.apply({ set: [check("first", 32000, 1)], deleted: [] });
+    health.apply({ set: [check("second", 32000, 3)], deleted: [] });
+    assert.match((await ask(where("192.0.2.1 32000"))).body, /"name": "first"/);
+    assert.deepEqual(health.problems(), [{
+      servicePort: "default/second",
+      message: "health check node port 32000 of Service default/second is not served: Service default/first has the " +
+        "same one; tried again every 5 s",
+    }]);
+    health.apply({ set: [], deleted: ["default/first"] });
+    assert.match((await ask(where("192.0.2.1 32000"))).body, /"name": "second"/);
+    assert.deepEqual(health.problems(), []);
+  }));
+
+Deno.test("a port that another program has is a problem of its service alone, and tried again unasked", () =>
+  withHealth(async ({ health, clock, taken, where }) => {
+    taken.add("192.0.2.1 32000");
+    health.apply({ set: [check("web", 32000, 1), check("api", 32001, 1)], deleted: [] });
+    assert.match((await ask(where("192.0.2.1 32001"))).body, /"name": "api"/);
+    assert.deepEqual(health.problems(), [{
+      servicePort: "default/web",
+      message: "health check node port 32000 of Service default/web is not served: cannot listen on 192.0.2.1: " +
+        "Address already in use (os error 98); tried again every 5 s",
+    }]);
+    taken.clear();
+    clock.advance(5_000);
+    assert.match((await ask(where("192.0.2.1 32000"))).body, /"name": "web"/);
+    assert.deepEqual(health.problems(), []);
+  }));
+
+Deno.test("a service that is deleted leaves no problem and no try behind", () =>
+  withHealth(async ({ health, clock, taken, opened }) => {
+    taken.add("192.0.2.1 32000");
+    health.apply({ set: [check("web", 32000, 1)], deleted: [] });
+    health.apply({ set: [], deleted: ["default/web"] });
+    taken.clear();
+    await clock.advanceSettled(60_000);
+    assert.deepEqual(health.problems(), []);
+    assert.deepEqual(opened, []);
+  }));
+
+Deno.test("without chosen addresses all of the host's are listened on, and so they are when none is found", () =>
+  withHealth(async ({ health, node, opened, where }) => {
+    node.addresses = undefined;
+    health.apply({ set: [check("web", 32000, 1)], deleted: [] });
+    assert.equal(opened[0], ":: 32000");
+    assert.equal((await ask(where(":: 32000"))).status, 200);
+    const before = opened.length;
+    node.addresses = [];
+    health.refresh();
+    assert.equal(opened.length, before);
+  }));
+
+Deno.test("when the node's addresses change, ports are opened on the new ones and closed on the old ones", () =>
+  withHealth(async ({ health, node, opened, where }) => {
+    node.addresses = ["192.0.2.1", "2001:db8::1"];
+    health.apply({ set: [check("web", 32000, 1)], deleted: [] });
+    node.addresses = ["2001:db8::1", "192.0.2.2"];
+    health.refresh();
+    assert.deepEqual(opened, ["192.0.2.1 32000", "2001:db8::1 32000", "192.0.2.2 32000"]);
+    await isClosed(where("192.0.2.1 32000"));
+    assert.equal((await ask(where("2001:db8::1 32000"))).status, 200);
+    assert.equal((await ask(where("192.0.2.2 32000"))).status, 200);
+  }));
+
+Deno.test("the signal closes everything, and nothing is opened after it", async () => {
+  const { health, stop, clock, taken, opened, where } = setUp();
+  taken.add("192.0.2.1 32001");
+  health.apply({ set: [check("web", 32000, 1), check("api", 32001, 1)], deleted: [] });
+  stop.abort();
+  await isClosed(where("192.0.2.1 32000"));
+  health.apply({ set: [check("late", 32002, 1)], deleted: [] });
+  taken.clear();
+  await clock.advanceSettled(60_000);
+  assert.deepEqual(opened, ["192.0.2.1 32000"]);
+});
