@@ -71,13 +71,11 @@ export interface ServicePort {
   readonly lingeringEndpoints: readonly string[];
   /** How long a client stays with its endpoint, in seconds; 0 without session affinity. */
   readonly affinitySeconds: number;
-  /** Who may use the load balancer IPs, as canonical prefixes of this family; empty lets everybody in. */
-  readonly sourceRanges: readonly string[];
   /**
-   * Whether `loadBalancerSourceRanges` was set at all: with ranges of the other family only, `sourceRanges` is empty
-   * and yet nobody of this family is let in.
+   * Who may use the load balancer IPs, as canonical prefixes of this family. Empty lets everybody in, also where there
+   * are ranges of the other family only (kube-proxy's rule).
    */
-  readonly restrictsSources: boolean;
+  readonly sourceRanges: readonly string[];
 }
 
 /** How traffic that comes from a pod of this node is told from other traffic (kube-proxy's detectLocalMode). */

@@ -96,7 +96,6 @@ function frontendsOf(service: Service, family: Family, clusterIP: string) {
     // have source ranges.
     externalIPs: ofFamily(service.externalIPs, family, [clusterIP, ...loadBalancerIPs]),
     sourceRanges: ofFamily(service.sourceRanges, family, NONE),
-    restrictsSources: service.sourceRanges.length > 0,
   };
 }
 

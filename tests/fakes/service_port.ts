@@ -19,7 +19,6 @@ export function fakeServicePort(name: string, changes: Partial<ServicePort> = {}
     lingeringEndpoints: [],
     affinitySeconds: 0,
     sourceRanges: [],
-    restrictsSources: false,
     ...changes,
   };
 }
