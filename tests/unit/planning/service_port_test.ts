@@ -166,7 +166,7 @@ Deno.test("external addresses of the other family are no outside", () => {
   assert.deepEqual([port.external, port.localEndpoints], ["cluster", []]);
 });
 
-Deno.test("source ranges of the other family alone restrict all the same", () => {
+Deno.test("source ranges of the other family alone restrict nobody", () => {
   const port = planOne({ sourceRanges: ["2001:db8::/32"] });
   assert.deepEqual(port.sourceRanges, []);
 });
