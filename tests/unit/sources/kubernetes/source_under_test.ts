@@ -37,6 +37,9 @@ export interface Settings {
   readonly clock?: Clock;
 }
 
+/** How long a test may wait for what should come within milliseconds; only one that fails takes that long. */
+const PATIENCE_MS = 10_000;
+
 /** Runs `test` with a source on node `n1`; stops it and sees it end. */
 export async function withSource(
   prepare: (server: FakeApiServer) => void,
@@ -86,8 +89,14 @@ export async function withSource(
     reset: (kind) => tell(said, `reset ${kind}`),
     problem: (where, message) => tell(said, `problem ${where}: ${message}`),
   }, stop.signal);
+  let cancelGuard = () => {};
+  const guard = new Promise<never>((_resolve, reject) => {
+    cancelGuard = systemClock.schedule(PATIENCE_MS, () => {
+      reject(new Error(`what the test waits for did not come\nsaid:\n${said.join("\n")}\nlogged:\n${logged.join("")}`));
+    });
+  });
   try {
-    await test({
+    const tested = test({
       server,
       said,
       logged,
@@ -95,7 +104,9 @@ export async function withSource(
       hears: (line) => until(() => said.includes(line)),
       logs: (text) => until(() => logged.some((line) => line.includes(text))),
     });
+    await Promise.race([tested, guard]);
   } finally {
+    cancelGuard();
     stop.abort();
     await running;
     api.close();
