@@ -28,8 +28,9 @@ export function createProcessRunner({ clock, signal }: ProcessRunnerOptions): Ru
       const stopped = new AbortController();
       const stop = (reason: unknown) => {
         if (stopped.signal.aborted) return;
-        stopped.abort(reason);
+        // Killed before its input is closed: it must not take half an input for a whole one.
         kill(child);
+        stopped.abort(reason);
         // A child of the tool may have inherited these and hold them open.
         ignoreFailure(stdout.cancel());
         ignoreFailure(stderr.cancel());
@@ -83,10 +84,7 @@ function kill(child: Deno.ChildProcess): void {
   }
 }
 
-/**
- * Writes all pieces and closes. Where the pieces themselves throw, the input stays open until the tool is killed: it must
- * not take half an input for a whole one.
- */
+/** Writes all pieces and closes. Where the pieces themselves throw, the input stays open until the tool is killed. */
 async function feed(
   stdin: Deno.ChildProcess["stdin"],
   pieces: Iterable<string>,

@@ -1,0 +1,139 @@
+import assert from "node:assert/strict";
+import { createProcessRunner } from "../../backends/process_runner.ts";
+import { ToolMissingError, ToolTimeoutError } from "../../backends/runner.ts";
+import { systemClock } from "../../platform/clock.ts";
+
+const runner = createProcessRunner({ clock: systemClock });
+
+Deno.test("standard output, standard error and the exit code come back", async () => {
+  const result = await runner.run({ tool: "sh", args: ["-c", "echo out; echo err >&2; exit 3"] });
+  assert.deepEqual(result, { exitCode: 3, stdout: "out\n", stderr: "err\n" });
+});
+
+Deno.test("a tool without input finds an empty one", async () => {
+  assert.equal((await runner.run({ tool: "cat", args: [] })).stdout, "");
+});
+
+Deno.test("the input arrives whole, however it was cut", async () => {
+  function* pieces() {
+    for (let i = 0; i < 200_000; i++) yield `é${i}\n`;
+  }
+  const result = await runner.run({ tool: "sha256sum", args: [], stdin: pieces() });
+  const all = new TextEncoder().encode(Array.from(pieces()).join(""));
+  assert.equal(result.stdout.slice(0, 64), hex(await crypto.subtle.digest("SHA-256", all)));
+});
+
+Deno.test("lines are handed on one by one, characters across chunks unbroken", async () => {
+  const count = 300_000;
+  function* pieces() {
+    for (let i = 0; i < count; i++) yield `line ${i} é😀\n`;
+    yield "last";
+  }
+  let seen = 0;
+  let last = "";
+  const result = await runner.run({
+    tool: "cat",
+    args: [],
+    stdin: pieces(),
+    onLine: (line) => {
+      if (seen < count) assert.equal(line, `line ${seen} é😀`);
+      seen++;
+      last = line;
+    },
+  });
+  assert.equal(seen, count + 1);
+  assert.equal(last, "last");
+  assert.equal(result.stdout, "");
+});
+
+Deno.test("a tool may end without reading its input", async () => {
+  function* endless() {
+    for (let i = 0; i < 1_000_000; i++) yield "a line that nobody reads\n";
+  }
+  const result = await runner.run({ tool: "sh", args: ["-c", "echo no >&2; exit 2"], stdin: endless() });
+  assert.deepEqual(result, { exitCode: 2, stdout: "", stderr: "no\n" });
+});
+
+Deno.test("of a long standard error, head and tail are kept", async () => {
+  const script = "echo first >&2; yes middle | head -c 999999 >&2; echo last >&2";
+  const { stderr } = await runner.run({ tool: "sh", args: ["-c", script] });
+  assert.ok(stderr.startsWith("first\nmiddle\n"));
+  assert.ok(stderr.endsWith("middle\nlast\n"));
+  assert.match(stderr, /… 9\d{5} bytes left out …/);
+  assert.ok(stderr.length < 70_000);
+});
+
+Deno.test("a tool that is not there is named", async () => {
+  await assert.rejects(
+    runner.run({ tool: "sluice-no-such-tool", args: [] }),
+    (error) => error instanceof ToolMissingError && error.message.includes("sluice-no-such-tool"),
+  );
+});
+
+for (
+  const [what, script] of [["itself", "exec sleep 60"], [
+    "through a child of its own",
+    "sleep 2 </dev/null; true",
+  ]] as const
+) {
+  Deno.test(`a tool that hangs, ${what}, is killed after the timeout`, async () => {
+    await assert.rejects(
+      runner.run({ tool: "sh", args: ["-c", script], timeoutMs: 50, stdin: ["x".repeat(1_000_000)] }),
+      (error) => error instanceof ToolTimeoutError && error.tool === "sh" && error.timeoutMs === 50,
+    );
+  });
+}
+
+Deno.test("an abort kills what runs and refuses what comes later", async () => {
+  const stop = new AbortController();
+  const stoppable = createProcessRunner({ clock: systemClock, signal: stop.signal });
+  const reason = new Error("shutting down");
+  const script = "echo ready; exec sleep 60";
+  await assert.rejects(
+    stoppable.run({ tool: "sh", args: ["-c", script], onLine: () => stop.abort(reason) }),
+    (error) => error === reason,
+  );
+  await assert.rejects(stoppable.run({ tool: "true", args: [] }), (error) => error === reason);
+});
+
+Deno.test("an error of the one who takes the lines ends the tool and comes back", async () => {
+  const failure = new Error("no such chain");
+  await assert.rejects(
+    runner.run({
+      tool: "yes",
+      args: [],
+      onLine: () => {
+        throw failure;
+      },
+    }),
+    (error) => error === failure,
+  );
+});
+
+Deno.test("a tool never takes half an input for a whole one", async () => {
+  const marker = await Deno.makeTempFile();
+  const failure = new Error("rendering failed");
+  function* broken() {
+    yield "x".repeat(100_000);
+    throw failure;
+  }
+  try {
+    const script = `cat >/dev/null && echo committed >>"$0"`;
+    await assert.rejects(
+      runner.run({ tool: "sh", args: ["-c", script, marker], stdin: broken() }),
+      (error) => error === failure,
+    );
+    assert.equal(await Deno.readTextFile(marker), "");
+  } finally {
+    await Deno.remove(marker);
+  }
+});
+
+Deno.test("messages are in English and the PATH is kept", async () => {
+  const { stdout } = await runner.run({ tool: "sh", args: ["-c", 'echo "$LC_ALL"; command -v ls'] });
+  assert.match(stdout, /^C\n\/.*ls\n$/);
+});
+
+function hex(buffer: ArrayBuffer): string {
+  return Array.from(new Uint8Array(buffer), (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
