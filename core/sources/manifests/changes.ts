@@ -10,7 +10,10 @@ export interface Changes {
    * Resolves at once when that happened since the last call, and when the signal is aborted.
    */
   next(): Promise<ReadonlySet<string>>;
-  /** Watches this folder from now on; does nothing where it is the one being watched. */
+  /**
+   * Watches this folder from now on; does nothing where it is the one being watched. What happened before a watch began
+   * is not told by it, so that its beginning counts as an event.
+   */
   watch(folder: string): Promise<void>;
 }
 
@@ -33,6 +36,10 @@ export interface ChangesOptions {
   readonly pollMs: number;
 }
 
+/** Watches a folder without its subfolders. */
+export const openDenoWatch: OpenWatch = (folder: string): ReturnType<OpenWatch> =>
+  Deno.watchFs(folder, { recursive: false });
+
 /** Starts without a watch. */
 export function watchChanges(options: ChangesOptions): Changes {
   const { clock, logger, signal, openWatch, quietMs, longestQuietMs, pollMs } = options;
@@ -50,13 +57,18 @@ export function watchChanges(options: ChangesOptions): Changes {
     wake();
   };
 
-  const onEvent = (event: Deno.FsEvent) => {
-    if (event.kind === "access") return;
-    for (const path of event.paths) touched.add(nameOf(path));
+  const awaitQuiet = () => {
+    if (signal.aborted) return;
     const nowMs = clock.monotonic();
     firstEventMs ??= nowMs;
     cancelQuiet();
     cancelQuiet = clock.schedule(Math.max(0, Math.min(quietMs, firstEventMs + longestQuietMs - nowMs)), fire);
+  };
+
+  const onEvent = (event: Deno.FsEvent) => {
+    if (event.kind === "access") return;
+    for (const path of event.paths) touched.add(nameOf(path));
+    awaitQuiet();
   };
 
   const unwatch = () => {
@@ -64,13 +76,13 @@ export function watchChanges(options: ChangesOptions): Changes {
     watched = undefined;
   };
 
-  const follow = async (watcher: ReturnType<OpenWatch>, folder: string, identity: string) => {
+  const follow = async (watcher: ReturnType<OpenWatch>, onEnd: () => void) => {
     try {
       for await (const event of watcher) onEvent(event);
     } catch (error) {
-      logger.debug("A watch on a folder of manifests has ended", { folder, error: errorText(error) });
+      logger.debug("A watch on a folder of manifests has ended", { error: errorText(error) });
     }
-    if (watched?.identity === identity) watched = undefined;
+    onEnd();
   };
 
   signal.addEventListener("abort", () => {
@@ -104,8 +116,12 @@ export function watchChanges(options: ChangesOptions): Changes {
         if (signal.aborted || watched?.identity === identity) return;
         unwatch();
         const watcher = openWatch(folder);
-        watched = { identity, close: () => watcher.close() };
-        void follow(watcher, folder, identity);
+        const current = { identity, close: () => watcher.close() };
+        watched = current;
+        awaitQuiet();
+        void follow(watcher, () => {
+          if (watched === current) watched = undefined;
+        });
       } catch (error) {
         unwatch();
         logger.debug("A folder of manifests cannot be watched and is looked at now and then", {

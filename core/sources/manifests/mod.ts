@@ -6,7 +6,7 @@ import { type Clock, sleep } from "../../../platform/clock.ts";
 import { errorText, type Logger } from "../../../platform/log.ts";
 import { KINDS } from "../../objects/mod.ts";
 import type { Source, SourceSink } from "../source.ts";
-import { type OpenWatch, watchChanges } from "./changes.ts";
+import { openDenoWatch, type OpenWatch, watchChanges } from "./changes.ts";
 import { createEmitter } from "./emitter.ts";
 import { createFiles } from "./files.ts";
 import { findFiles, folderOf } from "./folder.ts";
@@ -38,7 +38,7 @@ const TURN_MS = 20;
  * may look like a cluster without services.
  */
 export function createManifestSource(options: ManifestSourceOptions): Source {
-  const { path, clock, logger, readText = Deno.readTextFile, openWatch = Deno.watchFs } = options;
+  const { path, clock, logger, readText = Deno.readTextFile, openWatch = openDenoWatch } = options;
   const { quietMs = 100, pollMs = 3000 } = options;
   return {
     async run(sink, signal) {
@@ -52,7 +52,6 @@ export function createManifestSource(options: ManifestSourceOptions): Source {
       while (!signal.aborted) {
         try {
           const found = await findFiles(path);
-          // Watched first, read second: a change in between is seen by both rather than by neither.
           await changes.watch(found.folder);
           pathProblem.none();
           await files.update(found.files, touched);

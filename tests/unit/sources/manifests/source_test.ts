@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { type ClusterObject, type ObjectRef, refOf } from "../../../../core/objects/mod.ts";
 import { createManifestSource, type ManifestSourceOptions } from "../../../../core/sources/manifests/mod.ts";
 import { systemClock } from "../../../../platform/clock.ts";
@@ -54,6 +54,7 @@ function recordingSink(folder: string) {
   const objects = new Map<string, ClusterObject>();
   let lines: string[] = [];
   let woken = () => {};
+  let failed: (error: Error) => void = () => {};
   const say = (line: string) => {
     lines.push(line.replaceAll(`${folder}/`, "").replaceAll(folder, "FOLDER"));
     woken();
@@ -62,7 +63,20 @@ function recordingSink(folder: string) {
   const said: Said = {
     objects,
     async until(pattern) {
-      while (!lines.some((line) => pattern.test(line))) await new Promise<void>((resolve) => woken = resolve);
+      const deadline = setTimeout(
+        () => failed(new Error(`no line like ${pattern} in ${JSON.stringify(lines)}`)),
+        20_000,
+      );
+      try {
+        while (!lines.some((line) => pattern.test(line))) {
+          await new Promise<void>((resolve, reject) => {
+            woken = resolve;
+            failed = reject;
+          });
+        }
+      } finally {
+        clearTimeout(deadline);
+      }
       const taken = lines;
       lines = [];
       return taken;
@@ -86,6 +100,17 @@ function recordingSink(folder: string) {
 
 function service(name: string, clusterIP = "10.0.0.1"): string {
   return `apiVersion: v1\nkind: Service\nmetadata:\n  name: ${name}\nspec:\n  clusterIP: ${clusterIP}\n  ports: [{port: 80}]\n`;
+}
+
+/** A watch that tells what a test wants it to. */
+function manualWatch() {
+  const { readable, writable } = new TransformStream<Deno.FsEvent, Deno.FsEvent>();
+  const writer = writable.getWriter();
+  return {
+    [Symbol.asyncIterator]: () => readable.values(),
+    close: () => void writer.close(),
+    emit: (event: Pick<Deno.FsEvent, "kind" | "paths">) => void writer.write(event),
+  };
 }
 
 const ALL_SYNCED = ["synced Service", "synced EndpointSlice", "synced Node"];
@@ -155,12 +180,13 @@ Deno.test("a bad document is reported by file and line, and its file's last good
   await withSource({}, async (write) => {
     await write("a.yaml", service("a"));
     await write("b.yaml", service("b"));
-  }, async ({ said, write }) => {
+  }, async ({ said, write, folder }) => {
     await said.until(/synced Node/);
     await write("a.yaml", `${service("new")}---\nkind: Service\n\tmetadata: {}\n`);
     const [problem, ...more] = await said.until(/problem/);
     assert.match(problem!, /^problem a\.yaml:10 .*; what this file said before stays in effect$/);
     assert.deepEqual(more, []);
+    await write("a.yaml", await Deno.readTextFile(join(folder, "a.yaml")));
     await write("b.yaml", service("b", "10.0.0.2"));
     assert.deepEqual(await said.until(/set/), ["set Service default/b"]);
     assert.ok(said.objects.has("Service default/a"));
@@ -269,6 +295,38 @@ Deno.test("a folder that is replaced is watched anew", async () => {
     await said.until(/set Service default\/a/);
     await write("a.yaml", service("b"));
     await said.until(/set Service default\/b/);
+  });
+});
+
+Deno.test("what happens between a look and the start of a watch is not lost", async () => {
+  const openWatch = (folder: string) => {
+    Deno.writeTextFileSync(join(folder, "late.yaml"), service("late"));
+    return manualWatch();
+  };
+  await withSource({ file: "late.yaml", openWatch }, nothing, async ({ said }) => {
+    await said.until(/synced Node/);
+    assert.deepEqual([...said.objects.keys()], ["Service default/late"]);
+  });
+});
+
+Deno.test("a file that a watch names is read even where it looks the same, but not because it was read", async () => {
+  const watch = manualWatch();
+  const reads: string[] = [];
+  let clusterIP = "10.0.0.1";
+  const readText = (path: string) => {
+    reads.push(basename(path));
+    return Promise.resolve(service(basename(path, ".yaml"), clusterIP));
+  };
+  await withSource({ openWatch: () => watch, readText }, async (write) => {
+    await write("a.yaml", "");
+    await write("b.yaml", "");
+  }, async ({ said, folder }) => {
+    await said.until(/synced Node/);
+    clusterIP = "10.0.0.2";
+    watch.emit({ kind: "access", paths: [join(folder, "a.yaml")] });
+    watch.emit({ kind: "modify", paths: [join(folder, "b.yaml")] });
+    assert.deepEqual(await said.until(/set/), ["set Service default/b"]);
+    assert.deepEqual(reads, ["a.yaml", "b.yaml", "b.yaml"]);
   });
 });
 
