@@ -117,8 +117,14 @@ Deno.test("a full sync and a partial one are told apart, per family, in kube-pro
     'kubeproxy_sync_proxy_rules_duration_seconds_count{ip_family="IPv4"} 2',
     'kubeproxy_sync_proxy_rules_duration_seconds_count{ip_family="IPv6"} 1',
   ]);
-  assert.equal((await counts("full_proxy_rules"))[0]!.at(-1), "1");
-  assert.equal((await counts("partial_proxy_rules"))[0]!.at(-1), "1");
+  const sums = async (name: string) => (await samplesOf(`kubeproxy_sync_${name}_duration_seconds_sum`));
+  assert.deepEqual(await sums("full_proxy_rules"), [
+    'kubeproxy_sync_full_proxy_rules_duration_seconds_sum{ip_family="IPv4"} 0.003',
+    'kubeproxy_sync_full_proxy_rules_duration_seconds_sum{ip_family="IPv6"} 0.001',
+  ]);
+  assert.deepEqual(await sums("partial_proxy_rules"), [
+    'kubeproxy_sync_partial_proxy_rules_duration_seconds_sum{ip_family="IPv4"} 20',
+  ]);
   const buckets = (await samplesOf("kubeproxy_sync_proxy_rules_duration_seconds_bucket")).filter((line) =>
     line.includes("IPv4")
   );
