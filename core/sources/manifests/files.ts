@@ -1,6 +1,6 @@
 import { errorText, type Logger } from "../../../platform/log.ts";
 import type { SourceSink } from "../source.ts";
-import { type ManifestFile, type PlacedObject, readFile } from "./file.ts";
+import { type FileReading, type ManifestFile, type PlacedObject, readFile } from "./file.ts";
 import { type FoundFile, nameOf } from "./folder.ts";
 
 /** The files of a source, each as it was last good. */
@@ -41,16 +41,16 @@ export function createFiles(options: FilesOptions): Files {
     before: KnownFile | undefined,
     breathe: () => Promise<void>,
   ): Promise<KnownFile | undefined> => {
-    let text: string;
+    let reading: FileReading;
     try {
-      text = await readText(path);
+      reading = await readFile(path, await readText(path), before?.good, breathe);
     } catch (error) {
       if (error instanceof Deno.errors.NotFound) return undefined;
       const mistake = `it cannot be read: ${errorText(error)}; it is tried again`;
       if (mistake !== before?.mistake) sink.problem(path, mistake);
       return { fingerprint: undefined, good: before?.good, mistake };
     }
-    const { file, problems, ignored } = await readFile(path, text, before?.good, breathe);
+    const { file, problems, ignored } = reading;
     const mistake = file === undefined ? problems.map(({ where, message }) => `${where} ${message}`).join("\n") : "";
     // An editor may touch a file many times over; the same mistake is said once.
     if (file !== undefined || mistake !== before?.mistake) {

@@ -9,7 +9,7 @@ import type { Source, SourceSink } from "../source.ts";
 import { openDenoWatch, type OpenWatch, watchChanges } from "./changes.ts";
 import { createEmitter } from "./emitter.ts";
 import { createFiles } from "./files.ts";
-import { findFiles, folderOf } from "./folder.ts";
+import { findFiles, folderOf, type Found } from "./folder.ts";
 
 /** What a manifest source needs. */
 export interface ManifestSourceOptions {
@@ -44,27 +44,19 @@ export function createManifestSource(options: ManifestSourceOptions): Source {
     async run(sink, signal) {
       const changes = watchChanges({ clock, logger, signal, openWatch, quietMs, longestQuietMs: 10 * quietMs, pollMs });
       const emitter = createEmitter(sink);
-      const files = createFiles({ sink, logger, readText, startTurn: () => startTurn(clock, signal) });
+      const files = createFiles({ sink, logger, readText, startTurn: () => startTurn(clock) });
       const pathProblem = createPathProblem(path, sink);
       let synced = false;
 
       let touched: ReadonlySet<string> = new Set();
       while (!signal.aborted) {
-        try {
-          const found = await findFiles(path);
+        const found = await lookAt(path, (error) => pathProblem.report(error, synced));
+        if (found !== undefined) {
           await changes.watch(found.folder);
-          pathProblem.none();
           await files.update(found.files, touched);
-        } catch (error) {
-          if (signal.aborted) break;
-          pathProblem.report(error, synced);
-          if (error instanceof Deno.errors.NotFound) {
-            await changes.watch(folderOf(path));
-            await files.update([], touched);
-          }
         }
         if (signal.aborted) break;
-        if (synced || (!pathProblem.exists() && files.areReadable())) {
+        if (synced || (found?.exists && files.areReadable())) {
           emitter.emit(files.objects());
           if (!synced) { for (const kind of KINDS) sink.synced(kind); }
           synced = true;
@@ -75,30 +67,45 @@ export function createManifestSource(options: ManifestSourceOptions): Source {
   };
 }
 
+interface Look extends Found {
+  readonly exists: boolean;
+}
+
+/** What is at the path; undefined where it cannot be told. `report` hears what is wrong with it, undefined for nothing. */
+async function lookAt(path: string, report: (error: unknown) => void): Promise<Look | undefined> {
+  try {
+    const found = await findFiles(path);
+    report(undefined);
+    return { ...found, exists: true };
+  } catch (error) {
+    report(error);
+    if (!(error instanceof Deno.errors.NotFound)) return undefined;
+    return { files: [], folder: folderOf(path), exists: false };
+  }
+}
+
 /** What is wrong with the path itself, said once however often it is tried again. */
 function createPathProblem(path: string, sink: SourceSink) {
   let said: string | undefined;
   return {
     report(error: unknown, synced: boolean) {
-      const message = error instanceof Deno.errors.NotFound
+      const message = error === undefined
+        ? undefined
+        : error instanceof Deno.errors.NotFound
         ? `there is no such file or folder; ${synced ? "its objects are gone, and it" : "it"} is waited for`
         : `it cannot be looked at: ${errorText(error)}; it is tried again, and what is known stays in effect`;
-      if (message !== said) sink.problem(path, message);
+      if (message !== undefined && message !== said) sink.problem(path, message);
       said = message;
     },
-    none() {
-      said = undefined;
-    },
-    exists: () => said !== undefined,
   };
 }
 
 /** Starts a turn; awaiting what it returns lets others have theirs when this one has lasted long enough. */
-function startTurn(clock: Clock, signal: AbortSignal): () => Promise<void> {
+function startTurn(clock: Clock): () => Promise<void> {
   let startMs = clock.monotonic();
   return async () => {
     if (clock.monotonic() - startMs < TURN_MS) return;
-    await sleep(clock, 0, signal);
+    await sleep(clock, 0);
     startMs = clock.monotonic();
   };
 }
