@@ -84,14 +84,14 @@ export function startSyncLoop(options: SyncLoopOptions): SyncLoop {
     try {
       await backend.setup();
     } catch (error) {
+      if (stopped) return;
       const reason = errorText(error);
-      const waitMs = retryLater();
-      logger.error("setup failed, will try again", { error: reason, inSeconds: seconds(waitMs) });
+      complain([{ servicePort: undefined, message: reason }], retryLater());
       emit({ type: "setup-failed", reason, unsupported: error instanceof UnsupportedHostError });
       return;
     }
     isSetUp = true;
-    backoff.reset();
+    settle();
     emit({ type: "ready" });
   };
 
@@ -129,6 +129,8 @@ export function startSyncLoop(options: SyncLoopOptions): SyncLoop {
     try {
       result = await sync();
     } catch (error) {
+      // What the stop itself broke off is no failure.
+      if (stopped) return;
       ok = false;
       result = { problems: [{ servicePort: undefined, message: errorText(error) }], figures: {} };
     }
@@ -153,7 +155,7 @@ export function startSyncLoop(options: SyncLoopOptions): SyncLoop {
   const settle = () => {
     backoff.reset();
     retries = 0;
-    if (complaints.size > 0) logger.info("the problems of earlier syncs are gone");
+    if (complaints.size > 0) logger.info("the earlier problems are gone");
     complaints = new Set();
   };
 
@@ -165,8 +167,9 @@ export function startSyncLoop(options: SyncLoopOptions): SyncLoop {
       now.add(complaint);
       if (complaints.has(complaint)) continue;
       const fields = { servicePort, error: message, inSeconds: seconds(waitMs) };
-      if (servicePort === undefined) logger.error("a sync failed, will try again", fields);
-      else logger.error("a service port could not be programmed, will try again", fields);
+      if (servicePort === undefined) {
+        logger.error(isSetUp ? "a sync failed, will try again" : "setup failed, will try again", fields);
+      } else logger.error("a service port could not be programmed, will try again", fields);
     }
     complaints = now;
   };
@@ -230,11 +233,11 @@ export function startSyncLoop(options: SyncLoopOptions): SyncLoop {
       cleanupIsAsked = true;
       wake();
     },
-    stop() {
+    async stop() {
       stopped = true;
+      await running;
       clearRetry();
       clearResync();
-      return running ?? Promise.resolve();
     },
   };
 }

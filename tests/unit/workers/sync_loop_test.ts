@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { UnsupportedHostError } from "../../../backends/backend.ts";
 import type { FamilyDelta, SyncReport } from "../../../core/model.ts";
-import { silentLogger } from "../../../platform/log.ts";
+import { createLogger, type Logger, silentLogger } from "../../../platform/log.ts";
 import { createBackoff } from "../../../platform/retry.ts";
 import type { FromWorker } from "../../../workers/protocol.ts";
 import { startSyncLoop, type SyncLoop } from "../../../workers/sync_loop.ts";
@@ -20,7 +20,7 @@ interface Setup {
 }
 
 /** A loop whose waits after failures are 100, 200, 400, 800, 1000, 1000 … ms. */
-function start(prepare: (backend: FakeBackend) => void = () => {}): Setup {
+function start(prepare: (backend: FakeBackend) => void = () => {}, logger: Logger = silentLogger): Setup {
   const backend = createFakeBackend();
   prepare(backend);
   const clock = createFakeClock();
@@ -30,7 +30,7 @@ function start(prepare: (backend: FakeBackend) => void = () => {}): Setup {
     backend,
     backoff: createBackoff({ firstMs: 100, longestMs: 1000, jitter: 0 }),
     clock,
-    logger: silentLogger,
+    logger,
     emit: (message) => emitted.push(message),
   });
   const reports = () => emitted.flatMap((message) => message.type === "report" ? [message.report] : []);
@@ -301,4 +301,38 @@ Deno.test("stop waits for what runs and starts nothing more", async () => {
   await clock.advanceSettled(2 * SYNC_PERIOD_MS);
   assert.deepEqual(backend.calls.slice(2), ["sync 2"]);
   assert.deepEqual(clock.pending(), []);
+});
+
+Deno.test("a sync that a stop breaks off is not reported", async () => {
+  const { loop, backend, clock, reports } = await startSynced();
+  const release = backend.hold();
+  loop.sync(delta(1));
+  await settled();
+  const stopped = loop.stop();
+  backend.failNext(new Error("the worker is stopping"));
+  release();
+  await stopped;
+  assert.equal(reports().length, 1);
+  assert.deepEqual(clock.pending(), []);
+});
+
+Deno.test("a problem that stays is said once, and its end is said", async () => {
+  const lines: string[] = [];
+  const logger = createLogger({
+    level: "info",
+    format: "text",
+    clock: createFakeClock(),
+    write: (line) => lines.push(line.replace(/^\S+ /, "").trimEnd()),
+  });
+  const { clock, backend } = start(
+    (backend) => backend.failNext(new Error("locked"), new Error("locked"), new Error("broken")),
+    logger,
+  );
+  await clock.advanceSettled(1000);
+  assert.equal(backend.calls.length, 4);
+  assert.deepEqual(lines, [
+    "ERROR setup failed, will try again error=locked inSeconds=0.1",
+    "ERROR setup failed, will try again error=broken inSeconds=0.4",
+    "INFO  the earlier problems are gone",
+  ]);
 });
