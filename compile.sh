@@ -22,8 +22,9 @@ export NO_COLOR=1
 kernel_tools=iptables,iptables-save,iptables-restore,ip6tables,ip6tables-save,ip6tables-restore,nft,ipvsadm,ipset,ip
 kernel_tools+=,conntrack,sysctl,modprobe,choom
 # The credential plugins that kubeconfigs of the common providers name. A plugin is a program of any name; allowing
-# all of them would mean any program at all, so another one is named when the executable is built.
-exec_plugins=aws,aws-iam-authenticator,az,doctl,gcloud,gke-gcloud-auth-plugin,ibmcloud,kubectl-oidc_login,kubelogin,oci,tsh
+# all of them would mean any program at all. Another one is named when the executable is built, or goes by the name of
+# sluice-credentials (a link will do) on the node.
+exec_plugins=sluice-credentials,aws,aws-iam-authenticator,az,doctl,gcloud,gke-gcloud-auth-plugin,ibmcloud,kubectl-oidc_login,kubelogin,oci,tsh
 permissions=(
   --no-prompt
   --allow-net                 # the API server and the bind addresses are the operator's choice
