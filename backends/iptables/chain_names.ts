@@ -1,28 +1,11 @@
-import { createHash } from "node:crypto";
 import type { ServicePort } from "../../core/model.ts";
+import { shortHash } from "../short_hash.ts";
 
 /** The tables that rules are kept in. */
 export type Table = "filter" | "nat";
 
 /** Both tables, in the order in which they are restored: what must be refused is refused before it is led on. */
 export const TABLES: readonly Table[] = ["filter", "nat"];
-
-const BASE32 = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
-
-/** The first 16 characters of the base32 form of a text's SHA-256, as kube-proxy shortens names. */
-export function shortHash(text: string): string {
-  const digest = createHash("sha256").update(text).digest();
-  let out = "", bits = 0, value = 0;
-  for (let i = 0; out.length < 16; i++) {
-    value = (value << 8 | digest[i]!) & 0xffff;
-    bits += 8;
-    while (bits >= 5) {
-      bits -= 5;
-      out += BASE32[value >> bits & 31];
-    }
-  }
-  return out.slice(0, 16);
-}
 
 /** The chains of one service port, by kube-proxy's names, so that either program takes over the other's. */
 export interface ServiceChainNames {

@@ -1,6 +1,6 @@
 import type { Protocol, ServicePortKey } from "../../core/model.ts";
 import { addressBytes, addressOfBytes } from "../../platform/address.ts";
-import { shortHash } from "./chain_names.ts";
+import { shortHash } from "../short_hash.ts";
 import { destinationPort } from "./matches.ts";
 
 /**

@@ -179,7 +179,11 @@ export function createRuleset(options: BaseOptions): Ruleset {
       if (!dispatch && !isBase) return undefined;
       const fixed = isBase ? baseRules(table, chain, settings, options, hairpin.addresses()) : [];
       if (!dispatch) return { rules: fixed, jumps: 0, ownerOf: () => undefined };
-      return { rules: [...dispatch.rules, ...fixed], jumps: dispatch.rules.length, ownerOf: (rule) => dispatch.owners[rule] };
+      return {
+        rules: [...dispatch.rules, ...fixed],
+        jumps: dispatch.rules.length,
+        ownerOf: (rule) => dispatch.owners[rule],
+      };
     },
     has: (table, chain) =>
       table === "nat" && chainOwners.has(chain) || BASE_CHAINS[table].includes(chain) ||
