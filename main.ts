@@ -8,7 +8,7 @@ export async function main(args: readonly string[]): Promise<number> {
   const command = parseCommandLine(args, {
     readFile: (path) => Deno.readTextFileSync(path),
     hostname: () => Deno.hostname(),
-    builtModes: ["iptables"],
+    builtModes: ["iptables", "nftables"],
   });
   switch (command.kind) {
     case "help":

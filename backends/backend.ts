@@ -1,4 +1,15 @@
-import type { FamilyDelta, SyncProblem } from "../core/model.ts";
+import type { Family, FamilyDelta, SyncProblem } from "../core/model.ts";
+import type { Clock } from "../platform/clock.ts";
+import type { Logger } from "../platform/log.ts";
+import type { Runner } from "./runner.ts";
+
+/** What every backend is made with. */
+export interface BackendOptions {
+  readonly family: Family;
+  readonly runner: Runner;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
 
 /** How a sync went: what it did, in figures by metric, and what it could not do. */
 export interface SyncResult {
@@ -20,7 +31,7 @@ export interface Backend {
   sync(delta: FamilyDelta): Promise<SyncResult>;
   /** Compares the kernel with what it should hold and repairs the difference. Throws as `sync` does. */
   resync(): Promise<SyncResult>;
-  /** Removes every trace of Sluice and of kube-proxy's same mode from this family, and nothing else. */
+  /** Removes every trace of Sluice and of kube-proxy from this family, and nothing else. */
   cleanup(): Promise<void>;
 }
 

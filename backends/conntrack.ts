@@ -1,5 +1,13 @@
-import { type Family, type ServicePort, type ServicePortKey, servicePortKey } from "../core/model.ts";
+import {
+  type Family,
+  type FamilyDelta,
+  type ServicePort,
+  type ServicePortKey,
+  servicePortKey,
+  type SyncProblem,
+} from "../core/model.ts";
 import { joinHostPort } from "../platform/address.ts";
+import { errorText, type Logger } from "../platform/log.ts";
 import { failureText, type Runner } from "./runner.ts";
 
 /**
@@ -10,19 +18,29 @@ import { failureText, type Runner } from "./runner.ts";
 export interface ConntrackCleaner {
   /** A service port is about to change from `previous` to `next`; undefined where there is none. */
   note(previous: ServicePort | undefined, next: ServicePort | undefined): void;
+  /** A delta is about to be applied on what is known. */
+  noteDelta(known: KnownServicePorts, delta: FamilyDelta): void;
   /**
    * Removes the entries that what was noted has made stale; to be called when the rules are in effect. Does nothing,
    * and starts no tool, where nothing was noted. Throws where conntrack fails; what was noted is kept then.
    * @returns how many entries were removed
    */
   clean(): Promise<number>;
+  /** Does the same, where a failure is not to hold anything up: it is logged, and told as a problem. */
+  tryClean(logger: Logger): Promise<{ readonly deleted: number; readonly problem: SyncProblem | undefined }>;
+}
+
+/** The service ports that deltas have led to. */
+export interface KnownServicePorts {
+  servicePort(key: ServicePortKey): ServicePort | undefined;
+  servicePorts(): Iterable<ServicePort>;
 }
 
 /** A cleaner that has noted nothing. */
 export function createConntrackCleaner(family: Family, runner: Runner): ConntrackCleaner {
   const changed = new Map<ServicePortKey, Flows>();
 
-  return {
+  const cleaner: ConntrackCleaner = {
     note(previous, next) {
       const port = next ?? previous;
       if (port?.protocol !== "udp") return;
@@ -32,6 +50,23 @@ export function createConntrackCleaner(family: Family, runner: Runner): Conntrac
       for (const known of [previous, next]) if (known) addFrontends(flows, known);
       changed.set(key, { ...flows, endpoints: endpointsOf(next) });
     },
+    noteDelta(known, delta) {
+      const whole = delta.base === undefined;
+      const kept = new Set<ServicePortKey>();
+      for (const port of delta.set) {
+        if (port.protocol !== "udp") continue;
+        const key = servicePortKey(port.name, port.protocol);
+        if (whole) kept.add(key);
+        cleaner.note(known.servicePort(key), port);
+      }
+      for (const key of delta.deleted) cleaner.note(known.servicePort(key), undefined);
+      if (!whole) return;
+      for (const port of known.servicePorts()) {
+        if (port.protocol === "udp" && !kept.has(servicePortKey(port.name, port.protocol))) {
+          cleaner.note(port, undefined);
+        }
+      }
+    },
     async clean() {
       if (changed.size === 0) return 0;
       const taken = [...changed.entries()];
@@ -40,7 +75,19 @@ export function createConntrackCleaner(family: Family, runner: Runner): Conntrac
       for (const [key, flows] of taken) if (changed.get(key) === flows) changed.delete(key);
       return stale.length;
     },
+    async tryClean(logger) {
+      try {
+        return { deleted: await cleaner.clean(), problem: undefined };
+      } catch (error) {
+        const message = `stale UDP flows could not be removed and are tried again with the next sync: ${
+          errorText(error)
+        }`;
+        logger.warn(message);
+        return { deleted: 0, problem: { servicePort: undefined, message } };
+      }
+    },
   };
+  return cleaner;
 }
 
 interface Flows {

@@ -1,29 +1,28 @@
 /** Which backend keeps the kernel in which mode: a new one is a folder and a line here. */
-import type { Family, ProxyMode } from "../core/model.ts";
-import type { Clock } from "../platform/clock.ts";
-import type { Logger } from "../platform/log.ts";
-import type { Backend } from "./backend.ts";
+import type { ProxyMode } from "../core/model.ts";
+import type { Backend, BackendOptions } from "./backend.ts";
 import { createIptablesBackend } from "./iptables/backend.ts";
-import type { Runner } from "./runner.ts";
+import { removeIptablesTraces } from "./iptables/cleanup.ts";
+import { createNftablesBackend } from "./nftables/backend.ts";
+import { removeKubeProxyTable, removeNftablesTraces } from "./nftables/cleanup.ts";
+import { type Mode, withTakeover } from "./takeover.ts";
 
-/** What every backend is made with. */
-export interface BackendOptions {
-  readonly family: Family;
-  readonly runner: Runner;
-  readonly clock: Clock;
-  readonly logger: Logger;
-}
-
-const BACKENDS: Readonly<Partial<Record<ProxyMode, (options: BackendOptions) => Backend>>> = {
-  iptables: createIptablesBackend,
+const BACKENDS: Readonly<Partial<Record<ProxyMode, Mode>>> = {
+  iptables: { create: createIptablesBackend, removeTraces: removeIptablesTraces },
+  nftables: {
+    create: createNftablesBackend,
+    removeTraces: removeNftablesTraces,
+    removeLeftovers: removeKubeProxyTable,
+  },
 };
 
 /** The modes that there is a backend for. */
 export const MODES: readonly ProxyMode[] = Object.keys(BACKENDS) as ProxyMode[];
 
-/** The backend of a mode. Throws where there is none. */
+/** The backend of a mode, which takes over from the other modes. Throws where there is none. */
 export function createBackend(mode: ProxyMode, options: BackendOptions): Backend {
-  const create = BACKENDS[mode];
-  if (create === undefined) throw new Error(`there is no backend for mode ${mode}, only for ${MODES.join(", ")}`);
-  return create(options);
+  const chosen = BACKENDS[mode];
+  if (chosen === undefined) throw new Error(`there is no backend for mode ${mode}, only for ${MODES.join(", ")}`);
+  const others = MODES.filter((other) => other !== mode).map((other) => BACKENDS[other]!);
+  return withTakeover(chosen, others, options);
 }

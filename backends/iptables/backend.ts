@@ -1,16 +1,7 @@
-import {
-  type Family,
-  type FamilyDelta,
-  type FamilySettings,
-  servicePortKey,
-  type SyncProblem,
-} from "../../core/model.ts";
+import { type FamilySettings, servicePortKey, type SyncProblem } from "../../core/model.ts";
 import { prefixContains } from "../../platform/address.ts";
-import type { Clock } from "../../platform/clock.ts";
-import { errorText, type Logger } from "../../platform/log.ts";
-import type { Backend, SyncResult } from "../backend.ts";
+import type { Backend, BackendOptions, SyncResult } from "../backend.ts";
 import { createConntrackCleaner } from "../conntrack.ts";
-import type { Runner } from "../runner.ts";
 import { writeSysctls } from "../sysctl.ts";
 import { removeAllChains } from "./cleanup.ts";
 import { examineHost } from "./host.ts";
@@ -18,16 +9,8 @@ import { createReconciler, type Reconciler } from "./reconcile.ts";
 import { createRuleset, type Ruleset } from "./ruleset.ts";
 import { createIptablesTools } from "./tools.ts";
 
-/** What the backend works with. */
-export interface IptablesBackendOptions {
-  readonly family: Family;
-  readonly runner: Runner;
-  readonly clock: Clock;
-  readonly logger: Logger;
-}
-
 /** The iptables backend of one family. */
-export function createIptablesBackend(options: IptablesBackendOptions): Backend {
+export function createIptablesBackend(options: BackendOptions): Backend {
   const { family, runner, clock, logger } = options;
   const tools = createIptablesTools(family, runner);
   const conntrack = createConntrackCleaner(family, runner);
@@ -38,38 +21,12 @@ export function createIptablesBackend(options: IptablesBackendOptions): Backend 
     return parts;
   }
 
-  function noteFlows(ruleset: Ruleset, delta: FamilyDelta): void {
-    const whole = delta.base === undefined;
-    const kept = new Set<string>();
-    for (const port of delta.set) {
-      if (port.protocol !== "udp") continue;
-      const key = servicePortKey(port.name, port.protocol);
-      if (whole) kept.add(key);
-      conntrack.note(ruleset.servicePort(key), port);
-    }
-    for (const key of delta.deleted) conntrack.note(ruleset.servicePort(key), undefined);
-    if (!whole) return;
-    for (const port of ruleset.servicePorts()) {
-      if (port.protocol === "udp" && !kept.has(servicePortKey(port.name, port.protocol))) {
-        conntrack.note(port, undefined);
-      }
-    }
-  }
-
   /** What is done once the rules are right; its failures hold nothing up. */
   async function finish(reconciler: Reconciler): Promise<SyncResult> {
     const problems: SyncProblem[] = reconciler.problems();
     const startedMs = clock.monotonic();
-    let conntrackDeleted = 0;
-    try {
-      conntrackDeleted = await conntrack.clean();
-    } catch (error) {
-      const message = `stale UDP flows could not be removed and are tried again with the next sync: ${
-        errorText(error)
-      }`;
-      logger.warn(message);
-      problems.push({ servicePort: undefined, message });
-    }
+    const { deleted, problem } = await conntrack.tryClean(logger);
+    if (problem) problems.push(problem);
     const figures = reconciler.takeFigures(), rules = reconciler.rules();
     return {
       problems,
@@ -83,7 +40,7 @@ export function createIptablesBackend(options: IptablesBackendOptions): Backend 
         restores: figures.restores,
         restore_failures: figures.restoreFailures,
         drift_repaired: figures.driftedChains,
-        conntrack_deleted: conntrackDeleted,
+        conntrack_deleted: deleted,
         conntrack_ms: clock.monotonic() - startedMs,
       },
     };
@@ -106,7 +63,7 @@ export function createIptablesBackend(options: IptablesBackendOptions): Backend 
     },
     async sync(delta) {
       const { ruleset, reconciler } = ready();
-      noteFlows(ruleset, delta);
+      conntrack.noteDelta(ruleset, delta);
       reconciler.forgetRefused([
         ...delta.deleted,
         ...delta.set.map((port) => servicePortKey(port.name, port.protocol)),

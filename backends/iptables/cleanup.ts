@@ -1,5 +1,6 @@
 import { failureText } from "../runner.ts";
-import type { IptablesTools } from "./tools.ts";
+import type { BackendOptions } from "../backend.ts";
+import { createIptablesTools, type IptablesTools } from "./tools.ts";
 
 /** The chains that Sluice and kube-proxy's iptables mode make; the kubelet's are others (KUBE-KUBELET-CANARY, …). */
 const OURS =
@@ -24,6 +25,11 @@ export async function removeAllChains(tools: IptablesTools): Promise<void> {
       if (result.exitCode !== 0) throw new Error(failureText("iptables-restore", result));
     }
   }
+}
+
+/** The same, for the family and with the runner of a backend. */
+export async function removeIptablesTraces({ family, runner }: BackendOptions): Promise<void> {
+  await removeAllChains(createIptablesTools(family, runner));
 }
 
 async function findOurs(tools: IptablesTools): Promise<SavedTable[]> {

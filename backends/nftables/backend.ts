@@ -1,0 +1,61 @@
+import type { SyncProblem } from "../../core/model.ts";
+import type { Backend, BackendOptions, SyncResult } from "../backend.ts";
+import { createConntrackCleaner } from "../conntrack.ts";
+import { removeNftablesTraces } from "./cleanup.ts";
+import { createDesired } from "./desired.ts";
+import { examineHost } from "./host.ts";
+import { createReconciler } from "./reconcile.ts";
+import { DIALECTS } from "./table.ts";
+import { createNftTools } from "./tools.ts";
+
+/** The nftables backend of one family. */
+export function createNftablesBackend(options: BackendOptions): Backend {
+  const { family, runner, clock, logger } = options;
+  const tools = createNftTools(family, runner);
+  const conntrack = createConntrackCleaner(family, runner);
+  const desired = createDesired();
+  const reconciler = createReconciler({ desired, tools, dialect: DIALECTS[family], clock, logger });
+
+  /** What is done once the rules are right; its failures hold nothing up. */
+  async function finish(): Promise<SyncResult> {
+    const problems: SyncProblem[] = reconciler.problems();
+    const startedMs = clock.monotonic();
+    const { deleted, problem } = await conntrack.tryClean(logger);
+    if (problem) problems.push(problem);
+    const figures = reconciler.takeFigures();
+    return {
+      problems,
+      figures: {
+        elements_written: figures.elementsWritten,
+        elements_deleted: figures.elementsDeleted,
+        chains_written: figures.chainsWritten,
+        nftables_transactions: figures.transactions,
+        nftables_sync_failures: figures.transactionFailures,
+        drift_repaired: figures.drifted,
+        conntrack_deleted: deleted,
+        conntrack_ms: clock.monotonic() - startedMs,
+      },
+    };
+  }
+
+  return {
+    async setup() {
+      logger.info("nftables is ready", { version: await examineHost(family, runner) });
+    },
+    async sync(delta) {
+      conntrack.noteDelta(desired, delta);
+      reconciler.touch(desired.apply(delta));
+      await reconciler.run();
+      return await finish();
+    },
+    async resync() {
+      reconciler.retryRefused();
+      await reconciler.compareAndRun();
+      return await finish();
+    },
+    async cleanup() {
+      await removeNftablesTraces(options);
+      reconciler.forget();
+    },
+  };
+}

@@ -1,0 +1,91 @@
+import type { FamilySettings } from "../../core/model.ts";
+import { clearMark, frontendKey, localMatch, prefixText, setMark, unmarked } from "./statements.ts";
+import type { Dialect } from "./table.ts";
+
+/** A chain that is there however few services there are. */
+export interface BaseChain {
+  readonly name: string;
+  /** Where the kernel calls it, as nft prints it; undefined where it is only jumped to. */
+  readonly hook: string | undefined;
+  readonly rules: readonly string[];
+}
+
+/**
+ * The fixed chains, in an order in which each refers to earlier ones only. Those with hooks are last: with them,
+ * everything before comes into effect.
+ *
+ * The hooks are kube-proxy's. What lets no endpoint be reached is refused after the destination was rewritten, so
+ * that the short cuts of policy Local come first; source ranges are checked before it, while the packet still has the
+ * address that they are for. As in kube-proxy's nftables mode, nothing is accepted here: another table's verdict on
+ * forwarded traffic would stand all the same.
+ */
+export function baseChains(settings: FamilySettings, dialect: Dialect): BaseChain[] {
+  const { ip } = dialect;
+  const key = frontendKey(dialect, false), nodePortKey = frontendKey(dialect, true);
+  const inner = (name: string, rules: readonly string[]): BaseChain => ({ name, hook: undefined, rules });
+  const hooked = (name: string, hook: string, rules: readonly string[]): BaseChain => ({ name, hook, rules });
+  const refuseUnusedPorts = `ct state new ${ip} daddr @cluster-ips reject`;
+  return [
+    inner("nodeports", [`${nodePortKey} vmap @services`]),
+    inner("services", [
+      ...masqueradeClusterIPs(settings, dialect),
+      `${key} vmap @services`,
+      ...nodePortEntries(settings, dialect).map((match) => `${match}goto nodeports`),
+    ]),
+    inner("nodeports-check", [`${nodePortKey} @refused reject`, `${nodePortKey} @dropped drop`]),
+    inner("services-check", [`${key} @refused reject`, `${key} @dropped drop`]),
+    inner("firewalled", [`${key} . ${ip} saddr @source-ranges return`, "drop"]),
+    inner("firewall-check", [`${key} @firewalled goto firewalled`]),
+    hooked("filter-prerouting", "type filter hook prerouting priority dstnat - 10; policy accept;", [
+      "ct state new jump firewall-check",
+    ]),
+    hooked("filter-output-first", "type filter hook output priority -110; policy accept;", [
+      "ct state new jump firewall-check",
+    ]),
+    hooked("filter-input", "type filter hook input priority filter; policy accept;", [
+      "ct state new jump services-check",
+      ...nodePortEntries(settings, dialect).map((match) => `ct state new ${match}goto nodeports-check`),
+    ]),
+    hooked("filter-forward", "type filter hook forward priority filter; policy accept;", [
+      // An INVALID packet would cross without its translation, and reset the connection (kubernetes issue 74839).
+      ...(settings.conntrackTcpLiberal ? [] : ["ct state invalid drop"]),
+      "ct state new jump services-check",
+      refuseUnusedPorts,
+    ]),
+    hooked("filter-output", "type filter hook output priority filter; policy accept;", [
+      "ct state new jump services-check",
+      refuseUnusedPorts,
+    ]),
+    hooked("nat-postrouting", "type nat hook postrouting priority srcnat; policy accept;", [
+      `ct status dnat ${ip} saddr . ${ip} daddr @hairpins masquerade fully-random`,
+      `${unmarked(settings)} return`,
+      clearMark(settings),
+      "masquerade fully-random",
+    ]),
+    hooked("nat-prerouting", "type nat hook prerouting priority dstnat; policy accept;", ["jump services"]),
+    hooked("nat-output", "type nat hook output priority -100; policy accept;", ["jump services"]),
+  ];
+}
+
+/**
+ * Traffic to a cluster IP that did not come from a pod of this node may have been routed here from elsewhere, and must
+ * come back this way. One rule before the dispatch does it for all services, so that their chains can be shared with
+ * traffic that is not masqueraded.
+ */
+function masqueradeClusterIPs(settings: FamilySettings, dialect: Dialect): string[] {
+  const toClusterIP = `${dialect.ip} daddr @cluster-ips ${setMark(settings)}`;
+  if (settings.masqueradeAll) return [toClusterIP];
+  const other = localMatch(settings.localTraffic, false, dialect);
+  return other === undefined ? [] : [other + toClusterIP];
+}
+
+/**
+ * Which of this node's addresses serve node ports. A prefix is matched together with "is an address of this host", so
+ * that addresses that come and go need no change of rules.
+ */
+function nodePortEntries({ nodePortPrefixes }: FamilySettings, { ip, loopback }: Dialect): string[] {
+  const all = `${ip} daddr != ${loopback} fib daddr type local `;
+  if (!nodePortPrefixes || nodePortPrefixes.some((prefix) => prefix.endsWith("/0"))) return [all];
+  return nodePortPrefixes.map(prefixText).filter((prefix) => prefix !== "::1" && !prefix.startsWith("127."))
+    .map((prefix) => `${ip} daddr ${prefix} fib daddr type local `);
+}

@@ -1,0 +1,23 @@
+import type { BackendOptions } from "../backend.ts";
+import { KUBE_PROXY_TABLE, TABLE } from "./table.ts";
+import { createNftTools } from "./tools.ts";
+
+/** Removes the family's tables of Sluice and of kube-proxy's nftables mode. Throws where it cannot. */
+export async function removeNftablesTraces(options: BackendOptions): Promise<void> {
+  await remove([TABLE, KUBE_PROXY_TABLE], options);
+}
+
+/** Removes the family's table of kube-proxy's nftables mode. Throws where it cannot. */
+export async function removeKubeProxyTable(options: BackendOptions): Promise<void> {
+  await remove([KUBE_PROXY_TABLE], options);
+}
+
+async function remove(names: readonly string[], { family, runner, logger }: BackendOptions): Promise<void> {
+  const tools = createNftTools(family, runner);
+  const there = new Set(await tools.tables());
+  for (const name of names) {
+    if (!there.has(name)) continue;
+    await tools.removeTable(name);
+    logger.info("removed a table of nftables", { table: name });
+  }
+}

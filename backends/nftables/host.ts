@@ -1,0 +1,44 @@
+import type { Family } from "../../core/model.ts";
+import { UnsupportedHostError } from "../backend.ts";
+import { failureText, type Runner, ToolMissingError } from "../runner.ts";
+import { DIALECTS } from "./table.ts";
+
+/** A table that is never in effect: nft checks it with the kernel, and takes it back. */
+function* trial(ip: string): Generator<string> {
+  const table = `${ip} sluice-trial`;
+  const endpoints = `typeof ${ip} daddr . tcp dport . numgen random mod 65536 : ${ip} daddr . tcp dport`;
+  yield `add table ${table}\n`;
+  yield `add set ${table} hairpins { typeof ${ip} saddr . ${ip} daddr; }\n`;
+  yield `add map ${table} tcp-endpoints { ${endpoints}; }\n`;
+  yield `add chain ${table} pick\n`;
+  yield `add chain ${table} nat { type nat hook postrouting priority srcnat; policy accept; }\n`;
+  yield `add rule ${table} pick dnat ${ip} to ${ip} daddr . tcp dport . numgen random mod 3 map @tcp-endpoints\n`;
+  yield `add rule ${table} nat ct status dnat ${ip} saddr . ${ip} daddr @hairpins masquerade fully-random\n`;
+  yield `delete table ${table}\n`;
+}
+
+/**
+ * Finds out whether this host's nft and kernel can do what is needed, by trying it.
+ * @returns the version of nft
+ * @throws {UnsupportedHostError} where they cannot
+ */
+export async function examineHost(family: Family, runner: Runner): Promise<string> {
+  const instead = "use mode iptables there, or a newer system";
+  try {
+    const { stdout } = await runner.run({ tool: "nft", args: ["--version"] });
+    const tried = await runner.run({ tool: "nft", args: ["-f", "-"], stdin: trial(DIALECTS[family].ip) });
+    if (tried.exitCode === 0) return stdout.trim();
+    if (/not permitted|Permission denied/.test(tried.stderr)) {
+      throw new Error(`${failureText("nft", tried)}; nftables mode needs the capability CAP_NET_ADMIN`);
+    }
+    throw new UnsupportedHostError(
+      `nftables mode for ${family} needs nft 1.0.1 and Linux 5.13 or newer, and this host (${stdout.trim()}) does not ` +
+        `do what they can: ${failureText("nft", tried)}; ${instead}`,
+    );
+  } catch (error) {
+    if (!(error instanceof ToolMissingError)) throw error;
+    throw new UnsupportedHostError(`${error.message}; nftables mode needs nft 1.0.1 or newer; ${instead}`, {
+      cause: error,
+    });
+  }
+}

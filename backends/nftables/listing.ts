@@ -1,0 +1,68 @@
+import { isClientSet } from "./affinity.ts";
+import type { SetName } from "./table.ts";
+import type { NftTools } from "./tools.ts";
+
+/** What our table in the kernel reads as. */
+export interface Listing {
+  /** The elements of each set or map, by key, with their values; empty ones in sets. */
+  readonly elements: ReadonlyMap<SetName, Map<string, string>>;
+  /** What each set or map is declared as: its kind and lines, joined by newlines. */
+  readonly declarations: ReadonlyMap<string, string>;
+  /** The sets that remember clients. */
+  readonly clientSets: ReadonlySet<string>;
+  /** The text of each chain: its hook, where it has one, and its rules, joined by newlines. */
+  readonly chains: ReadonlyMap<string, string>;
+}
+
+const BLOCK = /^\t(map|set|chain) (\S+) \{$/;
+
+/** Reads our table, or nothing where there is none. Throws where it cannot. */
+export async function readTable(tools: NftTools): Promise<Listing | undefined> {
+  const elements = new Map<SetName, Map<string, string>>();
+  const declarations = new Map<string, string>();
+  const clients = new Set<string>();
+  const chains = new Map<string, string>();
+  let kind: string | undefined;
+  let name = "";
+  let lines: string[] = [];
+  let into: Map<string, string> | undefined;
+  let inElements = false;
+
+  const finishBlock = () => {
+    if (kind === "chain") chains.set(name, lines.join("\n"));
+    else if (isClientSet(name)) clients.add(name);
+    else declarations.set(name, [kind, ...lines].join("\n"));
+    kind = undefined;
+  };
+  const takeElements = (text: string) => {
+    inElements = !text.endsWith(" }");
+    const list = text.endsWith(",") ? text.slice(0, -1) : inElements ? text : text.slice(0, -2);
+    if (into) { for (const element of list.split(", ")) addElement(into, element); }
+  };
+
+  const found = await tools.listTable((line) => {
+    if (inElements) return takeElements(line.trimStart());
+    if (kind === undefined) {
+      const block = BLOCK.exec(line);
+      if (!block) return;
+      kind = block[1]!;
+      name = block[2]!;
+      lines = [];
+      into = undefined;
+      if (kind !== "chain" && !isClientSet(name)) elements.set(name as SetName, into = new Map());
+    } else if (line === "\t}") {
+      finishBlock();
+    } else if (line.startsWith("\t\telements = { ")) {
+      takeElements(line.slice("\t\telements = { ".length));
+    } else {
+      lines.push(line.trimStart());
+    }
+  });
+  return found ? { elements, declarations, clientSets: clients, chains } : undefined;
+}
+
+function addElement(into: Map<string, string>, element: string): void {
+  const colon = element.indexOf(" : ");
+  if (colon < 0) into.set(element, "");
+  else into.set(element.slice(0, colon), element.slice(colon + 3));
+}

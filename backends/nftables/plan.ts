@@ -1,0 +1,174 @@
+import type { FamilySettings, ServicePortKey } from "../../core/model.ts";
+import type { ClientSet } from "./affinity.ts";
+import { baseChains } from "./base_chains.ts";
+import type { Contribution } from "./contribution.ts";
+import { parsePickChain, pickRules } from "./pick_chains.ts";
+import { type Applied, chainId, chainText, type Shadow, sharedIds } from "./shadow.ts";
+import { declareSets, type Dialect, type SetName } from "./table.ts";
+import { type ChainWrite, difference, type TransactionPlan } from "./transaction.ts";
+
+/** How the part of one service port is to change. */
+export interface Change {
+  readonly key: ServicePortKey;
+  /** What the kernel has of it. */
+  readonly before: Contribution;
+  readonly after: Contribution;
+  /** What is in effect then; undefined where the service port is gone. */
+  readonly next: Applied | undefined;
+}
+
+/**
+ * What a transaction has to do beside its changes:
+ * - `frame`: make what all of them need, but let no packet in yet;
+ * - `ports`: nothing;
+ * - `last`: bring the fixed chains to what they should be, which lets packets in, and remove what nobody wants any more;
+ * - `all`: make the table anew, in one go.
+ */
+export type Stage = "frame" | "ports" | "last" | "all";
+
+/** What a transaction is made of. */
+export interface TransactionInput {
+  readonly changes: readonly Change[];
+  readonly shadow: Shadow;
+  readonly settings: FamilySettings;
+  readonly dialect: Dialect;
+  readonly stage: Stage;
+}
+
+/** A transaction, and what is known when it has gone through. */
+export interface PlannedTransaction {
+  readonly plan: TransactionPlan;
+  readonly changes: readonly Change[];
+  /** Whether the kernel has it all already. */
+  readonly isEmpty: boolean;
+  /** Notes in the shadow that it has gone through. */
+  commit(): void;
+}
+
+/** Plans a transaction on what the shadow says that the kernel holds. */
+export function planTransaction({ changes, shadow, settings, dialect, stage }: TransactionInput): PlannedTransaction {
+  const deletedElements = new Map<SetName, string[]>(), newElements = new Map<SetName, string[]>();
+  const newClientSets = new Map<string, ClientSet>();
+  const chains: ChainWrite[] = [];
+  const deletedChains: string[] = [], deletedSets: string[] = [];
+  const uses = new Map<string, number>();
+  const texts = new Map<string, string>();
+
+  const put = (into: Map<SetName, string[]>, set: SetName, text: string) => {
+    const list = into.get(set);
+    if (list) list.push(text);
+    else into.set(set, [text]);
+  };
+  const use = (contribution: Contribution, by: number) => {
+    for (const id of sharedIds(contribution)) uses.set(id, (uses.get(id) ?? 0) + by);
+  };
+  const write = (name: string, hook: string | undefined, rules: readonly string[]) => {
+    const text = chainText(hook, rules), held = shadow.chains.get(name);
+    if (held === text) return;
+    const keepsHook = held !== undefined && hook === (hook && held.split("\n", 1)[0]);
+    chains.push({ name, hook, rules, before: held === undefined ? "nothing" : keepsHook ? "chain" : "other hook" });
+    texts.set(name, text);
+  };
+  const ownChains: ChainWrite[] = [];
+
+  for (const { key, before, after } of changes) {
+    const { deleted, added, ...own } = difference(before, after);
+    for (const { set, key } of deleted) put(deletedElements, set, key);
+    for (const { set, key, value } of added) put(newElements, set, value === "" ? key : `${key} : ${value}`);
+    for (const set of own.newClientSets) newClientSets.set(set.name, set);
+    for (const { name, rules, isNew } of own.writtenChains) {
+      ownChains.push({ name, hook: undefined, rules, before: isNew ? "nothing" : "chain" });
+    }
+    deletedChains.push(...own.deletedChains);
+    deletedSets.push(...own.deletedClientSets);
+    if (shadow.applied.has(key)) use(before, -1);
+    use(after, 1);
+  }
+
+  const makes = stage === "frame" || stage === "all";
+  const finishes = stage === "last" || stage === "all";
+  for (const { name, hook, rules } of baseChains(settings, dialect)) {
+    if (finishes || (makes && hook === undefined)) write(name, hook, rules);
+  }
+  if (finishes) {
+    for (const name of shadow.chains.keys()) {
+      const chain = parsePickChain(name);
+      if (chain && !isUnused(chainId(name))) write(name, undefined, pickRules(chain, settings, dialect));
+    }
+  }
+  for (const id of uses.keys()) {
+    if (shadow.shared.has(id) || uses.get(id)! <= 0) continue;
+    const { set, key } = parseSharedId(id);
+    if (set !== "chain") put(newElements, set, key);
+    else write(key, undefined, pickRules(parsePickChain(key)!, settings, dialect));
+  }
+  chains.push(...ownChains);
+
+  const gone = finishes ? [...new Set([...shadow.unused, ...uses.keys()])].filter(isUnused) : [];
+  for (const id of gone) {
+    const { set, key } = parseSharedId(id);
+    if (set === "chain") deletedChains.push(key);
+    else put(deletedElements, set, key);
+  }
+  if (finishes) {
+    for (const { set, key } of shadow.strays.elements) put(deletedElements, set, key);
+    deletedChains.push(...shadow.strays.chains);
+    deletedSets.push(...shadow.strays.sets);
+  }
+
+  /** Whether the kernel has something shared that no service port wants after this. */
+  function isUnused(id: string): boolean {
+    const part = shadow.shared.get(id);
+    return part !== undefined && part.uses + (uses.get(id) ?? 0) === 0;
+  }
+
+  const declared = declareSets(dialect);
+  const newSets = new Map([...declared].filter(([name]) => makes && (stage === "all" || shadow.missingSets.has(name))));
+  const plan: TransactionPlan = {
+    replacesTable: stage === "all",
+    newSets,
+    newClientSets,
+    chains,
+    deletedElements,
+    newElements,
+    deletedChains,
+    deletedSets,
+  };
+  return {
+    plan,
+    changes,
+    isEmpty: newSets.size + newClientSets.size + chains.length + deletedElements.size + newElements.size +
+        deletedChains.length + deletedSets.length === 0,
+    commit() {
+      if (makes) {
+        shadow.sets = "complete";
+        shadow.missingSets = new Set();
+      }
+      for (const [name, text] of texts) shadow.chains.set(name, text);
+      for (const [id, by] of uses) {
+        const part = shadow.shared.get(id) ?? { uses: 0 };
+        part.uses += by;
+        if (part.uses === 0) shadow.unused.add(id);
+        else shadow.unused.delete(id);
+        shadow.shared.set(id, part);
+      }
+      for (const id of gone) {
+        shadow.shared.delete(id);
+        shadow.unused.delete(id);
+        const { set, key } = parseSharedId(id);
+        if (set === "chain") shadow.chains.delete(key);
+      }
+      for (const { key, next } of changes) {
+        shadow.partial.delete(key);
+        if (next) shadow.applied.set(key, next);
+        else shadow.applied.delete(key);
+      }
+      if (finishes) shadow.strays = { elements: [], chains: [], sets: [] };
+    },
+  };
+}
+
+function parseSharedId(id: string): { readonly set: SetName | "chain"; readonly key: string } {
+  const space = id.indexOf(" ");
+  return { set: id.slice(0, space) as SetName | "chain", key: id.slice(space + 1) };
+}

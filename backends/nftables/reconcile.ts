@@ -1,0 +1,303 @@
+import type { FamilySettings, ServicePortKey, SyncProblem } from "../../core/model.ts";
+import type { Clock } from "../../platform/clock.ts";
+import type { Logger } from "../../platform/log.ts";
+import { failureText } from "../runner.ts";
+import { type Contribution, contributionOf, NOTHING } from "./contribution.ts";
+import type { Desired } from "./desired.ts";
+import { readTable } from "./listing.ts";
+import { type Applied, compare, type Shadow } from "./shadow.ts";
+import type { Dialect } from "./table.ts";
+import { isHostFailure, type NftTools } from "./tools.ts";
+import { transactionText } from "./transaction.ts";
+import { type Change, type PlannedTransaction, planTransaction } from "./plan.ts";
+
+/** Figures of one reconciliation, for metrics (see SyncResult). */
+export interface ReconcileFigures {
+  elementsWritten: number;
+  elementsDeleted: number;
+  chainsWritten: number;
+  transactions: number;
+  transactionFailures: number;
+  drifted: number;
+}
+
+/** Brings the kernel's table to what is desired, and knows what is still to be done. */
+export interface Reconciler {
+  /** The parts of these service ports may differ from what the kernel holds. */
+  touch(keys: Iterable<ServicePortKey>): void;
+  /** What the kernel refused is tried again at the next run. */
+  retryRefused(): void;
+  /** Writes what is touched and differs. Throws where the kernel could not be brought to it. */
+  run(): Promise<void>;
+  /** Looks at the kernel anew, where that is due, and repairs what differs. Throws as `run` does. */
+  compareAndRun(): Promise<void>;
+  /** The table is gone. */
+  forget(): void;
+  /** The service ports that the kernel refuses. */
+  problems(): SyncProblem[];
+  /** The figures since this was last asked. */
+  takeFigures(): ReconcileFigures;
+}
+
+/** What the reconciler works with. */
+export interface ReconcilerOptions {
+  readonly desired: Desired;
+  readonly tools: NftTools;
+  readonly dialect: Dialect;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/** How many elements go into one transaction: its time grows faster than they do. */
+const ELEMENTS_PER_TRANSACTION = 20_000;
+
+/** How many transactions one run may spend on finding what the kernel refuses. */
+const SEARCH_LIMIT = 200;
+
+/**
+ * Listing the table costs as much as writing it did, so that no more than this share of the time goes into comparing
+ * all of it. In between, only the names of the chains are compared, which shows a table that was flushed or deleted.
+ */
+const COMPARING_SHARE = 0.01;
+
+/** nft's transaction did not go through. */
+class TransactionError extends Error {
+  override readonly name = "TransactionError";
+}
+
+/** What is believed of the kernel may be wrong: it is to be looked at before anybody is blamed. */
+class DoubtError extends Error {
+  override readonly name = "DoubtError";
+}
+
+/** A reconciler that has not looked at the kernel yet. */
+export function createReconciler(options: ReconcilerOptions): Reconciler {
+  const { desired, tools, dialect, clock, logger } = options;
+  let dirty = new Set<ServicePortKey>();
+  const refused = new Map<ServicePortKey, SyncProblem>();
+  const spellings = new Map<string, { readonly read: string; readonly written: string }>();
+  let shadow: Shadow | undefined;
+  let compareNotBeforeMs = 0;
+  let figures = noFigures();
+  let searchesLeft = SEARCH_LIMIT;
+
+  const spelling = (name: string, read: string) => {
+    const known = spellings.get(name);
+    return known?.read === read ? known.written : read;
+  };
+
+  function settingsNow(): FamilySettings {
+    const settings = desired.settings();
+    if (!settings) throw new Error("there are no settings before the first whole state");
+    return settings;
+  }
+
+  /** Reads the kernel; what is not as it should be is touched. */
+  async function look(): Promise<void> {
+    const before = shadow;
+    shadow = undefined;
+    const startedMs = clock.monotonic();
+    const listing = await readTable(tools);
+    const comparison = compare(listing, desired, settingsNow(), dialect, spelling);
+    compareNotBeforeMs = clock.monotonic() + (clock.monotonic() - startedMs) / COMPARING_SHARE;
+    if (before) figures.drifted += driftOf(comparison.shadow, comparison.incomplete, before);
+    shadow = comparison.shadow;
+    dirty = new Set([...comparison.incomplete].filter((key) => !refused.has(key)));
+  }
+
+  /** How many things others have changed: what differs although it was in effect and was not about to change. */
+  function driftOf(found: Shadow, incomplete: ReadonlySet<ServicePortKey>, before: Shadow): number {
+    let count = found.strays.elements.length + found.strays.chains.length;
+    for (const key of incomplete) if (before.applied.has(key) && !dirty.has(key)) count++;
+    for (const [name, text] of before.chains) if (found.chains.get(name) !== text) count++;
+    return count;
+  }
+
+  function contributionInKernel(key: ServicePortKey): Contribution {
+    const applied = shadow!.applied.get(key);
+    if (applied) return contributionOf(applied.port, applied.settings, dialect);
+    return shadow!.partial.get(key) ?? NOTHING;
+  }
+
+  function changeOf(key: ServicePortKey, settings: FamilySettings): Change {
+    const port = desired.servicePort(key);
+    const next: Applied | undefined = port && { port, settings };
+    const after = port ? contributionOf(port, settings, dialect) : NOTHING;
+    return { key, before: contributionInKernel(key), after, next };
+  }
+
+  /** Cuts the changes into batches; service ports that go are last. */
+  function* batches(settings: FamilySettings): Generator<Change[]> {
+    const limit = shadow!.sets === "different" ? Infinity : ELEMENTS_PER_TRANSACTION;
+    let batch: Change[] = [], elements = 0;
+    for (const goes of [false, true]) {
+      for (const key of dirty) {
+        if ((desired.servicePort(key) === undefined) !== goes) continue;
+        const change = changeOf(key, settings);
+        batch.push(change);
+        elements += Math.max(change.before.elements.length, change.after.elements.length);
+        if (elements < limit) continue;
+        yield batch;
+        batch = [];
+        elements = 0;
+      }
+    }
+    yield batch;
+  }
+
+  async function transact(planned: PlannedTransaction): Promise<string | undefined> {
+    if (planned.isEmpty) {
+      planned.commit();
+      for (const { key } of planned.changes) dirty.delete(key);
+      return undefined;
+    }
+    figures.transactions++;
+    const believed = shadow!;
+    // A tool that is killed leaves it open whether its input is in effect.
+    shadow = undefined;
+    const result = await tools.transact(transactionText(planned.plan, dialect));
+    shadow = believed;
+    if (result.exitCode !== 0) {
+      figures.transactionFailures++;
+      const failure = failureText("nft", result);
+      if (isHostFailure(result.stderr)) throw new TransactionError(failure);
+      return failure;
+    }
+    planned.commit();
+    for (const { key } of planned.changes) dirty.delete(key);
+    const count = (elements: ReadonlyMap<unknown, readonly string[]>) =>
+      [...elements.values()].reduce((sum, { length }) => sum + length, 0);
+    figures.elementsWritten += count(planned.plan.newElements);
+    figures.elementsDeleted += count(planned.plan.deletedElements);
+    figures.chainsWritten += planned.plan.chains.length;
+    return undefined;
+  }
+
+  /** Writes changes; those that the kernel refuses are found by taking the transaction apart, and come back. */
+  async function attempt(changes: readonly Change[], settings: FamilySettings): Promise<Refusal[]> {
+    const failure = await transact(planTransaction({ changes, shadow: shadow!, settings, dialect, stage: "ports" }));
+    if (failure === undefined) return [];
+    if (changes.length === 1) return [{ change: changes[0]!, failure }];
+    if (searchesLeft-- <= 0) throw new TransactionError(failure);
+    const middle = changes.length >> 1;
+    return [
+      ...await attempt(changes.slice(0, middle), settings),
+      ...await attempt(changes.slice(middle), settings),
+    ];
+  }
+
+  function refuse({ change: { key, next }, failure }: Refusal): void {
+    const servicePort = next?.port.name;
+    const message = `the kernel refuses the rules of ${servicePort ?? key}, which stay as they were until it changes ` +
+      `or the next comparison with the kernel: ${failure}`;
+    logger.error(message, { service: servicePort });
+    refused.set(key, { servicePort, message });
+    dirty.delete(key);
+  }
+
+  /** One pass over everything that is touched. */
+  async function pass(trusted: boolean): Promise<void> {
+    const settings = settingsNow();
+    const must = async (planned: PlannedTransaction) => {
+      const failure = await transact(planned);
+      if (failure === undefined) return;
+      if (!trusted) throw new DoubtError(failure);
+      throw new TransactionError(failure);
+    };
+    const isFirst = !shadow!.chains.has("nat-output");
+    const replaces = shadow!.sets === "different";
+    const refusals: Refusal[] = [];
+    const all = batches(settings);
+    let next = all.next();
+    if (!replaces && (isFirst || shadow!.sets !== "complete")) {
+      await must(planTransaction({ changes: [], shadow: shadow!, settings, dialect, stage: "frame" }));
+    }
+    while (!next.done) {
+      const changes = next.value;
+      next = all.next();
+      const stage = replaces ? "all" : isFirst ? "ports" : next.done ? "last" : "ports";
+      const failure = await transact(planTransaction({ changes, shadow: shadow!, settings, dialect, stage }));
+      if (failure === undefined) continue;
+      if (!trusted) throw new DoubtError(failure);
+      refusals.push(...await attempt(changes, settings));
+    }
+    // What two service ports hand over to each other is refused as long as they come one after the other.
+    if (refusals.length > 0) {
+      for (const refusal of await attempt(refusals.map(({ change }) => change), settings)) refuse(refusal);
+    }
+    await must(planTransaction({ changes: [], shadow: shadow!, settings, dialect, stage: "last" }));
+  }
+
+  async function run(): Promise<void> {
+    searchesLeft = SEARCH_LIMIT;
+    let trusted = shadow === undefined;
+    if (trusted) await look();
+    for (;;) {
+      try {
+        await pass(trusted);
+        return;
+      } catch (error) {
+        if (!(error instanceof DoubtError)) throw error;
+        logger.warn("nft refused a transaction, the kernel is compared with what it should hold", {
+          error: error.message,
+        });
+        trusted = true;
+        await look();
+      }
+    }
+  }
+
+  async function chainsAreThere(): Promise<boolean> {
+    const missing = new Set(shadow!.chains.keys());
+    let inTable = false;
+    await tools.listChains((line) => {
+      if (line.startsWith("table ")) inTable = line === `table ${dialect.ip} sluice {`;
+      else if (inTable && line.startsWith("\tchain ")) missing.delete(line.slice("\tchain ".length, -" {".length));
+    });
+    return missing.size === 0;
+  }
+
+  return {
+    touch(keys) {
+      for (const key of keys) {
+        refused.delete(key);
+        dirty.add(key);
+      }
+    },
+    retryRefused() {
+      for (const key of refused.keys()) dirty.add(key);
+      refused.clear();
+    },
+    run,
+    async compareAndRun() {
+      if (shadow && (clock.monotonic() >= compareNotBeforeMs || !await chainsAreThere())) await look();
+      await run();
+    },
+    forget() {
+      shadow = undefined;
+    },
+    problems: () => [...refused.values()],
+    takeFigures() {
+      const taken = figures;
+      figures = noFigures();
+      return taken;
+    },
+  };
+}
+
+/** A change that the kernel did not take. */
+interface Refusal {
+  readonly change: Change;
+  readonly failure: string;
+}
+
+function noFigures(): ReconcileFigures {
+  return {
+    elementsWritten: 0,
+    elementsDeleted: 0,
+    chainsWritten: 0,
+    transactions: 0,
+    transactionFailures: 0,
+    drifted: 0,
+  };
+}

@@ -1,0 +1,63 @@
+import type { Family } from "../../core/model.ts";
+import { failureText, type Runner, type ToolResult } from "../runner.ts";
+import { DIALECTS, TABLE } from "./table.ts";
+
+/** nft, for one family. */
+export interface NftTools {
+  /** Runs `nft -f -`: all of the input as one transaction, or nothing of it. */
+  transact(input: Iterable<string>): Promise<ToolResult>;
+  /** Lists our table as text; false where there is none. Throws where it fails. */
+  listTable(onLine: (line: string) => void): Promise<boolean>;
+  /** Lists the chains of all tables of the family, without their rules, which costs next to nothing. */
+  listChains(onLine: (line: string) => void): Promise<void>;
+  /** The names of the family's tables. Throws where it fails. */
+  tables(): Promise<string[]>;
+  /** Removes a table with everything in it. Throws where it fails. */
+  removeTable(name: string): Promise<void>;
+}
+
+/** A table of 250,000 elements takes nft ten seconds to list on an idle machine. */
+const TIMEOUT_MS = 180_000;
+
+/** The nft of this host, for a family. */
+export function createNftTools(family: Family, runner: Runner): NftTools {
+  const { ip } = DIALECTS[family];
+  const transact = (input: Iterable<string>) =>
+    runner.run({ tool: "nft", args: ["-f", "-"], stdin: input, timeoutMs: TIMEOUT_MS });
+  return {
+    transact,
+    async listTable(onLine) {
+      const args = ["list", "table", ip, TABLE];
+      const result = await runner.run({ tool: "nft", args, onLine, timeoutMs: TIMEOUT_MS });
+      if (result.exitCode === 0) return true;
+      if (isMissing(result.stderr)) return false;
+      throw new Error(failureText("nft list table", result));
+    },
+    async listChains(onLine) {
+      const result = await runner.run({ tool: "nft", args: ["list", "chains", ip], onLine });
+      if (result.exitCode !== 0) throw new Error(failureText("nft list chains", result));
+    },
+    async tables() {
+      const result = await runner.run({ tool: "nft", args: ["list", "tables", ip] });
+      if (result.exitCode !== 0) throw new Error(failureText("nft list tables", result));
+      return [...result.stdout.matchAll(/^table \S+ (\S+)$/gm)].map((match) => match[1]!);
+    },
+    async removeTable(name) {
+      const result = await transact([`delete table ${ip} ${name}\n`]);
+      if (result.exitCode !== 0) throw new Error(failureText("nft", result));
+    },
+  };
+}
+
+function isMissing(stderr: string): boolean {
+  return stderr.includes("No such file or directory");
+}
+
+/**
+ * Whether a failure is the host's and not the input's: memory is short, a right is missing. Taking the input apart
+ * would find nothing.
+ */
+export function isHostFailure(stderr: string): boolean {
+  return /Resource temporarily unavailable|No buffer space|Cannot allocate memory|not permitted|Permission denied|Message too long/i
+    .test(stderr);
+}

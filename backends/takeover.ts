@@ -1,0 +1,75 @@
+import { errorText } from "../platform/log.ts";
+import type { Backend, BackendOptions } from "./backend.ts";
+import { ToolMissingError } from "./runner.ts";
+
+/** A mode: how its backend is made, and what it may find of others. */
+export interface Mode {
+  readonly create: (options: BackendOptions) => Backend;
+  /** Removes every trace of Sluice's and of kube-proxy's this mode. Throws where something could not be removed. */
+  readonly removeTraces: (options: BackendOptions) => Promise<void>;
+  /** Removes what kube-proxy's same mode leaves behind that the backend does not take over as its own. */
+  readonly removeLeftovers?: (options: BackendOptions) => Promise<void>;
+}
+
+/**
+ * The backend of a mode that, once its own rules are in effect, removes what other modes have left behind: packets of
+ * open connections go by their connection tracking entries and meet neither. What cannot be removed holds nothing up,
+ * and is tried again with the next comparison. Its `cleanup` removes the traces of all modes.
+ */
+export function withTakeover(chosen: Mode, others: readonly Mode[], options: BackendOptions): Backend {
+  const { logger } = options;
+  const backend = chosen.create(options);
+  let leftovers = [
+    ...others.map(({ removeTraces }) => removeTraces),
+    ...(chosen.removeLeftovers ? [chosen.removeLeftovers] : []),
+  ];
+
+  async function removeLeftovers(): Promise<void> {
+    const failed: typeof leftovers = [];
+    for (const remove of leftovers) {
+      const failure = await failureOf(() => remove(options));
+      if (failure === undefined) continue;
+      failed.push(remove);
+      logger.warn(
+        "what another mode may have left behind was not removed, which is tried again with the next comparison",
+        {
+          error: errorText(failure),
+        },
+      );
+    }
+    leftovers = failed;
+  }
+
+  return {
+    setup: () => backend.setup(),
+    async sync(delta) {
+      const result = await backend.sync(delta);
+      if (delta.base === undefined) await removeLeftovers();
+      return result;
+    },
+    async resync() {
+      const result = await backend.resync();
+      await removeLeftovers();
+      return result;
+    },
+    async cleanup() {
+      const failures: string[] = [];
+      const removals = [() => backend.cleanup(), ...others.map((mode) => () => mode.removeTraces(options))];
+      for (const remove of removals) {
+        const failure = await failureOf(remove);
+        if (failure !== undefined) failures.push(errorText(failure));
+      }
+      if (failures.length > 0) throw new Error(failures.join("; "));
+    },
+  };
+}
+
+/** Why a removal failed; undefined where it did not, or where the tool is not installed: then nothing was made with it. */
+async function failureOf(remove: () => Promise<void>): Promise<unknown> {
+  try {
+    await remove();
+    return undefined;
+  } catch (error) {
+    return error instanceof ToolMissingError ? undefined : error;
+  }
+}
