@@ -49,12 +49,16 @@ export function renderServiceChain(port: ServicePort, chain: string, settings: F
 
 /**
  * Traffic to the cluster IP that did not come from a pod of this node may have been routed here from elsewhere, and
- * must come back this way: it is masqueraded (kube-proxy's rule for static routes to the service range).
+ * must come back this way: it is masqueraded (kube-proxy's rule for static routes to the service range). The cluster
+ * IP is matched only where traffic for other addresses comes through the same chain unmarked: each match costs the
+ * kernel time at every commit.
  */
 function internalMasquerade(port: ServicePort, settings: FamilySettings): string[] {
+  const isShared = usesExternalChain(port) && port.external !== "cluster";
+  const destination = isShared ? `-d ${hostPrefix(port.clusterIP)} ` : "";
+  const transport = isShared ? destinationPort(port.protocol, "", port.port) : "";
   const at = (source: string, inInterface: string) =>
-    `${source}-d ${hostPrefix(port.clusterIP)} ${inInterface}` +
-    `${destinationPort(port.protocol, "", port.port)}-j ${BASE.markMasquerade}`;
+    `${source}${destination}${inInterface}${transport}-j ${BASE.markMasquerade}`;
   if (settings.masqueradeAll) return [at("", "")];
   const other = localMatch(settings.localTraffic, false);
   return other ? [at(other.source, other.inInterface)] : [];
