@@ -68,7 +68,9 @@ async function loadClientNode(plugin: CredentialPlugin): Promise<() => Promise<P
   const user = config.getCurrentUser();
   const exec: unknown = user?.exec;
   if (isExec(exec)) exec.env = [...exec.env ?? [], { name: "KUBERNETES_EXEC_INFO", value: execInfo(exec.apiVersion) }];
+  const forbidden = isExec(exec) ? startingIsForbidden(plugin.path, user?.name, exec.command ?? "") : undefined;
   return async () => {
+    if (forbidden !== undefined) throw new Error(forbidden);
     const options: { headers?: Record<string, unknown>; cert?: unknown; key?: unknown } = {};
     try {
       await config.applyToHTTPSOptions(options as Parameters<typeof config.applyToHTTPSOptions>[0]);
@@ -93,6 +95,13 @@ interface Exec {
 
 function isExec(value: unknown): value is Exec {
   return typeof value === "object" && value !== null;
+}
+
+/** client-node's child process would end the whole program over a program that it may not start. */
+function startingIsForbidden(path: string, user: string | undefined, command: string): string | undefined {
+  if (Deno.permissions.querySync({ name: "run", command }).state === "granted") return undefined;
+  return `the credential plugin ${JSON.stringify(command)} of user "${user}" in ${path} is none that this executable may ` +
+    `start: build it with EXEC_PLUGINS=${command} ./compile.sh, or use a kubeconfig with a token or a client certificate`;
 }
 
 /** What a plugin is told about its caller, by KEP-541 and client.authentication.k8s.io; client-node leaves it out. */
