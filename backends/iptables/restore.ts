@@ -29,8 +29,8 @@ export function* restoreLines(input: RestoreInput): Generator<string> {
     const jumps = input.jumps.filter((jump) => jump.table === table);
     if (updates.length === 0 && jumps.length === 0) continue;
     yield `*${table}\n`;
-    for (const update of updates) yield `:${update.chain} - [0:0]\n`;
     for (const update of updates) {
+      yield `:${update.chain} - [0:0]\n`;
       if (update.action === "write") { for (const rule of update.rendered.rules) yield `-A ${update.chain} ${rule}\n`; }
     }
     for (const jump of jumps) yield `-I ${jump.from} ${jump.rule}\n`;

@@ -1,0 +1,121 @@
+import assert from "node:assert/strict";
+import fc from "fast-check";
+import { TABLES } from "../../backends/iptables/chain_names.ts";
+import { createRuleset, type Ruleset } from "../../backends/iptables/ruleset.ts";
+import { type FamilySettings, type ServicePort, type ServicePortKey, servicePortKey } from "../../core/model.ts";
+import { fakeServicePort, fakeSettings } from "../fakes/service_port.ts";
+
+/** More service ports than a leaf holds, in addresses near each other and far apart. */
+const ports: fc.Arbitrary<ServicePort> = fc.record({
+  index: fc.nat(90),
+  changes: fc.record({
+    clusterEndpoints: fc.constantFrom(["10.1.0.1:80"], ["10.1.0.1:80", "10.1.0.2:80"], []),
+    localEndpoints: fc.constantFrom([], ["10.1.0.1:80"]),
+    endpointsOnThisNode: fc.constantFrom([], ["10.1.0.1:80"]),
+    internal: fc.constantFrom("cluster", "reject", "drop"),
+    external: fc.constantFrom("cluster", "local", "reject", "drop"),
+    nodePort: fc.constantFrom(0, 30000, 30001),
+    healthCheckNodePort: fc.constantFrom(0, 32000),
+    externalIPs: fc.constantFrom([], ["192.0.2.1"]),
+    loadBalancerIPs: fc.constantFrom([], ["192.0.2.2"], ["192.0.2.1"]),
+    sourceRanges: fc.constantFrom([], ["203.0.113.0/24"]),
+    affinitySeconds: fc.constantFrom(0, 60),
+  }, { requiredKeys: [] }),
+}).map(({ index, changes }) => {
+  const near = index % 3 !== 0;
+  const clusterIP = near ? `10.96.0.${index}` : `10.${index}.7.${index}`;
+  return fakeServicePort(`default/s${index}:p`, { clusterIP, ...changes } as Partial<ServicePort>);
+});
+
+const settings: fc.Arbitrary<FamilySettings> = fc.constantFrom(
+  fakeSettings(),
+  fakeSettings({ masqueradeAll: true }),
+  fakeSettings({ localTraffic: { by: "source-prefix", prefix: "10.1.0.0/16" }, nodePortPrefixes: ["192.168.1.1/32"] }),
+);
+
+const steps = fc.array(
+  fc.oneof(
+    {
+      weight: 6,
+      arbitrary: fc.record({
+        does: fc.constant("set" as const),
+        ports: fc.array(ports, { minLength: 1, maxLength: 30 }),
+      }),
+    },
+    {
+      weight: 4,
+      arbitrary: fc.record({ does: fc.constant("delete" as const), indexes: fc.array(fc.nat(90), { maxLength: 40 }) }),
+    },
+    { weight: 1, arbitrary: fc.record({ does: fc.constant("configure" as const), settings }) },
+    {
+      weight: 1,
+      arbitrary: fc.record({ does: fc.constant("exclude" as const), index: fc.nat(90), excluded: fc.boolean() }),
+    },
+  ),
+  { maxLength: 14 },
+);
+
+function chainsOf(ruleset: Ruleset): Record<string, readonly string[]> {
+  const chains: Record<string, readonly string[]> = {};
+  for (const table of TABLES) {
+    for (const chain of ruleset.chains(table)) chains[`${table} ${chain}`] = ruleset.render(table, chain)!.rules;
+  }
+  return chains;
+}
+
+for (const hairpin of ["compare", "per-endpoint"] as const) {
+  Deno.test(`any history of changes ends in the chains that its end has at once, and says which changed (${hairpin})`, () => {
+    fc.assert(
+      fc.property(settings, steps, (first, history) => {
+        const options = { family: "IPv4", hairpin, randomFully: true } as const;
+        const ruleset = createRuleset(options);
+        const current = new Map<ServicePortKey, ServicePort>();
+        let currentSettings = first;
+        // What a kernel holds that is brought up to date with nothing but what is said to have changed.
+        const followed: Record<string, readonly string[]> = {};
+        const follow = (touched: ReturnType<Ruleset["apply"]>) => {
+          for (const table of TABLES) {
+            for (const chain of touched[table]) {
+              const rendered = ruleset.render(table, chain);
+              if (rendered) followed[`${table} ${chain}`] = rendered.rules;
+              else delete followed[`${table} ${chain}`];
+            }
+          }
+        };
+        const included = () => [...current.entries()].filter(([key]) => !excluded.has(key)).map(([, port]) => port);
+        const excluded = new Set<ServicePortKey>();
+        follow(ruleset.apply({ revision: 1, base: undefined, settings: first, set: [], deleted: [] }));
+        for (const step of history) {
+          const delta = { revision: 2, base: 1, settings: undefined, set: [], deleted: [] };
+          if (step.does === "set") {
+            for (const port of step.ports) {
+              current.set(servicePortKey(port.name, port.protocol), port);
+              excluded.delete(servicePortKey(port.name, port.protocol));
+            }
+            follow(ruleset.apply({ ...delta, set: step.ports }));
+          } else if (step.does === "delete") {
+            const deleted = step.indexes.map((index) => servicePortKey(`default/s${index}:p`, "tcp"));
+            for (const key of deleted) {
+              current.delete(key);
+              excluded.delete(key);
+            }
+            follow(ruleset.apply({ ...delta, deleted }));
+          } else if (step.does === "configure") {
+            currentSettings = step.settings;
+            follow(ruleset.apply({ ...delta, settings: step.settings }));
+          } else {
+            const key = servicePortKey(`default/s${step.index}:p`, "tcp");
+            if (current.has(key)) step.excluded ? excluded.add(key) : excluded.delete(key);
+            follow(ruleset.exclude(key, step.excluded));
+          }
+        }
+        const atOnce = createRuleset(options);
+        atOnce.apply({ revision: 1, base: undefined, settings: currentSettings, set: included(), deleted: [] });
+        const expected = chainsOf(atOnce);
+        assert.deepEqual(chainsOf(ruleset), expected);
+        assert.deepEqual(followed, expected);
+      }),
+      { numRuns: 150 },
+    );
+  });
+}
