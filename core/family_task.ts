@@ -9,15 +9,22 @@ interface FamilyTask {
   /** What is done, for the log: `cleaned up`. */
   readonly done: string;
   readonly writesKernelSettings: boolean;
+  /** Whether there is something to be done in a family that this host cannot serve in the chosen mode. */
+  readonly evenWhereUnsupported: boolean;
   run(link: FamilyLink): Promise<void>;
 }
 
 /**
- * Removes every trace of Sluice's and of kube-proxy's same mode from both families, and nothing else. Resolves with the
- * exit status.
+ * Removes every trace of Sluice and of kube-proxy from both families, in whichever mode they were made, and nothing else.
+ * Resolves with the exit status.
  */
 export function runCleanup(options: ProxyOptions): Promise<number> {
-  return runInFamilies({ done: "cleaned up", writesKernelSettings: false, run: (link) => link.cleanup() }, options);
+  return runInFamilies({
+    done: "cleaned up",
+    writesKernelSettings: false,
+    evenWhereUnsupported: true,
+    run: (link) => link.cleanup(),
+  }, options);
 }
 
 /**
@@ -25,7 +32,12 @@ export function runCleanup(options: ProxyOptions): Promise<number> {
  * loads the modules they need. Resolves with the exit status (kube-proxy's --init-only).
  */
 export function runInit(options: ProxyOptions): Promise<number> {
-  return runInFamilies({ done: "initialized", writesKernelSettings: true, run: () => Promise.resolve() }, options);
+  return runInFamilies({
+    done: "initialized",
+    writesKernelSettings: true,
+    evenWhereUnsupported: false,
+    run: () => Promise.resolve(),
+  }, options);
 }
 
 async function runInFamilies(task: FamilyTask, options: ProxyOptions): Promise<number> {
@@ -33,7 +45,6 @@ async function runInFamilies(task: FamilyTask, options: ProxyOptions): Promise<n
   return successes.every((succeeded) => succeeded) ? 0 : 1;
 }
 
-/** A family that this host cannot serve has nothing to be done in. */
 async function runInFamily(family: Family, task: FamilyTask, options: ProxyOptions): Promise<boolean> {
   const logger = options.logger.with({ family });
   const outcome = Promise.withResolvers<boolean>();
@@ -50,6 +61,7 @@ async function runInFamily(family: Family, task: FamilyTask, options: ProxyOptio
     if (health.state === "ready") run();
     else if (health.state === "restarting") fail(health.reason);
     else if (health.state === "unfit" && !health.unsupported) fail(health.reason);
+    else if (health.state === "unfit" && task.evenWhereUnsupported) run();
     else if (health.state === "unfit") {
       logger.info("nothing to do, since this host does not serve the family", { reason: health.reason });
       outcome.resolve(true);
