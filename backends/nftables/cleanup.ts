@@ -14,10 +14,7 @@ export async function removeKubeProxyTable(options: BackendOptions): Promise<voi
 
 async function remove(names: readonly string[], { family, runner, logger }: BackendOptions): Promise<void> {
   const tools = createNftTools(family, runner);
-  const there = new Set(await tools.tables());
   for (const name of names) {
-    if (!there.has(name)) continue;
-    await tools.removeTable(name);
-    logger.info("removed a table of nftables", { table: name });
+    if (await tools.removeTable(name)) logger.info("removed a table of nftables", { table: name });
   }
 }

@@ -5,7 +5,7 @@ import { type Contribution, contributionOf, type Element, NOTHING } from "./cont
 import type { Desired } from "./desired.ts";
 import type { Listing } from "./listing.ts";
 import { parsePickChain } from "./pick_chains.ts";
-import { declareSets, type Dialect, type SetName, type SharedSetName } from "./table.ts";
+import { declarationText, declareSets, type Dialect, type SetName, type SharedSetName } from "./table.ts";
 import { elementId } from "./transaction.ts";
 
 /** A service port as the kernel has it. */
@@ -92,10 +92,10 @@ export function compare(
   const declared = declareSets(dialect);
   if (!listing) return { shadow: emptyShadow("missing", declared.keys()), incomplete: new Set(desired.keys()) };
   const missing: string[] = [];
-  for (const [name, { kind, lines }] of declared) {
+  for (const [name, declaration] of declared) {
     const read = listing.declarations.get(name);
     if (read === undefined) missing.push(name);
-    else if (spelling(name, read) !== [kind, ...lines].join("\n")) {
+    else if (spelling(name, read) !== declarationText(declaration)) {
       return { shadow: emptyShadow("different", declared.keys()), incomplete: new Set(desired.keys()) };
     }
   }

@@ -63,6 +63,11 @@ export interface SetDeclaration {
   readonly lines: readonly string[];
 }
 
+/** A declaration as one text, to compare it by. */
+export function declarationText({ kind, lines }: SetDeclaration): string {
+  return [kind, ...lines].join("\n");
+}
+
 /**
  * The sets and maps of a family. None has a size: the kernel then gives it a hash table that grows with its elements,
  * without a limit, where a size of 500,000 would cost each of them 8 MB from the start.
