@@ -87,8 +87,8 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
   }
 
   /** What is to be written, in an order in which each chain refers to earlier ones only; and what is to go. */
-  function outline(): { writes: Chain[]; removals: Chain[] } {
-    const writes: (Chain & { rank: number })[] = [], removals: Chain[] = [];
+  function outline(): { writes: RankedChain[]; removals: Chain[] } {
+    const writes: RankedChain[] = [], removals: Chain[] = [];
     for (const table of TABLES) {
       for (const chain of dirty[table]) {
         if (ruleset.has(table, chain)) writes.push({ table, chain, rank: ruleset.rank(table, chain) });
@@ -96,7 +96,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
         else dirty[table].delete(chain);
       }
     }
-    return { writes: writes.sort((a, b) => a.rank - b.rank || (a.chain < b.chain ? 1 : -1)), removals };
+    return { writes: writes.sort((a, b) => a.rank - b.rank), removals };
   }
 
   /**
@@ -104,9 +104,9 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
    * What is to go goes last: with the last writes where it is little, else emptied first, in as many inputs as it
    * takes, since a chain can be removed only when no other refers to it.
    */
-  function* inputs(writes: readonly Chain[], removals: readonly Chain[]): Generator<RestoreInput> {
-    let updates: ChainUpdate[] = [], names = 0, rules = 0;
-    for (const { table, chain } of writes) {
+  function* inputs(writes: readonly RankedChain[], removals: readonly Chain[]): Generator<RestoreInput> {
+    let updates: ChainUpdate[] = [], names = 0, rules = 0, firstRank = 0, lastRank = 0;
+    for (const { table, chain, rank } of writes) {
       const rendered = ruleset.render(table, chain);
       if (!rendered) continue;
       const hash = hashRules(rendered.rules);
@@ -117,11 +117,13 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
       names += 1 + rendered.jumps;
       rules += rendered.rules.length;
       if (updates.length > 0 && (names > limits.names || rules > limits.rules)) {
-        yield { updates, jumps: [] };
+        yield firstRank === lastRank ? oneRank(updates, firstRank) : { updates, jumps: [] };
         updates = [];
         names = 1 + rendered.jumps;
         rules = rendered.rules.length;
       }
+      if (updates.length === 0) firstRank = rank;
+      lastRank = rank;
       updates.push({ table, chain, action: "write", rendered, hash });
     }
     const few = names + removals.length <= limits.names;
@@ -189,10 +191,8 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
     return lines.length > 0 ? `${failure} (${lines.map((text) => `"${text}"`).join(", ")})` : failure;
   }
 
-  /** Restores an input; where the kernel refuses a service port, that one is left out. False where that happened. */
-  async function attempt(input: RestoreInput): Promise<boolean> {
-    const failure = await restore(input);
-    if (failure === undefined) return true;
+  /** Leaves out the service port that made the kernel refuse an input. */
+  async function leaveOut(input: RestoreInput, failure: string): Promise<void> {
     const key = await blame(input, failure);
     const servicePort = ruleset.servicePort(key)?.name;
     const message = `the kernel refuses the rules of ${servicePort}, which is left out until it changes or the next ` +
@@ -200,7 +200,33 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
     logger.error(message, { service: servicePort });
     refused.set(key, { servicePort, message });
     touch(ruleset.exclude(key, true));
-    return false;
+  }
+
+  /**
+   * Restores inputs in their order, those that do not refer to each other two at a time: the tool reads one while the
+   * kernel works on the other. False where a service port had to be left out, and much is to be looked at anew.
+   */
+  async function restoreAll(all: Iterable<RestoreInput>): Promise<boolean> {
+    let running: StartedRestore[] = [];
+    const finishFirst = async (): Promise<boolean> => {
+      const [first, second] = running;
+      const outcome = await first!.outcome;
+      running = running.slice(1);
+      if (outcome.failure === undefined && outcome.error === undefined) return true;
+      await second?.outcome;
+      if (outcome.failure === undefined) throw outcome.error;
+      await leaveOut(first!.input, outcome.failure);
+      return false;
+    };
+    for (const input of all) {
+      const last = running.at(-1);
+      const mayJoin = last !== undefined && input.rank !== undefined && input.rank === last.input.rank;
+      while (running.length > (mayJoin ? 1 : 0)) if (!await finishFirst()) return false;
+      const outcome = restore(input).then((failure) => ({ failure }), (error: unknown) => ({ error }));
+      running = [...running, { input, outcome }];
+    }
+    while (running.length > 0) if (!await finishFirst()) return false;
+    return true;
   }
 
   async function run(): Promise<void> {
@@ -208,11 +234,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
     searchesLeft = SEARCH_LIMIT;
     for (let done = false; !done;) {
       const { writes, removals } = outline();
-      done = true;
-      for (const input of inputs(writes, removals)) {
-        done = await attempt(input);
-        if (!done) break;
-      }
+      done = await restoreAll(inputs(writes, removals));
     }
   }
 
@@ -285,6 +307,25 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
 interface Chain {
   readonly table: Table;
   readonly chain: string;
+}
+
+interface RankedChain extends Chain {
+  readonly rank: number;
+}
+
+/** A restore on its way; the outcome never rejects. */
+interface StartedRestore {
+  readonly input: RestoreInput;
+  readonly outcome: Promise<{ readonly failure?: string; readonly error?: unknown }>;
+}
+
+/**
+ * Backwards by name, so that iptables-nft finds each one at the head of the list that it keeps of them. Not so beyond
+ * one input: the order in which chains come to be is the one in which the kernel lists them, and iptables-save sorts
+ * them by a quicksort whose time grows with the square of what is in order.
+ */
+function oneRank(updates: readonly ChainUpdate[], rank: number): RestoreInput {
+  return { updates: updates.toSorted((a, b) => a.chain < b.chain ? 1 : -1), jumps: [], rank };
 }
 
 const chainId = (table: Table, chain: string) => `${table} ${chain}`;

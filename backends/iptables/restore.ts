@@ -20,6 +20,11 @@ export interface RestoreInput {
   readonly updates: readonly ChainUpdate[];
   /** Put at the heads of their built-in chains, in this order. */
   readonly jumps: readonly Jump[];
+  /**
+   * The rank of all its chains (see Ruleset), where it only writes chains of one rank: inputs of equal rank do not refer
+   * to each other.
+   */
+  readonly rank?: number;
 }
 
 /** The text that iptables-restore gets, a line a piece, newlines included. */
