@@ -68,7 +68,8 @@ export function affinityChains(port: ServicePort, settings: FamilySettings, dial
   if (port.localEndpoints.length > 0) {
     chains.push({ name: names.local, rules: choice(port, port.localEndpoints, dialect) });
   }
-  if (port.external === "cluster") {
+  if (!hasExternalFrontends(port)) return chains;
+  if (port.external === "cluster" && port.clusterEndpoints.length > 0) {
     chains.push({ name: names.external, rules: [setMark(settings), `goto ${names.cluster}`] });
   } else if (port.external === "local" || port.external === "drop") {
     const shortcut = port.clusterEndpoints.length > 0;
@@ -76,11 +77,15 @@ export function affinityChains(port: ServicePort, settings: FamilySettings, dial
       name: names.external,
       rules: [
         ...(shortcut ? fromThisNode(settings, dialect, `goto ${names.cluster}`) : []),
-        ...(port.external === "local" ? [`goto ${names.local}`] : []),
+        ...(port.localEndpoints.length > 0 ? [`goto ${names.local}`] : []),
       ],
     });
   }
   return chains;
+}
+
+function hasExternalFrontends({ nodePort, externalIPs, loadBalancerIPs }: ServicePort): boolean {
+  return nodePort !== 0 || externalIPs.length > 0 || loadBalancerIPs.length > 0;
 }
 
 /** A rule per endpoint for its clients, and one for new clients that picks it with the right chance. */

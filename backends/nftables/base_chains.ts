@@ -10,6 +10,9 @@ export interface BaseChain {
   readonly rules: readonly string[];
 }
 
+/** The last of the fixed chains to be made: where it is, the others are. */
+export const LAST_BASE_CHAIN = "nat-output";
+
 /**
  * The fixed chains, in an order in which each refers to earlier ones only. Those with hooks are last: with them,
  * everything before comes into effect.
@@ -63,7 +66,7 @@ export function baseChains(settings: FamilySettings, dialect: Dialect): BaseChai
       "masquerade fully-random",
     ]),
     hooked("nat-prerouting", "type nat hook prerouting priority dstnat; policy accept;", ["jump services"]),
-    hooked("nat-output", "type nat hook output priority -100; policy accept;", ["jump services"]),
+    hooked(LAST_BASE_CHAIN, "type nat hook output priority -100; policy accept;", ["jump services"]),
   ];
 }
 

@@ -74,6 +74,7 @@ export function contributionOf(port: ServicePort, settings: FamilySettings, dial
     refuse(frontend, port.internal);
     if (port.internal !== "cluster" && port.internal !== "local") return;
     const endpoints = port.internal === "cluster" ? port.clusterEndpoints : port.localEndpoints;
+    if (endpoints.length === 0) return;
     const { protocol } = port;
     lead("services", frontend, own?.[port.internal], {
       kind: "pick",
@@ -89,6 +90,7 @@ export function contributionOf(port: ServicePort, settings: FamilySettings, dial
     const { external, clusterEndpoints, localEndpoints } = port;
     refuse(frontend, external);
     if (external === "cluster") {
+      if (clusterEndpoints.length === 0) return;
       lead("services", frontend, own?.external, {
         kind: "external",
         protocol,

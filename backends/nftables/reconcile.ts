@@ -2,6 +2,7 @@ import type { FamilySettings, ServicePortKey, SyncProblem } from "../../core/mod
 import type { Clock } from "../../platform/clock.ts";
 import type { Logger } from "../../platform/log.ts";
 import { failureText } from "../runner.ts";
+import { LAST_BASE_CHAIN } from "./base_chains.ts";
 import { type Contribution, contributionOf, NOTHING } from "./contribution.ts";
 import type { Desired } from "./desired.ts";
 import { type Listing, readTable } from "./listing.ts";
@@ -9,7 +10,7 @@ import { type Applied, chainText, compare, type Shadow } from "./shadow.ts";
 import { declarationText, declareSets, type Dialect } from "./table.ts";
 import { isHostFailure, type NftTools } from "./tools.ts";
 import { transactionText } from "./transaction.ts";
-import { type Change, type PlannedTransaction, planTransaction } from "./plan.ts";
+import { type Change, type PlannedTransaction, planTransaction, type Stage } from "./plan.ts";
 
 /** Figures of one reconciliation, for metrics (see SyncResult). */
 export interface ReconcileFigures {
@@ -198,20 +199,20 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
     return undefined;
   }
 
-  /** Writes changes; those that the kernel refuses are found by taking the transaction apart, and come back. */
-  async function attempt(changes: readonly Change[], settings: FamilySettings): Promise<Refusal[]> {
-    const failure = await transact(planTransaction({ changes, shadow: shadow!, settings, dialect, stage: "ports" }));
-    if (failure === undefined) return [];
-    if (changes.length === 1) return [{ change: changes[0]!, failure }];
-    if (searchesLeft-- <= 0) throw new TransactionError(failure);
+  /** Finds what the kernel refuses in a transaction by taking it apart, and writes the rest. */
+  async function isolate(changes: readonly Change[], failure: string, settings: FamilySettings): Promise<void> {
+    if (changes.length === 1) return refuse(changes[0]!, failure);
+    if (changes.length === 0 || searchesLeft-- <= 0) throw new TransactionError(failure);
     const middle = changes.length >> 1;
-    return [
-      ...await attempt(changes.slice(0, middle), settings),
-      ...await attempt(changes.slice(middle), settings),
-    ];
+    for (const half of [changes.slice(0, middle), changes.slice(middle)]) {
+      const failed = await transact(
+        planTransaction({ changes: half, shadow: shadow!, settings, dialect, stage: "ports" }),
+      );
+      if (failed !== undefined) await isolate(half, failed, settings);
+    }
   }
 
-  function refuse({ change: { key, next }, failure }: Refusal): void {
+  function refuse({ key, next }: Change, failure: string): void {
     const servicePort = next?.port.name;
     const message = `the kernel refuses the rules of ${servicePort ?? key}, which stay as they were until it changes ` +
       `or the next comparison with the kernel: ${failure}`;
@@ -229,28 +230,22 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
       if (!trusted) throw new DoubtError(failure);
       throw new TransactionError(failure);
     };
-    const isFirst = !shadow!.chains.has("nat-output");
+    const plan = (changes: readonly Change[], stage: Stage) =>
+      planTransaction({ changes, shadow: shadow!, settings, dialect, stage });
     const replaces = shadow!.sets === "different";
-    const refusals: Refusal[] = [];
+    const isFirst = !replaces && !shadow!.chains.has(LAST_BASE_CHAIN);
+    if (isFirst || shadow!.sets === "missing") await must(plan([], "frame"));
     const all = batches(settings);
-    let next = all.next();
-    if (!replaces && (isFirst || shadow!.sets !== "complete")) {
-      await must(planTransaction({ changes: [], shadow: shadow!, settings, dialect, stage: "frame" }));
-    }
-    while (!next.done) {
+    for (let next = all.next(); !next.done;) {
       const changes = next.value;
       next = all.next();
-      const stage = replaces ? "all" : isFirst ? "ports" : next.done ? "last" : "ports";
-      const failure = await transact(planTransaction({ changes, shadow: shadow!, settings, dialect, stage }));
+      const failure = await transact(plan(changes, replaces ? "all" : next.done && !isFirst ? "last" : "ports"));
       if (failure === undefined) continue;
       if (!trusted) throw new DoubtError(failure);
-      refusals.push(...await attempt(changes, settings));
+      if (replaces) await must(plan([], "all"));
+      await isolate(changes, failure, settings);
     }
-    // What two service ports hand over to each other is refused as long as they come one after the other.
-    if (refusals.length > 0) {
-      for (const refusal of await attempt(refusals.map(({ change }) => change), settings)) refuse(refusal);
-    }
-    await must(planTransaction({ changes: [], shadow: shadow!, settings, dialect, stage: "last" }));
+    await must(plan([], "last"));
   }
 
   async function run(): Promise<void> {
@@ -314,12 +309,6 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
 interface Spelling {
   readonly read: string;
   readonly written: string;
-}
-
-/** A change that the kernel did not take. */
-interface Refusal {
-  readonly change: Change;
-  readonly failure: string;
 }
 
 function noFigures(): ReconcileFigures {

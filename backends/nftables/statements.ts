@@ -19,8 +19,9 @@ export function clearMark({ masqueradeMark }: FamilySettings): string {
   return `meta mark set meta mark & ${hex(~masqueradeMark)}`;
 }
 
-/** Matches packets for which nobody asked for masquerading. */
+/** Matches packets for which nobody asked for masquerading. nft prints a mask of the first bit alone as a prefix. */
 export function unmarked({ masqueradeMark }: FamilySettings): string {
+  if (masqueradeMark === 2 ** 31) return "meta mark 0x00000000/1";
   return `meta mark & ${hex(masqueradeMark)} == 0x00000000`;
 }
 

@@ -1,0 +1,81 @@
+import { type Runner, type ToolCall, ToolMissingError, type ToolResult } from "../../backends/runner.ts";
+import { applyStatement, copyTables, NftError, type NftTables, printTable } from "./nft_tables.ts";
+
+/** A host whose nft works in memory. */
+export interface FakeNftHost {
+  readonly runner: Runner;
+  /** What nft holds now; tests may change it, as another program would. */
+  tables: NftTables;
+  /** The transactions that went through, each as its statements. */
+  readonly transactions: string[][];
+  /** How often the table was listed with its elements. */
+  listings: number;
+  /** Statements that the kernel refuses, with what it says: tests set it. */
+  refuses: (statement: string) => string | undefined;
+  /** Called before each transaction; what it throws is thrown by the run. */
+  onTransaction: () => void;
+}
+
+/** A host with an empty kernel, without iptables, and with a conntrack that knows no flow. */
+export function createFakeNftHost(): FakeNftHost {
+  const answer = (stdout = "", exitCode = 0, stderr = ""): ToolResult => ({ exitCode, stdout, stderr });
+
+  function nft(call: ToolCall): ToolResult {
+    const args = call.args.join(" ");
+    if (args === "--version") return answer("nftables v1.0.6 (Lester Gooch #5)\n");
+    if (args === "-f -") return transact([...call.stdin!].join("").split("\n").filter((line) => line !== ""));
+    const table = /^list table (\S+ \S+)$/.exec(args)?.[1];
+    if (table !== undefined) {
+      const content = host.tables.get(table);
+      if (!content) return answer("", 1, "Error: No such file or directory\n");
+      host.listings++;
+      for (const line of printTable(table, content)) call.onLine?.(line);
+      return answer();
+    }
+    const family = /^list (chains|tables) (\S+)$/.exec(args);
+    if (!family) throw new Error(`the fake does not know nft ${args}`);
+    const lines: string[] = [];
+    for (const [name, { chains }] of host.tables) {
+      if (!name.startsWith(`${family[2]} `)) continue;
+      if (family[1] === "tables") lines.push(`table ${name}`);
+      else lines.push(`table ${name} {`, ...[...chains.keys()].flatMap((chain) => [`\tchain ${chain} {`, "\t}"]), "}");
+    }
+    if (!call.onLine) return answer(lines.map((line) => `${line}\n`).join(""));
+    lines.forEach(call.onLine);
+    return answer();
+  }
+
+  function transact(statements: string[]): ToolResult {
+    host.onTransaction();
+    const tables = copyTables(host.tables);
+    for (const statement of statements) {
+      try {
+        const refusal = host.refuses(statement);
+        if (refusal !== undefined) throw new NftError(refusal);
+        applyStatement(tables, statement);
+      } catch (error) {
+        if (!(error instanceof NftError)) throw error;
+        return answer("", 1, `/dev/stdin:1:1-9: Error: ${error.message}\n${statement}\n`);
+      }
+    }
+    host.tables = tables;
+    host.transactions.push(statements);
+    return answer();
+  }
+
+  const host: FakeNftHost = {
+    runner: {
+      run(call) {
+        if (call.tool === "nft") return Promise.resolve().then(() => nft(call));
+        if (call.tool === "conntrack") return Promise.resolve(answer());
+        return Promise.reject(new ToolMissingError(call.tool));
+      },
+    },
+    tables: new Map(),
+    transactions: [],
+    listings: 0,
+    refuses: () => undefined,
+    onTransaction: () => {},
+  };
+  return host;
+}

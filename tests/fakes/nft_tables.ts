@@ -1,0 +1,156 @@
+/** nftables in memory: takes the text that nft takes, and prints it as nft 1.0.6 does. */
+
+/** A set or map: what it is declared as, and its elements with their values (empty in a set). */
+export interface NftSet {
+  readonly kind: "set" | "map";
+  readonly lines: readonly string[];
+  readonly elements: Map<string, string>;
+}
+
+/** A chain: where it is hooked in, if it is, and its rules. */
+export interface NftChain {
+  readonly hook: string | undefined;
+  rules: readonly string[];
+}
+
+/** A table by its parts' names. */
+export interface NftTable {
+  readonly sets: Map<string, NftSet>;
+  readonly chains: Map<string, NftChain>;
+}
+
+/** All tables, by family and name: `ip sluice`. */
+export type NftTables = Map<string, NftTable>;
+
+/** What nft says of a statement that it refuses. */
+export class NftError extends Error {
+  override readonly name = "NftError";
+}
+
+const MISSING = "Could not process rule: No such file or directory";
+const EXISTS = "Could not process rule: File exists";
+const BUSY = "Could not process rule: Device or resource busy";
+
+/** A deep copy, for a transaction that may come to nothing. */
+export function copyTables(tables: NftTables): NftTables {
+  return new Map([...tables].map(([name, { sets, chains }]) => [name, {
+    sets: new Map([...sets].map(([set, content]) => [set, { ...content, elements: new Map(content.elements) }])),
+    chains: new Map([...chains].map(([chain, content]) => [chain, { ...content }])),
+  }]));
+}
+
+function found<T>(thing: T | undefined): T {
+  if (thing === undefined) throw new NftError(MISSING);
+  return thing;
+}
+
+/** Applies one statement. Throws what nft would say. */
+export function applyStatement(tables: NftTables, statement: string): void {
+  const match = /^(add|delete|flush) (table|set|map|chain|rule|element) (\S+ \S+)(?: (\S+)(?: (.*))?)?$/.exec(
+    statement,
+  );
+  if (!match) throw new NftError(`syntax error in "${statement}"`);
+  const [, verb, kind, tableName, name = "", rest = ""] = match;
+  if (kind === "table") {
+    if (verb === "add" && !tables.has(tableName!)) tables.set(tableName!, { sets: new Map(), chains: new Map() });
+    if (verb === "delete" && !tables.delete(tableName!)) throw new NftError(MISSING);
+    return;
+  }
+  const table = found(tables.get(tableName!));
+  switch (`${verb} ${kind}`) {
+    case "add set":
+    case "add map":
+      if (!table.sets.has(name)) table.sets.set(name, declaredSet(kind as "set" | "map", rest));
+      return;
+    case "delete set":
+      if (isReferredTo(table, `@${name}`)) throw new NftError(BUSY);
+      found(table.sets.delete(name) || undefined);
+      return;
+    case "add chain":
+      if (!table.chains.has(name)) table.chains.set(name, { hook: /^\{ (.*) \}$/.exec(rest)?.[1], rules: [] });
+      return;
+    case "flush chain":
+      found(table.chains.get(name)).rules = [];
+      return;
+    case "delete chain":
+      if (isReferredTo(table, name) || found(table.chains.get(name)).rules.length > 0) throw new NftError(BUSY);
+      table.chains.delete(name);
+      return;
+    case "add rule": {
+      for (const [, set] of rest.matchAll(/@(\S+)/g)) found(table.sets.get(set!));
+      for (const [, chain] of rest.matchAll(/\b(?:goto|jump) (\S+)/g)) found(table.chains.get(chain!));
+      const chain = found(table.chains.get(name));
+      chain.rules = [...chain.rules, rest];
+      return;
+    }
+    case "add element":
+      for (const { key, value } of elementsOf(rest)) addElement(table, found(table.sets.get(name)), key, value);
+      return;
+    case "delete element":
+      for (const { key } of elementsOf(rest)) {
+        if (!found(table.sets.get(name)).elements.delete(key)) throw new NftError(MISSING);
+      }
+      return;
+    default:
+      throw new NftError(`no such statement: "${statement}"`);
+  }
+}
+
+function declaredSet(kind: "set" | "map", body: string): NftSet {
+  const lines = /^\{ (.*); \}$/.exec(body)?.[1]?.split("; ");
+  if (!lines) throw new NftError(`syntax error in "${body}"`);
+  return { kind, lines, elements: new Map() };
+}
+
+function addElement(table: NftTable, set: NftSet, key: string, value: string): void {
+  const chain = /^goto (\S+)$/.exec(value)?.[1];
+  if (chain !== undefined) found(table.chains.get(chain));
+  const held = set.elements.get(key);
+  if (held !== undefined && held !== value) throw new NftError(EXISTS);
+  set.elements.set(key, value);
+}
+
+function elementsOf(body: string): { key: string; value: string }[] {
+  const list = /^\{ (.*) \}$/.exec(body)?.[1];
+  if (list === undefined) throw new NftError(`syntax error in "${body}"`);
+  return list.split(", ").map((element) => {
+    const [key, value = ""] = element.split(" : ");
+    return { key: key!, value };
+  });
+}
+
+/** Whether a rule or an element refers to a chain by its name, or to a set as `@name`. */
+function isReferredTo(table: NftTable, name: string): boolean {
+  const words = (text: string) => text.split(" ").includes(name);
+  return [...table.chains.values()].some(({ rules }) => rules.some(words)) ||
+    [...table.sets.values()].some(({ elements }) => [...elements.values()].some(words));
+}
+
+/** A table as `nft list table` prints it. */
+export function* printTable(name: string, { sets, chains }: NftTable): Generator<string> {
+  yield `table ${name} {`;
+  for (const [set, { kind, lines, elements }] of sets) {
+    yield `\t${kind} ${set} {`;
+    for (const line of lines) yield `\t\t${line}`;
+    yield* printElements([...elements].map(([key, value]) => value === "" ? key : `${key} : ${value}`));
+    yield "\t}";
+    yield "";
+  }
+  for (const [chain, { hook, rules }] of chains) {
+    yield `\tchain ${chain} {`;
+    if (hook !== undefined) yield `\t\t${hook}`;
+    for (const rule of rules) yield `\t\t${rule}`;
+    yield "\t}";
+    yield "";
+  }
+  yield "}";
+}
+
+/** Two elements to a line where they are single words, one where they are not, as nft does. */
+function* printElements(elements: readonly string[]): Generator<string> {
+  const perLine = elements.some((element) => element.includes(" ")) ? 1 : 2;
+  for (let i = 0; i < elements.length; i += perLine) {
+    const line = elements.slice(i, i + perLine).join(", ");
+    yield (i === 0 ? "\t\telements = { " : "\t\t\t     ") + line + (i + perLine < elements.length ? "," : " }");
+  }
+}
