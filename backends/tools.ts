@@ -1,6 +1,6 @@
 import type { Family, ProxyMode } from "../core/model.ts";
 
-const OF_EVERY_MODE = ["conntrack", "sysctl"];
+const OF_EVERY_MODE = ["choom", "conntrack", "sysctl"];
 
 /** Each mode removes what the others have left behind. */
 const IPTABLES_AND_NFT: Readonly<Record<Family, readonly string[]>> = {

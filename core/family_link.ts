@@ -9,14 +9,21 @@ export interface KernelSetting {
   readonly value: number;
 }
 
+/** What is set once for the whole host and the whole process, where it differs. */
+export interface HostSettings {
+  readonly kernel: readonly KernelSetting[];
+  /** How ready the kernel is to end this process when memory runs out: -1000 (never) to 1000. */
+  readonly oomScoreAdj: number;
+}
+
 /** What a family's worker is started with. */
 export interface FamilyOptions {
   readonly family: Family;
   readonly mode: ProxyMode;
   readonly logLevel: Level;
   readonly logFormat: "text" | "json";
-  /** Settings of the whole host, written at the start where they differ; one family is enough to be given them. */
-  readonly kernelSettings: readonly KernelSetting[];
+  /** What this worker is to set after its setup; undefined where another family's does it. */
+  readonly host: HostSettings | undefined;
   readonly clock: Clock;
   readonly logger: Logger;
 }

@@ -1,14 +1,14 @@
 import { FAMILIES, type Family } from "../platform/address.ts";
 import { errorText } from "../platform/log.ts";
 import type { FamilyHealth, FamilyLink } from "./family_link.ts";
-import { conntrackSettings } from "./kernel_settings.ts";
+import { hostSettings } from "./host_settings.ts";
 import { familyOptions, type ProxyOptions } from "./proxy_options.ts";
 
 /** Something to do once in each family, with a worker that is ready, in place of running the proxy. */
 interface FamilyTask {
   /** What is done, for the log: `cleaned up`. */
   readonly done: string;
-  readonly writesKernelSettings: boolean;
+  readonly setsHost: boolean;
   /** Whether there is something to be done in a family that this host cannot serve in the chosen mode. */
   readonly evenWhereUnsupported: boolean;
   run(link: FamilyLink): Promise<void>;
@@ -21,7 +21,7 @@ interface FamilyTask {
 export function runCleanup(options: ProxyOptions): Promise<number> {
   return runInFamilies({
     done: "cleaned up",
-    writesKernelSettings: false,
+    setsHost: false,
     evenWhereUnsupported: true,
     run: (link) => link.cleanup(),
   }, options);
@@ -34,7 +34,7 @@ export function runCleanup(options: ProxyOptions): Promise<number> {
 export function runInit(options: ProxyOptions): Promise<number> {
   return runInFamilies({
     done: "initialized",
-    writesKernelSettings: true,
+    setsHost: true,
     evenWhereUnsupported: false,
     run: () => Promise.resolve(),
   }, options);
@@ -67,10 +67,10 @@ async function runInFamily(family: Family, task: FamilyTask, options: ProxyOptio
       outcome.resolve(true);
     }
   };
-  const kernelSettings = task.writesKernelSettings && family === "IPv4"
-    ? conntrackSettings(options.configuration.conntrack, navigator.hardwareConcurrency)
-    : [];
-  const link = options.startFamily(familyOptions(family, kernelSettings, options), {
+  const host = task.setsHost && family === "IPv4"
+    ? hostSettings(options.configuration, navigator.hardwareConcurrency)
+    : undefined;
+  const link = options.startFamily(familyOptions(family, host, options), {
     onReset() {},
     onReport() {},
     onHealth,

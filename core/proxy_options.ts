@@ -1,7 +1,7 @@
 import type { Clock } from "../platform/clock.ts";
 import type { Level, Logger } from "../platform/log.ts";
 import type { Configuration, LoggingFormat } from "./config/mod.ts";
-import type { FamilyOptions, KernelSetting, StartFamily } from "./family_link.ts";
+import type { FamilyOptions, HostSettings, StartFamily } from "./family_link.ts";
 import type { Family } from "./model.ts";
 
 /** What a run of the proxy works with. */
@@ -19,9 +19,9 @@ export interface ProxyOptions {
 /** What a family's worker is started with. */
 export function familyOptions(
   family: Family,
-  kernelSettings: readonly KernelSetting[],
+  host: HostSettings | undefined,
   { configuration, logging, logger, clock }: ProxyOptions,
 ): FamilyOptions {
   const { mode } = configuration;
-  return { family, mode, logLevel: logging.level, logFormat: logging.format, kernelSettings, clock, logger };
+  return { family, mode, logLevel: logging.level, logFormat: logging.format, host, clock, logger };
 }

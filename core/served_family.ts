@@ -2,7 +2,7 @@ import type { Family } from "../platform/address.ts";
 import { createFamilyChannel, type FamilyChannel } from "./channel.ts";
 import type { FamilyHealth } from "./family_link.ts";
 import { familySettings } from "./family_settings.ts";
-import { conntrackSettings } from "./kernel_settings.ts";
+import { hostSettings } from "./host_settings.ts";
 import type { SyncReport } from "./model.ts";
 import { createFamilyPlanner, type NoLocalEndpoints } from "./planning/mod.ts";
 import { familyOptions, type ProxyOptions } from "./proxy_options.ts";
@@ -47,12 +47,10 @@ export function serveFamily(
   const { nodeName } = configuration;
   const latencies = createTriggerTimes();
   const planner = createFamilyPlanner({ family, nodeName, tracking, onProblem: listener.onProblem });
-  const kernelSettings = family === "IPv4"
-    ? conntrackSettings(configuration.conntrack, navigator.hardwareConcurrency)
-    : [];
+  const host = family === "IPv4" ? hostSettings(configuration, navigator.hardwareConcurrency) : undefined;
   const channel: FamilyChannel = createFamilyChannel({
     family,
-    connect: (workerListener) => options.startFamily(familyOptions(family, kernelSettings, options), workerListener),
+    connect: (workerListener) => options.startFamily(familyOptions(family, host, options), workerListener),
     minSyncPeriodMs: configuration.minSyncPeriodMs,
     clock,
     logger,

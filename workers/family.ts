@@ -1,4 +1,5 @@
 /** The entry of a family's worker: builds what works together, and passes messages between it and the main isolate. */
+import { adjustOomScore } from "../backends/oom_score.ts";
 import { createProcessRunner } from "../backends/process_runner.ts";
 import { createBackend } from "../backends/registry.ts";
 import { writeSysctls } from "../backends/sysctl.ts";
@@ -42,7 +43,7 @@ scope.onmessage = ({ data: message }) => {
   }
 };
 
-function start({ family, mode, logLevel, logFormat, kernelSettings }: StartMessage): SyncLoop {
+function start({ family, mode, logLevel, logFormat, host }: StartMessage): SyncLoop {
   const clock = systemClock;
   const logger = createLogger({ level: logLevel, format: logFormat, clock, write: writeToStderr }).with({ family });
   const runner = createProcessRunner({ clock, signal: stopping.signal });
@@ -53,7 +54,9 @@ function start({ family, mode, logLevel, logFormat, kernelSettings }: StartMessa
       ...backend,
       async setup() {
         await backend.setup();
-        await writeSysctls(runner, logger, kernelSettings);
+        if (!host) return;
+        await writeSysctls(runner, logger, host.kernel);
+        await adjustOomScore(runner, logger, host.oomScoreAdj);
       },
     },
     backoff: createBackoff({ firstMs: 250, longestMs: 30_000 }),

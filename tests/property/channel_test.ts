@@ -110,7 +110,7 @@ async function play(events: readonly Event[], minSyncPeriodMs: number): Promise<
           mode: "iptables",
           logLevel: "error",
           logFormat: "text",
-          kernelSettings: [],
+          host: undefined,
         },
         spawn(workerListener) {
           worker = startLocalWorker(workerListener, clock);

@@ -100,7 +100,9 @@ function isExec(value: unknown): value is Exec {
 /** client-node's child process would end the whole program over a program that it may not start. */
 function startingIsForbidden(path: string, user: string | undefined, command: string): string | undefined {
   if (Deno.permissions.querySync({ name: "run", command }).state === "granted") return undefined;
-  return `the credential plugin ${JSON.stringify(command)} of user "${user}" in ${path} is none that this executable may ` +
+  return `the credential plugin ${
+    JSON.stringify(command)
+  } of user "${user}" in ${path} is none that this executable may ` +
     `start: build it with EXEC_PLUGINS=${command} ./compile.sh, or use a kubeconfig with a token or a client certificate`;
 }
 

@@ -29,7 +29,7 @@ function superviseRealWorker(): Setup {
       mode: "iptables",
       logLevel: "error",
       logFormat: "text",
-      kernelSettings: [],
+      host: undefined,
     },
     spawn: (listener) => spawnWorker(code("./misbehaving_worker.ts"), listener),
     listener: {

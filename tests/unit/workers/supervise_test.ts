@@ -13,7 +13,7 @@ const START: StartMessage = {
   mode: "iptables",
   logLevel: "info",
   logFormat: "text",
-  kernelSettings: [],
+  host: undefined,
 };
 const DELTA: FamilyDelta = { revision: 1, base: undefined, settings: undefined, set: [], deleted: [] };
 const REPORT: SyncReport = {

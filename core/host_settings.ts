@@ -1,5 +1,10 @@
 import type { Configuration } from "./config/mod.ts";
-import type { KernelSetting } from "./family_link.ts";
+import type { HostSettings, KernelSetting } from "./family_link.ts";
+
+/** What the configuration asks of the host, on a machine with this many cores. */
+export function hostSettings(configuration: Configuration, cores: number): HostSettings {
+  return { kernel: conntrackSettings(configuration.conntrack, cores), oomScoreAdj: configuration.oomScoreAdj };
+}
 
 /**
  * The settings of the kernel's connection tracking that the configuration asks for; those it leaves alone are not
