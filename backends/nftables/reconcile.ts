@@ -7,7 +7,7 @@ import { type Contribution, contributionOf, NOTHING } from "./contribution.ts";
 import type { Desired } from "./desired.ts";
 import { type Listing, readTable } from "./listing.ts";
 import { type Applied, chainText, compare, type Shadow } from "./shadow.ts";
-import { declarationText, declareSets, type Dialect } from "./table.ts";
+import { declarationText, declareSets, type Dialect, TABLE } from "./table.ts";
 import { isHostFailure, type NftTools } from "./tools.ts";
 import { transactionText } from "./transaction.ts";
 import { type Change, type PlannedTransaction, planTransaction, type Stage } from "./plan.ts";
@@ -258,20 +258,28 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
         return;
       } catch (error) {
         if (!(error instanceof DoubtError)) throw error;
-        logger.warn("nft refused a transaction, the kernel is compared with what it should hold", {
-          error: error.message,
-        });
+        logger.warn(
+          "nft refused a transaction: what the kernel holds is compared, and what it refuses is searched for",
+          {
+            error: error.message,
+          },
+        );
         trusted = true;
-        await look();
+        // What stays refused is tried again every so often, which must not cost a comparison of everything each time.
+        if (await isComparisonDue()) await look();
       }
     }
+  }
+
+  async function isComparisonDue(): Promise<boolean> {
+    return clock.monotonic() >= compareNotBeforeMs || !await chainsAreThere();
   }
 
   async function chainsAreThere(): Promise<boolean> {
     const missing = new Set(shadow!.chains.keys());
     let inTable = false;
     await tools.listChains((line) => {
-      if (line.startsWith("table ")) inTable = line === `table ${dialect.ip} sluice {`;
+      if (line.startsWith("table ")) inTable = line === `table ${dialect.ip} ${TABLE} {`;
       else if (inTable && line.startsWith("\tchain ")) missing.delete(line.slice("\tchain ".length, -" {".length));
     });
     return missing.size === 0;
@@ -290,7 +298,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
     },
     run,
     async compareAndRun() {
-      if (shadow && (clock.monotonic() >= compareNotBeforeMs || !await chainsAreThere())) await look();
+      if (shadow && await isComparisonDue()) await look();
       await run();
     },
     forget() {
