@@ -30,9 +30,7 @@ export async function examineHost(family: Family, tools: IptablesTools): Promise
     return { family, flavour, hairpin, randomFully: await works(tools, ["-j MASQUERADE --random-fully"]) };
   } catch (error) {
     if (!(error instanceof ToolMissingError)) throw error;
-    throw new UnsupportedHostError(`${error.message}; without it there is no iptables mode for ${family}`, {
-      cause: error,
-    });
+    throw new UnsupportedHostError(`iptables mode cannot serve ${family} on this host`, { cause: error });
   }
 }
 
