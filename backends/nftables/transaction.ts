@@ -76,12 +76,11 @@ export interface Difference {
 /** What leads from one contribution of a service port to another, but for what it shares with others. */
 export function difference(before: Contribution, after: Contribution): Difference {
   const had = new Map(before.elements.map((element) => [elementId(element), element]));
-  const added: Element[] = [];
-  for (const element of after.elements) {
-    const id = elementId(element);
-    if (had.get(id)?.value === element.value) had.delete(id);
-    else added.push(element);
-  }
+  const added = had.size === 0 ? after.elements : after.elements.filter((element) => {
+    const id = elementId(element), isThere = had.get(id)?.value === element.value;
+    if (isThere) had.delete(id);
+    return !isThere;
+  });
   const chainsBefore = new Map(before.ownChains.map((chain) => [chain.name, chain]));
   const chainsAfter = new Set(after.ownChains.map(({ name }) => name));
   const setsBefore = new Set(before.clientSets.map(({ name }) => name));
