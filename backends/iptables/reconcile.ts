@@ -86,6 +86,13 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
     return state;
   }
 
+  /** Chains of services that nobody wants any more: an earlier run's, or kube-proxy's. */
+  function touchUnwanted(state: KernelState): void {
+    for (const table of TABLES) {
+      for (const chain of state.chains[table].names()) if (!ruleset.has(table, chain)) dirty[table].add(chain);
+    }
+  }
+
   /** What is to be written, in an order in which each chain refers to earlier ones only; and what is to go. */
   function outline(): { writes: RankedChain[]; removals: Chain[] } {
     const writes: RankedChain[] = [], removals: Chain[] = [];
@@ -230,7 +237,10 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
   }
 
   async function run(): Promise<void> {
-    kernel ??= await look();
+    if (!kernel) {
+      kernel = await look();
+      touchUnwanted(kernel);
+    }
     searchesLeft = SEARCH_LIMIT;
     for (let done = false; !done;) {
       const { writes, removals } = outline();
@@ -242,10 +252,10 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
   async function findDrift(): Promise<Map<string, HeldChain | undefined>> {
     const before = kernel;
     kernel = await look();
+    touchUnwanted(kernel);
     const drift = new Map<string, HeldChain | undefined>();
     for (const table of TABLES) {
       const held = kernel.chains[table];
-      for (const chain of held.names()) if (!ruleset.has(table, chain)) dirty[table].add(chain);
       for (const chain of ruleset.chains(table)) {
         const written = before?.chains[table].get(chain), reads = held.get(chain);
         const spelling = spellings.get(chainId(table, chain));
