@@ -1,5 +1,5 @@
 import { canonicalAddress, type Family, familyOf } from "../../platform/address.ts";
-import type { Decoded } from "./decode.ts";
+import type { Decoded } from "./decoded.ts";
 import type { EndpointPort, EndpointSlice, SliceEndpoint } from "./endpoint_slice.ts";
 import { readEndpointPorts } from "./endpoint_ports.ts";
 import { readIdentity } from "./identity.ts";

@@ -1,6 +1,6 @@
 import { canonicalAddress } from "../../platform/address.ts";
 import { readPrefixes } from "./addresses.ts";
-import type { Decoded } from "./decode.ts";
+import type { Decoded } from "./decoded.ts";
 import { readIdentity } from "./identity.ts";
 import type { Node } from "./node.ts";
 import { createProblems, listOf, type Problems } from "./problems.ts";

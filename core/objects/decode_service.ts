@@ -1,7 +1,7 @@
 import { canonicalAddress } from "../../platform/address.ts";
 import { readAddresses, readPrefixes } from "./addresses.ts";
 import { readClusterIPs } from "./cluster_ips.ts";
-import type { Decoded } from "./decode.ts";
+import type { Decoded } from "./decoded.ts";
 import { readIdentity } from "./identity.ts";
 import { isLeftAlone } from "./left_alone.ts";
 import { createProblems, isWholeNumber, listOf, type Problems } from "./problems.ts";

@@ -1,4 +1,4 @@
-import type { Decode } from "../../objects/decode.ts";
+import type { Decode } from "../../objects/decoded.ts";
 import type { Kind } from "../../objects/mod.ts";
 import type { SourceSink } from "../source.ts";
 

@@ -2,7 +2,7 @@
 import { type Clock, systemClock } from "../../../platform/clock.ts";
 import type { Logger } from "../../../platform/log.ts";
 import { createBackoff } from "../../../platform/retry.ts";
-import type { Decode } from "../../objects/decode.ts";
+import type { Decode } from "../../objects/decoded.ts";
 import type { Source } from "../source.ts";
 import { type ConnectionOptions, loadCredentials } from "./credentials.ts";
 import { type ApiClient, createApiClient } from "./http.ts";

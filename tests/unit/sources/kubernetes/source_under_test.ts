@@ -2,7 +2,7 @@ import { createApiClient } from "../../../../core/sources/kubernetes/http.ts";
 import { type ConnectionOptions, loadCredentials } from "../../../../core/sources/kubernetes/credentials.ts";
 import { createKubernetesSource } from "../../../../core/sources/kubernetes/mod.ts";
 import type { ClusterObject, Kind } from "../../../../core/objects/mod.ts";
-import type { Decoded } from "../../../../core/objects/decode.ts";
+import type { Decoded } from "../../../../core/objects/decoded.ts";
 import { type Clock, systemClock } from "../../../../platform/clock.ts";
 import { createLogger } from "../../../../platform/log.ts";
 import {
