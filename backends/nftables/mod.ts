@@ -11,6 +11,7 @@
  *   desired.ts       the service ports and settings that deltas have led to
  *   listing.ts       what the kernel's table reads as
  *   shadow.ts        what of it belongs to whom, and what to nobody
+ *   spellings.ts     what this host's nft prints in other words than they are written here
  *   plan.ts          what one transaction has to do, and what is known when it has gone through
  *   transaction.ts   a transaction as input of nft
  *   reconcile.ts     the transactions of a sync: in batches, and taken apart where the kernel refuses something

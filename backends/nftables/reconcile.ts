@@ -5,9 +5,10 @@ import { failureText } from "../runner.ts";
 import { LAST_BASE_CHAIN } from "./base_chains.ts";
 import { type Contribution, contributionOf, NOTHING } from "./contribution.ts";
 import type { Desired } from "./desired.ts";
-import { type Listing, readTable } from "./listing.ts";
-import { type Applied, chainText, compare, type Shadow } from "./shadow.ts";
-import { declarationText, declareSets, type Dialect, TABLE } from "./table.ts";
+import { readTable } from "./listing.ts";
+import { type Applied, compare, type Shadow } from "./shadow.ts";
+import { createSpellings } from "./spellings.ts";
+import { type Dialect, TABLE } from "./table.ts";
 import { isHostFailure, type NftTools } from "./tools.ts";
 import { transactionText } from "./transaction.ts";
 import { type Change, type PlannedTransaction, planTransaction, type Stage } from "./plan.ts";
@@ -79,16 +80,11 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
   const { desired, tools, dialect, clock, logger } = options;
   let dirty = new Set<ServicePortKey>();
   const refused = new Map<ServicePortKey, SyncProblem>();
-  const spellings = new Map<string, Spelling>(), suspects = new Map<string, Spelling>();
+  const spellings = createSpellings(dialect);
   let shadow: Shadow | undefined;
   let compareNotBeforeMs = 0;
   let figures = noFigures();
   let searchesLeft = SEARCH_LIMIT;
-
-  const spelling = (name: string, read: string) => {
-    const known = spellings.get(name);
-    return known?.read === read ? known.written : read;
-  };
 
   function settingsNow(): FamilySettings {
     const settings = desired.settings();
@@ -102,36 +98,12 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
     shadow = undefined;
     const startedMs = clock.monotonic();
     const listing = await readTable(tools);
-    if (listing && before) learnSpellings(listing, before);
-    const comparison = compare(listing, desired, settingsNow(), dialect, spelling);
+    spellings.note(listing, before);
+    const comparison = compare(listing, desired, settingsNow(), dialect, spellings.written);
     compareNotBeforeMs = clock.monotonic() + (clock.monotonic() - startedMs) / COMPARING_SHARE;
     if (before) figures.drifted += driftOf(comparison.shadow, comparison.incomplete, before);
     shadow = comparison.shadow;
     dirty = new Set([...comparison.incomplete].filter((key) => !refused.has(key)));
-  }
-
-  /**
-   * This host's nft may spell things in another way than they are written here. A set cannot be changed in place, so it
-   * reads as it was made; a chain that reads after its repair as it read before was not changed by anybody.
-   */
-  function learnSpellings(listing: Listing, before: Shadow): void {
-    const note = (name: string, read: string | undefined, written: string, isSure: boolean) => {
-      if (read === undefined || spelling(name, read) === written) return;
-      if (isSure || suspects.get(name)?.read === read) spellings.set(name, { read, written });
-      else suspects.set(name, { read, written });
-    };
-    if (before.sets === "complete") {
-      for (const [name, declaration] of declareSets(dialect)) {
-        note(name, listing.declarations.get(name), declarationText(declaration), true);
-      }
-    }
-    for (const [name, text] of before.chains) note(name, listing.chains.get(name), text, false);
-    for (const { port, settings } of before.applied.values()) {
-      if (port.affinitySeconds === 0) continue;
-      for (const { name, rules } of contributionOf(port, settings, dialect).ownChains) {
-        note(name, listing.chains.get(name), chainText(undefined, rules), false);
-      }
-    }
   }
 
   /** How many things others have changed: what differs although it was in effect and was not about to change. */
@@ -311,6 +283,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
     async compareAndRun() {
       if (shadow && await isComparisonDue()) await look();
       await run();
+      if (spellings.areInQuestion()) figures.drifted -= spellings.learn(await readTable(tools));
     },
     forget() {
       shadow = undefined;
@@ -322,12 +295,6 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
       return taken;
     },
   };
-}
-
-/** How a set or chain reads that was written in other words. */
-interface Spelling {
-  readonly read: string;
-  readonly written: string;
 }
 
 function noFigures(): ReconcileFigures {

@@ -220,12 +220,26 @@ Deno.test("a chain that this host's nft spells in its own way is written again o
   };
   const { whole, backend, clock } = backendUnderTest({ ...host, runner: spelled, transactions: host.transactions });
   await whole(services(2));
+  const afterStart = host.transactions.length;
   const drifts: unknown[] = [];
   for (let i = 0; i < 4; i++) {
     clock.advance(DAY_MS);
     drifts.push((await backend.resync()).figures["drift_repaired"]);
   }
-  assert.deepEqual(drifts, [1, 0, 0, 0]);
+  assert.deepEqual(drifts, [0, 0, 0, 0]);
+  assert.equal(host.transactions.slice(afterStart).length, 1);
+});
+
+Deno.test("a chain that somebody empties again and again is mended again and again", async () => {
+  const { whole, table, backend, clock } = backendUnderTest();
+  await whole(services(2));
+  const rules = table().chains.get("services")!.rules;
+  for (const vandalized of [[], ["drop"], [], ["drop"], rules.map(() => "drop"), rules.map(() => "drop")]) {
+    table().chains.get("services")!.rules = vandalized;
+    clock.advance(DAY_MS);
+    assert.equal((await backend.resync()).figures["drift_repaired"], 1);
+    assert.deepEqual(table().chains.get("services")!.rules, rules);
+  }
 });
 
 Deno.test("new settings reach every chain that depends on them", async () => {
