@@ -1,0 +1,138 @@
+import type { ToolResult } from "../../../backends/runner.ts";
+import { canonicalAddress, type Family, familyOf } from "../../../platform/address.ts";
+import { splitWords } from "./command_line.ts";
+import { Uninterpreted } from "./errors.ts";
+
+/** An entry of the kernel's table of connections. */
+export interface ConntrackEntry {
+  /** UDP by default. */
+  readonly protocol?: "udp" | "tcp" | "sctp";
+  readonly source: string;
+  readonly sourcePort: number;
+  readonly destination: string;
+  readonly destinationPort: number;
+  /** Who answers; the destination itself where nothing was translated. */
+  readonly answeredBy?: { readonly address: string; readonly port: number };
+}
+
+/** The table of connections, and the tool that shows and changes it. */
+export interface ConntrackTool {
+  readonly entries: ConntrackEntry[];
+  run(args: readonly string[], stdin: string): ToolResult;
+}
+
+const BANNER = "conntrack v1.4.7 (conntrack-tools): ";
+const HINT = "Try `conntrack -h' or 'conntrack --help' for more information.\n";
+const NUMBERS = { tcp: 6, udp: 17, sctp: 132 } as const;
+
+/** Which entries a command is about: those of which every one of these holds. */
+type Filter = (entry: ConntrackEntry) => boolean;
+
+/** Options that take a value, and whether an entry has it. */
+const FILTERS: Readonly<Record<string, (value: string) => Filter>> = {
+  "-p": (value) => (entry) => protocolOf(entry) === value,
+  "-f": (value) => (entry) => familyOf(entry.source) === FAMILIES[value],
+  "-s": (value) => (entry) => entry.source === value,
+  "-d": (value) => (entry) => entry.destination === value,
+  "-r": (value) => (entry) => answererOf(entry).address === value,
+  "-q": (value) => (entry) => entry.source === value,
+  // Only for entries whose destination was translated, unlike -r.
+  "--dst-nat": (value) => (entry) => isTranslated(entry) && answererOf(entry).address === value,
+  "--sport": (value) => (entry) => String(entry.sourcePort) === value,
+  "--dport": (value) => (entry) => String(entry.destinationPort) === value,
+  "--reply-port-src": (value) => (entry) => String(answererOf(entry).port) === value,
+  "--reply-port-dst": (value) => (entry) => String(entry.sourcePort) === value,
+};
+
+const ALIASES: Readonly<Record<string, string>> = {
+  "--proto": "-p",
+  "--family": "-f",
+  "--src": "-s",
+  "--orig-src": "-s",
+  "--dst": "-d",
+  "--orig-dst": "-d",
+  "--reply-src": "-r",
+  "--reply-dst": "-q",
+  "-j": "--dst-nat",
+  "--orig-port-src": "--sport",
+  "--orig-port-dst": "--dport",
+};
+
+const ADDRESS_OPTIONS = ["-s", "-d", "-r", "-q", "--dst-nat"];
+const FAMILIES: Readonly<Record<string, Family>> = { ipv4: "IPv4", ipv6: "IPv6" };
+
+/** conntrack 1.4.7 with an empty table: lists and deletes, also a file of commands from standard input. */
+export function createConntrackTool(): ConntrackTool {
+  const entries: ConntrackEntry[] = [];
+
+  const one = (args: readonly string[]): ToolResult => {
+    const [command, ...rest] = args;
+    const deletes = command === "-D" || command === "--delete";
+    if (!deletes && command !== "-L" && command !== "--dump") throw new Uninterpreted(`conntrack ${command}`);
+    const filters = parseFilters(rest);
+    if (typeof filters === "string") return { exitCode: 2, stdout: "", stderr: `${BANNER}${filters}\n${HINT}` };
+    const found = entries.filter((entry) => filters.every((filter) => filter(entry)));
+    if (deletes) { for (const entry of found) entries.splice(entries.indexOf(entry), 1); }
+    return {
+      exitCode: deletes && found.length === 0 ? 1 : 0,
+      stdout: found.map((entry) => `${entryLine(entry)}\n`).join(""),
+      stderr: `${BANNER}${found.length} flow entries have been ${deletes ? "deleted" : "shown"}.\n`,
+    };
+  };
+
+  return {
+    entries,
+    run(args, stdin) {
+      if (args[0] !== "--load-file" && args[0] !== "-R") return one(args);
+      if (args[1] !== "-") throw new Uninterpreted(`conntrack --load-file ${args[1]}`);
+      const commands = stdin.split("\n").filter((line) => line.trim() !== "" && !line.startsWith("#")).map(splitWords);
+      // All of the file is read first; how many entries each of its commands met is not told.
+      const wrong = commands.map((words) => parseFilters(words.slice(1))).find((filters) =>
+        typeof filters === "string"
+      );
+      if (wrong !== undefined) return { exitCode: 2, stdout: "", stderr: `${BANNER}${wrong}\n${HINT}` };
+      return { exitCode: 0, stdout: commands.map((words) => one(words).stdout).join(""), stderr: "" };
+    },
+  };
+}
+
+function parseFilters(words: readonly string[]): Filter[] | string {
+  const filters: Filter[] = [];
+  let family: Family | undefined;
+  for (let i = 0; i < words.length; i += 2) {
+    const option = ALIASES[words[i]!] ?? words[i]!, value = words[i + 1];
+    const filter = Object.hasOwn(FILTERS, option) ? FILTERS[option] : undefined;
+    if (!filter) return `unknown option \`${words[i]}'`;
+    if (value === undefined) return `option \`${words[i]}' requires an argument`;
+    if (option === "-p" && !Object.hasOwn(NUMBERS, value)) return `\`${value}' unsupported protocol`;
+    const isAddress = ADDRESS_OPTIONS.includes(option);
+    const address = isAddress ? canonicalAddress(value) : undefined;
+    if (isAddress && address === undefined) return `Invalid IP address \`${value}'`;
+    const spoken = address !== undefined ? familyOf(address) : option === "-f" ? FAMILIES[value] : undefined;
+    if (spoken !== undefined && family !== undefined && spoken !== family) return "mismatched address family";
+    family ??= spoken;
+    filters.push(filter(address ?? value));
+  }
+  return filters;
+}
+
+function protocolOf(entry: ConntrackEntry): keyof typeof NUMBERS {
+  return entry.protocol ?? "udp";
+}
+
+function answererOf(entry: ConntrackEntry): { readonly address: string; readonly port: number } {
+  return entry.answeredBy ?? { address: entry.destination, port: entry.destinationPort };
+}
+
+function isTranslated(entry: ConntrackEntry): boolean {
+  const { address, port } = answererOf(entry);
+  return address !== entry.destination || port !== entry.destinationPort;
+}
+
+function entryLine(entry: ConntrackEntry): string {
+  const protocol = protocolOf(entry), by = answererOf(entry);
+  const state = protocol === "udp" ? "" : "ESTABLISHED ";
+  const asked = `src=${entry.source} dst=${entry.destination} sport=${entry.sourcePort} dport=${entry.destinationPort}`;
+  const answered = `src=${by.address} dst=${entry.source} sport=${by.port} dport=${entry.sourcePort}`;
+  return `${protocol.padEnd(8)} ${NUMBERS[protocol]} 29 ${state}${asked} [UNREPLIED] ${answered} mark=0 use=1`;
+}

@@ -1,0 +1,184 @@
+import type { ToolResult } from "../../../backends/runner.ts";
+import type { Family } from "../../../platform/address.ts";
+import { applyCommand, parseCommand } from "./command_line.ts";
+import { CommandRefused, ParameterProblem, Uninterpreted } from "./errors.ts";
+import { banner, helpHint, VERSION } from "./messages.ts";
+import { restore } from "./restore.ts";
+import { inOrder, listRules, saveLines } from "./save.ts";
+import type { Chain, Table, Tables } from "./tables.ts";
+
+/** One run of one of the iptables tools. */
+export interface IptablesCall {
+  /** The name by which it is called, `ip6tables-restore`. */
+  readonly program: string;
+  readonly family: Family;
+  readonly args: readonly string[];
+  readonly stdin: string;
+  /** The time, as the tools print it. */
+  readonly date: string;
+}
+
+/** What `iptables`, `iptables-save` and `iptables-restore` (or `ip6tables…`) answer, by the end of the name. */
+export function runIptables(tables: Tables, call: IptablesCall): ToolResult {
+  const name = call.program;
+  if (call.args.includes("--version") || call.args.includes("-V")) {
+    return succeeded(`${name} ${VERSION} (${tables.flavour})\n`);
+  }
+  if (name.endsWith("-save")) return runSave(tables, call);
+  if (name.endsWith("-restore")) return runRestore(tables, call);
+  return runPlain(tables, call);
+}
+
+function succeeded(stdout = ""): ToolResult {
+  return { exitCode: 0, stdout, stderr: "" };
+}
+
+function failed(exitCode: number, stderr: string): ToolResult {
+  return { exitCode, stdout: "", stderr };
+}
+
+function text(lines: Iterable<string>): string {
+  let all = "";
+  for (const line of lines) all += `${line}\n`;
+  return all;
+}
+
+function runSave(tables: Tables, { program, args, date }: IptablesCall): ToolResult {
+  let only: string | undefined;
+  for (let i = 0; i < args.length; i++) {
+    if (args[i] === "-t" || args[i] === "--table") only = args[++i];
+    else throw new Uninterpreted(`${program} ${args[i]}`);
+  }
+  const known = only === undefined || tables.get(only) !== undefined;
+  const looked = known ? undefined : tables.begin(only!);
+  if (!known && !looked) throw new Uninterpreted(`${program} of a table ${only}`);
+  const saved = text(saveLines(tables, program, only, date));
+  if (tables.flavour === "nf_tables") looked?.undo();
+  return succeeded(saved);
+}
+
+function runRestore(tables: Tables, { program, family, args, stdin }: IptablesCall): ToolResult {
+  let noFlush = false, test = false;
+  let table: string | undefined;
+  for (let i = 0; i < args.length; i++) {
+    const arg = args[i]!;
+    switch (arg) {
+      case "-n":
+      case "--noflush":
+        noFlush = true;
+        break;
+      case "-t":
+      case "--test":
+        test = true;
+        break;
+      // Packets are not counted here, so there is nothing to restore the counters of.
+      case "-c":
+      case "--counters":
+      case "-v":
+        break;
+      case "-T":
+      case "--table":
+        table = args[++i];
+        break;
+      case "-w":
+      case "--wait":
+      case "-W":
+      case "--wait-interval":
+        if (isNumber(args[i + 1])) i++;
+        break;
+      default:
+        if (/^(--wait(-interval)?=|-[wW])\d+$/.test(arg)) break;
+        return failed(1, `${program}: unrecognized option '${arg}'\nTry \`${program} -h' for more information.\n`);
+    }
+  }
+  const { exitCode, stderr } = restore(tables, stdin, { program, family, noFlush, test, table });
+  return { exitCode, stdout: "", stderr };
+}
+
+function runPlain(tables: Tables, { program, family, args }: IptablesCall): ToolResult {
+  const { words, table: name } = plainArguments(args);
+  const isNft = tables.flavour === "nf_tables";
+  try {
+    const command = parseCommand(words, family, name);
+    const before = tables.get(name);
+    const change = tables.begin(name);
+    if (!change) {
+      return failed(
+        3,
+        isNft
+          ? `${
+            banner(program, "nf_tables")
+          }table '${name}' does not exist\nPerhaps ${program} or your kernel needs to be upgraded.\n`
+          : `${
+            banner(program, "legacy")
+          }can't initialize ${program} table \`${name}': Table does not exist (do you need to insmod?)\n` +
+            `Perhaps ${program} or your kernel needs to be upgraded.\n`,
+      );
+    }
+    if (command.does === "print" || command.does === "list") {
+      const { table } = change;
+      if (isNft && !before) change.undo();
+      return show(tables, table, name, program, command.does, command.chain);
+    }
+    try {
+      applyCommand(change, command, 0);
+    } catch (error) {
+      change.undo();
+      throw error;
+    }
+    const [refusal] = change.commit();
+    if (!refusal) return succeeded();
+    if (isNft) return failed(4, `${banner(program, "nf_tables")} ${refusal.refused.message}\n`);
+    return failed(1, `${program}: ${refusal.refused.reason}. Run \`dmesg' for more information.\n`);
+  } catch (error) {
+    if (error instanceof CommandRefused) return failed(1, `${program}: ${error.message}.\n`);
+    if (!(error instanceof ParameterProblem)) throw error;
+    return failed(2, `${error.bare ? "" : banner(program, tables.flavour)}${error.message}\n${helpHint(program)}`);
+  }
+}
+
+/** The command's own words, and the table; how long to wait and how to print are of no matter here. */
+function plainArguments(args: readonly string[]): { readonly words: string[]; readonly table: string } {
+  const words: string[] = [];
+  let table = "filter";
+  for (let i = 0; i < args.length; i++) {
+    const arg = args[i]!;
+    if (arg === "-t" || arg === "--table") table = args[++i] ?? "";
+    else if (arg === "-w" || arg === "--wait" || arg === "-W" || arg === "--wait-interval") {
+      if (isNumber(args[i + 1])) i++;
+    } else if (arg !== "-n" && arg !== "--numeric") words.push(arg);
+  }
+  return { words, table };
+}
+
+function isNumber(word: string | undefined): boolean {
+  return word !== undefined && /^\d+$/.test(word);
+}
+
+function show(
+  tables: Tables,
+  table: Table,
+  name: string,
+  program: string,
+  how: "print" | "list",
+  chainName: string | undefined,
+): ToolResult {
+  const only = chainName === undefined ? undefined : table.get(chainName);
+  if (chainName !== undefined && !only) {
+    return failed(
+      1,
+      tables.flavour === "nf_tables"
+        ? `${banner(program, "nf_tables")}chain \`${chainName}' in table \`${name}' is incompatible, use 'nft' tool.\n`
+        : `${program}: No chain/target/match by that name.\n`,
+    );
+  }
+  if (how === "print") return succeeded(text(listRules(table, only)));
+  return succeeded((only ? [only] : inOrder(table)).map(listing).join("\n"));
+}
+
+/** A chain as `iptables -L -n` shows it; of its rules, the targets alone. */
+function listing({ name, policy, references, rules }: Chain): string {
+  const about = policy === undefined ? `${references} references` : `policy ${policy}`;
+  const targets = rules.map(({ text }) => / -[jg] (\S+)/.exec(` ${text}`)?.[1] ?? "");
+  return `Chain ${name} (${about})\ntarget     prot opt source               destination         \n${text(targets)}`;
+}

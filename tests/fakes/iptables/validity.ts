@@ -1,0 +1,56 @@
+import { KernelRefused } from "./errors.ts";
+import type { Rule } from "./rule.ts";
+import type { Chain, Table } from "./tables.ts";
+
+/** A rule that a change has added. */
+export interface AddedRule {
+  readonly line: number;
+  readonly chain: string;
+  readonly rule: Rule;
+}
+
+/**
+ * What the kernel finds wrong with a table as a whole: chains that lead back to themselves, and targets in chains that
+ * can be reached from hooks where these targets have no meaning. It looks only at what can be reached from a hook.
+ */
+export function refusedRules(
+  table: Table,
+  added: readonly AddedRule[],
+): { readonly line: number; readonly refused: KernelRefused }[] {
+  for (const hook of table.values()) {
+    if (hook.policy === undefined) break;
+    const fault = findFault(table, hook);
+    if (!fault) continue;
+    const culprit = added.findLast(({ chain, rule }) => chain === fault.chain && rule === fault.rule) ?? added.at(-1)!;
+    const refused = new KernelRefused("RULE_APPEND", fault.reason, `rule in chain ${culprit.chain}`);
+    return [{ line: culprit.line, refused }];
+  }
+  return [];
+}
+
+interface Fault {
+  readonly chain: string;
+  readonly rule: Rule;
+  readonly reason: string;
+}
+
+function findFault(table: Table, hook: Chain): Fault | undefined {
+  const done = new Set<string>();
+  const open = new Set<string>();
+  const visit = (chain: Chain): Fault | undefined => {
+    open.add(chain.name);
+    for (const rule of chain.rules) {
+      if (rule.places.hooks && !rule.places.hooks.includes(hook.name)) {
+        return { chain: chain.name, rule, reason: "Invalid argument" };
+      }
+      if (rule.target.does !== "jump" || done.has(rule.target.chain)) continue;
+      if (open.has(rule.target.chain)) return { chain: chain.name, rule, reason: "Too many links" };
+      const fault = visit(table.get(rule.target.chain)!);
+      if (fault) return fault;
+    }
+    open.delete(chain.name);
+    done.add(chain.name);
+    return undefined;
+  };
+  return visit(hook);
+}

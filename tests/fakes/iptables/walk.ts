@@ -1,0 +1,200 @@
+import { type Family, familyOf, joinHostPort, prefixContains } from "../../../platform/address.ts";
+import type { MatchContext } from "./matches.ts";
+import type { Rule } from "./rule.ts";
+import type { Chain, Table, Tables } from "./tables.ts";
+import {
+  packetAddress,
+  type PacketInFlight,
+  type PacketRequest,
+  PROTOCOL_NUMBERS,
+  type Surroundings,
+} from "./packet.ts";
+
+/** What became of a packet. */
+export interface PacketOutcome {
+  /**
+   * - `delivered`: it goes on to a destination that the rules gave it;
+   * - `passed`: it goes on to the destination that it had;
+   * - `rejected`: its sender is told that it may not;
+   * - `dropped`: it vanishes.
+   */
+  readonly verdict: "delivered" | "passed" | "rejected" | "dropped";
+  /** Where it went, or was going to when it was stopped: `address:port`. */
+  readonly destination: string;
+  /** Whether its source became an address of the node. */
+  readonly masqueraded: boolean;
+  /** The mark that it ended with. */
+  readonly mark: number;
+  /** The chains that it entered, in order: `nat/PREROUTING`. */
+  readonly path: readonly string[];
+  /** How many rules it was compared with. */
+  readonly rulesEvaluated: number;
+}
+
+/** The ways in which a chain ends for a packet; undefined at its end without any. */
+type Ending = "accept" | "drop" | "reject" | "return" | undefined;
+
+/** Sends a packet through a family's tables, hook by hook, as the kernel does. */
+export function walk(
+  tables: Tables,
+  request: PacketRequest,
+  surroundings: Surroundings,
+  context: MatchContext,
+): PacketOutcome {
+  const packet = packetOf(request, surroundings);
+  const path: string[] = [];
+  let rulesEvaluated = 0;
+
+  const fits = (rule: Rule) => {
+    rulesEvaluated++;
+    return rule.tests.every((test) => test(packet, context));
+  };
+  const through = (name: string, table: Table, chain: Chain): Ending => {
+    path.push(`${name}/${chain.name}`);
+    for (const rule of chain.rules) {
+      if (!fits(rule)) continue;
+      const { target } = rule;
+      switch (target.does) {
+        case "nothing":
+          continue;
+        case "jump": {
+          const ending = through(name, table, table.get(target.chain)!);
+          if (ending !== undefined && ending !== "return") return ending;
+          if (!target.comesBack) return "return";
+          continue;
+        }
+        case "mark":
+          packet.mark = ((packet.mark & ~target.mask) ^ target.value) >>> 0;
+          continue;
+        case "dnat":
+          packet.destination = target.address ?? packet.destination;
+          packet.destinationPort = target.port ?? packet.destinationPort;
+          packet.dnat = true;
+          return "accept";
+        case "masquerade":
+          packet.masqueraded = true;
+          return "accept";
+        default:
+          return target.does;
+      }
+    }
+    return undefined;
+  };
+  /** How a hook's chain of a table ends for the packet; nat chains see the first packet of a connection only. */
+  const hook = (name: string, chainName: string): "accept" | "drop" | "reject" => {
+    const table = tables.get(name), chain = table?.get(chainName);
+    if (!table || !chain || (name === "nat" && packet.state !== "NEW")) return "accept";
+    const ending = through(name, table, chain);
+    if (ending === "drop" || ending === "reject" || ending === "accept") return ending;
+    return chain.policy === "DROP" ? "drop" : "accept";
+  };
+  const hooks = (...steps: readonly (readonly [table: string, chain: string])[]) => {
+    for (const [table, chain] of steps) {
+      const ending = hook(table, chain);
+      if (ending !== "accept") return ending;
+    }
+    return "accept";
+  };
+
+  const end = wayOf(packet, surroundings, context, hooks);
+  const goesOn = packet.dnat ? "delivered" : "passed";
+  return {
+    verdict: end === "accept" ? goesOn : end === "drop" ? "dropped" : "rejected",
+    destination: joinHostPort(packet.destination.text, packet.destinationPort),
+    masqueraded: packet.masqueraded,
+    mark: packet.mark,
+    path,
+    rulesEvaluated,
+  };
+}
+
+type Hooks = (...steps: readonly (readonly [table: string, chain: string])[]) => "accept" | "drop" | "reject";
+
+/** The hooks in the order in which a packet meets them, which depends on where it comes from and where it goes. */
+function wayOf(
+  packet: PacketInFlight,
+  surroundings: Surroundings,
+  context: MatchContext,
+  hooks: Hooks,
+): "accept" | "drop" | "reject" {
+  const leaveNode = () => hooks(["mangle", "POSTROUTING"], ["nat", "POSTROUTING"]);
+  const enterNode = () => hooks(["mangle", "INPUT"], ["filter", "INPUT"], ["nat", "INPUT"]);
+  const route = () => {
+    const isLocal = context.isLocal(packet.destination);
+    packet.outInterface = isLocal ? "" : interfaceTo(packet, surroundings);
+    return isLocal;
+  };
+
+  if (packet.inInterface !== "") {
+    const arrived = hooks(["raw", "PREROUTING"], ["mangle", "PREROUTING"], ["nat", "PREROUTING"]);
+    if (arrived !== "accept") return arrived;
+    if (route()) return enterNode();
+    const forwarded = hooks(["mangle", "FORWARD"], ["filter", "FORWARD"]);
+    packet.inInterface = "";
+    return forwarded === "accept" ? leaveNode() : forwarded;
+  }
+
+  packet.outInterface = context.isLocal(packet.destination) ? "lo" : interfaceTo(packet, surroundings);
+  const sent = hooks(["raw", "OUTPUT"], ["mangle", "OUTPUT"], ["nat", "OUTPUT"]);
+  if (sent !== "accept") return sent;
+  const isLocal = context.isLocal(packet.destination);
+  packet.outInterface = isLocal ? "lo" : interfaceTo(packet, surroundings);
+  const allowed = hooks(["filter", "OUTPUT"]);
+  if (allowed !== "accept") return allowed;
+  const left = leaveNode();
+  if (left !== "accept" || !isLocal) return left;
+  packet.outInterface = "";
+  packet.inInterface = "lo";
+  return enterNode();
+}
+
+function packetOf(request: PacketRequest, surroundings: Surroundings): PacketInFlight {
+  const destination = packetAddress(request.to);
+  const family = familyOf(destination.text);
+  const { address, inInterface } = originOf(request.from, family, destination.text, surroundings);
+  return {
+    family,
+    protocol: PROTOCOL_NUMBERS[request.protocol ?? "tcp"],
+    source: packetAddress(address),
+    destination,
+    sourcePort: request.sourcePort ?? 40_000,
+    destinationPort: request.port,
+    inInterface,
+    outInterface: "",
+    mark: request.mark ?? 0,
+    state: request.state ?? "NEW",
+    dnat: false,
+    masqueraded: false,
+  };
+}
+
+function originOf(from: PacketRequest["from"], family: Family, destination: string, surroundings: Surroundings) {
+  switch (from) {
+    case "node":
+      return { address: nodeSource(family, destination, surroundings), inInterface: "" };
+    case "pod-on-node":
+      return { address: surroundings.podAddresses[family], inInterface: surroundings.podInterface };
+    case "outside":
+      return { address: surroundings.outsideAddresses[family], inInterface: surroundings.outsideInterface };
+    default:
+      return { address: from.address, inInterface: from.interface ?? "" };
+  }
+}
+
+/** What the node sends to an address of its own comes from that very address. */
+function nodeSource(family: Family, destination: string, { nodeAddresses }: Surroundings): string {
+  if (isLoopback(destination) || nodeAddresses.includes(destination)) return destination;
+  const address = nodeAddresses.find((each) => familyOf(each) === family);
+  if (address === undefined) throw new Error(`the node has no ${family} address`);
+  return address;
+}
+
+function interfaceTo(packet: PacketInFlight, { podPrefixes, podInterface, outsideInterface }: Surroundings): string {
+  const isPod = podPrefixes.some((prefix) => prefixContains(prefix, packet.destination.text));
+  return isPod ? podInterface : outsideInterface;
+}
+
+/** Whether an address, canonical, is one of 127.0.0.0/8 or ::1. */
+export function isLoopback(address: string): boolean {
+  return address.startsWith("127.") || address === "::1";
+}

@@ -1,0 +1,254 @@
+import {
+  type Runner,
+  type ToolCall,
+  ToolMissingError,
+  type ToolResult,
+  ToolTimeoutError,
+} from "../../backends/runner.ts";
+import { FAMILIES, type Family, familyOf } from "../../platform/address.ts";
+import { type Clock, sleep } from "../../platform/clock.ts";
+import { createFakeClock } from "./clock.ts";
+import { type ConntrackEntry, createConntrackTool } from "./iptables/conntrack_tool.ts";
+import { everyOutcome } from "./iptables/every_outcome.ts";
+import { createRecentLists, type KeptRecentLists, type RecentLists } from "./iptables/recent.ts";
+import { tableLines } from "./iptables/save.ts";
+import { createTables, type Flavour, type Table, type Tables } from "./iptables/tables.ts";
+import { runIptables } from "./iptables/tools.ts";
+import { isLoopback, type PacketOutcome, walk } from "./iptables/walk.ts";
+import {
+  DEFAULT_SURROUNDINGS,
+  type PacketAddress,
+  packetAddress,
+  type PacketRequest,
+  type Surroundings,
+} from "./iptables/packet.ts";
+import { createSysctlTool } from "./iptables/sysctl_tool.ts";
+
+export type { ConntrackEntry, Flavour, PacketOutcome, PacketRequest, Surroundings };
+
+/** A call that a tool got. */
+export interface RecordedCall {
+  readonly tool: string;
+  readonly args: readonly string[];
+  /** All of its input. */
+  readonly stdin: string;
+}
+
+/** How a tool fails on purpose. */
+export type InjectedFailure =
+  & {
+    /** Whether the tool does its work before it fails; it does not by default. */
+    readonly afterItsWork?: boolean;
+  }
+  & (
+    | { readonly how: "exits"; readonly exitCode: number; readonly stderr: string }
+    /** It hangs until its timeout. */
+    | { readonly how: "hangs" }
+    | { readonly how: "is missing" }
+  );
+
+/** What a fake runner is made of; each has a default. */
+export interface FakeRunnerOptions {
+  /** nf_tables by default. */
+  readonly flavour?: Flavour;
+  readonly surroundings?: Partial<Surroundings>;
+  /** What sysctl finds: `net.ipv4.conf.all.route_localnet`, 0 by default. */
+  readonly sysctls?: Readonly<Record<string, string | number>>;
+  /** A number from 0 up to 1, for `send`; Math.random by default. */
+  readonly random?: () => number;
+  /** The time for timeouts and for how long `recent` remembers; one that stands still by default. */
+  readonly clock?: Clock;
+}
+
+/** A runner whose tools change a kernel in memory, which packets can be sent through. */
+export interface FakeRunner extends Runner {
+  /** Every call so far, in order, those that failed on purpose among them. */
+  readonly calls: readonly RecordedCall[];
+  forgetCalls(): void;
+  /**
+   * Makes calls fail. The first injection that takes a call decides.
+   * @param takes whether a call fails
+   * @param times how often, without end by default
+   * @returns a function that ends it
+   */
+  inject(takes: (call: RecordedCall) => boolean, failure: InjectedFailure, times?: number): () => void;
+  /** Sends a packet; it counts for `recent`. */
+  send(packet: PacketRequest): PacketOutcome;
+  /** Everything that can become of a packet, each with its probability. Leaves no trace. */
+  outcomes(packet: PacketRequest): readonly { readonly outcome: PacketOutcome; readonly share: number }[];
+  /**
+   * Which share of such packets goes where: by `address:port` for delivered ones, by their verdict for the others.
+   * Leaves no trace.
+   */
+  destinations(packet: PacketRequest): ReadonlyMap<string, number>;
+  /**
+   * The rules of both families, or of one, in the form of iptables-save, without tables that hold nothing: equal for
+   * equal kernels.
+   */
+  dump(family?: Family): string;
+  /** The names of a table's chains, in the order in which iptables-save prints them; none where there is no table. */
+  chains(family: Family, table: string): readonly string[];
+  /** A chain's rules without `-A CHAIN `; undefined where there is no such chain. */
+  rules(family: Family, table: string, chain: string): readonly string[] | undefined;
+  /** The connections that conntrack knows; a test may add some. */
+  readonly conntrack: ConntrackEntry[];
+  /** The kernel's settings by dotted name; only those that are here exist. */
+  readonly sysctls: Map<string, string>;
+  /** Settings of the kernel that refuse new values. */
+  readonly refusingSysctls: Set<string>;
+}
+
+interface Host {
+  readonly tables: Tables;
+  readonly recent: KeptRecentLists;
+}
+
+const DEFAULT_TIMEOUT_MS = 60_000;
+const DATE = "Thu Jan  1 00:00:00 1970";
+
+/** A runner on a kernel without a rule. */
+export function createFakeRunner(options: FakeRunnerOptions = {}): FakeRunner {
+  const { flavour = "nf_tables", random = Math.random, clock = createFakeClock() } = options;
+  const surroundings: Surroundings = { ...DEFAULT_SURROUNDINGS, ...options.surroundings };
+  const newHost = (): Host => ({ tables: createTables(flavour), recent: createRecentLists(() => clock.monotonic()) });
+  const hosts: Readonly<Record<Family, Host>> = { IPv4: newHost(), IPv6: newHost() };
+  const conntrack = createConntrackTool();
+  const sysctl = createSysctlTool();
+  for (const [name, value] of Object.entries(options.sysctls ?? { "net.ipv4.conf.all.route_localnet": 0 })) {
+    sysctl.values.set(name, String(value));
+  }
+  const calls: RecordedCall[] = [];
+  const injections: { takes: (call: RecordedCall) => boolean; failure: InjectedFailure; left: number }[] = [];
+
+  const work = (call: RecordedCall): ToolResult => {
+    const family = IPTABLES[call.tool];
+    if (family !== undefined) {
+      const { tables, recent } = hosts[family];
+      const result = runIptables(tables, { ...call, program: call.tool, family, date: DATE });
+      if (!recent.isEmpty) forgetUnused(tables, recent);
+      return result;
+    }
+    if (call.tool === "conntrack") return conntrack.run(call.args, call.stdin);
+    if (call.tool === "sysctl") return sysctl.run(call.args);
+    throw new ToolMissingError(call.tool);
+  };
+  const takeInjection = (call: RecordedCall): InjectedFailure | undefined => {
+    const injection = injections.find(({ takes, left }) => left > 0 && takes(call));
+    if (injection) injection.left--;
+    return injection?.failure;
+  };
+  const isLocal = ({ text }: PacketAddress) => isLoopback(text) || surroundings.nodeAddresses.includes(text);
+  const walkWith = (packet: PacketRequest, chance: (probability: number) => boolean, recent: RecentLists) => {
+    const { tables } = hosts[familyOf(packetAddress(packet.to).text)];
+    return walk(tables, packet, surroundings, { isLocal, chance, recent });
+  };
+  const outcomes = (packet: PacketRequest) => {
+    const { recent } = hosts[familyOf(packetAddress(packet.to).text)];
+    return everyOutcome((chance) => walkWith(packet, chance, recent.trial()));
+  };
+
+  return {
+    calls,
+    async run(toolCall: ToolCall) {
+      const call = { tool: toolCall.tool, args: [...toolCall.args], stdin: [...toolCall.stdin ?? []].join("") };
+      calls.push(call);
+      // A real tool never ends before its caller goes on.
+      await Promise.resolve();
+      const failure = takeInjection(call);
+      const result = failure && !failure.afterItsWork ? undefined : work(call);
+      if (failure) return await fail(toolCall, failure, clock);
+      return handOver(result!, toolCall);
+    },
+    forgetCalls() {
+      calls.length = 0;
+    },
+    inject(takes, failure, times = Infinity) {
+      const injection = { takes, failure, left: times };
+      injections.push(injection);
+      return () => {
+        injection.left = 0;
+      };
+    },
+    send(packet) {
+      const { recent } = hosts[familyOf(packetAddress(packet.to).text)];
+      return walkWith(packet, (probability) => random() < probability, recent);
+    },
+    outcomes,
+    destinations(packet) {
+      const shares = new Map<string, number>();
+      for (const { outcome: { verdict, destination }, share } of outcomes(packet)) {
+        const key = verdict === "delivered" ? destination : verdict;
+        shares.set(key, (shares.get(key) ?? 0) + share);
+      }
+      return shares;
+    },
+    dump(only) {
+      const lines: string[] = [];
+      for (const family of FAMILIES) {
+        if (only !== undefined && family !== only) continue;
+        for (const [name, table] of hosts[family].tables.list()) {
+          if (!isUntouched(table)) lines.push(`# ${family}`, ...tableLines(name, table));
+        }
+      }
+      return lines.join("\n");
+    },
+    chains(family, table) {
+      const found = hosts[family].tables.get(table);
+      if (!found) return [];
+      return [...tableLines(table, found)].filter((line) => line.startsWith(":")).map((line) =>
+        line.slice(1, line.indexOf(" "))
+      );
+    },
+    rules: (family, table, chain) => hosts[family].tables.get(table)?.get(chain)?.rules.map(({ text }) => text),
+    conntrack: conntrack.entries,
+    sysctls: sysctl.values,
+    refusingSysctls: sysctl.refusing,
+  };
+}
+
+const IPTABLES: Readonly<Record<string, Family>> = {
+  "iptables": "IPv4",
+  "iptables-save": "IPv4",
+  "iptables-restore": "IPv4",
+  "ip6tables": "IPv6",
+  "ip6tables-save": "IPv6",
+  "ip6tables-restore": "IPv6",
+};
+
+async function fail(call: ToolCall, failure: InjectedFailure, clock: Clock): Promise<ToolResult> {
+  switch (failure.how) {
+    case "is missing":
+      throw new ToolMissingError(call.tool);
+    case "hangs": {
+      const timeoutMs = call.timeoutMs ?? DEFAULT_TIMEOUT_MS;
+      await sleep(clock, timeoutMs);
+      throw new ToolTimeoutError(call.tool, timeoutMs);
+    }
+    case "exits":
+      return { exitCode: failure.exitCode, stdout: "", stderr: failure.stderr };
+  }
+}
+
+function handOver(result: ToolResult, { onLine }: ToolCall): ToolResult {
+  if (!onLine) return result;
+  const lines = result.stdout.split("\n");
+  if (lines.at(-1) === "") lines.pop();
+  for (const line of lines) onLine(line);
+  return { ...result, stdout: "" };
+}
+
+/** The kernel keeps a list as long as a rule uses it. */
+function forgetUnused(tables: Tables, recent: KeptRecentLists): void {
+  const used = new Set<string>();
+  for (const [, table] of tables.list()) {
+    for (const { rules } of table.values()) {
+      for (const { recentLists } of rules) recentLists.forEach((list) => used.add(list));
+    }
+  }
+  recent.forget((list) => !used.has(list));
+}
+
+function isUntouched(table: Table): boolean {
+  for (const { policy, rules } of table.values()) if (policy !== "ACCEPT" || rules.length > 0) return false;
+  return true;
+}
