@@ -72,6 +72,8 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
   const refused = new Map<ServicePortKey, SyncProblem>();
   let kernel: KernelState | undefined;
   let missingJumps = JUMPS.slice();
+  // Parts of an input may be in effect although the tool failed, and a jump must not be put there twice.
+  let jumpsInDoubt = false;
   let figures = noFigures();
   let searchesLeft = SEARCH_LIMIT;
   const spellings = new Map<string, { readonly written: number; readonly reads: number }>();
@@ -83,6 +85,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
   async function look(): Promise<KernelState> {
     const state = await readKernel(tools, (table, chain) => BASE_CHAINS[table].includes(chain));
     missingJumps = JUMPS.filter((jump) => !state.jumps.has(jump));
+    jumpsInDoubt = false;
     return state;
   }
 
@@ -148,6 +151,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
     figures.restores++;
     // A tool that is killed leaves it open whether its input is in effect.
     for (const update of input.updates) kernel!.chains[update.table].set(update.chain, UNKNOWN_CHAIN);
+    if (input.jumps.length > 0) jumpsInDoubt = true;
     const result = await tools.restore(restoreLines(input));
     if (result.exitCode !== 0) {
       figures.restoreFailures++;
@@ -162,7 +166,10 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
       else figures.chainsWritten++;
       if (update.action !== "empty") dirty[update.table].delete(update.chain);
     }
-    if (input.jumps.length > 0) missingJumps = [];
+    if (input.jumps.length > 0) {
+      missingJumps = [];
+      jumpsInDoubt = false;
+    }
     return undefined;
   }
 
@@ -243,6 +250,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
     }
     searchesLeft = SEARCH_LIMIT;
     for (let done = false; !done;) {
+      if (jumpsInDoubt) await look();
       const { writes, removals } = outline();
       done = await restoreAll(inputs(writes, removals));
     }

@@ -1,0 +1,44 @@
+import fc from "fast-check";
+import type { FamilySettings, ServicePort } from "../../core/model.ts";
+import { fakeServicePort, fakeSettings } from "../fakes/service_port.ts";
+
+/** More service ports than a leaf holds, in addresses near each other and far apart. */
+export const ports: fc.Arbitrary<ServicePort> = fc.record({
+  index: fc.nat(90),
+  changes: fc.record({
+    clusterEndpoints: fc.constantFrom(["10.1.0.1:80"], ["10.1.0.1:80", "10.1.0.2:80"], []),
+    localEndpoints: fc.constantFrom([], ["10.1.0.1:80"]),
+    endpointsOnThisNode: fc.constantFrom([], ["10.1.0.1:80"]),
+    internal: fc.constantFrom("cluster", "reject", "drop"),
+    external: fc.constantFrom("cluster", "local", "reject", "drop"),
+    nodePort: fc.constantFrom(0, 30000, 30001),
+    healthCheckNodePort: fc.constantFrom(0, 32000),
+    externalIPs: fc.constantFrom([], ["192.0.2.1"]),
+    loadBalancerIPs: fc.constantFrom([], ["192.0.2.2"], ["192.0.2.1"]),
+    sourceRanges: fc.constantFrom([], ["203.0.113.0/24"]),
+    affinitySeconds: fc.constantFrom(0, 60),
+  }, { requiredKeys: [] }),
+}).map(({ index, changes }) => {
+  const near = index % 3 !== 0;
+  const clusterIP = near ? `10.96.0.${index}` : `10.${index}.7.${index}`;
+  return fakeServicePort(`default/s${index}:p`, { clusterIP, ...changes } as Partial<ServicePort>);
+});
+
+/** Settings that differ in what most rules depend on. */
+export const settings: fc.Arbitrary<FamilySettings> = fc.constantFrom(
+  fakeSettings(),
+  fakeSettings({ masqueradeAll: true }),
+  fakeSettings({ localTraffic: { by: "source-prefix", prefix: "10.1.0.0/16" }, nodePortPrefixes: ["192.168.1.1/32"] }),
+);
+
+/** The same as the planner has them: traffic is led only to where there are endpoints. */
+export const plannedPorts: fc.Arbitrary<ServicePort> = ports.map((port) => {
+  const { internal, external, clusterEndpoints, localEndpoints } = port;
+  const possible = (verdict: ServicePort["internal"]) =>
+    verdict === "cluster" && clusterEndpoints.length === 0
+      ? "reject"
+      : verdict === "local" && localEndpoints.length === 0
+      ? "drop"
+      : verdict;
+  return { ...port, internal: possible(internal), external: possible(external) };
+});
