@@ -13,18 +13,23 @@ export interface BoundedFrequency {
  * always. kube-proxy bounds its syncs so, with minSyncPeriod and a burst of 2.
  */
 export function createBoundedFrequency(
-  { periodMs, burst, clock }: { readonly periodMs: number; readonly burst: number; readonly clock: Clock },
+  { periodMs, burst, clock }: {
+    /** Asked whenever it counts. */
+    readonly periodMs: () => number;
+    readonly burst: number;
+    readonly clock: Clock;
+  },
 ): BoundedFrequency {
   // When a burst would be wholly available again: every time it is done moves this on by a period.
   let restedAtMs = -Infinity;
   return {
     waitMs() {
-      const waitMs = restedAtMs - (burst - 1) * periodMs - clock.monotonic();
+      const waitMs = restedAtMs - (burst - 1) * periodMs() - clock.monotonic();
       // Timers count whole milliseconds: half of one early is on time.
       return waitMs < 0.5 ? 0 : waitMs;
     },
     count() {
-      restedAtMs = Math.max(restedAtMs, clock.monotonic()) + periodMs;
+      restedAtMs = Math.max(restedAtMs, clock.monotonic()) + periodMs();
     },
   };
 }

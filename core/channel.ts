@@ -19,7 +19,10 @@ export interface FamilyChannelOptions {
   readonly family: Family;
   /** Starts the worker; called once, at once. */
   readonly connect: (listener: FamilyListener) => FamilyLink;
-  /** The least time between two messages on average, as kube-proxy's minSyncPeriod; 0 for no bound. */
+  /**
+   * The least time between two messages on average, as kube-proxy's minSyncPeriod; 0 for none but what keeps the
+   * kernel's work on them at a tenth of the time.
+   */
   readonly minSyncPeriodMs: number;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -48,6 +51,11 @@ export interface FamilyChannel {
   stop(): Promise<void>;
 }
 
+/** Without a minSyncPeriod, how many times as long as a sync took is the time to the next one, on average. */
+const REST_PER_WORK = 10;
+/** And how long at the most: kube-proxy's minSyncPeriod. */
+const LONGEST_REST_MS = 1000;
+
 /**
  * A channel with a worker of its own. It has at most one message in flight; what changes meanwhile is merged, and what
  * is undone meanwhile is never sent, so that what waits is bounded by the number of service ports.
@@ -55,7 +63,12 @@ export interface FamilyChannel {
 export function createFamilyChannel(options: FamilyChannelOptions): FamilyChannel {
   const { clock } = options;
   const logger = options.logger.with({ family: options.family });
-  const frequency = createBoundedFrequency({ periodMs: options.minSyncPeriodMs, burst: 2, clock });
+  let lastSyncMs = 0;
+  const frequency = createBoundedFrequency({
+    periodMs: () => options.minSyncPeriodMs || Math.min(lastSyncMs * REST_PER_WORK, LONGEST_REST_MS),
+    burst: 2,
+    clock,
+  });
 
   const ports = new Map<ServicePortKey, ServicePort>();
   let settings: FamilySettings | undefined;
@@ -154,6 +167,7 @@ export function createFamilyChannel(options: FamilyChannelOptions): FamilyChanne
     onReport(report) {
       options.onReport?.(report);
       if (report.revision !== inFlight) return;
+      lastSyncMs = report.durationMs;
       inFlight = undefined;
       flushSoon();
     },

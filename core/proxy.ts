@@ -20,6 +20,9 @@ export async function runProxy(options: ProxyOptions): Promise<number> {
   return await serve(options);
 }
 
+/** How long changes gather before they are planned: what an API server sends at once arrives in several pieces. */
+const GATHERING_MS = 2;
+
 /** From the source through tracking and planning to both families, with everything that watches them do it. */
 async function serve(options: ProxyOptions): Promise<number> {
   const { configuration, logger, clock } = options;
@@ -28,8 +31,9 @@ async function serve(options: ProxyOptions): Promise<number> {
   const signal = AbortSignal.any([options.signal, failure.signal]);
 
   const onProblem = (where: string, message: string) => logger.warn(message, { object: where });
-  // At the end of the turn: what a source says at once is one change.
-  const onChange = () => queueMicrotask(applyChanges);
+  const onChange = () => {
+    clock.schedule(GATHERING_MS, applyChanges);
+  };
   const tracking = createTracking({ nodeName, bindAddress: configuration.bindAddress, clock, onChange, onProblem });
   const health = createProxyHealth({ clock, syncPeriodMs });
   const metrics = createMetrics({ mode, now: () => clock.now(), read: () => changeFigures(tracking, families) });

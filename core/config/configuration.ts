@@ -32,7 +32,7 @@ export interface Configuration extends DeepReadonly<Omit<Settings, Decided>> {
 
   /** How often the kernel is compared with what it should hold: the chosen mode's syncPeriod. */
   readonly syncPeriodMs: number;
-  /** The shortest time between two syncs: the chosen mode's minSyncPeriod. */
+  /** The shortest time between two syncs: the chosen mode's minSyncPeriod; 0 for as often as changes come. */
   readonly minSyncPeriodMs: number;
   /** Whether all traffic to cluster IPs is masqueraded: the chosen mode's setting (ipvs reads iptables'). */
   readonly masqueradeAll: boolean;

@@ -26,11 +26,8 @@ export function writeDocument(configuration: Configuration): string {
 
 /** Warnings for what the flags say but a file cannot: there, an empty or zero value asks for the default. */
 export function unwritable(configuration: Configuration): readonly string[] {
-  const { mode, minSyncPeriodMs, healthzBindAddress, metricsBindAddress } = configuration;
+  const { healthzBindAddress, metricsBindAddress } = configuration;
   const warnings: string[] = [];
-  if (minSyncPeriodMs === 0 && mode !== "ipvs") {
-    warnings.push(`${mode}.minSyncPeriod: a file cannot say 0s, which asks for the default of 1s there`);
-  }
   if (healthzBindAddress === undefined) warnings.push("healthzBindAddress: a file cannot turn the health server off");
   if (metricsBindAddress === undefined) warnings.push("metricsBindAddress: a file cannot turn the metrics off");
   return warnings;

@@ -67,7 +67,7 @@ export const FIELDS = {
     masqueradeAll: boolean(),
     localhostNodePorts: boolean(true),
     syncPeriod: duration(30 * SECOND),
-    minSyncPeriod: duration(1 * SECOND),
+    minSyncPeriod: durationOrZero(1 * SECOND),
   }),
   ipvs: section({
     syncPeriod: duration(30 * SECOND),
@@ -83,7 +83,7 @@ export const FIELDS = {
     masqueradeBit: integerOrZero(14),
     masqueradeAll: boolean(),
     syncPeriod: duration(30 * SECOND),
-    minSyncPeriod: duration(1 * SECOND),
+    minSyncPeriod: durationOrZero(1 * SECOND),
   }),
   winkernel: section({
     networkName: text(),

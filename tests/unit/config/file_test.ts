@@ -144,7 +144,9 @@ Deno.test("null, empty and zero values stand for the default where kube-proxy ta
     ["mode:", (c) => c.mode, "iptables"],
     ["iptables: null", (c) => c.syncPeriodMs, 30_000],
     ["iptables: {masqueradeBit: null}", (c) => c.masqueradeBit, 14],
-    ["iptables: {syncPeriod: 0s, minSyncPeriod: 0s}", (c) => [c.syncPeriodMs, c.minSyncPeriodMs], [30_000, 1000]],
+    ["iptables: {syncPeriod: 0s}", (c) => [c.syncPeriodMs, c.minSyncPeriodMs], [30_000, 1000]],
+    // As documented, not as kube-proxy does, which takes it for the default of 1s.
+    ["iptables: {minSyncPeriod: 0s}", (c) => [c.minSyncPeriodMs], [0]],
     ["mode: ipvs", (c) => [c.syncPeriodMs, c.minSyncPeriodMs], [30_000, 0]],
     ["mode: nftables", (c) => [c.syncPeriodMs, c.minSyncPeriodMs], [30_000, 1000]],
     ["clientConnection: {qps: 0, burst: 0}", (c) => [c.clientConnection.qps, c.clientConnection.burst], [5, 10]],

@@ -87,12 +87,11 @@ Deno.test("flags are written, too", () => {
 Deno.test("what a file cannot say is warned of", () => {
   const command = parse([
     "--write-config-to=out",
-    "--iptables-min-sync-period=0",
     "--metrics-bind-address=",
     "--healthz-port=0",
   ]);
   assert(command.kind === "write-config");
-  for (const name of ["iptables.minSyncPeriod", "healthzBindAddress", "metricsBindAddress"]) {
+  for (const name of ["healthzBindAddress", "metricsBindAddress"]) {
     assert(command.warnings.some((warning) => warning.startsWith(`${name}: a file cannot`)), name);
   }
 });
