@@ -35,22 +35,22 @@ interface Fault {
 }
 
 function findFault(table: Table, hook: Chain): Fault | undefined {
-  const done = new Set<string>();
-  const open = new Set<string>();
-  const visit = (chain: Chain): Fault | undefined => {
-    open.add(chain.name);
+  const visits = new Map<string, "open" | "done">();
+  const search = (chain: Chain): Fault | undefined => {
+    visits.set(chain.name, "open");
     for (const rule of chain.rules) {
       if (rule.places.hooks && !rule.places.hooks.includes(hook.name)) {
         return { chain: chain.name, rule, reason: "Invalid argument" };
       }
-      if (rule.target.does !== "jump" || done.has(rule.target.chain)) continue;
-      if (open.has(rule.target.chain)) return { chain: chain.name, rule, reason: "Too many links" };
-      const fault = visit(table.get(rule.target.chain)!);
+      if (rule.target.does !== "jump") continue;
+      const visit = visits.get(rule.target.chain);
+      if (visit === "done") continue;
+      if (visit === "open") return { chain: chain.name, rule, reason: "Too many links" };
+      const fault = search(table.get(rule.target.chain)!);
       if (fault) return fault;
     }
-    open.delete(chain.name);
-    done.add(chain.name);
+    visits.set(chain.name, "done");
     return undefined;
   };
-  return visit(hook);
+  return search(hook);
 }

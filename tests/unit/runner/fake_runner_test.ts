@@ -80,6 +80,8 @@ Deno.test("packets are rejected and dropped, and an open connection passes", asy
   assert.equal(runner.send({ from: "outside", to: "192.168.1.1", port: 9, protocol: "udp" }).verdict, "dropped");
   const open = { from: "outside", to: "10.96.0.99", port: 80, state: "ESTABLISHED" } as const;
   assert.equal(runner.send(open).verdict, "passed");
+  const toService = { from: "pod-on-node", to: "10.96.0.10", port: 80, state: "ESTABLISHED" } as const;
+  assert.deepEqual([...runner.destinations(toService)], [["passed", 1]], "only a first packet meets nat rules");
 });
 
 Deno.test("the injected random decides which way a packet goes", async () => {
