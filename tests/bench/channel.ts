@@ -1,0 +1,53 @@
+import { createFamilyChannel, type FamilyChannel } from "../../core/channel.ts";
+import { systemClock } from "../../platform/clock.ts";
+import { createFakeFamilyLink, type FakeFamilyLink } from "../fakes/family_link.ts";
+import { fakeSettings } from "../fakes/service_port.ts";
+import { clusterServicePort, forEachService } from "./cluster.ts";
+import { silentLogger } from "./silent_logger.ts";
+import type { Stage } from "./stage.ts";
+
+/** A channel and what it believes to be its worker. */
+interface Connected {
+  readonly channel: FamilyChannel;
+  readonly link: FakeFamilyLink;
+}
+
+/** From service ports to deltas for a worker; a change is one service port. */
+export const channelStage: Stage<Connected> = {
+  name: "channel",
+  prepare(size) {
+    const ports = forEachService(size, (i) => clusterServicePort(i));
+    return {
+      async fill() {
+        const link = createFakeFamilyLink();
+        const channel = createFamilyChannel({
+          family: "IPv4",
+          connect: link.connect,
+          minSyncPeriodMs: 0,
+          clock: systemClock,
+          logger: silentLogger,
+        });
+        channel.configure(fakeSettings());
+        channel.start();
+        channel.set(ports);
+        link.reset();
+        await endOfTurn();
+        link.report();
+        return { channel, link };
+      },
+      change({ channel, link }, index, round) {
+        const port = clusterServicePort(index, round);
+        return async () => {
+          channel.set([port]);
+          await endOfTurn();
+          link.report();
+        };
+      },
+    };
+  },
+};
+
+/** The channel sends what belongs together once the code that runs is through. */
+function endOfTurn(): Promise<void> {
+  return Promise.resolve();
+}

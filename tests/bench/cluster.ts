@@ -1,0 +1,57 @@
+/** The cluster that every benchmark is given: services of one TCP port and three endpoints, none of them on this node. */
+import type { ServicePort } from "../../core/model.ts";
+import type { EndpointSlice, Service } from "../../core/objects/mod.ts";
+import { endpoint, endpointSlice, service } from "../fakes/cluster_objects.ts";
+import { fakeServicePort } from "../fakes/service_port.ts";
+
+/** How many endpoints each service has. */
+export const ENDPOINTS = 3;
+
+/** As many services as a namespace has in a cluster of some size. */
+const SERVICES_PER_NAMESPACE = 100;
+
+/** The name of a service: `namespace/name`. */
+export function serviceName(index: number): string {
+  return `team-${Math.floor(index / SERVICES_PER_NAMESPACE)}/svc-${index}`;
+}
+
+/** The cluster IP of a service, up to index 65,535. */
+export function clusterIP(index: number): string {
+  return `10.96.${index >> 8}.${index & 255}`;
+}
+
+/** The addresses of a service's endpoints. Each round but round 0 has another first one. */
+export function endpointAddresses(index: number, round = 0): string[] {
+  const first = index * ENDPOINTS;
+  return Array.from({ length: ENDPOINTS }, (_, i) => {
+    const network = i === 0 && round !== 0 ? 200 + round % 50 : 128 + ((first + i) >> 16);
+    return `10.${network}.${((first + i) >> 8) & 255}.${(first + i) & 255}`;
+  });
+}
+
+/** A service, as it is once decoded. */
+export function clusterService(index: number): Service {
+  return service(serviceName(index), { clusterIPs: [clusterIP(index)] });
+}
+
+/** The slice of a service, as it is once decoded. */
+export function clusterSlice(index: number, round = 0): EndpointSlice {
+  return endpointSlice(
+    `${serviceName(index)}-a`,
+    endpointAddresses(index, round).map((address) => endpoint(address)),
+  );
+}
+
+/** The port of a service, as it is once planned. */
+export function clusterServicePort(index: number, round = 0): ServicePort {
+  return fakeServicePort(`${serviceName(index)}:http`, {
+    clusterIP: clusterIP(index),
+    external: "reject",
+    clusterEndpoints: endpointAddresses(index, round).map((address) => `${address}:8080`).sort(),
+  });
+}
+
+/** One of each for `size` services, with strings that are in one piece, as they are in what was decoded or received. */
+export function forEachService<T>(size: number, make: (index: number) => T): T[] {
+  return Array.from({ length: size }, (_, index) => structuredClone(make(index)));
+}

@@ -1,0 +1,36 @@
+import { decodeObject } from "../../core/objects/decode.ts";
+import type { ClusterObject } from "../../core/objects/mod.ts";
+import { createItemScanner } from "../../core/sources/kubernetes/json_items.ts";
+import { listResponse, sliceText } from "./api_text.ts";
+import type { Stage } from "./stage.ts";
+
+const KINDS = ["Service", "EndpointSlice"] as const;
+
+/** About what one read of a response's body gives. */
+const CHUNK_BYTES = 65_536;
+
+/** From the bytes of the lists to objects; a change is one event of a watch. */
+export const decodeStage: Stage<ClusterObject[]> = {
+  name: "decode",
+  prepare(size) {
+    const responses = KINDS.map((kind) => ({ kind, bytes: listResponse(kind, size) }));
+    return {
+      fill() {
+        const objects: ClusterObject[] = [];
+        for (const { kind, bytes } of responses) {
+          const scanner = createItemScanner((item) => {
+            const { object } = decodeObject(kind, item);
+            if (object !== undefined) objects.push(object);
+          });
+          for (let at = 0; at < bytes.length; at += CHUNK_BYTES) scanner.push(bytes.subarray(at, at + CHUNK_BYTES));
+          scanner.end();
+        }
+        return objects;
+      },
+      change(_objects, index, round) {
+        const text = sliceText(index, round);
+        return () => decodeObject("EndpointSlice", JSON.parse(text));
+      },
+    };
+  },
+};

@@ -1,0 +1,35 @@
+import { createReconciler, type Reconciler } from "../../backends/iptables/reconcile.ts";
+import { createIptablesTools } from "../../backends/iptables/tools.ts";
+import { clusterServicePort, forEachService } from "./cluster.ts";
+import { createCountingRunner } from "./counting_runner.ts";
+import { emptyRuleset, setAll, setOne } from "./iptables_render.ts";
+import { silentLogger } from "./silent_logger.ts";
+import type { Stage } from "./stage.ts";
+
+/**
+ * From the chains that are touched to the text for iptables-restore, rendering included: what differs from what the
+ * kernel holds, which is nothing at first. A change is the chains that one service port touches.
+ */
+export const iptablesDifferenceStage: Stage<Reconciler> = {
+  name: "iptables: difference",
+  prepare(size) {
+    const ruleset = emptyRuleset();
+    const chains = setAll(ruleset, forEachService(size, (i) => clusterServicePort(i)));
+    const tools = createIptablesTools("IPv4", createCountingRunner());
+    return {
+      async fill() {
+        const reconciler = createReconciler({ ruleset, tools, flavour: "nf_tables", logger: silentLogger });
+        reconciler.touch(chains);
+        await reconciler.run();
+        return reconciler;
+      },
+      change(reconciler, index, round) {
+        const touched = setOne(ruleset, clusterServicePort(index, round));
+        return async () => {
+          reconciler.touch(touched);
+          await reconciler.run();
+        };
+      },
+    };
+  },
+};

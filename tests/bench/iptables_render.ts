@@ -1,0 +1,49 @@
+import type { ServicePort } from "../../core/model.ts";
+import { TABLES } from "../../backends/iptables/chain_names.ts";
+import { type ChainsByTable, createRuleset, type Ruleset } from "../../backends/iptables/ruleset.ts";
+import { fakeSettings } from "../fakes/service_port.ts";
+import { clusterServicePort, forEachService } from "./cluster.ts";
+import type { Stage } from "./stage.ts";
+
+/** A ruleset without services. */
+export function emptyRuleset(): Ruleset {
+  return createRuleset({ family: "IPv4", hairpin: "compare", randomFully: true });
+}
+
+/** Makes these all the service ports of a ruleset; returns the chains that this touches. */
+export function setAll(ruleset: Ruleset, ports: readonly ServicePort[]): ChainsByTable {
+  return ruleset.apply({ revision: 1, base: undefined, settings: fakeSettings(), set: ports, deleted: [] });
+}
+
+/** Changes one service port of a ruleset; returns the chains that this touches. */
+export function setOne(ruleset: Ruleset, port: ServicePort): ChainsByTable {
+  return ruleset.apply({ revision: 2, base: 1, settings: undefined, set: [port], deleted: [] });
+}
+
+/** From service ports to the rules of every chain; a change is one service port, and the chains that it touches. */
+export const iptablesRenderStage: Stage<Ruleset> = {
+  name: "iptables: render",
+  prepare(size) {
+    const ports = forEachService(size, (i) => clusterServicePort(i));
+    return {
+      fill() {
+        const ruleset = emptyRuleset();
+        renderAll(ruleset, setAll(ruleset, ports));
+        return ruleset;
+      },
+      change(ruleset, index, round) {
+        const port = clusterServicePort(index, round);
+        return () => renderAll(ruleset, setOne(ruleset, port));
+      },
+    };
+  },
+};
+
+/** How many rules these chains have. */
+function renderAll(ruleset: Ruleset, chains: ChainsByTable): number {
+  let rules = 0;
+  for (const table of TABLES) {
+    for (const chain of chains[table]) rules += ruleset.render(table, chain)?.rules.length ?? 0;
+  }
+  return rules;
+}

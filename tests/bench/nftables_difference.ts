@@ -1,0 +1,51 @@
+import { createDesired, type Desired } from "../../backends/nftables/desired.ts";
+import { createReconciler, type Reconciler } from "../../backends/nftables/reconcile.ts";
+import { DIALECTS } from "../../backends/nftables/table.ts";
+import { createNftTools } from "../../backends/nftables/tools.ts";
+import { systemClock } from "../../platform/clock.ts";
+import { fakeSettings } from "../fakes/service_port.ts";
+import { clusterServicePort, forEachService } from "./cluster.ts";
+import { createCountingRunner } from "./counting_runner.ts";
+import { silentLogger } from "./silent_logger.ts";
+import type { Stage } from "./stage.ts";
+
+/** What is desired, and what brings it to the kernel. */
+interface Synced {
+  readonly desired: Desired;
+  readonly reconciler: Reconciler;
+}
+
+/**
+ * From service ports to the text for nft, rendering included: what differs from what the kernel holds, which is nothing
+ * at first. A change is one service port.
+ */
+export const nftablesDifferenceStage: Stage<Synced> = {
+  name: "nftables: difference",
+  prepare(size) {
+    const ports = forEachService(size, (i) => clusterServicePort(i));
+    const settings = fakeSettings({ mode: "nftables" });
+    const tools = createNftTools("IPv4", createCountingRunner());
+    return {
+      async fill() {
+        const desired = createDesired();
+        const reconciler = createReconciler({
+          desired,
+          tools,
+          dialect: DIALECTS.IPv4,
+          clock: systemClock,
+          logger: silentLogger,
+        });
+        reconciler.touch(desired.apply({ revision: 1, base: undefined, settings, set: ports, deleted: [] }));
+        await reconciler.run();
+        return { desired, reconciler };
+      },
+      change({ desired, reconciler }, index, round) {
+        const port = clusterServicePort(index, round);
+        return async () => {
+          reconciler.touch(desired.apply({ revision: 2, base: 1, settings: undefined, set: [port], deleted: [] }));
+          await reconciler.run();
+        };
+      },
+    };
+  },
+};

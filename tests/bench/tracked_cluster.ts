@@ -1,0 +1,23 @@
+import { type EndpointSlice, KINDS, type Service } from "../../core/objects/mod.ts";
+import { createTracking, type Tracking } from "../../core/tracking/mod.ts";
+import { systemClock } from "../../platform/clock.ts";
+
+/** A node that has none of the endpoints. */
+export const NODE_NAME = "this-node";
+
+/** A tracking that has taken in a cluster; all of it is still to be taken. */
+export function trackCluster(services: readonly Service[], slices: readonly EndpointSlice[]): Tracking {
+  const tracking = createTracking({
+    nodeName: NODE_NAME,
+    bindAddress: "0.0.0.0",
+    clock: systemClock,
+    onChange: () => {},
+    onProblem: (where, message) => {
+      throw new Error(`${where}: ${message}`);
+    },
+  });
+  for (const one of services) tracking.set(one);
+  for (const one of slices) tracking.set(one);
+  for (const kind of KINDS) tracking.synced(kind);
+  return tracking;
+}
