@@ -39,8 +39,6 @@ export function startSyncLoop(options: SyncLoopOptions): SyncLoop {
   const { family, backend, backoff, clock, logger, emit } = options;
 
   let isSetUp = false;
-  // What was last said of it: on a host that lacks a family, that is said once.
-  let setupFailure: string | undefined;
   let held: Held | undefined;
   let waiting: FamilyDelta | undefined;
   let cleanupIsAsked = false;
