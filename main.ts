@@ -44,6 +44,8 @@ async function run(configuration: Configuration, warnings: readonly string[]): P
   } as const;
   const logger = createLogger({ ...logging, clock: systemClock, write: writeToStderr });
   for (const warning of warnings) logger.warn(warning);
+  // A run writes no file; only --write-config-to does.
+  Deno.permissions.revokeSync({ name: "write" });
   try {
     const { runProxy } = await import("./core/proxy.ts");
     const { startFamilyWorker } = await import("./workers/start.ts");
