@@ -51,3 +51,12 @@ export function failureText(tool: string, result: ToolResult): string {
   const said = result.stderr.split("\n").map((line) => line.trim()).filter((line) => line !== "").join("; ");
   return `${tool} failed with exit status ${result.exitCode}: ${said || "it said nothing"}`;
 }
+
+/**
+ * Whether a tool's standard error says that memory, room or a right was missing: the host's failure and not that of the
+ * input, in which nothing would be found by taking it apart.
+ */
+export function lacksMeans(stderr: string): boolean {
+  return /Resource temporarily unavailable|No buffer space|Cannot allocate memory|not permitted|Permission denied/i
+    .test(stderr);
+}

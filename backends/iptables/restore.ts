@@ -1,4 +1,5 @@
 import type { ServicePortKey } from "../../core/model.ts";
+import { lacksMeans } from "../runner.ts";
 import type { Jump } from "./base_chains.ts";
 import { type Table, TABLES } from "./chain_names.ts";
 import type { RenderedChain } from "./ruleset.ts";
@@ -82,11 +83,7 @@ export function failedLines(stderr: string): number[] {
   return [...new Set(numbers)];
 }
 
-/**
- * Whether the failure is the host's and not the input's: the lock is held, memory is short, a right is missing. Taking
- * the input apart would find nothing.
- */
+/** Whether the failure is the host's and not the input's: the lock is held, or something else is missing. */
 export function isHostFailure(stderr: string): boolean {
-  return /xtables lock|Resource temporarily unavailable|No buffer space|Cannot allocate memory|not permitted|Permission denied/i
-    .test(stderr);
+  return /xtables lock/i.test(stderr) || lacksMeans(stderr);
 }

@@ -1,5 +1,5 @@
 import type { Family } from "../../core/model.ts";
-import { failureText, type Runner, type ToolResult } from "../runner.ts";
+import { failureText, lacksMeans, type Runner, type ToolResult } from "../runner.ts";
 import { DIALECTS, TABLE } from "./table.ts";
 
 /** nft, for one family. */
@@ -51,11 +51,7 @@ function isMissing(stderr: string): boolean {
   return stderr.includes("No such file or directory");
 }
 
-/**
- * Whether a failure is the host's and not the input's: memory is short, a right is missing. Taking the input apart
- * would find nothing.
- */
+/** Whether a failure is the host's and not the input's: netlink takes no message of that size, or something is missing. */
 export function isHostFailure(stderr: string): boolean {
-  return /Resource temporarily unavailable|No buffer space|Cannot allocate memory|not permitted|Permission denied|Message too long/i
-    .test(stderr);
+  return /Message too long/i.test(stderr) || lacksMeans(stderr);
 }

@@ -3,7 +3,7 @@ import { systemClock } from "../../platform/clock.ts";
 import { createFakeFamilyLink, type FakeFamilyLink } from "../fakes/family_link.ts";
 import { fakeSettings } from "../fakes/service_port.ts";
 import { clusterServicePort, forEachService } from "./cluster.ts";
-import { silentLogger } from "./silent_logger.ts";
+import { throwingLogger } from "./throwing_logger.ts";
 import type { Stage } from "./stage.ts";
 
 /** A channel and what it believes to be its worker. */
@@ -25,7 +25,7 @@ export const channelStage: Stage<Connected> = {
           connect: link.connect,
           minSyncPeriodMs: 0,
           clock: systemClock,
-          logger: silentLogger,
+          logger: throwingLogger,
         });
         channel.configure(fakeSettings());
         channel.start();

@@ -3,7 +3,7 @@ import { createIptablesTools } from "../../backends/iptables/tools.ts";
 import { clusterServicePort, forEachService } from "./cluster.ts";
 import { createCountingRunner } from "./counting_runner.ts";
 import { emptyRuleset, setAll, setOne } from "./iptables_render.ts";
-import { silentLogger } from "./silent_logger.ts";
+import { throwingLogger } from "./throwing_logger.ts";
 import type { Stage } from "./stage.ts";
 
 /**
@@ -18,7 +18,7 @@ export const iptablesDifferenceStage: Stage<Reconciler> = {
     const tools = createIptablesTools("IPv4", createCountingRunner());
     return {
       async fill() {
-        const reconciler = createReconciler({ ruleset, tools, flavour: "nf_tables", logger: silentLogger });
+        const reconciler = createReconciler({ ruleset, tools, flavour: "nf_tables", logger: throwingLogger });
         reconciler.touch(chains);
         await reconciler.run();
         return reconciler;

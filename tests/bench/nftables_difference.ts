@@ -6,7 +6,7 @@ import { systemClock } from "../../platform/clock.ts";
 import { fakeSettings } from "../fakes/service_port.ts";
 import { clusterServicePort, forEachService } from "./cluster.ts";
 import { createCountingRunner } from "./counting_runner.ts";
-import { silentLogger } from "./silent_logger.ts";
+import { throwingLogger } from "./throwing_logger.ts";
 import type { Stage } from "./stage.ts";
 
 /** What is desired, and what brings it to the kernel. */
@@ -33,7 +33,7 @@ export const nftablesDifferenceStage: Stage<Synced> = {
           tools,
           dialect: DIALECTS.IPv4,
           clock: systemClock,
-          logger: silentLogger,
+          logger: throwingLogger,
         });
         reconciler.touch(desired.apply({ revision: 1, base: undefined, settings, set: ports, deleted: [] }));
         await reconciler.run();

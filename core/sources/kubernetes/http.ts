@@ -15,14 +15,12 @@ import type { Credentials, CredentialSource } from "./credentials.ts";
 
 /** One request to the API server. */
 export interface ApiRequest {
-  /** `list`, `watch` or `create`: for error messages, as RBAC names it. */
+  /** `list` or `watch`: for error messages, as RBAC names it. */
   readonly verb: string;
   /** The resource as RBAC names it: `endpointslices.discovery.k8s.io`. */
   readonly resource: string;
   /** The path and query after the server's URL, from its `/` on. */
   readonly path: string;
-  /** Sent as JSON in a POST; without it the request is a GET. */
-  readonly body?: unknown;
   /** How long silence may last in the body before the request counts as stalled, in milliseconds. */
   readonly readDeadlineMs: number;
 }
@@ -76,14 +74,11 @@ export function createApiClient(options: ApiClientOptions): ApiClient {
         client,
         signal: deadline.signal,
         redirect: "manual",
-        method: request.body === undefined ? "GET" : "POST",
         headers: [
           ...current.headers,
           ["accept", "application/json"],
           ["user-agent", `sluice/${VERSION}`],
-          ...(request.body === undefined ? [] : [["content-type", "application/json"] satisfies [string, string]]),
         ],
-        body: request.body === undefined ? null : JSON.stringify(request.body),
       });
       const stalled = () =>
         new ApiError(
@@ -129,29 +124,6 @@ export function createApiClient(options: ApiClientOptions): ApiClient {
     },
     close: () => connections.close(),
   };
-}
-
-/**
- * Sends an object to be created, for events and the like. Returns what the server made of it. Throws an ApiError, or
- * the signal's reason.
- */
-export async function createObject(
-  client: ApiClient,
-  resource: string,
-  path: string,
-  object: unknown,
-  signal: AbortSignal,
-): Promise<unknown> {
-  let text = "";
-  const decoder = new TextDecoder();
-  await client.send(
-    { verb: "create", resource, path, body: object, readDeadlineMs: 30_000 },
-    (chunk) => {
-      text += decoder.decode(chunk, { stream: true });
-    },
-    signal,
-  );
-  return JSON.parse(text);
 }
 
 /** The HTTP client for the current credentials: the same one, with its open connections, until they change. */

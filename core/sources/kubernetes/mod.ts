@@ -12,7 +12,7 @@ import { resourcesOf } from "./resource.ts";
 
 export { ApiError, type ApiErrorKind } from "./api_error.ts";
 export type { ConnectionOptions } from "./credentials.ts";
-export { type ApiClient, createObject } from "./http.ts";
+export type { ApiClient } from "./http.ts";
 export { clientNodePlugins, type PluginCredentials, type RunningPlugin, type StartPlugin } from "./plugin.ts";
 
 /** What reaching the API server needs. */
