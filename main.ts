@@ -1,29 +1,32 @@
 /** The command line: reads it and starts one command. */
-import { type Configuration, parseCommandLine } from "./core/config/mod.ts";
+import { COMMANDS } from "./commands/mod.ts";
+import { type CommandLine, parseCommandLine } from "./core/config/mod.ts";
 import { systemClock } from "./platform/clock.ts";
-import { createLogger, errorText, levelOfVerbosity, writeToStderr } from "./platform/log.ts";
+import { createLogger, errorText, levelOfVerbosity } from "./platform/log.ts";
+import { writeToStderr, writeToStdout } from "./platform/output.ts";
 
 /** Runs what the arguments ask for and resolves with the exit status: 0, 1 for a failure, 2 for a bad command line. */
 export async function main(args: readonly string[]): Promise<number> {
-  const command = parseCommandLine(args, {
+  const line = parseCommandLine(args, {
     readFile: (path) => Deno.readTextFileSync(path),
     hostname: () => Deno.hostname(),
     builtModes: ["iptables", "nftables"],
+    commands: COMMANDS,
   });
-  switch (command.kind) {
+  switch (line.kind) {
     case "help":
     case "version":
-      console.log(command.text.trimEnd());
+      writeToStdout(`${line.text.trimEnd()}\n`);
       return 0;
     case "errors":
-      for (const warning of command.warnings) writeToStderr(`sluice: warning: ${warning}\n`);
-      for (const error of command.errors) writeToStderr(`sluice: ${error}\n`);
-      return command.exitCode;
+      for (const warning of line.warnings) writeToStderr(`sluice: warning: ${warning}\n`);
+      for (const error of line.errors) writeToStderr(`sluice: ${error}\n`);
+      return line.exitCode;
     case "write-config":
-      for (const warning of command.warnings) writeToStderr(`sluice: warning: ${warning}\n`);
-      return writeConfig(command.path, command.content);
-    case "run":
-      return await run(command.configuration, command.warnings);
+      for (const warning of line.warnings) writeToStderr(`sluice: warning: ${warning}\n`);
+      return writeConfig(line.path, line.content);
+    case "start":
+      return await start(line);
   }
 }
 
@@ -37,26 +40,25 @@ function writeConfig(path: string, content: string): number {
   }
 }
 
-async function run(configuration: Configuration, warnings: readonly string[]): Promise<number> {
+async function start(line: CommandLine & { kind: "start" }): Promise<number> {
+  const { configuration, warnings, arguments: given, flags } = line;
   const logging = {
     level: levelOfVerbosity(configuration.verbosity),
     format: configuration.loggingFormat ?? (Deno.stderr.isTerminal() ? "text" : "json"),
   } as const;
   const logger = createLogger({ ...logging, clock: systemClock, write: writeToStderr });
   for (const warning of warnings) logger.warn(warning);
-  // A run writes no file; only --write-config-to does.
-  Deno.permissions.revokeSync({ name: "write" });
+  const command = COMMANDS.find(({ name }) => name === line.command)!;
   try {
-    const { runProxy } = await import("./core/proxy.ts");
-    const { startFamilyWorker } = await import("./workers/start.ts");
-    const signal = signalOfShutdown();
-    return await runProxy({
+    return await command.start({
       configuration,
+      arguments: given,
+      flags,
       logger,
       logging,
       clock: systemClock,
-      startFamily: startFamilyWorker,
-      signal,
+      signal: signalOfShutdown(),
+      print: writeToStdout,
     });
   } catch (error) {
     logger.error("Sluice ends", { error });

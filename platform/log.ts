@@ -67,17 +67,6 @@ export const silentLogger: Logger = createLogger({
   write: () => {},
 });
 
-const encoder = new TextEncoder();
-
-/** Writes a line to standard error at once, so that nothing is lost when the process ends. */
-export function writeToStderr(line: string): void {
-  try {
-    Deno.stderr.writeSync(encoder.encode(line));
-  } catch {
-    // A closed standard error (a pager that ended, a full disk) must not end the proxy.
-  }
-}
-
 /** The text of an error for a `error` field: its message, and its causes' after it. */
 export function errorText(error: unknown): string {
   if (!(error instanceof Error)) return String(error);

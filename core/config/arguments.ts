@@ -1,5 +1,6 @@
 import { Command, CommanderError, Option } from "commander";
-import { type Flag, flagNamed, FLAGS } from "./flags.ts";
+import { type CommandSpec, RUN } from "./command_spec.ts";
+import { type Flag, FLAGS, SOURCE_FLAGS } from "./flags.ts";
 import { flagValue, normalizeArguments, standsAlone } from "./go_flags.ts";
 import { nearest } from "./nearest.ts";
 
@@ -9,36 +10,42 @@ export type GivenFlags = ReadonlyMap<string, unknown>;
 /** What the arguments say, before any meaning is given to it. */
 export interface Arguments {
   readonly given: GivenFlags;
+  /** What was given beside flags, in order. */
+  readonly rest: readonly string[];
   /** The help text, where it was asked for. */
   readonly help: string | undefined;
   readonly version: boolean;
   readonly errors: readonly string[];
 }
 
-/** Reads the arguments after the program's name, in Go's syntax. Every unknown flag and unreadable value is an error. */
-export function readArguments(args: readonly string[]): Arguments {
+/**
+ * Reads what follows a command's name, in Go's flag syntax. Every unknown flag, unreadable value and argument too many or
+ * too few is an error.
+ */
+export function readArguments(args: readonly string[], spec: CommandSpec): Arguments {
+  const flags = [...spec.flags, ...FLAGS];
   const collected = new Map<Flag, string[]>();
-  const { normal, errors: unfinished } = normalizeArguments(args);
+  const { normal, errors: unfinished } = normalizeArguments(args, flags);
   const errors = [...unfinished];
-  const run = new Command("run").description("Run the proxy (what happens without a command).")
-    .allowUnknownOption().helpOption("-h, --help", "Show this help.");
-  run.option("--version [raw]", "Show the version.");
-  for (const flag of FLAGS) {
+  const command = new Command(spec.name).description(spec.summary).allowUnknownOption().exitOverride()
+    .configureOutput({ writeOut: () => {}, writeErr: () => {} }).helpOption("-h, --help", "Show this help.");
+  command.option("--version [raw]", "Show the version.");
+  for (const flag of flags) {
     const collect = (text: string) => collected.set(flag, [...collected.get(flag) ?? [], text]);
-    run.addOption(new Option(usageOf(flag), flag.description).argParser(collect));
+    const option = new Option(usageOf(flag), flag.description).argParser(collect);
+    command.addOption(isShown(flag, spec) ? option : option.hideHelp());
   }
-  run.argument("[arguments...]");
-  const program = new Command("sluice").helpCommand(false).helpOption(false).addCommand(run, { isDefault: true });
-  for (const command of [program, run]) {
-    command.exitOverride().configureOutput({ writeOut: () => {}, writeErr: () => {} });
-  }
+  command.argument("[arguments...]");
   let help: string | undefined;
+  let rest: readonly string[] = [];
   try {
-    program.parse(normal, { from: "user" });
-    for (const arg of run.args) errors.push(explainStray(arg));
+    command.parse(normal, { from: "user" });
+    rest = command.args.filter((arg) => !arg.startsWith("-"));
+    for (const arg of command.args.filter((arg) => arg.startsWith("-"))) errors.push(explainUnknown(arg, flags));
+    errors.push(...miscounted(rest, spec));
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error;
-    if (error.code === "commander.helpDisplayed") help = run.helpInformation().replace(/^Usage: .*/, USAGE);
+    if (error.code === "commander.helpDisplayed") help = helpOf(command, spec);
     else errors.push(error.message.replace(/^error: /, ""));
   }
   const given = new Map<string, unknown>();
@@ -47,11 +54,42 @@ export function readArguments(args: readonly string[]): Arguments {
     if ("must" in read) errors.push(`--${flag.name} is ${JSON.stringify(texts.at(-1))}: must be ${read.must}`);
     else given.set(flag.name, read.value);
   }
-  const version: unknown = run.getOptionValue("version");
-  return { given, help, version: version !== undefined && version !== "false", errors };
+  const version: unknown = command.getOptionValue("version");
+  return { given, rest, help, version: version !== undefined && version !== "false", errors };
 }
 
-const USAGE = "Usage: sluice [run] [flags]";
+/** The flags of a command that its help lists. */
+function isShown(flag: Flag, spec: CommandSpec): boolean {
+  return spec.name === RUN || spec.flags.includes(flag) || SOURCE_FLAGS.includes(flag.name);
+}
+
+/** `sluice explain ADDRESS:PORT [flags]`. */
+export function usageLine(spec: CommandSpec): string {
+  const name = spec.name === RUN ? `[${RUN}]` : spec.name;
+  const words = spec.arguments.map(({ name, required }) => required ? name : `[${name}]`);
+  return ["sluice", name, ...words, "[flags]"].join(" ");
+}
+
+function helpOf(command: Command, spec: CommandSpec): string {
+  const text = command.helpInformation().replace(/^Usage: .*/, `Usage: ${usageLine(spec)}`)
+    .replace("Options:", `${argumentsOf(spec)}Options:`);
+  const more = spec.name === RUN
+    ? ""
+    : `\nIt takes every flag of sluice ${RUN}, too: sluice ${RUN} --help lists them.\n`;
+  return text + more + examplesOf(spec);
+}
+
+function argumentsOf({ arguments: words }: CommandSpec): string {
+  if (words.length === 0) return "";
+  const width = Math.max(...words.map(({ name }) => name.length));
+  const lines = words.map(({ name, description }) => `  ${name.padEnd(width)}  ${description}\n`);
+  return `Arguments:\n${lines.join("")}\n`;
+}
+
+function examplesOf({ examples }: CommandSpec): string {
+  if (examples.length === 0) return "";
+  return ["\nExamples:", ...examples.flatMap(({ line, does }) => [`  # ${does}`, `  ${line}`]), ""].join("\n");
+}
 
 const PLACEHOLDERS: Readonly<Record<Flag["field"]["kind"], string>> = {
   text: "text",
@@ -65,14 +103,24 @@ const PLACEHOLDERS: Readonly<Record<Flag["field"]["kind"], string>> = {
 };
 
 function usageOf(flag: Flag): string {
-  const long = flag.name === "v" ? "-v, --v" : `--${flag.name}`;
+  const long = flag.letter === undefined ? `--${flag.name}` : `-${flag.letter}, --${flag.name}`;
   return standsAlone(flag) ? `${long} [true|false]` : `${long} <${PLACEHOLDERS[flag.field.kind]}>`;
 }
 
-function explainStray(arg: string): string {
-  if (!arg.startsWith("-")) return `unexpected argument ${JSON.stringify(arg)}: sluice takes flags only`;
+function explainUnknown(arg: string, flags: readonly Flag[]): string {
   const name = /^-+([^=]*)/.exec(arg)![1]!.replaceAll("_", "-");
-  const meant = flagNamed(name)?.name ?? nearest(name, FLAGS.map((flag) => flag.name));
+  const names = flags.map((flag) => flag.name);
+  const meant = names.includes(name) ? name : nearest(name, names);
   const hint = meant === undefined ? "see --help for those there are" : `did you mean --${meant}?`;
   return `unknown flag ${arg.replace(/=.*/s, "")}; ${hint}`;
+}
+
+function miscounted(rest: readonly string[], spec: CommandSpec): string[] {
+  const tooMany = rest.slice(spec.arguments.length).map((arg) =>
+    `unexpected argument ${JSON.stringify(arg)}: ${usageLine(spec)}`
+  );
+  const missing = spec.arguments.slice(rest.length).filter(({ required }) => required).map(({ name, description }) =>
+    `${spec.name} needs ${name}: ${description}`
+  );
+  return [...tooMany, ...missing];
 }

@@ -1,15 +1,28 @@
 import { KUBERNETES_VERSION, VERSION } from "../../platform/version.ts";
 import type { ProxyMode } from "../model.ts";
 import { type GivenFlags, readArguments } from "./arguments.ts";
+import { type CommandSpec, RUN } from "./command_spec.ts";
 import { type Configuration, deepFreeze, type LoggingFormat, type SourceChoice } from "./configuration.ts";
 import { unwritable, writeDocument } from "./document.ts";
 import type { Settings } from "./kube_proxy_configuration.ts";
+import { suggestion } from "./nearest.ts";
+import { programHelp } from "./program_help.ts";
 import { readSettings } from "./settings.ts";
 import { type Decisions, validate } from "./validation.ts";
 
 /** What the command line asks for. Warnings are for the log, in the order in which they were found. */
 export type CommandLine =
-  | { readonly kind: "run"; readonly configuration: Configuration; readonly warnings: readonly string[] }
+  | {
+    readonly kind: "start";
+    /** The name of the command. */
+    readonly command: string;
+    readonly configuration: Configuration;
+    /** What was given beside flags: no more, and no less, than the command asks for. */
+    readonly arguments: readonly string[];
+    /** The values of all flags that were given, by name; those of the command itself among them. */
+    readonly flags: GivenFlags;
+    readonly warnings: readonly string[];
+  }
   | {
     readonly kind: "write-config";
     readonly path: string;
@@ -33,6 +46,8 @@ export interface CommandLineContext {
   readonly hostname: () => string;
   /** The proxy modes that there is a backend for. */
   readonly builtModes: readonly ProxyMode[];
+  /** Every command there is, in the order of the help; `run` is among them. */
+  readonly commands: readonly CommandSpec[];
 }
 
 /**
@@ -40,7 +55,20 @@ export interface CommandLineContext {
  * none is given. Everything that is wrong is reported at once.
  */
 export function parseCommandLine(args: readonly string[], context: CommandLineContext): CommandLine {
-  const { given, help, version, errors: argumentErrors } = readArguments(args);
+  const { commands } = context;
+  const named = args[0] !== undefined && !args[0].startsWith("-");
+  if (!named && args.some((arg) => arg === "--help" || arg === "-h") || args[0] === "help" && args.length === 1) {
+    return { kind: "help", text: programHelp(commands) };
+  }
+  const name = !named ? RUN : args[0] === "help" ? args[1]! : args[0]!;
+  const spec = commands.find((command) => command.name === name);
+  if (spec === undefined) {
+    const names = commands.map((command) => command.name);
+    const hint = suggestion(name, names) || "; sluice --help lists those there are";
+    return { kind: "errors", exitCode: 2, errors: [`unknown command ${JSON.stringify(name)}${hint}`], warnings: [] };
+  }
+  const words = args[0] === "help" ? ["--help"] : args.slice(named ? 1 : 0);
+  const { given, rest, help, version, errors: argumentErrors } = readArguments(words, spec);
   if (help !== undefined) return { kind: "help", text: help };
   if (version && argumentErrors.length === 0) {
     return { kind: "version", text: `Sluice ${VERSION} (behaves as kube-proxy ${KUBERNETES_VERSION})` };
@@ -66,7 +94,7 @@ export function parseCommandLine(args: readonly string[], context: CommandLineCo
     const content = writeDocument(configuration);
     return { kind: "write-config", path, content, warnings: [...warnings, ...unwritable(configuration)] };
   }
-  return { kind: "run", configuration, warnings };
+  return { kind: "start", command: name, configuration, arguments: rest, flags: given, warnings };
 }
 
 function configurationOf(

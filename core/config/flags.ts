@@ -13,6 +13,8 @@ import { FIELDS, type SettingPath } from "./kube_proxy_configuration.ts";
 /** One flag of the command line. */
 export interface Flag {
   readonly name: string;
+  /** Its one letter, where it has one: `v` for `-v 2`. */
+  readonly letter?: string;
   /** How its value is read. */
   readonly field: ScalarField | TextsField | SwitchesField;
   readonly description: string;
@@ -35,8 +37,8 @@ function setting(name: string, path: Setting, description: string, options: Part
 }
 
 /** A flag that only the command line has. */
-function option(name: string, field: FlagField, description: string): Flag {
-  return { name, field, description, besideConfig: true, effective: true };
+export function option(name: string, field: FlagField, description: string, letter?: string): Flag {
+  return { name, letter, field, description, besideConfig: true, effective: true };
 }
 
 /** A flag of kube-proxy's logging library or its like, which has no meaning here. */
@@ -188,7 +190,7 @@ export const FLAGS: readonly Flag[] = [
     "v",
     "logging.verbosity",
     "How much is logged: 0 to 3 is everyday, 4 adds details, 6 adds everything.",
-    BESIDE_CONFIG,
+    { ...BESIDE_CONFIG, letter: "v" },
   ),
   setting(
     "logging-format",
@@ -241,9 +243,5 @@ export const FLAGS: readonly Flag[] = [
     .map((name) => withoutEffect(name, boolean())),
 ];
 
-const BY_NAME: ReadonlyMap<string, Flag> = new Map(FLAGS.map((flag) => [flag.name, flag]));
-
-/** The flag of that name. */
-export function flagNamed(name: string): Flag | undefined {
-  return BY_NAME.get(name);
-}
+/** The flags that say where the cluster is seen from, which the help of every command lists. */
+export const SOURCE_FLAGS: readonly string[] = ["source", "config", "kubeconfig", "master", "hostname-override"];

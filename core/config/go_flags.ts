@@ -1,4 +1,4 @@
-import { type Flag, flagNamed } from "./flags.ts";
+import type { Flag } from "./flags.ts";
 import { parseScalar } from "./scalar.ts";
 
 /** Whether a flag may stand alone and then means true. */
@@ -9,21 +9,22 @@ export function standsAlone(flag: Flag): boolean {
 /**
  * Go's flag syntax in the one spelling that the command line's parser is given: `_` in a name reads as `-`, a boolean
  * that stands alone becomes `--name=true` (and never takes the argument after it), and `-v2`, `-v=2`, `-v 2` become
- * `--v=2`. What is not a known flag stays as it is; a flag at the end that lacks its value is an error.
+ * `--v=2`. What is none of the flags stays as it is; a flag at the end that lacks its value is an error.
  */
 export function normalizeArguments(
   args: readonly string[],
+  flags: readonly Flag[],
 ): { readonly normal: readonly string[]; readonly errors: readonly string[] } {
   const errors: string[] = [];
   const normal: string[] = [];
   for (let i = 0; i < args.length; i++) {
     const arg = args[i]!;
     if (arg === "--") return { normal: [...normal, ...args.slice(i)], errors };
-    const short = /^-v(?:=?(.+))?$/s.exec(arg);
+    const short = /^-([a-z])(?:=?(.+))?$/s.exec(arg);
     const long = /^--([^=]+)(?:=(.*))?$/s.exec(arg);
-    const name = short ? "v" : long?.[1]?.replaceAll("_", "-");
-    const flag = name === undefined ? undefined : flagNamed(name);
-    const attached = short ? short[1] : long?.[2];
+    const name = long?.[1]?.replaceAll("_", "-");
+    const flag = flags.find((flag) => short ? flag.letter === short[1] : flag.name === name);
+    const attached = short ? short[2] : long?.[2];
     if (flag === undefined) {
       normal.push(arg);
     } else if (attached !== undefined) {

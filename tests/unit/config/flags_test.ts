@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
-import type { Configuration } from "../../../core/config/mod.ts";
+import { COMMANDS } from "../../../commands/mod.ts";
 import { FLAGS } from "../../../core/config/flags.ts";
-import { accepted, parse, refused } from "./parse.ts";
+import { boolean, type CommandSpec, type Configuration, option, text } from "../../../core/config/mod.ts";
+import { accepted, HEADER, parse, refused } from "./parse.ts";
 
 Deno.test("without flags, everything is as kube-proxy has it", () => {
   const { configuration, warnings } = accepted([]);
@@ -151,7 +152,7 @@ Deno.test("a bad flag is refused with its name and what is allowed", () => {
     [["--bogus"], /unknown flag --bogus; see --help/],
     [["--iptables-masqerade-bit=1"], /unknown flag --iptables-masqerade-bit; did you mean --iptables-masquerade-bit\?/],
     [["-config=x"], /unknown flag -config; did you mean --config\?/],
-    [["frobnicate"], /unexpected argument "frobnicate"/],
+    [["frobnicate"], /unknown command "frobnicate"; sluice --help lists those there are/],
     [["--config"], /--config needs a value/],
     [["--masquerade-all=maybe"], /--masquerade-all is "maybe": must be true or false/],
     [["--conntrack-min=many"], /--conntrack-min is "many": must be a whole number/],
@@ -271,10 +272,82 @@ Deno.test("version and help", () => {
     assert(command.kind === "version");
     assert.match(command.text, /^Sluice \d+\.\d+\.\d+ \(behaves as kube-proxy v1\.\d+\.\d+\)$/);
   }
-  for (const args of [["--help"], ["-h"], ["run", "--help"]]) {
+  for (const args of [["run", "--help"], ["help", "run"], ["run", "-h"]]) {
     const command = parse(args);
     assert(command.kind === "help");
     for (const flag of FLAGS) assert(command.text.includes(`--${flag.name} `), flag.name);
   }
   assert.match(refused(["--version", "--bogus"]).join(), /--bogus/);
+});
+
+const TELL: CommandSpec = {
+  name: "tell",
+  summary: "Tell something.",
+  arguments: [{ name: "WHAT", description: "what to tell", required: true }, {
+    name: "WHOM",
+    description: "whom to tell it",
+    required: false,
+  }],
+  flags: [option("loud", boolean(), "Tell it loudly."), option("output", text(), "text or json.", "o")],
+  examples: [{ line: "sluice tell joke me", does: "tells me a joke" }],
+};
+
+Deno.test("a command takes its arguments, its own flags and those of run", () => {
+  const given = { commands: [...COMMANDS, TELL] };
+  const command = parse(["tell", "-o", "json", "joke", "--loud", "--hostname-override=n", "me"], given);
+  assert(command.kind === "start", JSON.stringify(command));
+  assert.equal(command.command, "tell");
+  assert.deepEqual(command.arguments, ["joke", "me"]);
+  assert.equal(command.flags.get("output"), "json");
+  assert.equal(command.flags.get("loud"), true);
+  assert.equal(command.configuration.nodeName, "n");
+  assert.match(refused(["tell"], given).join(), /tell needs WHAT: what to tell/);
+  assert.match(
+    refused(["tell", "a", "b", "c"], given).join(),
+    /unexpected argument "c": sluice tell WHAT \[WHOM\] \[flags\]/,
+  );
+  assert.match(refused(["tel"], given).join(), /unknown command "tel"; did you mean tell\?/);
+  assert.match(refused(["tell", "x", "--lout"], given).join(), /unknown flag --lout; did you mean --loud\?/);
+});
+
+Deno.test("the help of the program fits a screen and names every command, that of a command its flags and examples", () => {
+  const given = { commands: [...COMMANDS, TELL] };
+  for (const args of [["--help"], ["-h"], ["help"]]) {
+    const program = parse(args, given);
+    assert(program.kind === "help");
+    assert.match(program.text, /\n {2}tell +Tell something\.\n/);
+    assert(program.text.split("\n").length <= 40, "too long for a screen");
+  }
+  const tell = parse(["tell", "--help"], given);
+  assert(tell.kind === "help");
+  for (
+    const part of [
+      "Usage: sluice tell WHAT [WHOM] [flags]",
+      "what to tell",
+      "-o, --output <text>",
+      "--source",
+      "sluice tell joke me",
+    ]
+  ) {
+    assert(tell.text.includes(part), `${part} in ${tell.text}`);
+  }
+  assert(!tell.text.includes("--conntrack-min"));
+});
+
+Deno.test("every command has a summary of one line and an example that it takes", () => {
+  for (const { name, summary, examples } of COMMANDS) {
+    assert.match(summary, /^[A-Z].*\.$/, name);
+    assert(examples.length > 0, name);
+    for (const { line } of examples) {
+      const [program, ...args] = line.split(" ");
+      assert.equal(program, "sluice");
+      const files = Object.fromEntries(args.map((arg) => [arg, HEADER]));
+      const command = parse(args, { files });
+      assert.equal(
+        command.kind,
+        "start",
+        `${line}: ${command.kind === "errors" ? command.errors.join() : command.kind}`,
+      );
+    }
+  }
 });

@@ -1,6 +1,7 @@
 /** Reading command lines in tests: files are given as texts by name. */
 import assert from "node:assert/strict";
-import { type CommandLine, type Configuration, parseCommandLine } from "../../../core/config/mod.ts";
+import { COMMANDS } from "../../../commands/mod.ts";
+import { type CommandLine, type CommandSpec, type Configuration, parseCommandLine } from "../../../core/config/mod.ts";
 import type { ProxyMode } from "../../../core/model.ts";
 
 /** What a test gives the command line beside its arguments. */
@@ -8,6 +9,7 @@ export interface Given {
   readonly files?: Readonly<Record<string, string>>;
   readonly builtModes?: readonly ProxyMode[];
   readonly hostname?: string;
+  readonly commands?: readonly CommandSpec[];
 }
 
 /** The beginning of every configuration file: two lines. */
@@ -23,6 +25,7 @@ export function parse(args: readonly string[], given: Given = {}): CommandLine {
     },
     hostname: () => given.hostname ?? "node-a",
     builtModes: given.builtModes ?? ["iptables", "nftables", "ipvs"],
+    commands: given.commands ?? COMMANDS,
   });
 }
 
@@ -32,8 +35,8 @@ export function accepted(
   given?: Given,
 ): { configuration: Configuration; warnings: readonly string[] } {
   const command = parse(args, given);
-  assert.equal(command.kind, "run", command.kind === "errors" ? command.errors.join("\n") : undefined);
-  assert(command.kind === "run");
+  assert.equal(command.kind, "start", command.kind === "errors" ? command.errors.join("\n") : undefined);
+  assert(command.kind === "start");
   return command;
 }
 

@@ -1,0 +1,21 @@
+import type { CommandSpec, Configuration, GivenFlags } from "../core/config/mod.ts";
+import type { ProxyOptions } from "../core/proxy_options.ts";
+
+/** What a command is started with. */
+export interface Invocation extends Pick<ProxyOptions, "logger" | "logging" | "clock"> {
+  readonly configuration: Configuration;
+  /** What was given beside flags: as many as the command's spec asks for. */
+  readonly arguments: readonly string[];
+  /** The values of all flags that were given, by name; those of the command itself among them. */
+  readonly flags: GivenFlags;
+  /** Ends the command: SIGTERM or SIGINT came. */
+  readonly signal: AbortSignal;
+  /** Writes to standard output, at once. */
+  print(text: string): void;
+}
+
+/** A command: what `sluice NAME` does. What it needs is loaded when it starts, so that it costs the others nothing. */
+export interface Command extends CommandSpec {
+  /** Resolves with the exit status; what it throws is logged as the reason of status 1. */
+  start(invocation: Invocation): Promise<number>;
+}
