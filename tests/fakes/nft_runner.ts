@@ -1,8 +1,22 @@
 import { type Runner, type ToolCall, ToolMissingError, type ToolResult } from "../../backends/runner.ts";
-import { applyStatement, copyTables, NftError, type NftTables, printTable } from "./nft_tables.ts";
+import { familyOf } from "../../platform/address.ts";
+import { createFakeClock, type FakeClock } from "./clock.ts";
+import { everyOutcome } from "./every_outcome.ts";
+import { sendThrough } from "./nft_packet.ts";
+import { applyStatement, copyTables, NftError, type NftSet, type NftTables, printTable } from "./nft_tables.ts";
+import { canonical, DEFAULT_SURROUNDINGS, type PacketHost, type PacketRequest, type Surroundings } from "./packet.ts";
+
+/** What a fake host is made of; each has a default. */
+export interface FakeNftHostOptions {
+  readonly surroundings?: Partial<Surroundings>;
+  /** A number from 0 up to 1, for `send`; Math.random by default. */
+  readonly random?: () => number;
+  /** The time for how long sets remember clients; one that stands still by default. */
+  readonly clock?: FakeClock;
+}
 
 /** A host whose nft works in memory. */
-export interface FakeNftHost {
+export interface FakeNftHost extends PacketHost {
   readonly runner: Runner;
   /** What nft holds now; tests may change it, as another program would. */
   tables: NftTables;
@@ -14,10 +28,15 @@ export interface FakeNftHost {
   refuses: (statement: string) => string | undefined;
   /** Called before each transaction; what it throws is thrown by the run. */
   onTransaction: () => void;
+  /** Called after each transaction that went through; what it throws is thrown by the run. */
+  afterTransaction: () => void;
+  readonly clock: FakeClock;
 }
 
 /** A host with an empty kernel, without iptables, and with a conntrack that knows no flow. */
-export function createFakeNftHost(): FakeNftHost {
+export function createFakeNftHost(options: FakeNftHostOptions = {}): FakeNftHost {
+  const { random = Math.random, clock = createFakeClock() } = options;
+  const surroundings: Surroundings = { ...DEFAULT_SURROUNDINGS, ...options.surroundings };
   const answer = (stdout = "", exitCode = 0, stderr = ""): ToolResult => ({ exitCode, stdout, stderr });
 
   function nft(call: ToolCall): ToolResult {
@@ -60,10 +79,24 @@ export function createFakeNftHost(): FakeNftHost {
     }
     host.tables = tables;
     host.transactions.push(statements);
+    host.afterTransaction();
     return answer();
   }
 
+  const nowMs = () => clock.monotonic();
+  const sendWith = (packet: PacketRequest, chance: (probability: number) => boolean, remember: typeof keep) => {
+    const table = familyOf(canonical(packet.to)) === "IPv4" ? "ip sluice" : "ip6 sluice";
+    const content = host.tables.get(table) ?? { sets: new Map(), chains: new Map() };
+    return sendThrough(content, packet, { surroundings, chance, nowMs, remember });
+  };
+  const keep = (set: NftSet, client: string) => {
+    const seconds = Number(/^timeout (\d+)s$/m.exec(set.lines.join("\n"))?.[1] ?? Infinity);
+    set.clients.set(client, nowMs() + seconds * 1000);
+  };
+
   const host: FakeNftHost = {
+    send: (packet) => sendWith(packet, (probability) => random() < probability, keep),
+    outcomes: (packet) => everyOutcome((chance) => sendWith(packet, chance, () => {})),
     runner: {
       run(call) {
         if (call.tool === "nft") return Promise.resolve().then(() => nft(call));
@@ -76,6 +109,8 @@ export function createFakeNftHost(): FakeNftHost {
     listings: 0,
     refuses: () => undefined,
     onTransaction: () => {},
+    afterTransaction: () => {},
+    clock,
   };
   return host;
 }

@@ -5,6 +5,8 @@ export interface NftSet {
   readonly kind: "set" | "map";
   readonly lines: readonly string[];
   readonly elements: Map<string, string>;
+  /** What rules have added to it: until when it is there, in milliseconds of the host's clock. */
+  readonly clients: Map<string, number>;
 }
 
 /** A chain: where it is hooked in, if it is, and its rules. */
@@ -99,7 +101,7 @@ export function applyStatement(tables: NftTables, statement: string): void {
 function declaredSet(kind: "set" | "map", body: string): NftSet {
   const lines = /^\{ (.*); \}$/.exec(body)?.[1]?.split("; ");
   if (!lines) throw new NftError(`syntax error in "${body}"`);
-  return { kind, lines, elements: new Map() };
+  return { kind, lines, elements: new Map(), clients: new Map() };
 }
 
 function addElement(table: NftTable, set: NftSet, key: string, value: string): void {
@@ -129,10 +131,13 @@ function isReferredTo(table: NftTable, name: string): boolean {
 /** A table as `nft list table` prints it. */
 export function* printTable(name: string, { sets, chains }: NftTable): Generator<string> {
   yield `table ${name} {`;
-  for (const [set, { kind, lines, elements }] of sets) {
+  for (const [set, { kind, lines, elements, clients }] of sets) {
     yield `\t${kind} ${set} {`;
     for (const line of lines) yield `\t\t${line}`;
-    yield* printElements([...elements].map(([key, value]) => value === "" ? key : `${key} : ${value}`));
+    yield* printElements([
+      ...[...elements].map(([key, value]) => value === "" ? key : `${key} : ${value}`),
+      ...[...clients.keys()].map((client) => `${client} expires 59s`),
+    ]);
     yield "\t}";
     yield "";
   }

@@ -9,22 +9,17 @@ import { FAMILIES, type Family, familyOf } from "../../platform/address.ts";
 import { type Clock, sleep } from "../../platform/clock.ts";
 import { createFakeClock } from "./clock.ts";
 import { type ConntrackEntry, createConntrackTool } from "./iptables/conntrack_tool.ts";
-import { everyOutcome } from "./iptables/every_outcome.ts";
+import { everyOutcome } from "./every_outcome.ts";
 import { createRecentLists, type KeptRecentLists, type RecentLists } from "./iptables/recent.ts";
 import { tableLines } from "./iptables/save.ts";
 import { createTables, type Flavour, type Table, type Tables } from "./iptables/tables.ts";
 import { runIptables } from "./iptables/tools.ts";
-import { isLoopback, type PacketOutcome, walk } from "./iptables/walk.ts";
-import {
-  DEFAULT_SURROUNDINGS,
-  type PacketAddress,
-  packetAddress,
-  type PacketRequest,
-  type Surroundings,
-} from "./iptables/packet.ts";
+import { walk, type WalkOutcome } from "./iptables/walk.ts";
+import { type PacketAddress, packetAddress } from "./iptables/packet.ts";
 import { createSysctlTool } from "./iptables/sysctl_tool.ts";
+import { DEFAULT_SURROUNDINGS, isLocal, type PacketHost, type PacketRequest, type Surroundings } from "./packet.ts";
 
-export type { ConntrackEntry, Flavour, PacketOutcome, PacketRequest, Surroundings };
+export type { ConntrackEntry, Flavour, PacketRequest, Surroundings };
 
 /** A call that a tool got. */
 export interface RecordedCall {
@@ -61,7 +56,7 @@ export interface FakeRunnerOptions {
 }
 
 /** A runner whose tools change a kernel in memory, which packets can be sent through. */
-export interface FakeRunner extends Runner {
+export interface FakeRunner extends Runner, PacketHost<WalkOutcome> {
   /** Every call so far, in order, those that failed on purpose among them. */
   readonly calls: readonly RecordedCall[];
   forgetCalls(): void;
@@ -72,10 +67,6 @@ export interface FakeRunner extends Runner {
    * @returns a function that ends it
    */
   inject(takes: (call: RecordedCall) => boolean, failure: InjectedFailure, times?: number): () => void;
-  /** Sends a packet; it counts for `recent`. */
-  send(packet: PacketRequest): PacketOutcome;
-  /** Everything that can become of a packet, each with its probability. Leaves no trace. */
-  outcomes(packet: PacketRequest): readonly { readonly outcome: PacketOutcome; readonly share: number }[];
   /**
    * Which share of such packets goes where: by `address:port` for delivered ones, by their verdict for the others.
    * Leaves no trace.
@@ -137,10 +128,10 @@ export function createFakeRunner(options: FakeRunnerOptions = {}): FakeRunner {
     if (injection) injection.left--;
     return injection?.failure;
   };
-  const isLocal = ({ text }: PacketAddress) => isLoopback(text) || surroundings.nodeAddresses.includes(text);
+  const isOwn = ({ text }: PacketAddress) => isLocal(text, surroundings);
   const walkWith = (packet: PacketRequest, chance: (probability: number) => boolean, recent: RecentLists) => {
     const { tables } = hosts[familyOf(packetAddress(packet.to).text)];
-    return walk(tables, packet, surroundings, { isLocal, chance, recent });
+    return walk(tables, packet, surroundings, { isLocal: isOwn, chance, recent });
   };
   const outcomes = (packet: PacketRequest) => {
     const { recent } = hosts[familyOf(packetAddress(packet.to).text)];

@@ -30,15 +30,3 @@ export const settings: fc.Arbitrary<FamilySettings> = fc.constantFrom(
   fakeSettings({ masqueradeAll: true }),
   fakeSettings({ localTraffic: { by: "source-prefix", prefix: "10.1.0.0/16" }, nodePortPrefixes: ["192.168.1.1/32"] }),
 );
-
-/** The same as the planner has them: traffic is led only to where there are endpoints. */
-export const plannedPorts: fc.Arbitrary<ServicePort> = ports.map((port) => {
-  const { internal, external, clusterEndpoints, localEndpoints } = port;
-  const possible = (verdict: ServicePort["internal"]) =>
-    verdict === "cluster" && clusterEndpoints.length === 0
-      ? "reject"
-      : verdict === "local" && localEndpoints.length === 0
-      ? "drop"
-      : verdict;
-  return { ...port, internal: possible(internal), external: possible(external) };
-});

@@ -3,7 +3,8 @@ import { parseBpf } from "./bpf.ts";
 import { ParameterProblem, Uninterpreted } from "./errors.ts";
 import { bytesOf, printAddress } from "./prefix.ts";
 import type { RecentLists } from "./recent.ts";
-import { type PacketAddress, type PacketInFlight, PROTOCOL_NUMBERS } from "./packet.ts";
+import { PROTOCOL_NUMBERS } from "../packet.ts";
+import type { PacketAddress, PacketInFlight } from "./packet.ts";
 
 /** What a rule may ask beside the packet. */
 export interface MatchContext {

@@ -3,7 +3,7 @@ import { ParameterProblem } from "./errors.ts";
 import { type GivenOption, type MatchKind, matchKind, type PacketTest } from "./matches.ts";
 import { parsePrefix } from "./prefix.ts";
 import { type BuiltTarget, type Target, type TargetKind, targetKind, type TargetPlaces } from "./targets.ts";
-import { PROTOCOL_NUMBERS } from "./packet.ts";
+import { PROTOCOL_NUMBERS } from "../packet.ts";
 
 /** A rule, understood. */
 export interface Rule {

@@ -1,30 +1,19 @@
-import { type Family, familyOf, joinHostPort, prefixContains } from "../../../platform/address.ts";
-import type { MatchContext } from "./matches.ts";
-import type { Rule } from "./rule.ts";
-import type { Chain, Table, Tables } from "./tables.ts";
+import { familyOf, joinHostPort } from "../../../platform/address.ts";
 import {
-  packetAddress,
-  type PacketInFlight,
+  interfaceTo,
+  originOf,
+  type PacketOutcome,
   type PacketRequest,
   PROTOCOL_NUMBERS,
   type Surroundings,
-} from "./packet.ts";
+} from "../packet.ts";
+import type { MatchContext } from "./matches.ts";
+import type { Rule } from "./rule.ts";
+import type { Chain, Table, Tables } from "./tables.ts";
+import { packetAddress, type PacketInFlight } from "./packet.ts";
 
-/** What became of a packet. */
-export interface PacketOutcome {
-  /**
-   * - `delivered`: it goes on to a destination that the rules gave it;
-   * - `passed`: it goes on to the destination that it had;
-   * - `rejected`: its sender is told that it may not;
-   * - `dropped`: it vanishes.
-   */
-  readonly verdict: "delivered" | "passed" | "rejected" | "dropped";
-  /** Where it went, or was going to when it was stopped: `address:port`. */
-  readonly destination: string;
-  /** Whether its source became an address of the node. */
-  readonly masqueraded: boolean;
-  /** The mark that it ended with. */
-  readonly mark: number;
+/** What became of a packet, and which way it took. */
+export interface WalkOutcome extends PacketOutcome {
   /** The chains that it entered, in order: `nat/PREROUTING`. */
   readonly path: readonly string[];
   /** How many rules it was compared with. */
@@ -40,7 +29,7 @@ export function walk(
   request: PacketRequest,
   surroundings: Surroundings,
   context: MatchContext,
-): PacketOutcome {
+): WalkOutcome {
   const packet = packetOf(request, surroundings);
   const path: string[] = [];
   let rulesEvaluated = 0;
@@ -121,7 +110,7 @@ function wayOf(
   const enterNode = () => hooks(["mangle", "INPUT"], ["filter", "INPUT"], ["nat", "INPUT"]);
   const route = () => {
     const isLocal = context.isLocal(packet.destination);
-    packet.outInterface = isLocal ? "" : interfaceTo(packet, surroundings);
+    packet.outInterface = isLocal ? "" : interfaceTo(packet.destination.text, surroundings);
     return isLocal;
   };
 
@@ -134,11 +123,11 @@ function wayOf(
     return forwarded === "accept" ? leaveNode() : forwarded;
   }
 
-  packet.outInterface = context.isLocal(packet.destination) ? "lo" : interfaceTo(packet, surroundings);
+  packet.outInterface = context.isLocal(packet.destination) ? "lo" : interfaceTo(packet.destination.text, surroundings);
   const sent = hooks(["raw", "OUTPUT"], ["mangle", "OUTPUT"], ["nat", "OUTPUT"]);
   if (sent !== "accept") return sent;
   const isLocal = context.isLocal(packet.destination);
-  packet.outInterface = isLocal ? "lo" : interfaceTo(packet, surroundings);
+  packet.outInterface = isLocal ? "lo" : interfaceTo(packet.destination.text, surroundings);
   const allowed = hooks(["filter", "OUTPUT"]);
   if (allowed !== "accept") return allowed;
   const left = leaveNode();
@@ -151,7 +140,7 @@ function wayOf(
 function packetOf(request: PacketRequest, surroundings: Surroundings): PacketInFlight {
   const destination = packetAddress(request.to);
   const family = familyOf(destination.text);
-  const { address, inInterface } = originOf(request.from, family, destination.text, surroundings);
+  const { address, inInterface } = originOf(request, surroundings);
   return {
     family,
     protocol: PROTOCOL_NUMBERS[request.protocol ?? "tcp"],
@@ -166,35 +155,4 @@ function packetOf(request: PacketRequest, surroundings: Surroundings): PacketInF
     dnat: false,
     masqueraded: false,
   };
-}
-
-function originOf(from: PacketRequest["from"], family: Family, destination: string, surroundings: Surroundings) {
-  switch (from) {
-    case "node":
-      return { address: nodeSource(family, destination, surroundings), inInterface: "" };
-    case "pod-on-node":
-      return { address: surroundings.podAddresses[family], inInterface: surroundings.podInterface };
-    case "outside":
-      return { address: surroundings.outsideAddresses[family], inInterface: surroundings.outsideInterface };
-    default:
-      return { address: from.address, inInterface: from.interface ?? "" };
-  }
-}
-
-/** What the node sends to an address of its own comes from that very address. */
-function nodeSource(family: Family, destination: string, { nodeAddresses }: Surroundings): string {
-  if (isLoopback(destination) || nodeAddresses.includes(destination)) return destination;
-  const address = nodeAddresses.find((each) => familyOf(each) === family);
-  if (address === undefined) throw new Error(`the node has no ${family} address`);
-  return address;
-}
-
-function interfaceTo(packet: PacketInFlight, { podPrefixes, podInterface, outsideInterface }: Surroundings): string {
-  const isPod = podPrefixes.some((prefix) => prefixContains(prefix, packet.destination.text));
-  return isPod ? podInterface : outsideInterface;
-}
-
-/** Whether an address, canonical, is one of 127.0.0.0/8 or ::1. */
-export function isLoopback(address: string): boolean {
-  return address.startsWith("127.") || address === "::1";
 }

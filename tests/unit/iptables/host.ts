@@ -3,7 +3,7 @@ import { createIptablesBackend } from "../../../backends/iptables/mod.ts";
 import type { Family, FamilyDelta, FamilySettings, ServicePort, ServicePortKey } from "../../../core/model.ts";
 import { createLogger } from "../../../platform/log.ts";
 import { createFakeClock, type FakeClock } from "../../fakes/clock.ts";
-import { createFakeRunner, type FakeRunner } from "../../fakes/runner.ts";
+import { createFakeRunner, type FakeRunner, type Surroundings } from "../../fakes/runner.ts";
 import { fakeSettings } from "../../fakes/service_port.ts";
 
 /** A kernel in memory, and the time there. */
@@ -27,13 +27,13 @@ export interface BackendUnderTest extends Host {
 export interface HostOptions {
   /** Whether the kernel has xt_bpf; it does by default. */
   readonly bpf?: boolean;
-  readonly nodeAddresses?: readonly string[];
+  readonly surroundings?: Partial<Surroundings>;
 }
 
 /** A kernel without a rule. */
-export function createHost({ bpf = true, nodeAddresses }: HostOptions = {}): Host {
+export function createHost({ bpf = true, surroundings }: HostOptions = {}): Host {
   const clock = createFakeClock();
-  const runner = createFakeRunner({ clock, surroundings: nodeAddresses && { nodeAddresses } });
+  const runner = createFakeRunner({ clock, surroundings });
   if (!bpf) {
     const stderr = "iptables-restore v1.8.9 (nf_tables): \nline 3: RULE_APPEND failed (No such file or directory)\n";
     runner.inject(({ stdin }) => stdin.includes("-m bpf"), { how: "exits", exitCode: 4, stderr });

@@ -2,7 +2,7 @@ import { createNftablesBackend } from "../../../backends/nftables/mod.ts";
 import type { Backend } from "../../../backends/backend.ts";
 import type { Family, FamilyDelta, FamilySettings, ServicePort, ServicePortKey } from "../../../core/model.ts";
 import { createLogger } from "../../../platform/log.ts";
-import { createFakeClock, type FakeClock } from "../../fakes/clock.ts";
+import type { FakeClock } from "../../fakes/clock.ts";
 import { createFakeNftHost, type FakeNftHost } from "../../fakes/nft_runner.ts";
 import type { NftTable } from "../../fakes/nft_tables.ts";
 import { fakeSettings } from "../../fakes/service_port.ts";
@@ -32,7 +32,7 @@ export function nftSettings(changes: Partial<FamilySettings> = {}): FamilySettin
 
 /** A backend on a host, a new one unless it is given. */
 export function backendUnderTest(host: FakeNftHost = createFakeNftHost(), family: Family = "IPv4"): BackendUnderTest {
-  const clock = createFakeClock();
+  const { clock } = host;
   const logger = createLogger({ level: "error", format: "text", clock, write: () => {} });
   const backend = createNftablesBackend({ family, runner: host.runner, clock, logger });
   let revision = 0;

@@ -95,7 +95,12 @@ Deno.test("a table of another layout is replaced in one go", async () => {
   const first = backendUnderTest();
   await first.whole(services(2));
   const wanted = [...first.table().sets.keys()];
-  first.table().sets.set("services", { kind: "map", lines: ["typeof ip daddr : verdict"], elements: new Map() });
+  first.table().sets.set("services", {
+    kind: "map",
+    lines: ["typeof ip daddr : verdict"],
+    elements: new Map(),
+    clients: new Map(),
+  });
   first.host.transactions.length = 0;
   const second = backendUnderTest(first.host);
   await second.whole(services(2));
@@ -107,7 +112,12 @@ Deno.test("a table of another layout is replaced in one go", async () => {
 Deno.test("where one service port is refused in that one go, the others come through after it", async () => {
   const { host, whole, table } = backendUnderTest();
   host.tables.set(`ip ${TABLE}`, {
-    sets: new Map([["services", { kind: "map", lines: ["typeof ip daddr : verdict"], elements: new Map() }]]),
+    sets: new Map([["services", {
+      kind: "map",
+      lines: ["typeof ip daddr : verdict"],
+      elements: new Map(),
+      clients: new Map(),
+    }]]),
     chains: new Map(),
   });
   host.refuses = (statement) =>

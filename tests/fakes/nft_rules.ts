@@ -1,0 +1,158 @@
+import { prefixContains } from "../../platform/address.ts";
+import type { NftSet, NftTable } from "./nft_tables.ts";
+import { isLocal, type PacketProtocol, type Surroundings } from "./packet.ts";
+
+/** What rules decide by, beside the packet. */
+export interface NftSituation {
+  readonly surroundings: Surroundings;
+  /** Whether something of that probability comes about. */
+  readonly chance: (probability: number) => boolean;
+  /** The time of the host, in milliseconds. */
+  readonly nowMs: () => number;
+  /** A rule remembers a client in a set. */
+  readonly remember: (set: NftSet, address: string) => void;
+}
+
+/** How a chain ends for a packet; undefined at its end without any verdict. */
+export type Verdict = "accept" | "reject" | "drop" | undefined;
+
+/** A packet on its way. */
+export interface Travelling {
+  readonly from: string;
+  readonly protocol: PacketProtocol;
+  readonly state: string;
+  /** Empty where this node sends it. */
+  readonly inInterface: string;
+  to: string;
+  port: number;
+  mark: number;
+  rewrittenTo: string | undefined;
+  masqueraded: boolean;
+}
+
+/** Sends a packet through a chain and those that it leads to. */
+export function runChain(table: NftTable, name: string, packet: Travelling, situation: NftSituation): Verdict {
+  const chain = table.chains.get(name);
+  if (!chain) throw new Error(`there is no chain ${name}`);
+  const run = (other: string) => runChain(table, other, packet, situation);
+  const draw = (modulus: number): number => {
+    let drawn = 0;
+    while (!situation.chance(1 / (modulus - drawn))) drawn++;
+    return drawn;
+  };
+  const field = (what: string): string => {
+    switch (what.replace(/^ip6? /, "").trim()) {
+      case "saddr":
+        return packet.from;
+      case "daddr":
+        return packet.to;
+      case "daddr & 0.0.0.0":
+        return "0.0.0.0";
+      case "daddr & ::":
+        return "::";
+      case "meta l4proto":
+        return packet.protocol;
+      case "th dport":
+      case `${packet.protocol} dport`:
+        return String(packet.port);
+      default: {
+        const modulus = /^numgen random mod (\d+)$/.exec(what)?.[1];
+        if (modulus !== undefined) return String(draw(Number(modulus)));
+        throw new Mismatch();
+      }
+    }
+  };
+  const key = (text: string) => text.split(" . ").map(field).join(" . ");
+  const lookUp = (set: string, text: string): string | undefined => {
+    const content = table.sets.get(set);
+    if (!content) throw new Error(`there is no set ${set}`);
+    const sought = key(text), exact = content.elements.get(sought);
+    if (content.clients.has(sought)) return content.clients.get(sought)! > situation.nowMs() ? "" : undefined;
+    if (exact !== undefined || !content.lines.includes("flags interval")) return exact;
+    const parts = sought.split(" . ");
+    const inside = [...content.elements.keys()].some((element) =>
+      element.split(" . ").every((part, i) =>
+        part === parts[i] || (part.includes("/") && prefixContains(part, parts[i]!))
+      )
+    );
+    return inside ? "" : undefined;
+  };
+  const isAddress = (pattern: string, address: string) =>
+    pattern.includes("/") ? prefixContains(pattern, address) : pattern === address;
+
+  for (const rule of chain.rules) {
+    try {
+      const verdict = runRule(rule);
+      if (verdict === "return") return undefined;
+      if (verdict !== undefined) return verdict.verdict;
+    } catch (error) {
+      if (!(error instanceof Mismatch)) throw error;
+    }
+  }
+  return undefined;
+
+  /** What a rule decides: undefined lets the next one decide. Throws a mismatch where the rule does not apply. */
+  function runRule(rule: string): { verdict: Verdict } | "return" | undefined {
+    let rest = rule;
+    const take = (pattern: RegExp): RegExpExecArray | undefined => {
+      const match = pattern.exec(rest);
+      if (!match || match.index !== 0) return undefined;
+      rest = rest.slice(match[0].length).trimStart();
+      return match;
+    };
+    const must = (holds: boolean) => {
+      if (!holds) throw new Mismatch();
+    };
+    while (rest !== "") {
+      let match: RegExpExecArray | undefined;
+      if ((match = take(/^ct state (\w+)\b/))) must(packet.state === match[1]);
+      else if (take(/^ct status dnat\b/)) must(packet.rewrittenTo !== undefined);
+      else if ((match = take(/^fib (saddr|daddr) type local\b/))) {
+        must(isLocal(match[1] === "saddr" ? packet.from : packet.to, situation.surroundings));
+      } else if ((match = take(/^iifname (!= )?"([^"]*)"/))) {
+        const wanted = match[2]!, is = packet.inInterface;
+        const equal = wanted.endsWith("*") ? is.startsWith(wanted.slice(0, -1)) : is === wanted;
+        must(equal === (match[1] === undefined));
+      } else if ((match = take(/^meta mark & (0x\w+) == 0x00000000/))) must((packet.mark & Number(match[1])) === 0);
+      else if ((match = take(/^meta mark set meta mark ([|&]) (0x\w+)/))) {
+        packet.mark = match[1] === "|" ? packet.mark | Number(match[2]) : packet.mark & Number(match[2]);
+      } else if ((match = take(/^dnat ip6? to (.+ map @(\S+))$/))) {
+        const target = lookUp(match[2]!, match[1]!.slice(0, match[1]!.indexOf(" map @")));
+        must(target !== undefined);
+        packet.rewrittenTo = target;
+        return { verdict: "accept" };
+      } else if ((match = take(/^dnat to \[?([^\]]+?)\]?:(\d+)$/))) {
+        packet.rewrittenTo = `${match[1]} . ${match[2]}`;
+        return { verdict: "accept" };
+      } else if ((match = take(/^update @(\S+) \{ ip6? saddr \}/))) {
+        situation.remember(table.sets.get(match[1]!)!, packet.from);
+      } else if ((match = take(/^meta l4proto (tcp|udp|sctp)\b(?! \.)/))) must(packet.protocol === match[1]);
+      else if ((match = take(/^numgen random mod (\d+) (\d+)(?= )/))) {
+        must(
+          match[2] === "0" ? situation.chance(1 / Number(match[1])) : draw(Number(match[1])) === Number(match[2]),
+        );
+      } else if ((match = take(/^ip6? (saddr|daddr) (!= )?([0-9a-f:.\/]*[0-9a-f:][0-9a-f:.\/]*)(?= )/))) {
+        must(isAddress(match[3]!, match[1] === "saddr" ? packet.from : packet.to) === (match[2] === undefined));
+      } else if ((match = take(/^(ip6? [^@]+?) vmap @(\S+)/))) {
+        const verdict = lookUp(match[2]!, match[1]!);
+        must(verdict !== undefined);
+        return { verdict: run(verdict!.slice("goto ".length)) };
+      } else if ((match = take(/^(ip6? [^@]+?) @(\S+)/))) must(lookUp(match[2]!, match[1]!) !== undefined);
+      else if ((match = take(/^goto (\S+)/))) return { verdict: run(match[1]!) };
+      else if ((match = take(/^jump (\S+)/))) {
+        const verdict = run(match[1]!);
+        if (verdict !== undefined) return { verdict };
+      } else if (take(/^reject$/)) return { verdict: "reject" };
+      else if (take(/^drop$/)) return { verdict: "drop" };
+      else if (take(/^return$/)) return "return";
+      else if (take(/^masquerade fully-random$/)) {
+        packet.masqueraded = true;
+        return { verdict: "accept" };
+      } else throw new Error(`the fake does not know "${rest}" in "${rule}"`);
+    }
+    return undefined;
+  }
+}
+
+/** A match of a rule does not hold. */
+class Mismatch extends Error {}

@@ -1,0 +1,139 @@
+import assert from "node:assert/strict";
+import fc from "fast-check";
+import { type FamilySettings, type ServicePort, type ServicePortKey, servicePortKey } from "../../core/model.ts";
+import type { PacketRequest } from "../fakes/packet.ts";
+import {
+  type BackendCase,
+  BACKENDS,
+  commonSettings,
+  type KernelUnderTest,
+  ON_PURPOSE,
+  serve,
+} from "../unit/backends/every_backend.ts";
+import { plannedPorts } from "./planned_ports.ts";
+
+const DAY_MS = 86_400_000;
+
+const settings: fc.Arbitrary<Partial<FamilySettings>> = fc.constantFrom(
+  {},
+  { masqueradeAll: true, nodeIP: "10.1.2.3", nodePortPrefixes: undefined },
+  { localTraffic: { by: "none" }, masqueradeMark: 0x20 },
+);
+
+const somePorts = (maxLength: number) => fc.array(plannedPorts, { minLength: 1, maxLength });
+
+const steps = fc.array(
+  fc.record({
+    does: fc.oneof(
+      { weight: 6, arbitrary: fc.record({ what: fc.constant("set" as const), ports: somePorts(30) }) },
+      { weight: 3, arbitrary: fc.record({ what: fc.constant("delete" as const), ports: somePorts(40) }) },
+      { weight: 1, arbitrary: fc.record({ what: fc.constant("whole" as const), settings }) },
+      { weight: 1, arbitrary: fc.record({ what: fc.constant("restart" as const) }) },
+      { weight: 1, arbitrary: fc.record({ what: fc.constant("resync" as const) }) },
+      {
+        weight: 1,
+        arbitrary: fc.record({ what: fc.constant("vandalize" as const), at: fc.nat(), how: fc.nat(11) }),
+      },
+    ),
+    fails: fc.constantFrom("not" as const, "not" as const, "before its work" as const, "after its work" as const),
+  }),
+  { maxLength: 10 },
+);
+
+type History = Parameters<Parameters<typeof steps.map>[0]>[0];
+
+/** What there is to be served in the end. */
+interface End {
+  readonly ports: ReadonlyMap<ServicePortKey, ServicePort>;
+  readonly settings: FamilySettings;
+}
+
+/** Does something in which a tool may fail on purpose. */
+async function attempt(
+  kernel: KernelUnderTest,
+  fails: History[number]["fails"],
+  action: () => Promise<unknown>,
+): Promise<void> {
+  const end = fails === "not" ? () => {} : kernel.failOnce(fails);
+  const failed = await action().then(() => undefined, (error: Error) => error);
+  end();
+  if (failed && !failed.message.includes(ON_PURPOSE)) throw failed;
+}
+
+/** Lives through a history on a kernel. */
+async function live(mode: BackendCase["mode"], kernel: KernelUnderTest, first: FamilySettings, history: History) {
+  const ports = new Map<ServicePortKey, ServicePort>();
+  let settings = first;
+  let served = await serve(mode, kernel);
+  const whole = () => served.whole([...ports.values()], settings);
+  await whole();
+  for (const { does, fails } of history) {
+    if (does.what === "restart") served = await serve(mode, kernel);
+    if (does.what === "vandalize") {
+      await kernel.vandalize(does.at, does.how);
+      kernel.clock.advance(DAY_MS);
+    }
+    await attempt(kernel, fails, () => {
+      switch (does.what) {
+        case "set":
+          for (const port of does.ports) ports.set(servicePortKey(port.name, port.protocol), port);
+          return served.change(does.ports);
+        case "delete": {
+          const keys = does.ports.map((port) => servicePortKey(port.name, port.protocol));
+          for (const key of keys) ports.delete(key);
+          return served.change([], keys);
+        }
+        case "whole":
+          settings = commonSettings(mode, does.settings);
+          return whole();
+        case "restart":
+          return whole();
+        case "resync":
+        case "vandalize":
+          return served.resync();
+      }
+    });
+    // What failed is completed by the next one.
+    const { problems } = does.what === "vandalize" && fails !== "not" ? await served.resync() : await served.change([]);
+    assert.deepEqual(problems, []);
+  }
+  return { served, end: { ports, settings } };
+}
+
+/**
+ * A packet to every way in to every service port, from everywhere. What the node itself sends to an external address
+ * is not refused in iptables mode (kube-proxy's KUBE-EXTERNAL-SERVICES is not called for it), and left out here.
+ */
+function* packets({ ports, settings: { masqueradeMark } }: End): Generator<PacketRequest> {
+  for (const { protocol, clusterIP, port, externalIPs, loadBalancerIPs, nodePort, external } of ports.values()) {
+    const frontends = [clusterIP, ...externalIPs, ...loadBalancerIPs].map((to) => ({ to, port, protocol }));
+    if (nodePort !== 0) frontends.push({ to: "192.168.1.1", port: nodePort, protocol });
+    for (const frontend of frontends) {
+      yield { from: "pod-on-node", ...frontend };
+      yield { from: "outside", ...frontend };
+      yield { from: { address: "10.9.9.9", interface: "eth1" }, mark: ~masqueradeMark & 0xff, ...frontend };
+      const isRefused = external === "reject" || external === "drop";
+      if (frontend.to === clusterIP || !isRefused) yield { from: "node", ...frontend };
+    }
+  }
+}
+
+Deno.test("any history of changes, restarts, failures and other programs ends in the kernel that its end has at once, whatever the backend", async () => {
+  await fc.assert(
+    fc.asyncProperty(settings, steps, async (first, history) => {
+      let answers: readonly unknown[] | undefined;
+      for (const { name, mode, createKernel } of BACKENDS) {
+        const kernel = createKernel();
+        const { served, end } = await live(mode, kernel, commonSettings(mode, first), history);
+        const atOnce = createKernel();
+        await (await serve(mode, atOnce)).whole([...end.ports.values()], end.settings);
+        assert.equal(kernel.dump(), atOnce.dump(), name);
+        // And every backend leads every packet to the same places.
+        const told = [...packets(end)].map((packet) => ({ packet, to: served.ask(packet) }));
+        answers ??= told;
+        assert.deepEqual(told, answers, name);
+      }
+    }),
+    { numRuns: 60 },
+  );
+});

@@ -1,0 +1,43 @@
+import fc from "fast-check";
+import type { ServicePort } from "../../core/model.ts";
+import { fakeServicePort } from "../fakes/service_port.ts";
+
+const ENDPOINTS = ["10.244.1.1:80", "10.244.1.2:80", "10.244.2.3:81"];
+const lists = fc.subarray(ENDPOINTS);
+const policies = fc.constantFrom("cluster" as const, "local" as const);
+
+/**
+ * Service ports as the planner has them: traffic is led only to where there are endpoints, and no two claim the same
+ * frontend, although neighbours share an address. There are more of them than go into one chain of iptables' dispatch,
+ * at addresses near each other and far apart.
+ */
+export const plannedPorts: fc.Arbitrary<ServicePort> = fc.record({
+  index: fc.nat(90),
+  internal: policies,
+  external: policies,
+  clusterEndpoints: lists,
+  localEndpoints: lists,
+  endpointsOnThisNode: lists,
+  hasNodePort: fc.boolean(),
+  hasExternalIP: fc.boolean(),
+  hasBalancer: fc.boolean(),
+  hasHealthCheck: fc.boolean(),
+  affinitySeconds: fc.constantFrom(0, 0, 60, 90),
+  sourceRanges: fc.constantFrom([], ["10.0.0.0/8", "10.244.0.0/16"], ["192.168.1.0/24"], ["0.0.0.0/0"]),
+}).map(({ index, internal, external, hasNodePort, hasExternalIP, hasBalancer, hasHealthCheck, ...changes }) => {
+  const { clusterEndpoints, localEndpoints } = changes;
+  const verdict = (policy: "cluster" | "local") =>
+    policy === "local" ? localEndpoints.length > 0 ? "local" : "drop" : clusterEndpoints.length > 0 ? policy : "reject";
+  return fakeServicePort(`default/s${index}:p`, {
+    ...changes,
+    internal: verdict(internal),
+    external: clusterEndpoints.length > 0 ? verdict(external) : "reject",
+    protocol: index % 4 === 0 ? "udp" : "tcp",
+    clusterIP: index % 3 === 0 ? `10.${index}.7.${index}` : `10.96.0.${index >> 1}`,
+    port: 80 + index,
+    nodePort: hasNodePort ? 30000 + index : 0,
+    externalIPs: hasExternalIP ? ["192.0.2.1"] : [],
+    loadBalancerIPs: hasBalancer ? [`192.0.2.${2 + index}`] : [],
+    healthCheckNodePort: hasHealthCheck && hasBalancer ? 32000 + index : 0,
+  });
+});

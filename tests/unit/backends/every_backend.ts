@@ -1,0 +1,168 @@
+/** Every backend on a kernel in memory, for tests of what is common to all: a test asks them all the same question. */
+import type { Backend } from "../../../backends/backend.ts";
+import type {
+  Family,
+  FamilyDelta,
+  FamilySettings,
+  ProxyMode,
+  ServicePort,
+  ServicePortKey,
+} from "../../../core/model.ts";
+import type { FakeClock } from "../../fakes/clock.ts";
+import { createFakeNftHost } from "../../fakes/nft_runner.ts";
+import { type PacketHost, type PacketRequest, type Surroundings, told, whereTo } from "../../fakes/packet.ts";
+import { fakeSettings } from "../../fakes/service_port.ts";
+import type { NftTable } from "../../fakes/nft_tables.ts";
+import { backendUnderTest as iptablesUnderTest, createHost, meddle } from "../iptables/host.ts";
+import { backendUnderTest as nftablesUnderTest } from "../nftables/host.ts";
+
+/** What a test says of the host. */
+export interface CaseOptions {
+  readonly family?: Family;
+  readonly surroundings?: Partial<Surroundings>;
+}
+
+/** A backend, and the kernel that it writes to. */
+export interface KernelUnderTest {
+  readonly host: PacketHost;
+  readonly clock: FakeClock;
+  /** A backend that is set up and knows nothing of the kernel. */
+  start(): Promise<Backend>;
+  /** What the kernel holds: equal texts for equal kernels. */
+  dump(): string;
+  /**
+   * The next change of the kernel fails, for no service's sake and with a message that names `ON_PURPOSE`.
+   * @returns a function that ends it if it has not come to that
+   */
+  failOnce(when: "before its work" | "after its work"): () => void;
+  /** Another program changes something of the backend's: which thing and how follow from two numbers. */
+  vandalize(at: number, how: number): Promise<void>;
+}
+
+/** What the message of a failure on purpose has in it. */
+export const ON_PURPOSE = "on purpose";
+
+/** A way to serve. */
+export interface BackendCase {
+  readonly name: string;
+  readonly mode: ProxyMode;
+  /** A kernel without a rule. */
+  createKernel(options?: CaseOptions): KernelUnderTest;
+}
+
+/** Every backend; one that comes new is tested by adding it here. */
+export const BACKENDS: readonly BackendCase[] = [
+  { name: "iptables", mode: "iptables", createKernel: (options) => iptablesKernel(true, options) },
+  { name: "iptables without xt_bpf", mode: "iptables", createKernel: (options) => iptablesKernel(false, options) },
+  { name: "nftables", mode: "nftables", createKernel: nftablesKernel },
+];
+
+function iptablesKernel(bpf: boolean, { family = "IPv4", surroundings }: CaseOptions = {}): KernelUnderTest {
+  const host = createHost({ bpf, surroundings });
+  const stderr = `iptables-restore: Resource temporarily unavailable ${ON_PURPOSE}`;
+  return {
+    host: host.runner,
+    clock: host.clock,
+    start: async () => (await iptablesUnderTest(host, family)).backend,
+    dump: () => host.runner.dump(family),
+    failOnce(when) {
+      const failure = { how: "exits", exitCode: 4, stderr, afterItsWork: when === "after its work" } as const;
+      return host.runner.inject(({ tool }) => tool.endsWith("tables-restore"), failure, 1);
+    },
+    async vandalize(at, how) {
+      const ours = host.runner.chains(family, "nat").filter((chain) => chain.startsWith("KUBE-"));
+      const chain = ours[at % ours.length];
+      if (how % 3 === 0 || chain === undefined) await meddle(host, "*nat", ":KUBE-SVC-ABCDEFGHIJKLMNOP - [0:0]", "COMMIT");
+      else await meddle(host, "*nat", how % 3 === 1 ? `-F ${chain}` : `-A ${chain} -j RETURN`, "COMMIT");
+    },
+  };
+}
+
+function nftablesKernel({ family = "IPv4", surroundings }: CaseOptions = {}): KernelUnderTest {
+  const host = createFakeNftHost({ surroundings });
+  return {
+    host,
+    clock: host.clock,
+    async start() {
+      const { backend } = nftablesUnderTest(host, family);
+      await backend.setup();
+      return backend;
+    },
+    dump: () => JSON.stringify([...host.tables].map(([name, table]) => [name, sorted(table)])),
+    failOnce(when) {
+      const hook = when === "before its work" ? "onTransaction" : "afterTransaction";
+      const end = () => {
+        host[hook] = () => {};
+      };
+      host[hook] = () => {
+        end();
+        throw new Error(`killed ${ON_PURPOSE}`);
+      };
+      return end;
+    },
+    vandalize(at, how) {
+      for (const table of host.tables.values()) vandalizeTable(table, at, how);
+      return Promise.resolve();
+    },
+  };
+}
+
+function sorted({ sets, chains }: NftTable): unknown {
+  return [
+    [...sets].map(([name, { lines, elements }]) => [name, lines, [...elements].sort()]).sort(),
+    [...chains].sort(),
+  ];
+}
+
+function vandalizeTable({ sets, chains }: NftTable, at: number, how: number): void {
+  const shared = [...sets].filter(([name]) => !name.startsWith("clients-")).map(([, set]) => set);
+  const set = shared[at % shared.length]!;
+  const key = [...set.elements.keys()][at % Math.max(1, set.elements.size)];
+  if (how % 4 === 0 && key !== undefined) set.elements.delete(key);
+  else if (how % 4 === 1 && set.kind === "map" && key !== undefined) set.elements.set(key, "goto nodeports");
+  else if (how % 4 === 2) set.elements.set("10.77.0.1 . tcp . 9", set.kind === "map" ? "goto services" : "");
+  else [...chains.values()][at % chains.size]!.rules = ["drop"];
+}
+
+/** A backend at work. */
+export interface Served {
+  readonly kernel: KernelUnderTest;
+  /** Sends a whole state. */
+  whole(ports: readonly ServicePort[], settings?: FamilySettings): ReturnType<Backend["sync"]>;
+  /** Sends what has changed. */
+  change(set: readonly ServicePort[], deleted?: readonly ServicePortKey[]): ReturnType<Backend["sync"]>;
+  resync(): ReturnType<Backend["resync"]>;
+  /** The share of packets that end in each way; from a pod of this node to 10.96.0.10:80 unless it says otherwise. */
+  ask(packet?: Partial<PacketRequest>): Record<string, number>;
+  /** Sends a packet; tells where it went. */
+  send(packet?: Partial<PacketRequest>): string;
+}
+
+/** The packet that is asked about unless a test says otherwise. */
+export const PACKET: PacketRequest = { from: "pod-on-node", to: "10.96.0.10", port: 80 };
+
+/** Settings that mean the same in every mode, with pods in 10.244.1.0/24; `changes` say what differs. */
+export function commonSettings(mode: ProxyMode, changes: Partial<FamilySettings> = {}): FamilySettings {
+  return fakeSettings({
+    mode,
+    localTraffic: { by: "source-prefix", prefix: "10.244.1.0/24" },
+    nodePortPrefixes: ["192.168.1.1/32"],
+    localhostNodePorts: false,
+    ...changes,
+  });
+}
+
+/** Starts a backend on a kernel, which may have served before. */
+export async function serve(mode: ProxyMode, kernel: KernelUnderTest): Promise<Served> {
+  const backend = await kernel.start();
+  let revision = 0;
+  const send = (delta: Omit<FamilyDelta, "revision">) => backend.sync({ ...delta, revision: ++revision });
+  return {
+    kernel,
+    whole: (set, settings = commonSettings(mode)) => send({ base: undefined, settings, set, deleted: [] }),
+    change: (set, deleted = []) => send({ base: revision, settings: undefined, set, deleted }),
+    resync: () => backend.resync(),
+    ask: (packet) => whereTo(kernel.host, { ...PACKET, ...packet }),
+    send: (packet) => told(kernel.host.send({ ...PACKET, ...packet })),
+  };
+}
