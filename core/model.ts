@@ -140,3 +140,17 @@ export interface SyncReport {
   /** The figures of this sync by metric, for the metrics of the backend's own (see core/observe/metrics.ts). */
   readonly figures: Readonly<Record<string, number>>;
 }
+
+/** What of the kernel's state is there for one service port, as the tools write it. */
+export interface RuleDescription {
+  /** Each place with what is in it for the service port: `nat KUBE-SVC-…` and its rules, `map services` and elements. */
+  readonly parts: readonly RulePart[];
+  /** Why the kernel does not have it, where it refused it. */
+  readonly problem: string | undefined;
+}
+
+/** One place in the kernel, and the lines that are in it for a service port. */
+export interface RulePart {
+  readonly place: string;
+  readonly lines: readonly string[];
+}

@@ -17,6 +17,17 @@ export interface NoLocalEndpoints {
   readonly external: number;
 }
 
+/** A service port, and what was made of it. */
+export interface PlannedPort extends Claimant {
+  readonly service: ServiceKey;
+  /** What was handed on of it; undefined where nothing is left of what it asks for. */
+  readonly planned: ServicePort | undefined;
+  /** What it asks for and does not get, in sentences. */
+  readonly reported: readonly string[];
+  /** Which call of `plan`, counted from 1, handed this on. */
+  readonly plannedIn: number;
+}
+
 /** Plans the service ports of one family. */
 export interface FamilyPlanner {
   /**
@@ -24,6 +35,12 @@ export interface FamilyPlanner {
    * that is tracked; later ones what changed, and everything again when this node's zone did.
    */
   plan(changes: TrackedChanges): PlanChanges;
+  /** All service ports, as of the last call of `plan`. */
+  ports(): Iterable<PlannedPort>;
+  /** The service ports of one service. */
+  portsOf(service: ServiceKey): readonly PlannedPort[];
+  /** How often `plan` was called. */
+  rounds(): number;
   /** For the metric `sync_proxy_rules_no_local_endpoints_total`; service ports, as kube-proxy counts them. */
   noLocalEndpoints(): NoLocalEndpoints;
 }
@@ -40,14 +57,13 @@ export interface FamilyPlannerOptions {
   readonly onProblem: (where: string, message: string) => void;
 }
 
-/** A service port: what it asks for, what was handed on of it, and what of its losses was reported. */
-interface Entry extends Claimant {
-  readonly service: ServiceKey;
+interface Entry extends PlannedPort {
   wanted: ServicePort;
   /** Whether its service still has it. */
   exists: boolean;
   planned: ServicePort | undefined;
   reported: readonly string[];
+  plannedIn: number;
 }
 
 const NOTHING: readonly string[] = Object.freeze([]);
@@ -60,6 +76,7 @@ export function createFamilyPlanner(options: FamilyPlannerOptions): FamilyPlanne
   const claims = createFrontendClaims<Entry>();
   const dropping = { internal: 0, external: 0 };
   let plannedZone: string | undefined;
+  let rounds = 0;
 
   const count = (port: ServicePort, step: 1 | -1) => {
     if (port.internal === "drop") dropping.internal += step;
@@ -84,7 +101,7 @@ export function createFamilyPlanner(options: FamilyPlannerOptions): FamilyPlanne
   };
 
   const add = (service: ServiceKey, key: ServicePortKey, wanted: ServicePort, affected: Set<Entry>): Entry => {
-    const entry: Entry = { key, service, wanted, exists: true, planned: undefined, reported: NOTHING };
+    const entry: Entry = { key, service, wanted, exists: true, planned: undefined, reported: NOTHING, plannedIn: 0 };
     count(wanted, 1);
     affected.add(entry);
     for (const rival of claims.claim(entry)) affected.add(rival);
@@ -148,6 +165,7 @@ export function createFamilyPlanner(options: FamilyPlannerOptions): FamilyPlanne
 
   return {
     plan(changes) {
+      rounds++;
       const { zone } = tracking.node.state();
       const everything = zone !== plannedZone;
       plannedZone = zone;
@@ -160,11 +178,17 @@ export function createFamilyPlanner(options: FamilyPlannerOptions): FamilyPlanne
         const port = settle(entry);
         if (sameData(entry.planned, port)) continue;
         entry.planned = port;
+        entry.plannedIn = rounds;
         if (port === undefined) deleted.push(entry.key);
         else set.push(port);
       }
       return { set, deleted };
     },
+    *ports() {
+      for (const some of entries.values()) yield* some;
+    },
+    portsOf: (service) => entries.get(service) ?? [],
+    rounds: () => rounds,
     noLocalEndpoints: () => ({ ...dropping }),
   };
 }

@@ -3,7 +3,13 @@
  * family, and into the health checks of load balancers.
  */
 export { createFamilyPlanner } from "./family_planner.ts";
-export type { FamilyPlanner, FamilyPlannerOptions, NoLocalEndpoints, PlanChanges } from "./family_planner.ts";
+export type {
+  FamilyPlanner,
+  FamilyPlannerOptions,
+  NoLocalEndpoints,
+  PlanChanges,
+  PlannedPort,
+} from "./family_planner.ts";
 export { createHealthCheckPlanner } from "./health_checks.ts";
 export type {
   HealthCheck,

@@ -1,0 +1,146 @@
+import { FAMILIES, type Family, joinHostPort } from "../../platform/address.ts";
+import type { Protocol, ServicePortName, Verdict } from "../model.ts";
+import type { AnswerBasis } from "./basis.ts";
+import { explainServiceEndpoints, specOf } from "./endpoints.ts";
+import type { ExplainedEndpoint } from "./explanation.ts";
+import { tableText } from "./table.ts";
+
+/** A service port of one family, as it is planned. */
+export interface ListedService {
+  /** `namespace/name:port`. */
+  readonly name: ServicePortName;
+  readonly family: Family;
+  readonly type: string;
+  readonly protocol: Protocol;
+  readonly clusterIP: string;
+  readonly port: number;
+  readonly externalIPs: readonly string[];
+  readonly loadBalancerIPs: readonly string[];
+  /** 0 where there is none. */
+  readonly nodePort: number;
+  readonly internal: Verdict;
+  readonly external: Verdict;
+  /** How many endpoints are in use, and how many there are. */
+  readonly usedEndpoints: number;
+  readonly endpoints: number;
+  readonly affinitySeconds: number;
+  /** What it asks for and does not get, in sentences; then it is not served, or not everywhere. */
+  readonly problems: readonly string[];
+  readonly served: boolean;
+}
+
+/** An endpoint of a service port of one family. */
+export interface ListedEndpoint extends ExplainedEndpoint {
+  readonly service: ServicePortName;
+  readonly family: Family;
+  readonly protocol: Protocol;
+}
+
+/** The service ports whose name has `search` in it; all of them without. */
+export function listServices(basis: AnswerBasis, search = ""): readonly ListedService[] {
+  return servicePorts(basis, search).map(({ family, service, owner, endpoints }): ListedService => {
+    const { planned, wanted, reported } = owner;
+    const port = planned ?? wanted;
+    return {
+      name: port.name,
+      family,
+      type: service.type,
+      protocol: port.protocol,
+      clusterIP: port.clusterIP,
+      port: port.port,
+      externalIPs: port.externalIPs,
+      loadBalancerIPs: port.loadBalancerIPs,
+      nodePort: port.nodePort,
+      internal: port.internal,
+      external: port.external,
+      usedEndpoints: endpoints().filter(({ used }) => used).length,
+      endpoints: endpoints().length,
+      affinitySeconds: port.affinitySeconds,
+      problems: reported,
+      served: planned !== undefined,
+    };
+  });
+}
+
+/** The endpoints of the service ports whose name has `search` in it. */
+export function listEndpoints(basis: AnswerBasis, search = ""): readonly ListedEndpoint[] {
+  return servicePorts(basis, search).flatMap(({ family, owner, endpoints }) =>
+    endpoints().map((endpoint): ListedEndpoint => ({
+      service: owner.wanted.name,
+      family,
+      protocol: owner.wanted.protocol,
+      ...endpoint,
+    }))
+  );
+}
+
+function servicePorts(basis: AnswerBasis, search: string) {
+  const { tracking, nodeName } = basis;
+  const node = { name: nodeName, zone: tracking.node.state().zone };
+  const found = FAMILIES.flatMap((family) =>
+    [...basis.families[family].planner.ports()].flatMap((owner) => {
+      if (!owner.wanted.name.includes(search)) return [];
+      const service = tracking.services.get(owner.service);
+      const spec = service && specOf(service, owner.wanted);
+      if (service === undefined || spec === undefined) return [];
+      let endpoints: readonly ExplainedEndpoint[] | undefined;
+      const explained = () => endpoints ??= explainServiceEndpoints(tracking, service, spec, family, node).endpoints;
+      return [{ family, service, owner, endpoints: explained }];
+    })
+  );
+  const order = (a: string, b: string) => a < b ? -1 : a > b ? 1 : 0;
+  return found.sort((a, b) => order(a.owner.key, b.owner.key) || order(a.family, b.family));
+}
+
+/** Service ports as a table. */
+export function servicesTable(services: readonly ListedService[]): string {
+  const headings = ["name", "type", "frontends", "internal", "external", "endpoints", "notes"];
+  return tableText(
+    headings,
+    services.map((service) => [
+      service.name,
+      service.type,
+      frontendsOf(service),
+      service.internal,
+      hasOutside(service) ? service.external : "-",
+      `${service.usedEndpoints}/${service.endpoints}`,
+      notesOf(service),
+    ]),
+  );
+}
+
+/** Endpoints as a table. */
+export function endpointsTable(endpoints: readonly ListedEndpoint[]): string {
+  const headings = ["service", "endpoint", "node", "zone", "use", "why"];
+  return tableText(
+    headings,
+    endpoints.map((endpoint) => [
+      endpoint.service,
+      `${endpoint.target}/${endpoint.protocol.toUpperCase()}`,
+      endpoint.node || "-",
+      endpoint.zone || "-",
+      endpoint.used ? "in" : "out",
+      endpoint.reason,
+    ]),
+  );
+}
+
+function hasOutside({ externalIPs, loadBalancerIPs, nodePort }: ListedService): boolean {
+  return externalIPs.length > 0 || loadBalancerIPs.length > 0 || nodePort !== 0;
+}
+
+function frontendsOf(service: ListedService): string {
+  const addresses = [service.clusterIP, ...service.loadBalancerIPs, ...service.externalIPs];
+  const at = addresses.map((address) => joinHostPort(address, service.port));
+  const nodePort = service.nodePort === 0 ? [] : [`*:${service.nodePort}`];
+  return `${[...at, ...nodePort].join(",")}/${service.protocol.toUpperCase()}`;
+}
+
+function notesOf({ served, problems, affinitySeconds }: ListedService): string {
+  const notes = [
+    ...(served ? [] : ["not served"]),
+    ...(affinitySeconds > 0 ? [`affinity ${affinitySeconds} s`] : []),
+    ...problems,
+  ];
+  return notes.join("; ");
+}

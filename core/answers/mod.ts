@@ -1,0 +1,27 @@
+/**
+ * Answers to what people ask of a proxy, running or not: what becomes of a connection, and why; which services and
+ * endpoints there are. Nothing is decided here: it reads what the planner decided.
+ *
+ *   question.ts          what is asked, read from text
+ *   basis.ts             what answers are taken from
+ *   frontend.ts          whose address and port it is
+ *   way.ts               what becomes of a connection, by where it comes from
+ *   policies.ts          the settings that decided
+ *   endpoints.ts         each endpoint, and why it is used or not
+ *   explain.ts           all of that together
+ *   explanation_text.ts  the same for a person
+ *   listing.ts           services and endpoints in tables
+ */
+export { addressesOfHost, type AnswerBasis, type FamilyBasis } from "./basis.ts";
+export { explain } from "./explain.ts";
+export type { Explanation, InEffectSince } from "./explanation.ts";
+export { explanationText } from "./explanation_text.ts";
+export {
+  endpointsTable,
+  type ListedEndpoint,
+  type ListedService,
+  listEndpoints,
+  listServices,
+  servicesTable,
+} from "./listing.ts";
+export { type Question, QuestionError, readQuestion } from "./question.ts";

@@ -1,0 +1,59 @@
+import type { AnswerBasis } from "../../core/answers/mod.ts";
+import type { Family, FamilySettings, RuleDescription, ServicePort } from "../../core/model.ts";
+import type { ClusterObject } from "../../core/objects/mod.ts";
+import { createFamilyPlanner } from "../../core/planning/mod.ts";
+import { createTracking } from "../../core/tracking/mod.ts";
+import { FAMILIES } from "../../platform/address.ts";
+import { createFakeClock } from "./clock.ts";
+import { fakeSettings } from "./service_port.ts";
+
+/** The node that questions in tests are about. */
+export const HERE = "here";
+
+/** What a cluster in a test is like beside its objects. */
+export interface FakeBasisOptions {
+  readonly settings?: FamilySettings;
+  readonly hostAddresses?: readonly string[];
+  readonly rules?: (key: string) => RuleDescription | undefined;
+}
+
+/** The basis of answers about a cluster of these objects, and what is planned of it. */
+export function fakeAnswerBasis(
+  objects: Iterable<ClusterObject>,
+  { settings = fakeSettings(), hostAddresses = [], rules }: FakeBasisOptions = {},
+): AnswerBasis & { readonly planned: Readonly<Record<Family, readonly ServicePort[]>> } {
+  const onProblem = () => {};
+  const tracking = createTracking({
+    nodeName: HERE,
+    bindAddress: "",
+    clock: createFakeClock(),
+    onChange: () => {},
+    onProblem,
+  });
+  for (const object of objects) tracking.set(object);
+  const changes = tracking.take();
+  const made = (family: Family) => {
+    const planner = createFamilyPlanner({ family, nodeName: HERE, tracking, onProblem });
+    const { set } = planner.plan(changes);
+    const basis = {
+      planner,
+      settings: () => ({ ...settings, nodeIP: tracking.node.state().nodeIPs[family] }),
+      revision: () => 1,
+      rules: (key: string) => Promise.resolve(rules?.(key)),
+      since: () => undefined,
+    };
+    return { set, basis };
+  };
+  const families = Object.fromEntries(FAMILIES.map((family) => [family, made(family)])) as Record<
+    Family,
+    ReturnType<typeof made>
+  >;
+  return {
+    nodeName: HERE,
+    tracking,
+    families: { IPv4: families.IPv4.basis, IPv6: families.IPv6.basis },
+    rulesFrom: "rendering",
+    hostAddresses: () => hostAddresses,
+    planned: { IPv4: families.IPv4.set, IPv6: families.IPv6.set },
+  };
+}
