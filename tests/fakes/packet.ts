@@ -100,7 +100,10 @@ export function isLocal(address: string, { nodeAddresses }: Surroundings): boole
 }
 
 /** A packet's source address, and the interface by which it comes in; empty where the node itself sends it. */
-export function originOf({ from, to }: PacketRequest, surroundings: Surroundings) {
+export function originOf(
+  { from, to }: PacketRequest,
+  surroundings: Surroundings,
+): { readonly address: string; readonly inInterface: string } {
   const destination = canonical(to), family = familyOf(destination);
   switch (from) {
     case "node":
