@@ -1,10 +1,15 @@
 import type { Configuration } from "./config/mod.ts";
 import type { Family, FamilySettings, LocalTraffic } from "./model.ts";
 import { familyOf } from "../platform/address.ts";
-import type { NodeState } from "./tracking/mod.ts";
+import type { NodeState, ServiceRanges } from "./tracking/mod.ts";
 
-/** What holds for all services of a family, from the configuration and what is known of this node. */
-export function familySettings(family: Family, configuration: Configuration, node: NodeState): FamilySettings {
+/** What holds for all services of a family, from the configuration and what is known of this node and the cluster. */
+export function familySettings(
+  family: Family,
+  configuration: Configuration,
+  node: NodeState,
+  serviceRanges: ServiceRanges,
+): FamilySettings {
   return {
     mode: configuration.mode,
     nodeIP: node.nodeIPs[family],
@@ -14,6 +19,7 @@ export function familySettings(family: Family, configuration: Configuration, nod
     nodePortPrefixes: nodePortPrefixes(family, configuration, node),
     localhostNodePorts: configuration.iptables.localhostNodePorts,
     conntrackTcpLiberal: configuration.conntrack.tcpBeLiberal,
+    serviceRanges: configuration.mode === "nftables" ? serviceRanges[family] : [],
     syncPeriodMs: configuration.syncPeriodMs,
   };
 }

@@ -100,6 +100,11 @@ export interface FamilySettings {
   readonly localhostNodePorts: boolean;
   /** Whether the kernel takes out-of-window TCP packets for valid, so that INVALID ones need not be dropped. */
   readonly conntrackTcpLiberal: boolean;
+  /**
+   * The ranges that cluster IPs are taken from, as canonical prefixes of this family (nftables mode; empty in others):
+   * what is sent to an address of theirs that no service has is dropped.
+   */
+  readonly serviceRanges: readonly string[];
   /** How often the kernel is compared with what it should hold. */
   readonly syncPeriodMs: number;
 }

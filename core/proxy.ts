@@ -10,6 +10,7 @@ import { startOperatorServers } from "./observe/servers.ts";
 import { createHealthCheckPlanner } from "./planning/mod.ts";
 import type { ProxyOptions } from "./proxy_options.ts";
 import { type ServedFamily, serveFamily } from "./served_family.ts";
+import { kindsOf } from "./sources/kinds.ts";
 import { openSource } from "./sources/open.ts";
 import { createTracking, type NodeChange, type Tracking } from "./tracking/mod.ts";
 
@@ -30,11 +31,19 @@ async function serve(options: ProxyOptions): Promise<number> {
   const failure = new AbortController();
   const signal = AbortSignal.any([options.signal, failure.signal]);
 
+  const kinds = kindsOf(mode);
   const onProblem = (where: string, message: string) => logger.warn(message, { object: where });
   const onChange = () => {
     clock.schedule(GATHERING_MS, applyChanges);
   };
-  const tracking = createTracking({ nodeName, bindAddress: configuration.bindAddress, clock, onChange, onProblem });
+  const tracking = createTracking({
+    kinds,
+    nodeName,
+    bindAddress: configuration.bindAddress,
+    clock,
+    onChange,
+    onProblem,
+  });
   const health = createProxyHealth({ clock, syncPeriodMs });
   const metrics = createMetrics({ mode, now: () => clock.now(), read: () => changeFigures(tracking, families) });
   const healthChecks = createHealthCheckPlanner({ nodeName, tracking });
@@ -78,7 +87,7 @@ async function serve(options: ProxyOptions): Promise<number> {
     const changes = tracking.take();
     if (changes.node) noteNode(changes.node);
     for (const family of families) {
-      if (changes.node || !started) family.configure(tracking.node.state());
+      if (changes.node || changes.serviceRanges || !started) family.configure();
       family.apply(changes);
       if (!started) family.start();
     }

@@ -6,15 +6,15 @@ import { hostSettings } from "./host_settings.ts";
 import type { SyncReport } from "./model.ts";
 import { createFamilyPlanner, type NoLocalEndpoints } from "./planning/mod.ts";
 import { familyOptions, type ProxyOptions } from "./proxy_options.ts";
-import type { NodeState, TrackedChanges, Tracking } from "./tracking/mod.ts";
+import type { TrackedChanges, Tracking } from "./tracking/mod.ts";
 
 /** One IP family on its way from what is tracked to the kernel: its planner, its channel and its worker. */
 export interface ServedFamily {
   readonly family: Family;
   /** Plans what changed and sends it on. */
   apply(changes: TrackedChanges): void;
-  /** This node is known, or has changed. */
-  configure(node: NodeState): void;
+  /** This node or the service ranges are known, or have changed. */
+  configure(): void;
   /** From now on the kernel follows. */
   start(): void;
   /** How many service ports wait for the worker. */
@@ -68,7 +68,10 @@ export function serveFamily(
       channel.set(set);
       channel.delete(deleted);
     },
-    configure: (node) => channel.configure(familySettings(family, configuration, node)),
+    configure() {
+      const ranges = tracking.serviceCIDRs.ranges();
+      channel.configure(familySettings(family, configuration, tracking.node.state(), ranges));
+    },
     start: () => channel.start(),
     changesPending: () => channel.pending(),
     noLocalEndpoints: () => planner.noLocalEndpoints(),

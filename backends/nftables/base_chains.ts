@@ -27,7 +27,11 @@ export function baseChains(settings: FamilySettings, dialect: Dialect): BaseChai
   const key = frontendKey(dialect, false), nodePortKey = frontendKey(dialect, true);
   const inner = (name: string, rules: readonly string[]): BaseChain => ({ name, hook: undefined, rules });
   const hooked = (name: string, hook: string, rules: readonly string[]): BaseChain => ({ name, hook, rules });
-  const refuseUnusedPorts = `ct state new ${ip} daddr @cluster-ips reject`;
+  // kube-proxy's cluster-ips-check: by now the destination of what a service serves has been rewritten.
+  const checkClusterIPs = [
+    `ct state new ${ip} daddr @cluster-ips reject`,
+    ...settings.serviceRanges.map((range) => `ct state new ${ip} daddr ${prefixText(range)} drop`),
+  ];
   return [
     inner("nodeports", [`${nodePortKey} vmap @services`]),
     inner("services", [
@@ -53,11 +57,11 @@ export function baseChains(settings: FamilySettings, dialect: Dialect): BaseChai
       // An INVALID packet would cross without its translation, and reset the connection (kubernetes issue 74839).
       ...(settings.conntrackTcpLiberal ? [] : ["ct state invalid drop"]),
       "ct state new jump services-check",
-      refuseUnusedPorts,
+      ...checkClusterIPs,
     ]),
     hooked("filter-output", "type filter hook output priority filter; policy accept;", [
       "ct state new jump services-check",
-      refuseUnusedPorts,
+      ...checkClusterIPs,
     ]),
     hooked("nat-postrouting", "type nat hook postrouting priority srcnat; policy accept;", [
       `ct status dnat ${ip} saddr . ${ip} daddr @hairpins masquerade fully-random`,

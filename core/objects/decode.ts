@@ -1,5 +1,6 @@
 import { decodeEndpointSlice } from "./decode_endpoint_slice.ts";
 import { decodeNode } from "./decode_node.ts";
+import { decodeServiceCIDR } from "./decode_service_cidr.ts";
 import { decodeService } from "./decode_service.ts";
 import type { Decoded } from "./decoded.ts";
 import type { Kind } from "./mod.ts";
@@ -9,6 +10,7 @@ const DECODERS: Readonly<Record<Kind, (raw: RawObject) => Decoded>> = {
   Service: decodeService,
   EndpointSlice: decodeEndpointSlice,
   Node: decodeNode,
+  ServiceCIDR: decodeServiceCIDR,
 };
 
 /** Decodes an object of any kind, with the meaning that kube-proxy 1.36 gives to its fields. */

@@ -1,5 +1,5 @@
 import { internString } from "./intern.ts";
-import type { Kind, ObjectRef } from "./mod.ts";
+import { isNamespaced, type Kind, type ObjectRef } from "./mod.ts";
 import { isLabel, isObjectName, NAME_RULE } from "./names.ts";
 import { isAbsent, quote, type RawObject, rawObject } from "./raw.ts";
 
@@ -24,7 +24,7 @@ export function readIdentity(kind: Kind, raw: RawObject): Identity {
   const { name, namespace } = metadata;
   const nameFits = kind === "Service" ? isLabel(name) : isObjectName(name);
   if (!nameFits) return refused(misnamed(kind, "name", name));
-  if (kind === "Node") {
+  if (!isNamespaced(kind)) {
     return { ref: { kind, namespace: "", name: name as string }, labels, annotations, metadata, problem: undefined };
   }
   if (!isLabel(namespace)) return refused(misnamed(`${kind} ${name}`, "namespace", namespace));

@@ -2,21 +2,28 @@
 import type { EndpointSlice } from "./endpoint_slice.ts";
 import type { Node } from "./node.ts";
 import type { Service } from "./service.ts";
+import type { ServiceCIDR } from "./service_cidr.ts";
 
 export type { EndpointPort, EndpointSlice, SliceEndpoint } from "./endpoint_slice.ts";
 export type { Node } from "./node.ts";
 export type { Service, ServicePortSpec } from "./service.ts";
+export type { ServiceCIDR } from "./service_cidr.ts";
 
 /** An object that a source hands on. */
-export type ClusterObject = Service | EndpointSlice | Node;
+export type ClusterObject = Service | EndpointSlice | Node | ServiceCIDR;
 
 /** The kinds of object that are watched. */
 export type Kind = ClusterObject["kind"];
 
 /** Every kind, in the order in which they are listed. */
-export const KINDS: readonly Kind[] = ["Service", "EndpointSlice", "Node"];
+export const KINDS: readonly Kind[] = ["Service", "EndpointSlice", "Node", "ServiceCIDR"];
 
-/** Names an object; the namespace is empty for a Node. */
+/** Whether objects of a kind are in namespaces. */
+export function isNamespaced(kind: Kind): boolean {
+  return kind === "Service" || kind === "EndpointSlice";
+}
+
+/** Names an object; the namespace is empty where the kind is in none. */
 export interface ObjectRef {
   readonly kind: Kind;
   readonly namespace: string;
@@ -25,5 +32,5 @@ export interface ObjectRef {
 
 /** The reference of an object. */
 export function refOf(object: ClusterObject): ObjectRef {
-  return { kind: object.kind, namespace: object.kind === "Node" ? "" : object.namespace, name: object.name };
+  return { kind: object.kind, namespace: "namespace" in object ? object.namespace : "", name: object.name };
 }

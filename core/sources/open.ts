@@ -2,6 +2,7 @@ import type { Clock } from "../../platform/clock.ts";
 import type { Logger } from "../../platform/log.ts";
 import type { Configuration } from "../config/mod.ts";
 import { decodeObject } from "../objects/decode.ts";
+import { kindsOf } from "./kinds.ts";
 import type { Source } from "./source.ts";
 
 /** A source, and how to let go of what it holds once it has ended. */
@@ -20,6 +21,13 @@ export async function openSource(configuration: Configuration, logger: Logger, c
   const { connectToApi, createKubernetesSource } = await import("./kubernetes/mod.ts");
   const { kubeconfig, master, nodeName } = configuration;
   const api = connectToApi({ kubeconfig, master, logger, clock });
-  const source = createKubernetesSource({ api, nodeName, decode: decodeObject, logger, clock });
+  const source = createKubernetesSource({
+    api,
+    kinds: kindsOf(configuration.mode),
+    nodeName,
+    decode: decodeObject,
+    logger,
+    clock,
+  });
   return { source, close: () => api.close() };
 }

@@ -4,7 +4,7 @@
  */
 import { FAMILIES, type Family, otherFamily } from "../../platform/address.ts";
 import type { Clock } from "../../platform/clock.ts";
-import { type ClusterObject, type Kind, KINDS, type ObjectRef, refOf } from "../objects/mod.ts";
+import { type ClusterObject, type Kind, type ObjectRef, refOf } from "../objects/mod.ts";
 import type { SourceSink } from "../sources/source.ts";
 import {
   createEndpointsChangeTracker,
@@ -13,12 +13,14 @@ import {
 } from "./endpoints_change_tracker.ts";
 import { createNodeTracker, type NodeChange, type NodeTracker } from "./node_tracker.ts";
 import { createServiceChangeTracker, type ServiceChangeTracker } from "./service_change_tracker.ts";
+import { createServiceCIDRTracker, type ServiceCIDRTracker } from "./service_cidr_tracker.ts";
 import { type ServiceKey, serviceKey } from "./service_key.ts";
 
 export type { ServiceEndpoint } from "./endpoint_slice_cache.ts";
 export type { EndpointChanges, EndpointsChangeTracker } from "./endpoints_change_tracker.ts";
 export type { NodeChange, NodeState, NodeTracker } from "./node_tracker.ts";
 export type { ServiceChangeTracker } from "./service_change_tracker.ts";
+export type { ServiceCIDRTracker, ServiceRanges } from "./service_cidr_tracker.ts";
 export { type ServiceKey, serviceKey } from "./service_key.ts";
 
 /** What changed between two calls of `take`. */
@@ -26,6 +28,8 @@ export interface TrackedChanges {
   readonly services: ReadonlySet<ServiceKey>;
   readonly endpoints: Readonly<Record<Family, EndpointChanges>>;
   readonly node: NodeChange | undefined;
+  /** Whether the ranges that cluster IPs are taken from changed. */
+  readonly serviceRanges: boolean;
 }
 
 /** The trackers behind the sink that the sources talk to. */
@@ -33,6 +37,7 @@ export interface Tracking extends SourceSink {
   readonly services: ServiceChangeTracker;
   readonly endpoints: Readonly<Record<Family, EndpointsChangeTracker>>;
   readonly node: NodeTracker;
+  readonly serviceCIDRs: ServiceCIDRTracker;
   /** Whether every kind was synced once: before that, what is known must not be taken for all there is. */
   ready(): boolean;
   /** What changed since the last call. */
@@ -41,6 +46,8 @@ export interface Tracking extends SourceSink {
 
 /** What the tracking needs to know, and whom it tells. */
 export interface TrackingOptions {
+  /** What the source will tell of; other kinds need not be synced. */
+  readonly kinds: readonly Kind[];
   readonly nodeName: string;
   /** kube-proxy's bindAddress. */
   readonly bindAddress: string;
@@ -65,13 +72,16 @@ export function createTracking(options: TrackingOptions): Tracking {
   };
   const node = createNodeTracker({ nodeName, bindAddress });
 
-  const unsynced = new Set<Kind>(KINDS);
+  const serviceCIDRs = createServiceCIDRTracker();
+
+  const unsynced = new Set<Kind>(options.kinds);
   // By kind, while it is set anew: the keys of what was there and has not been set again.
   const unconfirmed = new Map<Kind, Set<string>>();
   let isAnnounced = false;
 
   const isPending = () =>
-    services.pending() > 0 || node.pending() || FAMILIES.some((family) => endpoints[family].pending() > 0);
+    services.pending() > 0 || node.pending() || serviceCIDRs.pending() ||
+    FAMILIES.some((family) => endpoints[family].pending() > 0);
 
   const announce = () => {
     if (isAnnounced || unsynced.size > 0) return;
@@ -82,12 +92,13 @@ export function createTracking(options: TrackingOptions): Tracking {
   const keysOf = (kind: Kind): string[] => {
     if (kind === "Service") return [...services.keys()];
     if (kind === "EndpointSlice") return FAMILIES.flatMap((family) => [...endpoints[family].keys()]);
-    return [...node.keys()].map((name) => serviceKey("", name));
+    return [...(kind === "Node" ? node : serviceCIDRs).keys()].map((name) => serviceKey("", name));
   };
 
   const apply = (object: ClusterObject) => {
     if (object.kind === "Service") services.update(object);
     else if (object.kind === "Node") node.update(object);
+    else if (object.kind === "ServiceCIDR") serviceCIDRs.update(object);
     else {
       endpoints[otherFamily(object.family)].delete(object.namespace, object.name);
       endpoints[object.family].update(object);
@@ -97,6 +108,7 @@ export function createTracking(options: TrackingOptions): Tracking {
   const remove = ({ kind, namespace, name }: ObjectRef) => {
     if (kind === "Service") services.delete(serviceKey(namespace, name));
     else if (kind === "Node") node.delete(name);
+    else if (kind === "ServiceCIDR") serviceCIDRs.delete(name);
     else for (const family of FAMILIES) endpoints[family].delete(namespace, name);
   };
 
@@ -104,6 +116,7 @@ export function createTracking(options: TrackingOptions): Tracking {
     services,
     endpoints,
     node,
+    serviceCIDRs,
     ready: () => unsynced.size === 0,
     set(object) {
       const { kind, namespace, name } = refOf(object);
@@ -135,6 +148,7 @@ export function createTracking(options: TrackingOptions): Tracking {
         services: services.take(),
         endpoints: { IPv4: endpoints.IPv4.take(), IPv6: endpoints.IPv6.take() },
         node: node.take(),
+        serviceRanges: serviceCIDRs.take(),
       };
     },
   };

@@ -8,6 +8,7 @@ export const NODE_NAME = "this-node";
 /** A tracking that has taken in a cluster; all of it is still to be taken. */
 export function trackCluster(services: readonly Service[], slices: readonly EndpointSlice[]): Tracking {
   const tracking = createTracking({
+    kinds: KINDS,
     nodeName: NODE_NAME,
     bindAddress: "0.0.0.0",
     clock: systemClock,

@@ -77,6 +77,7 @@ const PATHS: Readonly<Record<string, Kind>> = {
   "/api/v1/services": "Service",
   "/apis/discovery.k8s.io/v1/endpointslices": "EndpointSlice",
   "/api/v1/nodes": "Node",
+  "/apis/networking.k8s.io/v1/servicecidrs": "ServiceCIDR",
 };
 
 /** A Status object as the API answers with. */

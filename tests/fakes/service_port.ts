@@ -34,6 +34,7 @@ export function fakeSettings(changes: Partial<FamilySettings> = {}): FamilySetti
     nodePortPrefixes: undefined,
     localhostNodePorts: true,
     conntrackTcpLiberal: false,
+    serviceRanges: [],
     syncPeriodMs: 30_000,
     ...changes,
   };

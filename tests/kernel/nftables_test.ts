@@ -67,6 +67,7 @@ for (const family of ["IPv4", "IPv6"] as const) {
       nodeIP: address(2, 1),
       localTraffic: { by: "source-prefix", prefix: `${address(1, 0)}/${length}` },
       nodePortPrefixes: [`${address(2, 1)}/${length * 2}`, `${address(3, 0)}/${length}`, loopback],
+      serviceRanges: [`${address(96, 0)}/${length}`, `${address(97, 1)}/${length * 2}`],
     }),
     nftSettings({
       nodeIP: address(6, 6),

@@ -83,6 +83,7 @@ const events: fc.Arbitrary<Event> = fc.oneof(
 /** Trackers and planners, with all that was ever planned gathered up. */
 function createGathering() {
   const tracking = createTracking({
+    kinds: KINDS,
     nodeName: "here",
     bindAddress: "",
     clock: createFakeClock(),

@@ -40,6 +40,8 @@ export interface RequestSubject {
   readonly verb: string;
   /** The resource as RBAC names it: `services`, `endpointslices.discovery.k8s.io`. */
   readonly resource: string;
+  /** The version of Kubernetes that began to have it, where that is not as old as what Sluice needs. */
+  readonly since?: string;
   /** Scheme, host and port of the API server. */
   readonly server: string;
 }
@@ -96,7 +98,10 @@ export function errorOfStatus(
     );
   }
   if (code === 404) {
-    return make("not-found", `is ${subject.server} a Kubernetes API server of 1.21 or newer? The request is repeated`);
+    return make(
+      "not-found",
+      `is ${subject.server} a Kubernetes API server of ${subject.since ?? "1.21"} or newer? The request is repeated`,
+    );
   }
   if (code === 429) return make("throttled", "the request is repeated after the wait that the server asks for");
   if (code >= 500) return make("unavailable", "the request is repeated");

@@ -32,7 +32,7 @@ export async function listResource(
 ): Promise<string> {
   const { resource, api, pageSize, readDeadlineMs, mayBeOld } = options;
   const limit = pageSize ?? (mayBeOld ? undefined : PAGE_SIZE);
-  const subject: RequestSubject = { verb: "list", resource: resource.name, server: api.server };
+  const subject: RequestSubject = { verb: "list", resource: resource.name, since: resource.since, server: api.server };
   for (let continueAt = "";;) {
     const query = new URLSearchParams(resource.selectors);
     if (limit !== undefined) query.set("limit", String(limit));

@@ -1,8 +1,9 @@
-/** The Kubernetes API as a source: Services, EndpointSlices and this node's Node, listed and watched. */
+/** The Kubernetes API as a source: Services, EndpointSlices, this node's Node and what else a mode needs, listed and watched. */
 import { type Clock, systemClock } from "../../../platform/clock.ts";
 import type { Logger } from "../../../platform/log.ts";
 import { createBackoff } from "../../../platform/retry.ts";
 import type { Decode } from "../../objects/decoded.ts";
+import type { Kind } from "../../objects/mod.ts";
 import type { Source } from "../source.ts";
 import { type ConnectionOptions, loadCredentials } from "./credentials.ts";
 import { type ApiClient, createApiClient } from "./http.ts";
@@ -27,6 +28,8 @@ export interface ApiConnectionOptions extends ConnectionOptions {
 export interface KubernetesSourceOptions {
   /** The connection; it is the caller's, who closes it when the source has ended. */
   readonly api: ApiClient;
+  /** What is listed and watched. */
+  readonly kinds: readonly Kind[];
   /** The name of the Node object of this node. */
   readonly nodeName: string;
   readonly decode: Decode;
@@ -58,12 +61,12 @@ export function connectToApi(options: ApiConnectionOptions): ApiClient {
  * The source that reads from an API server. It retries whatever fails, with a warning that says why, until its signal.
  */
 export function createKubernetesSource(options: KubernetesSourceOptions): Source {
-  const { api, nodeName, decode, logger, clock = systemClock, random = Math.random, pageSize } = options;
+  const { api, kinds, nodeName, decode, logger, clock = systemClock, random = Math.random, pageSize } = options;
   const { firstMs, longestMs } = options.backoff ?? { firstMs: 250, longestMs: 30_000 };
   return {
     async run(sink, signal) {
       await Promise.all(
-        resourcesOf(nodeName).map(async (resource) => {
+        resourcesOf(kinds, nodeName).map(async (resource) => {
           const backoff = createBackoff({ firstMs, longestMs, random });
           const known = createKnownObjects(resource.kind, decode, sink);
           const { readDeadlineMs } = options;

@@ -34,6 +34,8 @@ export interface ReflectorOptions {
 const WATCH_SECONDS = { shortest: 300, longest: 600 };
 const WATCH_GRACE_MS = 30_000;
 const LIST_READ_DEADLINE_MS = 30_000;
+/** How often it is looked whether the server has come to give something that can be done without. */
+const OPTIONAL_RETRY_MS = 600_000;
 /** A watch that ended sooner was no success, as with client-go: the next one waits. */
 const SHORT_WATCH_MS = 1_000;
 
@@ -46,9 +48,24 @@ export async function runReflector(options: ReflectorOptions, sink: SourceSink, 
   const { resource, api, known, clock, logger, backoff, random } = options;
   let position: string | undefined;
   let listedBefore = false;
+  // Why something that can be done without could not be had at the last try.
+  let doneWithout: ApiError["kind"] | undefined;
   // After a watch that worked, the next request is sent at once; whatever then goes wrong in a row waits.
   let mayHurry = true;
 
+  /** The server does not have it, or not for this user; nothing waits for it. */
+  const doWithout = async ({ kind, message }: ApiError) => {
+    if (kind !== doneWithout) {
+      const fields = { kind: resource.kind, waitMs: OPTIONAL_RETRY_MS };
+      const text = `${message}; until then, ${resource.without}`;
+      if (kind === "not-found") logger.info(text, fields);
+      else logger.warn(text, fields);
+    }
+    if (doneWithout === undefined && !listedBefore) sink.synced(resource.kind);
+    doneWithout = kind;
+    await sleep(clock, OPTIONAL_RETRY_MS, signal);
+    signal.throwIfAborted();
+  };
   const pause = async (error: ApiError | undefined) => {
     const hurries = mayHurry && (error === undefined || error.kind === "expired");
     mayHurry = false;
@@ -78,6 +95,7 @@ export async function runReflector(options: ReflectorOptions, sink: SourceSink, 
     endList();
     if (!listedBefore) sink.synced(resource.kind);
     listedBefore = true;
+    doneWithout = undefined;
     return from;
   };
 
@@ -111,6 +129,10 @@ export async function runReflector(options: ReflectorOptions, sink: SourceSink, 
       failure = error;
       // After a line that makes no sense, what it said can only be learned from a list.
       if (error.kind === "expired" || error.kind === "garbled") position = undefined;
+    }
+    if (failure && resource.without !== undefined && (failure.kind === "not-found" || failure.kind === "forbidden")) {
+      await doWithout(failure);
+      continue;
     }
     if (watching && clock.monotonic() - startedMs >= SHORT_WATCH_MS) {
       mayHurry = true;

@@ -6,6 +6,10 @@ export interface Resource {
   /** The resource as RBAC names it. */
   readonly name: string;
   readonly path: string;
+  /** The version of Kubernetes that began to have it, where that is not as old as what Sluice needs. */
+  readonly since?: string;
+  /** What becomes of it where it cannot be had; undefined for what nothing works without. */
+  readonly without?: string;
   /** Which of them are wanted, as query parameters. */
   readonly selectors: Readonly<Record<string, string>>;
 }
@@ -13,9 +17,9 @@ export interface Resource {
 /** What kube-proxy does not serve: services that another proxy has, and what carries the label of headless services. */
 const LABEL_SELECTOR = "!service.kubernetes.io/headless,!service.kubernetes.io/service-proxy-name";
 
-/** The resources that are watched, in the order in which they are listed, with kube-proxy's label selectors. */
-export function resourcesOf(nodeName: string): readonly Resource[] {
-  return [
+/** The resources of these kinds that are watched, in the order in which they are listed, with kube-proxy's label selectors. */
+export function resourcesOf(kinds: readonly Kind[], nodeName: string): readonly Resource[] {
+  const all: readonly Resource[] = [
     { kind: "Service", name: "services", path: "/api/v1/services", selectors: { labelSelector: LABEL_SELECTOR } },
     {
       kind: "EndpointSlice",
@@ -29,5 +33,14 @@ export function resourcesOf(nodeName: string): readonly Resource[] {
       path: "/api/v1/nodes",
       selectors: { fieldSelector: `metadata.name=${nodeName}` },
     },
+    {
+      kind: "ServiceCIDR",
+      name: "servicecidrs.networking.k8s.io",
+      path: "/apis/networking.k8s.io/v1/servicecidrs",
+      since: "1.33",
+      without: "traffic to cluster IPs that no service has is left alone instead of dropped",
+      selectors: {},
+    },
   ];
+  return all.filter(({ kind }) => kinds.includes(kind));
 }

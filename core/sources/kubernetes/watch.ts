@@ -30,7 +30,7 @@ export interface WatchHandler {
  */
 export async function watchResource(options: WatchOptions, handler: WatchHandler, signal: AbortSignal): Promise<void> {
   const { resource, api, timeoutSeconds, readDeadlineMs } = options;
-  const subject: RequestSubject = { verb: "watch", resource: resource.name, server: api.server };
+  const subject: RequestSubject = { verb: "watch", resource: resource.name, since: resource.since, server: api.server };
   let position = options.from;
 
   const onEvent = (event: WatchEvent) => {

@@ -1,5 +1,5 @@
 import { decodeObject } from "../../objects/decode.ts";
-import type { ClusterObject, Kind } from "../../objects/mod.ts";
+import { type ClusterObject, isNamespaced, type Kind, KINDS } from "../../objects/mod.ts";
 import { isRawObject, quote, type RawObject, rawObject } from "../../objects/raw.ts";
 import { DocumentError, type DocumentValue, lineOfItem, parseDocument } from "./document.ts";
 
@@ -23,10 +23,11 @@ const API_VERSIONS: Readonly<Record<Kind, string>> = {
   Service: "v1",
   EndpointSlice: "discovery.k8s.io/v1",
   Node: "v1",
+  ServiceCIDR: "networking.k8s.io/v1",
 };
 
 /**
- * Reads a document: a Service, an EndpointSlice, a Node, or a list of them. What has no namespace is in `default`, as with
+ * Reads a document: a Service, an EndpointSlice, a Node, a ServiceCIDR, or a list of them. What has no namespace is in `default`, as with
  * kubectl. Throws DocumentError where it is no Kubernetes object at all.
  */
 export function readObjects(text: string): DocumentObjects {
@@ -42,7 +43,7 @@ export function readObjects(text: string): DocumentObjects {
       found.ignored.push(describe(raw));
       return;
     }
-    const { ref, object, problems } = decodeObject(kind, kind === "Node" ? raw : inNamespace(raw));
+    const { ref, object, problems } = decodeObject(kind, isNamespaced(kind) ? inNamespace(raw) : raw);
     const who = ref === undefined ? "" : `${kind} ${ref.namespace === "" ? "" : `${ref.namespace}/`}${ref.name}: `;
     for (const problem of problems) found.problems.push({ line: line(), message: `${who}${problem}` });
     if (object !== undefined) found.objects.push({ object, line });
@@ -83,8 +84,8 @@ function listItem(list: RawObject, item: RawObject): RawObject {
 
 /** The kind of an object that Sluice reads; another API's Service (Knative's, say) is not one. */
 function kindOf(raw: RawObject): Kind | undefined {
-  const { kind } = raw;
-  if (kind !== "Service" && kind !== "EndpointSlice" && kind !== "Node") return undefined;
+  const kind = KINDS.find((kind) => kind === raw.kind);
+  if (kind === undefined) return undefined;
   return raw.apiVersion === undefined || raw.apiVersion === API_VERSIONS[kind] ? kind : undefined;
 }
 

@@ -72,8 +72,9 @@ function iptablesKernel(bpf: boolean, { family = "IPv4", surroundings }: CaseOpt
     async vandalize(at, how) {
       const ours = host.runner.chains(family, "nat").filter((chain) => chain.startsWith("KUBE-"));
       const chain = ours[at % ours.length];
-      if (how % 3 === 0 || chain === undefined) await meddle(host, "*nat", ":KUBE-SVC-ABCDEFGHIJKLMNOP - [0:0]", "COMMIT");
-      else await meddle(host, "*nat", how % 3 === 1 ? `-F ${chain}` : `-A ${chain} -j RETURN`, "COMMIT");
+      if (how % 3 === 0 || chain === undefined) {
+        await meddle(host, "*nat", ":KUBE-SVC-ABCDEFGHIJKLMNOP - [0:0]", "COMMIT");
+      } else await meddle(host, "*nat", how % 3 === 1 ? `-F ${chain}` : `-A ${chain} -j RETURN`, "COMMIT");
     },
   };
 }

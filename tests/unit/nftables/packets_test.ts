@@ -35,3 +35,15 @@ Deno.test("a prefix that holds everything makes all traffic that of this node's 
   assert.deepEqual(ask({ from: "outside", to: "192.168.2.1", port: 30080 }), { passed: 1 });
   assert.deepEqual(ask({ from: "outside", to: "192.168.1.1", port: 30080 }), { ["10.1.0.1:8080" + MASQUERADED]: 1 });
 });
+
+Deno.test("what is sent to an address of a service range that no service has is dropped", async () => {
+  const ask = await asking(nftSettings({ serviceRanges: ["10.96.0.0/16", "10.98.0.0/16"] }));
+  for (const from of ["pod-on-node", "node", "outside"] as const) {
+    for (const to of ["10.96.0.11", "10.98.7.7"]) assert.deepEqual(ask({ from, to }), { dropped: 1 });
+    assert.deepEqual(ask({ from, to: "10.97.0.11" }), { passed: 1 });
+    // A service's own address is refused where the service has no such port, and an open connection goes on.
+    assert.deepEqual(ask({ from, port: 53 }), { rejected: 1 });
+    assert.deepEqual(ask({ from, to: "10.96.0.11", state: "ESTABLISHED" }), { passed: 1 });
+  }
+  assert.deepEqual(ask({}), { "10.1.0.1:8080 masqueraded": 1 });
+});

@@ -9,6 +9,7 @@ import { endpoint, endpointSlice, node, service } from "../../fakes/cluster_obje
 function createPlanned(family: Family = "IPv4") {
   const problems: string[] = [];
   const tracking = createTracking({
+    kinds: KINDS,
     nodeName: "here",
     bindAddress: "",
     clock: createFakeClock(),

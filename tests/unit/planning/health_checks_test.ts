@@ -1,12 +1,13 @@
 import assert from "node:assert/strict";
 import { createHealthCheckPlanner } from "../../../core/planning/mod.ts";
-import type { ClusterObject, Service } from "../../../core/objects/mod.ts";
+import { type ClusterObject, KINDS, type Service } from "../../../core/objects/mod.ts";
 import { createTracking } from "../../../core/tracking/mod.ts";
 import { createFakeClock } from "../../fakes/clock.ts";
 import { endpoint, endpointSlice, service, terminatingEndpoint } from "../../fakes/cluster_objects.ts";
 
 function createPlanned() {
   const tracking = createTracking({
+    kinds: KINDS,
     nodeName: "here",
     bindAddress: "",
     clock: createFakeClock(),

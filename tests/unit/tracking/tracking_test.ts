@@ -1,12 +1,13 @@
 import assert from "node:assert/strict";
-import { KINDS } from "../../../core/objects/mod.ts";
+import { type Kind, KINDS } from "../../../core/objects/mod.ts";
 import { createTracking } from "../../../core/tracking/mod.ts";
 import { createFakeClock } from "../../fakes/clock.ts";
 import { endpoint, endpointSlice, node, service } from "../../fakes/cluster_objects.ts";
 
-function createTracked() {
+function createTracked(kinds: readonly Kind[] = KINDS) {
   const calls = { changes: 0, problems: [] as string[] };
   const tracking = createTracking({
+    kinds,
     nodeName: "here",
     bindAddress: "",
     clock: createFakeClock(),
@@ -25,7 +26,7 @@ function createSynced() {
 }
 
 Deno.test("nothing is announced before every kind is synced, and then all at once", () => {
-  const { tracking, calls } = createTracked();
+  const { tracking, calls } = createTracked(["Service", "EndpointSlice", "Node"]);
   tracking.set(service("default/web"));
   tracking.synced("Service");
   tracking.set(endpointSlice("default/web-a", [endpoint("10.1.0.1")]));
@@ -138,4 +139,23 @@ Deno.test("problems are handed on", () => {
   const { tracking, calls } = createTracked();
   tracking.problem("Service default/web", "port 0 is no port");
   assert.deepEqual(calls.problems, ["Service default/web: port 0 is no port"]);
+});
+
+Deno.test("the service ranges are those of all ServiceCIDRs together, and only a difference is a change", () => {
+  const { tracking, calls } = createSynced();
+  const set = (name: string, ...cidrs: string[]) => tracking.set({ kind: "ServiceCIDR", name, cidrs });
+  set("kubernetes", "10.96.0.0/16", "fd00:96::/112");
+  set("more", "10.112.0.0/16", "10.96.0.0/16");
+  assert.equal(calls.changes, 1);
+  assert.equal(tracking.take().serviceRanges, true);
+  const both = { IPv4: ["10.112.0.0/16", "10.96.0.0/16"], IPv6: ["fd00:96::/112"] };
+  assert.deepEqual(tracking.serviceCIDRs.ranges(), both);
+  // What one no longer says may still be said by another.
+  set("kubernetes", "fd00:96::/112");
+  assert.equal(tracking.take().serviceRanges, false);
+  tracking.reset("ServiceCIDR");
+  set("kubernetes", "fd00:96::/112");
+  tracking.synced("ServiceCIDR");
+  assert.equal(tracking.take().serviceRanges, true);
+  assert.deepEqual(tracking.serviceCIDRs.ranges(), { IPv4: [], IPv6: ["fd00:96::/112"] });
 });

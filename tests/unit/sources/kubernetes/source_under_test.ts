@@ -31,6 +31,8 @@ export interface SourceUnderTest {
 export interface Settings {
   readonly server?: FakeApiServerOptions;
   readonly connection?: (server: FakeApiServer) => ConnectionOptions;
+  /** What is watched; by default what every mode needs. */
+  readonly kinds?: readonly Kind[];
   readonly pageSize?: number;
   readonly readDeadlineMs?: number;
   readonly responseDeadlineMs?: number;
@@ -72,6 +74,7 @@ export async function withSource(
   const api = createApiClient({ credentials: loadCredentials(connection, logger), clock, logger, responseDeadlineMs });
   const source = createKubernetesSource({
     api,
+    kinds: settings.kinds ?? ["Service", "EndpointSlice", "Node"],
     nodeName: "n1",
     decode: decodeStub,
     logger,

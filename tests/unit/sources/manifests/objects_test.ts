@@ -10,10 +10,12 @@ function names(text: string): readonly string[] {
   });
 }
 
-Deno.test("what has no namespace is in default, but for a Node", () => {
+Deno.test("what has no namespace is in default, but for kinds that are in none", () => {
   assert.deepEqual(names("apiVersion: v1\nkind: Service\nmetadata: {name: web}"), ["Service default/web"]);
   assert.deepEqual(names("kind: Service\nmetadata: {name: web, namespace: shop}"), ["Service shop/web"]);
   assert.deepEqual(names("kind: Node\nmetadata: {name: node-1}"), ["Node /node-1"]);
+  const range = "apiVersion: networking.k8s.io/v1\nkind: ServiceCIDR\nmetadata: {name: kubernetes}";
+  assert.deepEqual(names(range), ["ServiceCIDR /kubernetes"]);
 });
 
 Deno.test("lists hold objects, and a ServiceList's items need not say what they are", () => {

@@ -113,7 +113,7 @@ function manualWatch() {
   };
 }
 
-const ALL_SYNCED = ["synced Service", "synced EndpointSlice", "synced Node"];
+const ALL_SYNCED = ["synced Service", "synced EndpointSlice", "synced Node", "synced ServiceCIDR"];
 const nothing = () => Promise.resolve();
 
 Deno.test("a folder is read in the order of its names, and synced is said once for every kind", async () => {
@@ -123,7 +123,7 @@ Deno.test("a folder is read in the order of its names, and synced is said once f
     await write(".hidden.yaml", "not a manifest");
     await write("notes.txt", "not a manifest");
   }, async ({ said, write }) => {
-    assert.deepEqual(await said.until(/synced Node/), [
+    assert.deepEqual(await said.until(/synced ServiceCIDR/), [
       "set Service default/a",
       "set Service default/b1",
       "set Service default/b2",
@@ -139,7 +139,7 @@ Deno.test("a change of one document says that object alone", async () => {
     {},
     (write) => write("a.yaml", `${service("one")}---\n${service("two")}`),
     async ({ said, write }) => {
-      await said.until(/synced Node/);
+      await said.until(/synced ServiceCIDR/);
       await write("a.yaml", `# moved\n${service("one")}---\n${service("two", "10.0.0.2")}`);
       assert.deepEqual(await said.until(/set/), ["set Service default/two"]);
       const two = said.objects.get("Service default/two");
@@ -150,7 +150,7 @@ Deno.test("a change of one document says that object alone", async () => {
 
 Deno.test("a file that is replaced by another under its name is read again", async () => {
   await withSource({ file: "a.yaml" }, (write) => write("a.yaml", service("one")), async ({ said, write, folder }) => {
-    await said.until(/synced Node/);
+    await said.until(/synced ServiceCIDR/);
     for (const name of ["two", "three"]) {
       await write(".a.yaml.new", service(name));
       await Deno.rename(join(folder, ".a.yaml.new"), join(folder, "a.yaml"));
@@ -169,7 +169,7 @@ Deno.test("a link that is pointed elsewhere is followed, as a mounted ConfigMap 
     await Deno.symlink("..one", join(folder, "..data"));
     await Deno.symlink("..data/a.yaml", join(folder, "a.yaml"));
   }, async ({ said, folder }) => {
-    await said.until(/synced Node/);
+    await said.until(/synced ServiceCIDR/);
     await Deno.symlink("..two", join(folder, "..data_tmp"));
     await Deno.rename(join(folder, "..data_tmp"), join(folder, "..data"));
     assert.deepEqual(await said.until(/set/), ["delete Service default/one", "set Service default/two"]);
@@ -181,7 +181,7 @@ Deno.test("a bad document is reported by file and line, and its file's last good
     await write("a.yaml", service("a"));
     await write("b.yaml", service("b"));
   }, async ({ said, write, folder }) => {
-    await said.until(/synced Node/);
+    await said.until(/synced ServiceCIDR/);
     await write("a.yaml", `${service("new")}---\nkind: Service\n\tmetadata: {}\n`);
     const [problem, ...more] = await said.until(/problem/);
     assert.match(problem!, /^problem a\.yaml:10 .*; what this file said before stays in effect$/);
@@ -202,14 +202,14 @@ Deno.test("a file that is bad from the start costs nobody else, but alone it is 
     assert.match(problem!, /^problem a\.yaml:\d .*; nothing of this file is served until it is right$/);
     assert.deepEqual(more, []);
     await write("b.yaml", service("b"));
-    assert.deepEqual(await said.until(/synced Node/), ["set Service default/b", ...ALL_SYNCED]);
+    assert.deepEqual(await said.until(/synced ServiceCIDR/), ["set Service default/b", ...ALL_SYNCED]);
   });
 });
 
 Deno.test("what an object gets wrong is reported by its line, once, and the rest of it is served", async () => {
   const text = `${service("a")}---\n${service("b", "example")}`;
   await withSource({}, (write) => write("a.yaml", text), async ({ said, write }) => {
-    assert.deepEqual(await said.until(/synced Node/), [
+    assert.deepEqual(await said.until(/synced ServiceCIDR/), [
       'problem a.yaml:9 Service default/b: its cluster IP "example" is no IP address; it is left out',
       "set Service default/a",
       "set Service default/b",
@@ -225,7 +225,7 @@ Deno.test("a removed file takes its objects along", async () => {
     await write("a.yaml", service("a"));
     await write("b.yaml", service("b"));
   }, async ({ said, folder }) => {
-    await said.until(/synced Node/);
+    await said.until(/synced ServiceCIDR/);
     await Deno.remove(join(folder, "a.yaml"));
     assert.deepEqual(await said.until(/delete/), ["delete Service default/a"]);
   });
@@ -236,7 +236,7 @@ Deno.test("of an object in two places the first one counts, and takes over when 
     await write("a.yaml", `# one\n${service("web", "10.0.0.1")}`);
     await write("b.yaml", service("web", "10.0.0.2"));
   }, async ({ said, folder }) => {
-    assert.deepEqual(await said.until(/synced Node/), [
+    assert.deepEqual(await said.until(/synced ServiceCIDR/), [
       "problem b.yaml:1 Service default/web is also at a.yaml:2; that one counts, this one is left out",
       "set Service default/web",
       ...ALL_SYNCED,
@@ -258,13 +258,13 @@ Deno.test("a path where nothing is yet is reported and waited for", async () => 
       "problem late.yaml there is no such file or folder; it is waited for",
     ]);
     await write("late.yaml", service("late"));
-    assert.deepEqual(await said.until(/synced Node/), ["set Service default/late", ...ALL_SYNCED]);
+    assert.deepEqual(await said.until(/synced ServiceCIDR/), ["set Service default/late", ...ALL_SYNCED]);
   });
 });
 
 Deno.test("an empty folder is a cluster without services", async () => {
   await withSource({}, nothing, async ({ said }) => {
-    assert.deepEqual(await said.until(/synced Node/), ALL_SYNCED);
+    assert.deepEqual(await said.until(/synced ServiceCIDR/), ALL_SYNCED);
   });
 });
 
@@ -276,7 +276,7 @@ Deno.test("without a watch, changes are found by looking now and then", async ()
     { openWatch, pollMs: 5 },
     (write) => write("a.yaml", service("a")),
     async ({ said, write, folder }) => {
-      await said.until(/synced Node/);
+      await said.until(/synced ServiceCIDR/);
       await write("a.yaml", service("other"));
       assert.ok((await said.until(/set/)).includes("set Service default/other"));
       await Deno.remove(join(folder, "a.yaml"));
@@ -287,7 +287,7 @@ Deno.test("without a watch, changes are found by looking now and then", async ()
 
 Deno.test("a folder that is replaced is watched anew", async () => {
   await withSource({ pollMs: 5 }, nothing, async ({ said, write, folder }) => {
-    await said.until(/synced Node/);
+    await said.until(/synced ServiceCIDR/);
     await Deno.remove(folder);
     await said.until(/problem FOLDER there is no such file or folder; its objects are gone, and it is waited for/);
     await Deno.mkdir(folder);
@@ -304,7 +304,7 @@ Deno.test("what happens between a look and the start of a watch is not lost", as
     return manualWatch();
   };
   await withSource({ file: "late.yaml", openWatch }, nothing, async ({ said }) => {
-    await said.until(/synced Node/);
+    await said.until(/synced ServiceCIDR/);
     assert.deepEqual([...said.objects.keys()], ["Service default/late"]);
   });
 });
@@ -321,7 +321,7 @@ Deno.test("a file that a watch names is read even where it looks the same, but n
     await write("a.yaml", "");
     await write("b.yaml", "");
   }, async ({ said, folder }) => {
-    await said.until(/synced Node/);
+    await said.until(/synced ServiceCIDR/);
     clusterIP = "10.0.0.2";
     watch.emit({ kind: "access", paths: [join(folder, "a.yaml")] });
     watch.emit({ kind: "modify", paths: [join(folder, "b.yaml")] });
@@ -335,7 +335,7 @@ Deno.test("a file that cannot be read is tried again, and what it said stays", a
   const readText = (path: string) =>
     refused ? Promise.reject(new Deno.errors.PermissionDenied("not yours")) : Deno.readTextFile(path);
   await withSource({ readText, pollMs: 5 }, (write) => write("a.yaml", service("a")), async ({ said, write }) => {
-    await said.until(/synced Node/);
+    await said.until(/synced ServiceCIDR/);
     refused = true;
     await write("a.yaml", service("b"));
     assert.deepEqual(await said.until(/problem/), ["problem a.yaml it cannot be read: not yours; it is tried again"]);

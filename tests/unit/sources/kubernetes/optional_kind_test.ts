@@ -1,0 +1,48 @@
+/** A kind that can be done without: an older server does not have it, or this user may not read it. */
+import assert from "node:assert/strict";
+import { KINDS } from "../../../../core/objects/mod.ts";
+import { statusResponse } from "../../../fakes/api_server.ts";
+import { createFakeClock } from "../../../fakes/clock.ts";
+import { withSource } from "./source_under_test.ts";
+
+const RETRY_MS = 600_000;
+
+for (const [code, reason, level] of [[404, "NotFound", "INFO"], [403, "Forbidden", "WARN"]] as const) {
+  Deno.test(`${code} for ServiceCIDRs holds nothing up, is said once, and is tried again now and then`, async () => {
+    const clock = createFakeClock();
+    await withSource((server) => {
+      server.apply({ kind: "ServiceCIDR", metadata: { name: "kubernetes" } });
+      server.fault(({ path }) =>
+        path.endsWith("/servicecidrs") ? statusResponse(code, reason, "not for you") : undefined
+      );
+    }, async ({ server, hears, until, logged }) => {
+      const tries = () => server.requests.filter(({ path }) => path.endsWith("/servicecidrs")).length;
+      const said = () => logged.filter((line) => line.includes("servicecidrs"));
+      await hears("synced ServiceCIDR");
+      await server.watches(3);
+      assert.equal(tries(), 1);
+      assert.match(said()[0]!, new RegExp(`${level} .*${code} ${reason}.*no service has is left alone`));
+      await clock.advanceSettled(RETRY_MS);
+      await until(() => tries() === 2);
+      await clock.advanceSettled(RETRY_MS - 1);
+      assert.equal(tries(), 2);
+      assert.equal(said().length, 1);
+      server.fault(undefined);
+      clock.advance(RETRY_MS);
+      await hears("set ServiceCIDR kubernetes 2");
+    }, { clock, kinds: KINDS });
+  });
+}
+
+Deno.test("any other failure of ServiceCIDRs is retried as that of every kind", async () => {
+  let left = 3;
+  await withSource((server) => {
+    server.apply({ kind: "ServiceCIDR", metadata: { name: "kubernetes" } });
+    server.fault(({ path }) =>
+      path.endsWith("/servicecidrs") && left-- > 0 ? statusResponse(503, "ServiceUnavailable", "not now") : undefined
+    );
+  }, async ({ hears, said }) => {
+    await hears("synced ServiceCIDR");
+    assert.ok(said.includes("set ServiceCIDR kubernetes 2"));
+  }, { kinds: KINDS });
+});
