@@ -1,6 +1,6 @@
 import type { AnswerBasis } from "../../core/answers/mod.ts";
 import type { Family, FamilySettings, RuleDescription, ServicePort } from "../../core/model.ts";
-import type { ClusterObject } from "../../core/objects/mod.ts";
+import { type ClusterObject, KINDS } from "../../core/objects/mod.ts";
 import { createFamilyPlanner } from "../../core/planning/mod.ts";
 import { createTracking } from "../../core/tracking/mod.ts";
 import { FAMILIES } from "../../platform/address.ts";
@@ -24,6 +24,7 @@ export function fakeAnswerBasis(
 ): AnswerBasis & { readonly planned: Readonly<Record<Family, readonly ServicePort[]>> } {
   const onProblem = () => {};
   const tracking = createTracking({
+    kinds: KINDS,
     nodeName: HERE,
     bindAddress: "",
     clock: createFakeClock(),
