@@ -1,4 +1,4 @@
-import type { Family, FamilyDelta, SyncProblem } from "../core/model.ts";
+import type { Family, FamilyDelta, RuleDescription, ServicePortKey, SyncProblem } from "../core/model.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Logger } from "../platform/log.ts";
 import type { Runner } from "./runner.ts";
@@ -33,6 +33,11 @@ export interface Backend {
   resync(): Promise<SyncResult>;
   /** Removes every trace of Sluice and of kube-proxy from this family, and nothing else. */
   cleanup(): Promise<void>;
+  /**
+   * What there is in the kernel for a service port, read off the state that the deltas have led to; undefined for one
+   * that they have not led to. A backend that cannot tell leaves it out.
+   */
+  describe?(key: ServicePortKey): RuleDescription | undefined;
 }
 
 /** This host cannot serve the family in this mode at all: a tool or the kernel's support is missing. */

@@ -19,10 +19,20 @@ const BACKENDS: Readonly<Partial<Record<ProxyMode, Mode>>> = {
 /** The modes that there is a backend for. */
 export const MODES: readonly ProxyMode[] = Object.keys(BACKENDS) as ProxyMode[];
 
-/** The backend of a mode, which takes over from the other modes. Throws where there is none. */
-export function createBackend(mode: ProxyMode, options: BackendOptions): Backend {
+function modeOf(mode: ProxyMode): Mode {
   const chosen = BACKENDS[mode];
   if (chosen === undefined) throw new Error(`there is no backend for mode ${mode}, only for ${MODES.join(", ")}`);
+  return chosen;
+}
+
+/** The backend of a mode by itself, which leaves alone what other modes have left behind. Throws where there is none. */
+export function createBackendAlone(mode: ProxyMode, options: BackendOptions): Backend {
+  return modeOf(mode).create(options);
+}
+
+/** The backend of a mode, which takes over from the other modes. Throws where there is none. */
+export function createBackend(mode: ProxyMode, options: BackendOptions): Backend {
+  const chosen = modeOf(mode);
   const others = MODES.filter((other) => other !== mode).map((other) => BACKENDS[other]!);
   return withTakeover(chosen, others, options);
 }

@@ -1,6 +1,10 @@
 /** What `sluice NAME` does, a file for each command; the help lists them in this order. */
 import type { Command } from "./command.ts";
+import { diffCommand } from "./diff.ts";
+import { explainCommand } from "./explain.ts";
+import { getCommand } from "./get.ts";
+import { renderCommand } from "./render.ts";
 import { runCommand } from "./run.ts";
 
 /** Every command there is. */
-export const COMMANDS: readonly Command[] = [runCommand];
+export const COMMANDS: readonly Command[] = [runCommand, explainCommand, getCommand, renderCommand, diffCommand];

@@ -4,6 +4,7 @@ import type { Backend, BackendOptions, SyncResult } from "../backend.ts";
 import { createConntrackCleaner } from "../conntrack.ts";
 import { writeSysctls } from "../sysctl.ts";
 import { removeAllChains } from "./cleanup.ts";
+import { describeServicePort } from "./describe.ts";
 import { examineHost } from "./host.ts";
 import { createReconciler, type Reconciler } from "./reconcile.ts";
 import { createRuleset, type Ruleset } from "./ruleset.ts";
@@ -81,6 +82,10 @@ export function createIptablesBackend(options: BackendOptions): Backend {
     },
     async cleanup() {
       await removeAllChains(tools);
+    },
+    describe(key) {
+      const described = parts && describeServicePort(parts.ruleset, key);
+      return described && { parts: described, problem: parts?.reconciler.problemOf(key)?.message };
     },
   };
 }

@@ -64,6 +64,8 @@ export interface DispatchTree {
   chains(): Iterable<string>;
   /** The rules of a chain, or undefined where the tree has no such chain as of the last `takeTouched`. */
   render(chain: string): DispatchChain | undefined;
+  /** The chains that a packet for an entry at this place goes through, from the entry chain to the one with its rule. */
+  path(place: string): readonly string[];
   /** How deep a chain of this tree lies, in digits: 0 for the entry chain; undefined for the name of another. */
   depthOf(chain: string): number | undefined;
   /** How many entries there are. */
@@ -202,6 +204,18 @@ export function createDispatchTree(options: DispatchTreeOptions): DispatchTree {
       const node = prefix === undefined ? undefined : nodeWithChain(prefix);
       if (prefix === undefined || !node) return undefined;
       return node instanceof Map ? renderLeaf(node) : renderBranch(node, prefix);
+    },
+    path(place) {
+      const chains = [entryChain];
+      let node = root, prefix = "";
+      while (!(node instanceof Map)) {
+        const digit = place[prefix.length]!, child = node.children.get(digit);
+        if (child === undefined) break;
+        ({ node, prefix } = resolve(child, prefix + digit));
+        if (node instanceof Map && node.size === 1) break;
+        chains.push(nameOf(prefix));
+      }
+      return chains;
     },
     depthOf: (chain) => placeOfChain.get(chain)?.length,
     size: () => countOf(root),

@@ -12,6 +12,7 @@
  *   shadow.ts          what the kernel holds, as far as is known, read with iptables-save
  *   restore.ts         the difference as input of iptables-restore, in batches
  *   backend.ts         sync, resync and cleanup, with these parts
+ *   describe.ts        the rules of one service port, for people who ask
  *   cleanup.ts         how every trace is removed
  */
 export { createIptablesBackend } from "./backend.ts";

@@ -33,6 +33,8 @@ export interface Reconciler {
   compareAndRun(): Promise<void>;
   /** The service ports that the kernel refuses. */
   problems(): SyncProblem[];
+  /** Why the kernel refuses a service port, where it does. */
+  problemOf(key: ServicePortKey): SyncProblem | undefined;
   /** How many rules the kernel holds now, by table. */
   rules(): Readonly<Record<Table, number>>;
   /** The figures since this was last asked. */
@@ -313,6 +315,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
       if (!first && drift.size > 0) await learnSpellings(drift);
     },
     problems: () => [...refused.values()],
+    problemOf: (key) => refused.get(key),
     rules: () => ({ filter: kernel?.chains.filter.rules() ?? 0, nat: kernel?.chains.nat.rules() ?? 0 }),
     takeFigures() {
       const taken = figures;

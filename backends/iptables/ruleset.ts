@@ -42,6 +42,8 @@ export interface Ruleset {
   chains(table: Table): Iterable<string>;
   /** In which order chains must come to be: each refers to chains of a lower rank only. */
   rank(table: Table, chain: string): number;
+  /** The chains that lead to a frontend's rule, from the entry chain to the one with the rule. */
+  dispatchPath(tree: TreeName, place: string): readonly string[];
   servicePort(key: ServicePortKey): ServicePort | undefined;
   servicePorts(): Iterable<ServicePort>;
   settings(): FamilySettings | undefined;
@@ -199,6 +201,7 @@ export function createRuleset(options: BaseOptions): Ruleset {
       // Node ports are entered from the services' entry chain, which therefore comes last.
       return ENTRY_RANK - depth + (chain === BASE.services || chain === BASE.externalServices ? 1 : 0);
     },
+    dispatchPath: (tree, place) => trees[tree].path(place),
     servicePort: (key) => ports.get(key),
     servicePorts: () => ports.values(),
     settings: () => settings,

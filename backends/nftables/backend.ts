@@ -2,6 +2,7 @@ import type { SyncProblem } from "../../core/model.ts";
 import type { Backend, BackendOptions, SyncResult } from "../backend.ts";
 import { createConntrackCleaner } from "../conntrack.ts";
 import { removeNftablesTraces } from "./cleanup.ts";
+import { describeServicePort } from "./describe.ts";
 import { createDesired } from "./desired.ts";
 import { examineHost } from "./host.ts";
 import { createReconciler } from "./reconcile.ts";
@@ -56,6 +57,10 @@ export function createNftablesBackend(options: BackendOptions): Backend {
     async cleanup() {
       await removeNftablesTraces(options);
       reconciler.forget();
+    },
+    describe(key) {
+      const parts = describeServicePort(desired, DIALECTS[family], key);
+      return parts && { parts, problem: reconciler.problemOf(key)?.message };
     },
   };
 }

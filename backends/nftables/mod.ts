@@ -16,6 +16,7 @@
  *   transaction.ts   a transaction as input of nft
  *   reconcile.ts     the transactions of a sync: in batches, and taken apart where the kernel refuses something
  *   backend.ts       sync, resync and cleanup, with these parts
+ *   describe.ts      what is in the table for one service port, for people who ask
  *   host.ts          whether nft and the kernel can do all this
  *   cleanup.ts       how the tables are removed
  */

@@ -37,6 +37,8 @@ export interface Reconciler {
   forget(): void;
   /** The service ports that the kernel refuses. */
   problems(): SyncProblem[];
+  /** Why the kernel refuses a service port, where it does. */
+  problemOf(key: ServicePortKey): SyncProblem | undefined;
   /** The figures since this was last asked. */
   takeFigures(): ReconcileFigures;
 }
@@ -289,6 +291,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
       shadow = undefined;
     },
     problems: () => [...refused.values()],
+    problemOf: (key) => refused.get(key),
     takeFigures() {
       const taken = figures;
       figures = noFigures();

@@ -22,13 +22,20 @@ export function specOf(service: Service, port: Pick<ServicePort, "name" | "proto
   );
 }
 
+/** Which service port's endpoints are explained. */
+export interface EndpointsQuestion {
+  readonly service: Service;
+  readonly spec: ServicePortSpec;
+  readonly family: Family;
+  readonly node: NodeContext;
+  /** The policies that reasons are given for; every one that is in use where it is not said. */
+  readonly policies?: ReadonlySet<"cluster" | "local">;
+}
+
 /** Says of each endpoint of a service port what the planner makes of it, and why. */
 export function explainServiceEndpoints(
   tracking: Tracking,
-  service: Service,
-  spec: ServicePortSpec,
-  family: Family,
-  node: NodeContext,
+  { service, spec, family, node, policies }: EndpointsQuestion,
 ): ExplainedEndpoints {
   const { use } = trafficPolicies(service, family, spec);
   const key = serviceKey(service.namespace, service.name);
@@ -47,7 +54,10 @@ export function explainServiceEndpoints(
       used: isUsed(cluster) || isUsed(local),
       cluster,
       local,
-      reason: reasonOf(cluster, local),
+      reason: reasonOf(
+        policies?.has("cluster") === false ? "unused" : cluster,
+        policies?.has("local") === false ? "unused" : local,
+      ),
     };
   });
   return { topology, ignoredHints, endpoints };

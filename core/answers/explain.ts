@@ -43,7 +43,9 @@ async function explainService(
   // Between a change and its plan, the service may be another than the one that was planned.
   if (service === undefined || spec === undefined) return undefined;
   const node = { name: basis.nodeName, zone: basis.tracking.node.state().zone };
-  const endpoints = explainServiceEndpoints(basis.tracking, service, spec, family, node);
+  const asked = new Set(ways.flatMap(({ policy }) => policy ?? []));
+  const policies = asked.size === 0 ? undefined : asked;
+  const endpoints = explainServiceEndpoints(basis.tracking, { service, spec, family, node, policies });
   const reached = new Set(ways.flatMap((way) => way.endpoints));
   return {
     name: port.name,

@@ -10,7 +10,7 @@ export interface TextOptions {
 }
 
 const MOST_ENDPOINTS = 12;
-const MOST_LINES = 16;
+const MOST_LINES = 20;
 
 /** An explanation for a person, on one screen. */
 export function explanationText(explanation: Explanation, { all }: TextOptions): string {
@@ -133,7 +133,10 @@ function placeOf({ node, zone, onThisNode }: ExplainedEndpoint): string {
 }
 
 function ruleLines(rules: ExplainedRules, all: boolean): string[] {
-  const lines = rules.parts.flatMap(({ place, lines }) => [`  ${place}`, ...lines.map((line) => `    ${line}`)]);
+  const lines = rules.parts.flatMap(({ place, lines }, i) => [
+    ...(place === rules.parts[i - 1]?.place ? [] : [`  ${place}`]),
+    ...lines.map((line) => `    ${line}`),
+  ]);
   const shown = all || lines.length <= MOST_LINES ? lines : lines.slice(0, MOST_LINES);
   const left = lines.length - shown.length;
   return [

@@ -84,7 +84,8 @@ function servicePorts(basis: AnswerBasis, search: string) {
       const spec = service && specOf(service, owner.wanted);
       if (service === undefined || spec === undefined) return [];
       let endpoints: readonly ExplainedEndpoint[] | undefined;
-      const explained = () => endpoints ??= explainServiceEndpoints(tracking, service, spec, family, node).endpoints;
+      const explained = () =>
+        endpoints ??= explainServiceEndpoints(tracking, { service, spec, family, node }).endpoints;
       return [{ family, service, owner, endpoints: explained }];
     })
   );

@@ -11,7 +11,10 @@
  *   explain.ts           all of that together
  *   explanation_text.ts  the same for a person
  *   listing.ts           services and endpoints in tables
+ *   answers.ts           all that can be asked
+ *   offline.ts           the same of a source that is read once (not loaded where a proxy runs)
  */
+export { type Answers, createAnswers } from "./answers.ts";
 export { addressesOfHost, type AnswerBasis, type FamilyBasis } from "./basis.ts";
 export { explain } from "./explain.ts";
 export type { Explanation, InEffectSince } from "./explanation.ts";

@@ -14,7 +14,14 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   "backends/": ["platform/", "core/model.ts"],
   "core/": ["platform/"],
   "workers/": ["platform/", "backends/", "core/model.ts", "core/family_link.ts"],
-  "commands/": ["platform/", "core/", "workers/", "backends/registry.ts"],
+  "commands/": [
+    "platform/",
+    "core/",
+    "workers/",
+    "backends/registry.ts",
+    "backends/rehearsal/mod.ts",
+    "backends/process_runner.ts",
+  ],
   "main.ts": ["platform/", "core/config/mod.ts", "commands/mod.ts"],
 };
 

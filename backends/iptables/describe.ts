@@ -1,0 +1,19 @@
+import type { RulePart, ServicePortKey } from "../../core/model.ts";
+import { frontendRules, TREE_TABLE } from "./frontends.ts";
+import type { Ruleset } from "./ruleset.ts";
+import { chainsOf } from "./service_chains.ts";
+
+/** The rules of a service port, in the order in which packets meet them; undefined where the ruleset has none of it. */
+export function describeServicePort(ruleset: Ruleset, key: ServicePortKey): readonly RulePart[] | undefined {
+  const port = ruleset.servicePort(key);
+  if (port === undefined) return undefined;
+  const dispatch = frontendRules(port).map(({ tree, place, rule }): RulePart => {
+    const path = ruleset.dispatchPath(tree, place);
+    return { place: `${TREE_TABLE[tree]} ${path.join(" > ")}`, lines: [rule] };
+  });
+  const own = chainsOf(port).map((chain): RulePart => ({
+    place: `nat ${chain}`,
+    lines: ruleset.render("nat", chain)?.rules ?? [],
+  }));
+  return [...dispatch, ...own.reverse()];
+}

@@ -1,0 +1,40 @@
+import { boolean, option, text } from "../core/config/mod.ts";
+import { answersOf, choiceOf, jsonText, misused } from "./asking.ts";
+import type { Command } from "./command.ts";
+
+/** What becomes of a connection, and why. */
+export const explainCommand: Command = {
+  name: "explain",
+  summary: "Explain what becomes of a connection: service, policies, endpoints, rules.",
+  arguments: [{
+    name: "ADDRESS:PORT[/PROTOCOL]",
+    description: "where it goes; [ADDRESS]:PORT for IPv6, TCP unless /udp or /sctp is said",
+    required: true,
+  }],
+  flags: [
+    option("from", text(), "Where it comes from: pod, node, outside or an address; all three without it."),
+    option("all", boolean(), "Show every endpoint and every rule."),
+    option("output", text("text"), "How it is written: text or json.", "o"),
+  ],
+  examples: [
+    { line: "sluice explain 10.96.0.10:80", does: "from a pod of this node, from the node and from outside" },
+    { line: "sluice explain 203.0.113.9:443 --from 198.51.100.7", does: "whether that client gets through" },
+    { line: "sluice explain 10.96.0.10:53/udp --source file:services.yaml", does: "without a running proxy" },
+  ],
+  async start(invocation) {
+    const output = choiceOf(invocation, "output", ["text", "json"]);
+    if (output === undefined) return 2;
+    const { explanationText, QuestionError, readQuestion } = await import("../core/answers/mod.ts");
+    let question;
+    try {
+      question = readQuestion(invocation.arguments[0]!, invocation.flags.get("from") as string | undefined);
+    } catch (error) {
+      if (!(error instanceof QuestionError)) throw error;
+      return misused(error.message);
+    }
+    const explanation = await (await answersOf(invocation)).explain(question);
+    const all = invocation.flags.get("all") === true;
+    invocation.print(output === "json" ? jsonText(explanation) : explanationText(explanation, { all }));
+    return 0;
+  },
+};

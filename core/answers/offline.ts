@@ -1,0 +1,84 @@
+import { FAMILIES, type Family } from "../../platform/address.ts";
+import type { Clock } from "../../platform/clock.ts";
+import type { Logger } from "../../platform/log.ts";
+import type { Configuration } from "../config/mod.ts";
+import { familySettings } from "../family_settings.ts";
+import type { FamilyDelta, RuleDescription, ServicePortKey } from "../model.ts";
+import { createFamilyPlanner } from "../planning/mod.ts";
+import { openSource } from "../sources/open.ts";
+import { createTracking, type Tracking } from "../tracking/mod.ts";
+import { type Answers, createAnswers } from "./answers.ts";
+import { addressesOfHost } from "./basis.ts";
+
+/** What reading a source once works with. */
+export interface OfflineOptions {
+  readonly configuration: Configuration;
+  readonly logger: Logger;
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+  /** The rules that a proxy would write for a service port. */
+  readonly rules: (family: Family, state: FamilyDelta, key: ServicePortKey) => Promise<RuleDescription | undefined>;
+}
+
+/**
+ * Reads the source of the configuration once, to its end, and answers from that, without a proxy and without the kernel.
+ * Rejects where the source cannot be read, or with the signal's reason.
+ */
+export async function answerOffline({ configuration, logger, clock, signal, rules }: OfflineOptions): Promise<Answers> {
+  const { nodeName } = configuration;
+  const onProblem = (where: string, message: string) => logger.warn(message, { object: where });
+  const tracking = await readOnce(configuration, logger, clock, signal, onProblem);
+  const changes = tracking.take();
+  const answers = createAnswers({
+    nodeName,
+    tracking,
+    families: Object.fromEntries(FAMILIES.map((family) => [family, basisOf(family)])) as Record<
+      Family,
+      ReturnType<typeof basisOf>
+    >,
+    rulesFrom: "rendering",
+    // Another node's addresses are not known beyond what its Node object says.
+    hostAddresses: () => nodeName === Deno.hostname().trim().toLowerCase() ? addressesOfHost() : [],
+  });
+  return answers;
+
+  function basisOf(family: Family) {
+    const planner = createFamilyPlanner({ family, nodeName, tracking, onProblem });
+    planner.plan(changes);
+    return {
+      planner,
+      settings: () => familySettings(family, configuration, tracking.node.state()),
+      revision: () => 0,
+      rules: async (key: ServicePortKey) => await rules(family, await answers.state(family), key),
+      since: () => undefined,
+    };
+  }
+}
+
+async function readOnce(
+  configuration: Configuration,
+  logger: Logger,
+  clock: Clock,
+  signal: AbortSignal,
+  onProblem: (where: string, message: string) => void,
+): Promise<Tracking> {
+  const { nodeName, bindAddress } = configuration;
+  const synced = new AbortController();
+  const tracking = createTracking({
+    nodeName,
+    bindAddress,
+    clock,
+    onChange: () => synced.abort(new Error("everything was read once")),
+    onProblem,
+  });
+  const { source, close } = await openSource(configuration, logger, clock);
+  try {
+    await source.run(tracking, AbortSignal.any([signal, synced.signal]));
+  } catch (error) {
+    if (!synced.signal.aborted) throw error;
+  } finally {
+    close();
+  }
+  signal.throwIfAborted();
+  return tracking;
+}
