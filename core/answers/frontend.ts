@@ -16,6 +16,7 @@ export interface FrontendHit {
 
 /** What is known of the destination of a question. */
 export interface Destination {
+  readonly address: string;
   readonly hit: FrontendHit | undefined;
   /** The service port whose node port it would be, at an address of this node that serves none. */
   readonly unserved: ServicePort | undefined;
@@ -69,7 +70,7 @@ export function findDestination(question: Question, context: DestinationContext)
       );
     }
   }
-  return { hit, unserved, losers, isClusterIP, isThisNode, remarks };
+  return { address, hit, unserved, losers, isClusterIP, isThisNode, remarks };
 }
 
 /** As what a destination belongs to a service port; undefined where it does not. */

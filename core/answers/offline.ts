@@ -5,6 +5,7 @@ import type { Configuration } from "../config/mod.ts";
 import { familySettings } from "../family_settings.ts";
 import type { FamilyDelta, RuleDescription, ServicePortKey } from "../model.ts";
 import { createFamilyPlanner } from "../planning/mod.ts";
+import { kindsOf } from "../sources/kinds.ts";
 import { openSource } from "../sources/open.ts";
 import { createTracking, type Tracking } from "../tracking/mod.ts";
 import { type Answers, createAnswers } from "./answers.ts";
@@ -47,7 +48,7 @@ export async function answerOffline({ configuration, logger, clock, signal, rule
     planner.plan(changes);
     return {
       planner,
-      settings: () => familySettings(family, configuration, tracking.node.state()),
+      settings: () => familySettings(family, configuration, tracking.node.state(), tracking.serviceCIDRs.ranges()),
       revision: () => 0,
       rules: async (key: ServicePortKey) => await rules(family, await answers.state(family), key),
       since: () => undefined,
@@ -65,6 +66,7 @@ async function readOnce(
   const { nodeName, bindAddress } = configuration;
   const synced = new AbortController();
   const tracking = createTracking({
+    kinds: kindsOf(configuration.mode),
     nodeName,
     bindAddress,
     clock,

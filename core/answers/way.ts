@@ -31,6 +31,8 @@ export type FateReason =
   | "source-range"
   /** It is a service's cluster IP, and no service has that port. */
   | "unused-port"
+  /** It is of the ranges that cluster IPs are taken from, and no service's. */
+  | "unused-address"
   /** No service has that address and port. */
   | "no-service"
   /** There is no endpoint, and what this node sends itself is not refused on its way out (iptables mode). */
@@ -103,11 +105,17 @@ export function wayTo(destination: Destination, from: From, settings: FamilySett
     : wayFromOutside(hit, destination, from, settings);
 }
 
-function wayToNoService({ isClusterIP, unserved }: Destination, from: From, settings: FamilySettings): Way {
+function wayToNoService(
+  { address, isClusterIP, isThisNode, unserved }: Destination,
+  from: From,
+  settings: FamilySettings,
+): Way {
   if (unserved && MODE_RULES[settings.mode].refusesEverywhere) {
     if (unserved.external === "reject") return stopped(from, "rejected", "no-endpoints");
     if (unserved.external === "drop") return stopped(from, "dropped", "no-local-endpoints");
   }
+  const isOfServices = settings.serviceRanges.some((range) => prefixContains(range, address));
+  if (!isClusterIP && isOfServices && !isThisNode) return stopped(from, "dropped", "unused-address");
   if (!isClusterIP) return stopped(from, "untouched", "no-service");
   return stopped(from, MODE_RULES[settings.mode].unusedPort, "unused-port");
 }

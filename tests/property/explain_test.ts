@@ -82,6 +82,7 @@ const settings: fc.Arbitrary<Partial<FamilySettings>> = fc.record({
   masqueradeAll: fc.boolean(),
   nodePortPrefixes: few(undefined, [`${NODE}/32`], ["192.168.2.0/24"], ["127.0.0.0/8", "0.0.0.0/0"]),
   localhostNodePorts: fc.boolean(),
+  serviceRanges: few([], ["10.96.0.0/16"]),
 });
 
 interface Packet {
@@ -92,7 +93,17 @@ interface Packet {
 }
 
 const packets: fc.Arbitrary<Packet> = fc.record({
-  to: few("10.96.0.1", "10.96.0.2", "10.96.0.3", "192.0.2.1", "192.0.2.2", NODE, "127.0.0.1", "198.51.100.1"),
+  to: few(
+    "10.96.0.1",
+    "10.96.0.2",
+    "10.96.0.3",
+    "192.0.2.1",
+    "192.0.2.2",
+    NODE,
+    "127.0.0.1",
+    "198.51.100.1",
+    "10.96.0.9",
+  ),
   port: few(80, 81, 30080),
   protocol: few("tcp", "udp"),
   from: few("10.244.1.1", "10.244.1.9", "node", "203.0.113.7", "198.51.100.9"),
@@ -122,7 +133,9 @@ for (const { name, mode, createKernel } of BACKENDS) {
         settings,
         fc.array(packets, { minLength: 1, maxLength: 12 }),
         async (some, changes, asked) => {
-          const basis = fakeAnswerBasis(some, { settings: commonSettings(mode, changes) });
+          const basis = fakeAnswerBasis(some, {
+            settings: commonSettings(mode, mode === "nftables" ? changes : { ...changes, serviceRanges: [] }),
+          });
           const kernel = createKernel();
           const { whole } = await serve(mode, kernel);
           assert.deepEqual((await whole(basis.planned.IPv4, basis.families.IPv4.settings())).problems, []);
