@@ -28,8 +28,11 @@ const GATHERING_MS = 2;
 async function serve(options: ProxyOptions): Promise<number> {
   const { configuration, logger, clock } = options;
   const { nodeName, mode, syncPeriodMs } = configuration;
-  const failure = new AbortController();
-  const signal = AbortSignal.any([options.signal, failure.signal]);
+  const ending = new AbortController();
+  const { signal } = ending;
+  // Not AbortSignal.any: Deno 2.4 forgets what that makes, listeners and all, at the next garbage collection.
+  options.signal.addEventListener("abort", () => ending.abort(options.signal.reason), { once: true });
+  if (options.signal.aborted) ending.abort(options.signal.reason);
 
   const kinds = kindsOf(mode);
   const onProblem = (where: string, message: string) => logger.warn(message, { object: where });
@@ -77,7 +80,7 @@ async function serve(options: ProxyOptions): Promise<number> {
       }
       if (!unsupported.has(family)) warnOfMissingFamily(family, state.reason);
       unsupported.add(family);
-      if (unsupported.size === FAMILIES.length) failure.abort(new Error("this host can serve neither IP family"));
+      if (unsupported.size === FAMILIES.length) ending.abort(new Error("this host can serve neither IP family"));
     },
   };
   const families: readonly ServedFamily[] = FAMILIES.map((family) => serveFamily(family, tracking, options, listener));
@@ -117,8 +120,8 @@ async function serve(options: ProxyOptions): Promise<number> {
   logger.info("Sluice starts", { mode, node: nodeName, source: configuration.source.kind });
   try {
     await source.run(tracking, signal);
-    if (!failure.signal.aborted) return 0;
-    logger.error("Sluice ends", { error: errorText(failure.signal.reason) });
+    if (options.signal.aborted) return 0;
+    logger.error("Sluice ends", { error: errorText(signal.reason) });
     return 1;
   } finally {
     close();

@@ -59,6 +59,10 @@ export interface FakeApiServer {
 export interface FakeApiServerOptions {
   /** Certificate and key (PEM), for HTTPS. */
   readonly tls?: { readonly cert: string; readonly key: string };
+  /** 127.0.0.1 by default. */
+  readonly hostname?: string;
+  /** A free one by default. */
+  readonly port?: number;
 }
 
 interface Watch {
@@ -88,8 +92,9 @@ export function statusResponse(code: number, reason: string, message: string, he
   });
 }
 
-/** Starts a server on a free port. */
+/** Starts a server. */
 export function startFakeApiServer(options: FakeApiServerOptions = {}): FakeApiServer {
+  const { hostname = "127.0.0.1" } = options;
   const encoder = new TextEncoder();
   const requests: SeenRequest[] = [];
   const objects = new Map<string, ApiObject>();
@@ -158,8 +163,8 @@ export function startFakeApiServer(options: FakeApiServerOptions = {}): FakeApiS
 
   const server = Deno.serve(
     {
-      hostname: "127.0.0.1",
-      port: 0,
+      hostname,
+      port: options.port ?? 0,
       onListen: () => {},
       onError: () => new Response(null, { status: 500 }),
       ...options.tls,
@@ -183,7 +188,7 @@ export function startFakeApiServer(options: FakeApiServerOptions = {}): FakeApiS
   const { port } = server.addr as Deno.NetAddr;
 
   return {
-    url: `${options.tls ? "https" : "http"}://127.0.0.1:${port}`,
+    url: `${options.tls ? "https" : "http"}://${hostname}:${port}`,
     requests,
     apply(...given) {
       for (const object of given) {

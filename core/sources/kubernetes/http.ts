@@ -70,26 +70,29 @@ export function createApiClient(options: ApiClientOptions): ApiClient {
           "timeout",
           `${what(subject)} was not answered within ${seconds(responseDeadlineMs)}; the request is repeated`,
         ));
-      const response = await fetch(credentials.server + request.path, {
-        client,
-        signal: deadline.signal,
-        redirect: "manual",
-        headers: [
-          ...current.headers,
-          ["accept", "application/json"],
-          ["user-agent", `sluice/${VERSION}`],
-        ],
-      });
+      const response = await orAborted(
+        fetch(credentials.server + request.path, {
+          client,
+          signal: deadline.signal,
+          redirect: "manual",
+          headers: [
+            ...current.headers,
+            ["accept", "application/json"],
+            ["user-agent", `sluice/${VERSION}`],
+          ],
+        }),
+        deadline.signal,
+      );
       const stalled = () =>
         new ApiError(
           "timeout",
           `${what(subject)} went silent for ${seconds(request.readDeadlineMs)}; the request is repeated`,
         );
       deadline.within(request.readDeadlineMs, stalled);
-      if (!response.ok) throw await errorOfResponse(subject, response, clock);
+      if (!response.ok) throw await errorOfResponse(subject, response, clock, deadline.signal);
       const contentType = response.headers.get("content-type") ?? "";
       let first = true;
-      for await (const chunk of response.body ?? []) {
+      for await (const chunk of chunksOf(response, deadline.signal)) {
         deadline.within(request.readDeadlineMs, stalled);
         if (first && !looksLikeJson(chunk)) {
           throw errorOfGarbage(subject, contentType, new TextDecoder().decode(chunk.subarray(0, 200)));
@@ -195,9 +198,42 @@ function createDeadline(clock: Clock, signal: AbortSignal) {
   };
 }
 
-async function errorOfResponse(subject: RequestSubject, response: Response, clock: Clock): Promise<ApiError> {
+/**
+ * The chunks of an answer's body. Rejects with the signal's reason as soon as it is aborted: the platform's own fetch
+ * does not always, where a body came in many chunks before.
+ */
+async function* chunksOf(response: Response, signal: AbortSignal): AsyncGenerator<Uint8Array, void, undefined> {
+  const reader = response.body?.getReader();
+  if (!reader) return;
+  try {
+    for (;;) {
+      const { value, done } = await orAborted(reader.read(), signal);
+      if (done) return;
+      yield value;
+    }
+  } finally {
+    reader.cancel().catch(() => {});
+  }
+}
+
+/** What comes of a promise, or the signal's reason where that is aborted first. */
+function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const onAbort = () => reject(signal.reason);
+    signal.addEventListener("abort", onAbort, { once: true });
+    if (signal.aborted) onAbort();
+    promise.then(resolve, reject).finally(() => signal.removeEventListener("abort", onAbort));
+  });
+}
+
+async function errorOfResponse(
+  subject: RequestSubject,
+  response: Response,
+  clock: Clock,
+  signal: AbortSignal,
+): Promise<ApiError> {
   const retryAfterMs = parseRetryAfter(response.headers.get("retry-after"), clock.now());
-  const text = await startOfBody(response);
+  const text = await startOfBody(response, signal);
   const contentType = response.headers.get("content-type") ?? "";
   let status;
   try {
@@ -216,10 +252,10 @@ async function errorOfResponse(subject: RequestSubject, response: Response, cloc
   );
 }
 
-async function startOfBody(response: Response): Promise<string> {
+async function startOfBody(response: Response, signal: AbortSignal): Promise<string> {
   const decoder = new TextDecoder();
   let text = "";
-  for await (const chunk of response.body ?? []) {
+  for await (const chunk of chunksOf(response, signal)) {
     text += decoder.decode(chunk, { stream: true });
     if (text.length > ERROR_BODY_BYTES) break;
   }

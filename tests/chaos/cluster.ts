@@ -1,0 +1,109 @@
+/** The cluster of the scenarios, as objects of the API: services of one port, three of four of them IPv4. */
+import { NETWORK } from "../../demo/lab.ts";
+import type { Family } from "../../platform/address.ts";
+import type { ApiObject } from "../fakes/api_server.ts";
+
+/** An endpoint: a pod of the lab by its name, or the address of one that does not exist. */
+export type Place = keyof typeof NETWORK.pods | { readonly address: string };
+
+/** The two pods that serve every tenth service. */
+export const SERVING = ["pod-2", "pod-3"] as const;
+
+const FIRST_CLUSTER_IP = 256;
+
+/** The family of a service. */
+export function familyOf(index: number): Family {
+  return index % 4 === 3 ? "IPv6" : "IPv4";
+}
+
+/** Whether the pods of the lab serve it, so that it can be probed. */
+export function isProbed(index: number): boolean {
+  return index % 10 < 4 && index % 40 >= 20;
+}
+
+/** The address of a service. */
+export function clusterIP(index: number): string {
+  const number = FIRST_CLUSTER_IP + index;
+  return familyOf(index) === "IPv4" ? `10.96.${number >> 8}.${number & 255}` : `fd00:10:96::1:${number.toString(16)}`;
+}
+
+/** The name of a service and of its slice. */
+export function serviceName(index: number): string {
+  return `svc-${index}`;
+}
+
+/** This lab's Node object. */
+export function node(): ApiObject {
+  const { nodeName, clusterCIDR } = NETWORK;
+  return {
+    kind: "Node",
+    metadata: { name: nodeName },
+    spec: { podCIDRs: Object.values(clusterCIDR) },
+    status: { addresses: Object.values(NETWORK.node).map((address) => ({ type: "InternalIP", address })) },
+  };
+}
+
+/** A service of type ClusterIP with port 80, or as `spec` says. */
+export function service(name: string, clusterIPs: readonly string[], spec: Record<string, unknown> = {}): ApiObject {
+  const families = clusterIPs.map((ip) => ip.includes(":") ? "IPv6" : "IPv4");
+  return {
+    kind: "Service",
+    metadata: { name, namespace: "default" },
+    spec: {
+      type: "ClusterIP",
+      clusterIP: clusterIPs[0],
+      clusterIPs,
+      ipFamilies: families,
+      ports: [{ name: "http", protocol: "TCP", port: 80, targetPort: NETWORK.podPort }],
+      ...spec,
+    },
+    status: { loadBalancer: {} },
+  };
+}
+
+/** The slice of a service in one family. */
+export function slice(serviceName: string, family: Family, places: readonly Place[]): ApiObject {
+  return {
+    kind: "EndpointSlice",
+    metadata: {
+      name: `${serviceName}-${family.toLowerCase()}`,
+      namespace: "default",
+      labels: { "kubernetes.io/service-name": serviceName },
+    },
+    addressType: family,
+    endpoints: places.map((place) => ({
+      addresses: [typeof place === "string" ? NETWORK.pods[place][family] : place.address],
+      conditions: { ready: true, serving: true, terminating: false },
+      nodeName: place === "pod-1" || place === "pod-2" ? NETWORK.nodeName : "other-node",
+    })),
+    ports: [{ name: "http", protocol: "TCP", port: NETWORK.podPort }],
+  };
+}
+
+/** The `index`th service. */
+export function clusterService(index: number): ApiObject {
+  return service(serviceName(index), [clusterIP(index)]);
+}
+
+/** The slice of the `index`th service: the lab's serving pods, or three endpoints of which one differs each round. */
+export function clusterSlice(index: number, round = 0): ApiObject {
+  const family = familyOf(index);
+  if (isProbed(index)) return slice(serviceName(index), family, SERVING);
+  const address = (network: number, i: number) =>
+    family === "IPv4"
+      ? `10.${network}.${index >> 8}.${(index & 255) ^ i}`
+      : `fd00:${network}::${index.toString(16)}:${i + 1}`;
+  const moving = address(150 + round % 50, 0);
+  return slice(serviceName(index), family, [moving, address(128, 0), address(129, 0)].map((a) => ({ address: a })));
+}
+
+/** The node, `size` services and their slices. */
+export function cluster(size: number): ApiObject[] {
+  const indexes = Array.from({ length: size }, (_, index) => index);
+  return [node(), ...indexes.map(clusterService), ...indexes.map((index) => clusterSlice(index))];
+}
+
+/** The services of a cluster of this size that can be probed. */
+export function probedServices(size: number): number[] {
+  return Array.from({ length: size }, (_, index) => index).filter(isProbed);
+}

@@ -1,0 +1,36 @@
+/** The network that faults are done in: the demo's lab, and an API server beside it that the node reaches by a link of its own. */
+import { createLab, type Lab } from "../../demo/lab.ts";
+import { type FakeApiServer, startFakeApiServer } from "../fakes/api_server.ts";
+
+/** The link between the API server and the node. */
+export const API_LINK = { server: "172.30.0.1", node: "172.30.0.2", device: "api0" } as const;
+
+/** A lab with an API server. */
+export interface ChaosLab extends Lab {
+  readonly api: FakeApiServer;
+  /** A folder for what is written to disk; gone with the lab. */
+  readonly folder: string;
+}
+
+/** Makes a lab, runs a scenario in it and takes it down. */
+export async function withLab<T>(scenario: (lab: ChaosLab) => Promise<T>): Promise<T> {
+  const lab = await createLab();
+  const folder = await Deno.makeTempDir({ dir: "/run" });
+  const { server, node, device } = API_LINK;
+  await lab.run("node", ["true"]);
+  const script = [
+    `ip link add ${device} type veth peer name ${device} netns node`,
+    `ip link set ${device} up && ip address add ${server}/24 dev ${device}`,
+    `ip -n node link set ${device} up && ip -n node address add ${node}/24 dev ${device}`,
+  ].join(" && ");
+  const { code } = await new Deno.Command("sh", { args: ["-ec", script], stdin: "null" }).output();
+  if (code !== 0) throw new Error("the link between the API server and the node could not be made");
+  const api = startFakeApiServer({ hostname: server });
+  try {
+    return await scenario({ ...lab, api, folder });
+  } finally {
+    await api.close();
+    await lab.close();
+    await Deno.remove(folder, { recursive: true });
+  }
+}

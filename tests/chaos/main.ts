@@ -1,0 +1,67 @@
+/**
+ * Faults of every kind, done to the executable as it serves a cluster of network namespaces:
+ *
+ *     deno task test:chaos [--long] [PART OF A NAME]…
+ *
+ * Runs the executable at SLUICE_BINARY, or the source. Prints what each scenario did and saw, and ends with
+ * `N passed, N failed`.
+ */
+import { missingPrerequisite } from "../../demo/prerequisites.ts";
+import { fetchPackages, isSecluded, seclude } from "../../demo/seclude.ts";
+import { systemClock } from "../../platform/clock.ts";
+import { overload } from "./overload.ts";
+import type { Scenario } from "./scenario.ts";
+
+const SCENARIOS: readonly Scenario[] = [...overload];
+
+/** What the lab starts beside Sluice. */
+const PROGRAMS = ["main.ts", "workers/family.ts", "demo/agent.ts"];
+
+async function outside(args: readonly string[]): Promise<number> {
+  const missing = await missingPrerequisite(console.log);
+  if (missing !== undefined) {
+    console.error(missing);
+    return 1;
+  }
+  const root = new URL("../../", import.meta.url).pathname;
+  const self = new URL(import.meta.url).pathname;
+  await fetchPackages([...PROGRAMS.map((path) => root + path), self]);
+  return await seclude([
+    Deno.execPath(),
+    "run",
+    "--quiet",
+    "--cached-only",
+    "--no-check",
+    "--allow-all",
+    self,
+    ...args,
+  ]);
+}
+
+async function inside(args: readonly string[]): Promise<number> {
+  const long = args.includes("--long");
+  const wanted = args.filter((arg) => !arg.startsWith("--"));
+  const chosen = SCENARIOS.filter(({ name, onlyLong }) =>
+    (long || !onlyLong) && (wanted.length === 0 || wanted.some((part) => name.includes(part)))
+  );
+  let passed = 0;
+  const failures: string[] = [];
+  for (const { name, run } of chosen) {
+    console.log(`\n${name}`);
+    const startedMs = systemClock.monotonic();
+    try {
+      const figures = await run({ long });
+      passed++;
+      for (const [figure, value] of Object.entries(figures)) console.log(`  ${figure.padEnd(50)} ${value}`);
+    } catch (error) {
+      failures.push(name);
+      console.log(`  FAILED: ${error instanceof Error ? error.stack : error}`);
+    }
+    console.log(`  (${((systemClock.monotonic() - startedMs) / 1000).toFixed(1)} s)`);
+  }
+  for (const name of failures) console.log(`failed: ${name}`);
+  console.log(`\n${passed} passed, ${failures.length} failed`);
+  return failures.length === 0 ? 0 : 1;
+}
+
+Deno.exit(await (isSecluded() ? inside : outside)(Deno.args));

@@ -1,0 +1,92 @@
+/** More changes than can be programmed, for a while: what is programmed then is the last state, and soon. */
+import assert from "node:assert/strict";
+import { sleep, systemClock } from "../../platform/clock.ts";
+import { cluster, clusterSlice, isProbed } from "./cluster.ts";
+import { kernelState, targetsInKernel } from "./kernel.ts";
+import { type ChaosLab, withLab } from "./lab.ts";
+import { holdings, syncs } from "./observe.ts";
+import { type Extent, type Figures, MODES, type Scenario } from "./scenario.ts";
+import { createSentinel } from "./sentinel.ts";
+import { startSluice } from "./sluice.ts";
+
+const SERVICES = 1000;
+const PER_SECOND = 2000;
+const TURN_MS = 10;
+/** The state at the end may wait for the sync that runs, minSyncPeriod, and its own sync. */
+const LAG_LIMIT_MS = 5000;
+const GROWTH_LIMIT_MB = 60;
+
+/** Both modes. */
+export const overload: readonly Scenario[] = MODES.map((mode) => ({
+  name: `overload: ${PER_SECOND} slice events a second at ${SERVICES} services, ${mode}`,
+  run: ({ long }: Extent) =>
+    withLab(async (lab) => {
+      lab.api.apply(...cluster(SERVICES));
+      const sentinel = createSentinel(lab);
+      const sluice = await startSluice(lab, { mode, minSyncPeriod: "1s" });
+      try {
+        await sentinel.settle();
+        const before = { syncs: await syncs("IPv4"), residentMB: holdings(sluice.pid).residentMB };
+        const { last, sent, seconds, resident } = await churn(lab, sluice.pid, long ? 60 : 10);
+        const lagMs = await sentinel.move();
+        const after = await syncs("IPv4");
+        await sentinel.settle();
+        assert.ok(lagMs < LAG_LIMIT_MS, `the last state was in effect only after ${lagMs} ms`);
+        assertLastState(await kernelState(lab, mode), last);
+        const highestMB = Math.max(...resident);
+        const figures: Figures = {
+          "events sent": `${sent} in ${seconds.toFixed(1)} s`,
+          "syncs of IPv4 for them": after - before.syncs,
+          "last state in effect after the last event, ms": Math.round(lagMs),
+          "resident MB before, highest, at the end": [before.residentMB, highestMB, resident.at(-1)!].map(Math.round)
+            .join(", "),
+        };
+        assert.ok(highestMB < before.residentMB + GROWTH_LIMIT_MB, `memory grew: ${JSON.stringify(figures)}`);
+        return figures;
+      } finally {
+        await sluice.end("SIGTERM");
+      }
+    }),
+}));
+
+/** Changes slices one after the other at the rate, and resolves with the round that each service ended in. */
+async function churn(lab: ChaosLab, pid: number, seconds: number) {
+  const last = new Map<number, number>();
+  const resident: number[] = [];
+  const startedMs = systemClock.monotonic();
+  const total = seconds * PER_SECOND;
+  let sent = 0, sampledMs = startedMs;
+  while (sent < total) {
+    const nowMs = systemClock.monotonic();
+    const due = Math.min(total, Math.floor((nowMs - startedMs) * PER_SECOND / 1000));
+    for (; sent < due; sent++) {
+      const index = sent % SERVICES, round = 1 + Math.floor(sent / SERVICES);
+      lab.api.apply(clusterSlice(index, round));
+      last.set(index, round);
+    }
+    if (nowMs - sampledMs >= 500) {
+      sampledMs = nowMs;
+      resident.push(holdings(pid).residentMB);
+    }
+    await sleep(systemClock, TURN_MS);
+  }
+  return { last, sent, seconds: (systemClock.monotonic() - startedMs) / 1000, resident };
+}
+
+/** Every endpoint of the last state is in the kernel, and none of another one. */
+function assertLastState(state: string, last: ReadonlyMap<number, number>): void {
+  const wanted = new Set<string>();
+  for (const [index, round] of last) {
+    if (isProbed(index)) continue;
+    for (const { addresses } of clusterSlice(index, round).endpoints as { addresses: string[] }[]) {
+      wanted.add(addresses[0]!);
+    }
+  }
+  const held = targetsInKernel(state);
+  const missing = [...wanted].filter((address) => !held.has(address));
+  const stale = [...held].filter((address) =>
+    /^(10\.1[5-9]\d\.|fd00:1[5-9]\d::)/.test(address) && !wanted.has(address)
+  );
+  assert.equal(missing.length, 0, `${missing.length} endpoints are missing, ${missing[0]} among them`);
+  assert.equal(stale.length, 0, `${stale.length} endpoints are of an earlier state, ${stale[0]} among them`);
+}

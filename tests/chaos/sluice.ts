@@ -1,0 +1,82 @@
+/** Sluice in the lab's node, fed by the lab's API server. */
+import { program } from "../../demo/sluice.ts";
+import { NETWORK } from "../../demo/lab.ts";
+import type { ProxyMode } from "../../core/model.ts";
+import { API_LINK, type ChaosLab } from "./lab.ts";
+
+/** How to start it. */
+export interface SluiceOptions {
+  readonly mode: ProxyMode;
+  readonly minSyncPeriod?: string;
+  readonly syncPeriod?: string;
+  /** A folder that comes first on the PATH. */
+  readonly toolsFirst?: string;
+  /** More environment. */
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+/** A Sluice that runs. */
+export interface ChaosSluice {
+  readonly pid: number;
+  /** What it has written so far. */
+  log(): string;
+  /** Sends a signal and resolves when it has ended. */
+  end(signal: "SIGKILL" | "SIGTERM"): Promise<void>;
+}
+
+const METRICS_PORT = 10249;
+
+/** Where it answers with its metrics. */
+export const METRICS_URL = `http://${API_LINK.node}:${METRICS_PORT}/metrics`;
+
+/** Starts it. */
+export async function startSluice(lab: ChaosLab, options: SluiceOptions): Promise<ChaosSluice> {
+  const { mode, minSyncPeriod = "0s", syncPeriod = "30s", toolsFirst, env } = options;
+  const kubeconfig = `${lab.folder}/kubeconfig.json`, config = `${lab.folder}/config.json`;
+  await Deno.writeTextFile(
+    kubeconfig,
+    JSON.stringify({
+      apiVersion: "v1",
+      kind: "Config",
+      "current-context": "lab",
+      clusters: [{ name: "lab", cluster: { server: lab.api.url } }],
+      users: [{ name: "lab", user: {} }],
+      contexts: [{ name: "lab", context: { cluster: "lab", user: "lab" } }],
+    }),
+  );
+  await Deno.writeTextFile(
+    config,
+    JSON.stringify({
+      apiVersion: "kubeproxy.config.k8s.io/v1alpha1",
+      kind: "KubeProxyConfiguration",
+      mode,
+      hostnameOverride: NETWORK.nodeName,
+      clientConnection: { kubeconfig, contentType: "application/json" },
+      clusterCIDR: Object.values(NETWORK.clusterCIDR).join(),
+      detectLocalMode: "ClusterCIDR",
+      healthzBindAddress: `${API_LINK.node}:10256`,
+      metricsBindAddress: `${API_LINK.node}:${METRICS_PORT}`,
+      conntrack: { maxPerCore: 0, min: 0, tcpEstablishedTimeout: "0s", tcpCloseWaitTimeout: "0s" },
+      [mode]: { syncPeriod, minSyncPeriod },
+    }),
+  );
+  const path = Deno.env.get("PATH") ?? "";
+  const child = lab.start("node", [...program(), "--config", config], {
+    stdout: "null",
+    stderr: "piped",
+    env: { ...env, ...(toolsFirst ? { PATH: `${toolsFirst}:${path}` } : {}) },
+  });
+  let log = "";
+  const drained = (async () => {
+    for await (const text of child.stderr.pipeThrough(new TextDecoderStream())) log += text;
+  })();
+  return {
+    pid: child.pid,
+    log: () => log,
+    async end(signal) {
+      child.kill(signal);
+      await child.status;
+      await drained;
+    },
+  };
+}
