@@ -1,28 +1,44 @@
-/** Who answers the commands that ask: this process, on a source that it reads once. */
+/** Who answers the commands that ask: a running proxy, or this process, on a source that it reads once. */
 import type { Answers } from "../core/answers/mod.ts";
 import { type Flag, option, text } from "../core/config/mod.ts";
-import type { Family, FamilyDelta, ProxyMode, RuleDescription, ServicePortKey } from "../core/model.ts";
+import type { Family, FamilyDelta, RuleDescription, ServicePortKey } from "../core/model.ts";
 import { FAMILIES } from "../platform/address.ts";
 import { writeToStderr } from "../platform/output.ts";
 import type { Invocation } from "./command.ts";
 
-/** The answers of this process, on the source that the configuration names. */
-export async function answersOf({ configuration, logger, clock, signal }: Invocation): Promise<Answers> {
+/**
+ * The answers of the running proxy, through its control socket; or, where a source is named or no proxy runs, those of
+ * this process on the source that the configuration names. Standard error says which.
+ */
+export async function answersOf(invocation: Invocation): Promise<Answers> {
+  const { configuration: { controlSocket: path }, flags } = invocation;
+  if (path === undefined || flags.has("source")) return await answersOfSource(invocation);
+  const { askProxy, NoProxyError } = await import("../core/control/client.ts");
+  try {
+    const answers = await askProxy(path);
+    writeToStderr(`sluice: the proxy at ${path} answers\n`);
+    return answers;
+  } catch (error) {
+    if (!(error instanceof NoProxyError)) throw error;
+    writeToStderr(`sluice: ${error.message}; the source is read instead\n`);
+    return await answersOfSource(invocation);
+  }
+}
+
+async function answersOfSource({ configuration, logger, clock, signal }: Invocation): Promise<Answers> {
   const { answerOffline } = await import("../core/answers/offline.ts");
-  const rules = (family: Family, state: FamilyDelta, key: ServicePortKey) =>
-    renderedRules(configuration.mode, family, state, key, clock);
+  const rules = (family: Family, state: FamilyDelta, key: ServicePortKey) => renderedRules(family, state, key, clock);
   return await answerOffline({ configuration, logger, clock, signal, rules });
 }
 
 async function renderedRules(
-  mode: ProxyMode,
   family: Family,
   state: FamilyDelta,
   key: ServicePortKey,
   clock: Invocation["clock"],
 ): Promise<RuleDescription | undefined> {
   const { rehearse } = await import("../backends/rehearsal/mod.ts");
-  const rehearsal = { mode, family, state, clock };
+  const rehearsal = { family, state, clock };
   const backend = await rehearse(rehearsal, { read: undefined, onChange: () => {} });
   return backend.describe?.(key);
 }

@@ -29,14 +29,14 @@ export const diffCommand: Command = {
 };
 
 async function compare(invocation: Invocation, families: readonly ("IPv4" | "IPv6")[]): Promise<0 | 1> {
-  const { configuration: { mode }, clock, signal, print, flags } = invocation;
+  const { clock, signal, print, flags } = invocation;
   const { compareWithKernel } = await import("../backends/rehearsal/mod.ts");
   const { createProcessRunner } = await import("../backends/process_runner.ts");
   const answers = await answersOf(invocation);
   const runner = createProcessRunner({ clock, signal });
   const found = [];
   for (const family of families) {
-    const rehearsal = { mode, family, state: await answers.state(family), clock };
+    const rehearsal = { family, state: await answers.state(family), clock };
     for (const difference of await compareWithKernel(rehearsal, runner)) found.push({ family, ...difference });
   }
   if (flags.get("json") === true) print(jsonText(found));

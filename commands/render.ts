@@ -14,11 +14,11 @@ export const renderCommand: Command = {
   async start(invocation) {
     const families = familiesOf(invocation);
     if (families === undefined) return 2;
-    const { configuration: { mode }, clock, print } = invocation;
+    const { clock, print } = invocation;
     const { rehearse } = await import("../backends/rehearsal/mod.ts");
     const answers = await answersOf(invocation);
     for (const family of families) {
-      const rehearsal = { mode, family, state: await answers.state(family), clock };
+      const rehearsal = { family, state: await answers.state(family), clock };
       await rehearse(rehearsal, {
         read: undefined,
         onChange({ tool, args, stdin }) {

@@ -1,4 +1,5 @@
-import { RUN } from "../core/config/mod.ts";
+import { type Configuration, RUN } from "../core/config/mod.ts";
+import { errorText, type Logger } from "../platform/log.ts";
 import type { Command } from "./command.ts";
 
 /** The proxy itself. */
@@ -16,11 +17,42 @@ export const runCommand: Command = {
     { line: "sluice --source file:services.yaml", does: "services from manifests, without an API server" },
     { line: "sluice --cleanup", does: "remove all rules, Sluice's and kube-proxy's, and end" },
   ],
-  async start({ configuration, logger, logging, clock, signal }) {
+  async start({ configuration, flags, logger, logging, clock, signal }) {
+    const controlSocket = await openControlSocket(configuration, flags.has("control-socket"), logger);
     // A run writes no file; only --write-config-to does.
     Deno.permissions.revokeSync({ name: "write" });
     const { runProxy } = await import("../core/proxy.ts");
     const { startFamilyWorker } = await import("../workers/start.ts");
-    return await runProxy({ configuration, logger, logging, clock, startFamily: startFamilyWorker, signal });
+    return await runProxy({
+      configuration,
+      logger,
+      logging,
+      clock,
+      startFamily: startFamilyWorker,
+      controlSocket,
+      signal,
+    });
   },
 };
+
+/**
+ * Opens the control socket, while this process may still write. A proxy does its work without one, too, unless it was
+ * asked for by name; by default only root's proxy has one.
+ */
+async function openControlSocket(
+  { controlSocket: path, cleanup, initOnly }: Configuration,
+  isAskedFor: boolean,
+  logger: Logger,
+): Promise<Deno.Listener | undefined> {
+  if (path === undefined || cleanup || initOnly || !isAskedFor && Deno.uid() !== 0) return undefined;
+  const { listenOnControlSocket } = await import("../core/control/socket.ts");
+  try {
+    return await listenOnControlSocket(path);
+  } catch (error) {
+    if (isAskedFor) throw error;
+    logger.warn("there is no control socket for this proxy, which cannot be asked about what it does", {
+      error: errorText(error),
+    });
+    return undefined;
+  }
+}

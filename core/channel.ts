@@ -7,6 +7,7 @@ import {
   type Family,
   type FamilyDelta,
   type FamilySettings,
+  type RuleDescription,
   type ServicePort,
   type ServicePortKey,
   servicePortKey,
@@ -45,6 +46,10 @@ export interface FamilyChannel {
   configure(settings: FamilySettings): void;
   /** All sources are synced: from now on the worker is told. */
   start(): void;
+  /** The revision that was last sent; 0 before the first. */
+  revision(): number;
+  /** What the kernel has for a service port; see `FamilyLink.describe`. */
+  describe(key: ServicePortKey): Promise<RuleDescription | undefined>;
   /** How many service ports are not as they were last sent. */
   pending(): number;
   /** Ends the worker within a second; the rules stay. */
@@ -193,6 +198,8 @@ export function createFamilyChannel(options: FamilyChannelOptions): FamilyChanne
       started = true;
       flushSoon();
     },
+    revision: () => revision,
+    describe: (key) => link.describe(key),
     pending: () => sent === undefined ? ports.size : differing.size,
     stop() {
       cancelTimer?.();

@@ -1,7 +1,7 @@
 /** How the cluster side starts the kernel side of one IP family and talks to it, without knowing what runs it. */
 import type { Clock } from "../platform/clock.ts";
 import type { Level, Logger } from "../platform/log.ts";
-import type { Family, FamilyDelta, ProxyMode, SyncReport } from "./model.ts";
+import type { Family, FamilyDelta, ProxyMode, RuleDescription, ServicePortKey, SyncReport } from "./model.ts";
 
 /** A kernel setting that is to have this value: `net.netfilter.nf_conntrack_max`, `131072`. */
 export interface KernelSetting {
@@ -65,6 +65,11 @@ export interface FamilyLink {
    * What is sent while the worker is being restarted is lost, and `onReset` follows.
    */
   send(delta: FamilyDelta): void;
+  /**
+   * What there is in the kernel for a service port, as far as the worker knows; undefined where it does not, or does not
+   * answer.
+   */
+  describe(key: ServicePortKey): Promise<RuleDescription | undefined>;
   /** Removes every trace from the kernel. Rejects with what could not be removed, or when the worker dies over it. */
   cleanup(): Promise<void>;
   /** Ends the worker within a second, whatever it is doing; the rules stay. */

@@ -3,10 +3,12 @@ import { errorText } from "../platform/log.ts";
 import { type Configuration } from "./config/mod.ts";
 import type { FamilyHealth } from "./family_link.ts";
 import { nodePortPrefixes } from "./family_settings.ts";
+import { serveControlSocket } from "./control/serve.ts";
 import { runCleanup, runInit } from "./family_task.ts";
 import type { SyncReport } from "./model.ts";
 import { addressesWithin, createMetrics, createProxyHealth, createServiceHealth } from "./observe/mod.ts";
 import { startOperatorServers } from "./observe/servers.ts";
+import { createStatusRecorder } from "./observe/status.ts";
 import { createHealthCheckPlanner } from "./planning/mod.ts";
 import type { ProxyOptions } from "./proxy_options.ts";
 import { type ServedFamily, serveFamily } from "./served_family.ts";
@@ -35,7 +37,12 @@ async function serve(options: ProxyOptions): Promise<number> {
   if (options.signal.aborted) ending.abort(options.signal.reason);
 
   const kinds = kindsOf(mode);
-  const onProblem = (where: string, message: string) => logger.warn(message, { object: where });
+  const startedAtMs = clock.now();
+  const recorder = createStatusRecorder(clock);
+  const onProblem = (where: string, message: string) => {
+    logger.warn(message, { object: where });
+    recorder.problem(where, message);
+  };
   const onChange = () => {
     clock.schedule(GATHERING_MS, applyChanges);
   };
@@ -70,10 +77,12 @@ async function serve(options: ProxyOptions): Promise<number> {
     onReport(report: SyncReport, triggerTimesMs: readonly number[]) {
       if (report.ok) health.updated(report.family);
       metrics.observe(report, triggerTimesMs);
+      recorder.report(report, triggerTimesMs);
     },
     onHealth(family: Family, state: FamilyHealth) {
       health.workerHealth(family, state);
       metrics.workerHealth(family, state);
+      recorder.workerHealth(family, state);
       if (state.state !== "unfit" || !state.unsupported) {
         unsupported.delete(family);
         return;
@@ -117,6 +126,13 @@ async function serve(options: ProxyOptions): Promise<number> {
     });
   }
 
+  if (options.controlSocket) {
+    const answers = async () => {
+      const { answersOfProxy } = await import("./running_answers.ts");
+      return answersOfProxy({ configuration, tracking, families, health, recorder, clock, startedAtMs });
+    };
+    serveControlSocket({ listener: options.controlSocket, answers, clock, logger, signal });
+  }
   logger.info("Sluice starts", { mode, node: nodeName, source: configuration.source.kind });
   try {
     await source.run(tracking, signal);

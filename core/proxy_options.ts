@@ -12,6 +12,8 @@ export interface ProxyOptions {
   readonly logging: { readonly level: Level; readonly format: LoggingFormat };
   readonly clock: Clock;
   readonly startFamily: StartFamily;
+  /** Where the proxy can be asked about what it does; undefined for nowhere. */
+  readonly controlSocket?: Deno.Listener;
   /** Ends the run. */
   readonly signal: AbortSignal;
 }

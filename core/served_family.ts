@@ -1,5 +1,7 @@
 import type { Family } from "../platform/address.ts";
+import type { FamilyBasis } from "./answers/basis.ts";
 import { createFamilyChannel, type FamilyChannel } from "./channel.ts";
+import { createEffectHistory } from "./effect_history.ts";
 import type { FamilyHealth } from "./family_link.ts";
 import { familySettings } from "./family_settings.ts";
 import { hostSettings } from "./host_settings.ts";
@@ -20,6 +22,8 @@ export interface ServedFamily {
   /** How many service ports wait for the worker. */
   changesPending(): number;
   noLocalEndpoints(): NoLocalEndpoints;
+  /** What questions about this family are answered from. */
+  readonly basis: FamilyBasis;
   stop(): Promise<void>;
 }
 
@@ -46,6 +50,7 @@ export function serveFamily(
   const { configuration, logger, clock } = options;
   const { nodeName } = configuration;
   const latencies = createTriggerTimes();
+  const history = createEffectHistory();
   const planner = createFamilyPlanner({ family, nodeName, tracking, onProblem: listener.onProblem });
   const host = family === "IPv4" ? hostSettings(configuration, navigator.hardwareConcurrency) : undefined;
   const channel: FamilyChannel = createFamilyChannel({
@@ -54,10 +59,17 @@ export function serveFamily(
     minSyncPeriodMs: configuration.minSyncPeriodMs,
     clock,
     logger,
-    onSend: (revision) => latencies.sent(revision),
-    onReport: (report) => listener.onReport(report, report.ok ? latencies.inEffect(report.revision) : []),
+    onSend(revision) {
+      latencies.sent(revision);
+      history.sent(revision, planner.rounds());
+    },
+    onReport(report) {
+      if (report.ok) history.inEffect(report.revision, report.endedAtMs);
+      listener.onReport(report, report.ok ? latencies.inEffect(report.revision) : []);
+    },
     onHealth: (health) => listener.onHealth(family, health),
   });
+  const settings = () => familySettings(family, configuration, tracking.node.state(), tracking.serviceCIDRs.ranges());
   return {
     family,
     apply(changes) {
@@ -68,13 +80,22 @@ export function serveFamily(
       channel.set(set);
       channel.delete(deleted);
     },
-    configure() {
-      const ranges = tracking.serviceCIDRs.ranges();
-      channel.configure(familySettings(family, configuration, tracking.node.state(), ranges));
-    },
+    configure: () => channel.configure(settings()),
     start: () => channel.start(),
     changesPending: () => channel.pending(),
     noLocalEndpoints: () => planner.noLocalEndpoints(),
+    basis: {
+      planner,
+      settings,
+      revision: () => channel.revision(),
+      rules: (key) => channel.describe(key),
+      since({ plannedIn }) {
+        const effect = history.since(plannedIn);
+        if (effect.state === "in effect" || effect.revision !== undefined || channel.pending() > 0) return effect;
+        // It was changed and changed back before it was sent.
+        return { ...effect, state: "in effect", orEarlier: true };
+      },
+    },
     stop: () => channel.stop(),
   };
 }

@@ -1,5 +1,6 @@
 /** The entry of a family's worker: builds what works together, and passes messages between it and the main isolate. */
 import { adjustOomScore } from "../backends/oom_score.ts";
+import type { Backend } from "../backends/backend.ts";
 import { createProcessRunner } from "../backends/process_runner.ts";
 import { createBackend } from "../backends/registry.ts";
 import { writeSysctls } from "../backends/sysctl.ts";
@@ -22,6 +23,7 @@ const STOP_PATIENCE_MS = 400;
 
 const scope = globalThis as unknown as WorkerScope;
 const stopping = new AbortController();
+let backend: Backend | undefined;
 let loop: SyncLoop | undefined;
 
 scope.onmessage = ({ data: message }) => {
@@ -32,6 +34,11 @@ scope.onmessage = ({ data: message }) => {
     case "sync":
       loop?.sync(message.delta);
       break;
+    case "describe": {
+      const rules = backend?.describe?.(message.key);
+      scope.postMessage({ type: "described", number: message.number, rules });
+      break;
+    }
     case "cleanup":
       loop?.cleanup();
       break;
@@ -48,13 +55,14 @@ function start({ family, mode, logLevel, logFormat, host }: StartMessage): SyncL
   const clock = systemClock;
   const logger = createLogger({ level: logLevel, format: logFormat, clock, write: writeToStderr }).with({ family });
   const runner = createProcessRunner({ clock, signal: stopping.signal });
-  const backend = createBackend(mode, { family, runner, clock, logger });
+  const created = createBackend(mode, { family, runner, clock, logger });
+  backend = created;
   return startSyncLoop({
     family,
     backend: {
-      ...backend,
+      ...created,
       async setup() {
-        await backend.setup();
+        await created.setup();
         if (!host) return;
         await writeSysctls(runner, logger, host.kernel);
         await adjustOomScore(runner, logger, host.oomScoreAdj);

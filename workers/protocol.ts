@@ -1,6 +1,6 @@
 /** The messages between the main isolate and a family's worker: plain data, told apart by `type`. */
 import type { FamilyOptions } from "../core/family_link.ts";
-import type { FamilyDelta, SyncReport } from "../core/model.ts";
+import type { FamilyDelta, RuleDescription, ServicePortKey, SyncReport } from "../core/model.ts";
 
 /** The first message: what the worker is to be. */
 export interface StartMessage extends Omit<FamilyOptions, "clock" | "logger"> {
@@ -12,6 +12,8 @@ export type ToWorker =
   | StartMessage
   /** Apply this; answered with a report of its revision, or with a reset where it changes a state not held. */
   | { readonly type: "sync"; readonly delta: FamilyDelta }
+  /** Tell what there is in the kernel for a service port; answered with `described` of the same number, whatever runs. */
+  | { readonly type: "describe"; readonly number: number; readonly key: ServicePortKey }
   /** Remove every trace from the kernel; answered with `cleaned`. */
   | { readonly type: "cleanup" }
   /** End what can be ended soon, and yourself; answered with `stopped`. */
@@ -28,6 +30,7 @@ export type FromWorker =
   /** The last delta changes another state than the one held: a whole state is awaited. */
   | { readonly type: "reset" }
   | { readonly type: "report"; readonly report: SyncReport }
+  | { readonly type: "described"; readonly number: number; readonly rules: RuleDescription | undefined }
   /** `problem` is what could not be removed, undefined where all is gone. */
   | { readonly type: "cleaned"; readonly problem: string | undefined }
   | { readonly type: "stopped" }

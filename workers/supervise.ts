@@ -1,5 +1,6 @@
 /** Keeps one family's worker running: tells dead from busy, and starts a new one with growing waits. */
 import type { FamilyHealth, FamilyLink, FamilyListener } from "../core/family_link.ts";
+import type { RuleDescription } from "../core/model.ts";
 import type { Clock } from "../platform/clock.ts";
 import { errorText, type Logger } from "../platform/log.ts";
 import { type Backoff, createBackoff } from "../platform/retry.ts";
@@ -36,11 +37,14 @@ export interface SuperviseOptions {
   readonly pingsUnanswered?: number;
   /** How long a stop may take before the worker is ended from outside. */
   readonly stopGraceMs?: number;
+  /** How long a question to the worker may take. */
+  readonly describeTimeoutMs?: number;
 }
 
 /** Starts a family's worker, and a new one whenever it dies or hangs, until it is stopped. */
 export function superviseFamily(options: SuperviseOptions): FamilyLink {
   const { start, spawn, listener, clock, pingPeriodMs = 10_000, pingsUnanswered = 6, stopGraceMs = 700 } = options;
+  const { describeTimeoutMs = 5_000 } = options;
   const logger = options.logger.with({ family: start.family });
   const backoff = options.backoff ?? createBackoff({ firstMs: 500, longestMs: 30_000 });
 
@@ -48,6 +52,8 @@ export function superviseFamily(options: SuperviseOptions): FamilyLink {
   let restarts = 0;
   let cancelTimer: (() => void) | undefined;
   let cleaning: PromiseWithResolvers<void> | undefined;
+  let questions = 0;
+  const descriptions = new Map<number, (rules: RuleDescription | undefined) => void>();
   let stopping: PromiseWithResolvers<void> | undefined;
 
   const launch = () => {
@@ -111,6 +117,9 @@ export function superviseFamily(options: SuperviseOptions): FamilyLink {
       case "setup-failed":
         listener.onHealth({ state: "unfit", reason: message.reason, unsupported: message.unsupported });
         break;
+      case "described":
+        descriptions.get(message.number)?.(message.rules);
+        break;
       case "cleaned":
         if (message.problem === undefined) cleaning?.resolve();
         else cleaning?.reject(new Error(message.problem));
@@ -153,6 +162,18 @@ export function superviseFamily(options: SuperviseOptions): FamilyLink {
   return {
     send(delta) {
       worker?.post({ type: "sync", delta });
+    },
+    describe(key) {
+      if (worker === undefined) return Promise.resolve(undefined);
+      const { promise, resolve } = Promise.withResolvers<RuleDescription | undefined>();
+      const number = ++questions;
+      const cancel = clock.schedule(describeTimeoutMs, () => resolve(undefined));
+      descriptions.set(number, resolve);
+      worker.post({ type: "describe", number, key });
+      return promise.finally(() => {
+        cancel();
+        descriptions.delete(number);
+      });
     },
     cleanup() {
       if (cleaning) return cleaning.promise;

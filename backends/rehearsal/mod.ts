@@ -9,7 +9,7 @@
  *   line_difference.ts      the lines that are one side's only
  *   difference.ts           all of them by what tool it is
  */
-import type { Family, FamilyDelta, ProxyMode } from "../../core/model.ts";
+import type { Family, FamilyDelta } from "../../core/model.ts";
 import type { Clock } from "../../platform/clock.ts";
 import { silentLogger } from "../../platform/log.ts";
 import type { Backend } from "../backend.ts";
@@ -23,9 +23,8 @@ export type { RehearsedCall } from "./runner.ts";
 
 /** What is rehearsed. */
 export interface Rehearsal {
-  readonly mode: ProxyMode;
   readonly family: Family;
-  /** A whole state. */
+  /** A whole state; its settings say in which mode. */
   readonly state: FamilyDelta;
   readonly clock: Clock;
 }
@@ -35,9 +34,10 @@ export interface Rehearsal {
  * @returns the backend, which takes it for done
  */
 export async function rehearse(
-  { mode, family, state, clock }: Rehearsal,
+  { family, state, clock }: Rehearsal,
   { read, onChange, onRead }: RehearsalOptions,
 ): Promise<Backend> {
+  if (state.settings === undefined) throw new Error("only a whole state can be rehearsed, with its settings");
   let isSetUp = false;
   const runner = createRehearsalRunner({
     read,
@@ -45,7 +45,7 @@ export async function rehearse(
     onChange: (call) => isSetUp && onChange(call),
     onRead,
   });
-  const backend = createBackendAlone(mode, { family, runner, clock, logger: silentLogger });
+  const backend = createBackendAlone(state.settings.mode, { family, runner, clock, logger: silentLogger });
   await backend.setup();
   isSetUp = true;
   await backend.sync(state);

@@ -2,7 +2,8 @@ import { canonicalAddress, type Family } from "../../platform/address.ts";
 import type { FamilySettings, RuleDescription, ServicePortKey } from "../model.ts";
 import type { FamilyPlanner, PlannedPort } from "../planning/mod.ts";
 import type { Tracking } from "../tracking/mod.ts";
-import type { ExplainedRules, InEffectSince } from "./explanation.ts";
+import type { Effect } from "../effect_history.ts";
+import type { ExplainedRules } from "./explanation.ts";
 
 /** What questions about one family are answered from. */
 export interface FamilyBasis {
@@ -13,7 +14,7 @@ export interface FamilyBasis {
   /** What carries a service port in the kernel; undefined where nobody can tell. */
   rules(key: ServicePortKey): Promise<RuleDescription | undefined>;
   /** Since when what is planned of a service port is in effect; undefined where nothing runs. */
-  since(port: PlannedPort): InEffectSince | undefined;
+  since(port: PlannedPort): Effect | undefined;
 }
 
 /** What questions are answered from: what a proxy, running or not, knows. */

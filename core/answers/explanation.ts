@@ -1,3 +1,4 @@
+import type { Effect } from "../effect_history.ts";
 import type { Family, Protocol, ProxyMode, RuleDescription } from "../model.ts";
 import type { EndpointFate, TopologyMode } from "../planning/endpoints.ts";
 import type { FrontendKind } from "./frontend.ts";
@@ -66,16 +67,5 @@ export interface ExplainedEndpoint {
 export interface ExplainedRules extends RuleDescription {
   /** Whether this is what the running proxy has brought to the kernel, or only what one would bring. */
   readonly from: "running proxy" | "rendering";
-  readonly since: InEffectSince | undefined;
-}
-
-/** The sync that brought something into effect. */
-export interface InEffectSince {
-  readonly state: "waiting" | "in effect";
-  /** The revision that carries it; undefined where that was not sent yet. */
-  readonly revision: number | undefined;
-  /** When that sync ended, in milliseconds since 1970; undefined while it waits. */
-  readonly syncedAtMs: number | undefined;
-  /** Whether it may have been an earlier sync, of which nothing is kept any more. */
-  readonly orEarlier: boolean;
+  readonly since: Effect | undefined;
 }

@@ -152,6 +152,7 @@ function ruleLines(rules: ExplainedRules, all: boolean): string[] {
 function sinceText({ from, since }: ExplainedRules): string {
   if (from === "rendering" || since === undefined) return "as a proxy would write them; none was asked";
   if (since.state === "waiting") return "as they will be; the sync that carries them has not ended yet";
-  const at = new Date(since.syncedAtMs!).toISOString();
+  if (since.syncedAtMs === undefined) return "in effect";
+  const at = new Date(since.syncedAtMs).toISOString();
   return `in effect since the sync of revision ${since.revision}${since.orEarlier ? " or an earlier one" : ""}, ${at}`;
 }

@@ -17,7 +17,7 @@
 export { type Answers, createAnswers } from "./answers.ts";
 export { addressesOfHost, type AnswerBasis, type FamilyBasis } from "./basis.ts";
 export { explain } from "./explain.ts";
-export type { Explanation, InEffectSince } from "./explanation.ts";
+export type { Explanation } from "./explanation.ts";
 export { explanationText } from "./explanation_text.ts";
 export {
   endpointsTable,

@@ -97,6 +97,9 @@ export function parseCommandLine(args: readonly string[], context: CommandLineCo
   return { kind: "start", command: name, configuration, arguments: rest, flags: given, warnings };
 }
 
+/** Where the control socket is unless a flag says otherwise; there for root alone (see `run`). */
+const DEFAULT_CONTROL_SOCKET = "/run/sluice/control.sock";
+
 function configurationOf(
   settings: Settings,
   decisions: Decisions,
@@ -117,6 +120,7 @@ function configurationOf(
     masqueradeBit: masquerade.masqueradeBit,
     kubeconfig: settings.clientConnection.kubeconfig || undefined,
     master: given.get("master") as string | undefined || undefined,
+    controlSocket: (given.get("control-socket") as string | undefined ?? DEFAULT_CONTROL_SOCKET) || undefined,
     verbosity: settings.logging.verbosity,
     loggingFormat: (settings.logging.format || undefined) as LoggingFormat | undefined,
     strictConfig: given.get("strict-config") === true,

@@ -46,6 +46,8 @@ export interface Configuration extends DeepReadonly<Omit<Settings, Decided>> {
   readonly kubeconfig: string | undefined;
   /** The API server's address, over the one in the kubeconfig. */
   readonly master: string | undefined;
+  /** The path of the unix socket on which a running proxy is asked; undefined for none. */
+  readonly controlSocket: string | undefined;
   /** klog's `-v` number. */
   readonly verbosity: number;
   /** undefined where nobody chose. */

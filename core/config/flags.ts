@@ -77,6 +77,11 @@ export const FLAGS: readonly Flag[] = [
   ),
   option("master", text(), "The API server's address, over the one in the kubeconfig."),
   setting("hostname-override", "hostnameOverride", "This node's name, instead of its host name.", BESIDE_CONFIG),
+  option(
+    "control-socket",
+    text("/run/sluice/control.sock"),
+    "The unix socket on which a running proxy is asked; empty for none.",
+  ),
   option("init-only", boolean(), "Do what needs full root privileges, then exit."),
   option("cleanup", boolean(), "Remove all rules and exit."),
 

@@ -11,6 +11,8 @@ export interface HttpRequest {
   readonly method: string;
   /** Without the query; not percent-decoded. */
   readonly path: string;
+  /** What follows the first question mark; empty where there is none. */
+  readonly query: string;
 }
 
 /** What is answered. */
@@ -115,8 +117,9 @@ function parseHead(head: string): HttpRequest | HttpAnswer {
   const [, method, target] = /^([A-Z]+) (\S+) HTTP\/1\.[01]\r?\n/.exec(head) ?? [];
   if (method === undefined || target === undefined) return textAnswer(400, "not an HTTP/1 request\n");
   // A proxy's absolute form (RFC 9112, 3.2.2) names the host too.
-  const path = target.replace(/^https?:\/\/[^/?]*/i, "").replace(/\?.*$/, "");
-  return { method, path: path === "" ? "/" : path };
+  const local = target.replace(/^https?:\/\/[^/?]*/i, "");
+  const path = local.replace(/\?.*$/, "");
+  return { method, path: path === "" ? "/" : path, query: local.slice(path.length + 1) };
 }
 
 function encode(answer: HttpAnswer, withBody: boolean, date: Date): Uint8Array {

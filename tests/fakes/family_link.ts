@@ -30,6 +30,7 @@ export function createFakeFamilyLink(): FakeFamilyLink {
       listener = connected;
       return {
         send: (delta) => void sent.push(delta),
+        describe: () => Promise.resolve(undefined),
         cleanup: () => Promise.resolve(),
         stop() {
           stopped = true;

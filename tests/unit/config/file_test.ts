@@ -129,6 +129,7 @@ windowsRunAsService: true
     source: { kind: "kube" },
     kubeconfig: "/k",
     master: undefined,
+    controlSocket: "/run/sluice/control.sock",
     verbosity: 4,
     loggingFormat: "text",
     strictConfig: false,
