@@ -17,6 +17,7 @@ export function familyOf(canonical: string): Family {
 }
 
 const IPV4 = /^(\d{1,10})\.(\d{1,10})\.(\d{1,10})\.(\d{1,10})$/;
+const CANONICAL_IPV4 = /^(?:(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)(?:\.(?!$)|$)){4}$/;
 
 /**
  * The canonical form of an IP address, or undefined for anything else: IPv4 in dotted decimal without leading zeros
@@ -24,6 +25,8 @@ const IPV4 = /^(\d{1,10})\.(\d{1,10})\.(\d{1,10})\.(\d{1,10})$/;
  * the IPv4 address it maps. Zones (`fe80::1%eth0`) are refused: a rule cannot carry them.
  */
 export function canonicalAddress(text: string): string | undefined {
+  // Nearly all are, and this makes nothing that must be thrown away again.
+  if (CANONICAL_IPV4.test(text)) return text;
   const v4 = IPV4.exec(text);
   if (v4) {
     const bytes = [Number(v4[1]), Number(v4[2]), Number(v4[3]), Number(v4[4])];

@@ -1,4 +1,5 @@
 import { canonicalAddress, canonicalPrefix } from "../../platform/address.ts";
+import { compact } from "../compact.ts";
 import { listOf, type Problems } from "./problems.ts";
 import { isAbsent, quote } from "./raw.ts";
 
@@ -32,5 +33,5 @@ function readEach(
     if (text === undefined) problems.add(`${field} holds ${quote(item)}, which is no ${what}; it is left out`);
     else if (!found.includes(text)) found.push(text);
   }
-  return found;
+  return compact(found);
 }

@@ -1,4 +1,5 @@
 import { canonicalAddress, familyOf } from "../../platform/address.ts";
+import { compact } from "../compact.ts";
 import { listOf, type Problems } from "./problems.ts";
 import { isAbsent, quote, type RawObject } from "./raw.ts";
 
@@ -26,5 +27,5 @@ export function readClusterIPs(spec: RawObject, problems: Problems): readonly st
     if (found.some((other) => familyOf(other) === family)) return problem(`is its second one of family ${family}`);
     found.push(address);
   });
-  return found;
+  return compact(found);
 }

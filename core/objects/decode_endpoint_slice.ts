@@ -1,4 +1,5 @@
 import { canonicalAddress, type Family, familyOf } from "../../platform/address.ts";
+import { compact } from "../compact.ts";
 import type { Decoded } from "./decoded.ts";
 import type { EndpointPort, EndpointSlice, SliceEndpoint } from "./endpoint_slice.ts";
 import { readEndpointPorts } from "./endpoint_ports.ts";
@@ -56,10 +57,10 @@ function readEndpoints(value: unknown, family: Family, problems: Problems): read
   let number = 0;
   for (const item of listOf(value, "endpoints", problems)) {
     number++;
-    const endpoint = readEndpoint(rawObject(item), family, (what) => problems.add(`endpoint ${number} ${what}`));
+    const endpoint = readEndpoint(rawObject(item), family, number, problems);
     if (endpoint !== undefined) endpoints.push(endpoint);
   }
-  return endpoints;
+  return compact(endpoints);
 }
 
 /**
@@ -69,8 +70,10 @@ function readEndpoints(value: unknown, family: Family, problems: Problems): read
 function readEndpoint(
   raw: RawObject,
   family: Family,
-  problem: (what: string) => void,
+  number: number,
+  problems: Problems,
 ): SliceEndpoint | undefined {
+  const problem = (what: string) => problems.add(`endpoint ${number} ${what}`);
   const first = Array.isArray(raw.addresses) ? raw.addresses[0] : undefined;
   if (isAbsent(first)) {
     problem("has no address; it is left out");
@@ -86,8 +89,8 @@ function readEndpoint(
     return undefined;
   }
   const { ready, serving, terminating } = rawObject(raw.conditions);
-  for (const [name, value] of [["ready", ready], ["serving", serving], ["terminating", terminating]] as const) {
-    if (isAbsent(value) || typeof value === "boolean") continue;
+  if (!isCondition(ready) || !isCondition(serving) || !isCondition(terminating)) {
+    const [name, value] = Object.entries({ ready, serving, terminating }).find(([, value]) => !isCondition(value))!;
     problem(`has the condition ${name} ${quote(value)} which is neither true nor false; it is left out`);
     return undefined;
   }
@@ -102,6 +105,10 @@ function readEndpoint(
     zoneHints: readHints(hints.forZones),
     nodeHints: readHints(hints.forNodes),
   };
+}
+
+function isCondition(value: unknown): boolean {
+  return value === undefined || value === null || typeof value === "boolean";
 }
 
 /** The names in a list of hints, sorted, each once: kube-proxy keeps them as a set, and takes an empty one for none. */

@@ -1,4 +1,5 @@
 import { canonicalAddress } from "../../platform/address.ts";
+import { compact } from "../compact.ts";
 import { readAddresses, readPrefixes } from "./addresses.ts";
 import { readClusterIPs } from "./cluster_ips.ts";
 import type { Decoded } from "./decoded.ts";
@@ -84,7 +85,7 @@ function readLoadBalancerIPs(status: RawObject, problems: Problems): readonly st
       found.push(address);
     }
   }
-  return found;
+  return compact(found);
 }
 
 function readAffinity(spec: RawObject, problems: Problems): number {

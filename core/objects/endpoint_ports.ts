@@ -1,4 +1,5 @@
 import type { EndpointPort } from "./endpoint_slice.ts";
+import { compact } from "../compact.ts";
 import { isLabel, NAME_RULE } from "./names.ts";
 import { isWholeNumber, listOf, type Problems } from "./problems.ts";
 import { readProtocol } from "./protocol.ts";
@@ -11,7 +12,7 @@ export function readEndpointPorts(value: unknown, problems: Problems): readonly 
     const port = readEndpointPort(rawObject(item), (what) => problems.add(`port ${index + 1} ${what}; it is left out`));
     if (port !== undefined) ports.push(port);
   });
-  return ports;
+  return compact(ports);
 }
 
 function readEndpointPort(raw: RawObject, problem: (what: string) => void): EndpointPort | undefined {

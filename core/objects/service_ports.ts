@@ -1,4 +1,6 @@
+import { compact } from "../compact.ts";
 import { isLabel, NAME_RULE } from "./names.ts";
+import { internString } from "./intern.ts";
 import { isWholeNumber, listOf, type Problems } from "./problems.ts";
 import { readProtocol } from "./protocol.ts";
 import { isAbsent, quote, type RawObject, rawObject } from "./raw.ts";
@@ -19,7 +21,7 @@ export function readServicePorts(value: unknown, problems: Problems): readonly S
         `has the ${double.name === port.name ? "name" : "number"} and protocol of another one; it is left out`,
       );}
   });
-  return ports;
+  return compact(ports);
 }
 
 function readServicePort(raw: RawObject, problem: (what: string) => void): ServicePortSpec | undefined {
@@ -49,5 +51,5 @@ function readServicePort(raw: RawObject, problem: (what: string) => void): Servi
       `${called}has the nodePort ${quote(raw.nodePort)}, which is not between 0 and 65535; it is served without one`,
     );
   }
-  return { name, protocol, port: raw.port, nodePort };
+  return { name: internString(name), protocol, port: raw.port, nodePort };
 }

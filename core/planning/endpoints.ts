@@ -1,3 +1,4 @@
+import { compact } from "../compact.ts";
 import type { SliceEndpoint } from "../objects/mod.ts";
 import type { ServiceEndpoint } from "../tracking/endpoint_slice_cache.ts";
 
@@ -65,8 +66,6 @@ export interface EndpointExplanation {
   }[];
 }
 
-const NONE: readonly string[] = Object.freeze([]);
-
 /**
  * Decides which endpoints serve which policy on this node, as kube-proxy's CategorizeEndpoints does: ready ones, and
  * where there is none those that are terminating and still serving, decided for each policy by itself; for policy
@@ -94,10 +93,10 @@ export function categorizeEndpoints(
     }
   }
   return {
-    cluster: orNone(cluster),
-    local: orNone(local),
-    onThisNode: orNone(onThisNode),
-    lingering: orNone(lingering),
+    cluster: compact(cluster),
+    local: compact(local),
+    onThisNode: compact(onThisNode),
+    lingering: compact(lingering),
     anyUsable: survey.ready > 0 || survey.terminating > 0,
   };
 }
@@ -206,8 +205,4 @@ function canBeFallback(endpoint: SliceEndpoint): boolean {
 
 function isOn(node: NodeContext, endpoint: SliceEndpoint): boolean {
   return node.name !== "" && endpoint.nodeName === node.name;
-}
-
-function orNone(targets: string[]): readonly string[] {
-  return targets.length === 0 ? NONE : targets;
 }
