@@ -5,6 +5,7 @@
  * Addresses are canonical strings (see platform/address.ts), endpoints are `address:port` strings.
  */
 import type { Family } from "../platform/address.ts";
+import { solid } from "../platform/solid.ts";
 
 export type { Family };
 
@@ -22,7 +23,7 @@ export type ServicePortKey = string;
 
 /** The key of a service port. */
 export function servicePortKey(name: ServicePortName, protocol: Protocol): ServicePortKey {
-  return `${name}|${protocol}`;
+  return solid("|", name, protocol);
 }
 
 /**

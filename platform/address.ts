@@ -1,4 +1,5 @@
 import ipaddr from "ipaddr.js";
+import { solid } from "./solid.ts";
 
 /** An IP family, by the name Kubernetes gives it. */
 export type Family = "IPv4" | "IPv6";
@@ -84,7 +85,7 @@ export function prefixContains(prefix: string, address: string): boolean {
 
 /** `address:port`, with brackets around IPv6: how iptables takes a destination and how kube-proxy names an endpoint. */
 export function joinHostPort(address: string, port: number): string {
-  return address.includes(":") ? `[${address}]:${port}` : `${address}:${port}`;
+  return solid(":", address.includes(":") ? `[${address}]` : address, port);
 }
 
 /** The parts of what `joinHostPort` made. */

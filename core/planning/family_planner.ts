@@ -132,14 +132,15 @@ export function createFamilyPlanner(options: FamilyPlannerOptions): FamilyPlanne
 
   /** Brings the entries of a service to what it asks for now; `affected` gets all whose plan may be another. */
   const update = (service: ServiceKey, node: NodeContext, affected: Set<Entry>): void => {
-    const gone = new Map(entries.get(service)?.map((entry) => [entry.key, entry]));
+    const before = entries.get(service);
+    const gone = before && new Map(before.map((entry) => [entry.key, entry]));
     const current = portsWanted(service, node).map((wanted) => {
       const key = servicePortKey(wanted.name, wanted.protocol);
-      const entry = gone.get(key);
-      gone.delete(key);
+      const entry = gone?.get(key);
+      gone?.delete(key);
       return entry === undefined ? add(service, key, wanted, affected) : change(entry, wanted, affected);
     });
-    for (const entry of gone.values()) remove(entry, affected);
+    for (const entry of gone?.values() ?? []) remove(entry, affected);
     if (current.length > 0) entries.set(service, current);
     else entries.delete(service);
   };

@@ -1,4 +1,5 @@
 import { joinHostPort } from "../../platform/address.ts";
+import { solid } from "../../platform/solid.ts";
 import type { ServicePort, ServicePortKey } from "../model.ts";
 
 /** A service port that wants its frontends for itself. */
@@ -50,6 +51,8 @@ interface Frontend {
 export function createFrontendClaims<C extends Claimant>(): FrontendClaims<C> {
   // Nearly every frontend has one claimant, which then needs no array around it.
   const holders = new Map<string, C | readonly C[]>();
+  /** How many frontends have several. */
+  let contested = 0;
 
   const claimantsOf = (id: string): readonly C[] => {
     const held = holders.get(id);
@@ -61,6 +64,7 @@ export function createFrontendClaims<C extends Claimant>(): FrontendClaims<C> {
       const rivals: C[] = [];
       for (const { id } of frontendsOf(claimant.wanted)) {
         const others = claimantsOf(id);
+        if (others.length === 1) contested++;
         holders.set(id, others.length === 0 ? claimant : [...others, claimant]);
         rivals.push(...others);
       }
@@ -70,6 +74,7 @@ export function createFrontendClaims<C extends Claimant>(): FrontendClaims<C> {
       const rivals: C[] = [];
       for (const { id } of frontendsOf(claimant.wanted)) {
         const others = claimantsOf(id).filter((other) => other !== claimant);
+        if (others.length === 1) contested--;
         if (others.length === 0) holders.delete(id);
         else holders.set(id, others.length === 1 ? others[0]! : others);
         rivals.push(...others);
@@ -78,6 +83,7 @@ export function createFrontendClaims<C extends Claimant>(): FrontendClaims<C> {
     },
     settle(claimant) {
       const { wanted } = claimant;
+      if (contested === 0) return { port: wanted, lost: [] };
       const lost: LostFrontend<C>[] = [];
       const kept: Frontend[] = [];
       for (const frontend of frontendsOf(wanted)) {
@@ -107,12 +113,14 @@ export function sameFrontends(a: ServicePort, b: ServicePort): boolean {
 
 function frontendsOf(port: ServicePort): Frontend[] {
   const at = (kind: Frontend["kind"], address: string): Frontend => (
-    { kind, address, id: `${address}|${port.port}|${port.protocol}` }
+    { kind, address, id: solid("|", address, port.port, port.protocol) }
   );
   const frontends = [at("clusterIP", port.clusterIP)];
   for (const address of port.loadBalancerIPs) frontends.push(at("loadBalancerIPs", address));
   for (const address of port.externalIPs) frontends.push(at("externalIPs", address));
-  if (port.nodePort !== 0) frontends.push({ kind: "nodePort", address: "", id: `${port.nodePort}|${port.protocol}` });
+  if (port.nodePort !== 0) {
+    frontends.push({ kind: "nodePort", address: "", id: solid("|", port.nodePort, port.protocol) });
+  }
   return frontends;
 }
 

@@ -1,4 +1,5 @@
 import { type Family, familyOf } from "../../platform/address.ts";
+import { solid } from "../../platform/solid.ts";
 import { type Protocol, type ServicePort, type ServicePortName, type Verdict } from "../model.ts";
 import type { Service, ServicePortSpec } from "../objects/mod.ts";
 import type { ServiceEndpoint } from "../tracking/endpoint_slice_cache.ts";
@@ -50,7 +51,7 @@ export function planService(input: ServicePlanInput): ServicePort[] {
 /** How kube-proxy prints a service port. */
 export function servicePortName(service: Service, spec: ServicePortSpec): ServicePortName {
   const key = serviceKey(service.namespace, service.name);
-  return spec.name === "" ? key : `${key}:${spec.name}`;
+  return spec.name === "" ? key : solid(":", key, spec.name);
 }
 
 /** The traffic policies in force for a service port in a family. */

@@ -1,3 +1,4 @@
+import { solid } from "../../../platform/solid.ts";
 import type { Decode } from "../../objects/decoded.ts";
 import type { Kind } from "../../objects/mod.ts";
 import type { SourceSink } from "../source.ts";
@@ -67,7 +68,7 @@ export function createKnownObjects(kind: Kind, decode: Decode, sink: SourceSink)
 }
 
 function keyOf(meta: ObjectMeta): string {
-  return `${meta.namespace}/${meta.name}`;
+  return solid("/", meta.namespace, meta.name);
 }
 
 function nameOf(kind: Kind, meta: ObjectMeta): string {
