@@ -1,4 +1,6 @@
+import type { Difference } from "../backends/rehearsal/mod.ts";
 import { boolean, option } from "../core/config/mod.ts";
+import type { Family, FamilyDelta } from "../core/model.ts";
 import { errorText } from "../platform/log.ts";
 import { answersOf, familiesOf, FAMILY_FLAG, jsonText } from "./asking.ts";
 import type { Command, Invocation } from "./command.ts";
@@ -28,16 +30,21 @@ export const diffCommand: Command = {
   },
 };
 
-async function compare(invocation: Invocation, families: readonly ("IPv4" | "IPv6")[]): Promise<0 | 1> {
+type Found = Difference & { readonly family: Family };
+
+async function compare(invocation: Invocation, families: readonly Family[]): Promise<0 | 1> {
   const { clock, signal, print, flags } = invocation;
   const { compareWithKernel } = await import("../backends/rehearsal/mod.ts");
   const { createProcessRunner } = await import("../backends/process_runner.ts");
   const answers = await answersOf(invocation);
   const runner = createProcessRunner({ clock, signal });
-  const found = [];
+  const found: Found[] = [];
   for (const family of families) {
-    const rehearsal = { family, state: await answers.state(family), clock };
-    for (const difference of await compareWithKernel(rehearsal, runner)) found.push({ family, ...difference });
+    const differences = await compareSettled(
+      () => answers.state(family),
+      (state) => compareWithKernel({ family, state, clock }, runner),
+    );
+    found.push(...differences.map((difference) => ({ family, ...difference })));
   }
   if (flags.get("json") === true) print(jsonText(found));
   else {
@@ -48,4 +55,24 @@ async function compare(invocation: Invocation, families: readonly ("IPv4" | "IPv
   return found.length === 0 ? 0 : 1;
 }
 
-const WHAT = { differs: "differs", missing: "is missing", unwanted: "should not be there" } as const;
+const MOST_COMPARISONS = 5;
+
+/** A running proxy may change the kernel while it is compared: what differs then is compared anew. */
+async function compareSettled(
+  stateNow: () => Promise<FamilyDelta>,
+  compareWith: (state: FamilyDelta) => Promise<readonly Difference[]>,
+): Promise<readonly Difference[]> {
+  let state = await stateNow();
+  for (let comparisons = 1;; comparisons++) {
+    const differences = await compareWith(state);
+    const after = differences.length === 0 ? state : await stateNow();
+    if (after.revision === state.revision || comparisons === MOST_COMPARISONS) return differences;
+    state = after;
+  }
+}
+
+const WHAT: Readonly<Record<Difference["what"], string>> = {
+  differs: "differs",
+  missing: "is missing",
+  unwanted: "should not be there",
+};

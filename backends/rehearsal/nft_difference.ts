@@ -10,8 +10,9 @@ export function createNftDifferences(): Differences {
   const held = new Map<string, string[]>(), wanted = new Map<string, string[]>();
   const hooks = new Map<string, string>();
   const elements = new Map<string, { readonly added: string[]; readonly deleted: string[] }>();
-  const kinds = new Map<string, string>();
-  const unwanted = new Set<string>(), missing = new Set<string>();
+  // Chains and sets may have the same name.
+  const setKinds = new Map<string, string>();
+  const unwantedChains = new Set<string>(), unwantedSets = new Set<string>(), missingSets = new Set<string>();
   let block: { readonly kind: string; readonly name: string } | undefined;
   let replaced = false;
 
@@ -19,8 +20,8 @@ export function createNftDifferences(): Differences {
     const begins = /^\t(map|set|chain) (\S+) \{$/.exec(line);
     if (begins) {
       block = { kind: begins[1]!, name: begins[2]! };
-      kinds.set(block.name, block.kind);
       if (block.kind === "chain") held.set(block.name, []);
+      else setKinds.set(block.name, block.kind);
     } else if (line === "\t}") {
       block = undefined;
     } else if (block?.kind === "chain") {
@@ -43,24 +44,24 @@ export function createNftDifferences(): Differences {
       else elementsOf(name).deleted.push(...list);
     } else if (what === "rule") wanted.get(name)?.push(rest);
     else if (what === "chain") {
-      if (verb === "delete") unwanted.add(name);
+      if (verb === "delete") unwantedChains.add(name);
       else {
         const hook = /^\{ (.*) \}$/.exec(rest)?.[1];
         if (hook !== undefined) hooks.set(name, hook);
-        unwanted.delete(name);
+        unwantedChains.delete(name);
         wanted.set(name, []);
       }
-    } else if (verb === "delete") unwanted.add(name);
+    } else if (verb === "delete") unwantedSets.add(name);
     else if (what !== undefined) {
-      kinds.set(name, what);
-      missing.add(name);
+      setKinds.set(name, what);
+      missingSets.add(name);
     }
   };
 
   const chainDifference = ([name, rules]: readonly [string, readonly string[]]): Difference[] => {
     const before = replaced ? undefined : held.get(name);
     const place = `chain ${name}`;
-    if (unwanted.has(name)) return [{ place, what: "unwanted", lines: differentLines(before ?? [], []) }];
+    if (unwantedChains.has(name)) return [{ place, what: "unwanted", lines: differentLines(before ?? [], []) }];
     // What is only flushed keeps the hook that it has.
     const hook = hooks.get(name) ?? before?.find((line) => line.startsWith("type "));
     const lines = differentLines(before ?? [], hook === undefined ? rules : [hook, ...rules]);
@@ -73,8 +74,8 @@ export function createNftDifferences(): Differences {
       ...deleted.map((text) => ({ sign: "-", text }) as const),
       ...added.map((text) => ({ sign: "+", text }) as const),
     ];
-    const what = unwanted.has(name) ? "unwanted" : missing.has(name) ? "missing" : "differs";
-    return { place: `${kinds.get(name) ?? "set"} ${name}`, what, lines };
+    const what = unwantedSets.has(name) ? "unwanted" : missingSets.has(name) ? "missing" : "differs";
+    return { place: `${setKinds.get(name) ?? "set"} ${name}`, what, lines };
   };
 
   return {
@@ -85,9 +86,9 @@ export function createNftDifferences(): Differences {
       for (const line of linesOf(stdin)) takeStatement(line);
     },
     found() {
-      const sets = new Set([...elements.keys(), ...missing, ...[...unwanted].filter((name) => !wanted.has(name))]);
+      const sets = new Set([...elements.keys(), ...missingSets, ...unwantedSets]);
       return [
-        ...[...sets].filter((name) => kinds.get(name) !== "chain").map(setDifference),
+        ...[...sets].map(setDifference),
         ...[...wanted].flatMap(chainDifference),
       ].sort((a, b) => a.place < b.place ? -1 : 1);
     },
