@@ -10,7 +10,7 @@ export async function main(args: readonly string[]): Promise<number> {
   const line = parseCommandLine(args, {
     readFile: (path) => Deno.readTextFileSync(path),
     hostname: () => Deno.hostname(),
-    builtModes: ["iptables", "nftables"],
+    builtModes: ["iptables", "nftables", "ipvs"],
     commands: COMMANDS,
   });
   switch (line.kind) {

@@ -1,4 +1,4 @@
-import type { Family, FamilyDelta, RuleDescription, ServicePortKey, SyncProblem } from "../core/model.ts";
+import type { Family, FamilyDelta, IpvsSettings, RuleDescription, ServicePortKey, SyncProblem } from "../core/model.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Logger } from "../platform/log.ts";
 import type { Runner } from "./runner.ts";
@@ -9,6 +9,8 @@ export interface BackendOptions {
   readonly runner: Runner;
   readonly clock: Clock;
   readonly logger: Logger;
+  /** For IPVS mode; undefined in others. */
+  readonly ipvs?: IpvsSettings;
 }
 
 /** How a sync went: what it did, in figures by metric, and what it could not do. */
@@ -17,6 +19,8 @@ export interface SyncResult {
   readonly problems: readonly SyncProblem[];
   /** Figures for metrics and logs, by name. */
   readonly figures: Readonly<Record<string, number>>;
+  /** Asks for a sync after this time, be it of nothing: something is to be looked after that no delta tells of. */
+  readonly againAfterMs?: number;
 }
 
 /** Keeps the kernel of one IP family to what the deltas say. */

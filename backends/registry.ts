@@ -2,37 +2,35 @@
 import type { ProxyMode } from "../core/model.ts";
 import type { Backend, BackendOptions } from "./backend.ts";
 import { createIptablesBackend } from "./iptables/backend.ts";
+import { IPTABLES_LAYOUT } from "./iptables/base_chains.ts";
 import { removeIptablesTraces } from "./iptables/cleanup.ts";
+import { createIpvsBackend } from "./ipvs/backend.ts";
+import { removeIpvsTraces } from "./ipvs/cleanup.ts";
+import { IPVS_LAYOUT } from "./ipvs/rules.ts";
 import { createNftablesBackend } from "./nftables/backend.ts";
 import { removeKubeProxyTable, removeNftablesTraces } from "./nftables/cleanup.ts";
 import { type Mode, withTakeover } from "./takeover.ts";
 
-const BACKENDS: Readonly<Partial<Record<ProxyMode, Mode>>> = {
-  iptables: { create: createIptablesBackend, removeTraces: removeIptablesTraces },
+const BACKENDS: Readonly<Record<ProxyMode, Mode>> = {
+  iptables: { create: createIptablesBackend, layout: IPTABLES_LAYOUT, removeTraces: removeIptablesTraces },
   nftables: {
     create: createNftablesBackend,
     removeTraces: removeNftablesTraces,
     removeLeftovers: removeKubeProxyTable,
   },
+  ipvs: { create: createIpvsBackend, layout: IPVS_LAYOUT, removeTraces: removeIpvsTraces },
 };
 
 /** The modes that there is a backend for. */
 export const MODES: readonly ProxyMode[] = Object.keys(BACKENDS) as ProxyMode[];
 
-function modeOf(mode: ProxyMode): Mode {
-  const chosen = BACKENDS[mode];
-  if (chosen === undefined) throw new Error(`there is no backend for mode ${mode}, only for ${MODES.join(", ")}`);
-  return chosen;
-}
-
-/** The backend of a mode by itself, which leaves alone what other modes have left behind. Throws where there is none. */
+/** The backend of a mode by itself, which leaves alone what other modes have left behind. */
 export function createBackendAlone(mode: ProxyMode, options: BackendOptions): Backend {
-  return modeOf(mode).create(options);
+  return BACKENDS[mode].create(options);
 }
 
-/** The backend of a mode, which takes over from the other modes. Throws where there is none. */
+/** The backend of a mode, which takes over from the other modes. */
 export function createBackend(mode: ProxyMode, options: BackendOptions): Backend {
-  const chosen = modeOf(mode);
-  const others = MODES.filter((other) => other !== mode).map((other) => BACKENDS[other]!);
-  return withTakeover(chosen, others, options);
+  const others = MODES.filter((other) => other !== mode).map((other) => BACKENDS[other]);
+  return withTakeover(BACKENDS[mode], others, options);
 }

@@ -1,12 +1,18 @@
 import { errorText } from "../platform/log.ts";
 import type { Backend, BackendOptions } from "./backend.ts";
+import type { Layout } from "./iptables/layout.ts";
 import { ToolMissingError } from "./runner.ts";
 
 /** A mode: how its backend is made, and what it may find of others. */
 export interface Mode {
   readonly create: (options: BackendOptions) => Backend;
-  /** Removes every trace of Sluice's and of kube-proxy's this mode. Throws where something could not be removed. */
-  readonly removeTraces: (options: BackendOptions) => Promise<void>;
+  /** What it has in the tables of iptables, where it uses them: two modes may have chains of the same name there. */
+  readonly layout?: Layout;
+  /**
+   * Removes every trace of Sluice's and of kube-proxy's this mode, but for what belongs to the layout of another mode
+   * that is in effect. Throws where something could not be removed.
+   */
+  readonly removeTraces: (options: BackendOptions, stays?: Layout) => Promise<void>;
   /** Removes what kube-proxy's same mode leaves behind that the backend does not take over as its own. */
   readonly removeLeftovers?: (options: BackendOptions) => Promise<void>;
 }
@@ -20,7 +26,7 @@ export function withTakeover(chosen: Mode, others: readonly Mode[], options: Bac
   const { logger } = options;
   const backend = chosen.create(options);
   let leftovers = [
-    ...others.map(({ removeTraces }) => removeTraces),
+    ...others.map(({ removeTraces }) => (options: BackendOptions) => removeTraces(options, chosen.layout)),
     ...(chosen.removeLeftovers ? [chosen.removeLeftovers] : []),
   ];
 

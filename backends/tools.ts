@@ -1,8 +1,8 @@
 import type { Family, ProxyMode } from "../core/model.ts";
 
-const OF_EVERY_MODE = ["choom", "conntrack", "sysctl"];
-
 /** Each mode removes what the others have left behind. */
+const OF_EVERY_MODE = ["choom", "conntrack", "ip", "ipset", "ipvsadm", "sysctl"];
+
 const IPTABLES_AND_NFT: Readonly<Record<Family, readonly string[]>> = {
   IPv4: ["iptables", "iptables-restore", "iptables-save", "nft"],
   IPv6: ["ip6tables", "ip6tables-restore", "ip6tables-save", "nft"],
@@ -11,7 +11,7 @@ const IPTABLES_AND_NFT: Readonly<Record<Family, readonly string[]>> = {
 const BY_MODE: Readonly<Record<ProxyMode, readonly string[]>> = {
   iptables: [],
   nftables: [],
-  ipvs: ["ip", "ipset", "ipvsadm"],
+  ipvs: ["modprobe"],
 };
 
 /** The names of the tools that the backend of a mode may run; on a given host some may not be installed. */

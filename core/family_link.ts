@@ -1,7 +1,15 @@
 /** How the cluster side starts the kernel side of one IP family and talks to it, without knowing what runs it. */
 import type { Clock } from "../platform/clock.ts";
 import type { Level, Logger } from "../platform/log.ts";
-import type { Family, FamilyDelta, ProxyMode, RuleDescription, ServicePortKey, SyncReport } from "./model.ts";
+import type {
+  Family,
+  FamilyDelta,
+  IpvsSettings,
+  ProxyMode,
+  RuleDescription,
+  ServicePortKey,
+  SyncReport,
+} from "./model.ts";
 
 /** A kernel setting that is to have this value: `net.netfilter.nf_conntrack_max`, `131072`. */
 export interface KernelSetting {
@@ -20,6 +28,8 @@ export interface HostSettings {
 export interface FamilyOptions {
   readonly family: Family;
   readonly mode: ProxyMode;
+  /** For IPVS mode; undefined in others. */
+  readonly ipvs?: IpvsSettings;
   readonly logLevel: Level;
   readonly logFormat: "text" | "json";
   /** What this worker is to set after its setup; undefined where another family's does it. */

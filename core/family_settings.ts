@@ -1,5 +1,5 @@
 import type { Configuration } from "./config/mod.ts";
-import type { Family, FamilySettings, LocalTraffic } from "./model.ts";
+import type { Family, FamilySettings, IpvsSettings, LocalTraffic } from "./model.ts";
 import { familyOf } from "../platform/address.ts";
 import type { NodeState, ServiceRanges } from "./tracking/mod.ts";
 
@@ -54,4 +54,20 @@ export function nodePortPrefixes(
     .map((given) => given === "primary" ? `${nodeIP}/${family === "IPv4" ? 32 : 128}` : given)
     .filter((prefix) => familyOf(prefix) === family);
   return prefixes.length === 0 ? undefined : prefixes;
+}
+
+/** What IPVS mode is told at its start. */
+export function ipvsSettings(family: Family, { ipvs }: Configuration): IpvsSettings {
+  // As kube-proxy's ConfigureTimeouts does, a part of a second counts for nothing.
+  const seconds = (milliseconds: number) => Math.floor(milliseconds / 1000);
+  return {
+    scheduler: ipvs.scheduler || "rr",
+    strictARP: ipvs.strictARP,
+    excludePrefixes: ipvs.excludeCIDRs.filter((prefix) => familyOf(prefix) === family),
+    timeoutSeconds: {
+      tcp: seconds(ipvs.tcpTimeoutMs),
+      tcpFin: seconds(ipvs.tcpFinTimeoutMs),
+      udp: seconds(ipvs.udpTimeoutMs),
+    },
+  };
 }

@@ -110,6 +110,18 @@ export interface FamilySettings {
   readonly syncPeriodMs: number;
 }
 
+/** What IPVS mode is told at its start, for one family (kube-proxy's section `ipvs` of the configuration). */
+export interface IpvsSettings {
+  /** The kernel's name of the scheduler of all virtual servers: `rr`. */
+  readonly scheduler: string;
+  /** Whether the node answers ARP requests only for addresses of the interface that they come in by. */
+  readonly strictARP: boolean;
+  /** Prefixes of this family: virtual servers in them are somebody else's. */
+  readonly excludePrefixes: readonly string[];
+  /** How long idle connections are kept, in seconds; 0 leaves it to the kernel. */
+  readonly timeoutSeconds: { readonly tcp: number; readonly tcpFin: number; readonly udp: number };
+}
+
 /** What changed for a family since the revision `base`. */
 export interface FamilyDelta {
   /** The revision that holds once this is applied. */

@@ -2,6 +2,7 @@ import type { Clock } from "../platform/clock.ts";
 import type { Level, Logger } from "../platform/log.ts";
 import type { Configuration, LoggingFormat } from "./config/mod.ts";
 import type { FamilyOptions, HostSettings, StartFamily } from "./family_link.ts";
+import { ipvsSettings } from "./family_settings.ts";
 import type { Family } from "./model.ts";
 
 /** What a run of the proxy works with. */
@@ -25,5 +26,6 @@ export function familyOptions(
   { configuration, logging, logger, clock }: ProxyOptions,
 ): FamilyOptions {
   const { mode } = configuration;
-  return { family, mode, logLevel: logging.level, logFormat: logging.format, host, clock, logger };
+  const ipvs = mode === "ipvs" ? ipvsSettings(family, configuration) : undefined;
+  return { family, mode, ipvs, logLevel: logging.level, logFormat: logging.format, host, clock, logger };
 }

@@ -51,11 +51,11 @@ scope.onmessage = ({ data: message }) => {
   }
 };
 
-function start({ family, mode, logLevel, logFormat, host }: StartMessage): SyncLoop {
+function start({ family, mode, ipvs, logLevel, logFormat, host }: StartMessage): SyncLoop {
   const clock = systemClock;
   const logger = createLogger({ level: logLevel, format: logFormat, clock, write: writeToStderr }).with({ family });
   const runner = createProcessRunner({ clock, signal: stopping.signal });
-  const created = createBackend(mode, { family, runner, clock, logger });
+  const created = createBackend(mode, { family, runner, clock, logger, ipvs });
   backend = created;
   return startSyncLoop({
     family,

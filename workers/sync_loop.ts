@@ -44,6 +44,7 @@ export function startSyncLoop(options: SyncLoopOptions): SyncLoop {
   let cleanupIsAsked = false;
   let resyncIsDue = false;
   let retryIsDue = false;
+  let anotherIsDue = false;
   // Whether a whole state or a comparison has not worked out yet: the sync that mends it counts as a full one.
   let owesFull = false;
   let failing = false;
@@ -53,6 +54,7 @@ export function startSyncLoop(options: SyncLoopOptions): SyncLoop {
   let stopped = false;
   let cancelRetry: (() => void) | undefined;
   let cancelResync: (() => void) | undefined;
+  let cancelAnother: (() => void) | undefined;
 
   const wake = () => {
     if (running || stopped) return;
@@ -76,6 +78,7 @@ export function startSyncLoop(options: SyncLoopOptions): SyncLoop {
     const { revision } = held;
     if (retryIsDue) return () => tryAgain(revision);
     if (resyncIsDue && !failing) return () => attempt(revision, true, () => backend.resync());
+    if (anotherIsDue && !failing) return () => attempt(revision, false, () => backend.sync(nothingSince(revision)));
     return undefined;
   };
 
@@ -115,14 +118,14 @@ export function startSyncLoop(options: SyncLoopOptions): SyncLoop {
   // the kernel refused once it may now take: every second try compares.
   const tryAgain = (revision: number): Promise<void> => {
     if (++retries % 2 === 0) return attempt(revision, true, () => backend.resync());
-    const nothing: FamilyDelta = { revision, base: revision, settings: undefined, set: [], deleted: [] };
-    return attempt(revision, false, () => backend.sync(nothing));
+    return attempt(revision, false, () => backend.sync(nothingSince(revision)));
   };
 
   const attempt = async (revision: number, full: boolean, sync: () => Promise<SyncResult>): Promise<void> => {
     owesFull ||= full;
     const isFull = owesFull;
     clearRetry();
+    clearAnother();
     const startedAtMs = clock.monotonic();
     let ok = true;
     let result: SyncResult;
@@ -139,10 +142,12 @@ export function startSyncLoop(options: SyncLoopOptions): SyncLoop {
     else failing = true;
     if (result.problems.length > 0) complain(result.problems, retryLater());
     else settle();
+    if (result.againAfterMs !== undefined) anotherLater(result.againAfterMs);
     if (ok) logger.debug("synced", { revision, full: isFull, durationMs: Math.round(durationMs), ...result.figures });
+    const { problems, figures } = result;
     emit({
       type: "report",
-      report: { family, revision, ok, full: isFull, endedAtMs: clock.now(), durationMs, ...result },
+      report: { family, revision, ok, full: isFull, endedAtMs: clock.now(), durationMs, problems, figures },
     });
   };
 
@@ -181,6 +186,7 @@ export function startSyncLoop(options: SyncLoopOptions): SyncLoop {
     owesFull = false;
     if (isSetUp) clearRetry();
     clearResync();
+    clearAnother();
     let problem: string | undefined;
     try {
       await backend.cleanup();
@@ -200,6 +206,20 @@ export function startSyncLoop(options: SyncLoopOptions): SyncLoop {
     resyncIsDue = false;
     cancelResync?.();
     cancelResync = undefined;
+  };
+
+  const clearAnother = () => {
+    anotherIsDue = false;
+    cancelAnother?.();
+    cancelAnother = undefined;
+  };
+
+  const anotherLater = (waitMs: number) => {
+    clearAnother();
+    cancelAnother = clock.schedule(waitMs, () => {
+      anotherIsDue = true;
+      wake();
+    });
   };
 
   const retryLater = (): number => {
@@ -238,8 +258,13 @@ export function startSyncLoop(options: SyncLoopOptions): SyncLoop {
       await running;
       clearRetry();
       clearResync();
+      clearAnother();
     },
   };
+}
+
+function nothingSince(revision: number): FamilyDelta {
+  return { revision, base: revision, settings: undefined, set: [], deleted: [] };
 }
 
 function seconds(ms: number): number {

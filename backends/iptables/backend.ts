@@ -3,7 +3,8 @@ import { prefixContains } from "../../platform/address.ts";
 import type { Backend, BackendOptions, SyncResult } from "../backend.ts";
 import { createConntrackCleaner } from "../conntrack.ts";
 import { writeSysctls } from "../sysctl.ts";
-import { removeAllChains } from "./cleanup.ts";
+import { IPTABLES_LAYOUT } from "./base_chains.ts";
+import { removeChains } from "./cleanup.ts";
 import { describeServicePort } from "./describe.ts";
 import { examineHost } from "./host.ts";
 import { createReconciler, type Reconciler } from "./reconcile.ts";
@@ -60,7 +61,10 @@ export function createIptablesBackend(options: BackendOptions): Backend {
       const host = await examineHost(family, tools);
       logger.info("iptables is ready", { flavour: host.flavour, hairpin: host.hairpin });
       const ruleset = createRuleset(host);
-      parts = { ruleset, reconciler: createReconciler({ ruleset, tools, flavour: host.flavour, logger }) };
+      parts = {
+        ruleset,
+        reconciler: createReconciler({ layout: IPTABLES_LAYOUT, ruleset, tools, flavour: host.flavour, logger }),
+      };
     },
     async sync(delta) {
       const { ruleset, reconciler } = ready();
@@ -81,7 +85,7 @@ export function createIptablesBackend(options: BackendOptions): Backend {
       return await finish(reconciler);
     },
     async cleanup() {
-      await removeAllChains(tools);
+      await removeChains(tools);
     },
     describe(key) {
       const described = parts && describeServicePort(parts.ruleset, key);

@@ -1,5 +1,6 @@
 import type { Family, FamilySettings } from "../../core/model.ts";
-import { BASE, type Table } from "./chain_names.ts";
+import { BASE, isServiceChain, type Table } from "./chain_names.ts";
+import type { Jump, Layout } from "./layout.ts";
 import { comment, hostPrefix, marked } from "./matches.ts";
 
 /** How traffic that an endpoint sends to itself through its service is found after its destination was rewritten. */
@@ -17,17 +18,10 @@ export interface BaseOptions {
   readonly randomFully: boolean;
 }
 
-/** A rule by which a built-in chain sends packets to one of ours. */
-export interface Jump {
-  readonly table: Table;
-  readonly from: string;
-  /** The rule without its `-A CHAIN `. */
-  readonly rule: string;
-}
-
 const NEW = "-m conntrack --ctstate NEW ";
 
-function jump(table: Table, from: string, condition: string, why: string, to: string): Jump {
+/** A jump for packets that meet a condition, with the comment by which kube-proxy knows it again. */
+export function jump(table: Table, from: string, condition: string, why: string, to: string): Jump {
   return { table, from, rule: `${condition}${comment(why)}-j ${to}` };
 }
 
@@ -63,6 +57,9 @@ export const BASE_CHAINS: Readonly<Record<Table, readonly string[]>> = {
   nat: [BASE.services, BASE.nodePorts, BASE.postrouting, BASE.markMasquerade],
 };
 
+/** What iptables mode puts into the tables whatever services there are. */
+export const IPTABLES_LAYOUT: Layout = { jumps: JUMPS, baseChains: BASE_CHAINS, isServiceChain };
+
 /**
  * The fixed rules of a base chain; those of a dispatch tree that begins in it stand before them.
  * @param hairpinAddresses the addresses of endpoints on this node, in order, where hairpin traffic is matched by them
@@ -74,8 +71,6 @@ export function baseRules(
   options: BaseOptions,
   hairpinAddresses: readonly string[],
 ): readonly string[] {
-  const mark = settings.masqueradeMark;
-  const hex = `0x${mark.toString(16)}`;
   if (table === "filter") {
     if (chain === BASE.forward) return forwardRules(settings);
     if (chain === BASE.externalServices) return [`-m addrtype --dst-type LOCAL -j ${BASE.externalNodePorts}`];
@@ -85,32 +80,54 @@ export function baseRules(
     case BASE.services:
       return nodePortEntries(settings, options.family);
     case BASE.postrouting:
-      return [
-        ...hairpinRules(options, hairpinAddresses),
-        `${marked(mark, false)}-j RETURN`,
-        // The mark is taken off, so that the packet is not masqueraded again if it comes by another time (a tunnel).
-        `-j MARK --set-xmark ${hex}/0x0`,
-        `${comment("kubernetes service traffic requiring SNAT")}${masquerade(options)}`,
-      ];
+      return [...hairpinRules(options, hairpinAddresses), ...masqueradeRules(settings, options)];
     case BASE.markMasquerade:
-      return [`-j MARK --set-xmark ${hex}/${hex}`];
+      return markRules(settings);
     default:
       return [];
   }
 }
 
-const masquerade = (options: BaseOptions) => `-j MASQUERADE${options.randomFully ? " --random-fully" : ""}`;
+/** The end of a rule that masquerades. */
+export function masquerade(options: Pick<BaseOptions, "randomFully">): string {
+  return `-j MASQUERADE${options.randomFully ? " --random-fully" : ""}`;
+}
+
+/** How KUBE-POSTROUTING ends: what carries the mark is masqueraded. */
+export function masqueradeRules(settings: FamilySettings, options: Pick<BaseOptions, "randomFully">): string[] {
+  const mark = settings.masqueradeMark;
+  return [
+    `${marked(mark, false)}-j RETURN`,
+    // The mark is taken off, so that the packet is not masqueraded again if it comes by another time (a tunnel).
+    `-j MARK --set-xmark 0x${mark.toString(16)}/0x0`,
+    `${comment("kubernetes service traffic requiring SNAT")}${masquerade(options)}`,
+  ];
+}
+
+/** The rules of KUBE-MARK-MASQ. */
+export function markRules({ masqueradeMark }: FamilySettings): string[] {
+  const hex = `0x${masqueradeMark.toString(16)}`;
+  return [`-j MARK --set-xmark ${hex}/${hex}`];
+}
 
 function forwardRules(settings: FamilySettings): string[] {
   return [
     // An INVALID packet would cross without its translation, and reset the connection (kubernetes issue 74839).
     ...(settings.conntrackTcpLiberal ? [] : ["-m conntrack --ctstate INVALID -j DROP"]),
+    ...acceptRules(settings),
+  ];
+}
+
+/** What KUBE-FORWARD lets through, even where a host forwards nothing by default. */
+export function acceptRules(settings: FamilySettings): string[] {
+  return [
     `${comment("kubernetes forwarding rules")}${marked(settings.masqueradeMark, true)}-j ACCEPT`,
     `${comment("kubernetes forwarding conntrack rule")}-m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT`,
   ];
 }
 
-const LOOPBACK: Readonly<Record<Family, string>> = { IPv4: "127.0.0.0/8", IPv6: "::1/128" };
+/** The addresses that stay on the node. */
+export const LOOPBACK: Readonly<Record<Family, string>> = { IPv4: "127.0.0.0/8", IPv6: "::1/128" };
 
 /**
  * Which of this node's addresses serve node ports. A prefix is matched together with "is an address of this host", so

@@ -1,10 +1,17 @@
 import { failureText } from "../runner.ts";
 import type { BackendOptions } from "../backend.ts";
+import { TABLES } from "./chain_names.ts";
+import type { Layout } from "./layout.ts";
 import { createIptablesTools, type IptablesTools } from "./tools.ts";
 
-/** The chains that Sluice and kube-proxy's iptables mode make; the kubelet's are others (KUBE-KUBELET-CANARY, …). */
-const OURS =
-  /^KUBE-(SERVICES|NODEPORTS|POSTROUTING|MARK-MASQ|FORWARD|PROXY-FIREWALL|EXTERNAL-SERVICES|PROXY-CANARY|(SVC|SVL|SEP|EXT|FW|XLB)-.+)$/;
+/**
+ * The chains that Sluice and kube-proxy's modes iptables and ipvs make; the kubelet's are others (KUBE-KUBELET-CANARY,
+ * KUBE-FIREWALL, …).
+ */
+const OURS = new RegExp(
+  "^KUBE-(SERVICES|NODEPORTS|POSTROUTING|MARK-MASQ|FORWARD|PROXY-FIREWALL|EXTERNAL-SERVICES|PROXY-CANARY" +
+    "|NODE-PORT|LOAD-BALANCER|SOURCE-RANGES-FIREWALL|IPVS-FILTER|IPVS-OUT-FILTER|(SVC|SVL|SEP|EXT|FW|XLB)-.+)$",
+);
 
 /** One table of what iptables-save prints. */
 interface SavedTable {
@@ -15,11 +22,11 @@ interface SavedTable {
 }
 
 /**
- * Removes every chain of Sluice's and of kube-proxy's iptables mode, and the jumps to them, and nothing else.
- * Throws where something could not be removed.
+ * Removes every chain of Sluice's and of kube-proxy's modes iptables and ipvs, and the jumps to them, but for those of
+ * the layout that is to stay; and nothing else. Throws where something could not be removed.
  */
-export async function removeAllChains(tools: IptablesTools): Promise<void> {
-  for (const table of await findOurs(tools)) {
+export async function removeChains(tools: IptablesTools, stays?: Layout): Promise<void> {
+  for (const table of await findOurs(tools, stays)) {
     for (const input of removal(table)) {
       const result = await tools.restore(input);
       if (result.exitCode !== 0) throw new Error(failureText("iptables-restore", result));
@@ -28,21 +35,28 @@ export async function removeAllChains(tools: IptablesTools): Promise<void> {
 }
 
 /** The same, for the family and with the runner of a backend. */
-export async function removeIptablesTraces({ family, runner }: BackendOptions): Promise<void> {
-  await removeAllChains(createIptablesTools(family, runner));
+export async function removeIptablesTraces({ family, runner }: BackendOptions, stays?: Layout): Promise<void> {
+  await removeChains(createIptablesTools(family, runner), stays);
 }
 
-async function findOurs(tools: IptablesTools): Promise<SavedTable[]> {
+async function findOurs(tools: IptablesTools, stays: Layout | undefined): Promise<SavedTable[]> {
   const tables: SavedTable[] = [];
+  const chainStays = (name: string, chain: string) => {
+    const table = TABLES.find((known) => known === name);
+    return table && stays && (stays.baseChains[table].includes(chain) || stays.isServiceChain(table, chain));
+  };
+  const jumpStays = (name: string, line: string) =>
+    stays?.jumps.some(({ table, from, rule }) => table === name && line === `-A ${from} ${rule}`);
   await tools.save((line) => {
     const table = tables.at(-1);
     if (line.startsWith("*")) tables.push({ name: line.slice(1), chains: [], jumps: [] });
     else if (line.startsWith(":")) {
       const chain = line.slice(1, line.indexOf(" "));
-      if (OURS.test(chain)) table?.chains.push(chain);
+      if (table && OURS.test(chain) && !chainStays(table.name, chain)) table.chains.push(chain);
     } else if (line.startsWith("-A ")) {
       const from = line.slice(3, line.indexOf(" ", 3)), to = / -[jg] (\S+)/.exec(line)?.[1];
-      if (to !== undefined && OURS.test(to) && !OURS.test(from)) table?.jumps.push(line);
+      const isJump = to !== undefined && OURS.test(to) && !OURS.test(from);
+      if (table && isJump && !jumpStays(table.name, line)) table.jumps.push(line);
     }
   });
   return tables;

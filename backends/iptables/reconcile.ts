@@ -1,8 +1,8 @@
 import type { ServicePortKey, SyncProblem } from "../../core/model.ts";
 import type { Logger } from "../../platform/log.ts";
 import { failureText } from "../runner.ts";
-import { BASE_CHAINS, JUMPS } from "./base_chains.ts";
 import { type Table, TABLES } from "./chain_names.ts";
+import type { Layout } from "./layout.ts";
 import { type ChainUpdate, failedLines, isHostFailure, lineOf, type RestoreInput, restoreLines } from "./restore.ts";
 import type { ChainsByTable, Ruleset } from "./ruleset.ts";
 import { EMPTY_CHAIN, type HeldChain, type KernelState, readKernel, UNKNOWN_CHAIN } from "./shadow.ts";
@@ -53,9 +53,13 @@ const BATCH_LIMITS: Readonly<Record<Flavour, { readonly names: number; readonly 
 /** How many restores one run may spend on finding what the kernel refuses. */
 const SEARCH_LIMIT = 100;
 
+/** The part of a ruleset that the kernel is brought to. */
+export type WantedChains = Pick<Ruleset, "render" | "has" | "chains" | "rank" | "exclude" | "servicePort">;
+
 /** What the reconciler works with. */
 export interface ReconcilerOptions {
-  readonly ruleset: Ruleset;
+  readonly layout: Layout;
+  readonly ruleset: WantedChains;
   readonly tools: IptablesTools;
   readonly flavour: Flavour;
   readonly logger: Logger;
@@ -68,12 +72,12 @@ class RestoreError extends Error {
 
 /** A reconciler that has not looked at the kernel yet. */
 export function createReconciler(options: ReconcilerOptions): Reconciler {
-  const { ruleset, tools, logger } = options;
+  const { layout, ruleset, tools, logger } = options;
   const limits = BATCH_LIMITS[options.flavour];
   const dirty: Record<Table, Set<string>> = { filter: new Set(), nat: new Set() };
   const refused = new Map<ServicePortKey, SyncProblem>();
   let kernel: KernelState | undefined;
-  let missingJumps = JUMPS.slice();
+  let missingJumps = layout.jumps.slice();
   // Parts of an input may be in effect although the tool failed, and a jump must not be put there twice.
   let jumpsInDoubt = false;
   let figures = noFigures();
@@ -85,8 +89,8 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
   };
 
   async function look(): Promise<KernelState> {
-    const state = await readKernel(tools, (table, chain) => BASE_CHAINS[table].includes(chain));
-    missingJumps = JUMPS.filter((jump) => !state.jumps.has(jump));
+    const state = await readKernel(tools, layout);
+    missingJumps = layout.jumps.filter((jump) => !state.jumps.has(jump));
     jumpsInDoubt = false;
     return state;
   }

@@ -1,7 +1,7 @@
 import type { ServicePortKey } from "../../core/model.ts";
 import { lacksMeans } from "../runner.ts";
-import type { Jump } from "./base_chains.ts";
 import { type Table, TABLES } from "./chain_names.ts";
+import type { Jump } from "./layout.ts";
 import type { RenderedChain } from "./ruleset.ts";
 
 /** One thing that a restore does to a chain. */

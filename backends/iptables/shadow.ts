@@ -1,5 +1,5 @@
-import { type Jump, JUMPS } from "./base_chains.ts";
-import { isServiceChain, type Table, TABLES } from "./chain_names.ts";
+import { type Table, TABLES } from "./chain_names.ts";
+import type { Jump, Layout } from "./layout.ts";
 import { createTextHash, hashRules } from "./text_hash.ts";
 import type { IptablesTools } from "./tools.ts";
 
@@ -52,7 +52,7 @@ export interface KernelState {
 /** Reads what the kernel holds of our chains, service chains nobody wants any more included. Throws where it cannot. */
 export async function readKernel(
   tools: IptablesTools,
-  isBaseChain: (table: Table, chain: string) => boolean,
+  { jumps: wantedJumps, baseChains, isServiceChain }: Layout,
 ): Promise<KernelState> {
   const chains = { filter: createHeldChains(), nat: createHeldChains() };
   const jumps = new Set<Jump>();
@@ -82,12 +82,14 @@ export async function readKernel(
         hash.add("\n");
         rules++;
       } else {
-        const jump = JUMPS.find((jump) => jump.table === table && jump.from === name && jump.rule === rule);
+        const jump = wantedJumps.find((jump) => jump.table === table && jump.from === name && jump.rule === rule);
         if (jump) jumps.add(jump);
       }
     } else if (line.startsWith(":")) {
       const name = line.slice(1, line.indexOf(" "));
-      if (table && (isBaseChain(table, name) || isServiceChain(table, name))) chains[table].set(name, EMPTY_CHAIN);
+      if (table && (baseChains[table].includes(name) || isServiceChain(table, name))) {
+        chains[table].set(name, EMPTY_CHAIN);
+      }
     } else if (line.startsWith("*")) {
       finishChain();
       table = TABLES.find((known) => known === line.slice(1));

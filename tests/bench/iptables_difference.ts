@@ -1,3 +1,4 @@
+import { IPTABLES_LAYOUT } from "../../backends/iptables/base_chains.ts";
 import { createReconciler, type Reconciler } from "../../backends/iptables/reconcile.ts";
 import { createIptablesTools } from "../../backends/iptables/tools.ts";
 import { clusterServicePort, forEachService } from "./cluster.ts";
@@ -18,7 +19,13 @@ export const iptablesDifferenceStage: Stage<Reconciler> = {
     const tools = createIptablesTools("IPv4", createCountingRunner());
     return {
       async fill() {
-        const reconciler = createReconciler({ ruleset, tools, flavour: "nf_tables", logger: throwingLogger });
+        const reconciler = createReconciler({
+          layout: IPTABLES_LAYOUT,
+          ruleset,
+          tools,
+          flavour: "nf_tables",
+          logger: throwingLogger,
+        });
         reconciler.touch(chains);
         await reconciler.run();
         return reconciler;

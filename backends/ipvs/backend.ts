@@ -1,0 +1,103 @@
+import type { IpvsSettings, SyncProblem } from "../../core/model.ts";
+import type { Backend, BackendOptions, SyncResult } from "../backend.ts";
+import { createConntrackCleaner } from "../conntrack.ts";
+import { createReconciler as createChainReconciler } from "../iptables/reconcile.ts";
+import { createIptablesTools } from "../iptables/tools.ts";
+import { removeIpvsTraces } from "./cleanup.ts";
+import { createDesired } from "./desired.ts";
+import { createDummyInterface } from "./dummy_interface.ts";
+import { configureHost, examineHost } from "./host.ts";
+import { createSets } from "./ipset.ts";
+import { createVirtualServers } from "./ipvsadm.ts";
+import { createReconciler, type Reconciler } from "./reconcile.ts";
+import { createRules, IPVS_LAYOUT } from "./rules.ts";
+
+/** What kube-proxy does where the configuration says nothing. */
+const DEFAULTS: IpvsSettings = {
+  scheduler: "rr",
+  strictARP: false,
+  excludePrefixes: [],
+  timeoutSeconds: { tcp: 0, tcpFin: 0, udp: 0 },
+};
+
+/** The IPVS backend of one family. */
+export function createIpvsBackend(options: BackendOptions): Backend {
+  const { family, runner, clock, logger, ipvs = DEFAULTS } = options;
+  const servers = createVirtualServers(family, runner);
+  const sets = createSets(family, runner);
+  const dummy = createDummyInterface(family, runner);
+  const iptables = createIptablesTools(family, runner);
+  const conntrack = createConntrackCleaner(family, runner);
+  const desired = createDesired(family, ipvs.scheduler);
+  let reconciler: Reconciler | undefined;
+  let chains: ReturnType<typeof createChainReconciler> | undefined;
+
+  function ready(): Reconciler {
+    if (!reconciler) throw new Error("the ipvs backend was asked to sync before its setup succeeded");
+    return reconciler;
+  }
+
+  /** What is done once the kernel is right; its failures hold nothing up. */
+  async function finish(reconciler: Reconciler): Promise<SyncResult> {
+    const problems: SyncProblem[] = reconciler.problems();
+    const startedMs = clock.monotonic();
+    const { deleted, problem } = await conntrack.tryClean(logger);
+    if (problem) problems.push(problem);
+    const figures = reconciler.takeFigures(), chainFigures = chains!.takeFigures(), rules = chains!.rules();
+    return {
+      problems,
+      figures: {
+        virtual_servers: desired.servers.size(),
+        server_operations: figures.serverOperations,
+        set_changes: figures.setChanges,
+        iptables_rules_nat: rules.nat,
+        iptables_rules_filter: rules.filter,
+        iptables_rules_last_nat: chainFigures.rulesLast.nat,
+        iptables_rules_last_filter: chainFigures.rulesLast.filter,
+        restore_failures: chainFigures.restoreFailures,
+        drift_repaired: figures.drifted + chainFigures.driftedChains,
+        conntrack_deleted: deleted,
+        conntrack_ms: clock.monotonic() - startedMs,
+      },
+      againAfterMs: reconciler.againAfterMs(),
+    };
+  }
+
+  return {
+    async setup() {
+      const { flavour, randomFully } = await examineHost(family, ipvs, { runner, servers, sets, iptables });
+      await configureHost(ipvs, { runner, servers }, logger);
+      const rules = createRules({ family, randomFully });
+      chains = createChainReconciler({ layout: IPVS_LAYOUT, ruleset: rules, tools: iptables, flavour, logger });
+      const { excludePrefixes } = ipvs;
+      reconciler = createReconciler({
+        family,
+        desired,
+        servers,
+        sets,
+        dummy,
+        rules,
+        chains,
+        excludePrefixes,
+        clock,
+        logger,
+      });
+      logger.info("IPVS is ready", { scheduler: ipvs.scheduler, flavour });
+    },
+    async sync(delta) {
+      const reconciler = ready();
+      conntrack.noteDelta(desired, delta);
+      desired.apply(delta);
+      await reconciler.run();
+      return await finish(reconciler);
+    },
+    async resync() {
+      const reconciler = ready();
+      await reconciler.compareAndRun();
+      return await finish(reconciler);
+    },
+    async cleanup() {
+      await removeIpvsTraces(options);
+    },
+  };
+}

@@ -1,0 +1,43 @@
+import type { BackendOptions } from "../backend.ts";
+import { removeChains } from "../iptables/cleanup.ts";
+import type { Layout } from "../iptables/layout.ts";
+import { createIptablesTools } from "../iptables/tools.ts";
+import { createDummyInterface } from "./dummy_interface.ts";
+import { createSets, type ListedSets } from "./ipset.ts";
+import { createVirtualServers } from "./ipvsadm.ts";
+import { entryOf, NODE_PORT_SETS } from "./sets.ts";
+import { parseServerKey } from "./virtual_servers.ts";
+
+/**
+ * Removes the family's chains, virtual servers, sets and dummy addresses of Sluice's and kube-proxy's IPVS mode, and
+ * the dummy interface with the last address of either family; and nothing else: a virtual server is ours where its
+ * address is the dummy interface's, or its port is in the set of node ports. Throws where something cannot be removed.
+ * @param stays the layout of another mode that is in effect, whose chains are not to be touched
+ */
+export async function removeIpvsTraces({ family, runner, logger }: BackendOptions, stays?: Layout): Promise<void> {
+  const dummy = createDummyInterface(family, runner), sets = createSets(family, runner);
+  const { hasDummy, dummy: addresses } = await dummy.list();
+  const listed = await sets.list();
+  if (!hasDummy && listed.names.size === 0) return;
+  await removeChains(createIptablesTools(family, runner), stays);
+  const servers = createVirtualServers(family, runner);
+  const isOurs = (key: string) => {
+    const server = parseServerKey(key);
+    return server && (addresses.has(server.address) || isNodePort(server, listed));
+  };
+  const isNodePort = (
+    { protocol, address, port }: NonNullable<ReturnType<typeof parseServerKey>>,
+    { entries }: ListedSets,
+  ) => {
+    const element = protocol === "sctp" ? `${address},sctp:${port}` : String(port);
+    return entries.has(entryOf(NODE_PORT_SETS[protocol].all, family, element));
+  };
+  const own = [...(await servers.list()).keys()].filter(isOurs);
+  const failure = own.length === 0
+    ? undefined
+    : await servers.apply(own.map((server) => ({ does: "delete", server }) as const));
+  if (failure !== undefined) throw new Error(failure);
+  await sets.destroy();
+  await dummy.remove();
+  logger.info("removed the virtual servers, sets and addresses of ipvs mode", { virtualServers: own.length });
+}

@@ -1,0 +1,117 @@
+import {
+  type Family,
+  type FamilyDelta,
+  type FamilySettings,
+  type ServicePort,
+  type ServicePortKey,
+  servicePortKey,
+} from "../../core/model.ts";
+import { type Circumstances, type Contribution, contributionOf } from "./contribution.ts";
+import { createLedger, type Ledger } from "./ledger.ts";
+import type { VirtualServer } from "./virtual_servers.ts";
+
+/** A virtual server as the kernel has it, or is to have it. */
+export interface HeldServer extends VirtualServer {
+  /** Real servers whose weight is neither 1 nor 0: another program's doing. */
+  readonly misweighted?: ReadonlySet<string>;
+}
+
+/** What the deltas have led to, and where the kernel may hold something else. Pure: it reads and writes nothing. */
+export interface Desired {
+  apply(delta: FamilyDelta): void;
+  /** This node's own addresses, sorted. */
+  setNodeAddresses(addresses: readonly string[]): void;
+  readonly servers: Ledger<HeldServer>;
+  /** The addresses of the dummy interface. */
+  readonly addresses: Ledger<true>;
+  /** The elements of all sets. */
+  readonly entries: Ledger<true>;
+  /** Load balancer frontends that the node itself must not use, as `address protocol port`, sorted. */
+  closedToNode(): readonly string[];
+  servicePort(key: ServicePortKey): ServicePort | undefined;
+  servicePorts(): Iterable<ServicePort>;
+  settings(): FamilySettings | undefined;
+}
+
+/** The state of a family of which nothing is known yet. */
+export function createDesired(family: Family, scheduler: string): Desired {
+  const servers = createLedger<HeldServer>(sameServer);
+  const addresses = createLedger<true>(Object.is);
+  const entries = createLedger<true>(Object.is);
+  const closed = createLedger<true>(Object.is);
+  let settings: FamilySettings | undefined;
+  let nodeAddresses: readonly string[] = [];
+  let ports = new Map<ServicePortKey, ServicePort>();
+
+  const circumstances = (): Circumstances => {
+    if (!settings) throw new Error("there are no settings before the first whole state");
+    return { family, settings, scheduler, nodeAddresses };
+  };
+  const claim = (owner: ServicePortKey, contribution: Contribution) => {
+    for (const [id, server] of contribution.servers) servers.claim(id, owner, server);
+    for (const id of contribution.addresses) addresses.claim(id, owner, true);
+    for (const id of contribution.entries) entries.claim(id, owner, true);
+    for (const id of contribution.closedToNode) closed.claim(id, owner, true);
+  };
+  const release = (owner: ServicePortKey, contribution: Contribution) => {
+    for (const id of contribution.servers.keys()) servers.release(id, owner);
+    for (const id of contribution.addresses) addresses.release(id, owner);
+    for (const id of contribution.entries) entries.release(id, owner);
+    for (const id of contribution.closedToNode) closed.release(id, owner);
+  };
+  const releaseAll = (before: Circumstances) => {
+    for (const [key, port] of ports) release(key, contributionOf(port, before));
+  };
+  const claimAll = () => {
+    const now = circumstances();
+    for (const [key, port] of ports) claim(key, contributionOf(port, now));
+  };
+  const remove = (key: ServicePortKey) => {
+    const port = ports.get(key);
+    if (!port) return;
+    release(key, contributionOf(port, circumstances()));
+    ports.delete(key);
+  };
+
+  return {
+    apply(delta) {
+      if (delta.base === undefined || delta.settings) {
+        if (settings) releaseAll(circumstances());
+        if (delta.base === undefined) ports = new Map();
+        settings = delta.settings ?? settings;
+        claimAll();
+      }
+      for (const key of delta.deleted) remove(key);
+      const now = circumstances();
+      for (const port of delta.set) {
+        const key = servicePortKey(port.name, port.protocol);
+        remove(key);
+        ports.set(key, port);
+        claim(key, contributionOf(port, now));
+      }
+    },
+    setNodeAddresses(next) {
+      if (next.join() === nodeAddresses.join()) return;
+      if (settings) releaseAll(circumstances());
+      nodeAddresses = next;
+      if (settings) claimAll();
+    },
+    servers,
+    addresses,
+    entries,
+    closedToNode: () => [...closed.ids()].sort(),
+    servicePort: (key) => ports.get(key),
+    servicePorts: () => ports.values(),
+    settings: () => settings,
+  };
+}
+
+/** Whether nothing is to be done for a virtual server: the order of its real servers is of no matter. */
+function sameServer(a: HeldServer | undefined, b: HeldServer | undefined): boolean {
+  if (!a || !b) return a === b;
+  if (a.definition !== b.definition || a.misweighted || b.misweighted) return false;
+  if (a.realServers === b.realServers) return true;
+  if (a.realServers.length !== b.realServers.length) return false;
+  const those = new Set(b.realServers);
+  return a.realServers.every((real) => those.has(real));
+}

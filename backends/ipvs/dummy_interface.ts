@@ -1,0 +1,114 @@
+import type { Family } from "../../core/model.ts";
+import { canonicalAddress, prefixContains } from "../../platform/address.ts";
+import { failureText, type Runner } from "../runner.ts";
+
+/**
+ * The interface that holds the service addresses, by kube-proxy's name: what is sent to an address of the node reaches
+ * IPVS. It is never up, and answers no ARP.
+ */
+export const DUMMY_INTERFACE = "kube-ipvs0";
+
+/** The addresses of this host in one family. */
+export interface HostAddresses {
+  /** Whether the dummy interface is there. */
+  readonly hasDummy: boolean;
+  /** Those of the dummy interface. */
+  readonly dummy: ReadonlySet<string>;
+  /** Those of all other interfaces, loopback and link-local IPv6 ones left out. */
+  readonly node: readonly string[];
+}
+
+/** A change of the dummy interface's addresses. */
+export interface AddressChange {
+  readonly does: "add" | "del";
+  readonly address: string;
+}
+
+/** The dummy interface, as far as one family goes. */
+export interface DummyInterface {
+  list(): Promise<HostAddresses>;
+  /** Makes the interface. That it is there already is fine. Throws where it cannot be made. */
+  create(): Promise<void>;
+  /**
+   * Does all changes in one call; what is so already is fine.
+   * @returns what could not be done, in the tool's words, by address
+   */
+  apply(changes: readonly AddressChange[]): Promise<ReadonlyMap<string, string>>;
+  /** Removes the family's addresses, and the interface once it holds none of either family. */
+  remove(): Promise<void>;
+}
+
+const IS_SO_ALREADY = /File exists|Cannot assign requested address/;
+const FAMILY_OPTION: Readonly<Record<Family, string>> = { IPv4: "-4", IPv6: "-6" };
+
+/** The dummy interface of this host. */
+export function createDummyInterface(family: Family, runner: Runner): DummyInterface {
+  const run = (args: readonly string[], onLine?: (line: string) => void) => runner.run({ tool: "ip", args, onLine });
+
+  /** Whether the interface holds an address, of whichever family, that it does not have by itself. */
+  async function isUsed(): Promise<boolean | undefined> {
+    let used = false;
+    const result = await run(["-o", "addr", "show", "dev", DUMMY_INTERFACE], (line) => {
+      used ||= !line.includes(" fe80:");
+    });
+    return result.exitCode === 0 ? used : undefined;
+  }
+
+  return {
+    async list() {
+      const dummy = new Set<string>(), node = new Set<string>();
+      let hasDummy = false;
+      const links = await run(["-o", "link", "show", "dev", DUMMY_INTERFACE], () => {
+        hasDummy = true;
+      });
+      if (links.exitCode !== 0 && !/does not exist/.test(links.stderr)) throw new Error(failureText("ip link", links));
+      const result = await run([FAMILY_OPTION[family], "-o", "addr", "show"], (line) => {
+        const [, name, , prefix] = line.trim().split(/\s+/);
+        const address = canonicalAddress(prefix?.split("/")[0] ?? "");
+        if (address === undefined) return;
+        if (name === DUMMY_INTERFACE) dummy.add(address);
+        else if (!STAYS_ON_LINK.some((prefix) => prefixContains(prefix, address))) node.add(address);
+      });
+      if (result.exitCode !== 0) throw new Error(failureText("ip addr", result));
+      return { hasDummy, dummy, node: [...node].sort() };
+    },
+    async create() {
+      const result = await run(["link", "add", DUMMY_INTERFACE, "type", "dummy"]);
+      if (result.exitCode !== 0 && !IS_SO_ALREADY.test(result.stderr)) throw new Error(failureText("ip link", result));
+    },
+    async apply(changes) {
+      const end = family === "IPv4" ? "/32" : "/128";
+      // Nobody else has a service's address, so nothing needs to be asked on the network first.
+      const flags = family === "IPv4" ? "" : " nodad";
+      const stdin = changes.map(({ does, address }) =>
+        `addr ${does} ${address}${end} dev ${DUMMY_INTERFACE}${does === "add" ? flags : ""}\n`
+      );
+      const result = await runner.run({ tool: "ip", args: ["-force", "-batch", "-"], stdin });
+      const failures = new Map<string, string>();
+      if (result.exitCode === 0) return failures;
+      let said = "";
+      for (const line of result.stderr.split("\n")) {
+        const number = /^Command failed -:(\d+)/.exec(line)?.[1];
+        if (number === undefined) {
+          said = line;
+          continue;
+        }
+        if (!IS_SO_ALREADY.test(said)) failures.set(changes[Number(number) - 1]!.address, said);
+      }
+      if (failures.size === 0 && !IS_SO_ALREADY.test(result.stderr)) throw new Error(failureText("ip", result));
+      return failures;
+    },
+    async remove() {
+      if (await isUsed() === undefined) return;
+      const flushed = await run([FAMILY_OPTION[family], "addr", "flush", "dev", DUMMY_INTERFACE]);
+      const left = await isUsed();
+      if (flushed.exitCode !== 0 && left !== undefined) throw new Error(failureText("ip addr flush", flushed));
+      if (left !== false) return;
+      const result = await run(["link", "del", DUMMY_INTERFACE]);
+      // The other family may have removed it at the same time.
+      if (result.exitCode !== 0 && await isUsed() !== undefined) throw new Error(failureText("ip link del", result));
+    },
+  };
+}
+
+const STAYS_ON_LINK = ["127.0.0.0/8", "::1/128", "fe80::/10"];

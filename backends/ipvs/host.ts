@@ -1,0 +1,106 @@
+import type { Family, IpvsSettings } from "../../core/model.ts";
+import type { Logger } from "../../platform/log.ts";
+import { UnsupportedHostError } from "../backend.ts";
+import { examineHost as examineIptables, type Host } from "../iptables/host.ts";
+import type { IptablesTools } from "../iptables/tools.ts";
+import { type Runner, ToolMissingError } from "../runner.ts";
+import { type Sysctl, writeSysctls } from "../sysctl.ts";
+import type { Sets } from "./ipset.ts";
+import type { VirtualServers } from "./ipvsadm.ts";
+import { serverDefinition, serverKey } from "./virtual_servers.ts";
+
+/** What of the host is looked at. */
+export interface HostTools {
+  readonly runner: Runner;
+  readonly servers: VirtualServers;
+  readonly sets: Sets;
+  readonly iptables: IptablesTools;
+}
+
+/** An address that is in nobody's use (RFC 5737 and 3849), where a virtual server is tried. */
+const TRIAL_ADDRESS: Readonly<Record<Family, string>> = { IPv4: "192.0.2.1", IPv6: "2001:db8::1" };
+const TRIAL_PORT = 9;
+
+/**
+ * Finds out whether this host can serve a family with IPVS, by trying it.
+ * @throws {UnsupportedHostError} where it cannot, with what is missing
+ */
+export async function examineHost(family: Family, settings: IpvsSettings, tools: HostTools): Promise<Host> {
+  const { scheduler } = settings;
+  try {
+    await loadModules(tools.runner, ["ip_vs", `ip_vs_${scheduler}`, "nf_conntrack", "ip_set", "dummy"]);
+    await tools.servers.list().catch((error: unknown) => {
+      if (!/Can't initialize ipvs/i.test(String(error))) throw error;
+      throw new UnsupportedHostError(
+        `this kernel has no IPVS (the module ip_vs): ${(error as Error).message}; use mode nftables or iptables there`,
+      );
+    });
+    await tools.sets.list();
+    await tryScheduler(family, scheduler, tools.servers);
+    return await examineIptables(family, tools.iptables);
+  } catch (error) {
+    if (!(error instanceof ToolMissingError)) throw error;
+    throw new UnsupportedHostError(
+      `${error.message}; ipvs mode needs ipvsadm, ipset, ip and iptables; use mode nftables there, or install it`,
+      { cause: error },
+    );
+  }
+}
+
+/** In a container without the host's modules, or without the right to load them, the kernel loads them by itself. */
+async function loadModules(runner: Runner, modules: readonly string[]): Promise<void> {
+  await runner.run({ tool: "modprobe", args: ["-q", "-a", ...modules] }).catch((error: unknown) => {
+    if (!(error instanceof ToolMissingError)) throw error;
+  });
+}
+
+async function tryScheduler(family: Family, scheduler: string, servers: VirtualServers): Promise<void> {
+  const server = serverKey("udp", TRIAL_ADDRESS[family], TRIAL_PORT);
+  const failure = await servers.apply([{ does: "add", server, definition: serverDefinition(scheduler, 0) }]);
+  if (failure === undefined || /already exists/.test(failure)) {
+    await servers.apply([{ does: "delete", server }]);
+    return;
+  }
+  if (/Scheduler or persistence engine not found/.test(failure)) {
+    throw new UnsupportedHostError(
+      `the kernel has no IPVS scheduler ${scheduler} (the module ip_vs_${scheduler}): ${failure}`,
+    );
+  }
+  if (/not permitted|Permission denied|must be root/.test(failure)) {
+    throw new Error(`${failure}; ipvs mode needs the capability CAP_NET_ADMIN`);
+  }
+  throw new UnsupportedHostError(`this host's IPVS does not work for ${family}: ${failure}`);
+}
+
+/** Kernels from here on schedule connections of a reused port anew without losing any (kubernetes issue 93297). */
+const CONN_REUSE_FIXED = [5, 9] as const;
+
+/** Gives the kernel the settings that IPVS mode needs, as kube-proxy does. */
+export async function configureHost(
+  { strictARP, timeoutSeconds }: IpvsSettings,
+  { runner, servers }: Pick<HostTools, "runner" | "servers">,
+  logger: Logger,
+): Promise<void> {
+  const settings: Sysctl[] = [
+    { name: "net.ipv4.vs.conntrack", value: 1 },
+    { name: "net.ipv4.vs.expire_nodest_conn", value: 1 },
+    { name: "net.ipv4.vs.expire_quiescent_template", value: 1 },
+    { name: "net.ipv4.ip_forward", value: 1 },
+  ];
+  if (await isOlderThan(runner, CONN_REUSE_FIXED)) settings.push({ name: "net.ipv4.vs.conn_reuse_mode", value: 0 });
+  if (strictARP) {
+    settings.push({ name: "net.ipv4.conf.all.arp_ignore", value: 1 });
+    settings.push({ name: "net.ipv4.conf.all.arp_announce", value: 2 });
+  }
+  await writeSysctls(runner, logger, settings);
+  if (Object.values(timeoutSeconds).some((seconds) => seconds > 0)) await servers.setTimeouts(timeoutSeconds);
+}
+
+/** Whether this kernel's version is known and older. */
+async function isOlderThan(runner: Runner, [major, minor]: readonly [number, number]): Promise<boolean> {
+  const { stdout } = await runner.run({ tool: "sysctl", args: ["-n", "kernel.osrelease"] });
+  const version = /^(\d+)\.(\d+)/.exec(stdout);
+  if (!version) return false;
+  const own = Number(version[1]);
+  return own < major || (own === major && Number(version[2]) < minor);
+}

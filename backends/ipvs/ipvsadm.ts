@@ -1,0 +1,92 @@
+import type { Family, IpvsSettings } from "../../core/model.ts";
+import { failureText, type Runner, type ToolResult } from "../runner.ts";
+import {
+  createListingReader,
+  type ListedServer,
+  type Operation,
+  operationLine,
+  parseServerKey,
+  type ServerKey,
+} from "./virtual_servers.ts";
+
+/** The kernel's virtual servers of one family. */
+export interface VirtualServers {
+  /**
+   * Does all of it in one call. ipvsadm goes on behind what the kernel refuses, and says neither which line that was
+   * nor, by its exit status, that there was one.
+   * @returns what the kernel refused, in the tool's words; undefined where nothing
+   */
+  apply(operations: Iterable<Operation>): Promise<string | undefined>;
+  /** Lists them with their real servers. Throws where the kernel has no IPVS. */
+  list(): Promise<ReadonlyMap<ServerKey, ListedServer>>;
+  /** How many connections, active and inactive, each real server of these virtual servers has. Throws as `list`. */
+  connections(of: ReadonlySet<ServerKey>): Promise<ReadonlyMap<ServerKey, ReadonlyMap<string, number>>>;
+  /** Sets the timeouts of connections, which are the whole host's. Throws where it fails. */
+  setTimeouts(timeouts: IpvsSettings["timeoutSeconds"]): Promise<void>;
+}
+
+/** How many virtual servers are asked one by one for their connections, before all are listed. */
+const ONE_BY_ONE = 8;
+
+/** ipvsadm takes half a second for 10,000 virtual servers of three on an idle machine, and grows with them. */
+const TIMEOUT_MS = 180_000;
+
+const NOT_THERE = /No such service|Service not defined/;
+
+/** The virtual servers of this host. */
+export function createVirtualServers(family: Family, runner: Runner): VirtualServers {
+  async function listed(args: readonly string[], onLine: (line: string) => void): Promise<ToolResult> {
+    const result = await runner.run({ tool: "ipvsadm", args, onLine, timeoutMs: TIMEOUT_MS });
+    if (result.exitCode !== 0 && !NOT_THERE.test(result.stderr)) throw new Error(failureText("ipvsadm", result));
+    return result;
+  }
+  return {
+    async apply(operations) {
+      const result = await runner.run({
+        tool: "ipvsadm",
+        args: ["--restore"],
+        stdin: lines(operations),
+        timeoutMs: TIMEOUT_MS,
+      });
+      return result.exitCode === 0 && result.stderr.trim() === "" ? undefined : failureText("ipvsadm", result);
+    },
+    async list() {
+      const reader = createListingReader(family);
+      await listed(["--save", "-n"], reader.onLine);
+      return reader.servers;
+    },
+    async connections(of) {
+      const found = new Map<ServerKey, Map<string, number>>();
+      let reals: Map<string, number> | undefined;
+      const onLine = (line: string) => {
+        const words = line.trim().split(/\s+/);
+        if (words[0] === "->") {
+          const active = Number(words[4]), inactive = Number(words[5]);
+          if (reals && words[1] && !Number.isNaN(active + inactive)) reals.set(words[1], active + inactive);
+          return;
+        }
+        const key = LISTED_PROTOCOLS[words[0] ?? ""] + ` ${words[1]}`;
+        reals = of.has(key) ? new Map() : undefined;
+        if (reals) found.set(key, reals);
+      };
+      if (of.size > ONE_BY_ONE) await listed(["-Ln"], onLine);
+      else for (const key of of) await listed(["-Ln", ...key.split(" ")], onLine);
+      return found;
+    },
+    async setTimeouts({ tcp, tcpFin, udp }) {
+      const result = await runner.run({ tool: "ipvsadm", args: ["--set", String(tcp), String(tcpFin), String(udp)] });
+      if (result.exitCode !== 0) throw new Error(failureText("ipvsadm --set", result));
+    },
+  };
+}
+
+const LISTED_PROTOCOLS: Readonly<Record<string, string>> = { TCP: "-t", UDP: "-u", SCTP: "--sctp-service" };
+
+function* lines(operations: Iterable<Operation>): Generator<string> {
+  for (const operation of operations) yield operationLine(operation);
+}
+
+/** The address of a virtual server; undefined for one of a firewall mark. */
+export function addressOf(key: ServerKey): string | undefined {
+  return parseServerKey(key)?.address;
+}

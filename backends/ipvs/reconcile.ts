@@ -1,0 +1,128 @@
+import type { Family, SyncProblem } from "../../core/model.ts";
+import type { Clock } from "../../platform/clock.ts";
+import type { Logger } from "../../platform/log.ts";
+import type { Reconciler as ChainReconciler } from "../iptables/reconcile.ts";
+import { createAddressSync } from "./address_sync.ts";
+import type { Desired } from "./desired.ts";
+import type { DummyInterface } from "./dummy_interface.ts";
+import type { Sets } from "./ipset.ts";
+import type { VirtualServers } from "./ipvsadm.ts";
+import { createRefusals } from "./refusals.ts";
+import { IPVS_LAYOUT, type Rules } from "./rules.ts";
+import { createServerSync } from "./server_sync.ts";
+import { createSetSync } from "./set_sync.ts";
+
+/** Figures of one reconciliation, for metrics (see SyncResult). */
+export interface ReconcileFigures {
+  readonly serverOperations: number;
+  readonly setChanges: number;
+  readonly drifted: number;
+}
+
+/** Brings all that IPVS mode has in the kernel to what is desired, and knows what is still to be done. */
+export interface Reconciler {
+  /** Writes what differs. Throws where the kernel could not be brought to it. */
+  run(): Promise<void>;
+  /** Looks at the kernel anew, as often as that is due, and repairs what differs. Throws as `run` does. */
+  compareAndRun(): Promise<void>;
+  problems(): SyncProblem[];
+  /** In how long to run again although nothing changed; undefined where nothing is to be looked after. */
+  againAfterMs(): number | undefined;
+  /** The figures since this was last asked. */
+  takeFigures(): ReconcileFigures;
+}
+
+/** What the reconciler works with. */
+export interface ReconcilerOptions {
+  readonly family: Family;
+  readonly desired: Desired;
+  readonly servers: VirtualServers;
+  readonly sets: Sets;
+  readonly dummy: DummyInterface;
+  readonly rules: Rules;
+  readonly chains: ChainReconciler;
+  readonly excludePrefixes: readonly string[];
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/** Listing costs as much as writing did, so that no more than this share of the time goes into comparing everything. */
+const COMPARING_SHARE = 0.01;
+
+/** A reconciler that has not looked at the kernel yet. */
+export function createReconciler(options: ReconcilerOptions): Reconciler {
+  const { family, desired, rules, chains, clock } = options;
+  const refusals = createRefusals(options.logger);
+  const servers = createServerSync({ ...options, refusals });
+  const sets = createSetSync(desired, options.sets, refusals, family);
+  const addresses = createAddressSync(desired, options.dummy, refusals);
+  let isKnown = false;
+  let compareNotBeforeMs = 0;
+  let drifted = 0;
+  let rulesFollow = "";
+
+  /** Reads the kernel; the node's own addresses first, since what is wanted follows from them. */
+  async function read(): Promise<number> {
+    const startedMs = clock.monotonic();
+    const unexpected = await addresses.read() + await sets.read() + await servers.read();
+    compareNotBeforeMs = clock.monotonic() + (clock.monotonic() - startedMs) / COMPARING_SHARE;
+    return unexpected;
+  }
+
+  function touchRules(): void {
+    const settings = desired.settings();
+    if (!settings) return;
+    const closed = desired.closedToNode();
+    const now = JSON.stringify([settings, closed]);
+    if (now === rulesFollow) return;
+    rulesFollow = now;
+    rules.set(settings, closed);
+    const { filter, nat } = IPVS_LAYOUT.baseChains;
+    chains.touch({ filter: new Set(filter), nat: new Set(nat) });
+  }
+
+  /**
+   * The sets come first, since rules name them and masquerading depends on them, and the addresses last, since a packet
+   * for one finds its virtual server then.
+   */
+  async function write(): Promise<void> {
+    // A tool that fails or is killed leaves it open how much of its input is in effect.
+    isKnown = false;
+    await sets.write();
+    await servers.write();
+    await addresses.write();
+    isKnown = true;
+    touchRules();
+  }
+
+  return {
+    async run() {
+      if (!isKnown) await read();
+      await write();
+      await chains.run();
+    },
+    async compareAndRun() {
+      refusals.clear();
+      const wasKnown = isKnown;
+      if (!isKnown || clock.monotonic() >= compareNotBeforeMs) {
+        const unexpected = await read();
+        if (wasKnown) drifted += unexpected;
+      } else {
+        drifted += await addresses.read();
+      }
+      await write();
+      await chains.compareAndRun();
+    },
+    problems: () => [...refusals.problems(), ...chains.problems()],
+    againAfterMs: servers.againAfterMs,
+    takeFigures() {
+      const figures = {
+        serverOperations: servers.takeOperations(),
+        setChanges: sets.takeChanges(),
+        drifted,
+      };
+      drifted = 0;
+      return figures;
+    },
+  };
+}

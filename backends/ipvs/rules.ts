@@ -1,0 +1,196 @@
+import type { Family, FamilySettings, Protocol } from "../../core/model.ts";
+import { acceptRules, jump, LOOPBACK, markRules, masquerade, masqueradeRules } from "../iptables/base_chains.ts";
+import { BASE, type Table } from "../iptables/chain_names.ts";
+import type { Layout } from "../iptables/layout.ts";
+import { comment, hostPrefix, localMatch } from "../iptables/matches.ts";
+import type { WantedChains } from "../iptables/reconcile.ts";
+import { NODE_PORT_SETS, type SetKind, setName, SETS } from "./sets.ts";
+
+/** The chains of IPVS mode that iptables mode does not have, by kube-proxy's names. */
+const CHAIN = {
+  nodePort: "KUBE-NODE-PORT",
+  loadBalancer: "KUBE-LOAD-BALANCER",
+  sourceRanges: "KUBE-SOURCE-RANGES-FIREWALL",
+  filter: "KUBE-IPVS-FILTER",
+  outFilter: "KUBE-IPVS-OUT-FILTER",
+} as const;
+
+/** What IPVS mode has in the tables of iptables: kube-proxy's chains, whatever services there are. */
+export const IPVS_LAYOUT: Layout = {
+  jumps: [
+    jump("filter", "FORWARD", "", "kubernetes forwarding rules", BASE.forward),
+    jump("filter", "INPUT", "", "kubernetes health check rules", CHAIN.nodePort),
+    jump("filter", "INPUT", "", "kube-proxy firewall rules", BASE.proxyFirewall),
+    jump("filter", "FORWARD", "", "kube-proxy firewall rules", BASE.proxyFirewall),
+    jump("filter", "INPUT", "", "kubernetes ipvs access filter", CHAIN.filter),
+    jump("filter", "OUTPUT", "", "kubernetes ipvs access filter", CHAIN.outFilter),
+    jump("nat", "OUTPUT", "", "kubernetes service portals", BASE.services),
+    jump("nat", "PREROUTING", "", "kubernetes service portals", BASE.services),
+    jump("nat", "POSTROUTING", "", "kubernetes postrouting rules", BASE.postrouting),
+  ],
+  baseChains: {
+    filter: [
+      BASE.forward,
+      CHAIN.nodePort,
+      BASE.proxyFirewall,
+      CHAIN.sourceRanges,
+      CHAIN.filter,
+      CHAIN.outFilter,
+    ],
+    nat: [BASE.services, BASE.postrouting, CHAIN.nodePort, CHAIN.loadBalancer, BASE.markMasquerade],
+  },
+  isServiceChain: () => false,
+};
+
+/** What the rules depend on. */
+export interface RulesOptions {
+  readonly family: Family;
+  /** Whether MASQUERADE can choose ports at random. */
+  readonly randomFully: boolean;
+}
+
+/** The rules of IPVS mode: they say what is masqueraded and what is kept out; the sets say whom it is about. */
+export interface Rules extends WantedChains {
+  /**
+   * These hold from now on.
+   * @param closedToNode load balancer frontends that the node itself must not use, as `address protocol port`
+   */
+  set(settings: FamilySettings, closedToNode: readonly string[]): void;
+}
+
+/** The rules of a family before there are settings. */
+export function createRules(options: RulesOptions): Rules {
+  let settings: FamilySettings | undefined;
+  let closedToNode: readonly string[] = [];
+  const has = (table: Table, chain: string) => IPVS_LAYOUT.baseChains[table].includes(chain);
+  return {
+    set(nextSettings, nextClosed) {
+      settings = nextSettings;
+      closedToNode = nextClosed;
+    },
+    render(table, chain) {
+      if (!settings || !has(table, chain)) return undefined;
+      const rules = table === "nat"
+        ? natRules(chain, settings, options)
+        : filterRules(chain, settings, options.family, closedToNode);
+      return { rules, jumps: 0, ownerOf: () => undefined };
+    },
+    has,
+    chains: (table) => IPVS_LAYOUT.baseChains[table],
+    // A chain is made before those that jump to it.
+    rank: (_, chain) => chain === BASE.markMasquerade ? 0 : REFERRED_TO.includes(chain) ? 1 : 2,
+    exclude: () => ({ filter: new Set(), nat: new Set() }),
+    servicePort: () => undefined,
+  };
+}
+
+const REFERRED_TO: readonly string[] = [CHAIN.nodePort, CHAIN.loadBalancer, CHAIN.sourceRanges];
+
+/** Packets whose destination (or as `sides` say) is in a set. */
+function inSet(kind: SetKind, family: Family, sides: string, commented = true): string {
+  return `${commented ? comment(SETS[kind].comment) : ""}-m set --match-set ${setName(kind, family)} ${sides} `;
+}
+
+function natRules(chain: string, settings: FamilySettings, { family, randomFully }: RulesOptions): string[] {
+  switch (chain) {
+    case BASE.services:
+      return [
+        `-s ${LOOPBACK[family]} -j RETURN`,
+        `${inSet("loadBalancer", family, "dst,dst")}-j ${CHAIN.loadBalancer}`,
+        clusterIPMasquerade(settings, family),
+        `${inSet("externalIP", family, "dst,dst")}-j ${BASE.markMasquerade}`,
+        // Nobody else's rule may lead these away, and the port is no node port.
+        ...(["clusterIP", "externalIP", "externalIPLocal", "loadBalancer"] as const).map((kind) =>
+          `${inSet(kind, family, "dst,dst", false)}-j ACCEPT`
+        ),
+        `-m addrtype --dst-type LOCAL -j ${CHAIN.nodePort}`,
+      ];
+    case CHAIN.loadBalancer:
+      return [`${inSet("loadBalancerLocal", family, "dst,dst")}-j RETURN`, `-j ${BASE.markMasquerade}`];
+    case CHAIN.nodePort:
+      return (["tcp", "udp", "sctp"] as const).flatMap((protocol) => nodePortRules(protocol, family));
+    case BASE.postrouting:
+      return [
+        inSet("loopBack", family, "dst,dst,src") + masquerade({ randomFully }),
+        ...masqueradeRules(settings, { randomFully }),
+      ];
+    case BASE.markMasquerade:
+      return markRules(settings);
+    default:
+      return [];
+  }
+}
+
+/**
+ * Traffic to a cluster IP that did not come from a pod of this node may have been routed here from elsewhere, and must
+ * come back this way. Where pods cannot be told, this is left to what the node itself sends: it goes out with the
+ * cluster IP as its source, an address of the node that nobody else knows (both kube-proxy's rules).
+ */
+function clusterIPMasquerade(settings: FamilySettings, family: Family): string {
+  const target = `-j ${BASE.markMasquerade}`;
+  if (settings.masqueradeAll) return inSet("clusterIP", family, "dst,dst") + target;
+  const other = localMatch(settings.localTraffic, false);
+  if (!other) return inSet("clusterIP", family, "src,dst") + target;
+  return other.source + other.inInterface + inSet("clusterIP", family, "dst,dst") + target;
+}
+
+function nodePortRules(protocol: Protocol, family: Family): string[] {
+  const { all, local } = NODE_PORT_SETS[protocol];
+  const sides = protocol === "sctp" ? "dst,dst" : "dst";
+  return [
+    `-p ${protocol} ${inSet(local, family, sides)}-j RETURN`,
+    `-p ${protocol} ${inSet(all, family, sides)}-j ${BASE.markMasquerade}`,
+  ];
+}
+
+function filterRules(
+  chain: string,
+  settings: FamilySettings,
+  family: Family,
+  closedToNode: readonly string[],
+): string[] {
+  switch (chain) {
+    case BASE.forward:
+      return acceptRules(settings);
+    case CHAIN.nodePort:
+      return [`${inSet("healthCheckNodePort", family, "dst")}-j ACCEPT`];
+    case BASE.proxyFirewall:
+      return [`${inSet("loadBalancerFirewall", family, "dst,dst")}-j ${CHAIN.sourceRanges}`];
+    case CHAIN.sourceRanges:
+      return [
+        `${inSet("loadBalancerSourceRange", family, "dst,dst,src")}-j RETURN`,
+        `${inSet("loadBalancerSourceIP", family, "dst,dst,src")}-j RETURN`,
+        "-j DROP",
+      ];
+    case CHAIN.filter:
+      return accessRules(family);
+    case CHAIN.outFilter:
+      return closedToNode.map(closedRule);
+    default:
+      return [];
+  }
+}
+
+/** What listens on the node must not be reached through the addresses of services (kubernetes issue 72236). */
+function accessRules(family: Family): string[] {
+  const refusal = `-j REJECT --reject-with ${family === "IPv4" ? "icmp" : "icmp6"}-port-unreachable`;
+  return [
+    ...(["loadBalancer", "clusterIP", "externalIP", "externalIPLocal"] as const).map((kind) =>
+      `${inSet(kind, family, "dst,dst", false)}-j RETURN`
+    ),
+    `${inSet("healthCheckNodePort", family, "dst", false)}-j RETURN`,
+    `-m conntrack --ctstate NEW ${inSet("boundAddresses", family, "dst", false)}${refusal}`,
+  ];
+}
+
+const PROTOCOL_NUMBERS: Readonly<Record<string, number>> = { tcp: 6, udp: 17, sctp: 132 };
+
+/**
+ * What the node sends to a load balancer address goes out with that address as its source, and meets the source ranges
+ * nowhere: IPVS takes it first (kubernetes issue 119656).
+ */
+function closedRule(frontend: string): string {
+  const [address = "", protocol = "", port = ""] = frontend.split(" ");
+  const host = hostPrefix(address);
+  return `-s ${host} -m ipvs --vproto ${PROTOCOL_NUMBERS[protocol]} --vaddr ${host} --vport ${port} -j DROP`;
+}

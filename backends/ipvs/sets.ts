@@ -1,0 +1,128 @@
+import type { Family, Protocol } from "../../core/model.ts";
+
+/** What a set is for. */
+export type SetKind = keyof typeof SETS;
+
+/** What a kind of set holds. */
+interface SetDeclaration {
+  readonly name: string;
+  readonly type: "hash:ip" | "hash:ip,port" | "hash:ip,port,ip" | "hash:ip,port,net" | "bitmap:port";
+  /** Why there is such a set, for the rules that use it. */
+  readonly comment: string;
+}
+
+/** The sets of IPVS mode by kube-proxy's names, types and words, so that either program takes over the other's. */
+export const SETS = {
+  loopBack: {
+    name: "KUBE-LOOP-BACK",
+    type: "hash:ip,port,ip",
+    comment: "Kubernetes endpoints dst ip:port, source ip for solving hairpin purpose",
+  },
+  clusterIP: {
+    name: "KUBE-CLUSTER-IP",
+    type: "hash:ip,port",
+    comment: "Kubernetes service cluster ip + port for masquerade purpose",
+  },
+  externalIP: {
+    name: "KUBE-EXTERNAL-IP",
+    type: "hash:ip,port",
+    comment: "Kubernetes service external ip + port for masquerade and filter purpose",
+  },
+  externalIPLocal: {
+    name: "KUBE-EXTERNAL-IP-LOCAL",
+    type: "hash:ip,port",
+    comment: "Kubernetes service external ip + port with externalTrafficPolicy=local",
+  },
+  loadBalancer: { name: "KUBE-LOAD-BALANCER", type: "hash:ip,port", comment: "Kubernetes service lb portal" },
+  loadBalancerLocal: {
+    name: "KUBE-LOAD-BALANCER-LOCAL",
+    type: "hash:ip,port",
+    comment: "Kubernetes service load balancer ip + port with externalTrafficPolicy=local",
+  },
+  loadBalancerFirewall: {
+    name: "KUBE-LOAD-BALANCER-FW",
+    type: "hash:ip,port",
+    comment: "Kubernetes service load balancer ip + port for load balancer with sourceRange",
+  },
+  loadBalancerSourceIP: {
+    name: "KUBE-LOAD-BALANCER-SOURCE-IP",
+    type: "hash:ip,port,ip",
+    comment: "Kubernetes service load balancer ip + port + source IP for packet filter purpose",
+  },
+  loadBalancerSourceRange: {
+    name: "KUBE-LOAD-BALANCER-SOURCE-CIDR",
+    type: "hash:ip,port,net",
+    comment: "Kubernetes service load balancer ip + port + source cidr for packet filter purpose",
+  },
+  nodePortTCP: {
+    name: "KUBE-NODE-PORT-TCP",
+    type: "bitmap:port",
+    comment: "Kubernetes nodeport TCP port for masquerade purpose",
+  },
+  nodePortLocalTCP: {
+    name: "KUBE-NODE-PORT-LOCAL-TCP",
+    type: "bitmap:port",
+    comment: "Kubernetes nodeport TCP port with externalTrafficPolicy=local",
+  },
+  nodePortUDP: {
+    name: "KUBE-NODE-PORT-UDP",
+    type: "bitmap:port",
+    comment: "Kubernetes nodeport UDP port for masquerade purpose",
+  },
+  nodePortLocalUDP: {
+    name: "KUBE-NODE-PORT-LOCAL-UDP",
+    type: "bitmap:port",
+    comment: "Kubernetes nodeport UDP port with externalTrafficPolicy=local",
+  },
+  nodePortSCTP: {
+    name: "KUBE-NODE-PORT-SCTP-HASH",
+    type: "hash:ip,port",
+    comment: "Kubernetes nodeport SCTP port for masquerade purpose with type hash ip:port",
+  },
+  nodePortLocalSCTP: {
+    name: "KUBE-NODE-PORT-LOCAL-SCTP-HASH",
+    type: "hash:ip,port",
+    comment: "Kubernetes nodeport SCTP port with externalTrafficPolicy=local with type hash ip:port",
+  },
+  healthCheckNodePort: {
+    name: "KUBE-HEALTH-CHECK-NODE-PORT",
+    type: "bitmap:port",
+    comment: "Kubernetes health check node port",
+  },
+  boundAddresses: { name: "KUBE-IPVS-IPS", type: "hash:ip", comment: "Kubernetes service addresses of this node" },
+} as const satisfies Readonly<Record<string, SetDeclaration>>;
+
+/** All kinds of sets. */
+export const SET_KINDS = Object.keys(SETS) as SetKind[];
+
+/** The sets of node ports by protocol: those of every traffic policy, and those of policy Local alone. */
+export const NODE_PORT_SETS: Readonly<Record<Protocol, { readonly all: SetKind; readonly local: SetKind }>> = {
+  tcp: { all: "nodePortTCP", local: "nodePortLocalTCP" },
+  udp: { all: "nodePortUDP", local: "nodePortLocalUDP" },
+  sctp: { all: "nodePortSCTP", local: "nodePortLocalSCTP" },
+};
+
+const LONGEST_NAME = 31;
+
+/** The name of a set in a family; kube-proxy's for IPv6 are cut where the kernel allows no more. */
+export function setName(kind: SetKind, family: Family): string {
+  const { name } = SETS[kind];
+  return family === "IPv4" ? name : name.replace("KUBE-", "KUBE-6-").slice(0, LONGEST_NAME);
+}
+
+/** The line of ipset that creates a set, with the sizes that kube-proxy gives it. */
+export function createLine(kind: SetKind, family: Family): string {
+  const { type } = SETS[kind];
+  const sizes = type === "bitmap:port"
+    ? "range 0-65535"
+    : `family ${family === "IPv4" ? "inet" : "inet6"} hashsize 1024 maxelem 65536`;
+  return `create ${setName(kind, family)} ${type} ${sizes}`;
+}
+
+/** An element of a set, with the set's name, as ipset prints it: `KUBE-CLUSTER-IP 10.96.0.10,tcp:80`. */
+export type Entry = string;
+
+/** An element of a set. */
+export function entryOf(kind: SetKind, family: Family, element: string): Entry {
+  return `${setName(kind, family)} ${element}`;
+}
