@@ -15,6 +15,11 @@ export async function kernelState(lab: ChaosLab, mode: ProxyMode): Promise<strin
   return texts.map(iptablesState).join("\n");
 }
 
+/** Takes every rule of everybody away. iptables-nft keeps its rules in nftables' own tables. */
+export async function emptyKernel(lab: ChaosLab): Promise<void> {
+  await lab.run("node", ["nft", "flush", "ruleset"]);
+}
+
 /** The addresses that connections are sent to. */
 export function targetsInKernel(state: string): Set<string> {
   const targets = new Set<string>();

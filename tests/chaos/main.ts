@@ -9,13 +9,14 @@
 import { missingPrerequisite } from "../../demo/prerequisites.ts";
 import { fetchPackages, isSecluded, seclude } from "../../demo/seclude.ts";
 import { systemClock } from "../../platform/clock.ts";
+import { crash } from "./crash.ts";
 import { overload } from "./overload.ts";
 import type { Scenario } from "./scenario.ts";
 
-const SCENARIOS: readonly Scenario[] = [...overload];
+const SCENARIOS: readonly Scenario[] = [...overload, ...crash];
 
 /** What the lab starts beside Sluice. */
-const PROGRAMS = ["main.ts", "workers/family.ts", "demo/agent.ts"];
+const PROGRAMS = ["main.ts", "workers/family.ts", "demo/agent.ts", "tests/chaos/traffic.ts"];
 
 async function outside(args: readonly string[]): Promise<number> {
   const missing = await missingPrerequisite(console.log);

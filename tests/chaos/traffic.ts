@@ -1,0 +1,123 @@
+/**
+ * Connections that go on all the time, in the place where it is started:
+ *
+ *     traffic.ts echo ADDRESS PORT       a server that sends back what it gets
+ *     traffic.ts probe JSON              opens connections to all targets of ProbeOrders, round after round
+ *     traffic.ts hold ADDRESS PORT       keeps one connection to an echo server busy
+ *
+ * `probe` and `hold` print a Tally as JSON when their standard input ends.
+ */
+import { sleep, systemClock } from "../../platform/clock.ts";
+
+/** What `probe` is to do. */
+export interface ProbeOrders {
+  readonly targets: readonly { readonly hostname: string; readonly port: number }[];
+  /** How many connections are open at the same time. */
+  readonly atOnce: number;
+  /** How long each of them rests after a connection. */
+  readonly restMs: number;
+  /** After this a connection has failed. Less than the second after which TCP tries again. */
+  readonly timeoutMs: number;
+}
+
+/** What became of it. */
+export interface Tally {
+  readonly attempts: number;
+  readonly failures: number;
+  /** The first of them. */
+  readonly examples: readonly string[];
+  readonly slowestMs: number;
+}
+
+const ROUND_TRIP_LIMIT_MS = 5000;
+const HOLD_REST_MS = 20;
+
+async function echo(hostname: string, port: number): Promise<void> {
+  for await (const connection of Deno.listen({ hostname, port })) {
+    connection.readable.pipeTo(connection.writable).catch(() => {});
+  }
+}
+
+function createTally() {
+  const tally = { attempts: 0, failures: 0, examples: [] as string[], slowestMs: 0 };
+  return {
+    tally,
+    count(tookMs: number, failure: string | undefined) {
+      tally.attempts++;
+      tally.slowestMs = Math.max(tally.slowestMs, Math.round(tookMs));
+      if (failure === undefined) return;
+      tally.failures++;
+      if (tally.examples.length < 10) tally.examples.push(`${new Date(systemClock.now()).toISOString()} ${failure}`);
+    },
+  };
+}
+
+async function within<T>(timeoutMs: number, work: Promise<T>): Promise<T> {
+  const late = Promise.withResolvers<never>();
+  const cancel = systemClock.schedule(timeoutMs, () => late.reject(new Error(`not within ${timeoutMs} ms`)));
+  try {
+    return await Promise.race([work, late.promise]);
+  } finally {
+    cancel();
+  }
+}
+
+async function probe({ targets, atOnce, restMs, timeoutMs }: ProbeOrders, ended: Promise<unknown>): Promise<Tally> {
+  const { tally, count } = createTally();
+  let over = false, next = 0;
+  ended.then(() => over = true);
+  await Promise.all(Array.from({ length: atOnce }, async () => {
+    while (!over) {
+      const target = targets[next++ % targets.length]!;
+      const startedMs = systemClock.monotonic();
+      const failure = await within(timeoutMs, answerOf(target)).then(
+        (bytes) => bytes > 0 ? undefined : "no answer",
+        (error) => String(error),
+      );
+      count(systemClock.monotonic() - startedMs, failure && `${target.hostname}:${target.port} ${failure}`);
+      await sleep(systemClock, restMs);
+    }
+  }));
+  return tally;
+}
+
+async function answerOf(target: { readonly hostname: string; readonly port: number }): Promise<number> {
+  using connection = await Deno.connect(target);
+  return await connection.read(new Uint8Array(256)) ?? 0;
+}
+
+async function hold(hostname: string, port: number, ended: Promise<unknown>): Promise<Tally> {
+  const { tally, count } = createTally();
+  let over = false;
+  ended.then(() => over = true);
+  using connection = await Deno.connect({ hostname, port });
+  const buffer = new Uint8Array(16);
+  while (!over) {
+    const startedMs = systemClock.monotonic();
+    const failure = await within(
+      ROUND_TRIP_LIMIT_MS,
+      (async () => {
+        await connection.write(new Uint8Array([42]));
+        return await connection.read(buffer);
+      })(),
+    ).then((bytes) => bytes === 1 ? undefined : `${bytes} bytes came back`, (error) => String(error));
+    count(systemClock.monotonic() - startedMs, failure);
+    if (failure !== undefined) break;
+    await sleep(systemClock, HOLD_REST_MS);
+  }
+  return tally;
+}
+
+async function inputEnds(): Promise<void> {
+  for await (const _ of Deno.stdin.readable);
+}
+
+if (import.meta.main) {
+  const [what, ...args] = Deno.args as [string, string, string];
+  if (what === "echo") await echo(args[0], Number(args[1]));
+  const tally = what === "probe"
+    ? await probe(JSON.parse(args[0]), inputEnds())
+    : await hold(args[0], Number(args[1]), inputEnds());
+  console.log(JSON.stringify(tally));
+  Deno.exit(0);
+}
