@@ -15,8 +15,11 @@ import { tableLines } from "./iptables/save.ts";
 import { createTables, type Flavour, type Table, type Tables } from "./iptables/tables.ts";
 import { runIptables } from "./iptables/tools.ts";
 import { walk, type WalkOutcome } from "./iptables/walk.ts";
-import { type PacketAddress, packetAddress } from "./iptables/packet.ts";
+import { type PacketAddress, packetAddress, type PacketInFlight } from "./iptables/packet.ts";
 import { createSysctlTool } from "./iptables/sysctl_tool.ts";
+import { createIpvsKernel, hasAddress, type IpvsKernel, isInSet } from "./ipvs/kernel.ts";
+import { schedule } from "./ipvs/scheduling.ts";
+import { dumpIpvs, isSetUsed, missingSet, runIpvsTool } from "./ipvs/tools.ts";
 import { DEFAULT_SURROUNDINGS, isLocal, type PacketHost, type PacketRequest, type Surroundings } from "./packet.ts";
 
 export type { ConntrackEntry, Flavour, PacketRequest, Surroundings };
@@ -51,6 +54,8 @@ export interface FakeRunnerOptions {
   readonly sysctls?: Readonly<Record<string, string | number>>;
   /** A number from 0 up to 1, for `send`; Math.random by default. */
   readonly random?: () => number;
+  /** Whether there are the tools of IPVS, and a kernel behind them; there are not by default. */
+  readonly hasIpvs?: boolean;
   /** The time for timeouts and for how long `recent` remembers; one that stands still by default. */
   readonly clock?: Clock;
 }
@@ -81,6 +86,8 @@ export interface FakeRunner extends Runner, PacketHost<WalkOutcome> {
   chains(family: Family, table: string): readonly string[];
   /** A chain's rules without `-A CHAIN `; undefined where there is no such chain. */
   rules(family: Family, table: string, chain: string): readonly string[] | undefined;
+  /** What the kernel holds of IPVS; a test may change it, as another program would. */
+  readonly ipvs: IpvsKernel;
   /** The connections that conntrack knows; a test may add some. */
   readonly conntrack: ConntrackEntry[];
   /** The kernel's settings by dotted name; only those that are here exist. */
@@ -103,6 +110,7 @@ export function createFakeRunner(options: FakeRunnerOptions = {}): FakeRunner {
   const surroundings: Surroundings = { ...DEFAULT_SURROUNDINGS, ...options.surroundings };
   const newHost = (): Host => ({ tables: createTables(flavour), recent: createRecentLists(() => clock.monotonic()) });
   const hosts: Readonly<Record<Family, Host>> = { IPv4: newHost(), IPv6: newHost() };
+  const ipvs = createIpvsKernel(surroundings.nodeAddresses);
   const conntrack = createConntrackTool();
   const sysctl = createSysctlTool();
   for (const [name, value] of Object.entries(options.sysctls ?? { "net.ipv4.conf.all.route_localnet": 0 })) {
@@ -115,12 +123,17 @@ export function createFakeRunner(options: FakeRunnerOptions = {}): FakeRunner {
     const family = IPTABLES[call.tool];
     if (family !== undefined) {
       const { tables, recent } = hosts[family];
+      const refused = missingSet(ipvs, call);
+      if (refused) return refused;
       const result = runIptables(tables, { ...call, program: call.tool, family, date: DATE });
       if (!recent.isEmpty) forgetUnused(tables, recent);
       return result;
     }
     if (call.tool === "conntrack") return conntrack.run(call.args, call.stdin);
     if (call.tool === "sysctl") return sysctl.run(call.args);
+    const answer = options.hasIpvs &&
+      runIpvsTool(ipvs, call, (set) => isSetUsed(set, FAMILIES.map((f) => hosts[f].tables)));
+    if (answer) return answer;
     throw new ToolMissingError(call.tool);
   };
   const takeInjection = (call: RecordedCall): InjectedFailure | undefined => {
@@ -128,14 +141,29 @@ export function createFakeRunner(options: FakeRunnerOptions = {}): FakeRunner {
     if (injection) injection.left--;
     return injection?.failure;
   };
-  const isOwn = ({ text }: PacketAddress) => isLocal(text, surroundings);
-  const walkWith = (packet: PacketRequest, chance: (probability: number) => boolean, recent: RecentLists) => {
+  const walkWith = (
+    packet: PacketRequest,
+    chance: (probability: number) => boolean,
+    recent: RecentLists,
+    remembers: boolean,
+  ) => {
     const { tables } = hosts[familyOf(packetAddress(packet.to).text)];
-    return walk(tables, packet, surroundings, { isLocal: isOwn, chance, recent });
+    const isOwn = ({ text }: PacketAddress) => isLocal(text, surroundings) || hasAddress(ipvs, text);
+    // The node sends to an address of the dummy interface from that very address.
+    const own = hasAddress(ipvs, packetAddress(packet.to).text) ? [packet.to] : [];
+    const around = { ...surroundings, nodeAddresses: [...surroundings.nodeAddresses, ...own] };
+    const context = {
+      isLocal: isOwn,
+      chance,
+      recent,
+      isInSet: (set: string, inFlight: PacketInFlight, sides: readonly string[]) => isInSet(ipvs, set, inFlight, sides),
+    };
+    const nowMs = () => clock.monotonic();
+    return walk(tables, packet, around, context, (inFlight) => schedule(ipvs, inFlight, { nowMs, chance, remembers }));
   };
   const outcomes = (packet: PacketRequest) => {
     const { recent } = hosts[familyOf(packetAddress(packet.to).text)];
-    return everyOutcome((chance) => walkWith(packet, chance, recent.trial()));
+    return everyOutcome((chance) => walkWith(packet, chance, recent.trial(), false));
   };
 
   return {
@@ -162,7 +190,7 @@ export function createFakeRunner(options: FakeRunnerOptions = {}): FakeRunner {
     },
     send(packet) {
       const { recent } = hosts[familyOf(packetAddress(packet.to).text)];
-      return walkWith(packet, (probability) => random() < probability, recent);
+      return walkWith(packet, (probability) => random() < probability, recent, true);
     },
     outcomes,
     destinations(packet) {
@@ -181,6 +209,7 @@ export function createFakeRunner(options: FakeRunnerOptions = {}): FakeRunner {
           if (!isUntouched(table)) lines.push(`# ${family}`, ...tableLines(name, table));
         }
       }
+      lines.push(...dumpIpvs(ipvs, only));
       return lines.join("\n");
     },
     chains(family, table) {
@@ -191,6 +220,7 @@ export function createFakeRunner(options: FakeRunnerOptions = {}): FakeRunner {
       );
     },
     rules: (family, table, chain) => hosts[family].tables.get(table)?.get(chain)?.rules.map(({ text }) => text),
+    ipvs,
     conntrack: conntrack.entries,
     sysctls: sysctl.values,
     refusingSysctls: sysctl.refusing,

@@ -12,6 +12,8 @@ export interface MatchContext {
   /** Decides something that happens with this probability. */
   chance(probability: number): boolean;
   readonly recent: RecentLists;
+  /** Whether a packet is in a set, by these sides of it. */
+  isInSet(set: string, packet: PacketInFlight, sides: readonly string[]): boolean;
 }
 
 /** Whether a packet fits. */
@@ -37,14 +39,19 @@ export interface BuiltMatch {
 /** A kind of match: `-m NAME`. */
 export interface MatchKind {
   /** The options, by each spelling: their canonical name, and whether a value follows. */
-  readonly options: Readonly<Record<string, { readonly name: string; readonly takesValue: boolean }>>;
+  readonly options: Readonly<
+    Record<
+      string,
+      { readonly name: string; readonly takesValue: boolean; /** One by default. */ readonly values?: number }
+    >
+  >;
   build(given: ReadonlyMap<string, GivenOption>, family: Family): BuiltMatch;
 }
 
 /** Matches of the real iptables, options included, that tests have had no use for. */
 const UNINTERPRETED = new Set(
   ("ah bpf-object cgroup cluster connbytes connlabel connlimit connmark cpu dscp devgroup ecn esp hashlimit helper icmp " +
-    "icmp6 iprange ipvs length limit mac multiport nfacct owner physdev pkttype policy quota rateest realm rpfilter set " +
+    "icmp6 iprange length limit mac multiport nfacct owner physdev pkttype policy quota rateest realm rpfilter " +
     "socket state string tcpmss time tos ttl u32").split(" "),
 );
 
@@ -143,6 +150,31 @@ const KINDS: Readonly<Record<string, MatchKind>> = {
       ...flag("--rdest"),
     },
     build: buildRecent,
+  },
+  set: {
+    options: { "--match-set": { name: "--match-set", takesValue: true, values: 2 } },
+    build(given) {
+      const set = given.get("--match-set");
+      if (!set) throw new ParameterProblem("You must specify `--match-set' with proper arguments");
+      const [name = "", sides = ""] = set.value.split(" ");
+      return {
+        text: `${not(set)} --match-set ${set.value}`,
+        test: (packet, context) => context.isInSet(name, packet, sides.split(",")) !== set.negated,
+      };
+    },
+  },
+  ipvs: {
+    options: { ...value("--vproto"), ...value("--vaddr"), ...value("--vport") },
+    build(given, family) {
+      const protocol = given.get("--vproto")?.value, port = given.get("--vport")?.value;
+      const address = given.get("--vaddr")?.value.replace(family === "IPv4" ? /\/32$/ : /\/128$/, "");
+      if (!protocol || !port || !address) throw new Uninterpreted("-m ipvs without --vproto, --vaddr and --vport");
+      return {
+        text: ` --vproto ${protocol} --vaddr ${address}/${family === "IPv4" ? 32 : 128} --vport ${port}`,
+        test: ({ virtual, protocol: number }) =>
+          virtual?.address === address && virtual.port === Number(port) && number === Number(protocol),
+      };
+    },
   },
   bpf: {
     options: value("--bytecode"),

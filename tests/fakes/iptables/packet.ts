@@ -23,6 +23,8 @@ export interface PacketInFlight {
   readonly state: ConnectionState;
   /** Whether the connection's destination was rewritten. */
   dnat: boolean;
+  /** The virtual server that IPVS found for it. */
+  virtual: { readonly address: string; readonly port: number } | undefined;
   masqueraded: boolean;
 }
 

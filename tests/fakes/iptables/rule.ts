@@ -85,19 +85,20 @@ export function parseRule(words: readonly string[], place: RulePlace): Rule {
       continue;
     }
     if (!word.startsWith("-")) throw new ParameterProblem(`Bad argument \`${word}'`, true);
-    const valueOf = (takesValue: boolean): GivenOption => {
+    const valueOf = (takesValue: boolean, values = 1): GivenOption => {
       if (!takesValue) return { value: "", negated };
-      const value = words[++i];
-      if (value === undefined) throw new ParameterProblem(`option "${word}" requires an argument`);
-      return { value, negated };
+      const all = words.slice(i + 1, i + 1 + values);
+      i += values;
+      if (all.length < values) throw new ParameterProblem(`option "${word}" requires an argument`);
+      return { value: all.join(" "), negated };
     };
     const option = CANONICAL[word];
     switch (option) {
       case undefined: {
         const owner = ownerOf(word, target, matches) ?? implicitMatch(word, protocol, matches);
         if (!owner) throw new ParameterProblem(`unknown option "${word}"`);
-        const { name, takesValue } = owner.kind.options[word]!;
-        owner.given.set(name, valueOf(takesValue));
+        const { name, takesValue, values }: MatchKind["options"][string] = owner.kind.options[word]!;
+        owner.given.set(name, valueOf(takesValue, values));
         break;
       }
       case "-m": {

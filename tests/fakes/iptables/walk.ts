@@ -1,4 +1,4 @@
-import { familyOf, joinHostPort } from "../../../platform/address.ts";
+import { familyOf, joinHostPort, splitHostPort } from "../../../platform/address.ts";
 import {
   interfaceTo,
   originOf,
@@ -10,6 +10,7 @@ import {
 import type { MatchContext } from "./matches.ts";
 import type { Rule } from "./rule.ts";
 import type { Chain, Table, Tables } from "./tables.ts";
+import type { Scheduled } from "../ipvs/scheduling.ts";
 import { packetAddress, type PacketInFlight } from "./packet.ts";
 
 /** What became of a packet, and which way it took. */
@@ -29,6 +30,7 @@ export function walk(
   request: PacketRequest,
   surroundings: Surroundings,
   context: MatchContext,
+  schedule: (packet: PacketInFlight) => Scheduled = () => undefined,
 ): WalkOutcome {
   const packet = packetOf(request, surroundings);
   const path: string[] = [];
@@ -85,8 +87,8 @@ export function walk(
     return "accept";
   };
 
-  const end = wayOf(packet, surroundings, context, hooks);
-  const goesOn = packet.dnat ? "delivered" : "passed";
+  const end = wayOf(packet, surroundings, context, hooks, schedule);
+  const goesOn = packet.dnat || packet.virtual ? "delivered" : "passed";
   return {
     verdict: end === "accept" ? goesOn : end === "drop" ? "dropped" : "rejected",
     destination: joinHostPort(packet.destination.text, packet.destinationPort),
@@ -105,9 +107,27 @@ function wayOf(
   surroundings: Surroundings,
   context: MatchContext,
   hooks: Hooks,
+  schedule: (packet: PacketInFlight) => Scheduled,
 ): "accept" | "drop" | "reject" {
   const leaveNode = () => hooks(["mangle", "POSTROUTING"], ["nat", "POSTROUTING"]);
-  const enterNode = () => hooks(["mangle", "INPUT"], ["filter", "INPUT"], ["nat", "INPUT"]);
+  const enterNode = () => {
+    const entered = hooks(["mangle", "INPUT"], ["filter", "INPUT"]);
+    return entered === "accept" ? throughIpvs() ?? hooks(["nat", "INPUT"]) : entered;
+  };
+  /** IPVS takes what is for a virtual server, and sends it out as if the node itself did; nat has had its say. */
+  const throughIpvs = () => {
+    const scheduled = schedule(packet);
+    if (scheduled === undefined) return undefined;
+    if (scheduled === "refused") return "reject";
+    const { address, port } = splitHostPort(scheduled.real);
+    packet.virtual = { address: packet.destination.text, port: packet.destinationPort };
+    packet.destination = packetAddress(address);
+    packet.destinationPort = port;
+    packet.inInterface = "";
+    packet.outInterface = context.isLocal(packet.destination) ? "lo" : interfaceTo(address, surroundings);
+    const sent = hooks(["mangle", "OUTPUT"], ["filter", "OUTPUT"]);
+    return sent === "accept" ? leaveNode() : sent;
+  };
   const route = () => {
     const isLocal = context.isLocal(packet.destination);
     packet.outInterface = isLocal ? "" : interfaceTo(packet.destination.text, surroundings);
@@ -126,6 +146,8 @@ function wayOf(
   packet.outInterface = context.isLocal(packet.destination) ? "lo" : interfaceTo(packet.destination.text, surroundings);
   const sent = hooks(["raw", "OUTPUT"], ["mangle", "OUTPUT"], ["nat", "OUTPUT"]);
   if (sent !== "accept") return sent;
+  const taken = throughIpvs();
+  if (taken !== undefined) return taken;
   const isLocal = context.isLocal(packet.destination);
   packet.outInterface = isLocal ? "lo" : interfaceTo(packet.destination.text, surroundings);
   const allowed = hooks(["filter", "OUTPUT"]);
@@ -153,6 +175,7 @@ function packetOf(request: PacketRequest, surroundings: Surroundings): PacketInF
     mark: request.mark ?? 0,
     state: request.state ?? "NEW",
     dnat: false,
+    virtual: undefined,
     masqueraded: false,
   };
 }

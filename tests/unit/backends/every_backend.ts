@@ -14,6 +14,7 @@ import { type PacketHost, type PacketRequest, type Surroundings, told, whereTo }
 import { fakeSettings } from "../../fakes/service_port.ts";
 import type { NftTable } from "../../fakes/nft_tables.ts";
 import { backendUnderTest as iptablesUnderTest, createHost, meddle } from "../iptables/host.ts";
+import { backendUnderTest as ipvsUnderTest, createIpvsHost } from "../ipvs/host.ts";
 import { backendUnderTest as nftablesUnderTest } from "../nftables/host.ts";
 
 /** What a test says of the host. */
@@ -46,6 +47,11 @@ export const ON_PURPOSE = "on purpose";
 export interface BackendCase {
   readonly name: string;
   readonly mode: ProxyMode;
+  /**
+   * Whether an address has one list of endpoints for everybody, and nobody listed means that all are refused: IPVS knows
+   * neither shortcuts of policy Local nor silence.
+   */
+  readonly hasOneListPerAddress?: boolean;
   /** A kernel without a rule. */
   createKernel(options?: CaseOptions): KernelUnderTest;
 }
@@ -55,6 +61,7 @@ export const BACKENDS: readonly BackendCase[] = [
   { name: "iptables", mode: "iptables", createKernel: (options) => iptablesKernel(true, options) },
   { name: "iptables without xt_bpf", mode: "iptables", createKernel: (options) => iptablesKernel(false, options) },
   { name: "nftables", mode: "nftables", createKernel: nftablesKernel },
+  { name: "ipvs", mode: "ipvs", hasOneListPerAddress: true, createKernel: ipvsKernel },
 ];
 
 function iptablesKernel(bpf: boolean, { family = "IPv4", surroundings }: CaseOptions = {}): KernelUnderTest {
@@ -75,6 +82,61 @@ function iptablesKernel(bpf: boolean, { family = "IPv4", surroundings }: CaseOpt
       if (how % 3 === 0 || chain === undefined) {
         await meddle(host, "*nat", ":KUBE-SVC-ABCDEFGHIJKLMNOP - [0:0]", "COMMIT");
       } else await meddle(host, "*nat", how % 3 === 1 ? `-F ${chain}` : `-A ${chain} -j RETURN`, "COMMIT");
+    },
+  };
+}
+
+function ipvsKernel({ family = "IPv4", surroundings }: CaseOptions = {}): KernelUnderTest {
+  const host = createIpvsHost({ surroundings });
+  const { runner, clock } = host;
+  const stderr = `Cannot allocate memory ${ON_PURPOSE}`;
+  const writes = ["ipset restore", "ipvsadm --restore", "ip -force", "iptables-restore --noflush"];
+  let failures = 0;
+  return {
+    host: runner,
+    clock,
+    start: async () => (await ipvsUnderTest(host, family)).backend,
+    dump: () => runner.dump(family),
+    failOnce(when) {
+      const failure = { how: "exits", exitCode: 4, stderr, afterItsWork: when === "after its work" } as const;
+      const which = writes[failures++ % writes.length]!;
+      return runner.inject(({ tool, args }) => `${tool} ${args[0]}`.startsWith(which), failure, 1);
+    },
+    async vandalize(at, how) {
+      const { servers, sets, interfaces } = runner.ipvs;
+      const nth = <T>(all: Iterable<T>): T | undefined => [...all][at % Math.max(1, [...all].length)];
+      const server = nth(servers.values()), real = server && nth(server.reals.keys());
+      const set = nth(sets.values()), entry = set && nth(set.entries);
+      switch (how % 7) {
+        case 0:
+          servers.delete(nth(servers.keys()) ?? "");
+          break;
+        case 1:
+          if (real !== undefined) server!.reals.get(real)!.weight = at % 3 === 0 ? 7 : 0;
+          break;
+        case 2:
+          if (server) server.scheduler = "wrr";
+          server?.reals.set("10.9.8.7:6", { weight: 1, active: 0, inactive: 0 });
+          break;
+        case 3:
+          if (entry !== undefined) set!.entries.delete(entry);
+          else if (set?.type === "bitmap:port") set.entries.add("77");
+          break;
+        case 4:
+          servers.set("-t 10.77.0.1:9", {
+            scheduler: "rr",
+            persistentSeconds: 0,
+            flags: "",
+            reals: new Map(),
+            clients: new Map(),
+          });
+          break;
+        case 5:
+          interfaces.delete("kube-ipvs0");
+          break;
+        default:
+          await meddle({ runner, clock }, "*nat", "-F KUBE-SERVICES", "COMMIT");
+      }
     },
   };
 }

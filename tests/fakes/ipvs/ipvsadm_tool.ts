@@ -1,0 +1,141 @@
+import type { ToolResult } from "../../../backends/runner.ts";
+import { canonicalAddress, joinHostPort, splitHostPort } from "../../../platform/address.ts";
+import { Uninterpreted } from "../iptables/errors.ts";
+import type { FakeVirtualServer, IpvsKernel } from "./kernel.ts";
+
+const HEAD = "IP Virtual Server version 1.2.1 (size=4096)\n";
+const COLUMNS = "Prot LocalAddress:Port Scheduler Flags\n" +
+  "  -> RemoteAddress:Port           Forward Weight ActiveConn InActConn\n";
+
+/** What ipvsadm 1.31 answers. In a batch it goes on behind what the kernel refuses, and ends with status 0. */
+export function runIpvsadm(kernel: IpvsKernel, args: readonly string[], stdin: string): ToolResult {
+  if (!kernel.hasIpvs) {
+    return failed(
+      255,
+      "Can't initialize ipvs: Protocol not available\n" +
+        "Are you sure that IP Virtual Server is built in the kernel or as module?\n",
+    );
+  }
+  if (args[0] === "--restore") return restore(kernel, stdin);
+  if (args.join(" ") === "--save -n") return succeeded(saved(kernel));
+  if (args[0] === "-Ln") return list(kernel, args.slice(1));
+  if (args[0] === "--set") {
+    kernel.timeouts = kernel.timeouts.map((before, i) => Number(args[i + 1]) || before);
+    return succeeded("");
+  }
+  throw new Uninterpreted(`ipvsadm ${args.join(" ")}`);
+}
+
+function succeeded(stdout: string): ToolResult {
+  return { exitCode: 0, stdout, stderr: "" };
+}
+
+function failed(exitCode: number, stderr: string): ToolResult {
+  return { exitCode, stdout: "", stderr };
+}
+
+function restore(kernel: IpvsKernel, stdin: string): ToolResult {
+  let stderr = "";
+  for (const line of stdin.split("\n")) {
+    if (line === "") continue;
+    const words = line.split(" ");
+    if (!isAddress(words[2]!)) return failed(2, `${stderr}illegal virtual server address[:port] specified\n`);
+    const refusal = command(kernel, words);
+    if (refusal) stderr += `${refusal}\n`;
+  }
+  return { exitCode: 0, stdout: "", stderr };
+}
+
+/** Does one line of a batch; returns what the kernel says against it. */
+function command({ servers, schedulers }: IpvsKernel, words: readonly string[]): string | undefined {
+  const [does, option, at] = words;
+  const key = `${option} ${at}`, server = servers.get(key);
+  switch (does) {
+    case "-A":
+    case "-E": {
+      if (does === "-A" && server) return "Service already exists";
+      if (does === "-E" && !server) return "No such service";
+      const definition = parseDefinition(words.slice(3));
+      if (!schedulers.has(definition.scheduler)) return "Scheduler or persistence engine not found";
+      if (server) Object.assign(server, definition);
+      else servers.set(key, { ...definition, reals: new Map(), clients: new Map() });
+      return undefined;
+    }
+    case "-D":
+      return servers.delete(key) ? undefined : "No such service";
+    case "-a":
+    case "-e":
+    case "-d": {
+      if (!server) return does === "-a" ? "Service not defined" : "No such service";
+      const real = words[4]!, before = server.reals.get(real);
+      if (does === "-a" && before) return "Destination already exists";
+      if (does !== "-a" && !before) return "No such destination";
+      if (does === "-d") {
+        server.reals.delete(real);
+        return undefined;
+      }
+      if (words[5] !== "-m" || words[6] !== "-w") throw new Uninterpreted(`ipvsadm ${words.join(" ")}`);
+      server.reals.set(real, { active: 0, inactive: 0, ...before, weight: Number(words[7]) });
+      return undefined;
+    }
+    default:
+      throw new Uninterpreted(`ipvsadm ${words.join(" ")}`);
+  }
+}
+
+function parseDefinition(
+  words: readonly string[],
+): Pick<FakeVirtualServer, "scheduler" | "persistentSeconds" | "flags"> {
+  let scheduler = "wlc", persistentSeconds = 0, flags = "";
+  for (let i = 0; i < words.length; i += 2) {
+    const value = words[i + 1]!;
+    if (words[i] === "-s") scheduler = value;
+    else if (words[i] === "-p") persistentSeconds = Number(value);
+    else if (words[i] === "-b") flags = value;
+    else throw new Uninterpreted(`ipvsadm ${words.join(" ")}`);
+  }
+  return { scheduler, persistentSeconds, flags };
+}
+
+function isAddress(at: string): boolean {
+  return /^\d+$/.test(at) || canonicalAddress(splitHostPort(at).address) !== undefined;
+}
+
+/** What `--save -n` prints. */
+export function saved({ servers }: IpvsKernel): string {
+  let text = "";
+  for (const [key, { scheduler, persistentSeconds, flags, reals }] of servers) {
+    text += `-A ${key} -s ${scheduler}${persistentSeconds > 0 ? ` -p ${persistentSeconds}` : ""}${
+      flags === "" ? "" : ` -b ${flags}`
+    }\n`;
+    for (const [real, { weight }] of reals) text += `-a ${key} -r ${real} -m -w ${weight}\n`;
+  }
+  return text;
+}
+
+const PROTOCOLS: Readonly<Record<string, string>> = {
+  "-t": "TCP ",
+  "-u": "UDP ",
+  "--sctp-service": "SCTP",
+  "-f": "FWM ",
+};
+
+function list({ servers }: IpvsKernel, only: readonly string[]): ToolResult {
+  const chosen = only.length === 0 ? [...servers] : [...servers].filter(([key]) => key === only.join(" "));
+  if (only.length > 0 && chosen.length === 0) return failed(1, "No such service\n");
+  let text = only.length === 0 ? HEAD + COLUMNS : COLUMNS;
+  for (const [key, { scheduler, persistentSeconds, reals }] of chosen) {
+    const [option = "", at = ""] = key.split(" ");
+    const { address, port } = option === "-f" ? { address: at, port: 0 } : splitHostPort(at);
+    const named = option === "-f" ? at : joinHostPort(address, port);
+    text += `${PROTOCOLS[option]} ${named} ${scheduler}${
+      persistentSeconds > 0 ? ` persistent ${persistentSeconds}` : ""
+    }\n`;
+    for (const [real, { weight, active, inactive }] of reals) {
+      text += `  -> ${real.padEnd(28)} Masq    ${String(weight).padEnd(6)} ${String(active).padEnd(10)} ${
+        String(inactive).padEnd(10)
+      }\n`;
+    }
+  }
+  return succeeded(text);
+}
