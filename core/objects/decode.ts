@@ -6,7 +6,7 @@ import type { Decoded } from "./decoded.ts";
 import type { Kind } from "./mod.ts";
 import { isRawObject, quote, type RawObject } from "./raw.ts";
 
-const DECODERS: Readonly<Record<Kind, (raw: RawObject) => Decoded>> = {
+const DECODERS: Readonly<Record<Kind, (raw: RawObject, inFull: boolean) => Decoded>> = {
   Service: decodeService,
   EndpointSlice: decodeEndpointSlice,
   Node: decodeNode,
@@ -15,6 +15,15 @@ const DECODERS: Readonly<Record<Kind, (raw: RawObject) => Decoded>> = {
 
 /** Decodes an object of any kind, with the meaning that kube-proxy 1.36 gives to its fields. */
 export function decodeObject(kind: Kind, raw: unknown): Decoded {
-  if (isRawObject(raw)) return DECODERS[kind](raw);
+  return decode(kind, raw, false);
+}
+
+/** The same, with the details that those need who hand the object on. */
+export function decodeObjectInFull(kind: Kind, raw: unknown): Decoded {
+  return decode(kind, raw, true);
+}
+
+function decode(kind: Kind, raw: unknown, inFull: boolean): Decoded {
+  if (isRawObject(raw)) return DECODERS[kind](raw, inFull);
   return { ref: undefined, object: undefined, problems: [`a ${kind} is ${quote(raw)}; it is left out`] };
 }

@@ -1,6 +1,7 @@
 import { canonicalAddress, type Family, familyOf } from "../../platform/address.ts";
 import { compact } from "../compact.ts";
 import type { Decoded } from "./decoded.ts";
+import { readEndpointDetails } from "./details.ts";
 import type { EndpointPort, EndpointSlice, SliceEndpoint } from "./endpoint_slice.ts";
 import { readEndpointPorts } from "./endpoint_ports.ts";
 import { readIdentity } from "./identity.ts";
@@ -13,8 +14,8 @@ import { isAbsent, quote, type RawObject, rawObject, textOf } from "./raw.ts";
 const SERVICE_NAME = "kubernetes.io/service-name";
 const TRIGGER_TIME = "endpoints.kubernetes.io/last-change-trigger-time";
 
-/** Reduces an EndpointSlice. */
-export function decodeEndpointSlice(raw: RawObject): Decoded {
+/** Reduces an EndpointSlice; in full, it keeps the details. */
+export function decodeEndpointSlice(raw: RawObject, inFull: boolean): Decoded {
   const { ref, labels, annotations, problem } = readIdentity("EndpointSlice", raw);
   if (ref === undefined) return { ref, object: undefined, problems: [problem!] };
   const refused = (...problems: string[]): Decoded => ({ ref, object: undefined, problems });
@@ -40,7 +41,7 @@ export function decodeEndpointSlice(raw: RawObject): Decoded {
     serviceName: internString(serviceName),
     family,
     ports: sharedPorts(readEndpointPorts(raw.ports, problems)),
-    endpoints: readEndpoints(raw.endpoints, family, problems),
+    endpoints: readEndpoints(raw.endpoints, family, problems, inFull),
     triggerTimeMs: readTriggerTime(annotations[TRIGGER_TIME]),
   };
   return { ref, object: slice, problems: problems.sentences() };
@@ -52,13 +53,21 @@ function sharedPorts(ports: readonly EndpointPort[]): readonly EndpointPort[] {
   return portLists.get(ports.map((port) => `${port.name}/${port.protocol}/${port.port}`).join(), () => ports);
 }
 
-function readEndpoints(value: unknown, family: Family, problems: Problems): readonly SliceEndpoint[] {
+function readEndpoints(
+  value: unknown,
+  family: Family,
+  problems: Problems,
+  inFull: boolean,
+): readonly SliceEndpoint[] {
   const endpoints: SliceEndpoint[] = [];
   let number = 0;
   for (const item of listOf(value, "endpoints", problems)) {
     number++;
-    const endpoint = readEndpoint(rawObject(item), family, number, problems);
-    if (endpoint !== undefined) endpoints.push(endpoint);
+    const raw = rawObject(item);
+    const endpoint = readEndpoint(raw, family, number, problems);
+    if (endpoint === undefined) continue;
+    const details = inFull ? readEndpointDetails(raw) : undefined;
+    endpoints.push(details === undefined ? endpoint : { ...endpoint, details });
   }
   return compact(endpoints);
 }

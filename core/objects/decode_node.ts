@@ -1,6 +1,7 @@
 import { canonicalAddress } from "../../platform/address.ts";
 import { readPrefixes } from "./addresses.ts";
 import type { Decoded } from "./decoded.ts";
+import { readNodeDetails } from "./details.ts";
 import { readIdentity } from "./identity.ts";
 import type { Node } from "./node.ts";
 import { createProblems, listOf, type Problems } from "./problems.ts";
@@ -9,8 +10,8 @@ import { isAbsent, quote, type RawObject, rawObject, textOf } from "./raw.ts";
 /** The cluster autoscaler's taint on a node that it is about to delete (kube-proxy's ProxyHealthServer.SyncNode). */
 const TO_BE_DELETED = "ToBeDeletedByClusterAutoscaler";
 
-/** Reduces a Node. */
-export function decodeNode(raw: RawObject): Decoded {
+/** Reduces a Node; in full, it keeps the details. */
+export function decodeNode(raw: RawObject, inFull: boolean): Decoded {
   const { ref, labels, metadata, problem } = readIdentity("Node", raw);
   if (ref === undefined) return { ref, object: undefined, problems: [problem!] };
   const problems = createProblems();
@@ -22,6 +23,7 @@ export function decodeNode(raw: RawObject): Decoded {
     addresses: readNodeAddresses(rawObject(raw.status), problems),
     podCIDRs: readPodCIDRs(spec, problems),
     leaving: !isAbsent(metadata.deletionTimestamp) || isToBeDeleted(spec, problems),
+    ...inFull && { details: readNodeDetails(labels) },
   };
   return { ref, object: node, problems: problems.sentences() };
 }

@@ -3,6 +3,7 @@ import { compact } from "../compact.ts";
 import { readAddresses, readPrefixes } from "./addresses.ts";
 import { readClusterIPs } from "./cluster_ips.ts";
 import type { Decoded } from "./decoded.ts";
+import { readServiceDetails } from "./details.ts";
 import { readIdentity } from "./identity.ts";
 import { isLeftAlone } from "./left_alone.ts";
 import { createProblems, isWholeNumber, listOf, type Problems } from "./problems.ts";
@@ -14,8 +15,8 @@ import { readServicePorts } from "./service_ports.ts";
 const DEFAULT_AFFINITY_SECONDS = 10800;
 const LONGEST_AFFINITY_SECONDS = 86400;
 
-/** Reduces a Service. */
-export function decodeService(raw: RawObject): Decoded {
+/** Reduces a Service; in full, it keeps the details. */
+export function decodeService(raw: RawObject, inFull: boolean): Decoded {
   const { ref, labels, problem } = readIdentity("Service", raw);
   if (ref === undefined) return { ref, object: undefined, problems: [problem!] };
   const problems = createProblems();
@@ -33,7 +34,7 @@ export function decodeService(raw: RawObject): Decoded {
     clusterIPs: type === "ExternalName" ? [] : readClusterIPs(spec, problems),
     externalIPs,
     loadBalancerIPs: readLoadBalancerIPs(rawObject(raw.status), problems),
-    ports: readServicePorts(spec.ports, problems),
+    ports: readServicePorts(spec.ports, problems, inFull),
     affinitySeconds: readAffinity(spec, problems),
     sourceRanges: readSourceRanges(spec, problems),
     internalPolicyLocal:
@@ -41,6 +42,7 @@ export function decodeService(raw: RawObject): Decoded {
     externalPolicyLocal,
     healthCheckNodePort: type === "LoadBalancer" && externalPolicyLocal ? readHealthCheckNodePort(spec, problems) : 0,
     leftAlone: isLeftAlone(labels),
+    ...inFull && { details: readServiceDetails(labels) },
   };
   return { ref, object: service, problems: problems.sentences() };
 }

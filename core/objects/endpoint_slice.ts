@@ -1,5 +1,6 @@
 import type { Family } from "../../platform/address.ts";
 import type { Protocol } from "../model.ts";
+import type { EndpointDetails, SliceOrigin } from "./details.ts";
 
 /** A Kubernetes EndpointSlice, reduced to what load balancing needs; addresses canonical. */
 export interface EndpointSlice {
@@ -16,6 +17,7 @@ export interface EndpointSlice {
    * `endpoints.kubernetes.io/last-change-trigger-time`), in milliseconds since 1970; 0 where it is not told.
    */
   readonly triggerTimeMs: number;
+  readonly origin?: SliceOrigin;
 }
 
 /** One port that every endpoint of a slice serves. */
@@ -38,4 +40,5 @@ export interface SliceEndpoint {
   readonly zoneHints: readonly string[] | undefined;
   /** The nodes that should use it; undefined where there is no hint. */
   readonly nodeHints: readonly string[] | undefined;
+  readonly details?: EndpointDetails;
 }

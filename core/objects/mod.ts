@@ -4,6 +4,7 @@ import type { Node } from "./node.ts";
 import type { Service } from "./service.ts";
 import type { ServiceCIDR } from "./service_cidr.ts";
 
+export type { EndpointDetails, NodeDetails, PortTarget, ServiceDetails, SliceOrigin } from "./details.ts";
 export type { EndpointPort, EndpointSlice, SliceEndpoint } from "./endpoint_slice.ts";
 export type { Node } from "./node.ts";
 export type { Service, ServicePortSpec } from "./service.ts";

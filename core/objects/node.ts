@@ -1,3 +1,5 @@
+import type { NodeDetails } from "./details.ts";
+
 /** A Kubernetes Node, reduced to what load balancing needs; addresses and prefixes canonical. */
 export interface Node {
   readonly kind: "Node";
@@ -9,4 +11,5 @@ export interface Node {
   readonly podCIDRs: readonly string[];
   /** Whether it is about to go away: it is being deleted, or carries an autoscaler's taint. */
   readonly leaving: boolean;
+  readonly details?: NodeDetails;
 }

@@ -1,4 +1,5 @@
 import type { Protocol } from "../model.ts";
+import type { PortTarget, ServiceDetails } from "./details.ts";
 
 /** A Kubernetes Service, reduced to what load balancing needs; addresses canonical. */
 export interface Service {
@@ -22,6 +23,7 @@ export interface Service {
   readonly healthCheckNodePort: number;
   /** Whether a label gives it to another proxy, or to none (`service.kubernetes.io/service-proxy-name`, headless). */
   readonly leftAlone: boolean;
+  readonly details?: ServiceDetails;
 }
 
 /** One port of a Service. */
@@ -32,4 +34,5 @@ export interface ServicePortSpec {
   readonly port: number;
   /** 0 where there is none. */
   readonly nodePort: number;
+  readonly target?: PortTarget;
 }

@@ -1,4 +1,5 @@
 import { compact } from "../compact.ts";
+import { readPortTarget } from "./details.ts";
 import { isLabel, NAME_RULE } from "./names.ts";
 import { internString } from "./intern.ts";
 import { isWholeNumber, listOf, type Problems } from "./problems.ts";
@@ -7,11 +8,11 @@ import { isAbsent, quote, type RawObject, rawObject } from "./raw.ts";
 import type { ServicePortSpec } from "./service.ts";
 
 /** The usable ports of a service. Of two with the same name, or number, and protocol the first one counts. */
-export function readServicePorts(value: unknown, problems: Problems): readonly ServicePortSpec[] {
+export function readServicePorts(value: unknown, problems: Problems, inFull: boolean): readonly ServicePortSpec[] {
   const ports: ServicePortSpec[] = [];
   listOf(value, "spec.ports", problems).forEach((item, index) => {
     const problem = (what: string) => problems.add(`port ${index + 1} ${what}`);
-    const port = readServicePort(rawObject(item), problem);
+    const port = readServicePort(rawObject(item), problem, inFull);
     if (port === undefined) return;
     const double = ports.find((other) =>
       other.protocol === port.protocol && (other.name === port.name || other.port === port.port)
@@ -24,7 +25,11 @@ export function readServicePorts(value: unknown, problems: Problems): readonly S
   return compact(ports);
 }
 
-function readServicePort(raw: RawObject, problem: (what: string) => void): ServicePortSpec | undefined {
+function readServicePort(
+  raw: RawObject,
+  problem: (what: string) => void,
+  inFull: boolean,
+): ServicePortSpec | undefined {
   const name = isAbsent(raw.name) ? "" : raw.name;
   if (name !== "" && !isLabel(name)) {
     problem(`has the name ${quote(name)}, which may only hold ${NAME_RULE}; it is left out`);
@@ -51,5 +56,6 @@ function readServicePort(raw: RawObject, problem: (what: string) => void): Servi
       `${called}has the nodePort ${quote(raw.nodePort)}, which is not between 0 and 65535; it is served without one`,
     );
   }
-  return { name: internString(name), protocol, port: raw.port, nodePort };
+  const spec = { name: internString(name), protocol, port: raw.port, nodePort };
+  return inFull ? { ...spec, target: readPortTarget(raw) } : spec;
 }

@@ -80,21 +80,7 @@ export function createEndpointSliceCache(nodeName: string): EndpointSliceCache {
     keys: slices.keys,
     slicesOf: (service) => byService.get(service) ?? NO_SLICES,
     endpointsOf(service, portName, protocol) {
-      const found: ServiceEndpoint[] = [];
-      let isSorted = true;
-      for (const slice of byService.get(service) ?? NO_SLICES) {
-        for (const { name, protocol: portProtocol, port } of slice.ports) {
-          if (name !== portName || portProtocol !== protocol) continue;
-          for (const endpoint of slice.endpoints) {
-            const target = joinHostPort(endpoint.address, port);
-            isSorted &&= found.length === 0 || found[found.length - 1]!.target < target;
-            found.push({ target, endpoint });
-          }
-        }
-      }
-      if (isSorted) return found;
-      found.sort((a, b) => a.target < b.target ? -1 : a.target > b.target ? 1 : preference(a, b, nodeName));
-      return found.filter((endpoint, i) => i === 0 || endpoint.target !== found[i - 1]!.target);
+      return endpointsOfSlices(byService.get(service) ?? NO_SLICES, portName, protocol, nodeName);
     },
     pending: slices.pending,
     take() {
@@ -109,11 +95,39 @@ export function createEndpointSliceCache(nodeName: string): EndpointSliceCache {
   };
 }
 
+/**
+ * The endpoints that slices, in the order of their names, give a service port; see `EndpointSliceCache.endpointsOf`. They
+ * are all of one family.
+ */
+export function endpointsOfSlices(
+  slices: readonly EndpointSlice[],
+  portName: string,
+  protocol: Protocol,
+  nodeName: string,
+): readonly ServiceEndpoint[] {
+  const found: ServiceEndpoint[] = [];
+  let isSorted = true;
+  for (const slice of slices) {
+    for (const { name, protocol: portProtocol, port } of slice.ports) {
+      if (name !== portName || portProtocol !== protocol) continue;
+      for (const endpoint of slice.endpoints) {
+        const target = joinHostPort(endpoint.address, port);
+        isSorted &&= found.length === 0 || found[found.length - 1]!.target < target;
+        found.push({ target, endpoint });
+      }
+    }
+  }
+  if (isSorted) return found;
+  found.sort((a, b) => a.target < b.target ? -1 : a.target > b.target ? 1 : preference(a, b, nodeName));
+  return found.filter((endpoint, i) => i === 0 || endpoint.target !== found[i - 1]!.target);
+}
+
 function serviceOf(slice: EndpointSlice): ServiceKey {
   return serviceKey(slice.namespace, slice.serviceName);
 }
 
-function sameSlice(a: EndpointSlice, b: EndpointSlice): boolean {
+/** Whether two slices say the same; when their changes were triggered does not count. */
+export function sameSlice(a: EndpointSlice, b: EndpointSlice): boolean {
   return sameData({ ...a, triggerTimeMs: 0 }, { ...b, triggerTimeMs: 0 });
 }
 

@@ -14,7 +14,8 @@ import {
 import { createNodeTracker, type NodeChange, type NodeTracker } from "./node_tracker.ts";
 import { createServiceChangeTracker, type ServiceChangeTracker } from "./service_change_tracker.ts";
 import { createServiceCIDRTracker, type ServiceCIDRTracker } from "./service_cidr_tracker.ts";
-import { type ServiceKey, serviceKey } from "./service_key.ts";
+import { createConfirmation } from "./confirmation.ts";
+import { type ServiceKey, serviceKey, splitServiceKey } from "./service_key.ts";
 
 export type { ServiceEndpoint } from "./endpoint_slice_cache.ts";
 export type { EndpointChanges, EndpointsChangeTracker } from "./endpoints_change_tracker.ts";
@@ -75,8 +76,7 @@ export function createTracking(options: TrackingOptions): Tracking {
   const serviceCIDRs = createServiceCIDRTracker();
 
   const unsynced = new Set<Kind>(options.kinds);
-  // By kind, while it is set anew: the keys of what was there and has not been set again.
-  const unconfirmed = new Map<Kind, Set<string>>();
+  const confirmation = createConfirmation();
   let isAnnounced = false;
 
   const isPending = () =>
@@ -89,10 +89,12 @@ export function createTracking(options: TrackingOptions): Tracking {
     options.onChange();
   };
 
-  const keysOf = (kind: Kind): string[] => {
-    if (kind === "Service") return [...services.keys()];
-    if (kind === "EndpointSlice") return FAMILIES.flatMap((family) => [...endpoints[family].keys()]);
-    return [...(kind === "Node" ? node : serviceCIDRs).keys()].map((name) => serviceKey("", name));
+  const known = (kind: Kind): ObjectRef[] => {
+    if (kind === "Node" || kind === "ServiceCIDR") {
+      return Array.from((kind === "Node" ? node : serviceCIDRs).keys(), (name) => ({ kind, namespace: "", name }));
+    }
+    const keys = kind === "Service" ? services.keys() : FAMILIES.flatMap((family) => [...endpoints[family].keys()]);
+    return Array.from(keys, (key) => ({ kind, ...splitServiceKey(key) }));
   };
 
   const apply = (object: ClusterObject) => {
@@ -119,25 +121,20 @@ export function createTracking(options: TrackingOptions): Tracking {
     serviceCIDRs,
     ready: () => unsynced.size === 0,
     set(object) {
-      const { kind, namespace, name } = refOf(object);
-      unconfirmed.get(kind)?.delete(serviceKey(namespace, name));
+      confirmation.confirm(refOf(object));
       apply(object);
       if (isPending()) announce();
     },
     delete(ref) {
-      unconfirmed.get(ref.kind)?.delete(serviceKey(ref.namespace, ref.name));
+      confirmation.confirm(ref);
       remove(ref);
       if (isPending()) announce();
     },
     reset(kind) {
-      unconfirmed.set(kind, new Set(keysOf(kind)));
+      confirmation.start(kind, known(kind));
     },
     synced(kind) {
-      for (const key of unconfirmed.get(kind) ?? []) {
-        const slash = key.indexOf("/");
-        remove({ kind, namespace: key.slice(0, slash), name: key.slice(slash + 1) });
-      }
-      unconfirmed.delete(kind);
+      for (const ref of confirmation.finish(kind)) remove(ref);
       const isLast = unsynced.delete(kind) && unsynced.size === 0;
       if (isLast || isPending()) announce();
     },

@@ -7,3 +7,9 @@ export type ServiceKey = string;
 export function serviceKey(namespace: string, name: string): ServiceKey {
   return solid("/", namespace, name);
 }
+
+/** The namespace and name of which a key was made. */
+export function splitServiceKey(key: ServiceKey): { readonly namespace: string; readonly name: string } {
+  const slash = key.indexOf("/");
+  return { namespace: key.slice(0, slash), name: key.slice(slash + 1) };
+}

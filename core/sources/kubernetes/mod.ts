@@ -30,8 +30,8 @@ export interface KubernetesSourceOptions {
   readonly api: ApiClient;
   /** What is listed and watched. */
   readonly kinds: readonly Kind[];
-  /** The name of the Node object of this node. */
-  readonly nodeName: string;
+  /** The name of the one Node object that is wanted; undefined for those of all nodes. */
+  readonly nodeName: string | undefined;
   readonly decode: Decode;
   readonly logger: Logger;
   readonly clock?: Clock;

@@ -17,8 +17,11 @@ export interface Resource {
 /** What kube-proxy does not serve: services that another proxy has, and what carries the label of headless services. */
 const LABEL_SELECTOR = "!service.kubernetes.io/headless,!service.kubernetes.io/service-proxy-name";
 
-/** The resources of these kinds that are watched, in the order in which they are listed, with kube-proxy's label selectors. */
-export function resourcesOf(kinds: readonly Kind[], nodeName: string): readonly Resource[] {
+/**
+ * The resources of these kinds that are watched, in the order in which they are listed, with kube-proxy's label selectors:
+ * of the Nodes the one of that name, or all of them where there is none.
+ */
+export function resourcesOf(kinds: readonly Kind[], nodeName: string | undefined): readonly Resource[] {
   const all: readonly Resource[] = [
     { kind: "Service", name: "services", path: "/api/v1/services", selectors: { labelSelector: LABEL_SELECTOR } },
     {
@@ -31,7 +34,7 @@ export function resourcesOf(kinds: readonly Kind[], nodeName: string): readonly 
       kind: "Node",
       name: "nodes",
       path: "/api/v1/nodes",
-      selectors: { fieldSelector: `metadata.name=${nodeName}` },
+      selectors: nodeName === undefined ? {} : { fieldSelector: `metadata.name=${nodeName}` },
     },
     {
       kind: "ServiceCIDR",

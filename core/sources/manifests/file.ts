@@ -1,3 +1,4 @@
+import type { Decode } from "../../objects/decoded.ts";
 import type { ClusterObject } from "../../objects/mod.ts";
 import { DocumentError, splitDocuments } from "./document.ts";
 import { type DocumentObjects, type FoundObject, readObjects } from "./objects.ts";
@@ -41,6 +42,7 @@ export async function readFile(
   name: string,
   text: string,
   before: ManifestFile | undefined,
+  decode: Decode,
   breathe: () => Promise<void>,
 ): Promise<FileReading> {
   const documents = new Map<string, DocumentObjects>();
@@ -54,7 +56,7 @@ export async function readFile(
     let content = documents.get(document.text) ?? before?.documents.get(document.text);
     if (content === undefined) {
       try {
-        content = readObjects(document.text);
+        content = readObjects(document.text, decode);
       } catch (error) {
         if (!(error instanceof DocumentError)) throw error;
         mistakes.push({ where: at(error.line), message: `${error.message}; ${consequence(before)}` });

@@ -1,4 +1,5 @@
 import { errorText, type Logger } from "../../../platform/log.ts";
+import type { Decode } from "../../objects/decoded.ts";
 import type { SourceSink } from "../source.ts";
 import { type FileReading, type ManifestFile, type PlacedObject, readFile } from "./file.ts";
 import { type FoundFile, nameOf } from "./folder.ts";
@@ -18,6 +19,7 @@ export interface FilesOptions {
   readonly sink: Pick<SourceSink, "problem">;
   readonly logger: Logger;
   readonly readText: (path: string) => Promise<string>;
+  readonly decode: Decode;
   /** Called when an update starts; what it returns is awaited now and then and lets others have their turn. */
   readonly startTurn: () => () => Promise<void>;
 }
@@ -32,7 +34,7 @@ interface KnownFile {
 
 /** Starts without files. */
 export function createFiles(options: FilesOptions): Files {
-  const { sink, logger, readText, startTurn } = options;
+  const { sink, logger, readText, decode, startTurn } = options;
   let files = new Map<string, KnownFile>();
 
   const read = async (
@@ -43,7 +45,7 @@ export function createFiles(options: FilesOptions): Files {
   ): Promise<KnownFile | undefined> => {
     let reading: FileReading;
     try {
-      reading = await readFile(path, await readText(path), before?.good, breathe);
+      reading = await readFile(path, await readText(path), before?.good, decode, breathe);
     } catch (error) {
       if (error instanceof Deno.errors.NotFound) return undefined;
       const mistake = `it cannot be read: ${errorText(error)}; it is tried again`;

@@ -4,6 +4,8 @@
  */
 import { type Clock, sleep } from "../../../platform/clock.ts";
 import { errorText, type Logger } from "../../../platform/log.ts";
+import { decodeObject } from "../../objects/decode.ts";
+import type { Decode } from "../../objects/decoded.ts";
 import { KINDS } from "../../objects/mod.ts";
 import type { Source, SourceSink } from "../source.ts";
 import { openDenoWatch, type OpenWatch, watchChanges } from "./changes.ts";
@@ -17,6 +19,8 @@ export interface ManifestSourceOptions {
   readonly path: string;
   readonly clock: Clock;
   readonly logger: Logger;
+  /** How objects are read; decodeObject by default. */
+  readonly decode?: Decode;
   /** Reads a file; Deno.readTextFile by default. */
   readonly readText?: (path: string) => Promise<string>;
   /** Opens a watch on a folder; Deno.watchFs by default, and without one the files are looked at every `pollMs`. */
@@ -39,12 +43,13 @@ const TURN_MS = 20;
  */
 export function createManifestSource(options: ManifestSourceOptions): Source {
   const { path, clock, logger, readText = Deno.readTextFile, openWatch = openDenoWatch } = options;
+  const { decode = decodeObject } = options;
   const { quietMs = 100, pollMs = 3000 } = options;
   return {
     async run(sink, signal) {
       const changes = watchChanges({ clock, logger, signal, openWatch, quietMs, longestQuietMs: 10 * quietMs, pollMs });
       const emitter = createEmitter(sink);
-      const files = createFiles({ sink, logger, readText, startTurn: () => startTurn(clock) });
+      const files = createFiles({ sink, logger, readText, decode, startTurn: () => startTurn(clock) });
       const pathProblem = createPathProblem(path, sink);
       let synced = false;
 

@@ -1,4 +1,5 @@
 import { decodeObject } from "../../objects/decode.ts";
+import type { Decode } from "../../objects/decoded.ts";
 import { type ClusterObject, isNamespaced, type Kind, KINDS } from "../../objects/mod.ts";
 import { isRawObject, quote, type RawObject, rawObject } from "../../objects/raw.ts";
 import { DocumentError, type DocumentValue, lineOfItem, parseDocument } from "./document.ts";
@@ -30,7 +31,7 @@ const API_VERSIONS: Readonly<Record<Kind, string>> = {
  * Reads a document: a Service, an EndpointSlice, a Node, a ServiceCIDR, or a list of them. What has no namespace is in `default`, as with
  * kubectl. Throws DocumentError where it is no Kubernetes object at all.
  */
-export function readObjects(text: string): DocumentObjects {
+export function readObjects(text: string, decode: Decode = decodeObject): DocumentObjects {
   const found = {
     objects: [] as FoundObject[],
     problems: [] as { line: number; message: string }[],
@@ -43,7 +44,7 @@ export function readObjects(text: string): DocumentObjects {
       found.ignored.push(describe(raw));
       return;
     }
-    const { ref, object, problems } = decodeObject(kind, isNamespaced(kind) ? inNamespace(raw) : raw);
+    const { ref, object, problems } = decode(kind, isNamespaced(kind) ? inNamespace(raw) : raw);
     const who = ref === undefined ? "" : `${kind} ${ref.namespace === "" ? "" : `${ref.namespace}/`}${ref.name}: `;
     for (const problem of problems) found.problems.push({ line: line(), message: `${who}${problem}` });
     if (object !== undefined) found.objects.push({ object, line });

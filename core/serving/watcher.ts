@@ -1,0 +1,66 @@
+import { type Clock, sleep } from "../../platform/clock.ts";
+import { framesOf } from "../wire/frames.ts";
+import { SYNC } from "../wire/operations.ts";
+import type { Answer, Answers, Position, Subscription } from "./answers.ts";
+import type { Wakeups } from "./wakeups.ts";
+
+/** The stream of one watcher. */
+export interface WatcherStream {
+  /** Resolves with the next request; undefined when there will be none. */
+  nextRequest(): Promise<Subscription | undefined>;
+  /** Resolves when the reader has room for more. Rejects when it is gone or has stalled. */
+  write(bytes: Uint8Array): Promise<void>;
+}
+
+/** What serves a watcher. */
+export interface WatcherOptions {
+  readonly answers: Answers;
+  readonly clock: Clock;
+  readonly changed: Wakeups["changed"];
+  /** Aborted when the watcher is gone. */
+  readonly signal: AbortSignal;
+}
+
+const END_OF_ROUND = framesOf([SYNC]);
+
+/**
+ * Answers each request of a watcher with what is different since its last one, computed when the watcher has room for it,
+ * and holds the answer back until there is something to say. Resolves when no more requests come.
+ */
+export async function serveWatcher(stream: WatcherStream, options: WatcherOptions): Promise<void> {
+  const { answers, changed, signal } = options;
+  let position: Position | undefined;
+  // Before everything was read once, there is nothing to tell.
+  await changed(0, signal);
+  for (;;) {
+    const request = await stream.nextRequest();
+    if (request === undefined) return;
+    for (;;) {
+      const answer = answers.since(position, request);
+      position = answer.position;
+      if (await writeParts(answer.parts, stream, options)) break;
+      await changed(position.revision, signal);
+    }
+    await stream.write(END_OF_ROUND);
+  }
+}
+
+/** Returns whether there was anything to write. */
+async function writeParts(
+  parts: Answer["parts"],
+  stream: WatcherStream,
+  { clock, signal }: WatcherOptions,
+): Promise<boolean> {
+  let wrote = false;
+  for (const part of parts) {
+    for (let i = 0;; i++) {
+      const chunk = part.at(i);
+      if (chunk === undefined) break;
+      await stream.write(chunk);
+      wrote = true;
+      // Making the next one takes its time: others get theirs first.
+      if (i > 0) await sleep(clock, 0, signal);
+    }
+  }
+  return wrote;
+}

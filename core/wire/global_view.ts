@@ -1,0 +1,70 @@
+import type { EndpointSlice } from "../objects/mod.ts";
+import type { ServiceState } from "../store/mod.ts";
+import { contentHash } from "./content_hash.ts";
+import {
+  eachEndpoint,
+  endpointInfoMessage,
+  endpointMessage,
+  extendedEndpointMessage,
+  podEndpoints,
+  type SourceEndpoint,
+} from "./endpoint_message.ts";
+import { ENDPOINT_INFO, NODE_INFO, SERVICE_INFO, SETS } from "./messages.ts";
+import { nodeMessage } from "./node_message.ts";
+import type { Message } from "./schema.ts";
+import { serviceMessage } from "./service_message.ts";
+import type { View, WireItem } from "./view.ts";
+
+/** What a global watcher asks for. */
+export interface GlobalViewOptions {
+  /** Whether it is a Sluice. */
+  readonly extended: boolean;
+  /** The one node that it wants to know of; undefined for all. */
+  readonly nodeName: string | undefined;
+}
+
+/** The whole cluster: every service, endpoint and node (package `globalv1`). */
+export function createGlobalView({ extended, nodeName }: GlobalViewOptions): View {
+  const extendedItem = (state: ServiceState, one: SourceEndpoint): WireItem => {
+    const { namespace, name } = state;
+    const info = (withTime: boolean) => endpointInfoMessage(state, one, extendedEndpointMessage(one, withTime));
+    const { hash, bytes } = hashed(ENDPOINT_INFO, info(false));
+    const path = `${namespace}|${name}|${one.source}|${hash}`;
+    if (one.slice.triggerTimeMs === 0) return { path, hash, bytes };
+    return { path, hash, bytes: ENDPOINT_INFO.encode({ hash: BigInt(`0x${hash}`), ...info(true) }) };
+  };
+
+  const plainItems = (state: ServiceState, one: SourceEndpoint): WireItem[] => {
+    const { namespace, name, service } = state;
+    const { hash, bytes } = hashed(ENDPOINT_INFO, endpointInfoMessage(state, one, endpointMessage(one, service)));
+    // KPNG's programs find an endpoint by its service and by its source, and expect it at both paths.
+    return [`${namespace}|${name}|${one.source}|${hash}`, `${namespace}||${one.source}|${hash}`]
+      .map((path) => ({ path, hash, bytes }));
+  };
+
+  return {
+    sets: { services: SETS.globalServices, endpoints: SETS.globalEndpoints, nodes: SETS.globalNodes },
+    service: ({ namespace, name, service }) =>
+      service === undefined || service.leftAlone
+        ? undefined
+        : { path: `${namespace}|${name}||`, ...hashed(SERVICE_INFO, { service: serviceMessage(service) }) },
+    endpoints(state, other) {
+      if (!extended) return podEndpoints(state.slices, true).flatMap((one) => plainItems(state, one));
+      return eachEndpoint(changedSlices(state, other)).map((one) => extendedItem(state, one));
+    },
+    node(node) {
+      if (nodeName !== undefined && node.name !== nodeName) return undefined;
+      return { path: `|${node.name}||`, ...hashed(NODE_INFO, { node: nodeMessage(node, extended) }) };
+    },
+  };
+}
+
+function changedSlices(state: ServiceState, other: ServiceState | undefined): readonly EndpointSlice[] {
+  return other === undefined ? state.slices : state.slices.filter((slice) => !other.slices.includes(slice));
+}
+
+/** A message with its own hash in the field that all messages of `globalv1` have for it. */
+function hashed<T extends { readonly hash?: bigint }>(message: Message<T>, value: T): Pick<WireItem, "hash" | "bytes"> {
+  const { value: hash, text } = contentHash(message.encode(value));
+  return { hash: text, bytes: message.encode({ ...value, hash }) };
+}

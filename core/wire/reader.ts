@@ -1,0 +1,96 @@
+/** Bytes that are no message of the protocol. */
+export class WireError extends Error {
+  override readonly name = "WireError";
+}
+
+/** Reads protobuf's encoding. Everything throws WireError where the bytes end too early or make no sense. */
+export interface Reader {
+  /** Whether everything was read. */
+  atEnd(): boolean;
+  /** The next field: its number and how its value is written. */
+  key(): { readonly field: number; readonly wireType: number };
+  /** A whole number; what does not fit into 53 bits is cut to its low 32. */
+  varint(): number;
+  uint64(): bigint;
+  double(): number;
+  string(): string;
+  /** A view of the bytes read from, not a copy. */
+  bytes(): Uint8Array<ArrayBuffer>;
+  /** Passes over a value that nobody knows. */
+  skip(wireType: number): void;
+}
+
+const utf8 = new TextDecoder("utf-8", { fatal: true });
+
+/** A reader at the beginning of these bytes. */
+export function createReader(source: Uint8Array<ArrayBuffer>): Reader {
+  const view = new DataView(source.buffer, source.byteOffset, source.byteLength);
+  let at = 0;
+
+  const take = (length: number): number => {
+    if (length > source.length - at) throw new WireError("a message ends in the middle of a field");
+    const start = at;
+    at += length;
+    return start;
+  };
+
+  const uint64 = (): bigint => {
+    let value = 0n;
+    for (let shift = 0n; shift < 70n; shift += 7n) {
+      const byte = source[take(1)]!;
+      value |= BigInt(byte & 0x7f) << shift;
+      if (byte < 0x80) return BigInt.asUintN(64, value);
+    }
+    throw new WireError("a number has more than ten bytes");
+  };
+
+  const varint = (): number => {
+    let value = 0;
+    let factor = 1;
+    for (let start = at; at - start < 7; factor *= 128) {
+      const byte = source[take(1)]!;
+      value += (byte & 0x7f) * factor;
+      if (byte < 0x80) return value;
+      if (at - start === 7) at = start;
+      if (at === start) break;
+    }
+    // Ten bytes are how a negative number of 32 bits is written.
+    return Number(BigInt.asIntN(32, uint64()));
+  };
+
+  const bytes = () => {
+    const length = varint();
+    if (length < 0) throw new WireError("a field has a negative length");
+    const start = take(length);
+    return source.subarray(start, start + length);
+  };
+
+  return {
+    atEnd: () => at >= source.length,
+    key() {
+      const key = varint();
+      const field = Math.floor(key / 8);
+      if (key < 8 || field > 0x1fffffff) throw new WireError("a field has no number that protobuf allows");
+      return { field, wireType: key % 8 };
+    },
+    varint,
+    uint64,
+    double: () => view.getFloat64(take(8), true),
+    string() {
+      try {
+        return utf8.decode(bytes());
+      } catch (error) {
+        if (error instanceof WireError) throw error;
+        throw new WireError("a text is not UTF-8");
+      }
+    },
+    bytes,
+    skip(wireType) {
+      if (wireType === 0) uint64();
+      else if (wireType === 1) take(8);
+      else if (wireType === 2) bytes();
+      else if (wireType === 5) take(4);
+      else throw new WireError(`a field is written in a way (${wireType}) that protobuf 3 does not have`);
+    },
+  };
+}

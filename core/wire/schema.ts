@@ -1,0 +1,232 @@
+/**
+ * Messages of protobuf 3 as declarations: what a schema names is what a message holds, in TypeScript's types too. Fields
+ * that are absent, or hold what protobuf takes absence for (0, "", false, nothing), are undefined after decoding and are
+ * not written.
+ */
+import { createReader, type Reader, WireError } from "./reader.ts";
+import { createWriter, type Writer } from "./writer.ts";
+
+/** What one value of a field looks like on the wire. */
+interface ValueType<T> {
+  readonly wireType: 0 | 1 | 2;
+  /** Whether it is what absence stands for. */
+  isDefault(value: T): boolean;
+  write(writer: Writer, value: T): void;
+  read(reader: Reader): T;
+}
+
+/** A field of a message. */
+export interface Field<T> {
+  readonly number: number;
+  readonly shape: FieldShape;
+  write(writer: Writer, value: T): void;
+  /** The field's value after one more occurrence of it. */
+  read(reader: Reader, wireType: number, before: T | undefined): T;
+}
+
+/** What a field holds, for those who read or write messages in another form than protobuf's. */
+export type FieldShape =
+  | { readonly kind: "text" | "number" | "boolean" | "bytes" | "map" }
+  | { readonly kind: "message"; readonly message: Schema }
+  | { readonly kind: "list"; readonly of: FieldShape };
+
+/** The fields of a message by name. */
+export type Fields = Readonly<Record<string, Field<unknown>>>;
+
+/** A message whose fields are known by name only. */
+export interface Schema {
+  readonly fields: Fields;
+}
+
+/** A message that holds these fields. */
+export type ValueOf<F extends Fields> = { readonly [K in keyof F]?: F[K] extends Field<infer T> ? T : never };
+
+/** A kind of message. */
+export interface Message<T> extends Schema {
+  encode(value: T): Uint8Array<ArrayBuffer>;
+  /** Throws WireError for bytes that are none. Unknown fields are passed over. */
+  decode(bytes: Uint8Array<ArrayBuffer>): T;
+  write(writer: Writer, value: T): void;
+}
+
+/** What a kind of message holds. */
+export type TypeOf<M> = M extends Message<infer T> ? T : never;
+
+const writer = createWriter();
+
+/** Declares a kind of message. */
+export function message<F extends Fields>(fields: F): Message<ValueOf<F>> {
+  const entries = Object.entries(fields).sort(([, a], [, b]) => a.number - b.number);
+  const byNumber = new Map(entries.map(([name, field]) => [field.number, { name, field }]));
+
+  const write = (writer: Writer, value: ValueOf<F>) => {
+    for (const [name, field] of entries) {
+      const held = (value as Record<string, unknown>)[name];
+      if (held !== undefined) field.write(writer, held);
+    }
+  };
+
+  return {
+    fields,
+    write,
+    encode(value) {
+      write(writer, value);
+      return writer.finish();
+    },
+    decode(bytes) {
+      const reader = createReader(bytes);
+      const value: Record<string, unknown> = {};
+      while (!reader.atEnd()) {
+        const { field: number, wireType } = reader.key();
+        const known = byNumber.get(number);
+        if (known === undefined) reader.skip(wireType);
+        else value[known.name] = known.field.read(reader, wireType, value[known.name]);
+      }
+      return value as ValueOf<F>;
+    },
+  };
+}
+
+function single<T>(
+  number: number,
+  kind: FieldShape["kind"] & ("text" | "number" | "boolean" | "bytes"),
+  type: ValueType<T>,
+): Field<T> {
+  return {
+    number,
+    shape: { kind },
+    write(writer, value) {
+      if (!type.isDefault(value)) writeOne(writer, number, type, value);
+    },
+    read: (reader, wireType) => readOne(reader, wireType, number, type),
+  };
+}
+
+function writeOne<T>(writer: Writer, number: number, type: ValueType<T>, value: T): void {
+  writer.key(number, type.wireType);
+  type.write(writer, value);
+}
+
+function readOne<T>(reader: Reader, wireType: number, number: number, type: ValueType<T>): T {
+  if (wireType !== type.wireType) throw new WireError(`field ${number} is written in another way than it must be`);
+  return type.read(reader);
+}
+
+const TEXT: ValueType<string> = {
+  wireType: 2,
+  isDefault: (value) => value === "",
+  write: (writer, value) => writer.string(value),
+  read: (reader) => reader.string(),
+};
+const NUMBER: ValueType<number> = {
+  wireType: 0,
+  isDefault: (value) => value === 0,
+  write: (writer, value) => writer.varint(value),
+  read: (reader) => reader.varint(),
+};
+const BOOLEAN: ValueType<boolean> = {
+  wireType: 0,
+  isDefault: (value) => !value,
+  write: (writer, value) => writer.varint(value ? 1 : 0),
+  read: (reader) => reader.varint() !== 0,
+};
+const HASH: ValueType<bigint> = {
+  wireType: 0,
+  isDefault: (value) => value === 0n,
+  write: (writer, value) => writer.uint64(value),
+  read: (reader) => reader.uint64(),
+};
+const DOUBLE: ValueType<number> = {
+  wireType: 1,
+  isDefault: (value) => value === 0,
+  write: (writer, value) => writer.double(value),
+  read: (reader) => reader.double(),
+};
+const BYTES: ValueType<Uint8Array<ArrayBuffer>> = {
+  wireType: 2,
+  isDefault: (value) => value.length === 0,
+  write: (writer, value) => writer.bytes(value),
+  read: (reader) => reader.bytes(),
+};
+
+/** A `string`. */
+export const text = (number: number): Field<string> => single(number, "text", TEXT);
+/** An `int32` or an enum. */
+export const int32 = (number: number): Field<number> => single(number, "number", NUMBER);
+/** A `bool`. */
+export const bool = (number: number): Field<boolean> => single(number, "boolean", BOOLEAN);
+/** A `uint64`. */
+export const uint64 = (number: number): Field<bigint> => single(number, "number", HASH);
+/** A `double`. */
+export const double = (number: number): Field<number> => single(number, "number", DOUBLE);
+/** A `bytes`. */
+export const bytes = (number: number): Field<Uint8Array<ArrayBuffer>> => single(number, "bytes", BYTES);
+
+/** Another message. An empty one is not the same as none. */
+export function nested<T>(number: number, of: Message<T>): Field<T> {
+  return {
+    number,
+    shape: { kind: "message", message: of },
+    write: (writer, value) => writeOne(writer, number, messageType(of), value),
+    read: (reader, wireType) => readOne(reader, wireType, number, messageType(of)),
+  };
+}
+
+/** A `repeated string`. */
+export function texts(number: number): Field<readonly string[]> {
+  return list(number, { kind: "text" }, TEXT);
+}
+
+/** A `repeated` message. */
+export function several<T>(number: number, of: Message<T>): Field<readonly T[]> {
+  return list(number, { kind: "message", message: of }, messageType(of));
+}
+
+function list<T>(number: number, of: FieldShape, type: ValueType<T>): Field<readonly T[]> {
+  return {
+    number,
+    shape: { kind: "list", of },
+    write(writer, values) {
+      for (const value of values) writeOne(writer, number, type, value);
+    },
+    read(reader, wireType, before = []) {
+      const value = readOne(reader, wireType, number, type);
+      if (before.length === 0) return [value];
+      (before as T[]).push(value);
+      return before;
+    },
+  };
+}
+
+function messageType<T>(of: Message<T>): ValueType<T> {
+  return {
+    wireType: 2,
+    isDefault: () => false,
+    write: (writer, value) => writer.sized(() => of.write(writer, value)),
+    read: (reader) => of.decode(reader.bytes()),
+  };
+}
+
+const ENTRY = message({ key: text(1), value: text(2) });
+
+/** A `map<string, string>`; written in the order of its keys, so that equal maps are equal bytes. */
+export function textMap(number: number): Field<Readonly<Record<string, string>>> {
+  const type = messageType(ENTRY);
+  return {
+    number,
+    shape: { kind: "map" },
+    write(writer, value) {
+      for (const key of Object.keys(value).sort()) {
+        writer.key(number, 2);
+        writer.sized(() => {
+          writeOne(writer, 1, TEXT, key);
+          writeOne(writer, 2, TEXT, value[key]!);
+        });
+      }
+    },
+    read(reader, wireType, before = {}) {
+      const { key = "", value = "" } = readOne(reader, wireType, number, type);
+      return { ...before, [key]: value };
+    },
+  };
+}

@@ -1,0 +1,20 @@
+import type { Node } from "../objects/mod.ts";
+import type { ServiceState } from "../store/mod.ts";
+
+/** One entry of a set: what the wire's `Value` carries. */
+export interface WireItem {
+  readonly path: string;
+  /** Of its content: an item whose hash is the same is not sent again. */
+  readonly hash: string;
+  readonly bytes: Uint8Array<ArrayBuffer>;
+}
+
+/** The cluster as one kind of watcher sees it: everything about a service follows from its state alone. */
+export interface View {
+  /** The numbers of its sets. */
+  readonly sets: { readonly services: number; readonly endpoints: number; readonly nodes: number };
+  service(state: ServiceState): WireItem | undefined;
+  /** May leave out what is surely the same in `other`, an earlier or later state of the same service. */
+  endpoints(state: ServiceState, other: ServiceState | undefined): readonly WireItem[];
+  node(node: Node): WireItem | undefined;
+}
