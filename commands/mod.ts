@@ -2,9 +2,21 @@
 import type { Command } from "./command.ts";
 import { diffCommand } from "./diff.ts";
 import { explainCommand } from "./explain.ts";
+import { exportCommand } from "./export.ts";
 import { getCommand } from "./get.ts";
 import { renderCommand } from "./render.ts";
 import { runCommand } from "./run.ts";
+import { serveCommand } from "./serve.ts";
+import { watchCommand } from "./watch.ts";
 
 /** Every command there is. */
-export const COMMANDS: readonly Command[] = [runCommand, explainCommand, getCommand, renderCommand, diffCommand];
+export const COMMANDS: readonly Command[] = [
+  runCommand,
+  explainCommand,
+  getCommand,
+  renderCommand,
+  diffCommand,
+  serveCommand,
+  exportCommand,
+  watchCommand,
+];

@@ -2,12 +2,13 @@ import { KUBERNETES_VERSION, VERSION } from "../../platform/version.ts";
 import type { ProxyMode } from "../model.ts";
 import { type GivenFlags, readArguments } from "./arguments.ts";
 import { type CommandSpec, RUN } from "./command_spec.ts";
-import { type Configuration, deepFreeze, type LoggingFormat, type SourceChoice } from "./configuration.ts";
+import { type Configuration, deepFreeze, type LoggingFormat } from "./configuration.ts";
 import { unwritable, writeDocument } from "./document.ts";
 import type { Settings } from "./kube_proxy_configuration.ts";
 import { suggestion } from "./nearest.ts";
 import { programHelp } from "./program_help.ts";
 import { readSettings } from "./settings.ts";
+import { readSource } from "./source.ts";
 import { type Decisions, validate } from "./validation.ts";
 
 /** What the command line asks for. Warnings are for the log, in the order in which they were found. */
@@ -80,10 +81,8 @@ export function parseCommandLine(args: readonly string[], context: CommandLineCo
     ...settingErrors,
     ...problems.map(({ path, message }) => `${originOf(path)} ${message}`),
   ];
-  const source = readSource(given.get("source") as string | undefined);
-  if (source === undefined) {
-    errors.push(`--source is ${JSON.stringify(given.get("source"))}: must be kube or file:PATH`);
-  }
+  const { source, errors: sourceErrors } = readSource(given);
+  errors.push(...sourceErrors);
   const nodeName = nodeNameOf(settings.hostnameOverride || context.hostname());
   if (nodeName === "") errors.push(`${originOf("hostnameOverride")}: the node must have a name`);
   if (errors.length > 0 || source === undefined) return { kind: "errors", exitCode: 2, errors, warnings };
@@ -133,12 +132,6 @@ function configurationOf(
 function isOff(server: "healthz" | "metrics", given: GivenFlags): boolean {
   if (given.get("config")) return false;
   return given.get(`${server}-port`) === 0 || server === "metrics" && given.get("metrics-bind-address") === "";
-}
-
-function readSource(given = "kube"): SourceChoice | undefined {
-  if (given === "kube") return { kind: "kube" };
-  const path = /^file:(.+)$/s.exec(given)?.[1];
-  return path === undefined ? undefined : { kind: "file", path };
 }
 
 /** As k8s.io/component-helpers' GetHostname does: node names are in lower case. */

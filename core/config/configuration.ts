@@ -1,11 +1,25 @@
 import type { Family, ProxyMode } from "../model.ts";
+import type { WireAddress } from "../wire/address.ts";
+import type { TlsPaths } from "../wire/tls.ts";
 import type { Settings } from "./kube_proxy_configuration.ts";
 
 /** How traffic from this node's own pods is recognized (kube-proxy's detectLocalMode). */
 export type LocalMode = "ClusterCIDR" | "NodeCIDR" | "BridgeInterface" | "InterfaceNamePrefix";
 
-/** Where services, endpoints and the node come from: the Kubernetes API, or manifests in a file or folder. */
-export type SourceChoice = { readonly kind: "kube" } | { readonly kind: "file"; readonly path: string };
+/**
+ * Where services, endpoints and the node come from: the Kubernetes API; manifests in a file or folder; a state file of
+ * KPNG's; a server of KPNG's protocol, of which the state of all the cluster is watched, or what this node may use.
+ */
+export type SourceChoice =
+  | { readonly kind: "kube" }
+  | { readonly kind: "file"; readonly path: string }
+  | { readonly kind: "state"; readonly path: string }
+  | {
+    readonly kind: "grpc";
+    readonly address: WireAddress;
+    readonly scope: "global" | "local";
+    readonly tls: TlsPaths;
+  };
 
 /** How log lines are written. */
 export type LoggingFormat = "text" | "json";

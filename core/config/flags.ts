@@ -69,7 +69,16 @@ export const FLAGS: readonly Flag[] = [
   option("config", text(), "The KubeProxyConfiguration file, YAML or JSON; most other flags are ignored beside it."),
   option("strict-config", boolean(), "Take unknown and repeated fields of the configuration file for errors."),
   option("write-config-to", text(), "Write the resulting configuration to this file and exit."),
-  option("source", text("kube"), "Where services come from: kube, or file:PATH for a file or folder of manifests."),
+  option(
+    "source",
+    text("kube"),
+    "Where services come from: kube; file:PATH, a file or folder of manifests; state:PATH, a state file of KPNG's; " +
+      "grpc://HOST:PORT or unix://PATH, a server (sluice serve, or a KPNG program).",
+  ),
+  option("local", boolean(), "Of a server, watch only what this node may use, decided there."),
+  option("api-client-tls-ca", text(), "The PEM file of the authority that a server's certificate must be signed by."),
+  option("api-client-tls-crt", text(), "The PEM file of the certificate shown to a server."),
+  option("api-client-tls-key", text(), "The PEM file of its key."),
   setting(
     "kubeconfig",
     "clientConnection.kubeconfig",
@@ -249,4 +258,14 @@ export const FLAGS: readonly Flag[] = [
 ];
 
 /** The flags that say where the cluster is seen from, which the help of every command lists. */
-export const SOURCE_FLAGS: readonly string[] = ["source", "config", "kubeconfig", "master", "hostname-override"];
+export const SOURCE_FLAGS: readonly string[] = [
+  "source",
+  "local",
+  "api-client-tls-ca",
+  "api-client-tls-crt",
+  "api-client-tls-key",
+  "config",
+  "kubeconfig",
+  "master",
+  "hostname-override",
+];

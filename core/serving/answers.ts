@@ -3,7 +3,7 @@ import type { Change, ServiceState, Store, StoreDifference, StoreState } from ".
 import { serviceKey } from "../tracking/service_key.ts";
 import { createGlobalView } from "../wire/global_view.ts";
 import { createLocalView } from "../wire/local_view.ts";
-import { difference, wholeState } from "../wire/operations.ts";
+import { difference, everythingOf, RESET } from "../wire/operations.ts";
 import type { View } from "../wire/view.ts";
 import { type Chunks, passingChunks, sharedChunks } from "./chunks.ts";
 
@@ -55,7 +55,10 @@ export function createAnswers(store: Store, clock: Clock): Answers {
     const known = whole.get(extended);
     if (known !== undefined && changesSince(known.state.revision) !== undefined) return known;
     const state = store.state();
-    const made = { state, chunks: sharedChunks(wholeState({ ...state, nodes: [] }, views.get(extended)!)) };
+    const made = {
+      state,
+      chunks: sharedChunks(difference({ ...everythingOf(state), scoped: [] }, views.get(extended)!)),
+    };
     whole.set(extended, made);
     clock.schedule(WHOLE_STATE_MS, () => {
       if (whole.get(extended) === made) whole.delete(extended);
@@ -82,7 +85,7 @@ export function createAnswers(store: Store, clock: Clock): Answers {
     const key = `${from} ${extended}`;
     const known = steps.get(key);
     if (known !== undefined) return known;
-    const made = sharedChunks(difference({ services, nodes: [] }, views.get(extended)!));
+    const made = sharedChunks(difference({ services, scoped: [] }, views.get(extended)!));
     steps.set(key, made);
     return made;
   };
@@ -93,7 +96,7 @@ export function createAnswers(store: Store, clock: Clock): Answers {
     if (past !== undefined && changed !== undefined) {
       return {
         parts: [
-          passingChunks(difference({ nodes: changed.nodes, services: [] }, view)),
+          passingChunks(difference({ scoped: changed.scoped, services: [] }, view)),
           globalStep(past.revision, extended, changed.services),
         ],
         position: { revision: newest, zone: "" },
@@ -101,11 +104,12 @@ export function createAnswers(store: Store, clock: Clock): Answers {
     }
     const { state, chunks } = wholeServices(extended);
     const later = changesSince(state.revision)!;
-    const nodes = store.state().nodes.map((after) => ({ before: undefined, after }));
+    const { scoped } = everythingOf(store.state());
     return {
       parts: [
+        passingChunks([RESET]),
+        passingChunks(difference({ scoped, services: [] }, view)),
         chunks,
-        passingChunks(difference({ nodes, services: [] }, view)),
         globalStep(state.revision, extended, later.services),
       ],
       position: { revision: newest, zone: "" },
@@ -119,7 +123,8 @@ export function createAnswers(store: Store, clock: Clock): Answers {
     const position = { revision: newest, zone };
     const changed = past === undefined ? undefined : changesSince(past.revision);
     if (past === undefined || changed === undefined) {
-      return { parts: [passingChunks(wholeState(store.state(), view))], position };
+      const everything = difference(everythingOf(store.state()), view);
+      return { parts: [passingChunks([RESET]), passingChunks(everything)], position };
     }
     if (past.zone === zone) return { parts: [passingChunks(difference(changed, view))], position };
     const everything = { ...changed, services: allServices(store.state(), changed.services) };

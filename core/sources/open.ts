@@ -1,7 +1,8 @@
 import type { Clock } from "../../platform/clock.ts";
 import type { Logger } from "../../platform/log.ts";
 import type { Configuration } from "../config/mod.ts";
-import { decodeObject } from "../objects/decode.ts";
+import { decodeObject, decodeObjectInFull } from "../objects/decode.ts";
+import { KINDS } from "../objects/mod.ts";
 import { kindsOf } from "./kinds.ts";
 import type { Source } from "./source.ts";
 
@@ -11,23 +12,52 @@ export interface OpenSource {
   close(): void;
 }
 
+/**
+ * What is wanted of a source: what the proxy of this node needs, or everything, for those who hand it on: all kinds of
+ * objects, all nodes, and what load balancing does not need.
+ */
+export type Extent = "node" | "everything";
+
 /** Opens the source that the configuration names. Throws an Error that says what is missing or wrong, and where. */
-export async function openSource(configuration: Configuration, logger: Logger, clock: Clock): Promise<OpenSource> {
-  const choice = configuration.source;
-  if (choice.kind === "file") {
-    const { createManifestSource } = await import("./manifests/mod.ts");
-    return { source: createManifestSource({ path: choice.path, clock, logger }), close() {} };
+export async function openSource(
+  configuration: Configuration,
+  logger: Logger,
+  clock: Clock,
+  extent: Extent = "node",
+): Promise<OpenSource> {
+  const { source: choice, nodeName } = configuration;
+  const inFull = extent === "everything";
+  const decode = inFull ? decodeObjectInFull : decodeObject;
+  const close = () => {};
+  switch (choice.kind) {
+    case "file": {
+      const { createManifestSource } = await import("./manifests/mod.ts");
+      return { source: createManifestSource({ path: choice.path, decode, clock, logger }), close };
+    }
+    case "state": {
+      const { createStateSource } = await import("./state/mod.ts");
+      return { source: createStateSource({ path: choice.path, inFull, clock, logger }), close };
+    }
+    case "grpc": {
+      const { createGrpcSource } = await import("./grpc/mod.ts");
+      const { readTlsFiles } = await import("../wire/tls.ts");
+      const { address, scope } = choice;
+      const tls = readTlsFiles(choice.tls, "--api-client-tls");
+      return { source: createGrpcSource({ address, tls, scope, nodeName, inFull, clock, logger }), close };
+    }
+    case "kube": {
+      const { connectToApi, createKubernetesSource } = await import("./kubernetes/mod.ts");
+      const { kubeconfig, master, mode } = configuration;
+      const api = connectToApi({ kubeconfig, master, logger, clock });
+      const source = createKubernetesSource({
+        api,
+        kinds: inFull ? KINDS : kindsOf(mode),
+        nodeName: inFull ? undefined : nodeName,
+        decode,
+        logger,
+        clock,
+      });
+      return { source, close: () => api.close() };
+    }
   }
-  const { connectToApi, createKubernetesSource } = await import("./kubernetes/mod.ts");
-  const { kubeconfig, master, nodeName } = configuration;
-  const api = connectToApi({ kubeconfig, master, logger, clock });
-  const source = createKubernetesSource({
-    api,
-    kinds: kindsOf(configuration.mode),
-    nodeName,
-    decode: decodeObject,
-    logger,
-    clock,
-  });
-  return { source, close: () => api.close() };
 }

@@ -1,5 +1,5 @@
 /**
- * The state of the cluster for those who hand it on: services with the slices of their endpoints, and nodes, each change
+ * The state of the cluster for those who hand it on: services with the slices of their endpoints, nodes and the like, each change
  * with a revision, so that whoever knows a revision is told what is different since.
  */
 import type { Clock } from "../../platform/clock.ts";
@@ -11,6 +11,7 @@ import {
   type Node,
   type ObjectRef,
   refOf,
+  type ServiceCIDR,
 } from "../objects/mod.ts";
 import { sameData } from "../same_data.ts";
 import type { SourceSink } from "../sources/source.ts";
@@ -22,13 +23,16 @@ import { sameState, type ServiceState, weightOf, withoutSlice, withService, with
 
 export type { ServiceState } from "./service_state.ts";
 
+/** An object that is in no namespace. */
+export type ClusterScoped = Node | ServiceCIDR;
+
 /** Everything there is at a revision; never changed. */
 export interface StoreState {
   readonly revision: number;
   /** In the order of their keys (`namespace/name`). */
   readonly services: readonly ServiceState[];
-  /** In the order of their names. */
-  readonly nodes: readonly Node[];
+  /** In the order of their kinds and names. */
+  readonly scoped: readonly ClusterScoped[];
 }
 
 /** How something was, and how it is. */
@@ -40,7 +44,7 @@ export interface Change<T> {
 /** What is different from an earlier revision, in the order of the first change of each. */
 export interface StoreDifference {
   readonly services: readonly Change<ServiceState>[];
-  readonly nodes: readonly Change<Node>[];
+  readonly scoped: readonly Change<ClusterScoped>[];
 }
 
 /** The state of the cluster, told by a source. */
@@ -77,13 +81,13 @@ export interface StoreOptions {
 export function createStore(options: StoreOptions): Store {
   const { clock, onProblem, gatheringMs = 2, leastHistory = 1000 } = options;
   const services = new Map<ServiceKey, ServiceState>();
-  const nodes = new Map<string, Node>();
+  const scoped = new Map<string, ClusterScoped>();
   const serviceOfSlice = new Map<string, ServiceKey>();
   // What was changed since the last revision, as it was then.
   const touchedServices = new Map<ServiceKey, ServiceState | undefined>();
-  const touchedNodes = new Map<string, Node | undefined>();
+  const touchedScoped = new Map<string, ClusterScoped | undefined>();
   const serviceHistory = createHistory<ServiceState>();
-  const nodeHistory = createHistory<Node>();
+  const scopedHistory = createHistory<ClusterScoped>();
 
   const unsynced = new Set<Kind>(KINDS);
   const confirmation = createConfirmation();
@@ -105,11 +109,12 @@ export function createStore(options: StoreOptions): Store {
     commitSoon();
   };
 
-  const putNode = (name: string, node: Node | undefined) => {
-    if (sameData(nodes.get(name), node)) return;
-    if (!touchedNodes.has(name)) touchedNodes.set(name, nodes.get(name));
-    if (node === undefined) nodes.delete(name);
-    else nodes.set(name, node);
+  const putScoped = (kind: Kind, name: string, object: ClusterScoped | undefined) => {
+    const key = scopedKey(kind, name);
+    if (sameData(scoped.get(key), object)) return;
+    if (!touchedScoped.has(key)) touchedScoped.set(key, scoped.get(key));
+    if (object === undefined) scoped.delete(key);
+    else scoped.set(key, object);
     commitSoon();
   };
 
@@ -132,24 +137,24 @@ export function createStore(options: StoreOptions): Store {
   };
 
   const apply = (object: ClusterObject) => {
-    if (object.kind === "Node") return putNode(object.name, object);
     if (object.kind === "EndpointSlice") return putSlice(object);
+    if (object.kind !== "Service") return putScoped(object.kind, object.name, object);
     const key = serviceKey(object.namespace, object.name);
     const state = stateOf(key, object.namespace, object.name);
     if (!sameData(state.service, object)) put(key, withService(state, object));
   };
 
   const remove = ({ kind, namespace, name }: ObjectRef) => {
-    if (kind === "Node") return putNode(name, undefined);
     if (kind === "EndpointSlice") return removeSlice(namespace, name);
+    if (kind !== "Service") return putScoped(kind, name, undefined);
     const key = serviceKey(namespace, name);
     const state = services.get(key);
     if (state?.service !== undefined) put(key, withService(state, undefined));
   };
 
   const known = (kind: Kind): Iterable<ObjectRef> => {
-    if (kind === "Node") return nodes.values().map(refOf);
     if (kind === "EndpointSlice") return services.values().flatMap(({ slices }) => slices.map(refOf));
+    if (kind !== "Service") return scoped.values().filter((object) => object.kind === kind).map(refOf);
     return services.values().flatMap(({ service }) => service === undefined ? [] : [refOf(service)]);
   };
 
@@ -174,15 +179,15 @@ export function createStore(options: StoreOptions): Store {
       serviceHistory.add(revision, key, before, weightOf(before));
       weight += (after === undefined ? 0 : weightOf(after)) - (before === undefined ? 0 : weightOf(before));
     }
-    for (const [name, before] of touchedNodes) {
-      if (sameData(before, nodes.get(name))) continue;
+    for (const [key, before] of touchedScoped) {
+      if (sameData(before, scoped.get(key))) continue;
       revision = next;
-      nodeHistory.add(revision, name, before, 1);
+      scopedHistory.add(revision, key, before, 1);
     }
     touchedServices.clear();
-    touchedNodes.clear();
+    touchedScoped.clear();
     serviceHistory.trim(Math.max(leastHistory, weight));
-    nodeHistory.trim(Math.max(leastHistory, nodes.size));
+    scopedHistory.trim(Math.max(leastHistory, scoped.size));
   };
 
   return {
@@ -217,26 +222,30 @@ export function createStore(options: StoreOptions): Store {
       cached = {
         revision,
         services: [...services].sort(([a], [b]) => a < b ? -1 : 1).map(([, state]) => state),
-        nodes: [...nodes.values()].sort((a, b) => a.name < b.name ? -1 : 1),
+        scoped: [...scoped].sort(([a], [b]) => a < b ? -1 : 1).map(([, object]) => object),
       };
       return cached;
     },
     since(past) {
       commit();
       const changedServices = serviceHistory.since(past);
-      const changedNodes = nodeHistory.since(past);
-      if (changedServices === undefined || changedNodes === undefined) return undefined;
+      const changedScoped = scopedHistory.since(past);
+      if (changedServices === undefined || changedScoped === undefined) return undefined;
       return {
         services: Array.from(changedServices, ([key, before]) => ({ before, after: services.get(key) }))
           .filter(({ before, after }) => !sameState(before, after)),
-        nodes: Array.from(changedNodes, ([name, before]) => ({ before, after: nodes.get(name) }))
+        scoped: Array.from(changedScoped, ([key, before]) => ({ before, after: scoped.get(key) }))
           .filter(({ before, after }) => !sameData(before, after)),
       };
     },
-    node: (name) => nodes.get(name),
+    node: (name) => scoped.get(scopedKey("Node", name)) as Node | undefined,
     subscribe(listener) {
       listeners.add(listener);
       return () => listeners.delete(listener);
     },
   };
+}
+
+function scopedKey(kind: Kind, name: string): string {
+  return `${kind} ${name}`;
 }

@@ -1,11 +1,13 @@
-import { type ClusterObject, KINDS, type Node, type ObjectRef, type Service } from "../objects/mod.ts";
+import { type ClusterObject, KINDS, type ObjectRef, refOf, type Service } from "../objects/mod.ts";
 import type { Decoded } from "../objects/decoded.ts";
 import { sameData } from "../same_data.ts";
 import type { SourceSink } from "../sources/source.ts";
+import type { ClusterScoped } from "../store/mod.ts";
 import { type ServiceKey, serviceKey, splitServiceKey } from "../tracking/service_key.ts";
 import { assembleSlices, type ReceivedEndpoint, type Slices } from "./assemble_slices.ts";
-import type { NodeMessage, ServiceMessage } from "./messages.ts";
+import type { NodeMessage, ServiceCIDRMessage, ServiceMessage } from "./messages.ts";
 import { nodeOfMessage } from "./node_message.ts";
+import { serviceCIDROfMessage } from "./service_cidr_message.ts";
 import { serviceOfMessage } from "./service_message.ts";
 
 /**
@@ -17,9 +19,11 @@ export interface Assembler {
   /** An endpoint of that service; undefined for one that cannot be used. */
   setEndpoint(path: string, endpoint: ReceivedEndpoint | undefined): void;
   setNode(path: string, message: NodeMessage): void;
+  setServiceCIDR(path: string, message: ServiceCIDRMessage): void;
   deleteService(path: string): void;
   deleteEndpoint(path: string): void;
   deleteNode(path: string): void;
+  deleteServiceCIDR(path: string): void;
   /** Everything follows anew: what is not set again before `sync` is gone. */
   reset(): void;
   /** The round is complete: the sink is told of it, and after the first one that everything is synced. */
@@ -41,14 +45,15 @@ export function createAssembler(sink: SourceSink, inFull: boolean): Assembler {
   const entries = new Map<ServiceKey, Entry>();
   const serviceAt = new Map<string, ServiceKey>();
   const endpointAt = new Map<string, ServiceKey>();
-  const nodeAt = new Map<string, Node>();
+  // Of nodes and the like, by kind and path.
+  const scopedAt = new Map<string, ClusterScoped>();
   // The services of which something changed in this round, by what the sink was last told.
   const touched = new Map<ServiceKey, Service | undefined>();
-  const nodesTold = new Map<string, Node>();
+  const scopedTold = new Map<string, ClusterScoped>();
   let unconfirmed:
-    | { readonly services: Set<string>; readonly endpoints: Set<string>; readonly nodes: Set<string> }
+    | { readonly services: Set<string>; readonly endpoints: Set<string>; readonly scoped: Set<string> }
     | undefined;
-  let nodesTouched = false;
+  let scopedTouched = false;
   let synced = false;
 
   const touch = (key: ServiceKey): Entry => {
@@ -107,12 +112,25 @@ export function createAssembler(sink: SourceSink, inFull: boolean): Assembler {
     touched.clear();
   };
 
-  const settleNodes = () => {
-    const now = new Map(Array.from(nodeAt.values(), (node) => [node.name, node]));
-    for (const [name, node] of now) if (!sameData(node, nodesTold.get(name))) sink.set(node);
-    for (const name of nodesTold.keys()) if (!now.has(name)) sink.delete({ kind: "Node", namespace: "", name });
-    nodesTold.clear();
-    for (const [name, node] of now) nodesTold.set(name, node);
+  const settleScoped = () => {
+    const now = new Map(Array.from(scopedAt.values(), (object) => [`${object.kind} ${object.name}`, object]));
+    for (const [key, object] of now) if (!sameData(object, scopedTold.get(key))) sink.set(object);
+    for (const [key, object] of scopedTold) if (!now.has(key)) sink.delete(refOf(object));
+    scopedTold.clear();
+    for (const [key, object] of now) scopedTold.set(key, object);
+  };
+
+  const setScoped = (key: string, decoded: Decoded) => {
+    unconfirmed?.scoped.delete(key);
+    const object = use<ClusterScoped>(decoded, () => scopedAt.get(key));
+    if (object === scopedAt.get(key)) return;
+    scopedTouched = true;
+    if (object === undefined) scopedAt.delete(key);
+    else scopedAt.set(key, object);
+  };
+
+  const deleteScoped = (key: string) => {
+    scopedTouched = scopedAt.delete(key) || scopedTouched;
   };
 
   return {
@@ -137,34 +155,27 @@ export function createAssembler(sink: SourceSink, inFull: boolean): Assembler {
       endpointAt.set(path, key);
       touch(key).endpoints.set(path, endpoint);
     },
-    setNode(path, message) {
-      unconfirmed?.nodes.delete(path);
-      const node = use(nodeOfMessage(message, inFull), () => nodeAt.get(path));
-      if (node === nodeAt.get(path)) return;
-      nodesTouched = true;
-      if (node === undefined) nodeAt.delete(path);
-      else nodeAt.set(path, node);
-    },
+    setNode: (path, message) => setScoped(`Node ${path}`, nodeOfMessage(message, inFull)),
+    setServiceCIDR: (path, message) => setScoped(`ServiceCIDR ${path}`, serviceCIDROfMessage(message)),
     deleteService,
     deleteEndpoint,
-    deleteNode(path) {
-      nodesTouched = nodeAt.delete(path) || nodesTouched;
-    },
+    deleteNode: (path) => deleteScoped(`Node ${path}`),
+    deleteServiceCIDR: (path) => deleteScoped(`ServiceCIDR ${path}`),
     reset() {
       unconfirmed = {
         services: new Set(serviceAt.keys()),
         endpoints: new Set(endpointAt.keys()),
-        nodes: new Set(nodeAt.keys()),
+        scoped: new Set(scopedAt.keys()),
       };
     },
     sync() {
       for (const path of unconfirmed?.services ?? []) deleteService(path);
       for (const path of unconfirmed?.endpoints ?? []) deleteEndpoint(path);
-      for (const path of unconfirmed?.nodes ?? []) nodesTouched = nodeAt.delete(path) || nodesTouched;
+      for (const key of unconfirmed?.scoped ?? []) deleteScoped(key);
       unconfirmed = undefined;
       settleServices();
-      if (nodesTouched) settleNodes();
-      nodesTouched = false;
+      if (scopedTouched) settleScoped();
+      scopedTouched = false;
       if (!synced) { for (const kind of KINDS) sink.synced(kind); }
       synced = true;
     },

@@ -1,4 +1,4 @@
-import type { EndpointSlice } from "../objects/mod.ts";
+import type { EndpointSlice, ServiceCIDR } from "../objects/mod.ts";
 import type { ServiceState } from "../store/mod.ts";
 import { contentHash } from "./content_hash.ts";
 import {
@@ -9,9 +9,10 @@ import {
   podEndpoints,
   type SourceEndpoint,
 } from "./endpoint_message.ts";
-import { ENDPOINT_INFO, NODE_INFO, SERVICE_INFO, SETS } from "./messages.ts";
+import { ENDPOINT_INFO, NODE_INFO, SERVICE_CIDR, SERVICE_INFO, SETS } from "./messages.ts";
 import { nodeMessage } from "./node_message.ts";
 import type { Message } from "./schema.ts";
+import { serviceCIDRMessage } from "./service_cidr_message.ts";
 import { serviceMessage } from "./service_message.ts";
 import type { View, WireItem } from "./view.ts";
 
@@ -25,13 +26,15 @@ export interface GlobalViewOptions {
 
 /** The whole cluster: every service, endpoint and node (package `globalv1`). */
 export function createGlobalView({ extended, nodeName }: GlobalViewOptions): View {
+  const set = SETS.globalEndpoints;
+
   const extendedItem = (state: ServiceState, one: SourceEndpoint): WireItem => {
     const { namespace, name } = state;
     const info = (withTime: boolean) => endpointInfoMessage(state, one, extendedEndpointMessage(one, withTime));
     const { hash, bytes } = hashed(ENDPOINT_INFO, info(false));
     const path = `${namespace}|${name}|${one.source}|${hash}`;
-    if (one.slice.triggerTimeMs === 0) return { path, hash, bytes };
-    return { path, hash, bytes: ENDPOINT_INFO.encode({ hash: BigInt(`0x${hash}`), ...info(true) }) };
+    if (one.slice.triggerTimeMs === 0) return { set, path, hash, bytes };
+    return { set, path, hash, bytes: ENDPOINT_INFO.encode({ hash: BigInt(`0x${hash}`), ...info(true) }) };
   };
 
   const plainItems = (state: ServiceState, one: SourceEndpoint): WireItem[] => {
@@ -39,24 +42,33 @@ export function createGlobalView({ extended, nodeName }: GlobalViewOptions): Vie
     const { hash, bytes } = hashed(ENDPOINT_INFO, endpointInfoMessage(state, one, endpointMessage(one, service)));
     // KPNG's programs find an endpoint by its service and by its source, and expect it at both paths.
     return [`${namespace}|${name}|${one.source}|${hash}`, `${namespace}||${one.source}|${hash}`]
-      .map((path) => ({ path, hash, bytes }));
+      .map((path) => ({ set, path, hash, bytes }));
   };
 
   return {
-    sets: { services: SETS.globalServices, endpoints: SETS.globalEndpoints, nodes: SETS.globalNodes },
     service: ({ namespace, name, service }) =>
-      service === undefined || service.leftAlone
-        ? undefined
-        : { path: `${namespace}|${name}||`, ...hashed(SERVICE_INFO, { service: serviceMessage(service) }) },
+      service === undefined || service.leftAlone ? undefined : {
+        set: SETS.globalServices,
+        path: `${namespace}|${name}||`,
+        ...hashed(SERVICE_INFO, { service: serviceMessage(service) }),
+      },
     endpoints(state, other) {
       if (!extended) return podEndpoints(state.slices, true).flatMap((one) => plainItems(state, one));
       return eachEndpoint(changedSlices(state, other)).map((one) => extendedItem(state, one));
     },
-    node(node) {
-      if (nodeName !== undefined && node.name !== nodeName) return undefined;
-      return { path: `|${node.name}||`, ...hashed(NODE_INFO, { node: nodeMessage(node, extended) }) };
+    scoped(object) {
+      if (object.kind === "ServiceCIDR") return extended ? serviceCIDRItem(object) : undefined;
+      if (nodeName !== undefined && object.name !== nodeName) return undefined;
+      const content = hashed(NODE_INFO, { node: nodeMessage(object, extended) });
+      return { set: SETS.globalNodes, path: `|${object.name}||`, ...content };
     },
   };
+}
+
+/** Sluice's own: the range of cluster IPs, as a Sluice is told of it. */
+export function serviceCIDRItem(object: ServiceCIDR): WireItem {
+  const bytes = SERVICE_CIDR.encode(serviceCIDRMessage(object));
+  return { set: SETS.serviceCIDRs, path: object.name, hash: contentHash(bytes).text, bytes };
 }
 
 function changedSlices(state: ServiceState, other: ServiceState | undefined): readonly EndpointSlice[] {

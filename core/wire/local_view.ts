@@ -6,6 +6,7 @@ import type { ServiceState } from "../store/mod.ts";
 import { endpointsOfSlices } from "../tracking/endpoint_slice_cache.ts";
 import { contentHash } from "./content_hash.ts";
 import { eachEndpoint, endpointMessage, extendedEndpointMessage, podEndpoints } from "./endpoint_message.ts";
+import { serviceCIDRItem } from "./global_view.ts";
 import { ENDPOINT, type EndpointMessage, NODE_INFO, SERVICE, SETS } from "./messages.ts";
 import { nodeMessage } from "./node_message.ts";
 import { serviceMessage } from "./service_message.ts";
@@ -35,6 +36,7 @@ export function createLocalView({ extended, node }: LocalViewOptions): View {
     const bytes = ENDPOINT.encode(encode(false));
     const hash = contentHash(bytes).text;
     return {
+      set: SETS.endpoints,
       path: path.endsWith("/") ? path + hash : path,
       hash,
       bytes: timed ? ENDPOINT.encode(encode(true)) : bytes,
@@ -42,11 +44,10 @@ export function createLocalView({ extended, node }: LocalViewOptions): View {
   };
 
   return {
-    sets: { services: SETS.services, endpoints: SETS.endpoints, nodes: SETS.globalNodes },
     service({ namespace, name, service }) {
       if (service === undefined || service.leftAlone) return undefined;
       const bytes = SERVICE.encode(serviceMessage(service));
-      return { path: `${namespace}/${name}`, hash: contentHash(bytes).text, bytes };
+      return { set: SETS.services, path: `${namespace}/${name}`, hash: contentHash(bytes).text, bytes };
     },
     endpoints(state) {
       const { namespace, name, service, slices } = state;
@@ -66,10 +67,12 @@ export function createLocalView({ extended, node }: LocalViewOptions): View {
         );
       });
     },
-    node(object) {
-      if (!extended || object.name !== node.name) return undefined;
+    scoped(object) {
+      if (!extended) return undefined;
+      if (object.kind === "ServiceCIDR") return serviceCIDRItem(object);
+      if (object.name !== node.name) return undefined;
       const bytes = NODE_INFO.encode({ node: nodeMessage(object, true) });
-      return { path: `|${object.name}||`, hash: contentHash(bytes).text, bytes };
+      return { set: SETS.globalNodes, path: `|${object.name}||`, hash: contentHash(bytes).text, bytes };
     },
   };
 }

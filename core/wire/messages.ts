@@ -121,8 +121,18 @@ export const NODE = message({
 
 export const NODE_INFO = message({ hash: uint64(1), node: nested(2, NODE) });
 
-/** The sets that a reference can be of (enum `Set`). */
-export const SETS = { services: 1, endpoints: 2, globalServices: 10, globalEndpoints: 11, globalNodes: 12 } as const;
+/** Sluice's own: a range that cluster IPs are taken from. */
+export const SERVICE_CIDR = message({ name: text(1), cidrs: texts(2) });
+
+/** The sets that a reference can be of (enum `Set`); from 1001 on they are Sluice's own. */
+export const SETS = {
+  services: 1,
+  endpoints: 2,
+  globalServices: 10,
+  globalEndpoints: 11,
+  globalNodes: 12,
+  serviceCIDRs: 1001,
+} as const;
 
 export const REF = message({ set: int32(1), path: text(2) });
 
@@ -147,6 +157,7 @@ export type ServiceMessage = TypeOf<typeof SERVICE>;
 export type EndpointMessage = TypeOf<typeof ENDPOINT>;
 export type EndpointInfoMessage = TypeOf<typeof ENDPOINT_INFO>;
 export type NodeMessage = TypeOf<typeof NODE>;
+export type ServiceCIDRMessage = TypeOf<typeof SERVICE_CIDR>;
 export type IPSetMessage = TypeOf<typeof IP_SET>;
 export type OpItemMessage = TypeOf<typeof OP_ITEM>;
 export type WatchRequestMessage = TypeOf<typeof WATCH_REQUEST>;

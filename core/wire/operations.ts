@@ -1,5 +1,4 @@
-import type { Node } from "../objects/mod.ts";
-import type { Change, ServiceState, StoreDifference, StoreState } from "../store/mod.ts";
+import type { ClusterScoped, ServiceState, StoreDifference, StoreState } from "../store/mod.ts";
 import { OP_ITEM, type OpItemMessage } from "./messages.ts";
 import type { View, WireItem } from "./view.ts";
 
@@ -9,17 +8,11 @@ export const SYNC: Uint8Array<ArrayBuffer> = OP_ITEM.encode({ sync: {} });
 /** Tells a watcher to forget everything. */
 export const RESET: Uint8Array<ArrayBuffer> = OP_ITEM.encode({ reset: {} });
 
-/** The operations that tell a watcher everything, from a `Reset` on; without the `Sync` that ends the round. */
-export function* wholeState(state: StoreState, view: View): Generator<Uint8Array<ArrayBuffer>, void> {
-  yield RESET;
-  yield* difference(everythingOf(state), view);
-}
-
-/** A difference in which all there is was nothing before. */
-function everythingOf({ services, nodes }: StoreState): StoreDifference {
+/** The difference to nothing: what a watcher is told after a `Reset`. */
+export function everythingOf({ services, scoped }: StoreState): StoreDifference {
   return {
     services: services.map((after) => ({ before: undefined, after })),
-    nodes: nodes.map((after) => ({ before: undefined, after })),
+    scoped: scoped.map((after) => ({ before: undefined, after })),
   };
 }
 
@@ -29,62 +22,60 @@ function everythingOf({ services, nodes }: StoreState): StoreDifference {
  * zone) says so.
  */
 export function* difference(
-  { services, nodes }: StoreDifference,
+  { services, scoped }: StoreDifference,
   view: View,
   viewBefore: View = view,
 ): Generator<Uint8Array<ArrayBuffer>, void> {
   const gone: Uint8Array<ArrayBuffer>[] = [];
-  for (const one of nodes) {
-    yield* ofOne(view.sets.nodes, nodeItem(one.before, viewBefore), nodeItem(one.after, view), gone);
+  for (const one of scoped) {
+    yield* ofOne(scopedItem(one.before, viewBefore), scopedItem(one.after, view), gone);
   }
   for (const one of services) {
-    yield* ofOne(view.sets.services, serviceItem(one.before, viewBefore), serviceItem(one.after, view), gone);
+    yield* ofOne(serviceItem(one.before, viewBefore), serviceItem(one.after, view), gone);
   }
   for (const { before, after } of services) {
     // What both have in common may only be left out where both are seen alike.
     const comparable = view === viewBefore;
     const earlier = before === undefined ? [] : viewBefore.endpoints(before, comparable ? after : undefined);
     const later = after === undefined ? [] : view.endpoints(after, comparable ? before : undefined);
-    yield* ofMany(view.sets.endpoints, earlier, later, gone);
+    yield* ofMany(earlier, later, gone);
   }
   for (let i = gone.length - 1; i >= 0; i--) yield gone[i]!;
 }
 
 function* ofOne(
-  set: number,
   before: WireItem | undefined,
   after: WireItem | undefined,
   gone: Uint8Array<ArrayBuffer>[],
 ): Generator<Uint8Array<ArrayBuffer>, void> {
-  if (after !== undefined && after.hash !== before?.hash) yield setOperation(set, after);
-  if (after === undefined && before !== undefined) gone.push(deleteOperation(set, before.path));
+  if (after !== undefined && after.hash !== before?.hash) yield setOperation(after);
+  if (after === undefined && before !== undefined) gone.push(deleteOperation(before));
 }
 
 function* ofMany(
-  set: number,
   before: readonly WireItem[],
   after: readonly WireItem[],
   gone: Uint8Array<ArrayBuffer>[],
 ): Generator<Uint8Array<ArrayBuffer>, void> {
-  const earlier = new Map(before.map(({ path, hash }) => [path, hash]));
+  const earlier = new Map(before.map((item) => [item.path, item]));
   const later = new Map(after.map((item) => [item.path, item]));
-  for (const item of later.values()) if (earlier.get(item.path) !== item.hash) yield setOperation(set, item);
-  for (const path of earlier.keys()) if (!later.has(path)) gone.push(deleteOperation(set, path));
+  for (const item of later.values()) if (earlier.get(item.path)?.hash !== item.hash) yield setOperation(item);
+  for (const item of earlier.values()) if (!later.has(item.path)) gone.push(deleteOperation(item));
 }
 
 function serviceItem(state: ServiceState | undefined, view: View): WireItem | undefined {
   return state === undefined ? undefined : view.service(state);
 }
 
-function nodeItem(node: Change<Node>["after"], view: View): WireItem | undefined {
-  return node === undefined ? undefined : view.node(node);
+function scopedItem(object: ClusterScoped | undefined, view: View): WireItem | undefined {
+  return object === undefined ? undefined : view.scoped(object);
 }
 
-function setOperation(set: number, { path, bytes }: WireItem): Uint8Array<ArrayBuffer> {
+function setOperation({ set, path, bytes }: WireItem): Uint8Array<ArrayBuffer> {
   return encode({ set: { ref: { set, path }, bytes } });
 }
 
-function deleteOperation(set: number, path: string): Uint8Array<ArrayBuffer> {
+function deleteOperation({ set, path }: WireItem): Uint8Array<ArrayBuffer> {
   return encode({ delete: { set, path } });
 }
 

@@ -45,16 +45,15 @@ export function createReader(source: Uint8Array<ArrayBuffer>): Reader {
   };
 
   const varint = (): number => {
+    const start = at;
     let value = 0;
-    let factor = 1;
-    for (let start = at; at - start < 7; factor *= 128) {
+    for (let factor = 1; at - start < 7; factor *= 128) {
       const byte = source[take(1)]!;
       value += (byte & 0x7f) * factor;
       if (byte < 0x80) return value;
-      if (at - start === 7) at = start;
-      if (at === start) break;
     }
     // Ten bytes are how a negative number of 32 bits is written.
+    at = start;
     return Number(BigInt.asIntN(32, uint64()));
   };
 

@@ -1,6 +1,6 @@
 import type { SourceSink } from "../sources/source.ts";
 import { createAssembler } from "./assembler.ts";
-import { ENDPOINT, ENDPOINT_INFO, NODE_INFO, OP_ITEM, SERVICE, SERVICE_INFO, SETS } from "./messages.ts";
+import { ENDPOINT, ENDPOINT_INFO, NODE_INFO, OP_ITEM, SERVICE, SERVICE_CIDR, SERVICE_INFO, SETS } from "./messages.ts";
 import { isSecondPath } from "./paths.ts";
 import { readGlobalEndpoint, readLocalEndpoint } from "./received_endpoint.ts";
 
@@ -37,6 +37,8 @@ export function createReceiver({ sink, nodeName, inFull }: ReceiverOptions): Rec
         return assembler.setEndpoint(path, readGlobalEndpoint(ENDPOINT_INFO.decode(bytes), reading));
       case SETS.globalNodes:
         return assembler.setNode(path, NODE_INFO.decode(bytes).node ?? {});
+      case SETS.serviceCIDRs:
+        return assembler.setServiceCIDR(path, SERVICE_CIDR.decode(bytes));
     }
   };
 
@@ -44,6 +46,7 @@ export function createReceiver({ sink, nodeName, inFull }: ReceiverOptions): Rec
     if (set === SETS.services || set === SETS.globalServices) assembler.deleteService(path);
     else if (set === SETS.endpoints || set === SETS.globalEndpoints) assembler.deleteEndpoint(path);
     else if (set === SETS.globalNodes) assembler.deleteNode(path);
+    else if (set === SETS.serviceCIDRs) assembler.deleteServiceCIDR(path);
   };
 
   return {

@@ -1,0 +1,46 @@
+/**
+ * Messages in the form of KPNG's state files: its fields by their Go names in lower case. What is Sluice's own has no place
+ * there, because KPNG refuses fields that it does not know.
+ */
+import type { Field, Fields, FieldShape, Schema } from "./schema.ts";
+
+/** Sluice's own fields have numbers from here on. */
+const OWN_FROM = 1001;
+
+/** The fields that a state file can have, by the name that they have there. */
+export function writtenFields(
+  schema: Schema,
+): ReadonlyMap<string, { readonly name: string; readonly field: Field<unknown> }> {
+  const known = byLowerCase.get(schema.fields);
+  if (known !== undefined) return known;
+  const fields = new Map(
+    Object.entries(schema.fields)
+      .filter(([, { number }]) => number < OWN_FROM)
+      .map(([name, field]) => [name.toLowerCase(), { name, field }]),
+  );
+  byLowerCase.set(schema.fields, fields);
+  return fields;
+}
+
+const byLowerCase = new WeakMap<Fields, ReturnType<typeof writtenFields>>();
+
+/** A message as plain data with lower-case names; what absence stands for is left out. */
+export function inLowerCase(schema: Schema, message: object): Record<string, unknown> {
+  const written: Record<string, unknown> = {};
+  for (const [lowerCase, { name, field }] of writtenFields(schema)) {
+    const value = (message as Record<string, unknown>)[name];
+    if (!isAbsence(value)) written[lowerCase] = valueInLowerCase(field.shape, value);
+  }
+  return written;
+}
+
+function valueInLowerCase(shape: FieldShape, value: unknown): unknown {
+  if (shape.kind === "message") return inLowerCase(shape.message, value as object);
+  if (shape.kind === "list") return (value as readonly unknown[]).map((item) => valueInLowerCase(shape.of, item));
+  return value;
+}
+
+function isAbsence(value: unknown): boolean {
+  if (value === undefined || value === "" || value === 0 || value === false) return true;
+  return Array.isArray(value) && value.length === 0;
+}

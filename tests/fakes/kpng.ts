@@ -1,0 +1,226 @@
+/** What KPNG programs said and asked for, as it was recorded, and the two sides of their protocol to play it with. */
+import { connect, createServer } from "node:http2";
+import type { AddressInfo } from "node:net";
+import type { Kind, ObjectRef } from "../../core/objects/mod.ts";
+import type { SourceSink } from "../../core/sources/source.ts";
+import type { WireAddress } from "../../core/wire/address.ts";
+import { createFrameReader, framesOf } from "../../core/wire/frames.ts";
+import { ENDPOINT, ENDPOINT_INFO, NODE_INFO, OP_ITEM, SERVICE, SERVICE_INFO, SETS } from "../../core/wire/messages.ts";
+
+/** One round of a recorded call. */
+export interface RecordedRound {
+  readonly method: string;
+  readonly round: number;
+  readonly request: Uint8Array<ArrayBuffer>;
+  readonly responses: readonly Uint8Array<ArrayBuffer>[];
+}
+
+const FIXTURES = new URL("../fixtures/kpng/", import.meta.url);
+
+/** The recorded calls, each as its rounds in order: two local ones of node-a and node-b, one global one. */
+export function recordedCalls(): readonly (readonly RecordedRound[])[] {
+  const rounds: readonly { method: string; round: number; request: string; responses: string[] }[] = JSON.parse(
+    Deno.readTextFileSync(new URL("capture.json", FIXTURES)),
+  );
+  const calls: RecordedRound[][] = [];
+  for (const { method, round, request, responses } of rounds) {
+    if (round === 0) calls.push([]);
+    calls.at(-1)!.push({ method, round, request: fromHex(request), responses: responses.map(fromHex) });
+  }
+  return calls;
+}
+
+/** The state file that KPNG had for its source, before and after the change between the rounds. */
+export function recordedStateFiles(): { readonly before: string; readonly after: string } {
+  const before = Deno.readTextFileSync(new URL("state.yaml", FIXTURES));
+  const after = before.replace("10.180.1.21", "10.180.1.23").replace(
+    /- service:\n {4}namespace: default\n {4}name: sticky[\s\S]*/,
+    "",
+  );
+  return { before, after };
+}
+
+function fromHex(hex: string): Uint8Array<ArrayBuffer> {
+  return Uint8Array.from(hex.match(/../g) ?? [], (byte) => parseInt(byte, 16));
+}
+
+const MESSAGES = {
+  [SETS.services]: SERVICE,
+  [SETS.endpoints]: ENDPOINT,
+  [SETS.globalServices]: SERVICE_INFO,
+  [SETS.globalEndpoints]: ENDPOINT_INFO,
+  [SETS.globalNodes]: NODE_INFO,
+} as const;
+
+/**
+ * A round in a form that can be compared: without hashes, which every program makes its own way, and runs of operations
+ * of the same kind in one order, because the order of KPNG's own follows from its hashes.
+ */
+export function comparable(round: readonly Uint8Array<ArrayBuffer>[]): readonly (readonly string[])[] {
+  const runs: { readonly kind: string; readonly operations: string[] }[] = [];
+  for (const bytes of round) {
+    const { set, delete: deleted, ...rest } = OP_ITEM.decode(bytes);
+    const ref = set?.ref ?? deleted;
+    const kind = `${Object.keys(OP_ITEM.decode(bytes))} ${ref?.set ?? ""}`;
+    const path = ref?.path?.replace(/[0-9a-f]{14,16}$/, "#");
+    const content = set === undefined
+      ? rest
+      : { ...MESSAGES[ref!.set as keyof typeof MESSAGES].decode(set.bytes!), hash: undefined };
+    if (runs.at(-1)?.kind !== kind) runs.push({ kind, operations: [] });
+    runs.at(-1)!.operations.push(`${kind} ${path ?? ""} ${JSON.stringify(content)}`);
+  }
+  return runs.map(({ operations }) => operations.sort());
+}
+
+/** A client of the protocol, as KPNG's own is. */
+export interface KpngClient {
+  /** Sends a request and resolves with the operations up to `Sync`, that one included. */
+  round(request: Uint8Array): Promise<readonly Uint8Array<ArrayBuffer>[]>;
+  /** Resolves with the gRPC status that the call ends with. */
+  readonly status: Promise<number>;
+  close(): void;
+}
+
+/** Opens a call to a server at 127.0.0.1. */
+export function connectKpngClient(port: number, method: string): KpngClient {
+  const session = connect(`http://127.0.0.1:${port}`);
+  const stream = session.request({
+    ":method": "POST",
+    ":path": method,
+    "content-type": "application/grpc",
+    te: "trailers",
+  });
+  const frames = createFrameReader(1 << 20);
+  let received: Uint8Array<ArrayBuffer>[] = [];
+  let complete: (round: readonly Uint8Array<ArrayBuffer>[]) => void = () => {};
+  let fail: (error: Error) => void = () => {};
+  stream.on("data", (bytes: Uint8Array) => {
+    for (const message of frames.push(bytes)) {
+      received.push(message);
+      if (OP_ITEM.decode(message).sync === undefined) continue;
+      complete(received);
+      received = [];
+    }
+  });
+  session.on("error", () => {});
+  stream.on("error", (error) => fail(error));
+  const ended = Promise.withResolvers<number>();
+  const note = (headers: Readonly<Record<string, unknown>>) => {
+    if (headers["grpc-status"] !== undefined) ended.resolve(Number(headers["grpc-status"]));
+  };
+  stream.on("response", note);
+  stream.on("trailers", note);
+  stream.on("close", () => {
+    ended.resolve(-1);
+    fail(new Error("the call was broken off"));
+  });
+  return {
+    round(request) {
+      const round = Promise.withResolvers<readonly Uint8Array<ArrayBuffer>[]>();
+      complete = round.resolve;
+      fail = round.reject;
+      stream.write(framesOf([request]));
+      return round.promise;
+    },
+    status: ended.promise,
+    close: () => session.destroy(),
+  };
+}
+
+/** A server that answers every call with the rounds of a recording, one for each request, and then holds its answer back. */
+export interface KpngServer {
+  readonly address: WireAddress;
+  /** The requests that came, in order. */
+  readonly requests: readonly Uint8Array<ArrayBuffer>[];
+  /** How many rounds each call may be answered with; more are held back until this grows. */
+  allow(rounds: number): void;
+  /** Breaks off all calls. */
+  drop(): void;
+  close(): Promise<void>;
+}
+
+/** Starts a server on 127.0.0.1, at that port where there is one. */
+export async function startKpngServer(call: readonly RecordedRound[], port = 0): Promise<KpngServer> {
+  const requests: Uint8Array<ArrayBuffer>[] = [];
+  const answerers = new Set<() => void>();
+  const sessions = new Set<{ destroy(): void }>();
+  let allowed = 0;
+  const server = createServer();
+  server.on("session", (session) => sessions.add(session));
+  server.on("stream", (stream, headers) => {
+    stream.on("error", () => {});
+    stream.respond({ ":status": 200, "content-type": "application/grpc" });
+    const frames = createFrameReader(1 << 20);
+    let asked = 0;
+    let answered = 0;
+    const answer = () => {
+      for (; answered < Math.min(asked, allowed); answered++) {
+        const round = call[answered];
+        if (round !== undefined && headers[":path"] === round.method) stream.write(framesOf(round.responses));
+      }
+    };
+    answerers.add(answer);
+    stream.on("data", (bytes: Uint8Array) => {
+      const messages = frames.push(bytes);
+      requests.push(...messages);
+      asked += messages.length;
+      answer();
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(port, "127.0.0.1", resolve));
+  const drop = () => {
+    for (const session of sessions) session.destroy();
+    sessions.clear();
+    answerers.clear();
+  };
+  return {
+    address: { kind: "tcp", host: "127.0.0.1", port: (server.address() as AddressInfo).port },
+    requests,
+    allow(rounds) {
+      allowed = rounds;
+      for (const answer of answerers) answer();
+    },
+    drop,
+    close() {
+      drop();
+      return new Promise((resolve) => server.close(() => resolve()));
+    },
+  };
+}
+
+/** A sink that writes down what it is told, and lets tests wait for it. */
+export interface RecordingSink extends SourceSink {
+  /** What was told since the last call. */
+  take(): readonly string[];
+  /** Resolves when something was told that includes this text. */
+  told(text: string): Promise<void>;
+}
+
+/** A recording sink. */
+export function createRecordingSink(): RecordingSink {
+  let lines: string[] = [];
+  const waiting: { readonly text: string; readonly resolve: () => void }[] = [];
+  const add = (line: string) => {
+    lines.push(line);
+    for (const { text, resolve } of waiting) if (line.includes(text)) resolve();
+  };
+  const name = ({ kind, namespace, name }: ObjectRef) => `${kind} ${namespace === "" ? "" : `${namespace}/`}${name}`;
+  return {
+    set(object) {
+      add(`set ${name({ namespace: "", ...object } as ObjectRef)} ${JSON.stringify(object)}`);
+    },
+    delete: (ref) => add(`delete ${name(ref)}`),
+    synced: (kind: Kind) => add(`synced ${kind}`),
+    reset: (kind: Kind) => add(`reset ${kind}`),
+    problem: (where, message) => add(`problem ${where}: ${message}`),
+    take() {
+      const taken = lines;
+      lines = [];
+      return taken;
+    },
+    told(text) {
+      if (lines.some((line) => line.includes(text))) return Promise.resolve();
+      return new Promise((resolve) => waiting.push({ text, resolve }));
+    },
+  };
+}
