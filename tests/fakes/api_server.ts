@@ -15,7 +15,7 @@ export interface ApiObject {
 
 /** A request as it arrived. */
 export interface SeenRequest {
-  readonly verb: "list" | "watch" | "create";
+  readonly verb: "list" | "watch" | "create" | "patch";
   readonly path: string;
   readonly query: Readonly<Record<string, string>>;
   readonly headers: Headers;
@@ -83,6 +83,8 @@ const PATHS: Readonly<Record<string, Kind>> = {
   "/api/v1/nodes": "Node",
   "/apis/networking.k8s.io/v1/servicecidrs": "ServiceCIDR",
 };
+
+const VERBS: Readonly<Record<string, "create" | "patch">> = { POST: "create", PATCH: "patch" };
 
 /** A Status object as the API answers with. */
 export function statusResponse(code: number, reason: string, message: string, headers?: HeadersInit): Response {
@@ -172,12 +174,13 @@ export function startFakeApiServer(options: FakeApiServerOptions = {}): FakeApiS
     async (request) => {
       const url = new URL(request.url);
       const query = Object.fromEntries(url.searchParams);
-      const verb = request.method === "POST" ? "create" : query.watch === "true" ? "watch" : "list";
+      const verb = VERBS[request.method] ?? (query.watch === "true" ? "watch" : "list");
       const seen = { verb, path: url.pathname, query, headers: request.headers, body: await request.text() } as const;
       requests.push(seen);
       const faulty = fault?.(seen);
       if (faulty) return await faulty;
       if (verb === "create") return new Response(seen.body, { status: 201 });
+      if (verb === "patch") return new Response(seen.body);
       const kind = PATHS[url.pathname];
       if (kind === undefined) {
         return statusResponse(404, "NotFound", "the server could not find the requested resource");

@@ -15,14 +15,24 @@ import type { Credentials, CredentialSource } from "./credentials.ts";
 
 /** One request to the API server. */
 export interface ApiRequest {
-  /** `list` or `watch`: for error messages, as RBAC names it. */
+  /** `list`, `watch`, `create` …: for error messages, as RBAC names it. */
   readonly verb: string;
   /** The resource as RBAC names it: `endpointslices.discovery.k8s.io`. */
   readonly resource: string;
   /** The path and query after the server's URL, from its `/` on. */
   readonly path: string;
+  /** What is sent with it; nothing, by GET, where it is undefined. */
+  readonly body?: ApiRequestBody;
   /** How long silence may last in the body before the request counts as stalled, in milliseconds. */
   readonly readDeadlineMs: number;
+}
+
+/** What a request carries that changes or asks something. */
+export interface ApiRequestBody {
+  readonly method: "POST" | "PATCH";
+  /** `application/json`, or the kind of patch. */
+  readonly contentType: string;
+  readonly text: string;
 }
 
 /** The traffic with one API server: keep-alive connections, credentials, deadlines, and failures made understandable. */
@@ -75,8 +85,11 @@ export function createApiClient(options: ApiClientOptions): ApiClient {
           client,
           signal: deadline.signal,
           redirect: "manual",
+          method: request.body?.method ?? "GET",
+          body: request.body?.text,
           headers: [
             ...current.headers,
+            ...(request.body ? [["content-type", request.body.contentType] as [string, string]] : []),
             ["accept", "application/json"],
             ["user-agent", `sluice/${VERSION}`],
           ],

@@ -1,0 +1,35 @@
+import { errorOfGarbage } from "./api_error.ts";
+import type { ApiClient } from "./http.ts";
+
+/** A request that carries one object, and is answered with one. */
+export interface ObjectRequest {
+  /** As RBAC names it. */
+  readonly verb: "create" | "patch";
+  /** The resource as RBAC names it: `events`, `selfsubjectaccessreviews.authorization.k8s.io`. */
+  readonly resource: string;
+  /** The path after the server's URL: of the collection for `create`, of the object for `patch`. */
+  readonly path: string;
+  /** The object, or the merge patch (RFC 7386), as plain data. */
+  readonly object: unknown;
+}
+
+const READ_DEADLINE_MS = 10_000;
+
+/** Creates or patches an object and returns what the API server made of it. Throws an ApiError, or the signal's reason. */
+export async function sendObject(api: ApiClient, request: ObjectRequest, signal: AbortSignal): Promise<unknown> {
+  const { verb, resource, path, object } = request;
+  const decoder = new TextDecoder();
+  let text = "";
+  const body = verb === "create"
+    ? { method: "POST", contentType: "application/json", text: JSON.stringify(object) } as const
+    : { method: "PATCH", contentType: "application/merge-patch+json", text: JSON.stringify(object) } as const;
+  await api.send({ verb, resource, path, body, readDeadlineMs: READ_DEADLINE_MS }, (chunk) => {
+    text += decoder.decode(chunk, { stream: true });
+  }, signal);
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
+    throw errorOfGarbage({ verb, resource, server: api.server }, "broken", text, error);
+  }
+}

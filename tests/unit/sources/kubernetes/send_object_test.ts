@@ -1,0 +1,29 @@
+import assert from "node:assert/strict";
+import { connectToApi, sendObject } from "../../../../core/sources/kubernetes/mod.ts";
+import { silentLogger } from "../../../../platform/log.ts";
+import { startFakeApiServer, statusResponse } from "../../../fakes/api_server.ts";
+
+const { signal } = new AbortController();
+
+Deno.test("objects are created by POST and patched by PATCH, and what the server made of them comes back", async () => {
+  const server = startFakeApiServer();
+  const api = connectToApi({ master: server.url, kubeconfig: undefined, logger: silentLogger });
+  try {
+    const path = "/api/v1/namespaces/default/events";
+    const object = { kind: "Event", metadata: { name: "wéb" } };
+    assert.deepEqual(await sendObject(api, { verb: "create", resource: "events", path, object }, signal), object);
+    const patch = { verb: "patch", resource: "events", path: `${path}/a`, object: { count: 2 } } as const;
+    assert.deepEqual(await sendObject(api, patch, signal), { count: 2 });
+    assert.deepEqual(
+      server.requests.map(({ verb, path, headers }) => [verb, path, headers.get("content-type")]),
+      [["create", path, "application/json"], ["patch", `${path}/a`, "application/merge-patch+json"]],
+    );
+    server.fault(() => statusResponse(403, "Forbidden", "no"));
+    await assert.rejects(sendObject(api, patch, signal), /needs the verb "patch" on "events"/);
+    server.fault(() => new Response('{"kind"', { status: 201 }));
+    await assert.rejects(sendObject(api, patch, signal), /instead of the API's JSON/);
+  } finally {
+    api.close();
+    await server.close();
+  }
+});
