@@ -6,7 +6,8 @@ import type { ExplainedEndpoint, ExplainedRules, ExplainedService, Explanation }
 import { type Destination, findDestination, type FrontendHit, frontendText, isLoopback } from "./frontend.ts";
 import { policiesOf } from "./policies.ts";
 import { type Origin, ORIGINS, type Question } from "./question.ts";
-import { type From, type Way, wayTo } from "./way.ts";
+import type { From, Way } from "./way.ts";
+import { wayTo } from "./ways.ts";
 
 /** Answers a question: every decision in it is the planner's, read off what it planned. */
 export async function explain(question: Question, basis: AnswerBasis): Promise<Explanation> {
@@ -84,7 +85,8 @@ function froms(
   settings: FamilySettings,
 ): { readonly from: readonly From[]; readonly remark: readonly string[] } {
   // What a node sends to an address of its own comes from that very address.
-  const nodeSource = destination.isThisNode ? address : settings.nodeIP;
+  const isOwn = destination.isThisNode || settings.mode === "ipvs" && destination.isBound;
+  const nodeSource = isOwn ? address : settings.nodeIP;
   const any = (origin: Origin): From => ({ origin, address: origin === "node" ? nodeSource : undefined });
   if (from === undefined) return { from: ORIGINS.map(any), remark: [] };
   const named = ORIGINS.find((origin) => origin === from);

@@ -73,6 +73,7 @@ const REASONS: Readonly<Record<FateReason, string>> = {
   "no-local-endpoints": "policy Local, and no endpoint on this node can serve",
   "source-range": "the source is in none of the load balancer's source ranges",
   "unused-port": "a cluster IP, of which no service has this port",
+  "unused-service-port": "an address of a service, and no service has this port there",
   "unused-address": "of the ranges that cluster IPs are taken from, and no service's",
   "no-service": "no service has this address and port",
   "not-refused-here": "no endpoint can serve, and iptables mode does not refuse what this node itself sends out",

@@ -24,6 +24,8 @@ export interface Destination {
   readonly losers: readonly PlannedPort[];
   /** Whether it is the cluster IP of a service, on whatever port. */
   readonly isClusterIP: boolean;
+  /** Whether it is an address of a service and none of this node's: IPVS mode binds those to the node. */
+  readonly isBound: boolean;
   /** Whether it is an address of this node. */
   readonly isThisNode: boolean;
   /** What else a person should know of it, one sentence each. */
@@ -46,12 +48,13 @@ export function findDestination(question: Question, context: DestinationContext)
   const servesNodePorts = isThisNode && isNodePortAddress(address, settings);
   const losers: PlannedPort[] = [];
   const remarks: string[] = [];
-  let isClusterIP = false;
+  let isClusterIP = false, isBound = false;
   let hit: FrontendHit | undefined;
   let unserved: ServicePort | undefined;
   for (const owner of context.planned) {
     const { planned, wanted } = owner;
     isClusterIP ||= planned?.clusterIP === address;
+    isBound ||= !isThisNode && planned !== undefined && hasAddress(planned, address);
     const kind = planned && frontendOf(planned, question, servesNodePorts);
     if (planned && kind) {
       // An address goes before the node's own port, as the rules do.
@@ -70,7 +73,11 @@ export function findDestination(question: Question, context: DestinationContext)
       );
     }
   }
-  return { address, hit, unserved, losers, isClusterIP, isThisNode, remarks };
+  return { address, hit, unserved, losers, isClusterIP, isBound, isThisNode, remarks };
+}
+
+function hasAddress({ clusterIP, externalIPs, loadBalancerIPs }: ServicePort, address: string): boolean {
+  return clusterIP === address || externalIPs.includes(address) || loadBalancerIPs.includes(address);
 }
 
 /** As what a destination belongs to a service port; undefined where it does not. */

@@ -5,7 +5,10 @@
  *   question.ts          what is asked, read from text
  *   basis.ts             what answers are taken from
  *   frontend.ts          whose address and port it is
- *   way.ts               what becomes of a connection, by where it comes from
+ *   way.ts               what can become of a connection, and why
+ *   ways.ts              what becomes of it, by where it comes from:
+ *   rules_way.ts         … in iptables and nftables mode
+ *   ipvs_way.ts          … in IPVS mode
  *   policies.ts          the settings that decided
  *   endpoints.ts         each endpoint, and why it is used or not
  *   explain.ts           all of that together

@@ -1,6 +1,5 @@
 import { prefixContains, splitHostPort } from "../../platform/address.ts";
 import type { FamilySettings, ServicePort } from "../model.ts";
-import type { Destination, FrontendHit } from "./frontend.ts";
 import type { Origin } from "./question.ts";
 
 /** Where a connection comes from. */
@@ -31,6 +30,8 @@ export type FateReason =
   | "source-range"
   /** It is a service's cluster IP, and no service has that port. */
   | "unused-port"
+  /** It is another address of a service, and no service has that port there (IPVS mode). */
+  | "unused-service-port"
   /** It is of the ranges that cluster IPs are taken from, and no service's. */
   | "unused-address"
   /** No service has that address and port. */
@@ -77,104 +78,24 @@ export interface Way {
   readonly hairpin: readonly string[];
 }
 
-/** What holds in a mode where the modes differ; each as in kube-proxy's mode of that name. */
-interface ModeRules {
-  /** What becomes of a connection to a cluster IP on a port that no service has. */
-  readonly unusedPort: "rejected" | "untouched";
-  /** Whether what this node itself sends to an external address without endpoints is refused. */
-  readonly refusesOwnTraffic: boolean;
-  /** Whether a node port without endpoints is refused at all addresses of the node, those that serve none among them. */
-  readonly refusesEverywhere: boolean;
-}
-
-const MODE_RULES: Readonly<Record<FamilySettings["mode"], ModeRules>> = {
-  iptables: { unusedPort: "untouched", refusesOwnTraffic: false, refusesEverywhere: true },
-  nftables: { unusedPort: "rejected", refusesOwnTraffic: true, refusesEverywhere: false },
-  ipvs: { unusedPort: "rejected", refusesOwnTraffic: true, refusesEverywhere: false },
-};
-
-/**
- * What becomes of a new connection to a destination. Everything that could be decided before a packet comes is decided
- * by the planner and read off its service port; this adds what depends on where the packet comes from.
- */
-export function wayTo(destination: Destination, from: From, settings: FamilySettings): Way {
-  const { hit } = destination;
-  if (hit === undefined) return wayToNoService(destination, from, settings);
-  return hit.kind === "clusterIP"
-    ? wayToClusterIP(hit.port, from, settings)
-    : wayFromOutside(hit, destination, from, settings);
-}
-
-function wayToNoService(
-  { address, isClusterIP, isThisNode, unserved }: Destination,
-  from: From,
-  settings: FamilySettings,
-): Way {
-  if (unserved && MODE_RULES[settings.mode].refusesEverywhere) {
-    if (unserved.external === "reject") return stopped(from, "rejected", "no-endpoints");
-    if (unserved.external === "drop") return stopped(from, "dropped", "no-local-endpoints");
-  }
-  const isOfServices = settings.serviceRanges.some((range) => prefixContains(range, address));
-  if (!isClusterIP && isOfServices && !isThisNode) return stopped(from, "dropped", "unused-address");
-  if (!isClusterIP) return stopped(from, "untouched", "no-service");
-  return stopped(from, MODE_RULES[settings.mode].unusedPort, "unused-port");
-}
-
-function wayToClusterIP(port: ServicePort, from: From, settings: FamilySettings): Way {
-  if (port.internal === "reject") return stopped(from, "rejected", "no-endpoints");
-  if (port.internal === "drop") return stopped(from, "dropped", "no-local-endpoints");
-  return balanced(port, port.internal, from, toClusterIP(from, settings));
-}
-
-/** The masquerading of traffic to cluster IPs: what comes from elsewhere must come back this way. */
-function toClusterIP(from: From, settings: FamilySettings): Way["masquerade"] {
-  if (settings.masqueradeAll) return { applies: true, reason: "masquerade-all" };
-  if (settings.localTraffic.by === "none") return { applies: false, reason: "local-traffic-unknown" };
-  return isLocalTraffic(from, settings)
-    ? { applies: false, reason: "from-local-pod" }
-    : { applies: true, reason: "not-from-local-pod" };
-}
-
-/** To external IPs, load balancer IPs and node ports. */
-function wayFromOutside(hit: FrontendHit, destination: Destination, from: From, settings: FamilySettings): Way {
-  const { port } = hit;
-  if (port.external === "reject") {
-    const isRefused = from.origin !== "node" || destination.isThisNode || MODE_RULES[settings.mode].refusesOwnTraffic;
-    return isRefused ? stopped(from, "rejected", "no-endpoints") : stopped(from, "untouched", "not-refused-here");
-  }
-  const permitted = hit.kind === "loadBalancerIP" ? permittedSources(port, settings) : undefined;
-  if (permitted && from.address !== undefined && !permitted.some((range) => prefixContains(range, from.address!))) {
-    return stopped(from, "dropped", "source-range");
-  }
-  const onlySources = from.address === undefined ? permitted : undefined;
-  return { ...wayOfExternalPolicy(port, from, settings), onlySources };
-}
-
-function wayOfExternalPolicy(port: ServicePort, from: From, settings: FamilySettings): Way {
-  if (port.external === "cluster") {
-    return balanced(port, "cluster", from, { applies: true, reason: "external-policy-cluster" });
-  }
-  if (isLocalTraffic(from, settings)) {
-    return balanced(port, "cluster", from, { applies: false, reason: "from-local-pod" });
-  }
-  if (from.origin === "node") return balanced(port, "cluster", from, { applies: true, reason: "from-this-node" });
-  if (port.external === "drop") return stopped(from, "dropped", "no-local-endpoints");
-  return balanced(port, "local", from, { applies: false, reason: "external-policy-local" });
-}
-
 /**
  * The prefixes that may use the load balancer addresses; undefined where all may. Where the node itself is among them, so
  * is what it sends to such an address as if from that address (kube-proxy's rule).
  */
-function permittedSources(port: ServicePort, { nodeIP }: FamilySettings): readonly string[] | undefined {
+export function permittedSources(port: ServicePort, settings: FamilySettings): readonly string[] | undefined {
   const { sourceRanges, loadBalancerIPs } = port;
   if (sourceRanges.length === 0 || sourceRanges.some((range) => range.endsWith("/0"))) return undefined;
-  if (!sourceRanges.some((range) => prefixContains(range, nodeIP))) return sourceRanges;
+  if (!nodeMayEnter(port, settings)) return sourceRanges;
   return [...sourceRanges, ...loadBalancerIPs.map((address) => `${address}/${address.includes(":") ? 128 : 32}`)];
 }
 
+/** Whether the node's own address is in the source ranges. */
+export function nodeMayEnter({ sourceRanges }: ServicePort, { nodeIP }: FamilySettings): boolean {
+  return sourceRanges.some((range) => prefixContains(range, nodeIP));
+}
+
 /** Whether a connection counts as one from a pod of this node, by kube-proxy's detectLocalMode. */
-function isLocalTraffic({ origin, address }: From, { localTraffic }: FamilySettings): boolean {
+export function isLocalTraffic({ origin, address }: From, { localTraffic }: FamilySettings): boolean {
   switch (localTraffic.by) {
     case "none":
       return false;
@@ -188,7 +109,13 @@ function isLocalTraffic({ origin, address }: From, { localTraffic }: FamilySetti
   }
 }
 
-function balanced(port: ServicePort, policy: "cluster" | "local", from: From, masquerade: Way["masquerade"]): Way {
+/** It goes to the endpoints of a policy. */
+export function balanced(
+  port: ServicePort,
+  policy: "cluster" | "local",
+  from: From,
+  masquerade: Way["masquerade"],
+): Way {
   const endpoints = policy === "cluster" ? port.clusterEndpoints : port.localEndpoints;
   const hairpin = endpoints.filter((endpoint) =>
     port.endpointsOnThisNode.includes(endpoint) && splitHostPort(endpoint).address === from.address
@@ -205,7 +132,8 @@ function balanced(port: ServicePort, policy: "cluster" | "local", from: From, ma
   };
 }
 
-function stopped(from: From, fate: Exclude<Fate, "balanced">, reason: FateReason): Way {
+/** It goes to no endpoint. */
+export function stopped(from: From, fate: Exclude<Fate, "balanced">, reason: FateReason): Way {
   return {
     from,
     fate,
