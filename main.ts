@@ -10,6 +10,7 @@ export async function main(args: readonly string[]): Promise<number> {
   const line = parseCommandLine(args, {
     readFile: (path) => Deno.readTextFileSync(path),
     hostname: () => Deno.hostname(),
+    kernelRelease: () => Deno.osRelease(),
     builtModes: ["iptables", "nftables", "ipvs"],
     commands: COMMANDS,
   });

@@ -1,4 +1,4 @@
-import { type Configuration, RUN } from "../core/config/mod.ts";
+import { type Configuration, ipvsDeprecation, RUN } from "../core/config/mod.ts";
 import { errorText, type Logger } from "../platform/log.ts";
 import type { Command } from "./command.ts";
 
@@ -18,6 +18,9 @@ export const runCommand: Command = {
     { line: "sluice --cleanup", does: "remove all rules, Sluice's and kube-proxy's, and end" },
   ],
   async start({ configuration, flags, logger, logging, clock, signal }) {
+    if (configuration.mode === "ipvs" && !configuration.cleanup) {
+      logger.warn(ipvsDeprecation(flags.get("config") as string | undefined));
+    }
     const controlSocket = await openControlSocket(configuration, flags.has("control-socket"), logger);
     // A run writes no file; only --write-config-to does.
     Deno.permissions.revokeSync({ name: "write" });

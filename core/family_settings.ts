@@ -21,6 +21,7 @@ export function familySettings(
     conntrackTcpLiberal: configuration.conntrack.tcpBeLiberal,
     serviceRanges: configuration.mode === "nftables" ? serviceRanges[family] : [],
     syncPeriodMs: configuration.syncPeriodMs,
+    ipvs: ipvsSettings(family, configuration),
   };
 }
 
@@ -56,8 +57,9 @@ export function nodePortPrefixes(
   return prefixes.length === 0 ? undefined : prefixes;
 }
 
-/** What IPVS mode is told at its start. */
-export function ipvsSettings(family: Family, { ipvs }: Configuration): IpvsSettings {
+/** What IPVS mode is told at its start; undefined in other modes. */
+export function ipvsSettings(family: Family, { mode, ipvs }: Configuration): IpvsSettings | undefined {
+  if (mode !== "ipvs") return undefined;
   // As kube-proxy's ConfigureTimeouts does, a part of a second counts for nothing.
   const seconds = (milliseconds: number) => Math.floor(milliseconds / 1000);
   return {

@@ -108,7 +108,15 @@ export interface FamilySettings {
   readonly serviceRanges: readonly string[];
   /** How often the kernel is compared with what it should hold. */
   readonly syncPeriodMs: number;
+  /** For IPVS mode; undefined in others. */
+  readonly ipvs?: IpvsSettings;
 }
+
+/**
+ * The interface that holds the service addresses in IPVS mode, by kube-proxy's name. They are not the node's own: no
+ * node port and no health check is served there.
+ */
+export const DUMMY_INTERFACE = "kube-ipvs0";
 
 /** What IPVS mode is told at its start, for one family (kube-proxy's section `ipvs` of the configuration). */
 export interface IpvsSettings {

@@ -26,6 +26,6 @@ export function familyOptions(
   { configuration, logging, logger, clock }: ProxyOptions,
 ): FamilyOptions {
   const { mode } = configuration;
-  const ipvs = mode === "ipvs" ? ipvsSettings(family, configuration) : undefined;
+  const ipvs = ipvsSettings(family, configuration);
   return { family, mode, ipvs, logLevel: logging.level, logFormat: logging.format, host, clock, logger };
 }

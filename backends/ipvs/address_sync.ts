@@ -18,7 +18,9 @@ export function createAddressSync(desired: Desired, dummy: DummyInterface, refus
     async read() {
       const found = await dummy.list();
       hasDummy = found.hasDummy;
-      desired.setNodeAddresses(found.node);
+      const nodeIP = desired.settings()?.nodeIP;
+      // A host that lists none is one that is only thought of: what would be written is asked for without its kernel.
+      desired.setNodeAddresses(found.node.length > 0 || nodeIP === undefined ? found.node : [nodeIP]);
       return ledger.adopt(new Map([...found.dummy].map((address) => [address, true])));
     },
     async write() {

@@ -4,6 +4,7 @@ import { createConntrackCleaner } from "../conntrack.ts";
 import { createReconciler as createChainReconciler } from "../iptables/reconcile.ts";
 import { createIptablesTools } from "../iptables/tools.ts";
 import { removeIpvsTraces } from "./cleanup.ts";
+import { describeContribution } from "./describe.ts";
 import { createDesired } from "./desired.ts";
 import { createDummyInterface } from "./dummy_interface.ts";
 import { configureHost, examineHost } from "./host.ts";
@@ -98,6 +99,12 @@ export function createIpvsBackend(options: BackendOptions): Backend {
     },
     async cleanup() {
       await removeIpvsTraces(options);
+    },
+    describe(key) {
+      const contribution = desired.contribution(key);
+      const name = desired.servicePort(key)?.name;
+      const problem = reconciler?.problems().find(({ servicePort }) => servicePort === name)?.message;
+      return contribution && { parts: describeContribution(contribution), problem };
     },
   };
 }

@@ -36,11 +36,11 @@ export function contributionOf(port: ServicePort, circumstances: Circumstances):
     if (!servers.has(key)) servers.set(key, { definition, realServers });
   };
   const bind = (address: string) => {
-    // An address that is the node's own already must not be on two interfaces (kube-proxy's rule).
-    if (nodeAddresses.includes(address)) return;
     addresses.add(address);
     enter("boundAddresses", address);
   };
+  // An address that is the node's own must not be on two interfaces (kube-proxy's rule).
+  const isNodes = (address: string) => nodeAddresses.includes(address);
   const at = (address: string) => `${address},${port.protocol}:${port.port}`;
   const outside = externalRealServers(port);
   const keepsSource = port.external === "local" || port.external === "drop";
@@ -54,13 +54,13 @@ export function contributionOf(port: ServicePort, circumstances: Circumstances):
   enter("clusterIP", at(port.clusterIP));
   for (const address of port.externalIPs) {
     serve(address, port.port, outside);
-    bind(address);
+    if (!isNodes(address)) bind(address);
     enter(keepsSource ? "externalIPLocal" : "externalIP", at(address));
   }
   for (const address of port.loadBalancerIPs) {
     if (port.externalIPs.includes(address)) continue;
     serve(address, port.port, outside);
-    bind(address);
+    if (!isNodes(address)) bind(address);
     enter("loadBalancer", at(address));
     if (keepsSource) enter("loadBalancerLocal", at(address));
     for (const [kind, element] of firewallEntries(port, address, settings)) enter(kind, element);
@@ -79,6 +79,11 @@ export function contributionOf(port: ServicePort, circumstances: Circumstances):
   }
   if (port.healthCheckNodePort !== 0) enter("healthCheckNodePort", String(port.healthCheckNodePort));
   return { servers, addresses, entries, closedToNode };
+}
+
+/** Whether a service port looks different where the node has other addresses. */
+export function dependsOnNode({ nodePort, externalIPs, loadBalancerIPs }: ServicePort): boolean {
+  return nodePort !== 0 || externalIPs.length > 0 || loadBalancerIPs.length > 0;
 }
 
 /** This node's addresses that serve node ports. */

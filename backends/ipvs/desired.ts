@@ -6,7 +6,7 @@ import {
   type ServicePortKey,
   servicePortKey,
 } from "../../core/model.ts";
-import { type Circumstances, type Contribution, contributionOf } from "./contribution.ts";
+import { type Circumstances, type Contribution, contributionOf, dependsOnNode } from "./contribution.ts";
 import { createLedger, type Ledger } from "./ledger.ts";
 import type { VirtualServer } from "./virtual_servers.ts";
 
@@ -28,6 +28,8 @@ export interface Desired {
   readonly entries: Ledger<true>;
   /** Load balancer frontends that the node itself must not use, as `address protocol port`, sorted. */
   closedToNode(): readonly string[];
+  /** Everything in the kernel that is to be there because of a service port; undefined where it is not known. */
+  contribution(key: ServicePortKey): Contribution | undefined;
   servicePort(key: ServicePortKey): ServicePort | undefined;
   servicePorts(): Iterable<ServicePort>;
   settings(): FamilySettings | undefined;
@@ -59,12 +61,17 @@ export function createDesired(family: Family, scheduler: string): Desired {
     for (const id of contribution.entries) entries.release(id, owner);
     for (const id of contribution.closedToNode) closed.release(id, owner);
   };
-  const releaseAll = (before: Circumstances) => {
-    for (const [key, port] of ports) release(key, contributionOf(port, before));
-  };
-  const claimAll = () => {
+  /** Has what decides change, for the service ports that it matters to. */
+  const reconsider = (change: () => void, concerns: (port: ServicePort) => boolean) => {
+    const concerned = settings ? [...ports].filter(([, port]) => concerns(port)) : [];
+    if (settings) {
+      const before = circumstances();
+      for (const [key, port] of concerned) release(key, contributionOf(port, before));
+    }
+    change();
+    if (!settings) return;
     const now = circumstances();
-    for (const [key, port] of ports) claim(key, contributionOf(port, now));
+    for (const [key, port] of concerned) if (ports.has(key)) claim(key, contributionOf(port, now));
   };
   const remove = (key: ServicePortKey) => {
     const port = ports.get(key);
@@ -76,10 +83,10 @@ export function createDesired(family: Family, scheduler: string): Desired {
   return {
     apply(delta) {
       if (delta.base === undefined || delta.settings) {
-        if (settings) releaseAll(circumstances());
-        if (delta.base === undefined) ports = new Map();
-        settings = delta.settings ?? settings;
-        claimAll();
+        reconsider(() => {
+          if (delta.base === undefined) ports = new Map();
+          settings = delta.settings ?? settings;
+        }, () => true);
       }
       for (const key of delta.deleted) remove(key);
       const now = circumstances();
@@ -92,14 +99,18 @@ export function createDesired(family: Family, scheduler: string): Desired {
     },
     setNodeAddresses(next) {
       if (next.join() === nodeAddresses.join()) return;
-      if (settings) releaseAll(circumstances());
-      nodeAddresses = next;
-      if (settings) claimAll();
+      reconsider(() => {
+        nodeAddresses = next;
+      }, dependsOnNode);
     },
     servers,
     addresses,
     entries,
     closedToNode: () => [...closed.ids()].sort(),
+    contribution(key) {
+      const port = ports.get(key);
+      return port && contributionOf(port, circumstances());
+    },
     servicePort: (key) => ports.get(key),
     servicePorts: () => ports.values(),
     settings: () => settings,

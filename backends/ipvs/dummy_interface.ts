@@ -1,12 +1,6 @@
-import type { Family } from "../../core/model.ts";
+import { DUMMY_INTERFACE, type Family } from "../../core/model.ts";
 import { canonicalAddress, prefixContains } from "../../platform/address.ts";
 import { failureText, type Runner } from "../runner.ts";
-
-/**
- * The interface that holds the service addresses, by kube-proxy's name: what is sent to an address of the node reaches
- * IPVS. It is never up, and answers no ARP.
- */
-export const DUMMY_INTERFACE = "kube-ipvs0";
 
 /** The addresses of this host in one family. */
 export interface HostAddresses {
@@ -24,7 +18,10 @@ export interface AddressChange {
   readonly address: string;
 }
 
-/** The dummy interface, as far as one family goes. */
+/**
+ * The dummy interface, as far as one family goes: what is sent to an address of the node reaches IPVS. It is never up,
+ * and answers no ARP.
+ */
 export interface DummyInterface {
   list(): Promise<HostAddresses>;
   /** Makes the interface. That it is there already is fine. Throws where it cannot be made. */

@@ -13,6 +13,7 @@
  *   server_sync.ts, set_sync.ts, address_sync.ts   one ledger each, brought to the kernel
  *   rules.ts             the few rules of iptables that use the sets
  *   reconcile.ts         all of it together, in the order in which nothing is missed
+ *   describe.ts          what there is for one service port, for people
  *   host.ts              whether the host can do this, and what it is set to
  *   cleanup.ts           how every trace is removed
  *   backend.ts           sync, resync and cleanup, with these parts

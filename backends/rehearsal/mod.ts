@@ -45,7 +45,8 @@ export async function rehearse(
     onChange: (call) => isSetUp && onChange(call),
     onRead,
   });
-  const backend = createBackendAlone(state.settings.mode, { family, runner, clock, logger: silentLogger });
+  const { mode, ipvs } = state.settings;
+  const backend = createBackendAlone(mode, { family, runner, clock, logger: silentLogger, ipvs });
   await backend.setup();
   isSetUp = true;
   await backend.sync(state);

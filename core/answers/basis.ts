@@ -1,5 +1,6 @@
-import { canonicalAddress, type Family } from "../../platform/address.ts";
+import type { Family } from "../../platform/address.ts";
 import type { FamilySettings, RuleDescription, ServicePortKey } from "../model.ts";
+import { ownAddresses } from "../observe/node_addresses.ts";
 import type { FamilyPlanner, PlannedPort } from "../planning/mod.ts";
 import type { Tracking } from "../tracking/mod.ts";
 import type { Effect } from "../effect_history.ts";
@@ -30,6 +31,5 @@ export interface AnswerBasis {
 
 /** The addresses of this host's interfaces, canonical, loopback aside. */
 export function addressesOfHost(): readonly string[] {
-  const addresses = Deno.networkInterfaces().flatMap(({ address }) => canonicalAddress(address) ?? []);
-  return [...new Set(addresses)].filter((address) => !address.startsWith("127.") && address !== "::1");
+  return ownAddresses().filter((address) => !address.startsWith("127.") && address !== "::1");
 }

@@ -4,6 +4,7 @@ import { type GivenFlags, readArguments } from "./arguments.ts";
 import { type CommandSpec, RUN } from "./command_spec.ts";
 import { type Configuration, deepFreeze, type LoggingFormat } from "./configuration.ts";
 import { unwritable, writeDocument } from "./document.ts";
+import { ipvsSchedulers } from "./ipvs_schedulers.ts";
 import type { Settings } from "./kube_proxy_configuration.ts";
 import { suggestion } from "./nearest.ts";
 import { programHelp } from "./program_help.ts";
@@ -45,6 +46,8 @@ export interface CommandLineContext {
   /** The text of a file; throws where there is none to read. */
   readonly readFile: (path: string) => string;
   readonly hostname: () => string;
+  /** The release of the running kernel. */
+  readonly kernelRelease: () => string;
   /** The proxy modes that there is a backend for. */
   readonly builtModes: readonly ProxyMode[];
   /** Every command there is, in the order of the help; `run` is among them. */
@@ -74,8 +77,16 @@ export function parseCommandLine(args: readonly string[], context: CommandLineCo
   if (version && argumentErrors.length === 0) {
     return { kind: "version", text: `Sluice ${VERSION} (behaves as kube-proxy ${KUBERNETES_VERSION})` };
   }
-  const { settings, originOf, errors: settingErrors, warnings } = readSettings(given, context.readFile);
-  const { decisions, problems } = validate(settings, context.builtModes);
+  const { settings, originOf, errors: settingErrors, warnings: settingWarnings } = readSettings(
+    given,
+    context.readFile,
+  );
+  const warnings = [...settingWarnings];
+  const { decisions, problems } = validate(
+    settings,
+    context.builtModes,
+    () => ipvsSchedulers({ release: context.kernelRelease(), readFile: context.readFile }),
+  );
   const errors = [
     ...argumentErrors,
     ...settingErrors,

@@ -3,6 +3,7 @@ export type { GivenFlags } from "./arguments.ts";
 export { type CommandLine, type CommandLineContext, parseCommandLine } from "./command_line.ts";
 export { type ArgumentSpec, type CommandSpec, RUN } from "./command_spec.ts";
 export type { Configuration, LocalMode, LoggingFormat, SourceChoice } from "./configuration.ts";
+export { ipvsDeprecation } from "./ipvs_deprecation.ts";
 export { documentOf } from "./document.ts";
 export { boolean, text } from "./fields.ts";
 export { type Flag, option } from "./flags.ts";

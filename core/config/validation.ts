@@ -35,11 +35,13 @@ const LOCAL_MODES: readonly LocalMode[] = ["ClusterCIDR", "NodeCIDR", "BridgeInt
 
 /**
  * Checks all settings together, by the rules of kube-proxy's pkg/proxy/apis/config/validation, and makes addresses and
- * prefixes canonical. `builtModes` are the modes that this program has a backend for.
+ * prefixes canonical. `builtModes` are the modes that this program has a backend for, `schedulers` the IPVS schedulers
+ * that the kernel has.
  */
 export function validate(
   settings: Settings,
   builtModes: readonly ProxyMode[],
+  schedulers: () => readonly string[],
 ): { readonly decisions: Decisions; readonly problems: readonly Problem[] } {
   const problems: Problem[] = [];
   const report = (path: string, value: unknown, must: string) => {
@@ -61,6 +63,7 @@ export function validate(
     notNegative("ipvs.tcpTimeout", ipvs.tcpTimeoutMs);
     notNegative("ipvs.tcpFinTimeout", ipvs.tcpFinTimeoutMs);
     notNegative("ipvs.udpTimeout", ipvs.udpTimeoutMs);
+    checkScheduler(ipvs.scheduler, schedulers, report);
   }
   range("oomScoreAdj", settings.oomScoreAdj, -1000, 1000);
   range("conntrack.maxPerCore", conntrack.maxPerCore, 0, 2 ** 31 - 1);
@@ -115,6 +118,13 @@ function checkMode(given: string, builtModes: readonly ProxyMode[], report: Repo
     report("mode", given, `that mode is not built yet; ${allowed}`);
   }
   return mode ?? "iptables";
+}
+
+function checkScheduler(given: string, schedulers: () => readonly string[], report: Report): void {
+  if (given === "") return;
+  const known = schedulers();
+  if (known.includes(given)) return;
+  report("ipvs.scheduler", given, `must be one that the kernel has: ${known.join(", ")}${suggestion(given, known)}`);
 }
 
 /** kube-proxy validates the periods of the chosen mode only. */

@@ -1,7 +1,14 @@
 import { canonicalAddress, prefixContains } from "../../platform/address.ts";
+import { DUMMY_INTERFACE } from "../model.ts";
 
 /** The addresses of this host's interfaces, as Deno.networkInterfaces lists them. */
-export type ListInterfaces = () => readonly { readonly address: string }[];
+export type ListInterfaces = () => readonly { readonly name: string; readonly address: string }[];
+
+/** This host's own addresses, canonical, each once: those that IPVS mode has given it are services'. */
+export function ownAddresses(listInterfaces: ListInterfaces = Deno.networkInterfaces): readonly string[] {
+  const own = listInterfaces().filter(({ name }) => name !== DUMMY_INTERFACE);
+  return [...new Set(own.flatMap(({ address }) => canonicalAddress(address) ?? []))];
+}
 
 /**
  * This host's addresses that lie in one of `prefixes`, where node ports and their health checks are served under
@@ -10,10 +17,9 @@ export type ListInterfaces = () => readonly { readonly address: string }[];
  */
 export function addressesWithin(
   prefixes: readonly string[],
-  listInterfaces: ListInterfaces = Deno.networkInterfaces,
+  listInterfaces?: ListInterfaces,
 ): readonly string[] {
-  const addresses = listInterfaces().flatMap(({ address }) => canonicalAddress(address) ?? []);
-  return [...new Set(addresses)].filter((address) =>
+  return ownAddresses(listInterfaces).filter((address) =>
     !prefixContains("fe80::/10", address) && prefixes.some((prefix) => prefixContains(prefix, address))
   );
 }

@@ -8,6 +8,7 @@ import { decodeStage } from "./decode.ts";
 import { growthExponent } from "./growth.ts";
 import { iptablesDifferenceStage } from "./iptables_difference.ts";
 import { iptablesRenderStage } from "./iptables_render.ts";
+import { ipvsDifferenceStage } from "./ipvs_difference.ts";
 import { measure } from "./measure.ts";
 import { nftablesDifferenceStage } from "./nftables_difference.ts";
 import { planStage } from "./plan.ts";
@@ -23,6 +24,7 @@ const STAGES: readonly Stage[] = [
   iptablesRenderStage,
   iptablesDifferenceStage,
   nftablesDifferenceStage,
+  ipvsDifferenceStage,
 ];
 
 const SIZES = [1_000, 10_000, 50_000];

@@ -75,7 +75,9 @@ function command({ servers, schedulers }: IpvsKernel, words: readonly string[]):
         return undefined;
       }
       if (words[5] !== "-m" || words[6] !== "-w") throw new Uninterpreted(`ipvsadm ${words.join(" ")}`);
-      server.reals.set(real, { active: 0, inactive: 0, ...before, weight: Number(words[7]) });
+      const weight = Number(words[7]);
+      if (before) before.weight = weight;
+      else server.reals.set(real, { active: 0, inactive: 0, weight });
       return undefined;
     }
     default:

@@ -24,6 +24,7 @@ export function parse(args: readonly string[], given: Given = {}): CommandLine {
       return content;
     },
     hostname: () => given.hostname ?? "node-a",
+    kernelRelease: () => "6.1.0",
     builtModes: given.builtModes ?? ["iptables", "nftables", "ipvs"],
     commands: given.commands ?? COMMANDS,
   });

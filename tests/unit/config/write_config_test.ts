@@ -38,7 +38,7 @@ const document = optional({
     minSyncPeriod: fc.constantFrom("1ns", "20s", "3ms"),
   }),
   ipvs: optional({
-    scheduler: text,
+    scheduler: fc.constantFrom("", "rr", "wrr", "sh"),
     excludeCIDRs: fc.array(fc.ipV4().map((ip) => `${ip}/9`)),
     strictARP: fc.boolean(),
   }),

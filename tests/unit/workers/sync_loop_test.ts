@@ -336,3 +336,20 @@ Deno.test("a problem that stays is said once, and its end is said", async () => 
     "INFO  the earlier problems are gone",
   ]);
 });
+
+Deno.test("a backend that asks for it is called again after that time, with nothing; a sync in between asks anew", async () => {
+  const { loop, backend, clock, reports } = await startSynced();
+  backend.returnNext({ problems: [], figures: {}, againAfterMs: 5_000 });
+  loop.sync(delta(1));
+  await settled();
+  await clock.advanceSettled(4_999);
+  assert.deepEqual(backend.calls.slice(2), ["sync 2"]);
+  backend.returnNext({ problems: [], figures: {}, againAfterMs: 7_000 });
+  await clock.advanceSettled(1);
+  assert.deepEqual(backend.calls.slice(2), ["sync 2", "sync 2"]);
+  assert.equal(reports().at(-1)!.full, false);
+  // This one asks for nothing more.
+  loop.sync(delta(2));
+  await clock.advanceSettled(20_000);
+  assert.deepEqual(backend.calls.slice(2), ["sync 2", "sync 2", "sync 3"]);
+});

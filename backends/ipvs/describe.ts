@@ -1,0 +1,22 @@
+import { DUMMY_INTERFACE, type RulePart } from "../../core/model.ts";
+import type { Contribution } from "./contribution.ts";
+import type { Entry } from "./sets.ts";
+import { operationLine } from "./virtual_servers.ts";
+
+/** What a service port contributes, as the tools write it: virtual servers, set elements and addresses. */
+export function describeContribution({ servers, entries, addresses }: Contribution): readonly RulePart[] {
+  const virtual = [...servers].map(([server, { definition, realServers }]): RulePart => ({
+    place: `virtual server ${server}`,
+    lines: [
+      operationLine({ does: "add", server, definition }).trimEnd(),
+      ...realServers.map((real) => operationLine({ does: "add-real", server, real, weight: 1 }).trimEnd()),
+    ],
+  }));
+  const bySet = new Map<string, Entry[]>();
+  for (const entry of entries) {
+    const [set = "", element = ""] = entry.split(" ");
+    bySet.set(set, [...bySet.get(set) ?? [], element]);
+  }
+  const sets = [...bySet].map(([set, lines]): RulePart => ({ place: `set ${set}`, lines }));
+  return [...virtual, ...sets, { place: `addresses of ${DUMMY_INTERFACE}`, lines: [...addresses] }];
+}
