@@ -1,6 +1,6 @@
 /** Who answers the commands that ask: a running proxy, or this process, on a source that it reads once. */
 import type { Answers } from "../core/answers/mod.ts";
-import { type Flag, option, text } from "../core/config/mod.ts";
+import { choice, type ChoiceFlag } from "../core/config/mod.ts";
 import type { Family, FamilyDelta, RuleDescription, ServicePortKey } from "../core/model.ts";
 import { FAMILIES } from "../platform/address.ts";
 import { writeToStderr } from "../platform/output.ts";
@@ -43,12 +43,10 @@ async function renderedRules(
   return backend.describe?.(key);
 }
 
-/** The value of a flag that must be one of `choices`, the first where it is not given; undefined, with a complaint, otherwise. */
-export function choiceOf<C extends string>({ flags }: Invocation, flag: string, choices: readonly C[]): C | undefined {
-  const given = flags.get(flag) ?? choices[0];
-  const chosen = choices.find((choice) => choice === given);
-  if (chosen === undefined) misused(`--${flag} is ${JSON.stringify(given)}: must be ${choices.join(" or ")}`);
-  return chosen;
+/** What was chosen by a flag of the command's own: the first of its words where it was not given. */
+export function chosen<C extends string>({ flags }: Invocation, { name, values }: ChoiceFlag<C>): C {
+  const given = flags.get(name);
+  return values.find((value) => value === given) ?? values[0];
 }
 
 /** Says what is wrong with the command line, and returns the exit status for that. */
@@ -63,11 +61,9 @@ export function jsonText(data: unknown): string {
 }
 
 /** The flag for one IP family. */
-export const FAMILY_FLAG: Flag = option("family", text(), "IPv4 or IPv6; both without it.");
+export const FAMILY_FLAG = choice("family", ["IPv4", "IPv6"], "IPv4 or IPv6; both without it.");
 
-/** The families that are asked for; undefined, with a complaint, where that cannot be read. */
-export function familiesOf(invocation: Invocation): readonly Family[] | undefined {
-  if (!invocation.flags.has(FAMILY_FLAG.name)) return FAMILIES;
-  const family = choiceOf(invocation, FAMILY_FLAG.name, FAMILIES);
-  return family && [family];
+/** The families that are asked for. */
+export function familiesOf(invocation: Invocation): readonly Family[] {
+  return invocation.flags.has(FAMILY_FLAG.name) ? [chosen(invocation, FAMILY_FLAG)] : FAMILIES;
 }

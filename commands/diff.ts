@@ -19,10 +19,8 @@ export const diffCommand: Command = {
     },
   ],
   async start(invocation) {
-    const families = familiesOf(invocation);
-    if (families === undefined) return 2;
     try {
-      return await compare(invocation, families);
+      return await compare(invocation, familiesOf(invocation));
     } catch (error) {
       invocation.logger.error("the kernel cannot be compared", { error: errorText(error) });
       return 2;

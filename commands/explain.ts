@@ -1,6 +1,8 @@
-import { boolean, option, text } from "../core/config/mod.ts";
-import { answersOf, choiceOf, jsonText, misused } from "./asking.ts";
+import { boolean, choice, option, text } from "../core/config/mod.ts";
+import { answersOf, chosen, jsonText, misused } from "./asking.ts";
 import type { Command } from "./command.ts";
+
+const OUTPUT = choice("output", ["text", "json"], "How it is written.", "o");
 
 /** What becomes of a connection, and why. */
 export const explainCommand: Command = {
@@ -14,7 +16,7 @@ export const explainCommand: Command = {
   flags: [
     option("from", text(), "Where it comes from: pod, node, outside or an address; all three without it."),
     option("all", boolean(), "Show every endpoint and every rule."),
-    option("output", text("text"), "How it is written: text or json.", "o"),
+    OUTPUT,
   ],
   examples: [
     { line: "sluice explain 10.96.0.10:80", does: "from a pod of this node, from the node and from outside" },
@@ -22,8 +24,7 @@ export const explainCommand: Command = {
     { line: "sluice explain 10.96.0.10:53/udp --source file:services.yaml", does: "without a running proxy" },
   ],
   async start(invocation) {
-    const output = choiceOf(invocation, "output", ["text", "json"]);
-    if (output === undefined) return 2;
+    const output = chosen(invocation, OUTPUT);
     const { explanationText, QuestionError, readQuestion } = await import("../core/answers/mod.ts");
     let question;
     try {

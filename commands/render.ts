@@ -12,12 +12,10 @@ export const renderCommand: Command = {
     { line: "sluice render --source file:services.yaml --proxy-mode nftables --family IPv6", does: "the input of nft" },
   ],
   async start(invocation) {
-    const families = familiesOf(invocation);
-    if (families === undefined) return 2;
     const { clock, print } = invocation;
     const { rehearse } = await import("../backends/rehearsal/mod.ts");
     const answers = await answersOf(invocation);
-    for (const family of families) {
+    for (const family of familiesOf(invocation)) {
       const rehearsal = { family, state: await answers.state(family), clock };
       await rehearse(rehearsal, {
         read: undefined,

@@ -14,6 +14,7 @@ export const watchCommand: Command = {
     name: CHOICES.join("|"),
     description: "only this; local for what this node may use; everything by default",
     required: false,
+    values: CHOICES,
   }],
   flags: [option("json", boolean(), "A JSON object a line.")],
   examples: [
@@ -22,9 +23,6 @@ export const watchCommand: Command = {
   ],
   async start(invocation) {
     const [choice] = invocation.arguments;
-    if (choice !== undefined && !CHOICES.some((one) => one === choice)) {
-      throw new Error(`${JSON.stringify(choice)} cannot be watched: must be ${CHOICES.join(", ")}`);
-    }
     const { store, ended } = await feedStore(invocation, invocation.signal);
     await Promise.race([printChanges(store, choice, invocation), ended]);
     return 0;

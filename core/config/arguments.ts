@@ -1,8 +1,9 @@
 import { Command, CommanderError, Option } from "commander";
 import { type CommandSpec, RUN } from "./command_spec.ts";
-import { type Flag, FLAGS, SOURCE_FLAGS } from "./flags.ts";
+import { FLAG_GROUPS, FLAGS, SOURCE_FLAGS } from "./flag_table.ts";
+import type { Flag } from "./flags.ts";
 import { flagValue, normalizeArguments, standsAlone } from "./go_flags.ts";
-import { nearest } from "./nearest.ts";
+import { nearest, suggestion } from "./nearest.ts";
 
 /** The flags that were given, by name, with their values read. */
 export type GivenFlags = ReadonlyMap<string, unknown>;
@@ -18,6 +19,9 @@ export interface Arguments {
   readonly errors: readonly string[];
 }
 
+/** Columns of the help: descriptions beside the longest flag are to be more than a word wide. */
+const HELP_WIDTH = 100;
+
 /**
  * Reads what follows a command's name, in Go's flag syntax. Every unknown flag, unreadable value and argument too many or
  * too few is an error.
@@ -28,11 +32,15 @@ export function readArguments(args: readonly string[], spec: CommandSpec): Argum
   const { normal, errors: unfinished } = normalizeArguments(args, flags);
   const errors = [...unfinished];
   const command = new Command(spec.name).description(spec.summary).allowUnknownOption().exitOverride()
-    .configureOutput({ writeOut: () => {}, writeErr: () => {} }).helpOption("-h, --help", "Show this help.");
+    .configureOutput({ writeOut: () => {}, writeErr: () => {}, getOutHelpWidth: () => HELP_WIDTH }).helpOption(
+      "-h, --help",
+      "Show this help.",
+    );
   command.option("--version [raw]", "Show the version.");
   for (const flag of flags) {
     const collect = (text: string) => collected.set(flag, [...collected.get(flag) ?? [], text]);
     const option = new Option(usageOf(flag), flag.description).argParser(collect);
+    option.helpGroup(spec.flags.includes(flag) ? `Flags of ${spec.name}:` : `${titleOf(flag)}:`);
     command.addOption(isShown(flag, spec) ? option : option.hideHelp());
   }
   command.argument("[arguments...]");
@@ -42,7 +50,7 @@ export function readArguments(args: readonly string[], spec: CommandSpec): Argum
     command.parse(normal, { from: "user" });
     rest = command.args.filter((arg) => !arg.startsWith("-"));
     for (const arg of command.args.filter((arg) => arg.startsWith("-"))) errors.push(explainUnknown(arg, flags));
-    errors.push(...miscounted(rest, spec));
+    errors.push(...miscounted(rest, spec), ...misworded(rest, spec));
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error;
     if (error.code === "commander.helpDisplayed") help = helpOf(command, spec);
@@ -52,15 +60,21 @@ export function readArguments(args: readonly string[], spec: CommandSpec): Argum
   for (const [flag, texts] of collected) {
     const read = flagValue(flag, texts);
     if ("must" in read) errors.push(`--${flag.name} is ${JSON.stringify(texts.at(-1))}: must be ${read.must}`);
-    else given.set(flag.name, read.value);
+    else if (spec.flags.includes(flag) && isNone(flag.values, texts.at(-1)!)) {
+      errors.push(`--${flag.name} is ${noneOf(flag.values!, texts.at(-1)!)}`);
+    } else given.set(flag.name, read.value);
   }
   const version: unknown = command.getOptionValue("version");
   return { given, rest, help, version: version !== undefined && version !== "false", errors };
 }
 
-/** The flags of a command that its help lists. */
+/** The flags of a command that its help describes. */
 function isShown(flag: Flag, spec: CommandSpec): boolean {
-  return spec.name === RUN || spec.flags.includes(flag) || SOURCE_FLAGS.includes(flag.name);
+  return spec.name === RUN && flag.effective || spec.flags.includes(flag) || SOURCE_FLAGS.includes(flag.name);
+}
+
+function titleOf(flag: Flag): string {
+  return FLAG_GROUPS.find(({ flags }) => flags.includes(flag))?.title ?? "Flags";
 }
 
 /** `sluice explain ADDRESS:PORT [flags]`. */
@@ -74,9 +88,21 @@ function helpOf(command: Command, spec: CommandSpec): string {
   const text = command.helpInformation().replace(/^Usage: .*/, `Usage: ${usageLine(spec)}`)
     .replace("Options:", `${argumentsOf(spec)}Options:`);
   const more = spec.name === RUN
-    ? ""
+    ? withoutEffect()
     : `\nIt takes every flag of sluice ${RUN}, too: sluice ${RUN} --help lists them.\n`;
   return text + more + examplesOf(spec);
+}
+
+/** The flags that do nothing here, in one paragraph: nobody looks for one of them. */
+function withoutEffect(): string {
+  const { title, flags } = FLAG_GROUPS.find(({ flags }) => flags.every(({ effective }) => !effective))!;
+  const lines: string[] = [""];
+  for (const { name } of flags) {
+    const longer = `${lines.at(-1)} --${name}`;
+    if (longer.length < HELP_WIDTH) lines[lines.length - 1] = longer;
+    else lines.push(` --${name}`);
+  }
+  return `\n${title}:\n${lines.map((line) => ` ${line}\n`).join("")}`;
 }
 
 function argumentsOf({ arguments: words }: CommandSpec): string {
@@ -102,9 +128,14 @@ const PLACEHOLDERS: Readonly<Record<Flag["field"]["kind"], string>> = {
   switches: "name=true,…",
 };
 
+/** Characters of the words that a flag takes that its placeholder may list. */
+const MOST_WORDS = 24;
+
 function usageOf(flag: Flag): string {
   const long = flag.letter === undefined ? `--${flag.name}` : `-${flag.letter}, --${flag.name}`;
-  return standsAlone(flag) ? `${long} [true|false]` : `${long} <${PLACEHOLDERS[flag.field.kind]}>`;
+  if (standsAlone(flag)) return `${long} [true|false]`;
+  const words = flag.values?.join("|") ?? "";
+  return `${long} <${words !== "" && words.length <= MOST_WORDS ? words : PLACEHOLDERS[flag.field.kind]}>`;
 }
 
 function explainUnknown(arg: string, flags: readonly Flag[]): string {
@@ -123,4 +154,18 @@ function miscounted(rest: readonly string[], spec: CommandSpec): string[] {
     `${spec.name} needs ${name}: ${description}`
   );
   return [...tooMany, ...missing];
+}
+
+function misworded(rest: readonly string[], spec: CommandSpec): string[] {
+  return spec.arguments.flatMap(({ name, values }, i) =>
+    rest[i] === undefined || !isNone(values, rest[i]) ? [] : [`${name} is ${noneOf(values!, rest[i])}`]
+  );
+}
+
+function isNone(words: readonly string[] | undefined, given: string): boolean {
+  return words !== undefined && !words.includes(given);
+}
+
+function noneOf(words: readonly string[], given: string): string {
+  return `${JSON.stringify(given)}: must be ${words.join(" or ")}${suggestion(given, words)}`;
 }

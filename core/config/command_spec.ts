@@ -6,6 +6,8 @@ export interface ArgumentSpec {
   readonly name: string;
   readonly description: string;
   readonly required: boolean;
+  /** The words that it can be, where they are known beforehand. */
+  readonly values?: readonly string[];
 }
 
 /** What one command is to those who call it: the source of its help, its completions and its page of the manual. */

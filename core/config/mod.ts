@@ -6,4 +6,5 @@ export type { Configuration, LocalMode, LoggingFormat, SourceChoice } from "./co
 export { ipvsDeprecation } from "./ipvs_deprecation.ts";
 export { documentOf } from "./document.ts";
 export { boolean, text } from "./fields.ts";
-export { type Flag, option } from "./flags.ts";
+export { choice, type ChoiceFlag, type Flag, type FlagGroup, option } from "./flags.ts";
+export { FLAG_GROUPS } from "./flag_table.ts";

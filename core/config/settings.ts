@@ -3,7 +3,8 @@ import { errorText } from "../../platform/log.ts";
 import type { GivenFlags } from "./arguments.ts";
 import { fieldAt } from "./fields.ts";
 import { readConfigurationFile } from "./file.ts";
-import { type Flag, FLAGS } from "./flags.ts";
+import { FLAGS } from "./flag_table.ts";
+import type { Flag } from "./flags.ts";
 import { defaultSettings, FIELDS, type Settings } from "./kube_proxy_configuration.ts";
 
 /** The settings that file and flags make together, and where each came from. */

@@ -1,6 +1,7 @@
 import { canonicalAddress, canonicalPrefix, type Family, familyOf } from "../../platform/address.ts";
 import { KUBERNETES_VERSION } from "../../platform/version.ts";
 import type { ProxyMode } from "../model.ts";
+import { LOCAL_MODES, LOGGING_FORMATS, PROXY_MODES } from "./choices.ts";
 import { type BindAddress, parseBindAddress } from "./bind_address.ts";
 import type { LocalMode } from "./configuration.ts";
 import { formatDuration } from "./duration.ts";
@@ -29,9 +30,6 @@ export interface Decisions {
   readonly nodePortAddresses: readonly string[];
   readonly excludeCIDRs: readonly string[];
 }
-
-const MODES: readonly ProxyMode[] = ["iptables", "nftables", "ipvs"];
-const LOCAL_MODES: readonly LocalMode[] = ["ClusterCIDR", "NodeCIDR", "BridgeInterface", "InterfaceNamePrefix"];
 
 /**
  * Checks all settings together, by the rules of kube-proxy's pkg/proxy/apis/config/validation, and makes addresses and
@@ -106,14 +104,14 @@ export function validate(
 type Report = (path: string, value: unknown, must: string) => void;
 
 function checkMode(given: string, builtModes: readonly ProxyMode[], report: Report): ProxyMode {
-  const mode = given === "" ? "iptables" : MODES.find((known) => known === given);
+  const mode = given === "" ? "iptables" : PROXY_MODES.find((known) => known === given);
   const allowed = `must be ${builtModes.join(", ")} or nothing (which means iptables)`;
   if (given === "userspace") {
     report("mode", given, `Kubernetes removed this mode in 1.26; ${allowed}`);
   } else if (given === "kernelspace") {
     report("mode", given, `that mode is for Windows, and Sluice runs on Linux; ${allowed}`);
   } else if (mode === undefined) {
-    report("mode", given, `${allowed}${suggestion(given, MODES)}`);
+    report("mode", given, `${allowed}${suggestion(given, PROXY_MODES)}`);
   } else if (!builtModes.includes(mode)) {
     report("mode", given, `that mode is not built yet; ${allowed}`);
   }
@@ -161,7 +159,9 @@ function checkHiddenMetricsVersion(given: string, report: Report): void {
 
 function checkLogging(logging: Settings["logging"], report: Report): void {
   const { format, verbosity, vmodule } = logging;
-  if (format !== "" && format !== "text" && format !== "json") report("logging.format", format, "must be text or json");
+  if (format !== "" && !LOGGING_FORMATS.some((known) => known === format)) {
+    report("logging.format", format, `must be ${LOGGING_FORMATS.join(" or ")}${suggestion(format, LOGGING_FORMATS)}`);
+  }
   if (verbosity < 0) report("logging.verbosity", verbosity, "must be 0 or more");
   if (vmodule.length > 0 && format === "json") {
     report("logging.vmodule", vmodule.map((item) => item.filePattern), "is for logging.format text only");

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { COMMANDS } from "../../../commands/mod.ts";
-import { FLAGS } from "../../../core/config/flags.ts";
+import { FLAG_GROUPS, FLAGS } from "../../../core/config/flag_table.ts";
 import { boolean, type CommandSpec, type Configuration, option, text } from "../../../core/config/mod.ts";
 import { accepted, HEADER, parse, refused } from "./parse.ts";
 
@@ -335,6 +335,30 @@ Deno.test("the help of the program fits a screen and names every command, that o
     assert(tell.text.includes(part), `${part} in ${tell.text}`);
   }
   assert(!tell.text.includes("--conntrack-min"));
+});
+
+Deno.test("the help of run has every flag in its group, and folds those without effect at the end", () => {
+  const help = parse(["run", "--help"]);
+  assert(help.kind === "help");
+  const titles = FLAG_GROUPS.map(({ title }) => help.text.indexOf(`\n${title}:\n`));
+  assert(titles.every((at, i) => at > 0 && (i === 0 || at > titles[i - 1]!)), titles.join());
+  for (const { name, effective } of FLAGS) {
+    assert.equal(new RegExp(`^ +(-v, )?--${name} [<[]`, "m").test(help.text), effective, name);
+    assert(help.text.includes(`--${name}`), name);
+  }
+  assert(help.text.indexOf("--vmodule") > help.text.indexOf("--logging-format"));
+});
+
+Deno.test("a word that a command does not know is refused with the nearest that it does", () => {
+  const table: readonly [string[], RegExp][] = [
+    [["get", "servces"], /"servces": must be services or endpoints; did you mean services\?/],
+    [["get", "services", "-o", "jsn"], /--output is "jsn": must be table or json or yaml; did you mean json\?/],
+    [["render", "--family=ipv6"], /--family is "ipv6": must be IPv4 or IPv6; did you mean IPv6\?/],
+    [["--proxy-mode", "nftable"], /--proxy-mode is "nftable".*did you mean nftables\?/],
+    [["--logging-format", "jason"], /--logging-format is "jason": must be text or json; did you mean json\?/],
+    [["explian", "1.2.3.4:5"], /unknown command "explian"; did you mean explain\?/],
+  ];
+  for (const [args, expected] of table) assert.match(refused(args).join("\n"), expected, args.join(" "));
 });
 
 Deno.test("every command has a summary of one line and an example that it takes", () => {
