@@ -49,7 +49,7 @@ export function createProcessRunner({ clock, signal }: ProcessRunnerOptions): Ru
           orStop(readOutput(stdout, call.onLine)),
           orStop(readErrors(stderr)),
           child.status,
-          call.stdin && orStop(feed(child.stdin, call.stdin, stopped.signal)),
+          call.stdin && orStop(feed(child.stdin, call.stdin, stopped.signal)).then(call.onInputTaken),
         ]);
         stopped.signal.throwIfAborted();
         return { exitCode: status.code, stdout: out ?? "", stderr: err ?? "" };

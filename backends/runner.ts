@@ -7,6 +7,8 @@ export interface ToolCall {
   readonly args: readonly string[];
   /** What it reads on standard input, in pieces of any size. */
   readonly stdin?: Iterable<string>;
+  /** Called when the tool has taken all of its input, or will take no more of it; it may go on for a while then. */
+  readonly onInputTaken?: () => void;
   /** Takes each line of standard output, without its newline, as it comes; `stdout` of the result is then empty. */
   readonly onLine?: (line: string) => void;
   /** After this it is killed; 60,000 by default. */

@@ -1,5 +1,6 @@
 import type { ServicePortKey, SyncProblem } from "../../core/model.ts";
 import type { Logger } from "../../platform/log.ts";
+import { findRefused } from "../find_refused.ts";
 import { failureText } from "../runner.ts";
 import { type Table, TABLES } from "./chain_names.ts";
 import type { Layout } from "./layout.ts";
@@ -81,7 +82,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
   // Parts of an input may be in effect although the tool failed, and a jump must not be put there twice.
   let jumpsInDoubt = false;
   let figures = noFigures();
-  let searchesLeft = SEARCH_LIMIT;
+  const budget = { left: SEARCH_LIMIT };
   const spellings = new Map<string, { readonly written: number; readonly reads: number }>();
 
   const touch = (chains: ChainsByTable) => {
@@ -179,28 +180,25 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
     return undefined;
   }
 
-  /**
-   * Finds a service port that the kernel refuses within an input that it refused, restoring what can be restored on
-   * the way: by the line that the tool names, or else by taking the input apart.
-   */
-  async function blame(input: RestoreInput, failure: string): Promise<ServicePortKey> {
+  /** Who owns what the kernel refuses: by the line that the tool names, or else by the chain, where it is only one. */
+  function ownerOf(input: RestoreInput, failure: string): ServicePortKey | undefined {
     for (const number of failedLines(failure)) {
       const owner = lineOf(input, number)?.owner;
       if (owner !== undefined) return owner;
     }
-    if (searchesLeft-- <= 0) throw new RestoreError(failure);
-    if (input.updates.length > 1) {
-      const middle = input.updates.length >> 1;
-      for (const updates of [input.updates.slice(0, middle), input.updates.slice(middle)]) {
-        const half = { updates, jumps: [] };
-        const failed = await restore(half);
-        if (failed !== undefined) return await blame(half, failed);
-      }
-    }
-    const update = input.updates[0];
-    const owner = update?.action === "write" && input.updates.length === 1 ? update.rendered.ownerOf(0) : undefined;
-    if (owner !== undefined) return owner;
-    throw new RestoreError(explain(input, failure));
+    const [update, ...others] = input.updates;
+    return update?.action === "write" && others.length === 0 ? update.rendered.ownerOf(0) : undefined;
+  }
+
+  /** Finds a service port that the kernel refuses within an input, restoring on the way what can be restored. */
+  async function blame(input: RestoreInput, failure: string): Promise<ServicePortKey | undefined> {
+    const found = await findRefused(input.updates, failure, {
+      attempt: (updates) => restore({ updates, jumps: [] }),
+      culpritOf: (updates, said) => ownerOf(updates === input.updates ? input : { updates, jumps: [] }, said),
+      budget,
+    });
+    if (found === undefined) throw new RestoreError(explain(input, failure));
+    return found === "all written" ? undefined : found.culprit;
   }
 
   /** A failure with the text of the lines that it names. */
@@ -211,9 +209,10 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
     return lines.length > 0 ? `${failure} (${lines.map((text) => `"${text}"`).join(", ")})` : failure;
   }
 
-  /** Leaves out the service port that made the kernel refuse an input. */
+  /** Leaves out the service port that made the kernel refuse an input, if it was one alone. */
   async function leaveOut(input: RestoreInput, failure: string): Promise<void> {
     const key = await blame(input, failure);
+    if (key === undefined) return;
     const servicePort = ruleset.servicePort(key)?.name;
     const message = `the kernel refuses the rules of ${servicePort}, which is left out until it changes or the next ` +
       `comparison with the kernel: ${explain(input, failure)}`;
@@ -254,7 +253,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
       kernel = await look();
       touchUnwanted(kernel);
     }
-    searchesLeft = SEARCH_LIMIT;
+    budget.left = SEARCH_LIMIT;
     for (let done = false; !done;) {
       if (jumpsInDoubt) await look();
       const { writes, removals } = outline();

@@ -1,6 +1,7 @@
 import type { FamilySettings, ServicePortKey, SyncProblem } from "../../core/model.ts";
 import type { Clock } from "../../platform/clock.ts";
 import type { Logger } from "../../platform/log.ts";
+import { findRefused } from "../find_refused.ts";
 import { failureText } from "../runner.ts";
 import { LAST_BASE_CHAIN } from "./base_chains.ts";
 import { type Contribution, contributionOf, NOTHING } from "./contribution.ts";
@@ -86,7 +87,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
   let shadow: Shadow | undefined;
   let compareNotBeforeMs = 0;
   let figures = noFigures();
-  let searchesLeft = SEARCH_LIMIT;
+  const budget = { left: SEARCH_LIMIT };
 
   function settingsNow(): FamilySettings {
     const settings = desired.settings();
@@ -148,7 +149,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
     yield batch;
   }
 
-  async function transact(planned: PlannedTransaction): Promise<string | undefined> {
+  async function transact(planned: PlannedTransaction, onInputTaken?: () => void): Promise<string | undefined> {
     if (planned.isEmpty) {
       planned.commit();
       for (const { key } of planned.changes) dirty.delete(key);
@@ -158,7 +159,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
     const believed = shadow!;
     // A tool that is killed leaves it open whether its input is in effect.
     shadow = undefined;
-    const result = await tools.transact(transactionText(planned.plan, dialect));
+    const result = await tools.transact(transactionText(planned.plan, dialect), onInputTaken);
     shadow = believed;
     if (result.exitCode !== 0) {
       figures.transactionFailures++;
@@ -176,16 +177,19 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
     return undefined;
   }
 
-  /** Finds what the kernel refuses in a transaction by taking it apart, and writes the rest. */
+  /** Leaves out what the kernel refuses of a transaction, and writes the rest. */
   async function isolate(changes: readonly Change[], failure: string, settings: FamilySettings): Promise<void> {
-    if (changes.length === 1) return refuse(changes[0]!, failure);
-    if (changes.length === 0 || searchesLeft-- <= 0) throw new TransactionError(failure);
-    const middle = changes.length >> 1;
-    for (const half of [changes.slice(0, middle), changes.slice(middle)]) {
-      const failed = await transact(
-        planTransaction({ changes: half, shadow: shadow!, settings, dialect, stage: "ports" }),
-      );
-      if (failed !== undefined) await isolate(half, failed, settings);
+    const attempt = (some: readonly Change[]) =>
+      transact(planTransaction({ changes: some, shadow: shadow!, settings, dialect, stage: "ports" }));
+    const culpritOf = (some: readonly Change[]) => some.length === 1 ? some[0] : undefined;
+    for (let rest = changes, said: string | undefined = failure; said !== undefined;) {
+      const found = await findRefused(rest, said, { attempt, culpritOf, budget });
+      if (found === "all written") return;
+      if (found === undefined) throw new TransactionError(said);
+      refuse(found.culprit, found.failure);
+      rest = found.untried;
+      if (rest.length === 0) return;
+      said = await attempt(rest);
     }
   }
 
@@ -217,8 +221,10 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
       const changes = next.value;
       let written: Promise<string | undefined>;
       if (isFirst) {
-        // The next batch is put together while nft is busy with this one.
-        written = transact(plan(changes, "ports"));
+        // The next batch is put together while nft is busy with this one, having read all of it.
+        const taken = Promise.withResolvers<void>();
+        written = transact(plan(changes, "ports"), taken.resolve);
+        await Promise.race([taken.promise, written]);
         next = all.next();
       } else {
         next = all.next();
@@ -234,7 +240,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
   }
 
   async function run(): Promise<void> {
-    searchesLeft = SEARCH_LIMIT;
+    budget.left = SEARCH_LIMIT;
     let trusted = shadow === undefined;
     if (trusted) await look();
     for (;;) {

@@ -4,8 +4,11 @@ import { DIALECTS, TABLE } from "./table.ts";
 
 /** nft, for one family. */
 export interface NftTools {
-  /** Runs `nft -f -`: all of the input as one transaction, or nothing of it. */
-  transact(input: Iterable<string>): Promise<ToolResult>;
+  /**
+   * Runs `nft -f -`: all of the input as one transaction, or nothing of it.
+   * @param onInputTaken called when nft has read it all, and is busy with it
+   */
+  transact(input: Iterable<string>, onInputTaken?: () => void): Promise<ToolResult>;
   /** Lists our table as text; false where there is none. Throws where it fails. */
   listTable(onLine: (line: string) => void): Promise<boolean>;
   /** Lists the chains of all tables of the family, without their rules, which costs next to nothing. */
@@ -23,8 +26,8 @@ const TIMEOUT_MS = 180_000;
 /** The nft of this host, for a family. */
 export function createNftTools(family: Family, runner: Runner): NftTools {
   const { ip } = DIALECTS[family];
-  const transact = (input: Iterable<string>) =>
-    runner.run({ tool: "nft", args: ["-f", "-"], stdin: input, timeoutMs: TIMEOUT_MS });
+  const transact = (input: Iterable<string>, onInputTaken?: () => void) =>
+    runner.run({ tool: "nft", args: ["-f", "-"], stdin: input, onInputTaken, timeoutMs: TIMEOUT_MS });
   return {
     transact,
     async listTable(onLine) {

@@ -1,5 +1,5 @@
 import type { ClientSet, OwnChain } from "./affinity.ts";
-import type { Contribution, Element } from "./contribution.ts";
+import { type Contribution, type Element, NOTHING } from "./contribution.ts";
 import { type Dialect, type SetDeclaration, type SetName, TABLE } from "./table.ts";
 
 /** A set and a key, as one text: what identifies an element. */
@@ -75,8 +75,18 @@ export interface Difference {
 
 /** What leads from one contribution of a service port to another, but for what it shares with others. */
 export function difference(before: Contribution, after: Contribution): Difference {
+  if (before === NOTHING) {
+    return {
+      deleted: [],
+      added: after.elements,
+      writtenChains: after.ownChains.map((chain) => ({ ...chain, isNew: true })),
+      deletedChains: [],
+      newClientSets: after.clientSets,
+      deletedClientSets: [],
+    };
+  }
   const had = new Map(before.elements.map((element) => [elementId(element), element]));
-  const added = had.size === 0 ? after.elements : after.elements.filter((element) => {
+  const added = after.elements.filter((element) => {
     const id = elementId(element), isThere = had.get(id)?.value === element.value;
     if (isThere) had.delete(id);
     return !isThere;
