@@ -72,7 +72,8 @@ done
 if [[ -e $stage/lib ]]; then include+=(--include "$stage/lib"); fi
 
 mkdir -p dist
-"${deno[@]}" compile --quiet --no-config --no-lock --no-check --unstable-worker-options "${permissions[@]}" \
+# No code cache: Deno keeps it under a name that anybody can guess in a folder that anybody can write to, and Sluice is root.
+"${deno[@]}" compile --quiet --no-config --no-lock --no-check --no-code-cache --unstable-worker-options "${permissions[@]}" \
   ${v8_flags:+"--v8-flags=$v8_flags"} "${include[@]}" --output dist/sluice "$stage/main.js" 2> >(grep -v 'npm warn' >&2)
 
 for trace in "$root" "$stage" "$HOME/" fast-check; do
