@@ -1,5 +1,6 @@
 import type { ToolCall } from "../runner.ts";
 import { createIptablesDifferences } from "./iptables_difference.ts";
+import { createOperationDifferences } from "./ipvs_difference.ts";
 import type { DifferentLine } from "./line_difference.ts";
 import { createNftDifferences } from "./nft_difference.ts";
 import type { RehearsedCall } from "./runner.ts";
@@ -22,20 +23,14 @@ export interface Differences {
 
 /** Nothing read and nothing to change so far. */
 export function createDifferences(): Differences {
-  const iptables = createIptablesDifferences(), nft = createNftDifferences();
-  const others: Difference[] = [];
-  const speaker = (tool: string) => /^ip6?tables-/.test(tool) ? iptables : tool === "nft" ? nft : undefined;
+  const iptables = createIptablesDifferences(), nft = createNftDifferences(), others = createOperationDifferences();
+  const speaker = (tool: string) => /^ip6?tables-/.test(tool) ? iptables : tool === "nft" ? nft : others;
   return {
-    onRead: (call, line) => speaker(call.tool)?.onRead(call, line),
+    onRead: (call, line) => speaker(call.tool).onRead(call, line),
     onChange(call) {
-      const known = speaker(call.tool);
-      if (known) return known.onChange(call);
       // Connections are cleaned up after a change of rules, and are no part of them.
-      if (call.tool === "conntrack") return;
-      const input = [...call.stdin ?? []].join("").split("\n").filter((line) => line !== "");
-      const lines = input.length > 0 ? input : [call.args.join(" ")];
-      others.push({ place: call.tool, what: "differs", lines: lines.map((text) => ({ sign: "+", text })) });
+      if (call.tool !== "conntrack") speaker(call.tool).onChange(call);
     },
-    found: () => [...iptables.found(), ...nft.found(), ...others],
+    found: () => [...iptables.found(), ...nft.found(), ...others.found()],
   };
 }

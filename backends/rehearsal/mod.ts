@@ -6,6 +6,7 @@
  *   runner.ts               reads, if asked to, and changes nothing
  *   iptables_difference.ts  what iptables-restore would be given, as a difference by chain
  *   nft_difference.ts       what nft would be given, as a difference by chain and set
+ *   ipvs_difference.ts      what ipvsadm, ipset and ip would be given, by virtual server, set and interface
  *   line_difference.ts      the lines that are one side's only
  *   difference.ts           all of them by what tool it is
  */

@@ -137,11 +137,6 @@ function frontendsOf(service: ListedService): string {
   return `${[...at, ...nodePort].join(",")}/${service.protocol.toUpperCase()}`;
 }
 
-function notesOf({ served, problems, affinitySeconds }: ListedService): string {
-  const notes = [
-    ...(served ? [] : ["not served"]),
-    ...(affinitySeconds > 0 ? [`affinity ${affinitySeconds} s`] : []),
-    ...problems,
-  ];
-  return notes.join("; ");
+function notesOf({ problems, affinitySeconds }: ListedService): string {
+  return [...(affinitySeconds > 0 ? [`affinity ${affinitySeconds} s`] : []), ...problems].join("; ");
 }

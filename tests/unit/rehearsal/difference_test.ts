@@ -2,11 +2,12 @@
 import assert from "node:assert/strict";
 import { compareWithKernel, type Difference, rehearse } from "../../../backends/rehearsal/mod.ts";
 import type { Runner } from "../../../backends/runner.ts";
-import type { FamilyDelta, ServicePort } from "../../../core/model.ts";
+import type { FamilyDelta, ProxyMode, ServicePort } from "../../../core/model.ts";
 import { createFakeClock } from "../../fakes/clock.ts";
 import { createFakeNftHost } from "../../fakes/nft_runner.ts";
 import { fakeServicePort } from "../../fakes/service_port.ts";
 import { commonSettings } from "../backends/every_backend.ts";
+import { backendUnderTest as ipvsUnderTest, createIpvsHost } from "../ipvs/host.ts";
 import { backendUnderTest as iptablesUnderTest, createHost, meddle } from "../iptables/host.ts";
 import { backendUnderTest as nftablesUnderTest } from "../nftables/host.ts";
 
@@ -15,11 +16,11 @@ const PORTS = [
   fakeServicePort("default/dns:dns", { protocol: "udp", clusterIP: "10.96.0.11", port: 53, affinitySeconds: 60 }),
 ];
 
-function stateOf(mode: "iptables" | "nftables", set: readonly ServicePort[] = PORTS): FamilyDelta {
+function stateOf(mode: ProxyMode, set: readonly ServicePort[] = PORTS): FamilyDelta {
   return { revision: 1, base: undefined, settings: commonSettings(mode), set, deleted: [] };
 }
 
-function compare(mode: "iptables" | "nftables", runner: Runner, ports?: readonly ServicePort[]) {
+function compare(mode: ProxyMode, runner: Runner, ports?: readonly ServicePort[]) {
   return compareWithKernel({ family: "IPv4", state: stateOf(mode, ports), clock: createFakeClock() }, runner);
 }
 
@@ -71,6 +72,31 @@ Deno.test("nftables: a kernel as it should be differs in nothing; elements, chai
     ["set cluster-ips", "differs", "- 10.77.0.1"],
   ]);
   assert.equal(JSON.stringify([...table().sets].map(([name, { elements }]) => [name, [...elements]])), before);
+});
+
+Deno.test("ipvs: virtual servers, elements of sets, addresses and chains that differ are shown", async () => {
+  const host = createIpvsHost();
+  const { whole } = await ipvsUnderTest(host);
+  await whole(PORTS, commonSettings("ipvs"));
+  assert.deepEqual(await compare("ipvs", host.runner), []);
+
+  const { servers, sets, interfaces } = host.runner.ipvs;
+  servers.get("-t 10.96.0.10:80")!.reals.delete("10.1.0.1:8080");
+  servers.delete("-u 10.96.0.11:53");
+  sets.get("KUBE-CLUSTER-IP")!.entries.delete("10.96.0.10,tcp:80");
+  sets.get("KUBE-IPVS-IPS")!.entries.add("10.77.0.1");
+  interfaces.get("kube-ipvs0")!.delete("10.96.0.10/32");
+  await meddle(host, "*nat", "-A KUBE-MARK-MASQ -j RETURN", "COMMIT");
+  const before = host.runner.dump("IPv4");
+  assert.deepEqual(brief(await compare("ipvs", host.runner)).sort(), [
+    ["interface kube-ipvs0", "differs", "+ 10.96.0.10/32"],
+    ["ipset KUBE-CLUSTER-IP", "differs", "+ 10.96.0.10,tcp:80"],
+    ["ipset KUBE-IPVS-IPS", "differs", "- 10.77.0.1"],
+    ["nat KUBE-MARK-MASQ", "differs", "- -j RETURN"],
+    ["virtual server -t 10.96.0.10:80", "differs", "+ -r 10.1.0.1:8080 -m -w 1"],
+    ["virtual server -u 10.96.0.11:53", "differs", "+ -s rr -p 60", "+ -r 10.1.0.1:8080 -m -w 1"],
+  ]);
+  assert.equal(host.runner.dump("IPv4"), before, "nothing was changed");
 });
 
 for (const mode of ["iptables", "nftables"] as const) {

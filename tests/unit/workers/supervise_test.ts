@@ -249,3 +249,21 @@ for (const when of ["before", "after"] as const) {
     assert.deepEqual(clock.pending(), []);
   });
 }
+
+Deno.test("a question about rules gets the answer with its number, or none: late, of a dead worker, or without one", async () => {
+  const { link, worker, clock } = await supervise();
+  const rules = { parts: [{ place: "chain services", lines: ["drop"] }], problem: undefined };
+  const first = link.describe("a|tcp"), second = link.describe("b|tcp");
+  assert.deepEqual(worker().received.slice(1), [
+    { type: "describe", number: 1, key: "a|tcp" },
+    { type: "describe", number: 2, key: "b|tcp" },
+  ]);
+  worker().says({ type: "described", number: 2, rules });
+  worker().says({ type: "described", number: 7, rules });
+  assert.deepEqual(await second, rules);
+  clock.advance(5_000);
+  assert.equal(await first, undefined);
+  worker().says({ type: "described", number: 1, rules });
+  worker().fails("boom");
+  assert.equal(await link.describe("a|tcp"), undefined);
+});

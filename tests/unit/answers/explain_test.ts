@@ -1,0 +1,177 @@
+/** What a person reads of a connection, and of services and endpoints. */
+import assert from "node:assert/strict";
+import {
+  createAnswers,
+  endpointsTable,
+  explain,
+  explanationText,
+  QuestionError,
+  readQuestion,
+  servicesTable,
+} from "../../../core/answers/mod.ts";
+import { fakeAnswerBasis, type FakeBasisOptions, HERE } from "../../fakes/answer_basis.ts";
+import { endpoint, endpointSlice, node, service, terminatingEndpoint } from "../../fakes/cluster_objects.ts";
+import { fakeSettings } from "../../fakes/service_port.ts";
+
+const NODE = node(HERE, { zone: "a", addresses: ["192.168.1.1", "fd00::9"], podCIDRs: ["10.1.0.0/24"] });
+const PODS = fakeSettings({ localTraffic: { by: "source-prefix", prefix: "10.1.0.0/24" } });
+
+const EDGE = [
+  NODE,
+  service("default/edge", {
+    type: "LoadBalancer",
+    loadBalancerIPs: ["192.0.2.1"],
+    ports: [{ name: "http", protocol: "tcp", port: 80, nodePort: 30080 }],
+    externalPolicyLocal: true,
+    sourceRanges: ["203.0.113.0/24"],
+    affinitySeconds: 60,
+  }),
+  endpointSlice("default/edge-1", [
+    endpoint("10.1.0.1", { nodeName: HERE, zone: "a" }),
+    endpoint("10.2.0.1", { nodeName: "far", zone: "b" }),
+    terminatingEndpoint("10.2.0.2", { nodeName: "far" }),
+    endpoint("10.2.0.3", { ready: false, serving: false }),
+  ]),
+];
+
+async function told(
+  to: string,
+  from?: string,
+  objects: Parameters<typeof fakeAnswerBasis>[0] = EDGE,
+  options: FakeBasisOptions = {},
+) {
+  const basis = fakeAnswerBasis(objects, { settings: PODS, ...options });
+  return explanationText(await explain(readQuestion(to, from), basis), { all: false });
+}
+
+Deno.test("an explanation names the service, each policy, each endpoint with its reason, and the rules", async () => {
+  const rules = () => ({ parts: [{ place: "map services", lines: ["one", "two"] }], problem: undefined });
+  assert.equal(
+    await told("192.0.2.1:80", undefined, EDGE, { rules }),
+    `192.0.2.1:80/TCP on node here (192.168.1.1, zone a, iptables mode)
+  is load balancer IP 192.0.2.1:80/TCP of default/edge:http (LoadBalancer)
+
+A new connection
+  from a pod of this node: goes to one of 2 endpoints, with equal chances
+    only from 203.0.113.0/24; other sources are dropped
+    not masqueraded: it comes from a pod of this node
+  from this node (192.168.1.1): is dropped: the source is in none of the load balancer's source ranges
+  from outside: goes to 10.1.0.1:8080
+    only from 203.0.113.0/24; other sources are dropped
+    not masqueraded: external traffic policy Local keeps the client's address
+
+Policies
+  externalTrafficPolicy Local              only endpoints on this node may serve: 1; this node and its pods may use those of the whole cluster
+  sessionAffinity ClientIP                 a client address stays with its endpoint for 60 s after its last new connection
+  loadBalancerSourceRanges 203.0.113.0/24  other sources are dropped
+
+Endpoints (2 of 4 in use)
+  in  10.1.0.1:8080  this node (a)  ready
+  in  10.2.0.1:8080  far (b)        policy Cluster: ready; policy Local: not on this node
+  out 10.2.0.2:8080  far            policy Cluster: terminating, and others are ready; policy Local: not on this node
+  out 10.2.0.3:8080  other          policy Cluster: not ready; policy Local: not on this node
+
+Rules (as a proxy would write them; none was asked)
+  map services
+    one
+    two
+`,
+  );
+});
+
+Deno.test("who asks decides: only the policy of that way is spoken of", async () => {
+  const outside = await told("192.0.2.1:80", "203.0.113.7");
+  assert.match(outside, /from outside \(203\.0\.113\.7\): goes to 10\.1\.0\.1:8080\n/);
+  assert.match(outside, /out 10\.2\.0\.1:8080 {2}far \(b\) +not on this node\n/);
+  assert.match(await told("192.0.2.1:80", "198.51.100.1"), /is dropped: the source is in none of the load balancer's/);
+  assert.match(
+    await told("192.168.1.1:30080", "10.1.0.1"),
+    /masqueraded only towards 10\.1\.0\.1:8080, which is the sender/,
+  );
+  assert.match(await told("192.168.1.1:30080", "node"), /masqueraded: this node's own traffic to an external address/);
+});
+
+Deno.test("hints that keep traffic here, and hints that are passed over, are told with the reason", async () => {
+  const hinted = (zones: readonly (readonly string[] | undefined)[]) => [
+    NODE,
+    service("default/web"),
+    endpointSlice("default/web-1", zones.map((zoneHints, i) => endpoint(`10.1.0.${i + 1}`, { zoneHints }))),
+  ];
+  const followed = await told("10.0.0.1:80", "pod", hinted([["a"], ["b"]]));
+  assert.match(followed, /trafficDistribution same zone +hints keep traffic in zone a\n/);
+  assert.match(followed, /out 10\.1\.0\.2:8080 .* its hints give it to another zone\n/);
+  const ignored = await told("10.0.0.1:80", "pod", hinted([["a"], undefined]));
+  assert.match(ignored, /trafficDistribution hints ignored +1 of 2 ready endpoints have no zone hint\n/);
+});
+
+Deno.test("a destination of no service says so; one that another service has names both", async () => {
+  assert.match(
+    await told("198.51.100.7:80"),
+    /is no frontend of any service\n[^]*passes untouched: no service has this/,
+  );
+  assert.match(await told("10.0.0.1:81"), /passes untouched: a cluster IP, of which no service has this port/);
+  const rivals = [...EDGE, service("other/thief", { clusterIPs: ["10.0.0.2"], externalIPs: ["192.0.2.1"] })];
+  const text = await told("192.0.2.1:80", "pod", rivals);
+  assert.match(text, /of default\/edge:http \(LoadBalancer\)\n/);
+  assert.match(
+    text,
+    /note: other\/thief:http\|tcp asks for 192\.0\.2\.1:80\/TCP, which belongs to default\/edge:http\|tcp/,
+  );
+  const loopback = await told("127.0.0.1:30080", "node", EDGE, { settings: { ...PODS, localhostNodePorts: false } });
+  assert.match(
+    loopback,
+    /note: node port 30080 of default\/edge:http is served at the node's addresses other than loopback/,
+  );
+});
+
+Deno.test("much is cut to a screen, what is out of use first", async () => {
+  const many = Array.from({ length: 40 }, (_, i) => endpoint(`10.1.0.${i + 1}`, { ready: i !== 39 }));
+  const objects = [NODE, service("default/web"), endpointSlice("default/web-1", many)];
+  const text = await told("10.0.0.1:80", "pod", objects);
+  assert.match(text, /Endpoints \(39 of 40 in use\)\n {2}out 10\.1\.0\.40:8080 .* not ready\n/);
+  assert.match(text, /and 28 more \(--all shows them\)/);
+  const basis = fakeAnswerBasis(objects, { settings: PODS });
+  const whole = explanationText(await explain(readQuestion("10.0.0.1:80"), basis), { all: true });
+  assert.equal(whole.match(/^ {2}(in|out) /gm)!.length, 40);
+});
+
+Deno.test("destinations and origins are read as people write them", () => {
+  assert.deepEqual(readQuestion("[fd00:0:0::1]:53/UDP", "fd00::2"), {
+    family: "IPv6",
+    address: "fd00::1",
+    port: 53,
+    protocol: "udp",
+    from: "fd00::2",
+  });
+  assert.equal(readQuestion("10.0.0.1:80").protocol, "tcp");
+  for (const wrong of ["10.0.0.1", "10.0.0.1:0", "10.0.0.1:65536", "10.0.0.1:80/icmp", "web:80", "fd00::1:80", ""]) {
+    assert.throws(() => readQuestion(wrong), QuestionError, wrong);
+  }
+  for (const wrong of ["somewhere", "fd00::1", "10.0.0.0/8"]) {
+    assert.throws(() => readQuestion("10.0.0.1:80", wrong), QuestionError, wrong);
+  }
+});
+
+Deno.test("services and endpoints are listed by name, in both families, with what is wrong", async () => {
+  const answers = createAnswers(fakeAnswerBasis([
+    ...EDGE,
+    service("default/web", { clusterIPs: ["10.0.0.2", "fd00::2"] }),
+    service("other/thief", { clusterIPs: ["10.0.0.1"] }),
+  ]));
+  assert.equal(
+    servicesTable(await answers.services("")),
+    `NAME               TYPE          FRONTENDS                             INTERNAL  EXTERNAL  ENDPOINTS  NOTES
+default/edge:http  LoadBalancer  10.0.0.1:80,192.0.2.1:80,*:30080/TCP  cluster   local     2/4        affinity 60 s
+default/web:http   ClusterIP     10.0.0.2:80/TCP                       reject    -         0/0
+default/web:http   ClusterIP     [fd00::2]:80/TCP                      reject    -         0/0
+other/thief:http   ClusterIP     10.0.0.1:80/TCP                       reject    -         0/0        \
+other/thief:http|tcp asks for 10.0.0.1:80/TCP, which belongs to default/edge:http|tcp; it is not served until that one \
+gives it up
+`,
+  );
+  assert.equal((await answers.services("default/")).length, 3);
+  assert.match(
+    endpointsTable(await answers.endpoints("edge")),
+    /10\.2\.0\.2:8080\/TCP {2}far +- +out {2}policy Cluster: term/,
+  );
+});
