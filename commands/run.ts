@@ -22,8 +22,9 @@ export const runCommand: Command = {
       logger.warn(ipvsDeprecation(flags.get("config") as string | undefined));
     }
     const controlSocket = await openControlSocket(configuration, flags.has("control-socket"), logger);
-    // A run writes no file; only --write-config-to does.
-    Deno.permissions.revokeSync({ name: "write" });
+    // A run writes no file; only --write-config-to does. Connecting to a unix socket counts as writing to it, though, and
+    // there is no giving up of all paths but one.
+    if (!isUnixSocket(configuration)) Deno.permissions.revokeSync({ name: "write" });
     const { runProxy } = await import("../core/proxy.ts");
     const { startFamilyWorker } = await import("../workers/start.ts");
     return await runProxy({
@@ -37,6 +38,10 @@ export const runCommand: Command = {
     });
   },
 };
+
+function isUnixSocket({ source }: Configuration): boolean {
+  return source.kind === "grpc" && source.address.kind === "unix";
+}
 
 /**
  * Opens the control socket, while this process may still write. A proxy does its work without one, too, unless it was

@@ -3,7 +3,7 @@ import { categorizeEndpoints, type NodeContext } from "../planning/endpoints.ts"
 import { trafficPolicies } from "../planning/service_port.ts";
 import { FAMILIES } from "../../platform/address.ts";
 import type { ServiceState } from "../store/mod.ts";
-import { endpointsOfSlices } from "../tracking/endpoint_slice_cache.ts";
+import { endpointsOfSlices, type ServiceEndpoint } from "../tracking/endpoint_slice_cache.ts";
 import { contentHash } from "./content_hash.ts";
 import { eachEndpoint, endpointMessage, extendedEndpointMessage, podEndpoints } from "./endpoint_message.ts";
 import { serviceCIDRItem } from "./global_view.ts";
@@ -94,11 +94,12 @@ function usedEndpoints(
       const internal = new Set(internalLocal ? found.local : found.cluster);
       const external = new Set(externalLocal ? found.local : found.cluster);
       const also = new Set(extended ? [...found.cluster, ...spec.protocol === "udp" ? found.lingering : []] : []);
-      const isDropped = extended && found.anyUsable && internal.size + external.size + also.size === 0;
-      const witness = isDropped ? endpoints.find(({ endpoint }) => isUsable(endpoint)) : undefined;
+      const isUsed = ({ target }: ServiceEndpoint) => internal.has(target) || external.has(target) || also.has(target);
+      const usable = extended ? endpoints.filter(({ endpoint }) => isUsable(endpoint)) : [];
+      const witness = usable.some(isUsed) ? undefined : usable[0];
       for (const one of endpoints) {
         const scopes = { internal: internal.has(one.target), external: external.has(one.target) };
-        const isTold = scopes.internal || scopes.external || also.has(one.target) || one === witness;
+        const isTold = isUsed(one) || one === witness;
         if (isTold) add(used, one.endpoint, scopes);
       }
     }

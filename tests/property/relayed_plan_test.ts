@@ -1,0 +1,82 @@
+import assert from "node:assert/strict";
+import fc from "fast-check";
+import { KINDS } from "../../core/objects/mod.ts";
+import { createFamilyPlanner, createHealthCheckPlanner } from "../../core/planning/mod.ts";
+import { createAnswers, type Position, type Subscription } from "../../core/serving/answers.ts";
+import { createStore } from "../../core/store/mod.ts";
+import { createTracking, type Tracking } from "../../core/tracking/mod.ts";
+import { createFrameReader } from "../../core/wire/frames.ts";
+import { SYNC } from "../../core/wire/operations.ts";
+import { createReceiver } from "../../core/wire/receive.ts";
+import { FAMILIES } from "../../platform/address.ts";
+import { createFakeClock } from "../fakes/clock.ts";
+import { anEvent, type ClusterEvent, tell } from "./cluster_events.ts";
+
+const NODE = "node-1";
+const onProblem = (where: string, message: string) => assert.fail(`${where}: ${message}`);
+
+/** A deleted Node leaves what it said in effect where that was seen, which a relay need not have. */
+function forgetsNode(event: ClusterEvent): boolean {
+  return (event.type === "delete" && event.ref.kind === "Node") || (event.type === "relist" && event.kind === "Node");
+}
+
+function tracking(clock: ReturnType<typeof createFakeClock>): Tracking {
+  return createTracking({ kinds: KINDS, nodeName: NODE, bindAddress: "0.0.0.0", clock, onChange() {}, onProblem });
+}
+
+/** All that a node does about what is tracked. */
+function planOf(tracked: Tracking) {
+  const changes = tracked.take();
+  const ports = FAMILIES.flatMap((family) =>
+    createFamilyPlanner({ family, nodeName: NODE, tracking: tracked, onProblem: () => {} }).plan({
+      ...changes,
+      services: new Set(tracked.services.keys()),
+    }).set
+  );
+  const checks = createHealthCheckPlanner({ nodeName: NODE, tracking: tracked })
+    .plan({ ...changes, services: new Set(tracked.services.keys()) }).set;
+  const byName = <T extends { readonly name: string }>(items: readonly T[]) =>
+    items.toSorted((a, b) => a.name < b.name ? -1 : 1);
+  return {
+    ports: byName(ports),
+    checks: byName(checks),
+    ranges: tracked.serviceCIDRs.ranges(),
+    node: tracked.node.state(),
+  };
+}
+
+for (const scope of ["global", "local"] as const) {
+  Deno.test(`a node behind a server does what it would do by itself: ${scope} state`, () => {
+    fc.assert(
+      fc.property(fc.array(anEvent, { maxLength: 40 }), (events) => {
+        const clock = createFakeClock();
+        const direct = tracking(clock);
+        const relayed = tracking(clock);
+        const store = createStore({ clock, onProblem });
+        const answers = createAnswers(store, clock);
+        const receiver = createReceiver({ sink: relayed, nodeName: NODE, inFull: false });
+        const subscription: Subscription = { scope, nodeName: NODE, extended: true, onlyNode: NODE };
+        let position: Position | undefined;
+        const relay = () => {
+          const answer = answers.since(position, subscription);
+          position = answer.position;
+          const frames = createFrameReader(1 << 20);
+          for (const part of answer.parts) {
+            for (let i = 0, chunk = part.at(i); chunk !== undefined; chunk = part.at(++i)) {
+              for (const message of frames.push(chunk)) receiver.receive(message);
+            }
+          }
+          receiver.receive(SYNC);
+        };
+        for (const sink of [store, direct]) for (const kind of KINDS) sink.synced(kind);
+        for (const event of events) {
+          if (event.type === "ask") relay();
+          else if (!forgetsNode(event)) { for (const sink of [store, direct]) tell(sink, event); }
+        }
+        relay();
+        assert.deepEqual(planOf(relayed), planOf(direct));
+      }),
+      { numRuns: 300 },
+    );
+  });
+}
