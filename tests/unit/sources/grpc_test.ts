@@ -1,0 +1,140 @@
+import assert from "node:assert/strict";
+import { createGrpcSource, type GrpcSourceOptions } from "../../../core/sources/grpc/mod.ts";
+import { systemClock } from "../../../platform/clock.ts";
+import { createLogger, silentLogger } from "../../../platform/log.ts";
+import { createCertificateAuthority } from "../../fakes/certificates.ts";
+import { endpoint, endpointSlice, service } from "../../fakes/cluster_objects.ts";
+import { createRecordingSink, type RecordingSink } from "../../fakes/kpng.ts";
+import { withServer } from "../serving/served.ts";
+
+/** Runs a source of a server at that port while `test` does; `logged` has its warnings and what it says of its recovery. */
+async function withSource(
+  port: number,
+  test: (sink: RecordingSink, logged: readonly string[]) => Promise<void>,
+  options: Partial<GrpcSourceOptions> = {},
+): Promise<void> {
+  const stop = new AbortController();
+  const sink = createRecordingSink();
+  const logged: string[] = [];
+  const source = createGrpcSource({
+    address: { kind: "tcp", host: "127.0.0.1", port },
+    tls: undefined,
+    scope: "global",
+    nodeName: "node-1",
+    inFull: false,
+    clock: systemClock,
+    logger: createLogger({
+      level: "info",
+      format: "text",
+      clock: systemClock,
+      write: (line) => {
+        logged.push(line);
+        sink.problem("log", line);
+      },
+    }),
+    backoff: { firstMs: 1, longestMs: 10 },
+    ...options,
+  });
+  const ended = source.run(sink, stop.signal);
+  try {
+    await test(sink, logged);
+  } finally {
+    stop.abort();
+    await ended;
+  }
+}
+
+const changes = (sink: RecordingSink) =>
+  sink.take().filter((line) => /^(set|delete)/.test(line)).map((line) => line.split(" ").slice(0, 3).join(" "));
+
+Deno.test("a server that is killed and comes back, having changed: the sink is told the difference, and nothing is lost", async () => {
+  const slice = (address: string) => endpointSlice("default/web-1", [endpoint(address)]);
+  let port = 0;
+  let resume = Promise.withResolvers<void>();
+  const started = Promise.withResolvers<void>();
+  const first = withServer([service("default/web"), slice("10.1.0.1"), service("default/old")], async (served) => {
+    port = served.port;
+    started.resolve();
+    await resume.promise;
+  });
+  await started.promise;
+  await withSource(port, async (sink, logged) => {
+    await sink.told("synced Service");
+    assert.deepEqual(changes(sink).sort(), [
+      "set EndpointSlice default/web-1",
+      "set Service default/old",
+      "set Service default/web",
+    ]);
+    resume.resolve();
+    await first;
+    await sink.told("cannot be watched");
+    assert.deepEqual(changes(sink), [], "what was said stays in effect");
+    resume = Promise.withResolvers();
+    await withServer([service("default/web"), slice("10.1.0.2"), service("default/new")], async () => {
+      await sink.told("delete Service default/old");
+      assert.deepEqual(changes(sink).sort(), [
+        "delete Service default/old",
+        "set EndpointSlice default/web-1",
+        "set Service default/new",
+      ]);
+    }, { port });
+    assert.equal(logged.filter((line) => line.includes("the server is watched again")).length, 1);
+  });
+});
+
+const authority = await createCertificateAuthority("authority");
+const other = await createCertificateAuthority("another authority");
+
+Deno.test("with TLS, both sides must have a certificate of the authority", async () => {
+  const server = await authority.issue("server");
+  const client = await authority.issue("node-1");
+  const stranger = await other.issue("node-1");
+  const tls = { ca: authority.cert, crt: server.cert, key: server.key };
+  await withServer([service("default/web")], async ({ port }) => {
+    const good = { ca: authority.cert, crt: client.cert, key: client.key };
+    await withSource(port, (sink) => sink.told("set Service default/web"), { tls: good });
+    const bad = {
+      "no certificate": { ca: authority.cert, crt: undefined, key: undefined },
+      "another authority's certificate": { ca: authority.cert, crt: stranger.cert, key: stranger.key },
+      "another authority": { ...good, ca: other.cert },
+      "no TLS": undefined,
+    };
+    for (const [name, tls] of Object.entries(bad)) {
+      await withSource(port, async (sink) => {
+        await sink.told("cannot be watched");
+        assert.deepEqual(changes(sink), [], name);
+      }, { tls });
+    }
+  }, { tls });
+});
+
+Deno.test("a server of something else is told from one of gRPC", async () => {
+  const server = Deno.serve(
+    { port: 0, hostname: "127.0.0.1", onListen() {} },
+    () => new Response("no", { status: 404 }),
+  );
+  await withSource(server.addr.port, async (sink) => {
+    await sink.told("cannot be watched");
+    assert.match(sink.take().join(), /HTTP status 404, which no gRPC server does/);
+  });
+  await server.shutdown();
+});
+
+Deno.test("a unix socket serves as well, and only its owner may open it", async () => {
+  const { startServing } = await import("../../../core/serving/mod.ts");
+  const { createStore } = await import("../../../core/store/mod.ts");
+  const { KINDS } = await import("../../../core/objects/mod.ts");
+  const folder = Deno.makeTempDirSync();
+  const address = { kind: "unix", path: `${folder}/sluice.sock` } as const;
+  const store = createStore({ clock: systemClock, onProblem: () => {} });
+  store.set(service("default/web"));
+  for (const kind of KINDS) store.synced(kind);
+  const serve = () => startServing({ address, tls: undefined, store, clock: systemClock, logger: silentLogger });
+  const serving = await serve();
+  assert.equal(Deno.statSync(address.path).mode! & 0o777, 0o600);
+  await withSource(0, (sink) => sink.told("set Service default/web"), { address });
+  await serving.close();
+  Deno.writeTextFileSync(address.path, "somebody else's");
+  await assert.rejects(serve, /cannot listen there/);
+  Deno.removeSync(folder, { recursive: true });
+});
