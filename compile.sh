@@ -6,6 +6,7 @@
 # With any Deno from 2.4 on, and nothing else. From the environment:
 #   DENO           the deno to use, words allowed: 'npx -y deno@2.9.6' (default: deno)
 #   DENORT_BIN     the base binary of `deno compile` for that version, where it cannot be downloaded
+#   COMMIT         what the executable says that it was made of (default: git's answer)
 #   EXEC_PLUGINS   further credential plugins that a kubeconfig may start, comma-separated (see below)
 #   V8_FLAGS       overrides the V8 flags that are built in
 set -euo pipefail
@@ -71,6 +72,22 @@ for worker in "${workers[@]}"; do
 done
 if [[ -e $stage/lib ]]; then include+=(--include "$stage/lib"); fi
 
+# What the program reads of itself (platform/shipped.ts, platform/build.ts): files of the tree, the commit, and the
+# packages that the product imports.
+for file in deploy/sluice.service deploy/config.yaml; do
+  cp "$file" "$stage/"
+  include+=(--include "$stage/${file#deploy/}")
+done
+packages=
+while read -r import name version; do
+  if grep -rqF --include='*.ts' "\"$import\"" main.ts commands core workers backends platform; then
+    packages+="${packages:+,}\"$name\":\"$version\""
+  fi
+done < <(sed -nE 's|^ +"([^"]+)": "npm:(@?[^@]+)@([^/"]+).*|\1 \2 \3|p' deno.json)
+commit=${COMMIT:-$(git describe --always --dirty --abbrev=40 --match '' 2>/dev/null || echo unknown)}
+echo "{\"commit\":\"$commit\",\"dependencies\":{$packages}}" > "$stage/build.json"
+include+=(--include "$stage/build.json")
+
 mkdir -p dist
 # No code cache: Deno keeps it under a name that anybody can guess in a folder that anybody can write to, and Sluice is root.
 "${deno[@]}" compile --quiet --no-config --no-lock --no-check --no-code-cache --unstable-worker-options "${permissions[@]}" \
@@ -82,6 +99,10 @@ for trace in "$root" "$stage" "$HOME/" fast-check; do
     exit 1
   fi
 done
+if ! dist/sluice version -o json | grep -qF "\"commit\": \"$commit\""; then
+  echo "compile.sh: dist/sluice does not know that it was made of $commit" >&2
+  exit 1
+fi
 (cd dist && sha256sum sluice > sluice.sha256)
 printf 'dist/sluice: %s bytes (%s MB), sha256 %s\n' "$(stat -c %s dist/sluice)" \
   "$(($(stat -c %s dist/sluice) / 1000000))" "$(cut -c1-16 dist/sluice.sha256)…"

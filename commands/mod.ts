@@ -7,6 +7,7 @@ import { getCommand } from "./get.ts";
 import { renderCommand } from "./render.ts";
 import { runCommand } from "./run.ts";
 import { serveCommand } from "./serve.ts";
+import { versionCommand } from "./version.ts";
 import { watchCommand } from "./watch.ts";
 
 /** Every command there is. */
@@ -19,4 +20,5 @@ export const COMMANDS: readonly Command[] = [
   serveCommand,
   exportCommand,
   watchCommand,
+  versionCommand,
 ];

@@ -1,0 +1,30 @@
+/** Starting commands in tests as the command line does, with what they print kept. */
+import assert from "node:assert/strict";
+import { COMMANDS } from "../../../commands/mod.ts";
+import { parseCommandLine } from "../../../core/config/mod.ts";
+import { systemClock } from "../../../platform/clock.ts";
+import { createLogger } from "../../../platform/log.ts";
+
+/** Runs a command line to its end; `log` is what it logged, and what else it wrote to standard error. */
+export async function invoke(args: readonly string[]): Promise<{ status: number; stdout: string; log: string }> {
+  const line = parseCommandLine(args, {
+    readFile: (path) => Deno.readTextFileSync(path),
+    hostname: () => "node-a",
+    builtModes: ["iptables", "nftables", "ipvs"],
+    commands: COMMANDS,
+  });
+  assert(line.kind === "start", line.kind === "errors" ? line.errors.join("\n") : line.kind);
+  let stdout = "", log = "";
+  const logging = { level: "info", format: "text" } as const;
+  const status = await COMMANDS.find(({ name }) => name === line.command)!.start({
+    configuration: line.configuration,
+    arguments: line.arguments,
+    flags: line.flags,
+    logging,
+    logger: createLogger({ ...logging, clock: systemClock, write: (text) => log += text }),
+    clock: systemClock,
+    signal: new AbortController().signal,
+    print: (text) => stdout += text,
+  });
+  return { status, stdout, log };
+}
