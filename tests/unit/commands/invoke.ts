@@ -10,6 +10,7 @@ export async function invoke(args: readonly string[]): Promise<{ status: number;
   const line = parseCommandLine(args, {
     readFile: (path) => Deno.readTextFileSync(path),
     hostname: () => "node-a",
+    kernelRelease: () => Deno.osRelease(),
     builtModes: ["iptables", "nftables", "ipvs"],
     commands: COMMANDS,
   });
