@@ -2,12 +2,12 @@ import type { ServicePortKey, SyncProblem } from "../../core/model.ts";
 import type { Logger } from "../../platform/log.ts";
 import { findRefused } from "../find_refused.ts";
 import { failureText } from "../runner.ts";
+import { restoreInputs } from "./batches.ts";
 import { type Table, TABLES } from "./chain_names.ts";
 import type { Layout } from "./layout.ts";
 import { type ChainUpdate, failedLines, isHostFailure, lineOf, type RestoreInput, restoreLines } from "./restore.ts";
 import type { ChainsByTable, Ruleset } from "./ruleset.ts";
 import { EMPTY_CHAIN, type HeldChain, type KernelState, readKernel, UNKNOWN_CHAIN } from "./shadow.ts";
-import { hashRules } from "./text_hash.ts";
 import type { Flavour, IptablesTools } from "./tools.ts";
 
 /** Figures of one reconciliation, for metrics (see SyncResult). */
@@ -42,15 +42,6 @@ export interface Reconciler {
   takeFigures(): ReconcileFigures;
 }
 
-/**
- * How much goes into one restore: see `Flavour`. Names are those of chains written and jumped to: iptables-nft looks
- * for the name in a sorted list, from its head, at each one.
- */
-const BATCH_LIMITS: Readonly<Record<Flavour, { readonly names: number; readonly rules: number }>> = {
-  nf_tables: { names: 1000, rules: 25_000 },
-  legacy: { names: Infinity, rules: Infinity },
-};
-
 /** How many restores one run may spend on finding what the kernel refuses. */
 const SEARCH_LIMIT = 100;
 
@@ -74,7 +65,6 @@ class RestoreError extends Error {
 /** A reconciler that has not looked at the kernel yet. */
 export function createReconciler(options: ReconcilerOptions): Reconciler {
   const { layout, ruleset, tools, logger } = options;
-  const limits = BATCH_LIMITS[options.flavour];
   const dirty: Record<Table, Set<string>> = { filter: new Set(), nat: new Set() };
   const refused = new Map<ServicePortKey, SyncProblem>();
   let kernel: KernelState | undefined;
@@ -100,57 +90,6 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
   function touchUnwanted(state: KernelState): void {
     for (const table of TABLES) {
       for (const chain of state.chains[table].names()) if (!ruleset.has(table, chain)) dirty[table].add(chain);
-    }
-  }
-
-  /** What is to be written, in an order in which each chain refers to earlier ones only; and what is to go. */
-  function outline(): { writes: RankedChain[]; removals: Chain[] } {
-    const writes: RankedChain[] = [], removals: Chain[] = [];
-    for (const table of TABLES) {
-      for (const chain of dirty[table]) {
-        if (ruleset.has(table, chain)) writes.push({ table, chain, rank: ruleset.rank(table, chain) });
-        else if (kernel!.chains[table].get(chain)) removals.push({ table, chain });
-        else dirty[table].delete(chain);
-      }
-    }
-    return { writes: writes.sort((a, b) => a.rank - b.rank), removals };
-  }
-
-  /**
-   * Cuts the work into inputs, rendering each only when it is its turn, so that the whole text is never in memory.
-   * What is to go goes last: with the last writes where it is little, else emptied first, in as many inputs as it
-   * takes, since a chain can be removed only when no other refers to it.
-   */
-  function* inputs(writes: readonly RankedChain[], removals: readonly Chain[]): Generator<RestoreInput> {
-    let updates: ChainUpdate[] = [], names = 0, rules = 0, firstRank = 0, lastRank = 0;
-    for (const { table, chain, rank } of writes) {
-      const rendered = ruleset.render(table, chain);
-      if (!rendered) continue;
-      const hash = hashRules(rendered.rules);
-      if (kernel!.chains[table].get(chain)?.hash === hash) {
-        dirty[table].delete(chain);
-        continue;
-      }
-      names += 1 + rendered.jumps;
-      rules += rendered.rules.length;
-      if (updates.length > 0 && (names > limits.names || rules > limits.rules)) {
-        yield firstRank === lastRank ? oneRank(updates, firstRank) : { updates, jumps: [] };
-        updates = [];
-        names = 1 + rendered.jumps;
-        rules = rendered.rules.length;
-      }
-      if (updates.length === 0) firstRank = rank;
-      lastRank = rank;
-      updates.push({ table, chain, action: "write", rendered, hash });
-    }
-    const few = names + removals.length <= limits.names;
-    if (few) { for (const chain of removals) updates.push({ ...chain, action: "delete" }); }
-    if (updates.length > 0 || missingJumps.length > 0) yield { updates, jumps: missingJumps };
-    if (few) return;
-    for (const action of ["empty", "delete"] as const) {
-      for (let i = 0; i < removals.length; i += limits.names) {
-        yield { updates: removals.slice(i, i + limits.names).map((chain) => ({ ...chain, action })), jumps: [] };
-      }
     }
   }
 
@@ -256,8 +195,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
     budget.left = SEARCH_LIMIT;
     for (let done = false; !done;) {
       if (jumpsInDoubt) await look();
-      const { writes, removals } = outline();
-      done = await restoreAll(inputs(writes, removals));
+      done = await restoreAll(restoreInputs({ ruleset, kernel, dirty, missingJumps, flavour: options.flavour }));
     }
   }
 
@@ -328,28 +266,10 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
   };
 }
 
-interface Chain {
-  readonly table: Table;
-  readonly chain: string;
-}
-
-interface RankedChain extends Chain {
-  readonly rank: number;
-}
-
 /** A restore on its way; the outcome never rejects. */
 interface StartedRestore {
   readonly input: RestoreInput;
   readonly outcome: Promise<{ readonly failure?: string; readonly error?: unknown }>;
-}
-
-/**
- * Backwards by name, so that iptables-nft finds each one at the head of the list that it keeps of them. Not so beyond
- * one input: the order in which chains come to be is the one in which the kernel lists them, and iptables-save sorts
- * them by a quicksort whose time grows with the square of what is in order.
- */
-function oneRank(updates: readonly ChainUpdate[], rank: number): RestoreInput {
-  return { updates: updates.toSorted((a, b) => a.chain < b.chain ? 1 : -1), jumps: [], rank };
 }
 
 const chainId = (table: Table, chain: string) => `${table} ${chain}`;

@@ -150,6 +150,15 @@ function endpointElement(endpoint: string): string {
   return `${address} . ${port}`;
 }
 
+/**
+ * What service ports share. An endpoint that reaches itself through a service must be masqueraded, or it would drop
+ * what comes from its own address; kube-proxy has a rule for each endpoint, here only those of this node have an element
+ * (nft 1.0.6 cannot compare a packet's two addresses, and an element per endpoint anywhere would be as many again). The
+ * packet of an endpoint elsewhere meets the rules of its own node: it has no service's address any more when it leaves
+ * there. It comes here as it was sent only where its node has no proxy and routes service addresses to this one; then it
+ * is masqueraded as all traffic is that is not of this node's pods, unless detectLocalMode takes the whole cluster's
+ * pods for local: of that traffic alone, the share that falls on its own sender fails.
+ */
 function sharedElements(port: ServicePort): SharedElement[] {
   const addresses = new Set(port.endpointsOnThisNode.map((endpoint) => splitHostPort(endpoint).address));
   return [

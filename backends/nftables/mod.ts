@@ -14,6 +14,7 @@
  *   spellings.ts     what this host's nft prints in other words than they are written here
  *   plan.ts          what one transaction has to do, and what is known when it has gone through
  *   transaction.ts   a transaction as input of nft
+ *   batches.ts       what is to change, cut into what goes into one transaction each
  *   reconcile.ts     the transactions of a sync: in batches, and taken apart where the kernel refuses something
  *   backend.ts       sync, resync and cleanup, with these parts
  *   describe.ts      what is in the table for one service port, for people who ask

@@ -3,11 +3,11 @@ import type { Clock } from "../../platform/clock.ts";
 import type { Logger } from "../../platform/log.ts";
 import { findRefused } from "../find_refused.ts";
 import { failureText } from "../runner.ts";
+import { changeBatches } from "./batches.ts";
 import { LAST_BASE_CHAIN } from "./base_chains.ts";
-import { type Contribution, contributionOf, NOTHING } from "./contribution.ts";
 import type { Desired } from "./desired.ts";
 import { readTable } from "./listing.ts";
-import { type Applied, compare, type Shadow } from "./shadow.ts";
+import { compare, type Shadow } from "./shadow.ts";
 import { createSpellings } from "./spellings.ts";
 import { type Dialect, TABLE } from "./table.ts";
 import { isHostFailure, type NftTools } from "./tools.ts";
@@ -52,12 +52,6 @@ export interface ReconcilerOptions {
   readonly clock: Clock;
   readonly logger: Logger;
 }
-
-/**
- * How many elements go into one transaction. 250,000 take 3.5 s in as many transactions as that makes, and hardly less
- * in fewer; what is rendered at a time, and the time in which nothing else can get through, are smaller.
- */
-const ELEMENTS_PER_TRANSACTION = 10_000;
 
 /** How many transactions one run may spend on finding what the kernel refuses. */
 const SEARCH_LIMIT = 200;
@@ -115,38 +109,6 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
     for (const key of incomplete) if (before.applied.has(key) && !dirty.has(key)) count++;
     for (const [name, text] of before.chains) if (found.chains.get(name) !== text) count++;
     return count;
-  }
-
-  function contributionInKernel(key: ServicePortKey, kernel: Shadow): Contribution {
-    const applied = kernel.applied.get(key);
-    if (applied) return contributionOf(applied.port, applied.settings, dialect);
-    return kernel.partial.get(key) ?? NOTHING;
-  }
-
-  function changeOf(key: ServicePortKey, kernel: Shadow, settings: FamilySettings): Change {
-    const port = desired.servicePort(key);
-    const next: Applied | undefined = port && { port, settings };
-    const after = port ? contributionOf(port, settings, dialect) : NOTHING;
-    return { key, before: contributionInKernel(key, kernel), after, next };
-  }
-
-  /** Cuts the changes into batches; service ports that go are last. */
-  function* batches(kernel: Shadow, settings: FamilySettings): Generator<Change[]> {
-    const limit = kernel.sets === "different" ? Infinity : ELEMENTS_PER_TRANSACTION;
-    let batch: Change[] = [], elements = 0;
-    for (const goes of [false, true]) {
-      for (const key of dirty) {
-        if ((desired.servicePort(key) === undefined) !== goes) continue;
-        const change = changeOf(key, kernel, settings);
-        batch.push(change);
-        elements += Math.max(change.before.elements.length, change.after.elements.length);
-        if (elements < limit) continue;
-        yield batch;
-        batch = [];
-        elements = 0;
-      }
-    }
-    yield batch;
   }
 
   async function transact(planned: PlannedTransaction, onInputTaken?: () => void): Promise<string | undefined> {
@@ -216,7 +178,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
     const replaces = shadow!.sets === "different";
     const isFirst = !replaces && !shadow!.chains.has(LAST_BASE_CHAIN);
     if (isFirst || shadow!.sets === "missing") await must(plan([], "frame"));
-    const all = batches(shadow!, settings);
+    const all = changeBatches({ desired, dirty, kernel: shadow!, settings, dialect });
     for (let next = all.next(); !next.done;) {
       const changes = next.value;
       let written: Promise<string | undefined>;
