@@ -29,7 +29,7 @@ export function inLowerCase(schema: Schema, message: object): Record<string, unk
   const written: Record<string, unknown> = {};
   for (const [lowerCase, { name, field }] of writtenFields(schema)) {
     const value = (message as Record<string, unknown>)[name];
-    if (!isAbsence(value)) written[lowerCase] = valueInLowerCase(field.shape, value);
+    if (!isAbsence(field.shape, value)) written[lowerCase] = valueInLowerCase(field.shape, value);
   }
   return written;
 }
@@ -40,7 +40,7 @@ function valueInLowerCase(shape: FieldShape, value: unknown): unknown {
   return value;
 }
 
-function isAbsence(value: unknown): boolean {
+function isAbsence({ kind }: FieldShape, value: unknown): boolean {
   if (value === undefined || value === "" || value === 0 || value === false) return true;
-  return Array.isArray(value) && value.length === 0;
+  return Array.isArray(value) ? value.length === 0 : kind === "map" && Object.keys(value as object).length === 0;
 }

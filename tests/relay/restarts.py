@@ -1,0 +1,58 @@
+"""The server between the API server and the proxy is killed in the middle of churn: what a client notices.
+
+A scenario for the conformance suite's runner with tests/relay/serve_and_run as the proxy (see tests/relay/conformance).
+"""
+import os
+import signal
+import threading
+import time
+
+from objects import port, service, slice_
+from registry import scenario
+
+
+def serving(t):
+    """The server's process id."""
+    path = os.path.join(t.lab.directory, "serve.pid")
+    deadline = time.monotonic() + 20
+    while True:
+        try:
+            return int(open(path).read())
+        except (OSError, ValueError):
+            t.check(time.monotonic() < deadline, "the server did not start")
+            time.sleep(0.05)
+
+
+@scenario("relay: the server is killed again and again while services come and go; nothing is lost, no connection breaks")
+def killed_in_churn(t, f):
+    p = port(80, 8080)
+    t.start()
+    t.apply(service("web", f, f.cluster(10), [p]), slice_("web", f, ["p1"], [p]))
+    t.reaches("p3", (f.cluster(10), 80), ["p1"])
+    held = t.lab.agents["p3"].ask(op="hold", dst=[f.cluster(10), 80])
+
+    def churn():
+        for i in range(60):
+            name, address = f"s{i % 12}", f.cluster(20 + i % 12)
+            if i < 48:
+                t.apply(service(name, f, address, [p]), slice_(name, f, ["p1" if i % 2 else "p2"], [p]), settle=False)
+            else:
+                t.delete(service(name, f, address, [p]), slice_(name, f, ["p1"], [p]), settle=False)
+            time.sleep(0.05)
+
+    changes = threading.Thread(target=churn)
+    changes.start()
+    for _ in range(2):
+        before = serving(t)
+        os.kill(before, signal.SIGKILL)
+        t.reaches("p3", (f.cluster(10), 80), ["p1"])
+        while serving(t) == before:
+            time.sleep(0.05)
+    changes.join()
+    os.kill(serving(t), signal.SIGKILL)
+    t.apply(service("late", f, f.cluster(11), [p]), slice_("late", f, ["r1"], [p]), settle=False)
+    t.settle(timeout=60)
+    t.reaches("p3", (f.cluster(11), 80), ["r1"])
+    for i in (0, 5, 11):
+        t.unserved("p3", (f.cluster(20 + i), 80))
+    t.check(t.lab.agents["p3"].ask(op="held", id=held["id"])["alive"], "a restart of the server broke an open connection")

@@ -1,0 +1,196 @@
+import assert from "node:assert/strict";
+import { KINDS } from "../../../../core/objects/mod.ts";
+import { createStateSource } from "../../../../core/sources/state/mod.ts";
+import { writeStateFile } from "../../../../core/sources/state/write.ts";
+import { createStore } from "../../../../core/store/mod.ts";
+import { systemClock } from "../../../../platform/clock.ts";
+import { silentLogger } from "../../../../platform/log.ts";
+import { endpoint, endpointSlice, node, service } from "../../../fakes/cluster_objects.ts";
+import { createRecordingSink, recordedStateFiles, type RecordingSink } from "../../../fakes/kpng.ts";
+
+/** Runs a source of a state file with this content; `write` replaces it. */
+async function withStateFile(
+  content: string | undefined,
+  test: (sink: RecordingSink, write: (content: string) => void, path: string) => Promise<void>,
+): Promise<void> {
+  const folder = Deno.makeTempDirSync();
+  const path = `${folder}/state.yaml`;
+  const write = (content: string) => {
+    Deno.writeTextFileSync(`${path}.new`, content);
+    Deno.renameSync(`${path}.new`, path);
+  };
+  if (content !== undefined) write(content);
+  const stop = new AbortController();
+  const sink = createRecordingSink();
+  const ended = createStateSource({ path, inFull: true, clock: systemClock, logger: silentLogger }).run(
+    sink,
+    stop.signal,
+  );
+  try {
+    await test(sink, write, path);
+  } finally {
+    stop.abort();
+    await ended;
+    Deno.removeSync(folder, { recursive: true });
+  }
+}
+
+const short = (lines: readonly string[]) => lines.map((line) => line.split(" ").slice(0, 3).join(" ")).sort();
+
+Deno.test("what changes in the file is told, and nothing else", async () => {
+  const { before, after } = recordedStateFiles();
+  await withStateFile(before, async (sink, write) => {
+    await sink.told("synced Node");
+    const told = sink.take();
+    assert.equal(told.filter((line) => line.startsWith("set EndpointSlice")).length, 3);
+    assert.equal(told.filter((line) => line.startsWith("set Node")).length, 2);
+    assert.ok(!told.some((line) => line.startsWith("problem")), told.join("\n"));
+    write(after);
+    await sink.told("delete Service default/sticky");
+    const changed = sink.take();
+    assert.equal(changed.length, 2);
+    assert.match(changed.find((line) => line.startsWith("set"))!, /^set EndpointSlice default\/web\..*10\.180\.1\.23/);
+  });
+});
+
+Deno.test("no file is waited for; one that goes stays in effect", async () => {
+  await withStateFile(undefined, async (sink, write, path) => {
+    await sink.told("there is no such file");
+    assert.ok(!sink.take().some((line) => line.startsWith("synced")));
+    write(recordedStateFiles().before);
+    await sink.told("synced Node");
+    sink.take();
+    Deno.removeSync(path);
+    await sink.told("there is no such file; what it last said stays in effect");
+    assert.deepEqual(short(sink.take()), [`problem ${path}: there`]);
+  });
+});
+
+const MISTAKES: readonly (readonly [name: string, text: string, problem: RegExp])[] = [
+  [
+    "an unknown field of a service",
+    "services:\n- service:\n    name: a\n    clusterip: 10.0.0.1\n",
+    /:4: .*a service has no field "clusterip", but only namespace, name/,
+  ],
+  [
+    "an unknown field at the top",
+    "nodes: []\nendpoints: []\n",
+    /:2: .*the state has no field "endpoints", but only nodes, services/,
+  ],
+  ["what is Sluice's own", "nodes:\n- {name: a, addresses: [10.0.0.1]}\n", /:2: .*a node has no field "addresses"/],
+  [
+    "a text for a number",
+    "services:\n- service:\n    name: a\n    ports:\n    - port: http\n",
+    /:5: .*port must be a whole number/,
+  ],
+  [
+    "a number for true or false",
+    "services:\n- service: {name: a}\n  endpoints:\n  - conditions:\n      ready: 1\n",
+    /:5: .*ready must be true or false/,
+  ],
+  ["a list for a mapping", "services:\n- service: []\n", /:2: .*a service must be a mapping/],
+  ["a mapping for a list", "nodes: {}\n", /:1: .*nodes must be a list/],
+  ["no YAML", "nodes:\n- {name: a\n", /:\d: /],
+];
+
+for (const [name, text, problem] of MISTAKES) {
+  Deno.test(`a state file with ${name} is refused as a whole, with its line, and what was said stays`, async () => {
+    const { before } = recordedStateFiles();
+    await withStateFile(before, async (sink, write) => {
+      await sink.told("synced Node");
+      sink.take();
+      write(text);
+      await sink.told("stays in effect");
+      const told = sink.take();
+      assert.equal(told.length, 1);
+      assert.match(told[0]!, problem);
+      write(before.replace("10.180.1.21", "10.180.1.99"));
+      await sink.told("10.180.1.99");
+    });
+  });
+}
+
+Deno.test("what cannot be used of a file is told with its line, and the rest is used", async () => {
+  const text = "services:\n- service:\n    name: web\n    ips: {clusterips: {v4: [10.0.0.1]}}\n" +
+    "    ports: [{port: 80, protocol: 7}, {name: a, port: 81, protocol: 1, targetport: 8081}]\n" +
+    "  endpoints:\n  - endpoint: {ips: {v4: [10.1.0.1]}}\n  - endpoint: {ips: {v4: [nonsense]}}\n";
+  await withStateFile(text, async (sink) => {
+    await sink.told("synced Node");
+    const told = sink.take();
+    const problems = told.filter((line) => line.startsWith("problem"));
+    assert.equal(problems.length, 2);
+    assert.match(problems[0]!, /state\.yaml:3: Service default\/web: port 1 has the protocol "number 7"/);
+    assert.match(problems[1]!, /state\.yaml:8: Service default\/web: an endpoint has the address "nonsense"/);
+    assert.match(told.find((line) => line.startsWith("set EndpointSlice"))!, /"address":"10.1.0.1","ready":true/);
+  });
+});
+
+Deno.test("a written state file reads as the same state", async () => {
+  const clock = systemClock;
+  const store = createStore({ clock, onProblem: (where, message) => assert.fail(`${where}: ${message}`) });
+  const details = { labels: { app: "web" }, annotations: {}, mapIP: false };
+  store.set(service("default/web", {
+    type: "LoadBalancer",
+    clusterIPs: ["10.0.0.1", "fd00::1"],
+    loadBalancerIPs: ["192.0.2.1"],
+    sourceRanges: ["203.0.113.0/24"],
+    externalPolicyLocal: true,
+    healthCheckNodePort: 32000,
+    affinitySeconds: 60,
+    ports: [{ name: "http", protocol: "tcp", port: 80, nodePort: 30080, target: { port: 8080, name: "" } }],
+    details,
+  }));
+  store.set(endpointSlice("default/web-1", [
+    endpoint("10.1.0.1", {
+      nodeName: "node-1",
+      zone: "a",
+      zoneHints: ["a"],
+      details: { podName: "p1", hostname: "h" },
+    }),
+    endpoint("10.1.0.2", { ready: false, serving: false }),
+  ]));
+  store.set(
+    endpointSlice("default/web-2", [endpoint("fd00:1::1", { details: { podName: "p3", hostname: "" } })], {
+      family: "IPv6",
+    }),
+  );
+  store.set(node("node-1", { zone: "a" }));
+  for (const kind of KINDS) store.synced(kind);
+  const first = [...writeStateFile(store.state())].join("");
+  const second = createStore({ clock, onProblem: (where, message) => assert.fail(`${where}: ${message}`) });
+  await withStateFile(first, async (sink) => {
+    await sink.told("synced Node");
+    for (const line of sink.take()) {
+      const object = /^set \S+ \S+ (.*)$/.exec(line)?.[1];
+      if (object !== undefined) second.set(JSON.parse(object));
+    }
+  });
+  const [written] = second.state().services;
+  const { target: _, ...port } = store.state().services[0]!.service!.ports[0]!;
+  assert.deepEqual(written!.service, {
+    ...store.state().services[0]!.service!,
+    ports: [{ ...port, target: { port: 8080, name: "" } }],
+  });
+  assert.deepEqual(
+    written!.slices.flatMap(({ ports, endpoints }) =>
+      endpoints.map(({ address, ready, nodeName, zoneHints }) => ({
+        address,
+        ready,
+        nodeName,
+        zoneHints,
+        ports: ports.map(({ port }) => port),
+      }))
+    ).sort((a, b) => a.address < b.address ? -1 : 1),
+    [
+      { address: "10.1.0.1", ready: true, nodeName: "node-1", zoneHints: ["a"], ports: [8080] },
+      { address: "10.1.0.2", ready: false, nodeName: "other", zoneHints: undefined, ports: [8080] },
+      { address: "fd00:1::1", ready: true, nodeName: "other", zoneHints: undefined, ports: [8080] },
+    ],
+  );
+  // An override that says what the service's target does is not written again; all else is as it was.
+  const again = [...writeStateFile(second.state())].join("");
+  assert.equal(
+    again.replaceAll(/,?"portoverrides":\[[^\]]*\]/g, ""),
+    first.replaceAll(/,?"portoverrides":\[[^\]]*\]/g, ""),
+  );
+});
