@@ -1,0 +1,52 @@
+/** A running Sluice is asked: what it answers is what the kernel holds, and only root may ask. */
+import assert from "node:assert/strict";
+import { NETWORK } from "../../demo/lab.ts";
+import { program, startSluice } from "../../demo/sluice.ts";
+import { sleep, systemClock } from "../../platform/clock.ts";
+import { inLab } from "./in_lab.ts";
+
+const EXAMPLE = new URL("../../deploy/example/", import.meta.url).pathname;
+const SOCKET = "/run/sluice/control.sock";
+const NOBODY = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"];
+
+Deno.test("a running proxy tells what becomes of a connection, and how the kernel differs; nobody else than root may ask", () =>
+  inLab(async (lab) => {
+    const sluice = startSluice(lab, EXAMPLE, systemClock);
+    const ask = (...words: readonly string[]) => lab.run("node", [...program(), ...words]);
+    const rules = (...words: readonly string[]) => lab.run("node", ["iptables", "-w", "-t", "nat", ...words]);
+    try {
+      await sluice.ready();
+      const explained = async () => JSON.parse(await ask("explain", "10.96.0.20:80", "-o", "json"));
+      let explanation = await explained();
+      // The rules are in effect before the report on them is in.
+      while (explanation.service.rules.since.state === "waiting") {
+        await sleep(systemClock, 50);
+        explanation = await explained();
+      }
+      assert.equal(explanation.service.name, "default/shop:http");
+      assert.deepEqual(explanation.node.name, NETWORK.nodeName);
+      const { from, since, parts } = explanation.service.rules;
+      assert.deepEqual([from, since.state, since.revision], ["running proxy", "in effect", 1]);
+      for (const { place, lines } of parts) {
+        const [table, chain] = [place.split(" ")[0], place.split(" ").at(-1)];
+        const held = await lab.run("node", ["iptables", "-w", "-t", table, "-S", chain]);
+        for (const line of lines) assert.ok(held.includes(`-A ${chain} ${line}`), `${line} in\n${held}`);
+      }
+
+      assert.equal(await ask("diff"), "");
+      const chain = parts.at(-1).place.split(" ").at(-1);
+      await rules("-F", chain);
+      const differences = await lab.run("node", ["sh", "-c", '"$@" || echo "status $?"', "sh", ...program(), "diff"]);
+      assert.match(differences, new RegExp(`^IPv4 nat ${chain} differs\n( {2}\\+ .*\n)+status 1\n$`));
+      const state = await rules("-S", chain);
+      assert.equal(state.trim(), `-N ${chain}`, "a comparison repairs nothing");
+
+      await lab.run("node", ["test", "-w", SOCKET]);
+      await assert.rejects(lab.run("node", [...NOBODY, "test", "-e", SOCKET]));
+      await lab.run("node", ["chmod", "755", "/run/sluice"]);
+      await lab.run("node", [...NOBODY, "test", "-e", SOCKET]);
+      await assert.rejects(lab.run("node", [...NOBODY, "test", "-w", SOCKET]));
+    } finally {
+      await sluice.stop();
+    }
+  }));
