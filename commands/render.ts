@@ -20,6 +20,8 @@ export const renderCommand: Command = {
       await rehearse(rehearsal, {
         read: undefined,
         onChange({ tool, args, stdin }) {
+          // What is left of older connections is cleaned up after a change, and is no part of the rules.
+          if (tool === "conntrack") return;
           print(`# ${[tool, ...args].join(" ")}\n`);
           for (const text of inLargePieces(stdin ?? [])) print(text);
         },
