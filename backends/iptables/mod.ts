@@ -10,7 +10,9 @@
  *   dispatch.ts        the tree that finds such a rule in a few dozen steps
  *   ruleset.ts         all of it together: what the kernel should hold, and which chains a change touches
  *   shadow.ts          what the kernel holds, as far as is known, read with iptables-save
- *   restore.ts         the difference as input of iptables-restore, in batches
+ *   batches.ts         what is to be written and removed, cut into inputs
+ *   restore.ts         an input as text of iptables-restore, and whose line it complains about
+ *   reconcile.ts       the restores of a sync: in batches, and without what the kernel refuses
  *   backend.ts         sync, resync and cleanup, with these parts
  *   describe.ts        the rules of one service port, for people who ask
  *   cleanup.ts         how every trace is removed
