@@ -1,0 +1,97 @@
+/**
+ * The conformance scenarios in IPVS mode, on a kernel that has IPVS: in the virtual machine of `../shared/tools/vm-run`.
+ *
+ *     deno task test:ipvs [--all] [PART OF A NAME]…
+ *
+ * By default all scenarios of cluster IPs and one of each other group, as many as can be begun within ten minutes;
+ * `--all` runs the whole set, which takes some 25 minutes. Compiles where there is no dist/sluice. The folder with the
+ * conformance scenarios and the machine is SHARED (../shared). Ends with `N passed, N failed`.
+ */
+const ROOT = new URL("../../", import.meta.url).pathname;
+
+/** Parts of the names of scenarios: what runs by default. */
+const CHOSEN = [
+  "clusterip: ",
+  "nodeport: every address",
+  "loadbalancer: loadBalancerSourceRanges",
+  "externalIPs: ",
+  "affinity: ClientIP",
+  "topology: zone hints",
+  "terminating: ",
+  "change: two services swap",
+  "conntrack: a UDP flow moves",
+  "restart: ",
+  "fault: ",
+  "endpoint churn: ",
+  "operate: --cleanup",
+];
+
+/** By default no more scenarios are begun after this time; they take some 20 s each. */
+const BEGIN_WITHIN_SECONDS = 600;
+
+/** The machine is emulated, some ten times slower than its host. */
+const PATIENCE = 4;
+
+/**
+ * What happens in the machine: two runs of `./run` at a time, since one of a single scenario leaves a core to wait.
+ * @param names what to run, one part of a name a run
+ */
+function guestScript(names: readonly string[], beginWithinSeconds: number): string {
+  const quoted = names.map((name) => `'${name.replaceAll("'", `'\\''`)}'`);
+  return `
+    modprobe -a nf_conntrack ip_vs ip_vs_rr ip_vs_sh
+    export LAB_PATIENCE=${PATIENCE} begun=$(date +%s)
+    one() {
+      if [ $(($(date +%s) - begun)) -gt ${beginWithinSeconds} ]; then echo "left out, for want of time: $1"; return; fi
+      conformance/run --proxy "$PWD/sluice --config {config}" --mode ipvs --jobs 3 --only "$1" 2>&1
+    }
+    export -f one
+    printf '%s\\0' ${
+    quoted.join(" ")
+  } | xargs -0 -n 1 -P 2 bash -c 'one "$1" | grep --line-buffered -v skipped' _ > all &
+    tail -n +1 -f --pid=$! all
+    wait
+  `;
+}
+
+async function run(command: string, args: readonly string[], cwd: string, onText?: (text: string) => void) {
+  const child = new Deno.Command(command, { args: [...args], cwd, stdout: onText ? "piped" : "inherit" }).spawn();
+  if (onText) {
+    for await (const text of child.stdout.pipeThrough(new TextDecoderStream())) {
+      onText(text);
+      Deno.stdout.writeSync(new TextEncoder().encode(text));
+    }
+  }
+  const { code } = await child.status;
+  return code;
+}
+
+async function main(args: readonly string[]): Promise<number> {
+  const all = args.includes("--all");
+  const parts = args.filter((arg) => !arg.startsWith("--"));
+  const shared = Deno.env.get("SHARED") ?? `${ROOT}../shared`;
+  const binary = `${ROOT}dist/sluice`;
+  const isCompiled = await Deno.stat(binary).then(() => true, () => false);
+  if (!isCompiled && await run("./compile.sh", [], ROOT) !== 0) return 1;
+  // The machine sees the host's files, but not those in /tmp.
+  const stage = await Deno.makeTempDir({ dir: "/var/tmp", prefix: "sluice-ipvs-" });
+  let text = "";
+  try {
+    const copied = await run("cp", ["-r", binary, `${shared}/conformance`, stage], ROOT);
+    if (copied !== 0) return copied;
+    const names = parts.length > 0 ? parts : all ? [""] : CHOSEN;
+    const script = guestScript(names, all ? Infinity : BEGIN_WITHIN_SECONDS);
+    const code = await run(`${shared}/tools/vm-run`, ["bash", "-c", script], stage, (piece) => {
+      text += piece;
+    });
+    if (code !== 0) console.log(`the machine ended with status ${code}`);
+  } finally {
+    await Deno.remove(stage, { recursive: true });
+  }
+  const count = (what: string) => text.match(new RegExp(`^${what} `, "gm"))?.length ?? 0;
+  const passed = count("ok   "), failed = count("FAIL ");
+  console.log(`${passed} passed, ${failed} failed`);
+  return failed === 0 && passed > 0 ? 0 : 1;
+}
+
+Deno.exit(await main(Deno.args));
