@@ -8,6 +8,8 @@ import { createVirtualServers } from "./ipvsadm.ts";
 import { entryOf, NODE_PORT_SETS } from "./sets.ts";
 import { parseServerKey } from "./virtual_servers.ts";
 
+const NO_SETS: ListedSets = { names: new Set(), entries: new Set() };
+
 /**
  * Removes the family's chains, virtual servers, sets and dummy addresses of Sluice's and kube-proxy's IPVS mode, and
  * the dummy interface with the last address of either family; and nothing else: a virtual server is ours where its
@@ -17,7 +19,8 @@ import { parseServerKey } from "./virtual_servers.ts";
 export async function removeIpvsTraces({ family, runner, logger }: BackendOptions, stays?: Layout): Promise<void> {
   const dummy = createDummyInterface(family, runner), sets = createSets(family, runner);
   const { hasDummy, dummy: addresses } = await dummy.list();
-  const listed = await sets.list();
+  // A kernel without sets has none of ours.
+  const listed = hasDummy ? await sets.list() : await sets.list().catch(() => NO_SETS);
   if (!hasDummy && listed.names.size === 0) return;
   await removeChains(createIptablesTools(family, runner), stays);
   const servers = createVirtualServers(family, runner);

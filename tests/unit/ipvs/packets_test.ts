@@ -114,6 +114,12 @@ Deno.test("source ranges hold for what the node itself sends, too", async () => 
   assert.deepEqual(ask({ from: "outside", to: "192.0.2.2" }), third(MASQUERADED));
 });
 
+Deno.test("what goes to loopback is left as it is, also at the number of a node port", async () => {
+  const { runner } = await served([web({ nodePort: 30080 })]);
+  const { outcome } = runner.outcomes({ from: "node", to: "127.0.0.1", port: 30080 })[0]!;
+  assert.deepEqual([outcome.verdict, outcome.masqueraded], ["passed", false]);
+});
+
 Deno.test("where pods cannot be told, what the node sends from a cluster IP is masqueraded all the same", async () => {
   const { ask } = await served([web()], { localTraffic: { by: "none" } });
   assert.deepEqual(ask({ from: "node" }), third(MASQUERADED));

@@ -136,7 +136,8 @@ Deno.test("virtual servers of others are left alone where they are excluded, and
   for (const key of ["-t 172.16.0.1:6443", "-t 10.50.0.1:80", "-t [fd00::1]:80", "-f 7"]) servers.set(key, server());
   const { whole, backend } = await backendUnderTest(host, "IPv4", { excludePrefixes: ["172.16.0.0/12"] });
   await whole([web()]);
-  await backend.resync();
+  const { figures } = await backend.resync();
+  assert.equal(figures["drift_repaired"], 0);
   assert.deepEqual([...servers.keys()].sort(), [KEY, "-t 172.16.0.1:6443", "-t [fd00::1]:80", "-f 7"].sort());
 });
 
@@ -155,6 +156,26 @@ Deno.test("what others change is found by the next comparison, repaired and coun
   takeWrites();
   await backend.resync();
   assert.deepEqual(takeWrites(), []);
+});
+
+Deno.test("after a tool has failed, the kernel is looked at before anything is believed of it", async () => {
+  const { whole, change, runner } = await backendUnderTest();
+  await whole([web()]);
+  runner.inject(
+    ({ args }) => args[0] === "--restore",
+    { how: "exits", exitCode: 1, stderr: "Cannot allocate memory" },
+    1,
+  );
+  await assert.rejects(change([web({ clusterEndpoints: [] })]), /ipvsadm failed.*Cannot allocate memory/);
+  runner.forgetCalls();
+  await change([]);
+  assert.deepEqual(runner.calls.map(({ tool, args }) => `${tool} ${args[0]}`), [
+    "ip -o",
+    "ip -4",
+    "ipset save",
+    "ipvsadm --save",
+    "ipvsadm --restore",
+  ]);
 });
 
 Deno.test("an address that the node gets serves node ports from the next comparison on", async () => {
