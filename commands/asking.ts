@@ -1,5 +1,6 @@
 /** Who answers the commands that ask: a running proxy, or this process, on a source that it reads once. */
 import type { Answers } from "../core/answers/mod.ts";
+import type { ControlAnswers } from "../core/control/server.ts";
 import { choice, type ChoiceFlag } from "../core/config/mod.ts";
 import type { Family, FamilyDelta, RuleDescription, ServicePortKey } from "../core/model.ts";
 import { FAMILIES } from "../platform/address.ts";
@@ -10,7 +11,7 @@ import type { Invocation } from "./command.ts";
  * The answers of the running proxy, through its control socket; or, where a source is named or no proxy runs, those of
  * this process on the source that the configuration names. Standard error says which.
  */
-export async function answersOf(invocation: Invocation): Promise<Answers> {
+export async function answersOf(invocation: Invocation): Promise<Answers | ControlAnswers> {
   const { configuration: { controlSocket: path }, flags } = invocation;
   if (path === undefined || flags.has("source")) return await answersOfSource(invocation);
   const { askProxy, NoProxyError } = await import("../core/control/client.ts");

@@ -1,7 +1,9 @@
 import type { Difference } from "../backends/rehearsal/mod.ts";
 import { boolean, option } from "../core/config/mod.ts";
+import type { ProxyStatus } from "../core/control/status.ts";
 import type { Family, FamilyDelta } from "../core/model.ts";
 import { errorText } from "../platform/log.ts";
+import { writeToStderr } from "../platform/output.ts";
 import { answersOf, familiesOf, FAMILY_FLAG, jsonText } from "./asking.ts";
 import type { Command, Invocation } from "./command.ts";
 
@@ -37,7 +39,12 @@ async function compare(invocation: Invocation, families: readonly Family[]): Pro
   const answers = await answersOf(invocation);
   const runner = createProcessRunner({ clock, signal });
   const found: Found[] = [];
+  const unserved = "status" in answers ? unservedFamilies(await answers.status()) : [];
   for (const family of families) {
+    if (unserved.includes(family)) {
+      writeToStderr(`sluice: this host cannot serve ${family}, which is left out\n`);
+      continue;
+    }
     const differences = await compareSettled(
       () => answers.state(family),
       (state) => compareWithKernel({ family, state, clock }, runner),
@@ -51,6 +58,10 @@ async function compare(invocation: Invocation, families: readonly Family[]): Pro
     }
   }
   return found.length === 0 ? 0 : 1;
+}
+
+function unservedFamilies({ families }: ProxyStatus): readonly Family[] {
+  return families.flatMap(({ family, worker }) => worker.state === "unfit" && worker.unsupported ? family : []);
 }
 
 const MOST_COMPARISONS = 5;

@@ -3,7 +3,7 @@ import { FAMILIES, type Family } from "../platform/address.ts";
 import type { Clock } from "../platform/clock.ts";
 import { VERSION } from "../platform/version.ts";
 import { addressesOfHost, createAnswers, type FamilyBasis } from "./answers/mod.ts";
-import type { Configuration } from "./config/mod.ts";
+import { type Configuration, sourceText } from "./config/mod.ts";
 import { type ControlAnswers, NotReadyError } from "./control/server.ts";
 import type { FamilyStatusDetails } from "./control/status.ts";
 import type { ProxyHealth } from "./observe/mod.ts";
@@ -55,7 +55,7 @@ function statusOf({ configuration, tracking, families, health, recorder, clock, 
     version: VERSION,
     node: nodeName,
     mode,
-    source: "path" in source ? `${source.kind}:${source.path}` : source.kind,
+    source: sourceText(source),
     atMs: clock.now(),
     startedAtMs,
     healthy,

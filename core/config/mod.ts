@@ -7,4 +7,5 @@ export { ipvsDeprecation } from "./ipvs_deprecation.ts";
 export { documentOf } from "./document.ts";
 export { boolean, text } from "./fields.ts";
 export { choice, type ChoiceFlag, type Flag, type FlagGroup, option } from "./flags.ts";
+export { sourceText } from "./source.ts";
 export { FLAG_GROUPS } from "./flag_table.ts";

@@ -1,4 +1,4 @@
-import { readWireAddress } from "../wire/address.ts";
+import { readWireAddress, wireAddressText } from "../wire/address.ts";
 import type { GivenFlags } from "./arguments.ts";
 import type { SourceChoice } from "./configuration.ts";
 
@@ -11,6 +11,14 @@ export interface SourceReading {
 
 const FORMS = "kube, file:PATH, state:PATH, grpc://HOST:PORT or unix://PATH";
 const TLS = "api-client-tls";
+
+/** A source as it is written on the command line. */
+export function sourceText(source: SourceChoice): string {
+  if (source.kind === "kube") return source.kind;
+  if (source.kind !== "grpc") return `${source.kind}:${source.path}`;
+  const text = wireAddressText(source.address);
+  return source.address.kind === "unix" ? text : `grpc://${text}`;
+}
 
 /** Reads `--source` and the flags that say more about it, which make no sense for every source. */
 export function readSource(given: GivenFlags): SourceReading {

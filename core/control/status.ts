@@ -7,7 +7,7 @@ export interface ProxyStatus {
   readonly version: string;
   readonly node: string;
   readonly mode: ProxyMode;
-  /** `kube`, or whatever else the services come from. */
+  /** Where the services come from, as on the command line. */
   readonly source: string;
   /** Wall time at which this was told, and at which the proxy started, in milliseconds since 1970. */
   readonly atMs: number;
