@@ -7,9 +7,9 @@ import { chainsOf } from "./service_chains.ts";
 export function describeServicePort(ruleset: Ruleset, key: ServicePortKey): readonly RulePart[] | undefined {
   const port = ruleset.servicePort(key);
   if (port === undefined) return undefined;
-  const dispatch = frontendRules(port).map(({ tree, place, rule }): RulePart => {
+  const dispatch = frontendRules(port, key).map(({ tree, place, rule }): RulePart => {
     const path = ruleset.dispatchPath(tree, place);
-    return { place: `${TREE_TABLE[tree]} ${path.join(" > ")}`, lines: [rule] };
+    return { place: `${TREE_TABLE[tree]} ${path.join(" > ")}`, lines: [rule()] };
   });
   const own = chainsOf(port).map((chain): RulePart => ({
     place: `nat ${chain}`,

@@ -1,5 +1,6 @@
 import type { Protocol, ServicePortKey } from "../../core/model.ts";
 import { addressBytes, addressOfBytes } from "../../platform/address.ts";
+import { solid } from "../../platform/solid.ts";
 import { shortHash } from "../short_hash.ts";
 import { destinationPort } from "./matches.ts";
 
@@ -22,8 +23,6 @@ export interface DispatchEntry {
   readonly place: string;
   /** The service port it is for. Entries at one place stand in the order of their owners. */
   readonly owner: ServicePortKey;
-  /** The rule without its `-A CHAIN `. */
-  readonly rule: string;
 }
 
 /** A chain's rules, and for each the service port that it is for. */
@@ -40,7 +39,7 @@ const hex = (value: number, digits: number) => value.toString(16).padStart(digit
 export function frontendPlace(address: string, protocol: Protocol, port: number): string {
   let digits = "";
   if (address !== "") { for (const byte of addressBytes(address)) digits += hex(byte, 2); }
-  return digits + PROTOCOLS.indexOf(protocol) + hex(port, PORT_DIGITS);
+  return solid("", digits, PROTOCOLS.indexOf(protocol), hex(port, PORT_DIGITS));
 }
 
 interface Branch {
@@ -52,7 +51,7 @@ type Leaf = Map<string, DispatchEntry>;
 type TreeNode = Branch | Leaf;
 
 const countOf = (node: TreeNode) => node instanceof Map ? node.size : node.count;
-const entryKey = (place: string, owner: ServicePortKey) => `${place} ${owner}`;
+const entryKey = (place: string, owner: ServicePortKey) => solid(" ", place, owner);
 
 /** One tree of chains, below one entry chain. */
 export interface DispatchTree {
@@ -80,11 +79,13 @@ export interface DispatchTreeOptions {
   readonly namePrefix: string;
   /** How many digits of a place are the address: 8, 32, or 0 for node ports. */
   readonly addressDigits: number;
+  /** The rule of an entry, without its `-A CHAIN `: not kept, since texts would be most of a tree's memory. */
+  readonly ruleOf: (entry: DispatchEntry) => string;
 }
 
 /** An empty tree. */
 export function createDispatchTree(options: DispatchTreeOptions): DispatchTree {
-  const { entryChain, namePrefix, addressDigits } = options;
+  const { entryChain, namePrefix, addressDigits, ruleOf } = options;
   const touched = new Set<string>([""]);
   const placeOfChain = new Map<string, string>();
   let root: TreeNode = new Map();
@@ -161,7 +162,7 @@ export function createDispatchTree(options: DispatchTreeOptions): DispatchTree {
 
   function renderLeaf(leaf: Leaf): DispatchChain {
     const entries = [...leaf.keys()].sort().map((key) => leaf.get(key)!);
-    return { rules: entries.map((entry) => entry.rule), owners: entries.map((entry) => entry.owner) };
+    return { rules: entries.map(ruleOf), owners: entries.map((entry) => entry.owner) };
   }
 
   function renderBranch(branch: Branch, prefix: string): DispatchChain {
@@ -170,7 +171,7 @@ export function createDispatchTree(options: DispatchTreeOptions): DispatchTree {
       const below = resolve(branch.children.get(digit)!, prefix + digit);
       if (below.node instanceof Map && below.node.size === 1) {
         const only: DispatchEntry = below.node.values().next().value!;
-        rules.push(only.rule);
+        rules.push(ruleOf(only));
         owners.push(only.owner);
       } else {
         rules.push(`${placeMatch(below.prefix, addressDigits)}-j ${nameOf(below.prefix)}`);

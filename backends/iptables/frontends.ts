@@ -1,4 +1,4 @@
-import { type ServicePort, type ServicePortKey, servicePortKey } from "../../core/model.ts";
+import type { ServicePort, ServicePortKey } from "../../core/model.ts";
 import { type ServiceChainNames, serviceChainNames, type Table } from "./chain_names.ts";
 import { type DispatchEntry, frontendPlace } from "./dispatch.ts";
 import { comment, destinationPort, hostPrefix } from "./matches.ts";
@@ -28,14 +28,19 @@ export const TREE_TABLE: Readonly<Record<TreeName, Table>> = {
 /** A rule of a dispatch tree, and which tree it is for. */
 export interface FrontendRule extends DispatchEntry {
   readonly tree: TreeName;
+  /** Its text, without its `-A CHAIN `. */
+  rule(): string;
 }
 
 /**
  * The rules that lead packets to a service port's chains, or refuse them: kube-proxy's rules of KUBE-SERVICES,
  * KUBE-NODEPORTS, KUBE-EXTERNAL-SERVICES and KUBE-PROXY-FIREWALL for it.
  */
-export function frontendRules(port: ServicePort, names: ServiceChainNames = serviceChainNames(port)): FrontendRule[] {
-  const owner = servicePortKey(port.name, port.protocol);
+export function frontendRules(
+  port: ServicePort,
+  owner: ServicePortKey,
+  names = serviceChainNames(port),
+): FrontendRule[] {
   return [
     ...clusterIPRules(port, owner, names),
     ...externalAddressRules(port, owner, names),
@@ -60,11 +65,13 @@ function toAddress(port: ServicePort, address: string, what: string): string {
 
 function clusterIPRules(port: ServicePort, owner: ServicePortKey, names: ServiceChainNames): FrontendRule[] {
   const place = frontendPlace(port.clusterIP, port.protocol, port.port);
-  if (port.internal === "cluster" || port.internal === "local") {
-    const chain = port.internal === "cluster" ? names.cluster : names.local;
-    return [{ tree: "services", place, owner, rule: `${toAddress(port, port.clusterIP, "cluster IP")}-j ${chain}` }];
+  const { internal } = port;
+  if (internal === "cluster" || internal === "local") {
+    const chain = internal === "cluster" ? names.cluster : names.local;
+    const rule = () => `${toAddress(port, port.clusterIP, "cluster IP")}-j ${chain}`;
+    return [{ tree: "services", place, owner, rule }];
   }
-  const rule = toAddress(port, port.clusterIP, refusalReason(port.internal)) + refusal(port, port.internal);
+  const rule = () => toAddress(port, port.clusterIP, refusalReason(internal)) + refusal(port, internal);
   return [{ tree: "refusedInternally", place, owner, rule }];
 }
 
@@ -75,7 +82,7 @@ function externalAddressRules(port: ServicePort, owner: ServicePortKey, names: S
       tree,
       place: frontendPlace(address, port.protocol, port.port),
       owner,
-      rule: toAddress(port, address, what) + target,
+      rule: () => toAddress(port, address, what) + target,
     });
   for (const address of port.externalIPs) {
     if (usesExternalChain(port)) add("services", address, "external IP", `-j ${names.external}`);
@@ -101,7 +108,7 @@ function externalAddressRules(port: ServicePort, owner: ServicePortKey, names: S
 function nodePortRules(port: ServicePort, owner: ServicePortKey, names: ServiceChainNames): FrontendRule[] {
   if (port.nodePort === 0) return [];
   const place = frontendPlace("", port.protocol, port.nodePort);
-  const to = (what: string, target: string) =>
+  const to = (what: string, target: string) => () =>
     destinationPort(port.protocol, comment(`${port.name} ${what}`), port.nodePort) + target;
   const rules: FrontendRule[] = [];
   if (usesExternalChain(port)) {
@@ -117,7 +124,8 @@ function nodePortRules(port: ServicePort, owner: ServicePortKey, names: ServiceC
 /** Health checks of a load balancer are let in even where the host's own rules would not. */
 function healthCheckRules(port: ServicePort, owner: ServicePortKey): FrontendRule[] {
   if (port.healthCheckNodePort === 0) return [];
-  const rule = destinationPort("tcp", comment(`${port.name} health check node port`), port.healthCheckNodePort);
+  const about = comment(`${port.name} health check node port`);
+  const rule = () => `${destinationPort("tcp", about, port.healthCheckNodePort)}-j ACCEPT`;
   const place = frontendPlace("", "tcp", port.healthCheckNodePort);
-  return [{ tree: "healthCheckNodePorts", place, owner, rule: `${rule}-j ACCEPT` }];
+  return [{ tree: "healthCheckNodePorts", place, owner, rule }];
 }

@@ -8,7 +8,7 @@ import {
 import { type Family, splitHostPort } from "../../platform/address.ts";
 import { BASE_CHAINS, type BaseOptions, baseRules } from "./base_chains.ts";
 import { BASE, serviceChainNames, type Table, TABLES } from "./chain_names.ts";
-import { createDispatchTree, type DispatchTree } from "./dispatch.ts";
+import { createDispatchTree, type DispatchEntry, type DispatchTree } from "./dispatch.ts";
 import { frontendRules, TREE_TABLE, type TreeName } from "./frontends.ts";
 import { chainsOf, renderServiceChain } from "./service_chains.ts";
 
@@ -66,10 +66,14 @@ export function createRuleset(options: BaseOptions): Ruleset {
   let settings: FamilySettings | undefined;
   let ports = new Map<ServicePortKey, ServicePort>();
   let chainOwners = new Map<string, ServicePortKey>();
-  let trees = emptyTrees(options.family);
+  let trees = emptyTrees(options.family, ruleOf);
   let touchedChains = new Set<string>();
   const excluded = new Set<ServicePortKey>();
   const hairpin = createAddressCounts(options.hairpin === "per-endpoint");
+
+  function ruleOf(tree: TreeName, { place, owner }: DispatchEntry): string {
+    return frontendRules(ports.get(owner)!, owner).find((one) => one.tree === tree && one.place === place)!.rule();
+  }
 
   function enter(port: ServicePort, key: ServicePortKey): void {
     const names = serviceChainNames(port);
@@ -77,24 +81,24 @@ export function createRuleset(options: BaseOptions): Ruleset {
       chainOwners.set(chain, key);
       touchedChains.add(chain);
     }
-    for (const entry of frontendRules(port, names)) trees[entry.tree].add(entry);
+    for (const { tree, place } of frontendRules(port, key, names)) trees[tree].add({ place, owner: key });
     hairpin.add(port);
   }
 
-  function leave(port: ServicePort): void {
+  function leave(port: ServicePort, key: ServicePortKey): void {
     const names = serviceChainNames(port);
     for (const chain of chainsOf(port, names)) {
       chainOwners.delete(chain);
       touchedChains.add(chain);
     }
-    for (const entry of frontendRules(port, names)) trees[entry.tree].remove(entry.place, entry.owner);
+    for (const { tree, place } of frontendRules(port, key, names)) trees[tree].remove(place, key);
     hairpin.remove(port);
   }
 
   function remove(key: ServicePortKey): void {
     const port = ports.get(key);
     if (!port) return;
-    if (!excluded.delete(key)) leave(port);
+    if (!excluded.delete(key)) leave(port, key);
     ports.delete(key);
   }
 
@@ -141,7 +145,7 @@ export function createRuleset(options: BaseOptions): Ruleset {
         const before = touchAll();
         ports = new Map();
         chainOwners = new Map();
-        trees = emptyTrees(options.family);
+        trees = emptyTrees(options.family, ruleOf);
         excluded.clear();
         hairpin.clear();
         settings = delta.settings;
@@ -161,7 +165,7 @@ export function createRuleset(options: BaseOptions): Ruleset {
       if (port && exclusion !== excluded.has(key)) {
         if (exclusion) {
           excluded.add(key);
-          leave(port);
+          leave(port, key);
         } else {
           excluded.delete(key);
           enter(port, key);
@@ -211,12 +215,15 @@ export function createRuleset(options: BaseOptions): Ruleset {
 /** More than the deepest tree has levels. */
 const ENTRY_RANK = 64;
 
-function emptyTrees(family: Family): Record<TreeName, DispatchTree> {
+function emptyTrees(
+  family: Family,
+  ruleOf: (tree: TreeName, entry: DispatchEntry) => string,
+): Record<TreeName, DispatchTree> {
   const addressDigits = family === "IPv4" ? 8 : 32;
   return Object.fromEntries(TREE_NAMES.map((name) => {
     const { chain, prefix, ports } = ENTRY[name];
     const options = { entryChain: chain, namePrefix: prefix, addressDigits: ports ? 0 : addressDigits };
-    return [name, createDispatchTree(options)];
+    return [name, createDispatchTree({ ...options, ruleOf: (entry) => ruleOf(name, entry) })];
   })) as Record<TreeName, DispatchTree>;
 }
 

@@ -1,20 +1,21 @@
 import assert from "node:assert/strict";
 import {
   createDispatchTree,
+  type DispatchEntry,
   type DispatchTree,
   frontendPlace,
   LEAF_CAPACITY,
 } from "../../../backends/iptables/dispatch.ts";
 
-const tree = () => createDispatchTree({ entryChain: "ENTRY", namePrefix: "KUBE-SVC-TO-", addressDigits: 8 });
+const ruleOf = ({ owner }: DispatchEntry) => {
+  const [, address, port] = /^default\/(.*):(\d+)\|tcp$/.exec(owner)!;
+  return `-d ${address}/32 -p tcp -m tcp --dport ${port} -j HIT`;
+};
+const tree = () => createDispatchTree({ entryChain: "ENTRY", namePrefix: "KUBE-SVC-TO-", addressDigits: 8, ruleOf });
 
 function add(to: DispatchTree, address: string, port = 80): void {
   const place = frontendPlace(address, "tcp", port);
-  to.add({
-    place,
-    owner: `default/${address}:${port}|tcp`,
-    rule: `-d ${address}/32 -p tcp -m tcp --dport ${port} -j HIT`,
-  });
+  to.add({ place, owner: `default/${address}:${port}|tcp` });
 }
 
 /** Every chain with its rules, after what was touched is taken. */
@@ -58,7 +59,7 @@ Deno.test("many ports of one address branch by protocol and port range", () => {
 });
 
 Deno.test("IPv6 places have chain names of a length that iptables takes", () => {
-  const six = createDispatchTree({ entryChain: "ENTRY", namePrefix: "KUBE-SVC-TO-", addressDigits: 32 });
+  const six = createDispatchTree({ entryChain: "ENTRY", namePrefix: "KUBE-SVC-TO-", addressDigits: 32, ruleOf });
   for (let i = 0; i <= 4 * LEAF_CAPACITY; i++) add(six, `fd00:10:96::${i.toString(16)}`);
   const chains = chainsOf(six);
   assert.ok(Object.keys(chains).length > 4);
