@@ -22,6 +22,8 @@ export NO_COLOR=1
 # What the executable may do; it can never do more, and gives up what a run does not need (see main.ts).
 kernel_tools=iptables,iptables-save,iptables-restore,ip6tables,ip6tables-save,ip6tables-restore,nft,ipvsadm,ipset,ip
 kernel_tools+=,conntrack,sysctl,modprobe,choom
+# `ss` tells `sluice check` who listens where: without /proc, nothing else does. `systemctl` is for `sluice install --now`.
+node_tools=ss,systemctl
 # The credential plugins that kubeconfigs of the common providers name. A plugin is a program of any name; allowing
 # all of them would mean any program at all. Another one is named when the executable is built, or goes by the name of
 # sluice-credentials (a link will do) on the node.
@@ -33,7 +35,7 @@ permissions=(
   --allow-write               # --write-config-to names any path; nothing else writes
   --allow-env                 # client-node's `debug` and its exec plugins read the whole environment, or fail to load
   --allow-sys=hostname,networkInterfaces,osRelease,homedir,uid
-  "--allow-run=$kernel_tools,$exec_plugins${EXEC_PLUGINS:+,$EXEC_PLUGINS}"
+  "--allow-run=$kernel_tools,$node_tools,$exec_plugins${EXEC_PLUGINS:+,$EXEC_PLUGINS}"
 )
 # Chosen by measurement (docs/performance.md): with 10,000 services of 3 endpoints 252 MB become 170, for a tenth more CPU.
 v8_flags=${V8_FLAGS---optimize-for-size,--max-semi-space-size=1}

@@ -1,4 +1,5 @@
 /** What `sluice NAME` does, a file for each command; the help lists them in this order. */
+import { checkCommand } from "./check.ts";
 import type { Command } from "./command.ts";
 import { diffCommand } from "./diff.ts";
 import { explainCommand } from "./explain.ts";
@@ -13,6 +14,7 @@ import { watchCommand } from "./watch.ts";
 /** Every command there is. */
 export const COMMANDS: readonly Command[] = [
   runCommand,
+  checkCommand,
   explainCommand,
   getCommand,
   renderCommand,

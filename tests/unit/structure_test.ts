@@ -20,6 +20,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "workers/",
     "backends/registry.ts",
     "backends/rehearsal/mod.ts",
+    "backends/preflight/mod.ts",
     "backends/process_runner.ts",
   ],
   "main.ts": ["platform/", "core/config/mod.ts", "commands/mod.ts"],

@@ -23,6 +23,8 @@ export interface ApiRequest {
   readonly path: string;
   /** What is sent with it; nothing, by GET, where it is undefined. */
   readonly body?: ApiRequestBody;
+  /** Takes the headers of a successful answer, before its body. */
+  readonly onHeaders?: (headers: Headers) => void;
   /** How long silence may last in the body before the request counts as stalled, in milliseconds. */
   readonly readDeadlineMs: number;
 }
@@ -103,6 +105,7 @@ export function createApiClient(options: ApiClientOptions): ApiClient {
         );
       deadline.within(request.readDeadlineMs, stalled);
       if (!response.ok) throw await errorOfResponse(subject, response, clock, deadline.signal);
+      request.onHeaders?.(response.headers);
       const contentType = response.headers.get("content-type") ?? "";
       let first = true;
       for await (const chunk of chunksOf(response, deadline.signal)) {

@@ -1,0 +1,159 @@
+import type { ProxyMode } from "../../core/model.ts";
+import type { Finding } from "../../platform/finding.ts";
+import { type Runner, type ToolCall, ToolMissingError } from "../runner.ts";
+
+/** A process that listens on TCP. */
+export interface Listener {
+  readonly port: number;
+  /** The name of the process, 15 characters at the most; empty where it may not be seen. */
+  readonly process: string;
+  /** 0 where it may not be seen. */
+  readonly pid: number;
+}
+
+/** What proxies have left in the kernel, by the mode that makes it. */
+export interface Traces {
+  /** Chains of services. */
+  readonly iptables: number;
+  /** The tables by name: `ip kube-proxy`. */
+  readonly nftables: readonly string[];
+  /** Whether there is the interface of the service addresses. */
+  readonly ipvs: boolean;
+  /** Whether there are rules of iptables-legacy beside those of nf_tables. */
+  readonly legacyBeside: boolean;
+}
+
+/** The processes that listen on TCP, asked of `ss`; undefined where it is not installed. */
+export async function findListeners(runner: Runner): Promise<readonly Listener[] | undefined> {
+  const text = await textOf(runner, { tool: "ss", args: ["-Htlnp"] });
+  return text && text.stdout.split("\n").flatMap(readListeners);
+}
+
+/** A line of `ss -Htlnp`: state, queues, local and peer address, `users:(("NAME",pid=N,fd=N),…)`. */
+function readListeners(line: string): readonly Listener[] {
+  const [, port] = /^\S+\s+\d+\s+\d+\s+\S*:(\d+)\s/.exec(line) ?? [];
+  if (port === undefined) return [];
+  const users = [...line.matchAll(/\("((?:[^"\\]|\\.)*)",pid=(\d+)/g)];
+  if (users.length === 0) return [{ port: Number(port), process: "", pid: 0 }];
+  return users.map(([, process, pid]) => ({ port: Number(port), process: process!, pid: Number(pid) }));
+}
+
+const SERVICE_CHAIN = /^:KUBE-(SVC|SVL|SEP|EXT|FW|XLB)-/;
+
+/** What proxies have left in the kernel. Tools that are not installed have left nothing. */
+export async function findTraces(runner: Runner): Promise<Traces> {
+  let chains = 0;
+  let legacyBeside = false;
+  for (const tool of ["iptables-save", "ip6tables-save"]) {
+    const onLine = (line: string) => {
+      if (SERVICE_CHAIN.test(line)) chains++;
+    };
+    const saved = await textOf(runner, { tool, args: ["-t", "nat"], onLine });
+    if (saved && /legacy tables present/.test(saved.stderr)) legacyBeside = true;
+  }
+  const tables = await textOf(runner, { tool: "nft", args: ["list", "tables"] });
+  const found = [...(tables?.stdout ?? "").matchAll(/^table (ip6? (?:kube-proxy|sluice))$/gm)].map(([, name]) => name!);
+  const dummy = await textOf(runner, { tool: "ip", args: ["-o", "link", "show", "kube-ipvs0"] });
+  return { iptables: chains, nftables: found, ipvs: dummy?.exitCode === 0, legacyBeside };
+}
+
+/** What the proxies' processes mean for one that is to serve health and metrics on these ports. */
+export function judgeListeners(
+  listeners: readonly Listener[] | undefined,
+  ports: readonly number[],
+  sluiceRuns: boolean,
+): readonly Finding[] {
+  const name = "other proxies";
+  if (listeners === undefined) {
+    return [{
+      name,
+      verdict: "yellow",
+      says: "cannot be looked for without ss",
+      mend: "apt-get install iproute2, or what your system calls it",
+    }];
+  }
+  const findings: Finding[] = [];
+  const told = new Set<number>();
+  for (const { process, pid, port } of listeners) {
+    const known = KNOWN[process] ?? (ports.includes(port) && /^k3s(-|$)/.test(process) ? K3S : undefined);
+    if (known && !told.has(pid)) findings.push({ name: process, ...known, says: `runs (pid ${pid}): ${known.says}` });
+    if (known) told.add(pid);
+    const isOwn = process === "sluice" || process === "" && sluiceRuns;
+    if (known || isOwn || !ports.includes(port) || findings.some(({ name }) => name === `port ${port}`)) continue;
+    findings.push({
+      name: `port ${port}`,
+      verdict: "yellow",
+      says: `is taken by ${process === "" ? "a process that only root may see" : `${process} (pid ${pid})`}`,
+      mend: "stop that, or set healthzBindAddress or metricsBindAddress to another port",
+    });
+  }
+  if (findings.length > 0) return findings;
+  return [{ name, verdict: "green", says: sluiceRuns ? "none beside the Sluice that runs here" : "none that listens" }];
+}
+
+const KNOWN: Readonly<Record<string, Omit<Finding, "name">>> = {
+  "kube-proxy": {
+    verdict: "red",
+    says: "two proxies undo each other's rules",
+    mend: "stop it (docs/migrate.md has the steps for DaemonSets and services), then start Sluice",
+  },
+  "kpng": {
+    verdict: "red",
+    says: "two proxies undo each other's rules",
+    mend: "stop it, or let Sluice watch it: --source grpc://… or unix://…",
+  },
+  "cilium-agent": {
+    verdict: "yellow",
+    says: "where it replaces kube-proxy, services are served twice",
+    mend: "leave one to it: set its kubeProxyReplacement to false, or do without Sluice",
+  },
+  "kube-router": {
+    verdict: "yellow",
+    says: "where its service proxy is on, services are served twice",
+    mend: "leave one to it: start it with --run-service-proxy=false, or do without Sluice",
+  },
+};
+
+const K3S: Omit<Finding, "name"> = {
+  verdict: "red",
+  says: "it serves kube-proxy's ports, with kube-proxy inside",
+  mend: "start the k3s server with --disable-kube-proxy (docs/migrate.md)",
+};
+
+/** What the traces mean for a proxy of this mode; `running` is the mode of a Sluice that runs here already. */
+export function judgeTraces(traces: Traces, mode: ProxyMode, running: ProxyMode | undefined): readonly Finding[] {
+  const found: Readonly<Record<ProxyMode, string | undefined>> = {
+    iptables: traces.iptables === 0 ? undefined : `${traces.iptables} chains of services (mode iptables)`,
+    nftables: traces.nftables.length === 0 ? undefined : `the tables ${traces.nftables.join(", ")} (mode nftables)`,
+    ipvs: traces.ipvs ? "the interface kube-ipvs0 (mode ipvs)" : undefined,
+  };
+  const findings: Finding[] = (Object.keys(found) as ProxyMode[]).flatMap((of): Finding[] => {
+    const name = "rules";
+    if (found[of] === undefined || of === running) return [];
+    if (of === mode) return [{ name, verdict: "green", says: `${found[of]} are there, and will be taken over` }];
+    return [{
+      name,
+      verdict: "yellow",
+      says: `${found[of]} of another mode are there, until Sluice's own are in effect`,
+      mend: "nothing, it removes them then; sluice --cleanup removes them now",
+    }];
+  });
+  if (traces.legacyBeside) {
+    findings.push({
+      name: "iptables",
+      verdict: "yellow",
+      says: "there are tables of iptables-legacy beside those of nf_tables, and packets meet both",
+      mend: "see iptables-legacy-save for whose they are; use one (update-alternatives --config iptables)",
+    });
+  }
+  return findings.length > 0 ? findings : [{ name: "rules", verdict: "green", says: "no other proxy left any" }];
+}
+
+async function textOf(runner: Runner, call: ToolCall) {
+  try {
+    return await runner.run(call);
+  } catch (error) {
+    if (!(error instanceof ToolMissingError)) throw error;
+    return undefined;
+  }
+}

@@ -1,0 +1,48 @@
+import type { Finding } from "../../platform/finding.ts";
+import { type Runner, ToolMissingError } from "../runner.ts";
+
+/** How many connections the kernel tracks, and how many it can. */
+export interface ConntrackSize {
+  readonly count: number;
+  readonly max: number;
+}
+
+/** Reads the size of the kernel's connection tracking; undefined where it has none, or sysctl is missing. */
+export async function findConntrackSize(runner: Runner): Promise<ConntrackSize | undefined> {
+  try {
+    const args = ["-n", "net.netfilter.nf_conntrack_count", "net.netfilter.nf_conntrack_max"];
+    const { stdout } = await runner.run({ tool: "sysctl", args });
+    const [count, max] = stdout.trim().split("\n").map(Number);
+    return count === undefined || max === undefined || Number.isNaN(count + max) ? undefined : { count, max };
+  } catch (error) {
+    if (!(error instanceof ToolMissingError)) throw error;
+    return undefined;
+  }
+}
+
+const WARN_FROM = 0.75, ALARM_FROM = 0.95;
+
+/** What the size means; `wanted` is what the configuration asks for, undefined where it leaves it as it is. */
+export function judgeConntrack(size: ConntrackSize | undefined, wanted: number | undefined): Finding {
+  const name = "connections";
+  if (size === undefined) {
+    return {
+      name,
+      verdict: "yellow",
+      says:
+        "the size of connection tracking cannot be read: the module nf_conntrack is not loaded, or sysctl is missing",
+      mend: "modprobe nf_conntrack; it is loaded with the first rule, too",
+    };
+  }
+  const { count, max } = size;
+  const now = `${count} of ${max} are tracked`;
+  const raised = wanted !== undefined && wanted > max ? `; Sluice raises the limit to ${wanted}` : "";
+  const share = count / Math.max(max, raised === "" ? 0 : wanted!);
+  if (share < WARN_FROM) return { name, verdict: "green", says: now + raised };
+  return {
+    name,
+    verdict: share < ALARM_FROM ? "yellow" : "red",
+    says: `${now}${raised}: new ones are dropped when it is full`,
+    mend: "a larger conntrack.maxPerCore or conntrack.min in the configuration",
+  };
+}

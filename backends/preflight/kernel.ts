@@ -1,0 +1,137 @@
+import type { Family, IpvsSettings, ProxyMode } from "../../core/model.ts";
+import { FAMILIES } from "../../platform/address.ts";
+import type { Finding } from "../../platform/finding.ts";
+import { errorText } from "../../platform/log.ts";
+import { UnsupportedHostError } from "../backend.ts";
+import { examineHost as examineIptables } from "../iptables/host.ts";
+import { createIptablesTools } from "../iptables/tools.ts";
+import { createSets } from "../ipvs/ipset.ts";
+import { createVirtualServers } from "../ipvs/ipvsadm.ts";
+import { examineHost as examineIpvs } from "../ipvs/host.ts";
+import { examineHost as examineNftables } from "../nftables/host.ts";
+import { type Runner, ToolMissingError } from "../runner.ts";
+
+/** What came of a try to use the kernel as a family's backend does. */
+export interface Trial {
+  readonly family: Family;
+  /** Undefined where it worked. */
+  readonly failure?: string;
+  /** Whether it failed because tools or kernel cannot do it at all, and not for want of a right. */
+  readonly unsupported?: boolean;
+}
+
+/** A module, and whether `modprobe` knows it as a file or as built in; undefined where it cannot be asked. */
+export interface FoundModule {
+  readonly module: string;
+  readonly known: boolean | undefined;
+}
+
+/** The modules behind what each mode puts into its rules, beside those that they pull in. */
+const MODULES: Readonly<Record<ProxyMode, readonly string[]>> = {
+  iptables: [
+    "nf_conntrack",
+    "nf_nat",
+    "xt_nat",
+    "xt_MASQUERADE",
+    "xt_statistic",
+    "xt_recent",
+    "xt_addrtype",
+    "xt_mark",
+  ],
+  nftables: ["nf_conntrack", "nf_tables", "nft_chain_nat", "nft_nat", "nft_masq", "nft_numgen", "nft_ct"],
+  ipvs: ["nf_conntrack", "nf_nat", "ip_vs", "ip_set", "xt_set", "dummy", "xt_MASQUERADE", "xt_mark"],
+};
+
+/**
+ * Tries what each family's backend tries at its start: a rule, table or virtual server that no packet meets, and that is
+ * taken away at once.
+ */
+export async function tryKernel(
+  mode: ProxyMode,
+  ipvs: IpvsSettings | undefined,
+  runner: Runner,
+): Promise<readonly Trial[]> {
+  return await Promise.all(FAMILIES.map(async (family) => {
+    try {
+      await examine(mode, family, ipvs, runner);
+      return { family };
+    } catch (error) {
+      return { family, failure: errorText(error), unsupported: error instanceof UnsupportedHostError };
+    }
+  }));
+}
+
+async function examine(mode: ProxyMode, family: Family, ipvs: IpvsSettings | undefined, runner: Runner): Promise<void> {
+  const iptables = createIptablesTools(family, runner);
+  switch (mode) {
+    case "iptables":
+      await examineIptables(family, iptables);
+      break;
+    case "nftables":
+      await examineNftables(family, runner);
+      break;
+    case "ipvs": {
+      const servers = createVirtualServers(family, runner), sets = createSets(family, runner);
+      await examineIpvs(family, ipvs!, { runner, servers, sets, iptables });
+      break;
+    }
+  }
+}
+
+/** Asks `modprobe` which of a mode's modules it would load or has built in; loads none. */
+export async function findModules(mode: ProxyMode, runner: Runner): Promise<readonly FoundModule[]> {
+  return await Promise.all(MODULES[mode].map(async (module) => {
+    try {
+      const { exitCode } = await runner.run({ tool: "modprobe", args: ["--dry-run", "--quiet", module] });
+      return { module, known: exitCode === 0 };
+    } catch (error) {
+      if (!(error instanceof ToolMissingError)) throw error;
+      return { module, known: undefined };
+    }
+  }));
+}
+
+/** What the trials mean; a family that cannot be served is a loss, both are the end. */
+export function judgeTrials(mode: ProxyMode, trials: readonly Trial[]): readonly Finding[] {
+  const someWork = trials.some(({ failure }) => failure === undefined);
+  const isSame = trials.every(({ failure }) => failure === trials[0]?.failure);
+  return (isSame ? trials.slice(0, 1) : trials).map(({ family, failure, unsupported }) => {
+    const name = isSame ? "kernel" : `kernel ${family}`;
+    if (failure === undefined) return { name, verdict: "green", says: `takes what ${mode} mode gives it (tried)` };
+    const isRight = /not permitted|Permission denied|must be root|you must be root|CAP_NET_ADMIN/i.test(failure);
+    return {
+      name,
+      verdict: unsupported && someWork && !isRight ? "yellow" : "red",
+      says: failure,
+      mend: isRight
+        ? "run it as root, or with the capability CAP_NET_ADMIN (CAP_NET_RAW as well for iptables-legacy)"
+        : someWork
+        ? `nothing, where the cluster has no ${family} services; another --proxy-mode, or the kernel's modules otherwise`
+        : "another --proxy-mode, or a kernel with the modules that are missing",
+    };
+  });
+}
+
+/** What the modules mean beside the trials: where those worked, nothing is missing that was tried. */
+export function judgeModules(modules: readonly FoundModule[], trials: readonly Trial[]): Finding {
+  const missing = modules.filter(({ known }) => known === false).map(({ module }) => module);
+  const name = "modules";
+  if (modules.every(({ known }) => known === undefined)) {
+    return {
+      name,
+      verdict: "yellow",
+      says: "cannot be asked for without modprobe",
+      mend: "apt-get install kmod, or what your system calls it",
+    };
+  }
+  if (missing.length === 0) return { name, verdict: "green", says: "all are there" };
+  const worked = trials.some(({ failure }) => failure === undefined);
+  return {
+    name,
+    verdict: worked ? "green" : "yellow",
+    says: worked
+      ? `modprobe does not know ${missing.join(", ")}, but the kernel does what was tried`
+      : `modprobe does not know ${missing.join(", ")}`,
+    ...(worked ? {} : { mend: "install the package of your kernel's modules, or reboot into the kernel they are for" }),
+  };
+}
