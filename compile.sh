@@ -32,7 +32,7 @@ permissions=(
   --no-prompt
   --allow-net                 # the API server and the bind addresses are the operator's choice
   --allow-read                # so are the paths of configuration, manifests, certificates and tokens
-  --allow-write               # --write-config-to names any path; nothing else writes
+  --allow-write               # --write-config-to and --control-socket name any path; a run gives it up once it listens
   --allow-env                 # client-node's `debug` and its exec plugins read the whole environment, or fail to load
   --allow-sys=hostname,networkInterfaces,osRelease,homedir,uid
   "--allow-run=$kernel_tools,$node_tools,$exec_plugins${EXEC_PLUGINS:+,$EXEC_PLUGINS}"
