@@ -191,6 +191,6 @@ const PROTOCOL_NUMBERS: Readonly<Record<string, number>> = { tcp: 6, udp: 17, sc
  */
 function closedRule(frontend: string): string {
   const [address = "", protocol = "", port = ""] = frontend.split(" ");
-  const host = hostPrefix(address);
-  return `-s ${host} -m ipvs --vproto ${PROTOCOL_NUMBERS[protocol]} --vaddr ${host} --vport ${port} -j DROP`;
+  const virtual = `-m ipvs --vproto ${PROTOCOL_NUMBERS[protocol]} --vaddr ${address} --vport ${port}`;
+  return `-s ${hostPrefix(address)} ${virtual} -j DROP`;
 }

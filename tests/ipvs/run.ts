@@ -9,9 +9,8 @@
  */
 const ROOT = new URL("../../", import.meta.url).pathname;
 
-/** Parts of the names of scenarios: what runs by default. */
+/** By default these come first, one of each group of scenarios (parts of their names), and then all of cluster IPs. */
 const CHOSEN = [
-  "clusterip: ",
   "nodeport: every address",
   "loadbalancer: loadBalancerSourceRanges",
   "externalIPs: ",
@@ -24,6 +23,7 @@ const CHOSEN = [
   "fault: ",
   "endpoint churn: ",
   "operate: --cleanup",
+  "clusterip: ",
 ];
 
 /** By default no more scenarios are begun after this time; they take some 20 s each. */
@@ -33,8 +33,8 @@ const BEGIN_WITHIN_SECONDS = 600;
 const PATIENCE = 4;
 
 /**
- * What happens in the machine: two runs of `./run` at a time, since one of a single scenario leaves a core to wait.
- * @param names what to run, one part of a name a run
+ * What happens in the machine: two scenarios at a time, each in both families at once.
+ * @param names the scenarios, by their whole names
  */
 function guestScript(names: readonly string[], beginWithinSeconds: number): string {
   const quoted = names.map((name) => `'${name.replaceAll("'", `'\\''`)}'`);
@@ -43,7 +43,7 @@ function guestScript(names: readonly string[], beginWithinSeconds: number): stri
     export LAB_PATIENCE=${PATIENCE} begun=$(date +%s)
     one() {
       if [ $(($(date +%s) - begun)) -gt ${beginWithinSeconds} ]; then echo "left out, for want of time: $1"; return; fi
-      conformance/run --proxy "$PWD/sluice --config {config}" --mode ipvs --jobs 3 --only "$1" 2>&1
+      conformance/run --proxy "$PWD/sluice --config {config}" --mode ipvs --jobs 2 --only "$1" 2>&1
     }
     export -f one
     printf '%s\\0' ${
@@ -52,6 +52,13 @@ function guestScript(names: readonly string[], beginWithinSeconds: number): stri
     tail -n +1 -f --pid=$! all
     wait
   `;
+}
+
+/** The names of all scenarios, in the order of their files. */
+async function scenarioNames(folder: string): Promise<string[]> {
+  const files = [...Deno.readDirSync(folder)].map(({ name }) => name).filter((name) => name.endsWith(".py")).sort();
+  const texts = await Promise.all(files.map((name) => Deno.readTextFile(`${folder}/${name}`)));
+  return texts.flatMap((text) => [...text.matchAll(/^@scenario\("([^"]+)"/gm)].map(([, name]) => name!));
 }
 
 async function run(command: string, args: readonly string[], cwd: string, onText?: (text: string) => void) {
@@ -79,8 +86,10 @@ async function main(args: readonly string[]): Promise<number> {
   try {
     const copied = await run("cp", ["-r", binary, `${shared}/conformance`, stage], ROOT);
     if (copied !== 0) return copied;
-    const names = parts.length > 0 ? parts : all ? [""] : CHOSEN;
-    const script = guestScript(names, all ? Infinity : BEGIN_WITHIN_SECONDS);
+    const known = await scenarioNames(`${stage}/conformance/scenarios`);
+    const wanted = parts.length > 0 ? parts : all ? [""] : CHOSEN;
+    const names = new Set(wanted.flatMap((part) => known.filter((name) => name.includes(part))));
+    const script = guestScript([...names], all ? 86_400 : BEGIN_WITHIN_SECONDS);
     const code = await run(`${shared}/tools/vm-run`, ["bash", "-c", script], stage, (piece) => {
       text += piece;
     });

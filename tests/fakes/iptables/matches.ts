@@ -170,7 +170,7 @@ const KINDS: Readonly<Record<string, MatchKind>> = {
       const address = given.get("--vaddr")?.value.replace(family === "IPv4" ? /\/32$/ : /\/128$/, "");
       if (!protocol || !port || !address) throw new Uninterpreted("-m ipvs without --vproto, --vaddr and --vport");
       return {
-        text: ` --vproto ${protocol} --vaddr ${address}/${family === "IPv4" ? 32 : 128} --vport ${port}`,
+        text: ` --vproto ${protocol} --vaddr ${address} --vport ${port}`,
         test: ({ virtual, protocol: number }) =>
           virtual?.address === address && virtual.port === Number(port) && number === Number(protocol),
       };
