@@ -1,0 +1,49 @@
+/**
+ * The relay of the simulation, in a process of its own: a store with the whole cluster, served. Is told what to do on
+ * standard input, a word a line, and answers each on standard output with a line of JSON.
+ */
+import process from "node:process";
+import { KINDS } from "../../core/objects/mod.ts";
+import { startServing } from "../../core/serving/mod.ts";
+import { createStore } from "../../core/store/mod.ts";
+import { sleep, systemClock } from "../../platform/clock.ts";
+import { silentLogger } from "../../platform/log.ts";
+import { clusterObjects, rollingRestart } from "./cluster.ts";
+import { answerLines } from "./lines.ts";
+
+const [services, nodes] = Deno.args.map(Number) as [number, number];
+const store = createStore({ clock: systemClock, onProblem: (where, message) => console.error(where, message) });
+for (const object of clusterObjects({ services, nodes })) store.set(object);
+for (const kind of KINDS) store.synced(kind);
+const emptyRss = Deno.memoryUsage().rss;
+const address = { kind: "tcp", host: "127.0.0.1", port: 0 } as const;
+const serving = await startServing({ address, tls: undefined, store, clock: systemClock, logger: silentLogger });
+let round = 0;
+
+await answerLines(async (line) => {
+  const [command, pods = 0, overMs = 0] = line.split(" ").map((word, i) => i === 0 ? word : Number(word)) as [
+    string,
+    number?,
+    number?,
+  ];
+  if (command === "restart") {
+    round++;
+    const startedMs = Date.now();
+    let done = 0;
+    for (const slice of rollingRestart(pods, round, nodes)) {
+      const dueMs = startedMs + (done++ / (2 * pods)) * overMs;
+      if (dueMs > Date.now()) await sleep(systemClock, dueMs - Date.now());
+      store.set(slice);
+    }
+    return { endedMs: Date.now() };
+  }
+  const { user, system } = process.cpuUsage();
+  return {
+    port: (serving.address as typeof address).port,
+    emptyRss,
+    rss: Deno.memoryUsage().rss,
+    cpuMs: (user + system) / 1000,
+    watchers: serving.watchers(),
+    revision: store.revision(),
+  };
+});
