@@ -62,3 +62,8 @@ export function lacksMeans(stderr: string): boolean {
   return /Resource temporarily unavailable|No buffer space|Cannot allocate memory|not permitted|Permission denied/i
     .test(stderr);
 }
+
+/** Whether a tool's exit status is that of one that a signal ended, by the out-of-memory killer, say. */
+export function wasKilled(exitCode: number): boolean {
+  return exitCode > 128;
+}

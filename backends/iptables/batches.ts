@@ -22,6 +22,7 @@ export interface RestoreWork {
   /** The chains that may differ from what the kernel holds; those that turn out not to are taken out. */
   readonly dirty: Readonly<Record<Table, Set<string>>>;
   readonly missingJumps: readonly Jump[];
+  readonly surplusJumps: readonly Jump[];
   readonly flavour: Flavour;
 }
 
@@ -53,7 +54,7 @@ function outline({ ruleset, kernel, dirty }: RestoreWork): { writes: RankedChain
  * takes, since a chain can be removed only when no other refers to it.
  */
 export function* restoreInputs(work: RestoreWork): Generator<RestoreInput> {
-  const { ruleset, kernel, dirty, missingJumps } = work;
+  const { ruleset, kernel, dirty, missingJumps, surplusJumps } = work;
   const limits = BATCH_LIMITS[work.flavour];
   const { writes, removals } = outline(work);
   let updates: ChainUpdate[] = [], names = 0, rules = 0, firstRank = 0, lastRank = 0;
@@ -79,7 +80,9 @@ export function* restoreInputs(work: RestoreWork): Generator<RestoreInput> {
   }
   const few = names + removals.length <= limits.names;
   if (few) { for (const chain of removals) updates.push({ ...chain, action: "delete" }); }
-  if (updates.length > 0 || missingJumps.length > 0) yield { updates, jumps: missingJumps };
+  if (updates.length > 0 || missingJumps.length > 0 || surplusJumps.length > 0) {
+    yield { updates, jumps: missingJumps, surplusJumps };
+  }
   if (few) return;
   for (const action of ["empty", "delete"] as const) {
     for (let i = 0; i < removals.length; i += limits.names) {

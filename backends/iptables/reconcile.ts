@@ -4,10 +4,11 @@ import { findRefused } from "../find_refused.ts";
 import { failureText } from "../runner.ts";
 import { restoreInputs } from "./batches.ts";
 import { type Table, TABLES } from "./chain_names.ts";
-import type { Layout } from "./layout.ts";
+import type { Jump, Layout } from "./layout.ts";
 import { type ChainUpdate, failedLines, isHostFailure, lineOf, type RestoreInput, restoreLines } from "./restore.ts";
 import type { ChainsByTable, Ruleset } from "./ruleset.ts";
 import { EMPTY_CHAIN, type HeldChain, type KernelState, readKernel, UNKNOWN_CHAIN } from "./shadow.ts";
+import { createSpellings } from "./spellings.ts";
 import type { Flavour, IptablesTools } from "./tools.ts";
 
 /** Figures of one reconciliation, for metrics (see SyncResult). */
@@ -69,11 +70,12 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
   const refused = new Map<ServicePortKey, SyncProblem>();
   let kernel: KernelState | undefined;
   let missingJumps = layout.jumps.slice();
+  let surplusJumps: Jump[] = [];
   // Parts of an input may be in effect although the tool failed, and a jump must not be put there twice.
   let jumpsInDoubt = false;
   let figures = noFigures();
   const budget = { left: SEARCH_LIMIT };
-  const spellings = new Map<string, { readonly written: number; readonly reads: number }>();
+  const spellings = createSpellings();
 
   const touch = (chains: ChainsByTable) => {
     for (const table of TABLES) for (const chain of chains[table]) dirty[table].add(chain);
@@ -82,6 +84,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
   async function look(): Promise<KernelState> {
     const state = await readKernel(tools, layout);
     missingJumps = layout.jumps.filter((jump) => !state.jumps.has(jump));
+    surplusJumps = [...state.jumps].flatMap(([jump, count]) => Array.from({ length: count - 1 }, () => jump));
     jumpsInDoubt = false;
     return state;
   }
@@ -97,11 +100,14 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
     figures.restores++;
     // A tool that is killed leaves it open whether its input is in effect.
     for (const update of input.updates) kernel!.chains[update.table].set(update.chain, UNKNOWN_CHAIN);
-    if (input.jumps.length > 0) jumpsInDoubt = true;
+    const movesJumps = input.jumps.length > 0 || (input.surplusJumps?.length ?? 0) > 0;
+    if (movesJumps) jumpsInDoubt = true;
     const result = await tools.restore(restoreLines(input));
     if (result.exitCode !== 0) {
       figures.restoreFailures++;
-      if (isHostFailure(result.stderr)) throw new RestoreError(failureText("iptables-restore", result));
+      // A chain that cannot go is one that another refers to: what that one holds is not what it is taken for.
+      if (input.updates.some(({ action }) => action === "delete")) spellings.forget();
+      if (isHostFailure(result)) throw new RestoreError(failureText("iptables-restore", result));
       return failureText("iptables-restore", result);
     }
     figures.rulesLast = { filter: 0, nat: 0 };
@@ -112,8 +118,9 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
       else figures.chainsWritten++;
       if (update.action !== "empty") dirty[update.table].delete(update.chain);
     }
-    if (input.jumps.length > 0) {
+    if (movesJumps) {
       missingJumps = [];
+      surplusJumps = [];
       jumpsInDoubt = false;
     }
     return undefined;
@@ -129,10 +136,23 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
     return update?.action === "write" && others.length === 0 ? update.rendered.ownerOf(0) : undefined;
   }
 
+  /**
+   * Restores some updates of an input that was refused. A single one that is refused without naming a line gets a
+   * second chance: a tool that failed for no reason must not cost a service its rules.
+   */
+  async function attempt(updates: readonly ChainUpdate[]): Promise<string | undefined> {
+    const failure = await restore({ updates, jumps: [] });
+    const isPlain = failure === undefined || updates.length > 1 || failedLines(failure).length > 0;
+    return isPlain ? failure : await restore({ updates, jumps: [] });
+  }
+
   /** Finds a service port that the kernel refuses within an input, restoring on the way what can be restored. */
   async function blame(input: RestoreInput, failure: string): Promise<ServicePortKey | undefined> {
+    if (input.updates.length === 1 && failedLines(failure).length === 0) {
+      if (await attempt(input.updates) === undefined) return undefined;
+    }
     const found = await findRefused(input.updates, failure, {
-      attempt: (updates) => restore({ updates, jumps: [] }),
+      attempt,
       culpritOf: (updates, said) => ownerOf(updates === input.updates ? input : { updates, jumps: [] }, said),
       budget,
     });
@@ -195,7 +215,9 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
     budget.left = SEARCH_LIMIT;
     for (let done = false; !done;) {
       if (jumpsInDoubt) await look();
-      done = await restoreAll(restoreInputs({ ruleset, kernel, dirty, missingJumps, flavour: options.flavour }));
+      done = await restoreAll(
+        restoreInputs({ ruleset, kernel, dirty, missingJumps, surplusJumps, flavour: options.flavour }),
+      );
     }
   }
 
@@ -209,8 +231,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
       const held = kernel.chains[table];
       for (const chain of ruleset.chains(table)) {
         const written = before?.chains[table].get(chain), reads = held.get(chain);
-        const spelling = spellings.get(chainId(table, chain));
-        if (written && reads && spelling?.written === written.hash && spelling.reads === reads.hash) {
+        if (written && reads && spellings.areSame(chainId(table, chain), written, reads)) {
           held.set(chain, written);
         } else if (!before || reads?.hash !== written?.hash) {
           if (!dirty[table].has(chain)) drift.set(chainId(table, chain), reads);
@@ -221,10 +242,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
     return drift;
   }
 
-  /**
-   * A chain that reads after its repair as it read before was not changed by anybody: this host's iptables-save spells
-   * its rules in another way than they were written, and this is noted.
-   */
+  /** A chain that reads after its repair as it read before was hardly changed by anybody: it may be a spelling. */
   async function learnSpellings(drift: ReadonlyMap<string, HeldChain | undefined>): Promise<void> {
     const reading = await look();
     for (const table of TABLES) {
@@ -232,8 +250,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
         const id = chainId(table, chain), reads = reading.chains[table].get(chain);
         const written = kernel!.chains[table].get(chain);
         if (!written || !reads || reads.hash === written.hash || reads.hash !== drift.get(id)?.hash) continue;
-        spellings.set(id, { written: written.hash, reads: reads.hash });
-        figures.driftedChains--;
+        if (spellings.suspect(id, written, reads)) figures.driftedChains--;
       }
     }
   }
@@ -251,7 +268,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
     async compareAndRun() {
       const first = kernel === undefined;
       const drift = await findDrift();
-      if (!first) figures.driftedChains += drift.size + missingJumps.length;
+      if (!first) figures.driftedChains += drift.size + missingJumps.length + surplusJumps.length;
       await run();
       if (!first && drift.size > 0) await learnSpellings(drift);
     },

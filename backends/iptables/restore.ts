@@ -1,5 +1,5 @@
 import type { ServicePortKey } from "../../core/model.ts";
-import { lacksMeans } from "../runner.ts";
+import { lacksMeans, type ToolResult, wasKilled } from "../runner.ts";
 import { type Table, TABLES } from "./chain_names.ts";
 import type { Jump } from "./layout.ts";
 import type { RenderedChain } from "./ruleset.ts";
@@ -21,6 +21,8 @@ export interface RestoreInput {
   readonly updates: readonly ChainUpdate[];
   /** Put at the heads of their built-in chains, in this order. */
   readonly jumps: readonly Jump[];
+  /** Taken away, the first of its like in its built-in chain. */
+  readonly surplusJumps?: readonly Jump[];
   /**
    * The rank of all its chains (see Ruleset), where it only writes chains of one rank: inputs of equal rank do not refer
    * to each other.
@@ -33,12 +35,14 @@ export function* restoreLines(input: RestoreInput): Generator<string> {
   for (const table of TABLES) {
     const updates = input.updates.filter((update) => update.table === table);
     const jumps = input.jumps.filter((jump) => jump.table === table);
-    if (updates.length === 0 && jumps.length === 0) continue;
+    const surplus = input.surplusJumps?.filter((jump) => jump.table === table) ?? [];
+    if (updates.length === 0 && jumps.length === 0 && surplus.length === 0) continue;
     yield `*${table}\n`;
     for (const update of updates) {
       yield `:${update.chain} - [0:0]\n`;
       if (update.action === "write") { for (const rule of update.rendered.rules) yield `-A ${update.chain} ${rule}\n`; }
     }
+    for (const jump of surplus) yield `-D ${jump.from} ${jump.rule}\n`;
     for (const jump of jumps) yield `-I ${jump.from} ${jump.rule}\n`;
     for (const update of updates) if (update.action === "delete") yield `-X ${update.chain}\n`;
     yield "COMMIT\n";
@@ -83,7 +87,7 @@ export function failedLines(stderr: string): number[] {
   return [...new Set(numbers)];
 }
 
-/** Whether the failure is the host's and not the input's: the lock is held, or something else is missing. */
-export function isHostFailure(stderr: string): boolean {
-  return /xtables lock/i.test(stderr) || lacksMeans(stderr);
+/** Whether the failure is the host's and not the input's: the lock is held, the tool was killed, or something is missing. */
+export function isHostFailure({ exitCode, stderr }: ToolResult): boolean {
+  return wasKilled(exitCode) || /xtables lock/i.test(stderr) || lacksMeans(stderr);
 }

@@ -45,8 +45,8 @@ function createHeldChains(): HeldChains {
 /** What the kernel holds of our chains. */
 export interface KernelState {
   readonly chains: Readonly<Record<Table, HeldChains>>;
-  /** The jumps from built-in chains that are there. */
-  readonly jumps: ReadonlySet<Jump>;
+  /** The jumps from built-in chains that are there, and how often each is. */
+  readonly jumps: ReadonlyMap<Jump, number>;
 }
 
 /** Reads what the kernel holds of our chains, service chains nobody wants any more included. Throws where it cannot. */
@@ -55,7 +55,7 @@ export async function readKernel(
   { jumps: wantedJumps, baseChains, isServiceChain }: Layout,
 ): Promise<KernelState> {
   const chains = { filter: createHeldChains(), nat: createHeldChains() };
-  const jumps = new Set<Jump>();
+  const jumps = new Map<Jump, number>();
   let table: Table | undefined;
   let chain = "", ours = false, hash = createTextHash(), rules = 0;
 
@@ -83,7 +83,7 @@ export async function readKernel(
         rules++;
       } else {
         const jump = wantedJumps.find((jump) => jump.table === table && jump.from === name && jump.rule === rule);
-        if (jump) jumps.add(jump);
+        if (jump) jumps.set(jump, (jumps.get(jump) ?? 0) + 1);
       }
     } else if (line.startsWith(":")) {
       const name = line.slice(1, line.indexOf(" "));

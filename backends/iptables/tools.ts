@@ -5,7 +5,7 @@ import { failureText, type Runner, type ToolCall, type ToolResult } from "../run
 export interface IptablesTools {
   /** Runs `iptables-restore --noflush` on an input. */
   restore(input: Iterable<string>): Promise<ToolResult>;
-  /** Runs `iptables-save` for all tables. Throws where it fails. */
+  /** Runs `iptables-save` for all tables. Throws where it fails, or has printed what cannot be all of it. */
   save(onLine: (line: string) => void): Promise<void>;
   /** Which kernel interface the tools use. Throws where they are missing. */
   flavour(): Promise<Flavour>;
@@ -32,11 +32,46 @@ export function createIptablesTools(family: Family, runner: Runner): IptablesToo
     restore: (input) =>
       runner.run({ tool: `${tool}-restore`, args: ["--noflush", "-w", String(LOCK_WAIT_SECONDS)], stdin: input }),
     async save(onLine) {
-      await run({ tool: `${tool}-save`, args: [], onLine });
+      const form = createSaveForm();
+      await run({
+        tool: `${tool}-save`,
+        args: [],
+        onLine(line) {
+          form.check(line);
+          onLine(line);
+        },
+      });
+      const flaw = form.flaw();
+      if (flaw !== undefined) {
+        throw new Error(`${tool}-save ended well, but what it printed ${flaw}: it is not believed`);
+      }
     },
     async flavour() {
       const { stdout } = await run({ tool, args: ["--version"] });
       return stdout.includes("nf_tables") ? "nf_tables" : "legacy";
+    },
+  };
+}
+
+/**
+ * Tells a whole output of iptables-save from one that is cut off or is none: taken for the kernel's state, that would
+ * have all rules written anew, and the jumps twice.
+ */
+function createSaveForm() {
+  let isOpen = false;
+  let strange: string | undefined;
+  return {
+    check(line: string) {
+      if (line.startsWith("*")) {
+        if (isOpen) strange ??= line;
+        isOpen = true;
+      } else if (line === "COMMIT") isOpen = false;
+      else if (line !== "" && !line.startsWith("#") && !(isOpen && /^(:|-A )/.test(line))) strange ??= line;
+    },
+    /** What is wrong with it; undefined where nothing is. */
+    flaw(): string | undefined {
+      if (strange !== undefined) return `makes no sense (${JSON.stringify(strange.slice(0, 80))})`;
+      return isOpen ? "breaks off in the middle of a table" : undefined;
     },
   };
 }

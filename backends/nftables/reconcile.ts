@@ -2,7 +2,7 @@ import type { FamilySettings, ServicePortKey, SyncProblem } from "../../core/mod
 import type { Clock } from "../../platform/clock.ts";
 import type { Logger } from "../../platform/log.ts";
 import { findRefused } from "../find_refused.ts";
-import { failureText } from "../runner.ts";
+import { failureText, wasKilled } from "../runner.ts";
 import { changeBatches } from "./batches.ts";
 import { LAST_BASE_CHAIN } from "./base_chains.ts";
 import type { Desired } from "./desired.ts";
@@ -122,6 +122,10 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
     // A tool that is killed leaves it open whether its input is in effect.
     shadow = undefined;
     const result = await tools.transact(transactionText(planned.plan, dialect), onInputTaken);
+    if (wasKilled(result.exitCode)) {
+      figures.transactionFailures++;
+      throw new TransactionError(failureText("nft", result));
+    }
     shadow = believed;
     if (result.exitCode !== 0) {
       figures.transactionFailures++;

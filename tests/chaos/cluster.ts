@@ -1,7 +1,7 @@
 /** The cluster of the scenarios, as objects of the API: services of one port, three of four of them IPv4. */
 import { NETWORK } from "../../demo/lab.ts";
 import type { Family } from "../../platform/address.ts";
-import type { ApiObject } from "../fakes/api_server.ts";
+import type { ApiObject, FakeApiServer } from "../fakes/api_server.ts";
 
 /** An endpoint: a pod of the lab by its name, or the address of one that does not exist. */
 export type Place = keyof typeof NETWORK.pods | { readonly address: string };
@@ -10,6 +10,7 @@ export type Place = keyof typeof NETWORK.pods | { readonly address: string };
 export const SERVING = ["pod-2", "pod-3"] as const;
 
 const FIRST_CLUSTER_IP = 256;
+const CHANGED_AT_ONCE = 40;
 
 /** The family of a service. */
 export function familyOf(index: number): Family {
@@ -106,4 +107,18 @@ export function cluster(size: number): ApiObject[] {
 /** The services of a cluster of this size that can be probed. */
 export function probedServices(size: number): number[] {
   return Array.from({ length: size }, (_, index) => index).filter(isProbed);
+}
+
+/**
+ * Moves endpoints of a cluster of this size, takes services away and brings them back; every probed service stays served,
+ * and no round is like the one before.
+ */
+export function change({ api }: { readonly api: FakeApiServer }, size: number, round: number): void {
+  for (let n = 0; n < CHANGED_AT_ONCE; n++) {
+    const index = (round * 37 + n * 23) % size;
+    const kept = round % 3 === 2 ? SERVING : [SERVING[round % 2]!];
+    if (isProbed(index)) api.apply(slice(serviceName(index), familyOf(index), kept));
+    else if (n % 4 === 0 && round % 2 === 0) api.remove(clusterService(index));
+    else api.apply(clusterService(index), clusterSlice(index, round + 1));
+  }
 }

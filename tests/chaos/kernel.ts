@@ -3,7 +3,7 @@ import type { ProxyMode } from "../../core/model.ts";
 import type { ChaosLab } from "./lab.ts";
 
 /**
- * The rules of the node in both families without counters and handles: chains by name with their rules in order,
+ * Our rules on the node in both families without counters and handles: chains by name with their rules in order,
  * elements of sets and maps sorted.
  */
 export async function kernelState(lab: ChaosLab, mode: ProxyMode): Promise<string> {
@@ -13,11 +13,6 @@ export async function kernelState(lab: ChaosLab, mode: ProxyMode): Promise<strin
   }
   const texts = await Promise.all(["iptables-save", "ip6tables-save"].map((tool) => lab.run("node", [tool])));
   return texts.map(iptablesState).join("\n");
-}
-
-/** Takes every rule of everybody away. iptables-nft keeps its rules in nftables' own tables. */
-export async function emptyKernel(lab: ChaosLab): Promise<void> {
-  await lab.run("node", ["nft", "flush", "ruleset"]);
 }
 
 /** The addresses that connections are sent to. */

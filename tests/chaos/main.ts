@@ -9,11 +9,15 @@
 import { missingPrerequisite } from "../../demo/prerequisites.ts";
 import { fetchPackages, isSecluded, seclude } from "../../demo/seclude.ts";
 import { systemClock } from "../../platform/clock.ts";
+import { errorText } from "../../platform/log.ts";
 import { crash } from "./crash.ts";
+import { longRun } from "./long_run.ts";
+import { meddling } from "./meddling.ts";
 import { overload } from "./overload.ts";
 import type { Scenario } from "./scenario.ts";
+import { tools } from "./tools.ts";
 
-const SCENARIOS: readonly Scenario[] = [...overload, ...crash];
+const SCENARIOS: readonly Scenario[] = [...overload, ...crash, ...tools, ...meddling, ...longRun];
 
 /** What the lab starts beside Sluice. */
 const PROGRAMS = ["main.ts", "workers/family.ts", "demo/agent.ts", "tests/chaos/traffic.ts"];
@@ -56,7 +60,7 @@ async function inside(args: readonly string[]): Promise<number> {
       for (const [figure, value] of Object.entries(figures)) console.log(`  ${figure.padEnd(50)} ${value}`);
     } catch (error) {
       failures.push(name);
-      console.log(`  FAILED: ${error instanceof Error ? error.stack : error}`);
+      console.log(`  FAILED: ${errorText(error)}`);
     }
     console.log(`  (${((systemClock.monotonic() - startedMs) / 1000).toFixed(1)} s)`);
   }

@@ -11,7 +11,7 @@ export interface Sentinel {
   move(withinMs?: number): Promise<number>;
   /**
    * Everything sent so far is in effect as a whole. A sync puts the sentinel's move into effect before it has ended, and
-   * the next one starts when it has: two moves.
+   * the next one starts when it has: two moves. It ends where it was after the first time.
    */
   settle(withinMs?: number): Promise<void>;
 }
@@ -35,6 +35,7 @@ export function createSentinel(lab: ChaosLab): Sentinel {
   return {
     move,
     async settle(withinMs) {
+      if (moves % 2 === 1) await move(withinMs);
       await move(withinMs);
       await move(withinMs);
     },

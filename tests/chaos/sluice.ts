@@ -67,6 +67,7 @@ export async function startSluice(lab: ChaosLab, options: SluiceOptions): Promis
     env: { ...env, ...(toolsFirst ? { PATH: `${toolsFirst}:${path}` } : {}) },
   });
   let log = "";
+  lab.logs.push(() => log);
   const drained = (async () => {
     for await (const text of child.stderr.pipeThrough(new TextDecoderStream())) log += text;
   })();

@@ -44,6 +44,8 @@ export interface FakeApiServer {
   dropWatches(how?: "orderly" | "broken"): void;
   /** Forgets all events, and the state that continue tokens stand for: both get a 410 from now on. */
   expire(): void;
+  /** Forgets the events until now: who resumes from before them gets a 410. Those that watch go on. */
+  forgetEvents(): void;
   /** Starts over with resourceVersions after `revision` and no objects, as after a restore from a backup. */
   restore(revision: number): void;
   /** Asked before every request until it is replaced or taken away. */
@@ -226,6 +228,10 @@ export function startFakeApiServer(options: FakeApiServerOptions = {}): FakeApiS
     },
     expire() {
       revision++;
+      oldest = revision;
+      events = [];
+    },
+    forgetEvents() {
       oldest = revision;
       events = [];
     },

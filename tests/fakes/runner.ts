@@ -40,6 +40,8 @@ export type InjectedFailure =
   }
   & (
     | { readonly how: "exits"; readonly exitCode: number; readonly stderr: string }
+    /** It prints this and exits well. */
+    | { readonly how: "prints"; readonly stdout: string }
     /** It hangs until its timeout. */
     | { readonly how: "hangs" }
     | { readonly how: "is missing" }
@@ -247,6 +249,8 @@ async function fail(call: ToolCall, failure: InjectedFailure, clock: Clock): Pro
     }
     case "exits":
       return { exitCode: failure.exitCode, stdout: "", stderr: failure.stderr };
+    case "prints":
+      return handOver({ exitCode: 0, stdout: failure.stdout, stderr: "" }, call);
   }
 }
 

@@ -241,3 +241,83 @@ Deno.test("cleanup removes what is Sluice's and kube-proxy's, and nothing else",
   await backend.cleanup();
   assert.equal(host.runner.dump(), before);
 });
+
+Deno.test("a restore that fails once for no reason costs no service its rules", async () => {
+  const host = createHost();
+  const { whole, change } = await backendUnderTest(host);
+  await whole(services(3));
+  host.runner.inject(isRestore, { how: "exits", exitCode: 1, stderr: "" }, 1);
+  const { problems } = await change([service(2, { clusterEndpoints: ["10.244.2.2:80"] })]);
+  assert.deepEqual(problems, []);
+  assert.deepEqual(reach(host, "10.96.0.2"), ["10.244.2.2:80"]);
+});
+
+Deno.test("a restore that is killed leaves every service its rules, and is tried again as a whole", async () => {
+  const host = createHost();
+  const { whole, change, backend } = await backendUnderTest(host);
+  await whole(services(3));
+  host.runner.inject(isRestore, { how: "exits", exitCode: 137, stderr: "" }, 3);
+  await assert.rejects(change([service(2, { clusterEndpoints: ["10.244.2.2:80"] })]), /exit status 137/);
+  assert.deepEqual(reach(host, "10.96.0.2"), ["10.244.1.2:80"]);
+  await assert.rejects(change([]), /exit status 137/);
+  await assert.rejects(backend.resync(), /exit status 137/);
+  assert.deepEqual((await backend.resync()).problems, []);
+  assert.deepEqual(reach(host, "10.96.0.2"), ["10.244.2.2:80"]);
+});
+
+Deno.test("a repair that the tool says it has made, and has not, is made at the next comparison", async () => {
+  const host = createHost();
+  const { whole, backend } = await backendUnderTest(host);
+  const port = service(1);
+  await whole([port]);
+  const dump = host.runner.dump();
+  const rules = host.runner.rules("IPv4", "nat", chainOf(port)!)!.map((rule) =>
+    rule.replace("10.244.1.1:", "10.244.9.9:")
+  );
+  await meddle(
+    host,
+    "*nat",
+    `:${chainOf(port)} - [0:0]`,
+    ...rules.map((rule) => `-A ${chainOf(port)} ${rule}`),
+    "COMMIT",
+  );
+  host.runner.inject(isRestore, { how: "prints", stdout: "" }, 1);
+  await backend.resync();
+  assert.deepEqual(reach(host, "10.96.0.1"), ["10.244.9.9:80"]);
+  await backend.resync();
+  assert.equal(host.runner.dump(), dump);
+});
+
+Deno.test("a jump that is there more than once is there once after the next comparison", async () => {
+  const host = createHost();
+  const { whole, backend } = await backendUnderTest(host);
+  await whole(services(3));
+  const dump = host.runner.dump();
+  const jumps = dump.split("\n").filter((line) => /^-A (PREROUTING|OUTPUT) .*-j KUBE-SERVICES$/.test(line));
+  await meddle(host, "*nat", jumps.at(-1)!, jumps.at(-1)!, "COMMIT");
+  assert.notEqual(host.runner.dump(), dump);
+  const { figures } = await backend.resync();
+  assert.equal(host.runner.dump(), dump);
+  assert.equal(figures["drift_repaired"], 2);
+});
+
+for (
+  const [what, stdout] of [
+    ["cut off", "*nat\n:KUBE-SERVICES - [0:0]\n"],
+    ["something else", "Segmentation fault, maybe\n"],
+    ["without its tables' heads", "-A KUBE-SERVICES -j RETURN\nCOMMIT\n"],
+  ] as const
+) {
+  Deno.test(`what iptables-save prints is not believed where it is ${what}, even if it ends well`, async () => {
+    const host = createHost();
+    const { whole, backend, takeInputs } = await backendUnderTest(host);
+    await whole(services(3));
+    const dump = host.runner.dump();
+    takeInputs();
+    host.runner.inject(({ tool }) => tool === "iptables-save", { how: "prints", stdout }, 1);
+    await assert.rejects(backend.resync(), /iptables-save ended well, but what it printed/);
+    assert.deepEqual(takeInputs(), []);
+    await backend.resync();
+    assert.equal(host.runner.dump(), dump);
+  });
+}

@@ -59,7 +59,9 @@ Deno.test("complaints of every flavour name their lines", () => {
 });
 
 Deno.test("what is the host's fault is not searched for in the input", () => {
-  assert.equal(isHostFailure("Another app is currently holding the xtables lock; still 2s 0us time ahead"), true);
-  assert.equal(isHostFailure("line 3: RULE_APPEND failed (No buffer space available)"), true);
-  assert.equal(isHostFailure("line 3: RULE_APPEND failed (No such file or directory)"), false);
+  const fails = (stderr: string, exitCode = 4) => isHostFailure({ exitCode, stdout: "", stderr });
+  assert.equal(fails("Another app is currently holding the xtables lock; still 2s 0us time ahead"), true);
+  assert.equal(fails("line 3: RULE_APPEND failed (No buffer space available)"), true);
+  assert.equal(fails("", 137), true);
+  assert.equal(fails("line 3: RULE_APPEND failed (No such file or directory)"), false);
 });

@@ -74,6 +74,25 @@ Deno.test("setup is tried until it works, with growing waits, and only then is a
   assert.deepEqual(clock.pending(), []);
 });
 
+Deno.test("what others had changed is said once, when it is repaired", async () => {
+  const lines: string[] = [];
+  const log = createLogger({
+    level: "warn",
+    format: "text",
+    clock: createFakeClock(),
+    write: (line) => lines.push(line),
+  });
+  const { loop, backend, clock } = start(() => {}, log);
+  loop.sync(whole(1));
+  await settled();
+  assert.deepEqual(lines, []);
+  backend.returnNext({ problems: [], figures: { drift_repaired: 3 } });
+  await clock.advanceSettled(2 * SYNC_PERIOD_MS);
+  assert.equal(backend.calls.filter((call) => call === "resync").length, 2);
+  assert.equal(lines.length, 1);
+  assert.match(lines[0]!, /others had changed what the kernel holds.*changes=3/);
+});
+
 Deno.test("a whole state is synced and reported as a full sync, a delta as one that is not", async () => {
   const { loop, backend, clock, reports } = start();
   loop.sync(whole(7, "web"));

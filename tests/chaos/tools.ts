@@ -1,0 +1,66 @@
+/** The kernel's tools fail in every way they can: what was served is served on, and what changed comes with the first run that works. */
+import assert from "node:assert/strict";
+import type { ProxyMode } from "../../core/model.ts";
+import { rememberState } from "./as_fresh.ts";
+import { change, cluster } from "./cluster.ts";
+import { createFaultyTools, type ToolFault } from "./faulty_tools.ts";
+import { withLab } from "./lab.ts";
+import { applyEcho, startTraffic } from "./probes.ts";
+import { type Extent, type Figures, MODES, type Scenario } from "./scenario.ts";
+import { createSentinel } from "./sentinel.ts";
+import { startSluice } from "./sluice.ts";
+
+const SERVICES = 100;
+
+/** What goes wrong now and then. */
+const FAULTS: readonly ToolFault[] = [
+  { how: "fails", share: 25, says: "netlink: Error: No buffer space available" },
+  { how: "fails", share: 25, says: "unable to initialize: Cannot allocate memory" },
+  { how: "fails", share: 25, says: "" },
+  { how: "killed-before", share: 25 },
+  { how: "killed-after", share: 25 },
+  { how: "babbles", share: 10 },
+];
+
+/** Both modes. */
+export const tools: readonly Scenario[] = MODES.map((mode) => ({
+  name: `tools: runs fail now and then, ${mode}`,
+  run: (extent: Extent) => nowAndThen(mode, extent),
+}));
+
+function nowAndThen(mode: ProxyMode, { long }: Extent): Promise<Figures> {
+  return withLab(async (lab) => {
+    const tools = await createFaultyTools(`${lab.folder}/tools`);
+    lab.api.apply(...cluster(SERVICES));
+    applyEcho(lab);
+    const sentinel = createSentinel(lab);
+    const sluice = await startSluice(lab, { mode, toolsFirst: tools.folder, syncPeriod: "2s" });
+    await sentinel.settle();
+    const first = await rememberState(lab, mode);
+    const traffic = startTraffic(lab, SERVICES);
+    const figures: Record<string, string | number> = {};
+    for (const fault of FAULTS) {
+      const name = "says" in fault ? `fails: ${fault.says || "(says nothing)"}` : fault.how;
+      await tools.set(fault);
+      let longestMs = 0;
+      const moves = long ? 50 : 5;
+      for (let i = 0; i < moves; i++) {
+        change(lab, SERVICES, i);
+        longestMs = Math.max(longestMs, await sentinel.move(60_000));
+      }
+      figures[`${name}: runs struck, moves, longest ms`] = `${await tools.struck()}, ${moves}, ${
+        Math.round(longestMs)
+      }`;
+      assert.ok(await tools.struck() > 0, `${name} struck nothing`);
+      await tools.set({ how: "none" });
+      await sentinel.settle();
+    }
+    lab.api.apply(...cluster(SERVICES));
+    await sentinel.settle();
+    Object.assign(figures, await traffic.end());
+    // What a tool said it had done, and had not, is found by the comparison of a sync period.
+    figures["all as after a fresh start, ms"] = Math.round(await first.isBack(10_000));
+    await sluice.end("SIGTERM");
+    return figures;
+  });
+}
