@@ -5,9 +5,11 @@ import { diffCommand } from "./diff.ts";
 import { explainCommand } from "./explain.ts";
 import { exportCommand } from "./export.ts";
 import { getCommand } from "./get.ts";
+import { installCommand } from "./install.ts";
 import { renderCommand } from "./render.ts";
 import { runCommand } from "./run.ts";
 import { serveCommand } from "./serve.ts";
+import { uninstallCommand } from "./uninstall.ts";
 import { versionCommand } from "./version.ts";
 import { watchCommand } from "./watch.ts";
 
@@ -15,6 +17,8 @@ import { watchCommand } from "./watch.ts";
 export const COMMANDS: readonly Command[] = [
   runCommand,
   checkCommand,
+  installCommand,
+  uninstallCommand,
   explainCommand,
   getCommand,
   renderCommand,

@@ -5,6 +5,7 @@ export { type ArgumentSpec, type CommandSpec, RUN } from "./command_spec.ts";
 export type { Configuration, LocalMode, LoggingFormat, SourceChoice } from "./configuration.ts";
 export { ipvsDeprecation } from "./ipvs_deprecation.ts";
 export { documentOf } from "./document.ts";
+export { flagsBesideFile, withFlags } from "./edited_text.ts";
 export { boolean, text } from "./fields.ts";
 export { choice, type ChoiceFlag, type Flag, type FlagGroup, option } from "./flags.ts";
 export { sourceText } from "./source.ts";

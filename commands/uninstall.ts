@@ -1,0 +1,78 @@
+import { boolean, option } from "../core/config/mod.ts";
+import type { Command, Invocation } from "./command.ts";
+import { DRY_RUN_FLAG, ROOT_FLAG, rootOf, stepsText } from "./install.ts";
+
+/** Takes the proxy off this node. */
+export const uninstallCommand: Command = {
+  name: "uninstall",
+  summary: "Remove what install wrote and nobody changed since; with --cleanup, the rules as well.",
+  arguments: [],
+  flags: [
+    ROOT_FLAG,
+    DRY_RUN_FLAG,
+    option("now", boolean(), "Stop the service, too, and let it not start again."),
+    option("all", boolean(), "Remove what was changed since, too."),
+  ],
+  examples: [
+    {
+      line: "sluice uninstall --now --cleanup",
+      does: "the service, its files and its rules; services are not served then",
+    },
+    { line: "sluice uninstall --dry-run", does: "what would go, and what would stay" },
+  ],
+  async start(invocation) {
+    const { flags, print, configuration } = invocation;
+    const root = rootOf(invocation);
+    const dryRun = flags.get("dry-run") === true;
+    const actsHere = root === "" && !dryRun;
+    if (actsHere && flags.get("now") === true) await stopService(invocation);
+    if (actsHere && await isRunning(configuration.controlSocket)) {
+      throw new Error("the proxy still runs: sluice uninstall --now stops its service, and then removes it");
+    }
+    const { uninstall } = await import("../core/installation/mod.ts");
+    const steps = await uninstall({ root, dryRun, all: flags.get("all") === true });
+    print(stepsText(steps, root, dryRun));
+    const kept = steps.filter(({ decision }) => decision === "keep");
+    if (kept.length > 0) print(`What was changed since it was installed stays; --all removes it, too.\n`);
+    if (!actsHere) return 0;
+    if (!configuration.cleanup) {
+      print(
+        "The rules stay in the kernel, and serve what they served last: sluice --cleanup, or kube-proxy's start, ends that.\n",
+      );
+      return 0;
+    }
+    const status = await removeRules(invocation);
+    if (status === 0) print("The rules are gone: this node serves no services until another proxy starts.\n");
+    return status;
+  },
+};
+
+async function isRunning(controlSocket: string | undefined): Promise<boolean> {
+  if (controlSocket === undefined) return false;
+  const { askProxy, NoProxyError } = await import("../core/control/client.ts");
+  try {
+    await askProxy(controlSocket);
+    return true;
+  } catch (error) {
+    return !(error instanceof NoProxyError);
+  }
+}
+
+async function stopService({ clock, signal }: Invocation): Promise<void> {
+  const { runSystemctl } = await import("./service.ts");
+  await runSystemctl(["disable", "--now", "sluice"], { clock, signal });
+}
+
+async function removeRules({ configuration, logger, logging, clock, signal }: Invocation): Promise<number> {
+  const { runProxy } = await import("../core/proxy.ts");
+  const { startFamilyWorker } = await import("../workers/start.ts");
+  return await runProxy({
+    configuration,
+    logger,
+    logging,
+    clock,
+    signal,
+    startFamily: startFamilyWorker,
+    controlSocket: undefined,
+  });
+}
