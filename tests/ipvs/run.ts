@@ -46,6 +46,7 @@ function guestScript(names: readonly string[], beginWithinSeconds: number): stri
       conformance/run --proxy "$PWD/sluice --config {config}" --mode ipvs --jobs 2 --only "$1" 2>&1
     }
     export -f one
+    : > all
     printf '%s\\0' ${
     quoted.join(" ")
   } | xargs -0 -n 1 -P 2 bash -c 'one "$1" | grep --line-buffered -v skipped' _ > all &

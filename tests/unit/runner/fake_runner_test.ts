@@ -211,8 +211,8 @@ Deno.test("lines are handed on one by one where that is asked", async () => {
 
 Deno.test("what is not interpreted is an error of the test, not an answer", async () => {
   const runner = createFakeRunner();
-  const input = "*nat\n-A PREROUTING -m set --match-set X dst -j ACCEPT\nCOMMIT\n";
-  await assert.rejects(restore(runner, input), /does not interpret -m set/);
+  const input = "*nat\n-A PREROUTING -m quota --quota 5 -j ACCEPT\nCOMMIT\n";
+  await assert.rejects(restore(runner, input), /does not interpret -m quota/);
 });
 
 Deno.test("conntrack shows and deletes what matches, one command or many", async () => {
