@@ -1,8 +1,10 @@
 import type { Clock } from "../../platform/clock.ts";
 import type { Logger } from "../../platform/log.ts";
+import { requireHttp2 } from "../../platform/runtime.ts";
 import type { Configuration } from "../config/mod.ts";
 import { decodeObject, decodeObjectInFull } from "../objects/decode.ts";
 import { KINDS } from "../objects/mod.ts";
+import type { WireAddress } from "../wire/address.ts";
 import { kindsOf } from "./kinds.ts";
 import type { Source } from "./source.ts";
 
@@ -17,6 +19,12 @@ export interface OpenSource {
  * objects, all nodes, and what load balancing does not need.
  */
 export type Extent = "node" | "everything";
+
+/** Throws where a server cannot be spoken to with TLS: not by this runtime, or not at that address. */
+function requireTls(address: WireAddress): void {
+  requireHttp2("TLS to a gRPC server");
+  if (address.kind === "unix") throw new Error("--api-client-tls-…: a unix socket is not spoken to with TLS");
+}
 
 /** Opens the source that the configuration names. Throws an Error that says what is missing or wrong, and where. */
 export async function openSource(
@@ -43,6 +51,7 @@ export async function openSource(
       const { readTlsFiles } = await import("../wire/tls.ts");
       const { address, scope } = choice;
       const tls = readTlsFiles(choice.tls, "--api-client-tls");
+      if (tls !== undefined) requireTls(address);
       return { source: createGrpcSource({ address, tls, scope, nodeName, inFull, clock, logger }), close };
     }
     case "kube": {

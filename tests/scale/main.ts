@@ -2,16 +2,16 @@
  * What a relay costs, and what it saves the API server: many nodes that watch one server while pods restart, measured with
  * as many as fit on this machine, and reckoned for a whole cluster (docs/scale.md).
  *
- *   deno task bench:scale [NODES,NODES,…] [global|local]
+ *   deno task bench:scale [NODES,NODES,… [global|local [SERVICES]]]
  */
 import { sleep, systemClock } from "../../platform/clock.ts";
 import { listResponse, sliceText } from "../bench/api_text.ts";
 import { lineStream } from "./text_lines.ts";
 
-const COUNTS = (Deno.args[0] ?? "100,500,1000").split(",").map(Number);
+const COUNTS = (Deno.args[0] ?? "100,300").split(",").map(Number);
 const SCOPE = Deno.args[1] ?? "global";
-const CLUSTER = { services: 10_000, nodes: 7_500 };
-const PODS = 500;
+const CLUSTER = { services: Number(Deno.args[2] ?? 10_000), nodes: 7_500 };
+const PODS = Math.min(500, CLUSTER.services);
 const OVER_MS = 10_000;
 
 /** A process that answers lines. */

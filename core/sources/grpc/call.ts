@@ -1,5 +1,4 @@
 import type { ClientHttp2Session, ClientHttp2Stream, IncomingHttpHeaders } from "node:http2";
-import { requireHttp2 } from "../../../platform/runtime.ts";
 import { type WireAddress } from "../../wire/address.ts";
 import { createFrameReader, framesOf } from "../../wire/frames.ts";
 import { STATUS, statusText } from "../../wire/status.ts";
@@ -85,7 +84,6 @@ function decode(message: string): string {
 async function connect({ address, tls }: CallOptions): Promise<ClientHttp2Session> {
   const http2 = await import("node:http2");
   if (tls !== undefined) {
-    requireHttp2("TLS to a gRPC server");
     const { ca, crt: cert, key } = tls;
     if (address.kind === "tcp") {
       return http2.connect(`https://${hostText(address.host)}:${address.port}`, { ca, cert, key });
