@@ -66,7 +66,16 @@ async function serve(options: ProxyOptions): Promise<number> {
   });
 
   const { source, close } = await openSource(configuration, logger, clock);
-  await startOperatorServers({ configuration, health, metrics, clock, logger, signal });
+  // What people ask is answered by what is loaded when they first do.
+  const answers = async () => {
+    const { answersOfProxy } = await import("./running_answers.ts");
+    return answersOfProxy({ configuration, tracking, families, health, recorder, clock, startedAtMs });
+  };
+  const statusPage = async () => {
+    const { createStatusPage } = await import("./page/mod.ts");
+    return await createStatusPage(await answers());
+  };
+  await startOperatorServers({ configuration, health, metrics, statusPage, clock, logger, signal });
   const unsupported = new Set<Family>();
   const listener = {
     onProblem,
@@ -127,10 +136,6 @@ async function serve(options: ProxyOptions): Promise<number> {
   }
 
   if (options.controlSocket) {
-    const answers = async () => {
-      const { answersOfProxy } = await import("./running_answers.ts");
-      return answersOfProxy({ configuration, tracking, families, health, recorder, clock, startedAtMs });
-    };
     serveControlSocket({ listener: options.controlSocket, answers, clock, logger, signal });
   }
   logger.info("Sluice starts", { mode, node: nodeName, source: configuration.source.kind });

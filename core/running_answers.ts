@@ -4,7 +4,8 @@ import type { Clock } from "../platform/clock.ts";
 import { VERSION } from "../platform/version.ts";
 import { addressesOfHost, createAnswers, type FamilyBasis } from "./answers/mod.ts";
 import { type Configuration, sourceText } from "./config/mod.ts";
-import { type ControlAnswers, NotReadyError } from "./control/server.ts";
+import { NotReadyError } from "./control/not_ready.ts";
+import type { ControlAnswers } from "./control/server.ts";
 import type { FamilyStatusDetails } from "./control/status.ts";
 import type { ProxyHealth } from "./observe/mod.ts";
 import type { StatusRecorder } from "./observe/status.ts";
@@ -41,6 +42,7 @@ export function answersOfProxy(proxy: RunningProxy): ControlAnswers {
     explain: (question) => whenReady(() => answers.explain(question)),
     services: (search) => whenReady(() => answers.services(search)),
     endpoints: (search) => whenReady(() => answers.endpoints(search)),
+    browse: (question) => whenReady(() => answers.browse(question)),
     state: (family) => whenReady(() => answers.state(family)),
     status: () => Promise.resolve(statusOf(proxy)),
   };
@@ -60,6 +62,7 @@ function statusOf({ configuration, tracking, families, health, recorder, clock, 
     startedAtMs,
     healthy,
     nodeEligible: health.nodeEligible(),
+    stamp: stampOf(tracking, families),
     services: [...services.keys()].length,
     changesToPlan: FAMILIES.reduce((sum, family) => sum + endpoints[family].pending(), services.pending()),
     residentBytes: Deno.memoryUsage().rss,
@@ -73,4 +76,14 @@ function statusOf({ configuration, tracking, families, health, recorder, clock, 
     })),
     problems: recorder.problems(),
   };
+}
+
+/** Of everything that a plan is made of: what was taken in, what waits to be, and what came of it. */
+function stampOf({ services, endpoints, node }: Tracking, families: readonly ServedFamily[]): string {
+  const counts = [services, ...FAMILIES.map((family) => endpoints[family])].flatMap((tracker) => [
+    tracker.total(),
+    tracker.pending(),
+  ]);
+  const revisions = families.map(({ basis }) => basis.revision());
+  return [...counts, ...revisions, node.state().zone].join(" ");
 }

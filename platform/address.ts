@@ -17,6 +17,11 @@ export function familyOf(canonical: string): Family {
   return canonical.includes(":") ? "IPv6" : "IPv4";
 }
 
+/** Whether an address, canonical, is one of 127.0.0.0/8 or ::1. */
+export function isLoopback(address: string): boolean {
+  return address.startsWith("127.") || address === "::1";
+}
+
 const IPV4 = /^(\d{1,10})\.(\d{1,10})\.(\d{1,10})\.(\d{1,10})$/;
 const CANONICAL_IPV4 = /^(?:(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)(?:\.(?!$)|$)){4}$/;
 

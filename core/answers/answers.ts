@@ -1,5 +1,6 @@
 import type { Family, FamilyDelta } from "../model.ts";
 import type { AnswerBasis } from "./basis.ts";
+import { browse, type BrowseQuestion, type ServicePage } from "./browsing.ts";
 import { explain } from "./explain.ts";
 import type { Explanation } from "./explanation.ts";
 import { type ListedEndpoint, type ListedService, listEndpoints, listServices } from "./listing.ts";
@@ -12,6 +13,8 @@ export interface Answers {
   services(search: string): Promise<readonly ListedService[]>;
   /** The endpoints of those. */
   endpoints(search: string): Promise<readonly ListedEndpoint[]>;
+  /** A page of services with their endpoints. */
+  browse(question: BrowseQuestion): Promise<ServicePage>;
   /** What the kernel is to be brought to, as a whole state. */
   state(family: Family): Promise<FamilyDelta>;
 }
@@ -22,6 +25,7 @@ export function createAnswers(basis: AnswerBasis): Answers {
     explain: (question) => explain(question, basis),
     services: (search) => Promise.resolve(listServices(basis, search)),
     endpoints: (search) => Promise.resolve(listEndpoints(basis, search)),
+    browse: (question) => Promise.resolve(browse(basis, question)),
     state(family) {
       const { planner, settings, revision } = basis.families[family];
       const set = [...planner.ports()].flatMap(({ planned }) => planned ?? []);

@@ -1,4 +1,4 @@
-import type { Family } from "../../platform/address.ts";
+import { type Family, isLoopback } from "../../platform/address.ts";
 import type { FamilySettings, RuleDescription, ServicePortKey } from "../model.ts";
 import { ownAddresses } from "../observe/node_addresses.ts";
 import type { FamilyPlanner, PlannedPort } from "../planning/mod.ts";
@@ -31,5 +31,5 @@ export interface AnswerBasis {
 
 /** The addresses of this host's interfaces, canonical, loopback aside. */
 export function addressesOfHost(): readonly string[] {
-  return ownAddresses().filter((address) => !address.startsWith("127.") && address !== "::1");
+  return ownAddresses().filter((address) => !isLoopback(address));
 }

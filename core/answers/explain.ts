@@ -1,9 +1,9 @@
-import { familyOf, prefixContains, splitHostPort } from "../../platform/address.ts";
+import { familyOf, isLoopback, prefixContains, splitHostPort } from "../../platform/address.ts";
 import type { FamilySettings } from "../model.ts";
 import type { AnswerBasis } from "./basis.ts";
 import { explainServiceEndpoints, specOf } from "./endpoints.ts";
 import type { ExplainedEndpoint, ExplainedRules, ExplainedService, Explanation } from "./explanation.ts";
-import { type Destination, findDestination, type FrontendHit, frontendText, isLoopback } from "./frontend.ts";
+import { type Destination, findDestination, type FrontendHit, frontendText } from "./frontend.ts";
 import { policiesOf } from "./policies.ts";
 import { type Origin, ORIGINS, type Question } from "./question.ts";
 import type { From, Way } from "./way.ts";

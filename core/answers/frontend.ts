@@ -1,4 +1,4 @@
-import { familyOf, joinHostPort, prefixContains } from "../../platform/address.ts";
+import { familyOf, isLoopback, joinHostPort, prefixContains } from "../../platform/address.ts";
 import type { FamilySettings, Protocol, ServicePort } from "../model.ts";
 import type { PlannedPort } from "../planning/mod.ts";
 import type { Question } from "./question.ts";
@@ -108,11 +108,6 @@ function unservedRemark(
 ): string {
   const where = nodePortPrefixes ? `at ${nodePortPrefixes.join(", ")}` : "at the node's addresses other than loopback";
   return `node port ${nodePort} of ${name} is served ${where}, and not at ${address}`;
-}
-
-/** Whether an address, canonical, is one of 127.0.0.0/8 or ::1. */
-export function isLoopback(address: string): boolean {
-  return address.startsWith("127.") || address === "::1";
 }
 
 /** A frontend as a person writes it: `cluster IP 10.0.0.1:80/TCP`, `node port 30080/TCP`. */

@@ -4,6 +4,7 @@ import type { AnswerBasis } from "./basis.ts";
 import { explainServiceEndpoints, specOf } from "./endpoints.ts";
 import type { ExplainedEndpoint } from "./explanation.ts";
 import { tableText } from "./table.ts";
+import type { PlannedPort } from "../planning/mod.ts";
 
 /** A service port of one family, as it is planned. */
 export interface ListedService {
@@ -38,10 +39,53 @@ export interface ListedEndpoint extends ExplainedEndpoint {
 
 /** The service ports whose name has `search` in it; all of them without. */
 export function listServices(basis: AnswerBasis, search = ""): readonly ListedService[] {
-  return servicePorts(basis, search).map(({ family, service, owner, endpoints }): ListedService => {
-    const { planned, wanted, reported } = owner;
-    const port = planned ?? wanted;
-    return {
+  return findServicePorts(basis, { search }).flatMap((found) => listed(basis, found)?.service ?? []);
+}
+
+/** The endpoints of the service ports whose name has `search` in it. */
+export function listEndpoints(basis: AnswerBasis, search = ""): readonly ListedEndpoint[] {
+  return findServicePorts(basis, { search }).flatMap((found) => listed(basis, found)?.endpoints ?? []);
+}
+
+/** A service port of one family, as it was found. */
+export interface FoundServicePort {
+  readonly family: Family;
+  readonly owner: PlannedPort;
+}
+
+/** Which service ports are looked for. */
+export interface ServiceSearch {
+  /** What their name has in it. */
+  readonly search: string;
+  /** What else must hold of them. */
+  readonly wanted?: (owner: PlannedPort) => boolean;
+}
+
+/** The service ports that are looked for, by name and family. Nothing is found out about them yet. */
+export function findServicePorts(basis: AnswerBasis, { search, wanted }: ServiceSearch): readonly FoundServicePort[] {
+  const found = FAMILIES.flatMap((family) =>
+    [...basis.families[family].planner.ports()]
+      .filter((owner) => owner.wanted.name.includes(search) && (wanted === undefined || wanted(owner)))
+      .map((owner) => ({ family, owner }))
+  );
+  const order = (a: string, b: string) => a < b ? -1 : a > b ? 1 : 0;
+  return found.sort((a, b) => order(a.owner.key, b.owner.key) || order(a.family, b.family));
+}
+
+/** All there is to tell about a service port; undefined where its service is another by now than the one planned. */
+export function listed(
+  { tracking, nodeName }: AnswerBasis,
+  { family, owner }: FoundServicePort,
+): { readonly service: ListedService; readonly endpoints: readonly ListedEndpoint[] } | undefined {
+  const { planned, wanted, reported } = owner;
+  const service = tracking.services.get(owner.service);
+  const spec = service && specOf(service, wanted);
+  if (service === undefined || spec === undefined) return undefined;
+  const node = { name: nodeName, zone: tracking.node.state().zone };
+  const { endpoints } = explainServiceEndpoints(tracking, { service, spec, family, node });
+  const port = planned ?? wanted;
+  return {
+    service: {
       name: port.name,
       family,
       type: service.type,
@@ -53,44 +97,19 @@ export function listServices(basis: AnswerBasis, search = ""): readonly ListedSe
       nodePort: port.nodePort,
       internal: port.internal,
       external: port.external,
-      usedEndpoints: endpoints().filter(({ used }) => used).length,
-      endpoints: endpoints().length,
+      usedEndpoints: endpoints.filter(({ used }) => used).length,
+      endpoints: endpoints.length,
       affinitySeconds: port.affinitySeconds,
       problems: reported,
       served: planned !== undefined,
-    };
-  });
-}
-
-/** The endpoints of the service ports whose name has `search` in it. */
-export function listEndpoints(basis: AnswerBasis, search = ""): readonly ListedEndpoint[] {
-  return servicePorts(basis, search).flatMap(({ family, owner, endpoints }) =>
-    endpoints().map((endpoint): ListedEndpoint => ({
-      service: owner.wanted.name,
+    },
+    endpoints: endpoints.map((endpoint): ListedEndpoint => ({
+      service: wanted.name,
       family,
-      protocol: owner.wanted.protocol,
+      protocol: wanted.protocol,
       ...endpoint,
-    }))
-  );
-}
-
-function servicePorts(basis: AnswerBasis, search: string) {
-  const { tracking, nodeName } = basis;
-  const node = { name: nodeName, zone: tracking.node.state().zone };
-  const found = FAMILIES.flatMap((family) =>
-    [...basis.families[family].planner.ports()].flatMap((owner) => {
-      if (!owner.wanted.name.includes(search)) return [];
-      const service = tracking.services.get(owner.service);
-      const spec = service && specOf(service, owner.wanted);
-      if (service === undefined || spec === undefined) return [];
-      let endpoints: readonly ExplainedEndpoint[] | undefined;
-      const explained = () =>
-        endpoints ??= explainServiceEndpoints(tracking, { service, spec, family, node }).endpoints;
-      return [{ family, service, owner, endpoints: explained }];
-    })
-  );
-  const order = (a: string, b: string) => a < b ? -1 : a > b ? 1 : 0;
-  return found.sort((a, b) => order(a.owner.key, b.owner.key) || order(a.family, b.family));
+    })),
+  };
 }
 
 /** Service ports as a table. */
@@ -126,15 +145,22 @@ export function endpointsTable(endpoints: readonly ListedEndpoint[]): string {
   );
 }
 
-function hasOutside({ externalIPs, loadBalancerIPs, nodePort }: ListedService): boolean {
+/** Whether it can be reached at anything else than its cluster IP. */
+export function hasOutside(
+  { externalIPs, loadBalancerIPs, nodePort }: Pick<ListedService, "externalIPs" | "loadBalancerIPs" | "nodePort">,
+): boolean {
   return externalIPs.length > 0 || loadBalancerIPs.length > 0 || nodePort !== 0;
 }
 
 function frontendsOf(service: ListedService): string {
+  return `${frontendsOfService(service).join(",")}/${service.protocol.toUpperCase()}`;
+}
+
+/** Where it is reached, each as `address:port`; the node port as `*:port`. */
+export function frontendsOfService(service: ListedService): readonly string[] {
   const addresses = [service.clusterIP, ...service.loadBalancerIPs, ...service.externalIPs];
   const at = addresses.map((address) => joinHostPort(address, service.port));
-  const nodePort = service.nodePort === 0 ? [] : [`*:${service.nodePort}`];
-  return `${[...at, ...nodePort].join(",")}/${service.protocol.toUpperCase()}`;
+  return service.nodePort === 0 ? at : [...at, `*:${service.nodePort}`];
 }
 
 function notesOf({ problems, affinitySeconds }: ListedService): string {

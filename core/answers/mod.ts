@@ -14,16 +14,20 @@
  *   explain.ts           all of that together
  *   explanation_text.ts  the same for a person
  *   listing.ts           services and endpoints in tables
+ *   browsing.ts          a page of services with their endpoints
  *   answers.ts           all that can be asked
  *   offline.ts           the same of a source that is read once (not loaded where a proxy runs)
  */
 export { type Answers, createAnswers } from "./answers.ts";
 export { addressesOfHost, type AnswerBasis, type FamilyBasis } from "./basis.ts";
+export type { BrowsedService, BrowseQuestion, ServicePage } from "./browsing.ts";
 export { explain } from "./explain.ts";
 export type { Explanation } from "./explanation.ts";
 export { explanationText } from "./explanation_text.ts";
 export {
   endpointsTable,
+  frontendsOfService,
+  hasOutside,
   type ListedEndpoint,
   type ListedService,
   listEndpoints,

@@ -22,6 +22,8 @@ export async function askProxy(path: string): Promise<ControlAnswers> {
     explain: (question) => get("explain", queryOf(question)),
     services: (search) => get("services", { search }),
     endpoints: (search) => get("endpoints", { search }),
+    browse: (question) =>
+      get("browse", Object.fromEntries(Object.entries(question).map(([name, value]) => [name, String(value)]))),
     state: (family) => get("state", { family }),
     status: () => get("status"),
   };

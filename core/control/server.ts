@@ -5,21 +5,19 @@
  *   GET /v1/explain?to=10.96.0.10:80/tcp&from=pod   Explanation (from: pod, node, outside, an address, or nothing)
  *   GET /v1/services?search=default/web             ListedService[]
  *   GET /v1/endpoints?search=default/web            ListedEndpoint[]
+ *   GET /v1/browse?search=web&attention=true&page=2&pageSize=20
+ *                                                   ServicePage
  *   GET /v1/state?family=IPv4                       FamilyDelta: the whole state that the kernel is to be brought to
  */
 import { FAMILIES } from "../../platform/address.ts";
 import { type Answers, QuestionError, readQuestion } from "../answers/mod.ts";
 import { type HttpAnswer, type HttpHandler, type HttpRequest, textAnswer } from "../observe/http.ts";
+import { NotReadyError } from "./not_ready.ts";
 import type { ProxyStatus } from "./status.ts";
 
 /** Everything a running proxy can be asked. */
 export interface ControlAnswers extends Answers {
   status(): Promise<ProxyStatus>;
-}
-
-/** It is too early for a question: everything has to be read once first. */
-export class NotReadyError extends Error {
-  override readonly name = "NotReadyError";
 }
 
 /** Answers requests on the control socket. */
@@ -29,6 +27,13 @@ export function createControlHandler(answers: ControlAnswers): HttpHandler {
     "/v1/explain": (query) => answers.explain(readQuestion(query.get("to") ?? "", query.get("from") ?? undefined)),
     "/v1/services": (query) => answers.services(query.get("search") ?? ""),
     "/v1/endpoints": (query) => answers.endpoints(query.get("search") ?? ""),
+    "/v1/browse": (query) =>
+      answers.browse({
+        search: query.get("search") ?? "",
+        attention: query.get("attention") === "true",
+        page: Number(query.get("page")) || 1,
+        pageSize: Number(query.get("pageSize")) || 20,
+      }),
     "/v1/state": (query) => {
       const family = FAMILIES.find((one) => one === query.get("family"));
       if (family === undefined) throw new QuestionError(`family must be one of ${FAMILIES.join(", ")}`);

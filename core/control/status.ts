@@ -15,6 +15,8 @@ export interface ProxyStatus {
   readonly healthy: boolean;
   /** Whether the node is to get traffic from outside. */
   readonly nodeEligible: boolean;
+  /** Differs from an earlier one where what is told of services and endpoints may do so. */
+  readonly stamp: string;
   /** Services that are served, and changes of services and slices that wait to be planned. */
   readonly services: number;
   readonly changesToPlan: number;

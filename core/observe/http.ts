@@ -3,6 +3,7 @@
  * case they are written in, which Deno.serve of Deno 2.4 does not do: load balancers' health checkers have been built
  * against kube-proxy's `X-Load-Balancing-Endpoint-Weight`. And with nothing kept alive, nothing holds up a shutdown.
  */
+import { canonicalAddress, isLoopback } from "../../platform/address.ts";
 import type { Clock } from "../../platform/clock.ts";
 import { errorText, type Logger } from "../../platform/log.ts";
 
@@ -13,11 +14,15 @@ export interface HttpRequest {
   readonly path: string;
   /** What follows the first question mark; empty where there is none. */
   readonly query: string;
+  /** The Host field as it was sent, or the host of an absolute target; empty where there is none. */
+  readonly host: string;
+  /** Whether it comes from this very host: from loopback, or from the address that it was sent to. */
+  readonly isFromThisHost: boolean;
 }
 
 /** What is answered. */
 export interface HttpAnswer {
-  readonly status: 200 | 400 | 404 | 431 | 500 | 503;
+  readonly status: 200 | 400 | 403 | 404 | 405 | 431 | 500 | 503;
   readonly contentType: string;
   /** Further header fields, sent as they are spelled. */
   readonly fields?: Readonly<Record<string, string>>;
@@ -37,7 +42,9 @@ const TEXT = "text/plain; charset=utf-8";
 const REASONS: Readonly<Record<HttpAnswer["status"], string>> = {
   200: "OK",
   400: "Bad Request",
+  403: "Forbidden",
   404: "Not Found",
+  405: "Method Not Allowed",
   431: "Request Header Fields Too Large",
   500: "Internal Server Error",
   503: "Service Unavailable",
@@ -108,18 +115,26 @@ async function readRequest(connection: Deno.Conn): Promise<HttpRequest | HttpAns
     const length = await connection.read(chunk);
     if (length === null) return undefined;
     head += decoder.decode(chunk.subarray(0, length), { stream: true });
-    if (/\r?\n\r?\n/.test(head)) return parseHead(head);
+    if (/\r?\n\r?\n/.test(head)) return parseHead(head, isFromThisHost(connection));
     if (head.length > LONGEST_HEAD) return textAnswer(431, "the request's head is longer than 16 KiB\n");
   }
 }
 
-function parseHead(head: string): HttpRequest | HttpAnswer {
+function parseHead(head: string, isFromThisHost: boolean): HttpRequest | HttpAnswer {
   const [, method, target] = /^([A-Z]+) (\S+) HTTP\/1\.[01]\r?\n/.exec(head) ?? [];
   if (method === undefined || target === undefined) return textAnswer(400, "not an HTTP/1 request\n");
   // A proxy's absolute form (RFC 9112, 3.2.2) names the host too.
-  const local = target.replace(/^https?:\/\/[^/?]*/i, "");
+  const [absolute = "", named] = /^https?:\/\/([^/?]*)/i.exec(target) ?? [];
+  const local = target.slice(absolute.length);
   const path = local.replace(/\?.*$/, "");
-  return { method, path: path === "" ? "/" : path, query: local.slice(path.length + 1) };
+  const host = named ?? (/^host:(.*)$/im.exec(head)?.[1] ?? "").trim();
+  return { method, path: path === "" ? "/" : path, query: local.slice(path.length + 1), host, isFromThisHost };
+}
+
+function isFromThisHost({ remoteAddr, localAddr }: Deno.Conn): boolean {
+  if (remoteAddr.transport !== "tcp" || localAddr.transport !== "tcp") return remoteAddr.transport === "unix";
+  const from = canonicalAddress(remoteAddr.hostname);
+  return from !== undefined && (isLoopback(from) || from === canonicalAddress(localAddr.hostname));
 }
 
 function encode(answer: HttpAnswer, withBody: boolean, date: Date): Uint8Array {

@@ -1,6 +1,7 @@
 import type { Clock } from "../../platform/clock.ts";
 import type { Logger } from "../../platform/log.ts";
 import { type Configuration, documentOf } from "../config/mod.ts";
+import type { StatusPage } from "../page/mod.ts";
 import { startHealthzServer } from "./healthz_server.ts";
 import type { Metrics } from "./metrics.ts";
 import { startMetricsServer } from "./metrics_server.ts";
@@ -11,6 +12,8 @@ export interface OperatorServersOptions {
   readonly configuration: Configuration;
   readonly health: ProxyHealth;
   readonly metrics: Metrics;
+  /** Called when somebody asks for the status page for the first time. */
+  readonly statusPage: () => Promise<StatusPage>;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly signal: AbortSignal;
@@ -18,7 +21,7 @@ export interface OperatorServersOptions {
 
 /** Starts the health server and the metrics server. Rejects where the configuration's bindAddressHardFail says so. */
 export async function startOperatorServers(options: OperatorServersOptions): Promise<void> {
-  const { configuration, health, metrics, clock, logger, signal } = options;
+  const { configuration, health, metrics, statusPage, clock, logger, signal } = options;
   const { bindAddressHardFail, mode, healthzBindAddress, metricsBindAddress } = configuration;
   const shared = { bindAddressHardFail, clock, logger, signal };
   await Promise.all([
@@ -34,6 +37,7 @@ export async function startOperatorServers(options: OperatorServersOptions): Pro
       mode,
       metrics,
       configuration: () => documentOf(configuration),
+      statusPage,
     }),
   ]);
 }

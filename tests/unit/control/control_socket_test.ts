@@ -2,7 +2,8 @@
 import assert from "node:assert/strict";
 import { createAnswers, readQuestion } from "../../../core/answers/mod.ts";
 import { askProxy, NoProxyError } from "../../../core/control/client.ts";
-import { type ControlAnswers, NotReadyError } from "../../../core/control/server.ts";
+import { NotReadyError } from "../../../core/control/not_ready.ts";
+import type { ControlAnswers } from "../../../core/control/server.ts";
 import { serveControlSocket } from "../../../core/control/serve.ts";
 import { listenOnControlSocket, SocketInUseError } from "../../../core/control/socket.ts";
 import type { ProxyStatus } from "../../../core/control/status.ts";

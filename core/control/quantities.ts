@@ -1,0 +1,33 @@
+/** Numbers as people read them. */
+
+/** `0.8 ms`, `12 ms`, `3.4 s`, `2 min`, `5 h`, `3 d`. */
+export function durationText(ms: number): string {
+  if (ms < 9.95) return `${(Math.round(ms * 10) / 10).toString()} ms`;
+  if (ms < 999.5) return `${Math.round(ms)} ms`;
+  const seconds = ms / 1000;
+  if (seconds < 9.95) return `${(Math.round(seconds * 10) / 10).toString()} s`;
+  if (seconds < 120) return `${Math.round(seconds)} s`;
+  if (seconds < 7200) return `${Math.floor(seconds / 60)} min`;
+  if (seconds < 172_800) return `${Math.floor(seconds / 3600)} h`;
+  return `${Math.floor(seconds / 86_400)} d`;
+}
+
+/** Digits in groups of three: `10,000`. */
+export function countText(count: number): string {
+  return Math.round(count).toString().replace(/\B(?=(\d{3})+$)/g, ",");
+}
+
+/** `1 endpoint`, `3 endpoints`. */
+export function plural(count: number, noun: string): string {
+  return `${countText(count)} ${noun}${count === 1 ? "" : "s"}`;
+}
+
+/** Bytes in millions: `170 MB`. */
+export function megabytesText(bytes: number): string {
+  return `${countText(bytes / 1e6)} MB`;
+}
+
+/** `12:03:41`, in UTC as in the log. */
+export function timeOfDay(atMs: number): string {
+  return new Date(atMs).toISOString().slice(11, 19);
+}

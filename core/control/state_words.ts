@@ -1,0 +1,46 @@
+/** How a proxy and its families are doing, in words and in one of a few tones; the page and the terminal say the same. */
+import type { FamilyStatusDetails, ProxyStatus } from "./status.ts";
+
+/** A few words on how something is doing, and how much that should worry. */
+export interface StateWords {
+  readonly tone: "good" | "doubtful" | "bad" | "idle";
+  readonly words: string;
+  /** What a person should know of it; undefined where there is nothing more. */
+  readonly reason: string | undefined;
+}
+
+/** How a family of that proxy is doing. */
+export function stateOfFamily(
+  { family, worker, healthy, syncs, changesPending }: FamilyStatusDetails,
+  { problems }: Pick<ProxyStatus, "problems">,
+): StateWords {
+  const last = syncs[0];
+  const told = problems.find(({ where }) => where === family)?.message;
+  switch (worker.state) {
+    case "unfit":
+      return worker.unsupported
+        ? { tone: "idle", words: "not served by this host", reason: worker.reason }
+        : { tone: "bad", words: "cannot be served", reason: worker.reason };
+    case "restarting":
+      return { tone: "bad", words: `worker restarting (${worker.restarts})`, reason: worker.reason };
+    case "starting":
+      return { tone: "doubtful", words: "starting", reason: undefined };
+  }
+  if (last === undefined) return { tone: "doubtful", words: "waiting for the cluster's state", reason: undefined };
+  if (!healthy) return { tone: "bad", words: "behind: changes are overdue", reason: last.ok ? undefined : told };
+  if (!last.ok) return { tone: "bad", words: "the last sync failed, tried again", reason: told };
+  if (last.problems > 0) return { tone: "doubtful", words: "in sync, but for problems", reason: undefined };
+  return { tone: "good", words: changesPending > 0 ? "syncing" : "in sync", reason: undefined };
+}
+
+/** How the proxy is doing as a whole: as its worst family that is to be served. */
+export function stateOfProxy(status: ProxyStatus): StateWords {
+  const states = status.families.map((family) => ({ family: family.family, ...stateOfFamily(family, status) }));
+  const bad = states.find(({ tone }) => tone === "bad") ?? states.find(({ tone }) => tone === "doubtful");
+  if (bad) return { ...bad, words: `${bad.family}: ${bad.words}` };
+  if (!status.healthy) return { tone: "bad", words: "behind: changes are overdue", reason: undefined };
+  if (!status.nodeEligible) {
+    return { tone: "doubtful", words: "the node is leaving", reason: "load balancers are told to send nothing here" };
+  }
+  return { tone: "good", words: "all in sync", reason: undefined };
+}

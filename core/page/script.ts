@@ -1,0 +1,110 @@
+/**
+ * The page's script: asks once a second for what is new and puts it in place, and searches as one types. What is open,
+ * selected or in focus stays so. Nothing is asked while nobody looks.
+ */
+export const LIVE_SCRIPT = `
+(() => {
+  const EVERY_MS = 1000, GIVEN_UP_MS = 10000, TYPING_MS = 150;
+  const places = new Map([...document.querySelectorAll("[data-part]")].map((place) => [place.dataset.part, place]));
+  const connection = document.getElementById("connection");
+  const form = document.forms[0];
+  const shown = new Map(), waiting = new Map();
+  let view = new URLSearchParams(location.search);
+  let seen = document.body.dataset.stamp;
+  let behindMs = 0, timer, typing, asked = 0;
+  form.classList.add("live");
+
+  const ageText = (seconds) =>
+    seconds < 1 ? "now" : seconds < 120 ? seconds + " s ago" : seconds < 7200 ? Math.floor(seconds / 60) + " min ago"
+      : seconds < 172800 ? Math.floor(seconds / 3600) + " h ago" : Math.floor(seconds / 86400) + " d ago";
+  const tellAges = () => {
+    for (const time of document.querySelectorAll("main time")) {
+      const text = ageText(Math.max(0, Math.round((Date.now() + behindMs - Date.parse(time.dateTime)) / 1000)));
+      if (time.textContent !== text) time.textContent = text;
+      time.title = time.dateTime;
+    }
+  };
+
+  const isBeingRead = (place) => {
+    const selection = getSelection();
+    return selection !== null && !selection.isCollapsed && place.contains(selection.anchorNode);
+  };
+  const put = (place, markup) => {
+    const before = new Map([...place.querySelectorAll("details")].map((one) => [one.dataset.key, one.open]));
+    const focus = place.contains(document.activeElement) ? document.activeElement.closest("[data-key]") : null;
+    place.innerHTML = markup;
+    for (const one of place.querySelectorAll("details")) {
+      if (before.has(one.dataset.key)) one.open = before.get(one.dataset.key);
+      if (focus !== null && one.dataset.key === focus.dataset.key) {
+        one.querySelector("summary").focus({ preventScroll: true });
+      }
+    }
+  };
+  const putWaiting = () => {
+    for (const [name, markup] of waiting) {
+      const place = places.get(name);
+      if (isBeingRead(place)) continue;
+      waiting.delete(name);
+      if (shown.get(name) !== markup) put(place, markup);
+      shown.set(name, markup);
+    }
+    tellAges();
+  };
+
+  const poll = async () => {
+    clearTimeout(timer);
+    const mine = ++asked;
+    const query = new URLSearchParams(view);
+    query.set("seen", seen);
+    try {
+      const response = await fetch("/live?" + query, { signal: AbortSignal.timeout(GIVEN_UP_MS) });
+      if (!response.ok) throw new Error(await response.text());
+      const { stamp, atMs, parts } = await response.json();
+      if (mine !== asked) return;
+      seen = stamp;
+      behindMs = atMs - Date.now();
+      for (const [name, markup] of Object.entries(parts)) waiting.set(name, markup);
+      document.body.className = "live";
+      connection.textContent = "live";
+    } catch (error) {
+      if (mine !== asked) return;
+      document.body.className = "lost";
+      connection.textContent = "no answer from the proxy: this is the last that was seen";
+    }
+    putWaiting();
+    if (!document.hidden) timer = setTimeout(poll, EVERY_MS);
+  };
+
+  const show = (next) => {
+    for (const [name, value] of [...next]) if (value === "") next.delete(name);
+    view = next;
+    history.replaceState(null, "", view.size === 0 ? "/" : "/?" + view);
+    seen = "";
+    poll();
+  };
+  const showForm = () => {
+    clearTimeout(typing);
+    show(new URLSearchParams(new FormData(form)));
+  };
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    showForm();
+  });
+  form.addEventListener("input", () => {
+    clearTimeout(typing);
+    typing = setTimeout(showForm, TYPING_MS);
+  });
+  places.get("services").addEventListener("click", (event) => {
+    const link = event.target.closest("a[data-view]");
+    if (link === null || event.metaKey || event.ctrlKey || event.shiftKey || event.button !== 0) return;
+    event.preventDefault();
+    const next = new URL(link.href).searchParams;
+    form.elements.q.value = next.get("q") ?? "";
+    form.elements.show.checked = next.get("show") !== null;
+    show(new URLSearchParams(next));
+    form.scrollIntoView({ block: "nearest" });
+  });
+  document.addEventListener("visibilitychange", () => document.hidden ? clearTimeout(timer) : poll());
+  poll();
+})();
+`;

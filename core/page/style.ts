@@ -1,0 +1,166 @@
+/** The page's style: calm, in the colours that the reader's system asks for, from a phone's width on. */
+export const STYLE = `
+:root {
+  color-scheme: light dark;
+  --page: #f5f6f3; --card: #ffffff; --ink: #18211f; --soft: #56635f; --line: #e0e4df; --hover: #f1f4f1;
+  --accent: #0b6e65; --bar: #4d9d94; --bar-full: #0b6e65; --size: #b9cfc9;
+  --good: #1f8a4c; --doubtful: #a15c00; --bad: #b3261e; --idle: #7c8885;
+  --tint-good: #e7f4ec; --tint-doubtful: #fbf0dc; --tint-bad: #fbe9e7; --tint-idle: #eef0ee;
+  --sans: Inter, "Segoe UI Variable Text", "Segoe UI", system-ui, -apple-system, Roboto, "Noto Sans", sans-serif;
+  --mono: ui-monospace, "SF Mono", "Cascadia Mono", "JetBrains Mono", Menlo, Consolas, "DejaVu Sans Mono", monospace;
+}
+@media (prefers-color-scheme: dark) {
+  :root {
+    --page: #101514; --card: #181e1d; --ink: #e4eae7; --soft: #9daaa5; --line: #2a3230; --hover: #1e2624;
+    --accent: #6fd3c6; --bar: #3f8f86; --bar-full: #7fdccf; --size: #35504b;
+    --good: #5cc98a; --doubtful: #e5b25d; --bad: #f28b82; --idle: #8a9692;
+    --tint-good: #17291f; --tint-doubtful: #2e2615; --tint-bad: #351d1b; --tint-idle: #232a28;
+  }
+}
+* { box-sizing: border-box; }
+html { -webkit-text-size-adjust: 100%; }
+body {
+  margin: 0 auto; max-width: 72rem; padding: 1.75rem 1.25rem 3rem; background: var(--page); color: var(--ink);
+  font: 15px/1.5 var(--sans); font-variant-numeric: tabular-nums; -webkit-font-smoothing: antialiased;
+}
+h1, h2, p, dl, dd, ul, table { margin: 0; padding: 0; }
+h1 { font-size: 1.4rem; font-weight: 650; letter-spacing: -0.015em; line-height: 1.2; overflow-wrap: anywhere; }
+h2 { font-size: 1rem; font-weight: 650; letter-spacing: -0.005em; }
+a { color: var(--accent); text-underline-offset: 0.2em; text-decoration-thickness: 1px; }
+code { font: 0.87em/1.5 var(--mono); overflow-wrap: anywhere; }
+:focus-visible { outline: 2px solid var(--accent); outline-offset: 2px; border-radius: 4px; }
+.quiet, .legend, .count, .hint, .facts { color: var(--soft); font-size: 0.87rem; }
+.note { color: var(--doubtful); font-size: 0.9rem; }
+
+.top { display: flex; flex-wrap: wrap; align-items: center; gap: 0.35rem 1rem; margin-bottom: 1.25rem; }
+.brand { display: flex; align-items: center; gap: 0.65rem; }
+.logo { width: 1.9rem; height: 1.9rem; color: var(--accent); flex: none; }
+.what { color: var(--soft); }
+.connection { margin-left: auto; color: var(--soft); font-size: 0.87rem; }
+.live .connection::before, .lost .connection::before {
+  content: ""; display: inline-block; width: 0.5rem; height: 0.5rem; border-radius: 50%; background: var(--good);
+  margin-right: 0.45rem;
+}
+.lost .connection { color: var(--bad); }
+.lost .connection::before { background: var(--bad); }
+.lost main { opacity: 0.55; }
+
+.card { background: var(--card); border: 1px solid var(--line); border-radius: 14px; padding: 1.15rem 1.3rem; }
+main { display: grid; gap: 1rem; }
+.families { display: grid; gap: 1rem; grid-template-columns: repeat(auto-fit, minmax(min(21rem, 100%), 1fr)); }
+
+.dot { display: inline-block; flex: none; width: 0.6rem; height: 0.6rem; border-radius: 50%; background: var(--idle); }
+.good > .dot, .dot.good { background: var(--good); }
+.doubtful > .dot, .dot.doubtful { background: var(--doubtful); }
+.bad > .dot, .dot.bad { background: var(--bad); }
+
+.summary { display: flex; flex-wrap: wrap; align-items: center; justify-content: space-between; gap: 0.9rem 2rem; }
+.state { display: flex; align-items: baseline; gap: 0.55rem; }
+.summary .state { font-size: 1.1rem; flex: 1 1 18rem; }
+.summary .state strong { display: block; font-weight: 600; }
+.summary .reason { display: block; font-size: 0.9rem; }
+.state.bad strong, .family .state.bad { color: var(--bad); }
+.state.doubtful strong, .family .state.doubtful { color: var(--doubtful); }
+.figures { display: flex; flex-wrap: wrap; gap: 0.6rem 2.2rem; }
+.figures dt { color: var(--soft); font-size: 0.8rem; }
+.figures dd { font-size: 1.1rem; font-weight: 600; letter-spacing: -0.01em; }
+
+.family header { display: flex; justify-content: space-between; align-items: center; gap: 0.5rem 1rem; }
+.family header .state { font-size: 0.9rem; color: var(--soft); }
+.family.bad { border-color: var(--bad); }
+.reason { color: var(--soft); overflow-wrap: anywhere; }
+.family .reason { margin-top: 0.6rem; padding: 0.55rem 0.75rem; border-radius: 8px; font-size: 0.87rem; color: var(--ink);
+  background: var(--tint-idle); }
+.family.bad .reason { background: var(--tint-bad); }
+.family.doubtful .reason { background: var(--tint-doubtful); }
+.chart { display: block; width: 100%; height: 72px; margin: 0.9rem 0 0.25rem; }
+.chart .base { stroke: var(--line); stroke-width: 1; }
+.chart rect { fill: var(--bar); }
+.chart .full rect { fill: var(--bar-full); }
+.chart .partly rect { fill: var(--doubtful); }
+.chart .failed rect { fill: var(--bad); }
+.chart rect.size { fill: var(--size); }
+.chart rect.slot { fill: transparent; }
+.chart g:hover rect.slot { fill: var(--line); }
+.legend { display: flex; align-items: center; gap: 0.4rem; margin-bottom: 0.7rem; font-size: 0.8rem; }
+.swatch { width: 0.65rem; height: 0.65rem; border-radius: 2px; background: var(--bar); }
+.swatch.size { background: var(--size); margin-left: 0.4rem; }
+.rows div { display: flex; justify-content: space-between; gap: 1rem; padding: 0.32rem 0; border-top: 1px solid var(--line); }
+.rows dt { color: var(--soft); }
+.rows dd { text-align: right; }
+.rows em { font-style: normal; color: var(--doubtful); }
+.latency { width: 100%; margin-top: 0.7rem; border-collapse: collapse; table-layout: fixed; border-top: 1px solid var(--line); }
+.latency caption { caption-side: bottom; text-align: left; color: var(--soft); font-size: 0.8rem; padding-top: 0.3rem; }
+.latency th { font-weight: 400; font-size: 0.8rem; color: var(--soft); text-align: left; padding: 0.6rem 0 0; }
+.latency td { font-size: 1.1rem; font-weight: 600; letter-spacing: -0.01em; padding: 0; white-space: nowrap; }
+.family > .quiet { padding-top: 0.6rem; border-top: 1px solid var(--line); }
+
+.problems { list-style: none; }
+.problems li { padding: 0.55rem 0; border-top: 1px solid var(--line); overflow-wrap: anywhere; }
+.problems:first-of-type li:first-child { border-top: 0; }
+.problems .where { color: var(--soft); font-size: 0.87rem; }
+.problems .where code { color: var(--ink); margin-right: 0.4rem; }
+.times { color: var(--doubtful); margin-left: 0.4rem; }
+.problems + details > summary, details[data-key="problems"] > summary { cursor: pointer; color: var(--accent); font-size: 0.9rem; }
+
+.bar { display: flex; flex-wrap: wrap; align-items: center; justify-content: space-between; gap: 0.7rem 1.5rem; }
+form { display: flex; flex-wrap: wrap; align-items: center; gap: 0.5rem 1rem; }
+form label > span { position: absolute; clip-path: inset(50%); width: 1px; height: 1px; overflow: hidden; }
+form.live button { display: none; }
+input[type="search"], button {
+  font: inherit; color: inherit; background: var(--page); border: 1px solid var(--line); border-radius: 9px;
+  padding: 0.4rem 0.75rem;
+}
+input[type="search"] { width: 19rem; max-width: 100%; }
+input::placeholder { color: var(--soft); opacity: 1; }
+input[type="checkbox"] { accent-color: var(--accent); width: 1rem; height: 1rem; margin: 0; }
+button { cursor: pointer; }
+.check { display: flex; align-items: center; gap: 0.45rem; font-size: 0.9rem; color: var(--soft); }
+.count { margin: 0.5rem 0 0.35rem; }
+
+.service { border-top: 1px solid var(--line); }
+.service > summary {
+  display: grid; grid-template-columns: minmax(13rem, 2fr) minmax(8.5rem, 1fr) minmax(12rem, 2fr) 7.5rem; gap: 0.15rem 1rem;
+  align-items: center; padding: 0.55rem 0.5rem; margin: 0 -0.5rem; cursor: pointer; list-style: none; border-radius: 8px;
+}
+.service > summary::-webkit-details-marker { display: none; }
+.service > summary:hover { background: var(--hover); }
+.name { display: flex; align-items: baseline; gap: 0.6rem; font-weight: 600; overflow-wrap: anywhere; }
+.namespace { color: var(--soft); font-weight: 400; }
+.kind, .protocol { color: var(--soft); font-size: 0.87rem; }
+.family-tag { font-size: 0.75rem; border: 1px solid var(--line); border-radius: 5px; padding: 0.05rem 0.3rem; margin-left: 0.25rem; }
+.frontends { line-height: 1.35; }
+.share { display: flex; align-items: center; justify-content: flex-end; gap: 0.6rem; white-space: nowrap; }
+.share .of { color: var(--soft); }
+.meter { width: 34px; height: 8px; }
+.lit { fill: var(--bar); }
+.unlit { fill: var(--line); }
+.more { display: grid; gap: 0.5rem; padding: 0.2rem 0 1.1rem 1.2rem; }
+.scroll { overflow-x: auto; }
+.endpoints { border-collapse: collapse; min-width: 100%; font-size: 0.9rem; }
+.endpoints th { text-align: left; font-weight: 400; color: var(--soft); font-size: 0.8rem; padding: 0 1.2rem 0.2rem 0; }
+.endpoints td { padding: 0.22rem 1.2rem 0.22rem 0; border-top: 1px solid var(--line); vertical-align: baseline; }
+.endpoints td:first-child { font-weight: 600; color: var(--good); width: 3rem; }
+.endpoints .out td:first-child { color: var(--doubtful); }
+.endpoints .out td { color: var(--soft); }
+.here { font-size: 0.75rem; color: var(--accent); border: 1px solid var(--line); border-radius: 5px; padding: 0.05rem 0.3rem; white-space: nowrap; }
+.pages { display: flex; justify-content: center; gap: 1.5rem; padding-top: 0.9rem; border-top: 1px solid var(--line); }
+.pages .off { color: var(--idle); }
+footer { display: flex; flex-wrap: wrap; gap: 0.3rem 1.2rem; margin-top: 1.3rem; font-size: 0.87rem; }
+footer a { color: var(--soft); }
+
+@media (max-width: 46rem) {
+  body { padding: 1rem 0.75rem 2rem; }
+  .card { padding: 1rem; border-radius: 12px; }
+  .connection { margin-left: 0; }
+  .figures { gap: 0.5rem 1.6rem; }
+  form, form label:first-child, input[type="search"] { width: 100%; }
+  input[type="search"] { font-size: 16px; }
+  .service > summary { grid-template-columns: 1fr auto; }
+  .kind { grid-row: 2; grid-column: 1; padding-left: 1.2rem; }
+  .frontends { grid-row: 3; grid-column: 1 / -1; padding-left: 1.2rem; }
+  .share { grid-row: 1; grid-column: 2; }
+  .more { padding-left: 0; }
+}
+@media (prefers-contrast: more) { :root { --line: currentColor; --soft: var(--ink); } }
+`;

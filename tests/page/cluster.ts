@@ -1,0 +1,62 @@
+/** Manifests of made-up clusters. */
+
+/** A service port and its endpoints, as far as tests change them. */
+export interface MadeService {
+  /** `namespace/name`. */
+  readonly at: string;
+  readonly clusterIPs: readonly string[];
+  readonly port?: number;
+  readonly portName?: string;
+  readonly protocol?: "TCP" | "UDP";
+  /** What else its `spec` says. */
+  readonly spec?: Readonly<Record<string, unknown>>;
+  readonly endpoints: readonly MadeEndpoint[];
+}
+
+/** An endpoint, in IPv4 or IPv6 by its address. */
+export interface MadeEndpoint {
+  readonly address: string;
+  readonly node?: string;
+  readonly zone?: string;
+  readonly conditions?: Readonly<Record<string, boolean>>;
+}
+
+/** Manifests of these services. JSON is YAML too. */
+export function manifestsOf(services: readonly MadeService[], node?: Readonly<Record<string, unknown>>): string {
+  const items = [...(node ? [node] : []), ...services.flatMap(objectsOf)];
+  return JSON.stringify({ apiVersion: "v1", kind: "List", items });
+}
+
+function objectsOf(made: MadeService): unknown[] {
+  const { at, clusterIPs, port = 80, portName = "http", protocol = "TCP", spec, endpoints } = made;
+  const [namespace, name] = at.split("/");
+  const service = {
+    apiVersion: "v1",
+    kind: "Service",
+    metadata: { namespace, name },
+    spec: {
+      type: "ClusterIP",
+      clusterIP: clusterIPs[0],
+      clusterIPs,
+      ports: [{ name: portName, port, protocol }],
+      ...spec,
+    },
+  };
+  const slices = (["IPv4", "IPv6"] as const).flatMap((family) => {
+    const ours = endpoints.filter(({ address }) => address.includes(":") === (family === "IPv6"));
+    return ours.length === 0 ? [] : [{
+      apiVersion: "discovery.k8s.io/v1",
+      kind: "EndpointSlice",
+      metadata: { namespace, name: `${name}-${family.toLowerCase()}`, labels: { "kubernetes.io/service-name": name } },
+      addressType: family,
+      ports: [{ name: portName, port: 8080, protocol }],
+      endpoints: ours.map(({ address, node = "node-1", zone = "zone-a", conditions = { ready: true } }) => ({
+        addresses: [address],
+        nodeName: node,
+        zone,
+        conditions,
+      })),
+    }];
+  });
+  return [service, ...slices];
+}

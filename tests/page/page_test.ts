@@ -1,0 +1,159 @@
+/** The status page of a running proxy, in a browser. */
+import assert from "node:assert/strict";
+import type { Browser, Page } from "playwright-core";
+import { systemClock } from "../../platform/clock.ts";
+import { startBrowser, type Visit, visit } from "./browser.ts";
+import { type MadeService, manifestsOf } from "./cluster.ts";
+import { type ProxyUnderTest, withProxy } from "./proxy_under_test.ts";
+
+const SEEN_WITHIN_MS = 2_000;
+
+const WEB: MadeService = {
+  at: "default/web",
+  clusterIPs: ["10.96.0.10"],
+  endpoints: [
+    { address: "10.244.1.11" },
+    { address: "10.244.2.12", node: "node-2", conditions: { ready: false } },
+  ],
+};
+const EMPTY: MadeService = { at: "default/empty", clusterIPs: ["10.96.0.20"], endpoints: [] };
+const DNS: MadeService = {
+  at: "kube-system/dns",
+  clusterIPs: ["10.96.0.53"],
+  endpoints: [{ address: "10.244.1.53" }],
+};
+
+/** Opens the page of a proxy on these services; afterwards, the page must have done nothing that it may not do. */
+async function onPage(
+  services: readonly MadeService[],
+  test: (visit: Visit, proxy: ProxyUnderTest, browser: Browser) => Promise<void>,
+  options: Parameters<typeof visit>[3] = {},
+): Promise<void> {
+  const browser = await startBrowser();
+  try {
+    await withProxy(manifestsOf(services), (proxy) =>
+      visit(browser, proxy.url, async (opened) => {
+        await opened.page.getByText(/\d service port/).first().waitFor();
+        await test(opened, proxy, browser);
+        assert.deepEqual(opened.offences, []);
+      }, options));
+  } finally {
+    await browser.close();
+  }
+}
+
+/** Waits until the page shows a text, and fails where that takes longer than two seconds. */
+async function isSeenInTime(page: Page, text: string | RegExp, since = systemClock.monotonic()): Promise<void> {
+  await page.getByText(text).first().waitFor();
+  const tookMs = systemClock.monotonic() - since;
+  assert.ok(tookMs <= SEEN_WITHIN_MS, `${text} was seen after ${Math.round(tookMs)} ms`);
+}
+
+const names = (page: Page) => page.locator(".service .name").allTextContents();
+const settled = (names: readonly string[]) => names.map((name) => name.trim());
+
+Deno.test("a change is seen within two seconds, and what was opened stays open", () =>
+  onPage([WEB, EMPTY], async ({ page }, proxy) => {
+    await page.getByText("1 / 2").waitFor();
+    await page.locator(".service", { hasText: "web:http" }).locator("summary").click();
+    await page.getByText("10.244.2.12:8080").waitFor();
+    assert.match(await page.locator("tr.out").innerText(), /out\s+10\.244\.2\.12:8080\s+node-2\s+zone-a\s+not ready/);
+    assert.match(await page.locator("tr.in").innerText(), /in\s+10\.244\.1\.11:8080\s+node-1 this node/);
+
+    const since = systemClock.monotonic();
+    proxy.write(manifestsOf([{ ...WEB, endpoints: [...WEB.endpoints, { address: "10.244.1.13" }] }, EMPTY, DNS]));
+    await isSeenInTime(page, "10.244.1.13:8080", since);
+    await isSeenInTime(page, "3 service ports", since);
+    assert.deepEqual(settled(await names(page)), ["default/empty:http", "default/web:http", "kube-system/dns:http"]);
+    assert.equal(await page.locator(".service[open]").count(), 1);
+    await page.getByText("all in sync").waitFor();
+  }));
+
+Deno.test("services are found as one types, the address follows, and those that need attention are found alone", () =>
+  onPage([WEB, EMPTY, DNS], async ({ page }, proxy) => {
+    await page.getByRole("searchbox").fill("sys");
+    await page.getByText("1 service port", { exact: true }).waitFor();
+    assert.deepEqual(settled(await names(page)), ["kube-system/dns:http"]);
+    assert.equal(new URL(page.url()).search, "?q=sys");
+    await page.getByRole("searchbox").fill("<script>");
+    await page.getByText("No service with “<script>” in its name.").waitFor();
+    await page.getByRole("searchbox").fill("");
+    await page.getByText("3 service ports").waitFor();
+    assert.equal(page.url(), proxy.url);
+    await page.getByLabel("needing attention").check();
+    await page.getByText("1 service port", { exact: true }).waitFor();
+    assert.deepEqual(settled(await names(page)), ["default/empty:http"]);
+    await page.locator(".service summary").click();
+    await page.getByText("Traffic to the cluster IP is rejected: no endpoint can serve.").waitFor();
+  }));
+
+Deno.test("ten thousand services are shown a page at a time", () => {
+  const many = Array.from({ length: 10_000 }, (_, i): MadeService => ({
+    at: `many/s-${String(i).padStart(5, "0")}`,
+    clusterIPs: [`10.100.${i >> 8}.${i & 255}`],
+    endpoints: [],
+  }));
+  return onPage(many, async ({ page }) => {
+    await page.getByText("10,000 service ports").waitFor();
+    assert.equal(await page.locator(".service").count(), 25);
+    await page.getByRole("link", { name: "Next" }).click();
+    await page.getByText("many/s-00025:http").waitFor();
+    assert.equal(new URL(page.url()).search, "?page=2");
+    assert.ok((await page.content()).length < 100_000);
+  });
+});
+
+Deno.test("a family that fails is seen, and that it is well again", () =>
+  onPage([WEB], async ({ page }, proxy) => {
+    await page.getByText("all in sync").waitFor();
+    const problem = "nft refused <b>everything</b>: No space left";
+    proxy.report("IPv6", { ok: false, problems: [{ servicePort: undefined, message: problem }] });
+    await isSeenInTime(page, "IPv6: the last sync failed, tried again");
+    const card = page.locator('[data-family="IPv6"]');
+    assert.match(await card.innerText(), /the last sync failed[^]*nft refused <b>everything<\/b>/);
+    assert.equal(await card.locator("g.failed").count(), 1);
+    assert.match(await page.locator('[data-part="problems"]').innerText(), /IPv6.*\s+nft refused/);
+
+    proxy.health("IPv6", { state: "restarting", reason: "it did not answer for 60 s", restarts: 2 });
+    await isSeenInTime(page, "IPv6: worker restarting (2)");
+    proxy.health("IPv6", { state: "ready" });
+    proxy.report("IPv6", {});
+    await isSeenInTime(page, "all in sync");
+  }));
+
+Deno.test("without JavaScript the page says the same, and search works by its form", () =>
+  onPage([WEB, EMPTY, DNS], async ({ page }) => {
+    await page.getByText("reload for what is new").waitFor();
+    await page.getByText("all in sync").waitFor();
+    assert.equal(await page.locator(".chart").count(), 2);
+    await page.getByRole("searchbox").fill("web");
+    await page.getByRole("button", { name: "Search" }).click();
+    assert.deepEqual(settled(await names(page)), ["default/web:http"]);
+    await page.locator(".service summary").click();
+    await page.getByText("10.244.2.12:8080").waitFor();
+  }, { javaScriptEnabled: false }));
+
+Deno.test("a proxy that is gone is told of, beside what was seen last", async () => {
+  const browser = await startBrowser();
+  try {
+    const context = await browser.newContext();
+    const page = await context.newPage();
+    await withProxy(manifestsOf([WEB]), async (proxy) => {
+      await page.goto(proxy.url);
+      await page.getByText("live", { exact: true }).waitFor();
+    });
+    await page.getByText("no answer from the proxy").waitFor();
+    assert.match(await page.locator("main").innerText(), /default\/web:http/);
+  } finally {
+    await browser.close();
+  }
+});
+
+Deno.test("on a phone nothing is wider than the screen", () =>
+  onPage([{ ...WEB, at: `default/${"a-very-long-name-".repeat(3)}web` }], async ({ page }, proxy) => {
+    proxy.report("IPv4", { problems: [{ servicePort: undefined, message: "x".repeat(300) }] });
+    await page.getByText("xxx").first().waitFor();
+    await page.locator(".service summary").click();
+    const width = await page.evaluate("document.documentElement.scrollWidth");
+    assert.equal(width, 390);
+  }, { viewport: { width: 390, height: 800 } }));

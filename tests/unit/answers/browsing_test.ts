@@ -1,0 +1,49 @@
+import assert from "node:assert/strict";
+import { type BrowseQuestion, createAnswers } from "../../../core/answers/mod.ts";
+import { fakeAnswerBasis, HERE } from "../../fakes/answer_basis.ts";
+import { endpoint, endpointSlice, node, service } from "../../fakes/cluster_objects.ts";
+
+const ip = (i: number) => `10.0.${i >> 8}.${i & 255}`;
+const endpoints = (count: number, ready = true) =>
+  Array.from({ length: count }, (_, i) => endpoint(`10.1.${i >> 8}.${i & 255}`, { ready, serving: ready }));
+
+const answers = createAnswers(fakeAnswerBasis([
+  node(HERE, { addresses: ["192.168.1.1"] }),
+  ...Array.from({ length: 30 }, (_, i) => {
+    const name = `a/s${String(i).padStart(2, "0")}`;
+    return [service(name, { clusterIPs: [ip(i + 10)] }), endpointSlice(`${name}-1`, endpoints(3))];
+  }).flat(),
+  service("b/many", { clusterIPs: ["10.0.9.1"] }),
+  endpointSlice("b/many-1", endpoints(600)),
+  service("b/out", { clusterIPs: ["10.0.9.2"] }),
+  endpointSlice("b/out-1", endpoints(2, false)),
+  service("b/loses", { clusterIPs: ["10.0.9.1"] }),
+]));
+
+const ask = (question: Partial<BrowseQuestion>) =>
+  answers.browse({ search: "", attention: false, page: 1, pageSize: 10, ...question });
+
+Deno.test("services come a page at a time, by name, and a page that is not there is the last", async () => {
+  const { total, pages, services } = await ask({ page: 2 });
+  assert.deepEqual([total, pages], [33, 4]);
+  assert.deepEqual(services.map(({ name }) => name)[0], "a/s10:http");
+  const last = await ask({ page: 99 });
+  assert.deepEqual([last.page, last.services.map(({ name }) => name)], [4, [
+    "b/loses:http",
+    "b/many:http",
+    "b/out:http",
+  ]]);
+  assert.deepEqual(await ask({ search: "nothing" }), { total: 0, page: 1, pages: 1, services: [] });
+});
+
+Deno.test("of many services few endpoints each are told, of few nearly all, those that are out first", async () => {
+  const many = (await ask({ page: 4 })).services.find(({ name }) => name === "b/many:http")!;
+  assert.deepEqual([many.endpoints, many.usedEndpoints, many.shownEndpoints.length], [600, 600, 12]);
+  assert.equal((await ask({ search: "b/many" })).services[0]!.shownEndpoints.length, 500);
+});
+
+Deno.test("what is not served as it asks, or has no endpoint to offer, needs attention", async () => {
+  const { services } = await ask({ attention: true });
+  assert.deepEqual(services.map(({ name }) => name), ["b/loses:http", "b/out:http"]);
+  assert.match(services[0]!.problems.join(), /b\/many/);
+});
