@@ -117,6 +117,7 @@ function configure(args: readonly string[]): Configuration {
   const line = parseCommandLine(args, {
     readFile: (path) => Deno.readTextFileSync(path),
     hostname: () => "host",
+    kernelRelease: () => "6.1.0",
     builtModes: ["iptables", "nftables", "ipvs"],
     commands: COMMANDS,
   });
