@@ -23,11 +23,16 @@ export function textOf(value: unknown): string {
 
 const LONGEST_QUOTE = 80;
 
+/** Writes out what nobody sees and what turns the text around it, so that no log line reads as another one. */
+function escaped(text: string): string {
+  return text.replace(/[\p{Cc}\p{Cf}\u2028\u2029]/gu, (c) => `\\u${c.codePointAt(0)!.toString(16).padStart(4, "0")}`);
+}
+
 /** A foreign value as it stands in a problem's sentence: quoted and short, whatever it is. */
 export function quote(value: unknown): string {
   switch (typeof value) {
     case "string":
-      return JSON.stringify(value.length > LONGEST_QUOTE ? `${value.slice(0, LONGEST_QUOTE)}…` : value);
+      return escaped(JSON.stringify(value.length > LONGEST_QUOTE ? `${value.slice(0, LONGEST_QUOTE)}…` : value));
     case "number":
     case "boolean":
       return String(value);
