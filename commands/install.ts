@@ -1,8 +1,9 @@
-import { boolean, option, text } from "../core/config/mod.ts";
+import { boolean, type CommandSpec, option, text } from "../core/config/mod.ts";
 import type { Step } from "../core/installation/mod.ts";
 import type { Finding } from "../platform/finding.ts";
 import { findingsOf } from "./check.ts";
 import type { Command, Invocation } from "./command.ts";
+import { manualText } from "./man.ts";
 import { runCommand } from "./run.ts";
 
 /** Where an installation goes; also that which is taken away. */
@@ -14,72 +15,74 @@ export const DRY_RUN_FLAG = option("dry-run", boolean(), "Say what would be done
 /** Flags of `run` that say what one run does, which no installation lasts for. */
 const OF_ONE_RUN = ["config", "strict-config", "write-config-to", "init-only", "cleanup"];
 
-/** Puts the proxy on this node as a service. */
-export const installCommand: Command = {
-  name: "install",
-  summary: "Install this executable as a service of this node: program, unit, configuration.",
-  arguments: [],
-  flags: [
-    ROOT_FLAG,
-    DRY_RUN_FLAG,
-    option("now", boolean(), "Start the service, too, and with every boot; not where the check finds something red."),
-  ],
-  examples: [
-    {
-      line: "sluice install --kubeconfig /etc/sluice/kubeconfig --cluster-cidr 10.244.0.0/16",
-      does: "flags go into /etc/sluice/config.yaml",
-    },
-    {
-      line: "sluice install --config kube-proxy.yaml --now",
-      does: "with kube-proxy's own configuration, and start it",
-    },
-    { line: "sluice install --root /mnt/image --proxy-mode nftables", does: "into the image of a node" },
-  ],
-  async start(invocation) {
-    const { flags, print } = invocation;
-    const { runsFromSource } = await import("../platform/shipped.ts");
-    if (runsFromSource()) {
-      throw new Error(
-        "sluice install copies the executable, and this runs from source: ./compile.sh makes dist/sluice",
+/** Puts the proxy on this node as a service, with completions and a page of the manual for these commands. */
+export function createInstallCommand(commands: () => readonly CommandSpec[]): Command {
+  return {
+    name: "install",
+    summary: "Install this executable as a service of this node: program, unit, configuration.",
+    arguments: [],
+    flags: [
+      ROOT_FLAG,
+      DRY_RUN_FLAG,
+      option("now", boolean(), "Start the service, too, and with every boot; not where the check finds something red."),
+    ],
+    examples: [
+      {
+        line: "sluice install --kubeconfig /etc/sluice/kubeconfig --cluster-cidr 10.244.0.0/16",
+        does: "flags go into /etc/sluice/config.yaml",
+      },
+      {
+        line: "sluice install --config kube-proxy.yaml --now",
+        does: "with kube-proxy's own configuration, and start it",
+      },
+      { line: "sluice install --root /mnt/image --proxy-mode nftables", does: "into the image of a node" },
+    ],
+    async start(invocation) {
+      const { flags, print } = invocation;
+      const { runsFromSource } = await import("../platform/shipped.ts");
+      if (runsFromSource()) {
+        throw new Error(
+          "sluice install copies the executable, and this runs from source: ./compile.sh makes dist/sluice",
+        );
+      }
+      const root = rootOf(invocation);
+      const dryRun = flags.get("dry-run") === true;
+      const { install } = await import("../core/installation/mod.ts");
+      const { files, configurationText, words } = await filesToInstall(invocation, commands());
+      const steps = await install(files, { root, dryRun });
+      print(stepsText(steps, root, dryRun));
+      if (root !== "" || dryRun) {
+        print(`\nThe node was not checked: ${dryRun ? "nothing was done" : `that is for what runs in ${root}`}.\n`);
+        return 0;
+      }
+      const { PROGRAM, CONFIGURATION } = await import("../core/installation/mod.ts");
+      const isKept = steps.some(({ path, decision }) => path === CONFIGURATION && decision === "keep");
+      const findings = await checkInstalled(
+        invocation,
+        isKept ? Deno.readTextFileSync(CONFIGURATION) : configurationText,
+        words,
       );
-    }
-    const root = rootOf(invocation);
-    const dryRun = flags.get("dry-run") === true;
-    const { install } = await import("../core/installation/mod.ts");
-    const { files, configurationText, words } = await filesToInstall(invocation);
-    const steps = await install(files, { root, dryRun });
-    print(stepsText(steps, root, dryRun));
-    if (root !== "" || dryRun) {
-      print(`\nThe node was not checked: ${dryRun ? "nothing was done" : `that is for what runs in ${root}`}.\n`);
-      return 0;
-    }
-    const { PROGRAM, CONFIGURATION } = await import("../core/installation/mod.ts");
-    const isKept = steps.some(({ path, decision }) => path === CONFIGURATION && decision === "keep");
-    const findings = await checkInstalled(
-      invocation,
-      isKept ? Deno.readTextFileSync(CONFIGURATION) : configurationText,
-      words,
-    );
-    const { findingsText, worstOf } = await import("../platform/finding.ts");
-    print(`\n${findingsText(findings)}\n`);
-    const isRed = worstOf(findings) === "red";
-    if (flags.get("now") !== true) {
-      print(
-        `Next: look through ${CONFIGURATION}${
-          isRed ? ", mend what is red (sluice check --config does this again)" : ""
-        }, ` +
-          `then start it:\n  systemctl daemon-reload && systemctl enable --now sluice\n`,
-      );
-    } else if (isRed) {
-      print("It was not started: something is red. Mend it and say sluice install --now again.\n");
-    } else {
-      await startService(invocation);
-      print("It runs, and will with every boot: systemctl status sluice, journalctl -u sluice\n");
-    }
-    print(`To undo it: ${PROGRAM} uninstall --now --cleanup\n`);
-    return isRed && flags.get("now") === true ? 1 : 0;
-  },
-};
+      const { findingsText, worstOf } = await import("../platform/finding.ts");
+      print(`\n${findingsText(findings)}\n`);
+      const isRed = worstOf(findings) === "red";
+      if (flags.get("now") !== true) {
+        print(
+          `Next: look through ${CONFIGURATION}${
+            isRed ? ", mend what is red (sluice check --config does this again)" : ""
+          }, ` +
+            `then start it:\n  systemctl daemon-reload && systemctl enable --now sluice\n`,
+        );
+      } else if (isRed) {
+        print("It was not started: something is red. Mend it and say sluice install --now again.\n");
+      } else {
+        await startService(invocation);
+        print("It runs, and will with every boot: systemctl status sluice, journalctl -u sluice\n");
+      }
+      print(`To undo it: ${PROGRAM} uninstall --now --cleanup\n`);
+      return isRed && flags.get("now") === true ? 1 : 0;
+    },
+  };
+}
 
 /** The folder that stands for /, without a slash at the end. */
 export function rootOf({ flags }: Pick<Invocation, "flags">): string {
@@ -113,7 +116,7 @@ export function stepsText(steps: readonly Step[], root: string, dryRun: boolean)
   ).join("");
 }
 
-async function filesToInstall({ flags }: Invocation) {
+async function filesToInstall({ flags }: Invocation, commands: readonly CommandSpec[]) {
   const { resolve } = await import("node:path");
   const { flagsBesideFile, withFlags } = await import("../core/config/mod.ts");
   const { CONFIGURATION, filesOf, unitWith } = await import("../core/installation/mod.ts");
@@ -134,9 +137,20 @@ async function filesToInstall({ flags }: Invocation) {
     unit: unitWith(shippedText("sluice.service"), words),
     configuration: configurationText,
     isConfigured: isConfigured && (template === undefined || resolve(template) !== CONFIGURATION),
-    helpers: {},
+    helpers: await helpersOf(commands),
   });
   return { files, configurationText, words };
+}
+
+/** Where shells and man look for what was not installed by a package. */
+async function helpersOf(commands: readonly CommandSpec[]): Promise<Readonly<Record<string, string>>> {
+  const { completionScript } = await import("../core/manual/mod.ts");
+  return {
+    "/usr/local/share/man/man8/sluice.8": await manualText(commands),
+    "/usr/local/share/bash-completion/completions/sluice": completionScript("bash", commands),
+    "/usr/local/share/zsh/site-functions/_sluice": completionScript("zsh", commands),
+    "/usr/local/share/fish/vendor_completions.d/sluice.fish": completionScript("fish", commands),
+  };
 }
 
 /** Checks the node for the configuration that is now installed, which says more than the flags do. */

@@ -1,11 +1,13 @@
 /** What `sluice NAME` does, a file for each command; the help lists them in this order. */
 import { checkCommand } from "./check.ts";
 import type { Command } from "./command.ts";
+import { createCompletionCommand } from "./completion.ts";
 import { diffCommand } from "./diff.ts";
 import { explainCommand } from "./explain.ts";
 import { exportCommand } from "./export.ts";
 import { getCommand } from "./get.ts";
-import { installCommand } from "./install.ts";
+import { createInstallCommand } from "./install.ts";
+import { createManCommand } from "./man.ts";
 import { renderCommand } from "./render.ts";
 import { runCommand } from "./run.ts";
 import { serveCommand } from "./serve.ts";
@@ -17,7 +19,7 @@ import { watchCommand } from "./watch.ts";
 export const COMMANDS: readonly Command[] = [
   runCommand,
   checkCommand,
-  installCommand,
+  createInstallCommand(() => COMMANDS),
   uninstallCommand,
   explainCommand,
   getCommand,
@@ -27,4 +29,6 @@ export const COMMANDS: readonly Command[] = [
   exportCommand,
   watchCommand,
   versionCommand,
+  createCompletionCommand(() => COMMANDS),
+  createManCommand(() => COMMANDS),
 ];

@@ -133,9 +133,14 @@ const MOST_WORDS = 24;
 
 function usageOf(flag: Flag): string {
   const long = flag.letter === undefined ? `--${flag.name}` : `-${flag.letter}, --${flag.name}`;
-  if (standsAlone(flag)) return `${long} [true|false]`;
+  return `${long} ${placeholderOf(flag)}`;
+}
+
+/** What stands for a flag's value in a list of flags: `<a|b>`, `<duration>`, `[true|false]` where it may stand alone. */
+export function placeholderOf(flag: Flag): string {
+  if (standsAlone(flag)) return "[true|false]";
   const words = flag.values?.join("|") ?? "";
-  return `${long} <${words !== "" && words.length <= MOST_WORDS ? words : PLACEHOLDERS[flag.field.kind]}>`;
+  return `<${words !== "" && words.length <= MOST_WORDS ? words : PLACEHOLDERS[flag.field.kind]}>`;
 }
 
 function explainUnknown(arg: string, flags: readonly Flag[]): string {

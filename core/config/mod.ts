@@ -1,5 +1,5 @@
 /** From flags and a configuration file to the one typed, frozen configuration that everything else reads. */
-export type { GivenFlags } from "./arguments.ts";
+export { type GivenFlags, placeholderOf, usageLine } from "./arguments.ts";
 export { type CommandLine, type CommandLineContext, parseCommandLine } from "./command_line.ts";
 export { type ArgumentSpec, type CommandSpec, RUN } from "./command_spec.ts";
 export type { Configuration, LocalMode, LoggingFormat, SourceChoice } from "./configuration.ts";

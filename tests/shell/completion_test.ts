@@ -1,0 +1,83 @@
+import assert from "node:assert/strict";
+import { COMMANDS } from "../../commands/mod.ts";
+import { completionScript, type Shell } from "../../core/manual/mod.ts";
+import { isInstalled, run } from "./shell.ts";
+
+/** What a shell offers for the last of these words, sorted. */
+type Complete = (words: readonly string[]) => Promise<readonly string[]>;
+
+const quoted = (text: string) => `'${text.replaceAll("'", "'\\''")}'`;
+const sorted = (text: string) => [...new Set(text.split("\n").filter((line) => line !== ""))].sort();
+
+/** bash's own: it splits words at `=`, as its COMP_WORDBREAKS does. */
+const inBash: Complete = async (words) => {
+  const split = words.flatMap((word) =>
+    word.split(/(=)/).filter((part, i, all) => part !== "" || i === all.length - 1 && all.length === 1)
+  );
+  const script = `${completionScript("bash", COMMANDS)}
+    COMP_WORDS=(${split.map(quoted).join(" ")}) COMP_CWORD=${split.length - 1}
+    _sluice
+    printf '%s\\n' "\${COMPREPLY[@]}"`;
+  return sorted(await run("bash", ["--norc", "-s"], script));
+};
+
+/** The script in zsh, with zsh's functions for candidates played by ones that print those that fit. */
+const inZsh: Complete = async (words) => {
+  const script = `
+    fit() { for one in "$@"; do one=\${one%%:*}; [[ $one == $current* ]] && print -r -- "$one"; done }
+    _describe() { shift 3; while (( $# )); do [[ $1 != -- ]] && fit "\${(@P)1}"; shift; done }
+    _files() { print files }
+    _message() { }
+    compset() { }
+    words=(${words.map(quoted).join(" ")}) CURRENT=${words.length}
+    ${completionScript("zsh", COMMANDS)}`;
+  return sorted(await run("zsh", ["-f", "-s"], script));
+};
+
+/** fish itself; a flag's value comes with the flag before it. */
+const inFish: Complete = async (words) => {
+  const script = `${completionScript("fish", COMMANDS)}
+    complete -C ${quoted(words.join(" "))}`;
+  const lines = sorted(await run("fish", ["--no-config"], script));
+  return lines.map((line) => line.split("\t")[0]!.replace(/^--[^=]+=/, "")).sort();
+};
+
+const COMPLETE: Readonly<Record<Shell, Complete>> = { bash: inBash, zsh: inZsh, fish: inFish };
+
+for (const [shell, complete] of Object.entries(COMPLETE)) {
+  Deno.test({
+    name: `${shell} completes commands, flags, and the words that they take`,
+    ignore: !isInstalled(shell),
+    async fn() {
+      const names = COMMANDS.map(({ name }) => name);
+      assert.deepEqual(await complete(["sluice", "ex"]), ["explain", "export"]);
+      for (const name of names) assert((await complete(["sluice", ""])).includes(name), name);
+      assert.deepEqual(await complete(["sluice", "get", ""]), ["endpoints", "services"]);
+      assert.deepEqual(await complete(["sluice", "get", "services", "-o", ""]), ["json", "table", "yaml"]);
+      assert.deepEqual(await complete(["sluice", "get", "services", "--output", "y"]), ["yaml"]);
+      assert.deepEqual(await complete(["sluice", "explain", "10.0.0.1:80", "--output", ""]), ["json", "text"]);
+      assert.deepEqual(await complete(["sluice", "--proxy-mode", "nf"]), ["nftables"]);
+      assert.deepEqual(await complete(["sluice", "check", "--proxy-mode=ip"]), ["iptables", "ipvs"]);
+      assert.deepEqual(await complete(["sluice", "help", "vers"]), ["version"]);
+      assert.deepEqual(await complete(["sluice", "install", "--dry"]), ["--dry-run"]);
+      assert.deepEqual(await complete(["sluice", "get", "--dry"]), [], "a flag of another command");
+      assert((await complete(["sluice", "--clu"])).includes("--cluster-cidr"));
+      assert.deepEqual(await complete(["sluice", "--vmod"]), [], "a flag without effect");
+    },
+  });
+}
+
+Deno.test({
+  name: "bash completes the paths of files that a flag takes",
+  ignore: !isInstalled("bash"),
+  async fn() {
+    const folder = await Deno.makeTempDir();
+    try {
+      await Deno.writeTextFile(`${folder}/config.yaml`, "");
+      assert.deepEqual(await inBash(["sluice", "--config", `${folder}/con`]), [`${folder}/config.yaml`]);
+      assert.deepEqual(await inBash(["sluice", `--config=${folder}/con`]), [`${folder}/config.yaml`]);
+    } finally {
+      await Deno.remove(folder, { recursive: true });
+    }
+  },
+});

@@ -1,0 +1,28 @@
+import assert from "node:assert/strict";
+import { manualText } from "../../commands/man.ts";
+import { COMMANDS } from "../../commands/mod.ts";
+import { FLAG_GROUPS } from "../../core/config/mod.ts";
+import { isInstalled, run } from "./shell.ts";
+
+/** Bold, as a printer that can go back writes it. */
+const OVERSTRUCK = new RegExp(`.${String.fromCharCode(8)}`, "g");
+
+Deno.test({
+  name: "the page of the manual renders without a warning, and has every command, flag and example",
+  ignore: !isInstalled("groff"),
+  async fn() {
+    const page = await run("groff", ["-ww", "-man", "-Tutf8", "-P-c", "-rLL=2000n"], await manualText(COMMANDS));
+    const plain = page.replace(OVERSTRUCK, "").replace(/ +/g, " ");
+    for (const { name, summary, examples, flags } of COMMANDS) {
+      assert(plain.includes(`\n ${name}\n ${summary}\n`), name);
+      for (const { line } of examples) assert(plain.includes(`\n ${line}\n`), line);
+      for (const flag of flags) assert(plain.includes(`--${flag.name} `), flag.name);
+    }
+    for (const { flags } of FLAG_GROUPS) {
+      for (const { name, description, effective } of flags) {
+        assert(plain.includes(`--${name}`), name);
+        if (effective) assert(plain.includes(description), description);
+      }
+    }
+  },
+});
