@@ -1,4 +1,5 @@
 import type { Clock } from "../platform/clock.ts";
+import { converseWith } from "./process_conversation.ts";
 import { boundedText, createLineSplitter } from "./process_output.ts";
 import { type Runner, type ToolCall, ToolMissingError, ToolTimeoutError } from "./runner.ts";
 
@@ -15,14 +16,14 @@ const STDERR_LIMIT_BYTES = 65_536;
 
 /**
  * A runner that starts real processes. It needs `--allow-run` for the tools by name and nothing else. A tool inherits the
- * environment (the PATH above all), with LC_ALL=C so that its messages are those that are looked for. A tool may end
+ * environment (the PATH above all), with LC_ALL=C so that its messages are those that are looked for, and no home. A tool may end
  * without having read its input. Of a long standard error the first and the last 32 KB are kept.
  */
 export function createProcessRunner({ clock, signal }: ProcessRunnerOptions): Runner {
   return {
     async run(call) {
       signal?.throwIfAborted();
-      const child = spawn(call);
+      const child = spawn(call, { stdin: call.stdin === undefined ? "null" : "piped", stdout: "piped" });
       const stdout = child.stdout.getReader();
       const stderr = child.stderr.getReader();
       const stopped = new AbortController();
@@ -58,16 +59,27 @@ export function createProcessRunner({ clock, signal }: ProcessRunnerOptions): Ru
         signal?.removeEventListener("abort", onAbort);
       }
     },
+    converse(call) {
+      signal?.throwIfAborted();
+      const child = spawn(call, { stdin: "piped", stdout: "null" });
+      const onAbort = () => kill(child);
+      signal?.addEventListener("abort", onAbort, { once: true });
+      child.status.finally(() => signal?.removeEventListener("abort", onAbort));
+      return converseWith({ tool: call.tool, child, clock });
+    },
   };
 }
 
-function spawn(call: ToolCall): Deno.ChildProcess {
+function spawn(
+  call: Pick<ToolCall, "tool" | "args">,
+  streams: Pick<Deno.CommandOptions, "stdin" | "stdout">,
+): Deno.ChildProcess {
   try {
     return new Deno.Command(call.tool, {
       args: [...call.args],
-      env: { LC_ALL: "C" },
-      stdin: call.stdin === undefined ? "null" : "piped",
-      stdout: "piped",
+      // A tool with a command line of its own would keep a history of it at home.
+      env: { LC_ALL: "C", HOME: "/dev/null" },
+      ...streams,
       stderr: "piped",
     }).spawn();
   } catch (error) {

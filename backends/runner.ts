@@ -22,6 +22,21 @@ export interface ToolResult {
   readonly stderr: string;
 }
 
+/** A tool that goes on running and does what it is told, a line at a time. */
+export interface Conversation {
+  /**
+   * Writes the text and resolves with what the tool says on standard error until it says a line that is `end`, without
+   * that line. One question at a time.
+   * @throws {ToolEndedError} where it ended before it said so; whether it did what it was told is then not known
+   * @throws {ToolTimeoutError} where it did not say so in time and was killed
+   */
+  ask(text: string, end: string, timeoutMs: number): Promise<string>;
+  /** Whether it can be asked: it has neither ended nor been closed. */
+  isOpen(): boolean;
+  /** Ends its input, which ends the tool. */
+  close(): void;
+}
+
 /** Runs tools. */
 export interface Runner {
   /**
@@ -30,6 +45,11 @@ export interface Runner {
    * @throws {ToolTimeoutError} where it had to be killed
    */
   run(call: ToolCall): Promise<ToolResult>;
+  /**
+   * Starts a tool to talk with; its standard output is nobody's. Not there on a runner that cannot.
+   * @throws {ToolMissingError} where the tool is not installed
+   */
+  converse?(call: Pick<ToolCall, "tool" | "args">): Conversation;
 }
 
 /** A tool that this host does not have. */
@@ -45,6 +65,14 @@ export class ToolTimeoutError extends Error {
   override readonly name = "ToolTimeoutError";
   constructor(readonly tool: string, readonly timeoutMs: number) {
     super(`${tool} did not end within ${timeoutMs / 1000} s and was killed`);
+  }
+}
+
+/** A tool that ended in the middle of a conversation. */
+export class ToolEndedError extends Error {
+  override readonly name = "ToolEndedError";
+  constructor(readonly tool: string) {
+    super(`${tool} ended in the middle of what it was told`);
   }
 }
 

@@ -6,13 +6,14 @@ import { describeServicePort } from "./describe.ts";
 import { createDesired } from "./desired.ts";
 import { examineHost } from "./host.ts";
 import { createReconciler } from "./reconcile.ts";
+import { createNftSession } from "./session.ts";
 import { DIALECTS } from "./table.ts";
 import { createNftTools } from "./tools.ts";
 
 /** The nftables backend of one family. */
 export function createNftablesBackend(options: BackendOptions): Backend {
   const { family, runner, clock, logger } = options;
-  const tools = createNftTools(family, runner);
+  const tools = createNftTools(family, runner, createNftSession({ runner, clock }));
   const conntrack = createConntrackCleaner(family, runner);
   const desired = createDesired();
   const reconciler = createReconciler({ desired, tools, dialect: DIALECTS[family], clock, logger });

@@ -11,7 +11,7 @@ import { compare, type Shadow } from "./shadow.ts";
 import { createSpellings } from "./spellings.ts";
 import { type Dialect, TABLE } from "./table.ts";
 import { isHostFailure, type NftTools } from "./tools.ts";
-import { transactionText } from "./transaction.ts";
+import { isShort, transactionText } from "./transaction.ts";
 import { type Change, type PlannedTransaction, planTransaction, type Stage } from "./plan.ts";
 
 /** Figures of one reconciliation, for metrics (see SyncResult). */
@@ -121,7 +121,10 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
     const believed = shadow!;
     // A tool that is killed leaves it open whether its input is in effect.
     shadow = undefined;
-    const result = await tools.transact(transactionText(planned.plan, dialect), onInputTaken);
+    const text = transactionText(planned.plan, dialect);
+    const result = isShort(planned.plan)
+      ? await tools.transactShort(Array.from(text, (statement) => statement.trimEnd()))
+      : await tools.transact(text, onInputTaken);
     if (wasKilled(result.exitCode)) {
       figures.transactionFailures++;
       throw new TransactionError(failureText("nft", result));

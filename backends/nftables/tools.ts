@@ -1,5 +1,6 @@
 import type { Family } from "../../core/model.ts";
 import { failureText, lacksMeans, type Runner, type ToolResult } from "../runner.ts";
+import type { NftSession } from "./session.ts";
 import { DIALECTS, TABLE } from "./table.ts";
 
 /** nft, for one family. */
@@ -9,6 +10,11 @@ export interface NftTools {
    * @param onInputTaken called when nft has read it all, and is busy with it
    */
   transact(input: Iterable<string>, onInputTaken?: () => void): Promise<ToolResult>;
+  /**
+   * Carries out a few statements, without newlines, as one transaction: a matter of a millisecond where an nft that goes
+   * on running can be had, and as `transact` does it elsewhere. Throws where nft ended over it.
+   */
+  transactShort(statements: readonly string[]): Promise<ToolResult>;
   /** Lists our table as text; false where there is none. Throws where it fails. */
   listTable(onLine: (line: string) => void): Promise<boolean>;
   /** Lists the chains of all tables of the family, without their rules, which costs next to nothing. */
@@ -23,13 +29,20 @@ export interface NftTools {
 /** A table of 250,000 elements takes nft ten seconds to list on an idle machine. */
 const TIMEOUT_MS = 180_000;
 
+const DONE: ToolResult = { exitCode: 0, stdout: "", stderr: "" };
+
 /** The nft of this host, for a family. */
-export function createNftTools(family: Family, runner: Runner): NftTools {
+export function createNftTools(family: Family, runner: Runner, session?: NftSession): NftTools {
   const { ip } = DIALECTS[family];
   const transact = (input: Iterable<string>, onInputTaken?: () => void) =>
     runner.run({ tool: "nft", args: ["-f", "-"], stdin: input, onInputTaken, timeoutMs: TIMEOUT_MS });
   return {
     transact,
+    async transactShort(statements) {
+      if (await session?.transact(statements)) return DONE;
+      // If it was refused, this says why.
+      return await transact(statements.map((statement) => `${statement}\n`));
+    },
     async listTable(onLine) {
       const args = ["list", "table", ip, TABLE];
       const result = await runner.run({ tool: "nft", args, onLine, timeoutMs: TIMEOUT_MS });

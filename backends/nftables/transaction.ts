@@ -55,6 +55,19 @@ export function* transactionText(plan: TransactionPlan, { ip }: Dialect): Genera
   for (const name of plan.deletedSets) yield `delete set ${table} ${name}\n`;
 }
 
+/** How many elements a short transaction has at the most. */
+const SHORT = 1_000;
+
+/** Whether a transaction is of elements alone, and of a few. */
+export function isShort(plan: TransactionPlan): boolean {
+  const others = plan.newSets.size + plan.newClientSets.size + plan.chains.length + plan.deletedChains.length +
+    plan.deletedSets.length;
+  if (plan.replacesTable || others > 0) return false;
+  let elements = 0;
+  for (const texts of [...plan.deletedElements.values(), ...plan.newElements.values()]) elements += texts.length;
+  return elements <= SHORT;
+}
+
 function* elementStatements(what: string, elements: ReadonlyMap<SetName, readonly string[]>): Generator<string> {
   for (const [set, texts] of elements) {
     for (let i = 0; i < texts.length; i += ELEMENTS_PER_STATEMENT) {

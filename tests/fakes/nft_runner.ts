@@ -1,4 +1,11 @@
-import { type Runner, type ToolCall, ToolMissingError, type ToolResult } from "../../backends/runner.ts";
+import {
+  type Conversation,
+  type Runner,
+  type ToolCall,
+  ToolEndedError,
+  ToolMissingError,
+  type ToolResult,
+} from "../../backends/runner.ts";
 import { familyOf } from "../../platform/address.ts";
 import { createFakeClock, type FakeClock } from "./clock.ts";
 import { everyOutcome } from "./every_outcome.ts";
@@ -83,6 +90,31 @@ export function createFakeNftHost(options: FakeNftHostOptions = {}): FakeNftHost
     return answer();
   }
 
+  /** An nft on its own command line: each line is a transaction, and what it does not understand it repeats. */
+  function converse(): Conversation {
+    let isOpen = true;
+    return {
+      async ask(text, end) {
+        await Promise.resolve();
+        if (!isOpen) throw new ToolEndedError("nft");
+        const lines = text.split("\n").slice(0, -1);
+        if (lines.pop() !== end) throw new Error(`nft was not told to say ${end}`);
+        const said: string[] = [];
+        try {
+          for (const line of lines) said.push(transact(line.split("; ")).stderr.replace(/^\S+: (?=Error)/, ""));
+        } catch (error) {
+          isOpen = false;
+          throw error;
+        }
+        return `${said.join("")}Error: syntax error, unexpected number, expecting string\n`;
+      },
+      isOpen: () => isOpen,
+      close() {
+        isOpen = false;
+      },
+    };
+  }
+
   const nowMs = () => clock.monotonic();
   const sendWith = (packet: PacketRequest, chance: (probability: number) => boolean, remember: typeof keep) => {
     const table = familyOf(canonical(packet.to)) === "IPv4" ? "ip sluice" : "ip6 sluice";
@@ -102,6 +134,10 @@ export function createFakeNftHost(options: FakeNftHostOptions = {}): FakeNftHost
         if (call.tool === "nft") return Promise.resolve().then(() => nft(call));
         if (call.tool === "conntrack") return Promise.resolve(answer());
         return Promise.reject(new ToolMissingError(call.tool));
+      },
+      converse: ({ tool, args }) => {
+        if (tool !== "nft" || args.join() !== "-i") throw new ToolMissingError(tool);
+        return converse();
       },
     },
     tables: new Map(),

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { createProcessRunner } from "../../backends/process_runner.ts";
-import { ToolMissingError, ToolTimeoutError } from "../../backends/runner.ts";
+import { ToolEndedError, ToolMissingError, ToolTimeoutError } from "../../backends/runner.ts";
 import { systemClock } from "../../platform/clock.ts";
 
 const runner = createProcessRunner({ clock: systemClock });
@@ -132,6 +132,34 @@ Deno.test("a tool never takes half an input for a whole one", async () => {
 Deno.test("messages are in English and the PATH is kept", async () => {
   const { stdout } = await runner.run({ tool: "sh", args: ["-c", 'echo "$LC_ALL"; command -v ls'] });
   assert.match(stdout, /^C\n\/.*ls\n$/);
+});
+
+const REPEAT = 'while read -r line; do echo "heard $line" >&2; done';
+
+Deno.test("a conversation answers what was asked, each answer by itself", async () => {
+  const talk = runner.converse!({ tool: "sh", args: ["-c", REPEAT] });
+  assert.equal(await talk.ask("one\ntwo\nend 1\n", "heard end 1", 5_000), "heard one\nheard two\n");
+  assert.equal(await talk.ask("end 2\n", "heard end 2", 5_000), "");
+  assert.ok(talk.isOpen());
+  talk.close();
+  assert.ok(!talk.isOpen());
+  await assert.rejects(talk.ask("three\n", "heard three", 5_000), ToolEndedError);
+});
+
+Deno.test("a conversation in which the tool ends is over", async () => {
+  const talk = runner.converse!({ tool: "sh", args: ["-c", "read -r line; echo enough >&2; exit 1"] });
+  await assert.rejects(talk.ask("one\nend\n", "end", 5_000), ToolEndedError);
+  assert.ok(!talk.isOpen());
+});
+
+Deno.test("a tool that does not answer in time is killed", async () => {
+  const talk = runner.converse!({ tool: "sh", args: ["-c", "exec sleep 60"] });
+  await assert.rejects(talk.ask("one\n", "end", 50), ToolTimeoutError);
+  assert.ok(!talk.isOpen());
+});
+
+Deno.test("nobody can be talked with who is not there", () => {
+  assert.throws(() => runner.converse!({ tool: "sluice-no-such-tool", args: [] }), ToolMissingError);
 });
 
 function hex(buffer: ArrayBuffer): string {

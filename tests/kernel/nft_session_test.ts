@@ -1,0 +1,80 @@
+import assert from "node:assert/strict";
+import { createNftSession } from "../../backends/nftables/session.ts";
+import { createProcessRunner } from "../../backends/process_runner.ts";
+import type { Runner } from "../../backends/runner.ts";
+import { isSecluded } from "../../demo/seclude.ts";
+import { systemClock } from "../../platform/clock.ts";
+
+const runner = createProcessRunner({ clock: systemClock });
+
+/** Runs nft to its end; standard output. */
+async function nft(...args: string[]): Promise<string> {
+  return (await runner.run({ tool: "nft", args })).stdout;
+}
+
+/** A session on a table of its own, and how many processes it has started. */
+async function sessionOnTable() {
+  if (!isSecluded()) throw new Error("this test changes the network: run it by `deno task test:kernel`");
+  await runner.run({
+    tool: "nft",
+    args: ["-f", "-"],
+    stdin: ["add table ip s\ndelete table ip s\nadd table ip s\nadd set ip s a { type ipv4_addr; }\n"],
+  });
+  const started: string[] = [];
+  const counting: Runner = {
+    ...runner,
+    converse(call) {
+      started.push(call.tool);
+      return runner.converse!(call);
+    },
+  };
+  return { session: createNftSession({ runner: counting, clock: systemClock }), started };
+}
+
+Deno.test("transactions of a session are in effect when it says so, all from one process", async () => {
+  const { session, started } = await sessionOnTable();
+  for (let i = 0; i < 5; i++) {
+    assert.equal(
+      await session.transact([`add element ip s a { 10.0.0.${i} }`, `add element ip s a { 10.0.1.${i} }`]),
+      true,
+    );
+    assert.match(await nft("list", "set", "ip", "s", "a"), new RegExp(`10\\.0\\.1\\.${i}\\b`));
+  }
+  assert.equal(await session.transact(["delete element ip s a { 10.0.0.1 }", "add element ip s a { 10.0.2.1 }"]), true);
+  const held = await nft("list", "set", "ip", "s", "a");
+  assert.doesNotMatch(held, /10\.0\.0\.1\b/);
+  assert.match(held, /10\.0\.2\.1\b/);
+  assert.equal(started.length, 1);
+});
+
+Deno.test("nothing of a refused transaction is in effect, and the session goes on", async () => {
+  const { session, started } = await sessionOnTable();
+  assert.equal(
+    await session.transact(["add element ip s a { 10.9.9.9 }", "delete element ip s a { 10.8.8.8 }"]),
+    false,
+  );
+  assert.doesNotMatch(await nft("list", "set", "ip", "s", "a"), /10\.9\.9\.9/);
+  assert.equal(await session.transact(["nonsense"]), false);
+  assert.equal(await session.transact(["add element ip s a { 10.9.9.9 }"]), true);
+  assert.match(await nft("list", "set", "ip", "s", "a"), /10\.9\.9\.9/);
+  assert.equal(started.length, 1);
+});
+
+Deno.test("a session sees what others have changed meanwhile", async () => {
+  const { session } = await sessionOnTable();
+  assert.equal(await session.transact(["add element ip s a { 10.0.0.1 }"]), true);
+  await nft("delete", "table", "ip", "s");
+  assert.equal(await session.transact(["add element ip s a { 10.0.0.2 }"]), false);
+  await nft("add", "table", "ip", "s");
+  await nft("add", "set", "ip", "s", "a", "{ type ipv4_addr; }");
+  assert.equal(await session.transact(["add element ip s a { 10.0.0.2 }"]), true);
+  assert.match(await nft("list", "set", "ip", "s", "a"), /10\.0\.0\.2/);
+});
+
+Deno.test("an nft that understands everything is not talked with", async () => {
+  const agreeable: Runner = {
+    ...runner,
+    converse: () => runner.converse!({ tool: "sh", args: ["-c", 'while read -r line; do echo "$line" >&2; done'] }),
+  };
+  assert.equal(await createNftSession({ runner: agreeable, clock: systemClock }).transact(["add table ip t"]), false);
+});
