@@ -92,6 +92,14 @@ export async function startServing(options: ServingOptions): Promise<Serving> {
   server.on("sessionError", (error) => logger.debug("a connection failed", { error: errorText(error) }));
   server.on("error", (error) => logger.warn("the gRPC server has a problem", { error: errorText(error) }));
   const address = boundAddress(options.address, server.address());
+  if (options.tls?.ca === undefined && !isOfThisHost(address)) {
+    logger.warn(
+      "everybody who reaches this address can read the cluster's state: --listen-tls-ca asks for certificates",
+      {
+        address: wireAddressText(address),
+      },
+    );
+  }
   logger.info("gRPC is served", { address: wireAddressText(address), tls: options.tls !== undefined });
 
   return {
@@ -104,6 +112,11 @@ export async function startServing(options: ServingOptions): Promise<Serving> {
       return new Promise((resolve) => server.close(() => resolve()));
     },
   };
+}
+
+/** Whether nobody but this host can connect. */
+function isOfThisHost(address: WireAddress): boolean {
+  return address.kind === "unix" || /^(127\.|::1$|localhost$)/.test(address.host);
 }
 
 function trailersOf({ aborted, reason }: AbortSignal): Record<string, string> {
