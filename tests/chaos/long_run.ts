@@ -57,11 +57,10 @@ function churn(mode: ProxyMode, minutes: number): Promise<Figures> {
       await sleep(systemClock, TURN_MS);
     }
     await moving;
-    const kept = await traffic.end();
     const warm = samples.filter(({ atMs }) => atMs > lengthMs / 4);
     const growth = slopePerHour(warm.map(({ atMs, residentMB }) => [atMs, residentMB]));
     const handles = warm.map((sample) => sample.handles);
-    const figures: Figures = {
+    const figures: Record<string, string | number> = {
       "minutes, changes, syncs of IPv4": `${minutes}, ${changes}, ${await syncs("IPv4")}`,
       "changes watched into effect, slowest ms": `${moves}, ${Math.round(slowestMs)}`,
       "resident MB: first, lowest and highest after warm-up, last": [
@@ -73,8 +72,13 @@ function churn(mode: ProxyMode, minutes: number): Promise<Figures> {
       "growth after warm-up, MB an hour": growth.toFixed(1),
       "handles: lowest, highest": `${Math.min(...handles)}, ${Math.max(...handles)}`,
       "processes running at a sample, at the most": Math.max(...warm.map(({ children }) => children)),
-      ...kept,
     };
+    Object.assign(
+      figures,
+      await traffic.end().catch((error: Error) => {
+        throw new Error(`${error.message}; ${JSON.stringify(figures)}`, { cause: error });
+      }),
+    );
     assert.ok(slowestMs < IN_EFFECT_WITHIN_MS, JSON.stringify(figures));
     // In a few minutes, one garbage collection more or less is a slope.
     if (minutes >= 30) assert.ok(growth < GROWTH_MB_PER_HOUR, JSON.stringify(figures));

@@ -10,6 +10,7 @@ import { missingPrerequisite } from "../../demo/prerequisites.ts";
 import { fetchPackages, isSecluded, seclude } from "../../demo/seclude.ts";
 import { systemClock } from "../../platform/clock.ts";
 import { errorText } from "../../platform/log.ts";
+import { api } from "./api.ts";
 import { crash } from "./crash.ts";
 import { longRun } from "./long_run.ts";
 import { meddling } from "./meddling.ts";
@@ -17,7 +18,7 @@ import { overload } from "./overload.ts";
 import type { Scenario } from "./scenario.ts";
 import { tools } from "./tools.ts";
 
-const SCENARIOS: readonly Scenario[] = [...overload, ...crash, ...tools, ...meddling, ...longRun];
+const SCENARIOS: readonly Scenario[] = [...overload, ...crash, ...tools, ...api, ...meddling, ...longRun];
 
 /** What the lab starts beside Sluice. */
 const PROGRAMS = ["main.ts", "workers/family.ts", "demo/agent.ts", "tests/chaos/traffic.ts"];

@@ -16,7 +16,7 @@ const ECHO = { name: "echo", address: "10.96.0.3", port: 9000 } as const;
 const PROBE = { atOnce: 4, restMs: 5, timeoutMs: 900 } as const;
 
 /** Puts the echo service into the cluster, whose connections last; to be done before the traffic starts. */
-export function applyEcho(lab: ChaosLab): void {
+export function applyEcho(lab: Pick<ChaosLab, "api">): void {
   lab.api.apply(service(ECHO.name, [ECHO.address]), {
     kind: "EndpointSlice",
     metadata: { name: "echo-1", namespace: "default", labels: { "kubernetes.io/service-name": ECHO.name } },

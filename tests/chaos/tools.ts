@@ -2,13 +2,15 @@
 import assert from "node:assert/strict";
 import type { ProxyMode } from "../../core/model.ts";
 import { rememberState } from "./as_fresh.ts";
-import { change, cluster } from "./cluster.ts";
+import { change, cluster, clusterIP, clusterSlice, serviceName } from "./cluster.ts";
 import { createFaultyTools, type ToolFault } from "./faulty_tools.ts";
 import { withLab } from "./lab.ts";
+import { metric } from "./observe.ts";
 import { applyEcho, startTraffic } from "./probes.ts";
 import { type Extent, type Figures, MODES, type Scenario } from "./scenario.ts";
 import { createSentinel } from "./sentinel.ts";
 import { startSluice } from "./sluice.ts";
+import { until } from "./until.ts";
 
 const SERVICES = 100;
 
@@ -23,10 +25,45 @@ const FAULTS: readonly ToolFault[] = [
 ];
 
 /** Both modes. */
-export const tools: readonly Scenario[] = MODES.map((mode) => ({
-  name: `tools: runs fail now and then, ${mode}`,
-  run: (extent: Extent) => nowAndThen(mode, extent),
-}));
+export const tools: readonly Scenario[] = MODES.flatMap((mode) => [
+  { name: `tools: runs fail now and then, ${mode}`, run: (extent: Extent) => nowAndThen(mode, extent) },
+  { name: `tools: one service is always refused, ${mode}`, run: () => oneRefused(mode) },
+]);
+
+/** A service that is not probed. */
+const REFUSED = 4;
+
+function oneRefused(mode: ProxyMode): Promise<Figures> {
+  return withLab(async (lab) => {
+    const tools = await createFaultyTools(`${lab.folder}/tools`);
+    lab.api.apply(...cluster(SERVICES));
+    applyEcho(lab);
+    const sentinel = createSentinel(lab);
+    const sluice = await startSluice(lab, { mode, toolsFirst: tools.folder, syncPeriod: "2s" });
+    await sentinel.settle();
+    const first = await rememberState(lab, mode);
+    const traffic = startTraffic(lab, SERVICES);
+    await tools.set({ how: "refuses", text: clusterIP(REFUSED) + (mode === "iptables" ? "/32" : " .") });
+    lab.api.apply(clusterSlice(REFUSED, 1));
+    let longestMs = 0, moves = 0;
+    for (; moves < 5; moves++) {
+      lab.api.apply(clusterSlice(REFUSED + 1, moves));
+      longestMs = Math.max(longestMs, await sentinel.move());
+    }
+    await until("the refused service counts as a problem", 10_000, async () => await metric("sluice_problems") === 1);
+    assert.ok(sluice.log().includes(`default/${serviceName(REFUSED)}:http`), "the log does not name it");
+    const figures: Record<string, string | number> = {
+      "runs struck, moves of others, longest ms": `${await tools.struck()}, ${moves}, ${Math.round(longestMs)}`,
+    };
+    await tools.set({ how: "none" });
+    lab.api.apply(...cluster(SERVICES));
+    await sentinel.settle();
+    Object.assign(figures, await traffic.end());
+    figures["all as after a fresh start, ms"] = Math.round(await first.isBack(40_000));
+    await sluice.end("SIGTERM");
+    return figures;
+  });
+}
 
 function nowAndThen(mode: ProxyMode, { long }: Extent): Promise<Figures> {
   return withLab(async (lab) => {

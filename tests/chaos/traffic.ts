@@ -31,6 +31,7 @@ export interface Tally {
 
 const ROUND_TRIP_LIMIT_MS = 5000;
 const HOLD_REST_MS = 20;
+const CONNECT_TRIES = 250;
 
 async function echo(hostname: string, port: number): Promise<void> {
   for await (const connection of Deno.listen({ hostname, port })) {
@@ -90,7 +91,7 @@ async function hold(hostname: string, port: number, ended: Promise<unknown>): Pr
   const { tally, count } = createTally();
   let over = false;
   ended.then(() => over = true);
-  using connection = await Deno.connect({ hostname, port });
+  using connection = await connected({ hostname, port });
   const buffer = new Uint8Array(16);
   while (!over) {
     const startedMs = systemClock.monotonic();
@@ -106,6 +107,18 @@ async function hold(hostname: string, port: number, ended: Promise<unknown>): Pr
     await sleep(systemClock, HOLD_REST_MS);
   }
   return tally;
+}
+
+/** A connection to a server that may still be starting. */
+async function connected(target: { readonly hostname: string; readonly port: number }): Promise<Deno.TcpConn> {
+  for (let tries = 1;; tries++) {
+    try {
+      return await Deno.connect(target);
+    } catch (error) {
+      if (tries === CONNECT_TRIES) throw error;
+      await sleep(systemClock, HOLD_REST_MS);
+    }
+  }
 }
 
 async function inputEnds(): Promise<void> {

@@ -12,7 +12,7 @@ import { backendUnderTest as nftablesBackend } from "../unit/nftables/host.ts";
 import { hostileObjects } from "./hostile_generators.ts";
 
 /** Runs of some 20 objects each; `HOSTILE_RUNS=5000` makes it 100,000 objects. */
-const RUNS = Number(Deno.env.get("HOSTILE_RUNS") ?? 60);
+const RUNS = Number(Deno.env.get("HOSTILE_RUNS") ?? 250);
 
 const GOOD = {
   Service: {
