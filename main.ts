@@ -4,6 +4,7 @@ import { type CommandLine, parseCommandLine } from "./core/config/mod.ts";
 import { systemClock } from "./platform/clock.ts";
 import { createLogger, errorText, levelOfVerbosity } from "./platform/log.ts";
 import { writeToStderr, writeToStdout } from "./platform/output.ts";
+import { limitRepeats } from "./platform/repeats.ts";
 
 /** Runs what the arguments ask for and resolves with the exit status: 0, 1 for a failure, 2 for a bad command line. */
 export async function main(args: readonly string[]): Promise<number> {
@@ -47,7 +48,7 @@ async function start(line: CommandLine & { kind: "start" }): Promise<number> {
     level: levelOfVerbosity(configuration.verbosity),
     format: configuration.loggingFormat ?? (Deno.stderr.isTerminal() ? "text" : "json"),
   } as const;
-  const logger = createLogger({ ...logging, clock: systemClock, write: writeToStderr });
+  const logger = limitRepeats(createLogger({ ...logging, clock: systemClock, write: writeToStderr }), systemClock);
   for (const warning of warnings) logger.warn(warning);
   const command = COMMANDS.find(({ name }) => name === line.command)!;
   try {

@@ -7,6 +7,7 @@ import { writeSysctls } from "../backends/sysctl.ts";
 import { systemClock } from "../platform/clock.ts";
 import { createLogger } from "../platform/log.ts";
 import { writeToStderr } from "../platform/output.ts";
+import { limitRepeats } from "../platform/repeats.ts";
 import { createBackoff } from "../platform/retry.ts";
 import type { FromWorker, StartMessage, ToWorker } from "./protocol.ts";
 import { startSyncLoop, type SyncLoop } from "./sync_loop.ts";
@@ -53,7 +54,8 @@ scope.onmessage = ({ data: message }) => {
 
 function start({ family, mode, ipvs, logLevel, logFormat, host }: StartMessage): SyncLoop {
   const clock = systemClock;
-  const logger = createLogger({ level: logLevel, format: logFormat, clock, write: writeToStderr }).with({ family });
+  const every = createLogger({ level: logLevel, format: logFormat, clock, write: writeToStderr });
+  const logger = limitRepeats(every, clock).with({ family });
   const runner = createProcessRunner({ clock, signal: stopping.signal });
   const created = createBackend(mode, { family, runner, clock, logger, ipvs });
   backend = created;

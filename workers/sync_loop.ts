@@ -144,7 +144,9 @@ export function startSyncLoop(options: SyncLoopOptions): SyncLoop {
     else settle();
     if (result.againAfterMs !== undefined) anotherLater(result.againAfterMs);
     const repaired = result.figures["drift_repaired"] ?? 0;
-    if (ok && repaired > 0) logger.warn("others had changed what the kernel holds; it is repaired", { changes: repaired });
+    if (ok && repaired > 0) {
+      logger.warn("others had changed what the kernel holds; it is repaired", { changes: repaired });
+    }
     if (ok) logger.debug("synced", { revision, full: isFull, durationMs: Math.round(durationMs), ...result.figures });
     const { problems, figures } = result;
     emit({
