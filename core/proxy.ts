@@ -7,6 +7,8 @@ import { serveControlSocket } from "./control/serve.ts";
 import { runCleanup, runInit } from "./family_task.ts";
 import type { SyncReport } from "./model.ts";
 import { addressesWithin, createMetrics, createProxyHealth, createServiceHealth } from "./observe/mod.ts";
+import { createEventRecorder } from "./observe/events.ts";
+import { createNodeEvents } from "./observe/node_events.ts";
 import { startOperatorServers } from "./observe/servers.ts";
 import { createStatusRecorder } from "./observe/status.ts";
 import { createHealthCheckPlanner } from "./planning/mod.ts";
@@ -65,7 +67,7 @@ async function serve(options: ProxyOptions): Promise<number> {
     signal,
   });
 
-  const { source, close } = await openSource(configuration, logger, clock);
+  const { source, events, close } = await openSource(configuration, logger, clock);
   // What people ask is answered by what is loaded when they first do.
   const answers = async () => {
     const { answersOfProxy } = await import("./running_answers.ts");
@@ -76,6 +78,8 @@ async function serve(options: ProxyOptions): Promise<number> {
     return await createStatusPage(await answers());
   };
   await startOperatorServers({ configuration, health, metrics, statusPage, clock, logger, signal });
+  const recordEvents = events && createEventRecorder({ ...events, nodeName, clock, logger, signal });
+  const nodeEvents = recordEvents && createNodeEvents(recordEvents, mode, clock);
   const unsupported = new Set<Family>();
   const listener = {
     onProblem,
@@ -87,11 +91,13 @@ async function serve(options: ProxyOptions): Promise<number> {
       if (report.ok) health.updated(report.family);
       metrics.observe(report, triggerTimesMs);
       recorder.report(report, triggerTimesMs);
+      nodeEvents?.report(report);
     },
     onHealth(family: Family, state: FamilyHealth) {
       health.workerHealth(family, state);
       metrics.workerHealth(family, state);
       recorder.workerHealth(family, state);
+      nodeEvents?.workerHealth(family, state);
       if (state.state !== "unfit" || !state.unsupported) {
         unsupported.delete(family);
         return;

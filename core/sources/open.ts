@@ -6,11 +6,15 @@ import { decodeObject, decodeObjectInFull } from "../objects/decode.ts";
 import { KINDS } from "../objects/mod.ts";
 import type { WireAddress } from "../wire/address.ts";
 import { kindsOf } from "./kinds.ts";
+import type { EventRecorderOptions } from "../observe/events.ts";
+import type { ApiErrorKind } from "./kubernetes/mod.ts";
 import type { Source } from "./source.ts";
 
 /** A source, and how to let go of what it holds once it has ended. */
 export interface OpenSource {
   readonly source: Source;
+  /** Where Events about this node go; undefined where there is no API to take them. */
+  readonly events?: Pick<EventRecorderOptions, "send" | "isRefusal">;
   close(): void;
 }
 
@@ -25,6 +29,9 @@ function requireTls(address: WireAddress): void {
   requireHttp2("TLS to a gRPC server");
   if (address.kind === "unix") throw new Error("--api-client-tls-…: a unix socket is not spoken to with TLS");
 }
+
+/** What repeating a request does not change, other than it does for the source's own. */
+const REFUSALS: readonly ApiErrorKind[] = ["unauthorized", "forbidden", "not-found", "rejected", "garbled"];
 
 /** Opens the source that the configuration names. Throws an Error that says what is missing or wrong, and where. */
 export async function openSource(
@@ -55,7 +62,7 @@ export async function openSource(
       return { source: createGrpcSource({ address, tls, scope, nodeName, inFull, clock, logger }), close };
     }
     case "kube": {
-      const { connectToApi, createKubernetesSource } = await import("./kubernetes/mod.ts");
+      const { ApiError, connectToApi, createKubernetesSource, sendObject } = await import("./kubernetes/mod.ts");
       const { kubeconfig, master, mode } = configuration;
       const api = connectToApi({ kubeconfig, master, logger, clock });
       const source = createKubernetesSource({
@@ -66,7 +73,11 @@ export async function openSource(
         logger,
         clock,
       });
-      return { source, close: () => api.close() };
+      const events: OpenSource["events"] = {
+        send: (request, signal) => sendObject(api, request, signal),
+        isRefusal: (error) => error instanceof ApiError && REFUSALS.includes(error.kind),
+      };
+      return { source, events, close: () => api.close() };
     }
   }
 }

@@ -1,0 +1,152 @@
+/** A whole proxy in this process, with workers that only say what they would have done. */
+import { COMMANDS } from "../../commands/mod.ts";
+import { type Configuration, parseCommandLine } from "../../core/config/mod.ts";
+import type { FamilyHealth, FamilyListener, StartFamily } from "../../core/family_link.ts";
+import type { Family, FamilyDelta, SyncReport } from "../../core/model.ts";
+import { runProxy } from "../../core/proxy.ts";
+import { systemClock } from "../../platform/clock.ts";
+import { type Logger, silentLogger } from "../../platform/log.ts";
+
+/** The proxy, and what a test does to it. */
+export interface WholeProxy {
+  /** Where its status page is. */
+  readonly url: string;
+  /** What a family's worker is told to say of itself. */
+  health(family: Family, health: FamilyHealth): void;
+  /** What a family's worker is told to say of a sync. */
+  report(family: Family, report: Partial<SyncReport>): void;
+}
+
+/** How a test changes it. */
+export interface WholeProxyOptions {
+  /** Flags, the source among them. */
+  readonly args: readonly string[];
+  readonly logger?: Logger;
+  readonly controlSocket?: Deno.Listener;
+}
+
+/** Runs `test` with a proxy and ends it. */
+export async function withWholeProxy(
+  { args, logger = silentLogger, controlSocket }: WholeProxyOptions,
+  test: (proxy: WholeProxy) => Promise<void>,
+): Promise<void> {
+  const port = freePort();
+  const configuration = configure([
+    ...["--metrics-bind-address", `127.0.0.1:${port}`, "--healthz-bind-address", "", "--proxy-mode", "nftables"],
+    ...args,
+  ]);
+  const workers = new Map<Family, FakeWorker>();
+  const startFamily: StartFamily = ({ family }, listener) => {
+    const worker = createFakeWorker(family, listener);
+    workers.set(family, worker);
+    return worker.link;
+  };
+  const end = new AbortController();
+  const running = runProxy({
+    configuration,
+    logger,
+    logging: { level: "info", format: "text" },
+    clock: systemClock,
+    startFamily,
+    controlSocket,
+    signal: end.signal,
+  });
+  try {
+    await test({
+      url: `http://127.0.0.1:${port}/`,
+      health: (family, health) => workers.get(family)!.listener.onHealth(health),
+      report: (family, report) => workers.get(family)!.report(report),
+    });
+  } finally {
+    end.abort();
+    await running;
+  }
+}
+
+/** A folder of manifests as a source. */
+export interface ManifestFolder {
+  /** The flags that name it. */
+  readonly args: readonly string[];
+  /** Puts manifests in the place of all there were. */
+  write(manifests: string): void;
+}
+
+/** Runs `test` with a folder of manifests, which is removed afterwards. */
+export async function withManifests(manifests: string, test: (folder: ManifestFolder) => Promise<void>): Promise<void> {
+  const folder = await Deno.makeTempDir();
+  const write = (text: string) => {
+    Deno.writeTextFileSync(`${folder}/.new`, text);
+    Deno.renameSync(`${folder}/.new`, `${folder}/cluster.yaml`);
+  };
+  write(manifests);
+  try {
+    await test({ args: ["--source", `file:${folder}`], write });
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+}
+
+interface FakeWorker {
+  readonly listener: FamilyListener;
+  readonly link: ReturnType<StartFamily>;
+  report(report: Partial<SyncReport>): void;
+}
+
+/** A worker that reports each delta as written, in a time that goes with its size. */
+function createFakeWorker(family: Family, listener: FamilyListener): FakeWorker {
+  let revision = 0;
+  const report = (given: Partial<SyncReport>) =>
+    listener.onReport({
+      family,
+      revision,
+      ok: true,
+      full: false,
+      endedAtMs: systemClock.now(),
+      durationMs: 6,
+      problems: [],
+      figures: {},
+      ...given,
+    });
+  const sync = (delta: FamilyDelta) => {
+    revision = delta.revision;
+    const size = delta.set.length + delta.deleted.length;
+    const elements = delta.set.reduce((sum, { clusterEndpoints }) => sum + 1 + clusterEndpoints.length, 0);
+    report({
+      full: delta.base === undefined,
+      durationMs: 5 + size / 3,
+      figures: { elements_written: elements, elements_deleted: delta.deleted.length },
+    });
+  };
+  systemClock.schedule(0, () => {
+    listener.onHealth({ state: "ready" });
+    listener.onReset();
+  });
+  return {
+    listener,
+    report,
+    link: {
+      send: (delta) => void systemClock.schedule(2, () => sync(delta)),
+      describe: () => Promise.resolve(undefined),
+      cleanup: () => Promise.resolve(),
+      stop: () => Promise.resolve(),
+    },
+  };
+}
+
+function configure(args: readonly string[]): Configuration {
+  const line = parseCommandLine(args, {
+    readFile: (path) => Deno.readTextFileSync(path),
+    hostname: () => "host",
+    kernelRelease: () => "6.1.0",
+    builtModes: ["iptables", "nftables", "ipvs"],
+    commands: COMMANDS,
+  });
+  if (line.kind !== "start") throw new Error(`the configuration of the test is refused: ${JSON.stringify(line)}`);
+  return line.configuration;
+}
+
+function freePort(): number {
+  const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  listener.close();
+  return listener.addr.port;
+}

@@ -1,0 +1,170 @@
+/** Events about the node: which are written, how often, and what becomes of those that cannot be. */
+import assert from "node:assert/strict";
+import { createEventRecorder, type EventRequest } from "../../../core/observe/events.ts";
+import { createNodeEvents } from "../../../core/observe/node_events.ts";
+import type { SyncReport } from "../../../core/model.ts";
+import { createLogger } from "../../../platform/log.ts";
+import { createFakeClock, settled } from "../../fakes/clock.ts";
+
+const MINUTE = 60_000;
+
+interface WrittenEvent {
+  readonly type: string;
+  readonly reason: string;
+  readonly message: string;
+  readonly count: number;
+}
+
+function setUp(answer: (request: EventRequest) => Promise<unknown> = () => Promise.resolve({})) {
+  const clock = createFakeClock();
+  const end = new AbortController();
+  const requests: EventRequest[] = [];
+  const logged: string[] = [];
+  const recorder = createEventRecorder({
+    nodeName: "n1",
+    send(request) {
+      requests.push(structuredClone(request));
+      return answer(request);
+    },
+    isRefusal: (error) => String(error).includes("forbidden"),
+    clock,
+    logger: createLogger({ level: "info", format: "text", clock, write: (line) => logged.push(line) }),
+    signal: end.signal,
+    random: () => 0.5,
+  });
+  const told = () => requests.map(({ verb, object }) => ({ verb, ...(object as WrittenEvent) }));
+  return { clock, end, requests, logged, recorder, told };
+}
+
+Deno.test("an event is about the Node, as kubectl describe node looks for it", async () => {
+  const { requests, recorder } = setUp();
+  recorder.record("Warning", "FailedToSync", "IPv4", "it fails");
+  await settled();
+  const [{ verb, resource, path, object }] = requests as [EventRequest];
+  assert.deepEqual([verb, resource, path], ["create", "events", "/api/v1/namespaces/default/events"]);
+  const { metadata, involvedObject, source, ...rest } = object as Record<string, Record<string, unknown>>;
+  assert.match(String(metadata!.name), /^n1\.[0-9a-f]+$/);
+  assert.equal(metadata!.namespace, "default");
+  assert.deepEqual(involvedObject, { apiVersion: "v1", kind: "Node", name: "n1", uid: "n1" });
+  assert.deepEqual(source, { component: "sluice", host: "n1" });
+  assert.deepEqual([rest.type, rest.reason, rest.message, rest.count], ["Warning", "FailedToSync", "it fails", 1]);
+  assert.match(String(rest.firstTimestamp), /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/);
+});
+
+Deno.test("what repeats becomes one event with a count, written every five minutes at most", async () => {
+  const { clock, recorder, told, requests } = setUp();
+  for (let second = 0; second < 600; second++) {
+    recorder.record("Warning", "FailedToSync", "IPv4", `failure ${second}`);
+    await clock.advanceSettled(1000);
+  }
+  assert.deepEqual(told().map(({ verb, count, message }) => [verb, count, message]), [
+    ["create", 1, "failure 0"],
+    ["patch", 300, "failure 299"],
+    ["patch", 600, "failure 599"],
+  ]);
+  assert.ok(requests[1]!.path.startsWith("/api/v1/namespaces/default/events/n1."));
+  await clock.advanceSettled(60 * MINUTE);
+  assert.equal(requests.length, 3, "nothing is written of what is over");
+});
+
+Deno.test("many different ones at once are cut short, and one comes through every five minutes", async () => {
+  const { clock, recorder, requests } = setUp();
+  for (let i = 0; i < 60; i++) recorder.record("Warning", `Reason${i}`, "", "odd");
+  await settled();
+  assert.equal(requests.length, 25);
+  await clock.advanceSettled(11 * MINUTE);
+  for (let i = 100; i < 110; i++) recorder.record("Warning", `Reason${i}`, "", "odd");
+  await settled();
+  assert.equal(requests.length, 27);
+});
+
+Deno.test("where events are refused, one line says so and none is tried again", async () => {
+  const { clock, recorder, requests, logged } = setUp(() => Promise.reject(new Error("forbidden here")));
+  for (let i = 0; i < 3; i++) recorder.record("Normal", `Reason${i}`, "", "odd");
+  await clock.advanceSettled(10 * MINUTE);
+  recorder.record("Normal", "Another", "", "odd");
+  await clock.advanceSettled(10 * MINUTE);
+  assert.equal(requests.length, 1);
+  assert.equal(logged.length, 1);
+  assert.match(logged[0]!, /INFO.*refused.*forbidden here/);
+});
+
+Deno.test("an API server that does not answer is tried again for a while, and nobody waits for it", async () => {
+  let isUp = false;
+  const { clock, recorder, told, logged } = setUp(() => isUp ? Promise.resolve({}) : Promise.reject(new Error("down")));
+  recorder.record("Normal", "Starting", "", "here");
+  await clock.advanceSettled(30_000);
+  isUp = true;
+  await clock.advanceSettled(30_000);
+  const tries = told();
+  assert.ok(tries.length > 2 && tries.length < 9, String(tries.length));
+  assert.deepEqual(logged, []);
+});
+
+Deno.test("a message is cut to what an event takes", async () => {
+  const { recorder, told } = setUp();
+  recorder.record("Warning", "Long", "", "x".repeat(5000));
+  await settled();
+  assert.equal(told()[0]!.message.length, 1000);
+});
+
+function nodeEvents() {
+  const clock = createFakeClock();
+  const said: string[] = [];
+  const events = createNodeEvents(
+    { record: (type, reason, _about, message) => said.push(`${type} ${reason} ${message}`) },
+    "nftables",
+    clock,
+  );
+  const report = (changes: Partial<SyncReport>) =>
+    events.report({
+      family: "IPv4",
+      revision: 1,
+      ok: true,
+      full: false,
+      endedAtMs: 0,
+      durationMs: 1,
+      problems: [],
+      figures: {},
+      ...changes,
+    });
+  return { clock, said, events, report };
+}
+
+Deno.test("the start is told; a family that fails is told when it does not mend itself, and when it is well again", () => {
+  const { clock, said, report } = nodeEvents();
+  assert.match(said[0]!, /^Normal Starting Sluice .* starts in nftables mode$/);
+  const failed = { ok: false, problems: [{ servicePort: undefined, message: "nft: no space" }] };
+  report(failed);
+  clock.advance(9_000);
+  report(failed);
+  report({});
+  report(failed);
+  assert.equal(said.length, 1, "it mended itself");
+  clock.advance(10_000);
+  report(failed);
+  report({ family: "IPv6" });
+  report({});
+  report({});
+  assert.deepEqual(said.slice(1), [
+    "Warning FailedToSync IPv4: changes of services do not reach the kernel: nft: no space",
+    "Normal Synced IPv4: the kernel is in sync again",
+  ]);
+});
+
+Deno.test("services that cannot be programmed are named, and workers that die; a host without a family is no news", () => {
+  const { said, events, report } = nodeEvents();
+  const problem = (servicePort: string) => ({ servicePort, message: "refused" });
+  report({ problems: [problem("default/a:http")] });
+  report({ problems: [problem("default/a:http"), problem("default/b"), problem("default/c")] });
+  events.workerHealth("IPv6", { state: "unfit", reason: "no IPv6", unsupported: true });
+  events.workerHealth("IPv6", { state: "unfit", reason: "nft: not found", unsupported: false });
+  events.workerHealth("IPv4", { state: "restarting", reason: "it hung", restarts: 1 });
+  events.workerHealth("IPv4", { state: "ready" });
+  assert.deepEqual(said.slice(1), [
+    "Warning ServiceNotProgrammed IPv4: default/a:http cannot be programmed: refused",
+    "Warning ServiceNotProgrammed IPv4: default/a:http and 2 more cannot be programmed: refused",
+    "Warning CannotBeServed IPv6: nft: not found",
+    "Warning WorkerRestarted IPv4: it hung",
+  ]);
+});

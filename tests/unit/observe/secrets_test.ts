@@ -1,0 +1,67 @@
+/** What nobody may read: the credentials of the API server, wherever a proxy tells of itself. */
+import assert from "node:assert/strict";
+import { askProxy } from "../../../core/control/client.ts";
+import { listenOnControlSocket } from "../../../core/control/socket.ts";
+import { sleep, systemClock } from "../../../platform/clock.ts";
+import { createLogger } from "../../../platform/log.ts";
+import { type FakeApiServer, startFakeApiServer, statusResponse } from "../../fakes/api_server.ts";
+import { withWholeProxy } from "../../fakes/whole_proxy.ts";
+
+const TOKEN = "s3cr3t-t0ken-of-the-node";
+const PASSWORD = "s3cr3t-passw0rd";
+const PATHS = ["", "live", "metrics", "configz", "healthz", "proxyMode", "nothing"];
+
+function kubeconfig(server: FakeApiServer, user: Readonly<Record<string, unknown>>): string {
+  return JSON.stringify({
+    apiVersion: "v1",
+    kind: "Config",
+    clusters: [{ name: "c", cluster: { server: server.url } }],
+    users: [{ name: "u", user }],
+    contexts: [{ name: "x", context: { cluster: "c", user: "u" } }],
+    "current-context": "x",
+  });
+}
+
+/** Everything that a proxy with such a user says, to the log and to whoever asks, while it is served or turned away. */
+async function everythingSaid(user: Readonly<Record<string, unknown>>, refuse: boolean): Promise<string> {
+  const server = startFakeApiServer();
+  const folder = await Deno.makeTempDir();
+  let said = "";
+  const logger = createLogger({ level: "trace", format: "text", clock: systemClock, write: (line) => said += line });
+  Deno.writeTextFileSync(`${folder}/kubeconfig`, kubeconfig(server, user));
+  if (refuse) server.fault(({ path }) => statusResponse(path.endsWith("nodes") ? 403 : 401, "Unauthorized", "no"));
+  server.apply({ kind: "Node", metadata: { name: "node-1" }, status: {} });
+  const path = `${folder}/run/control.sock`;
+  const controlSocket = await listenOnControlSocket(path);
+  const args = ["--kubeconfig", `${folder}/kubeconfig`, "--hostname-override", "node-1"];
+  try {
+    await withWholeProxy({ args, logger, controlSocket }, async ({ url, report }) => {
+      const asked = () => server.requests.some(({ verb }) => verb === "create") && server.requests.length >= 4;
+      while (!asked()) await sleep(systemClock, 5);
+      report("IPv4", { ok: false, problems: [{ servicePort: "default/a", message: "refused" }] });
+      for (const at of PATHS) said += await (await fetch(url + at)).text();
+      const proxy = await askProxy(path);
+      said += JSON.stringify(await proxy.status());
+      said += await proxy.services("").then(JSON.stringify, String);
+    });
+    const sent = server.requests.map(({ headers }) => headers.get("authorization"));
+    assert.ok(sent.every((authorization) => authorization !== null), "the credentials were in use");
+    said += server.requests.map(({ path, body }) => path + body).join("\n");
+    return said;
+  } finally {
+    await server.close();
+    await Deno.remove(folder, { recursive: true });
+  }
+}
+
+for (const refuse of [false, true]) {
+  Deno.test(`credentials are told to the API server and nobody else, ${refuse ? "refused" : "taken"}`, async () => {
+    const withToken = await everythingSaid({ token: TOKEN }, refuse);
+    assert.match(withToken, /Sluice starts/);
+    assert.match(withToken, /"reason":"Starting"/, "the events are among it");
+    assert.match(withToken, /kubeconfig/, "the configuration is among it");
+    assert.ok(!withToken.includes(TOKEN));
+    const withPassword = await everythingSaid({ username: "node", password: PASSWORD }, refuse);
+    assert.ok(!withPassword.includes(PASSWORD) && !withPassword.includes(btoa(`node:${PASSWORD}`)));
+  });
+}
