@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import type { ProxyMode } from "../../core/model.ts";
 import { rememberState } from "./as_fresh.ts";
-import { change, cluster, clusterIP, clusterSlice, serviceName } from "./cluster.ts";
+import { change, cluster, clusterSlice, serviceName } from "./cluster.ts";
 import { createFaultyTools, type ToolFault } from "./faulty_tools.ts";
 import { withLab } from "./lab.ts";
 import { metric } from "./observe.ts";
@@ -30,10 +30,11 @@ export const tools: readonly Scenario[] = MODES.flatMap((mode) => [
   { name: `tools: one service is always refused, ${mode}`, run: () => oneRefused(mode) },
 ]);
 
-/** A service that is not probed. */
+/** A service that is not probed, and what only its next change writes. */
 const REFUSED = 4;
+const REFUSED_TARGET = { iptables: "10.151.0.4:", nftables: "10.151.0.4 ." };
 
-function oneRefused(mode: ProxyMode): Promise<Figures> {
+function oneRefused(mode: (typeof MODES)[number]): Promise<Figures> {
   return withLab(async (lab) => {
     const tools = await createFaultyTools(`${lab.folder}/tools`);
     lab.api.apply(...cluster(SERVICES));
@@ -43,7 +44,7 @@ function oneRefused(mode: ProxyMode): Promise<Figures> {
     await sentinel.settle();
     const first = await rememberState(lab, mode);
     const traffic = startTraffic(lab, SERVICES);
-    await tools.set({ how: "refuses", text: clusterIP(REFUSED) + (mode === "iptables" ? "/32" : " .") });
+    await tools.set({ how: "refuses", text: REFUSED_TARGET[mode] });
     lab.api.apply(clusterSlice(REFUSED, 1));
     let longestMs = 0, moves = 0;
     for (; moves < 5; moves++) {
