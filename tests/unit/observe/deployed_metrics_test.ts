@@ -1,0 +1,69 @@
+/** The alert rules and the dashboard in deploy/ ask for metrics that there are. */
+import assert from "node:assert/strict";
+import { parse } from "yaml";
+import { createMetrics } from "../../../core/observe/mod.ts";
+
+const DEPLOY = new URL("../../../deploy/", import.meta.url);
+const OURS = /\b(?:kubeproxy|sluice|process|kubernetes)_[a-z0-9_]+/g;
+
+interface Rules {
+  readonly groups: readonly { readonly rules: readonly { readonly alert: string; readonly expr: string }[] }[];
+}
+
+interface Panel {
+  readonly id: number;
+  readonly title: string;
+  readonly type: string;
+  readonly gridPos: { readonly x: number; readonly w: number };
+  readonly targets?: readonly { readonly expr: string }[];
+}
+
+/** Every series that Sluice exposes in one mode or another. */
+async function exposed(): Promise<ReadonlySet<string>> {
+  const none = { changesPending: 0, noLocalEndpoints: { internal: 0, external: 0 } };
+  const names = new Set<string>();
+  for (const mode of ["iptables", "nftables", "ipvs"] as const) {
+    const metrics = createMetrics({
+      mode,
+      now: () => 0,
+      read: () => ({
+        serviceChangesPending: 0,
+        serviceChangesTotal: 0,
+        endpointChangesPending: 0,
+        endpointChangesTotal: 0,
+        families: { IPv4: none, IPv6: none },
+      }),
+    });
+    for (const [, name, type] of (await metrics.expose()).matchAll(/^# TYPE (\S+) (\S+)$/gm)) {
+      for (const suffix of type === "histogram" ? ["_bucket", "_count", "_sum"] : [""]) names.add(name + suffix);
+    }
+  }
+  return names;
+}
+
+async function unknownIn(expressions: readonly string[]): Promise<string[]> {
+  const known = await exposed();
+  return expressions.flatMap((expression) => expression.match(OURS) ?? []).filter((name) => !known.has(name));
+}
+
+Deno.test("every metric that an alert asks for is exposed", async () => {
+  const { groups } = parse(Deno.readTextFileSync(new URL("alerts.yaml", DEPLOY))) as Rules;
+  const rules = groups.flatMap(({ rules }) => rules);
+  assert.ok(rules.length > 5);
+  assert.deepEqual(await unknownIn(rules.map(({ expr }) => expr)), []);
+});
+
+Deno.test("every metric on the dashboard is exposed, and its panels fit the grid", async () => {
+  const { panels } = JSON.parse(Deno.readTextFileSync(new URL("grafana-dashboard.json", DEPLOY))) as {
+    readonly panels: readonly Panel[];
+  };
+  const expressions = panels.flatMap(({ targets = [] }) => targets.map(({ expr }) => expr));
+  assert.ok(expressions.length > 10);
+  assert.deepEqual(await unknownIn(expressions), []);
+  assert.ok(panels.every(({ gridPos: { x, w } }) => x + w <= 24));
+  assert.equal(new Set(panels.map(({ id }) => id)).size, panels.length);
+});
+
+Deno.test("a metric that is not exposed is found", async () => {
+  assert.deepEqual(await unknownIn(["rate(sluice_made_up_total[1m]) > sluice_problems"]), ["sluice_made_up_total"]);
+});
