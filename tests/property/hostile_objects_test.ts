@@ -48,7 +48,7 @@ function assertStatement(statement: string): void {
   );
   assert.match(statement, /^[A-Za-z0-9 .,:/!_{}[\]@<>=;"$&|()\n\t-]*$/, statement);
   const elements = /^(?:add|delete) element ip6? sluice \S+ \{ (.*) \}$/.exec(statement);
-  if (elements) assert.match(elements[1]!, /^[a-z0-9 .,:/-]*$/, statement);
+  if (elements) assert.match(elements[1]!.replace(/\baffinity-[A-Za-z0-9-]+/g, ""), /^[a-z0-9 .,:/-]*$/, statement);
   else assert.doesNotMatch(statement, /ruleset/, statement);
 }
 
