@@ -50,8 +50,7 @@ readonly host_names_table=npm:tr46@0.0.3/lib/mappingTable.json
 
 # Split, so that @kubernetes/client-node, imported where a kubeconfig needs it, stays a file of its own that is not
 # even read before that.
-workers=(workers/family.ts)
-if [[ -e workers/supervisor.ts ]]; then workers+=(workers/supervisor.ts); fi
+workers=(workers/family.ts workers/plugin.ts)
 "${deno[@]}" bundle --quiet --platform deno --minify --code-splitting "${external[@]}" --outdir "$stage" main.ts "${workers[@]}" \
   2> >(grep -v -e 'npm warn' -e '^$' >&2)
 if grep -rlqs 'lib/mappingTable.json' "$stage" --include='*.js'; then

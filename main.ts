@@ -1,5 +1,6 @@
 /** The command line: reads it and starts one command. */
 import { COMMANDS } from "./commands/mod.ts";
+import { startCredentialPlugin, startNoMorePrograms } from "./commands/privileges.ts";
 import { type CommandLine, parseCommandLine } from "./core/config/mod.ts";
 import { systemClock } from "./platform/clock.ts";
 import { createLogger, errorText, levelOfVerbosity } from "./platform/log.ts";
@@ -51,7 +52,10 @@ async function start(line: CommandLine & { kind: "start" }): Promise<number> {
   const logger = limitRepeats(createLogger({ ...logging, clock: systemClock, write: writeToStderr }), systemClock);
   for (const warning of warnings) logger.warn(warning);
   const command = COMMANDS.find(({ name }) => name === line.command)!;
+  const lost = new AbortController();
   try {
+    const runProgram = await startCredentialPlugin(configuration, (reason) => lost.abort(new Error(reason)));
+    if (!command.startsPrograms) startNoMorePrograms();
     return await command.start({
       configuration,
       arguments: given,
@@ -59,6 +63,8 @@ async function start(line: CommandLine & { kind: "start" }): Promise<number> {
       logger,
       logging,
       clock: systemClock,
+      runProgram,
+      lost,
       signal: signalOfShutdown(),
       print: writeToStdout,
     });

@@ -71,14 +71,14 @@ export function createProcessRunner({ clock, signal }: ProcessRunnerOptions): Ru
 }
 
 function spawn(
-  call: Pick<ToolCall, "tool" | "args">,
+  call: Pick<ToolCall, "tool" | "args" | "env">,
   streams: Pick<Deno.CommandOptions, "stdin" | "stdout">,
 ): Deno.ChildProcess {
   try {
     return new Deno.Command(call.tool, {
       args: [...call.args],
-      // A tool with a command line of its own would keep a history of it at home.
-      env: { LC_ALL: "C", HOME: "/dev/null" },
+      // A tool with a command line of its own would keep a history of it at home; a credential plugin lives there.
+      env: call.env ?? { LC_ALL: "C", HOME: "/dev/null" },
       ...streams,
       stderr: "piped",
     }).spawn();

@@ -5,6 +5,8 @@ export interface ToolCall {
   /** The name of the tool, found on the PATH: `iptables-restore`. */
   readonly tool: string;
   readonly args: readonly string[];
+  /** Added to this process's environment; by default what makes a tool speak English and keep nothing. */
+  readonly env?: Readonly<Record<string, string>>;
   /** What it reads on standard input, in pieces of any size. */
   readonly stdin?: Iterable<string>;
   /** Called when the tool has taken all of its input, or will take no more of it; it may go on for a while then. */

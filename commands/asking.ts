@@ -26,10 +26,11 @@ export async function answersOf(invocation: Invocation): Promise<Answers | Contr
   }
 }
 
-async function answersOfSource({ configuration, logger, clock, signal }: Invocation): Promise<Answers> {
+async function answersOfSource(invocation: Invocation): Promise<Answers> {
+  const { clock } = invocation;
   const { answerOffline } = await import("../core/answers/offline.ts");
   const rules = (family: Family, state: FamilyDelta, key: ServicePortKey) => renderedRules(family, state, key, clock);
-  return await answerOffline({ configuration, logger, clock, signal, rules });
+  return await answerOffline({ ...invocation, rules });
 }
 
 async function renderedRules(

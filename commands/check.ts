@@ -20,6 +20,7 @@ export const checkCommand: Command = {
       does: "the node alone, for another mode",
     },
   ],
+  startsPrograms: true,
   async start(invocation) {
     const { flags, print } = invocation;
     const findings = await findingsOf(invocation, invocation.configuration);
@@ -31,7 +32,7 @@ export const checkCommand: Command = {
 
 /** Looks at everything that a proxy with this configuration needs. */
 export async function findingsOf(
-  { clock, logger, signal }: Pick<Invocation, "clock" | "logger" | "signal">,
+  { clock, logger, signal, runProgram }: Pick<Invocation, "clock" | "logger" | "signal" | "runProgram">,
   configuration: Configuration,
 ): Promise<readonly Finding[]> {
   const { examineNode } = await import("../backends/preflight/mod.ts");
@@ -54,7 +55,7 @@ export async function findingsOf(
     return [...node, { name: "API server", verdict: "green", says: "is not asked: services come from elsewhere" }];
   }
   const { examineApi } = await import("../core/preflight/api.ts");
-  return [...node, ...await examineApi({ ...configuration, clock, logger, signal })];
+  return [...node, ...await examineApi({ ...configuration, clock, logger, signal, runProgram })];
 }
 
 function portsOf({ healthzBindAddress, metricsBindAddress }: Configuration): readonly number[] {

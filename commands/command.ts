@@ -1,5 +1,6 @@
 import type { CommandSpec, Configuration, GivenFlags } from "../core/config/mod.ts";
 import type { ProxyOptions } from "../core/proxy_options.ts";
+import type { RunProgram } from "../core/run_program.ts";
 
 /** What a command is started with. */
 export interface Invocation extends Pick<ProxyOptions, "logger" | "logging" | "clock"> {
@@ -10,12 +11,18 @@ export interface Invocation extends Pick<ProxyOptions, "logger" | "logging" | "c
   readonly flags: GivenFlags;
   /** Ends the command: SIGTERM or SIGINT came. */
   readonly signal: AbortSignal;
+  /** Runs the credential plugin that the kubeconfig names. */
+  readonly runProgram?: RunProgram;
+  /** Aborted when something is gone that the command cannot do without, nor start anew. */
+  readonly lost: AbortController;
   /** Writes to standard output, at once. */
   print(text: string): void;
 }
 
 /** A command: what `sluice NAME` does. What it needs is loaded when it starts, so that it costs the others nothing. */
 export interface Command extends CommandSpec {
+  /** It starts tools, or workers that do; other commands give up the right to start programs before they begin. */
+  readonly startsPrograms?: boolean;
   /** Resolves with the exit status; what it throws is logged as the reason of status 1. */
   start(invocation: Invocation): Promise<number>;
 }

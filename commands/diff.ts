@@ -20,6 +20,7 @@ export const diffCommand: Command = {
       does: "against what these manifests ask for",
     },
   ],
+  startsPrograms: true,
   async start(invocation) {
     try {
       return await compare(invocation, familiesOf(invocation));

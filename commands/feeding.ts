@@ -10,14 +10,14 @@ export interface Feed {
 }
 
 /** Opens the source that the configuration names, and lets it fill a store until the signal. */
-export async function feedStore({ configuration, logger, clock }: Invocation, signal: AbortSignal): Promise<Feed> {
-  const { source: choice } = configuration;
+export async function feedStore(invocation: Invocation, signal: AbortSignal): Promise<Feed> {
+  const { configuration: { source: choice }, clock, logger } = invocation;
   if (choice.kind === "grpc" && choice.scope === "local") {
     throw new Error("--local: what one node may use is not the state of the cluster, and cannot be handed on as such");
   }
   const { createStore } = await import("../core/store/mod.ts");
   const { openSource } = await import("../core/sources/open.ts");
   const store = createStore({ clock, onProblem: (where, message) => logger.warn(message, { object: where }) });
-  const { source, close } = await openSource(configuration, logger, clock, "everything");
+  const { source, close } = await openSource(invocation, "everything");
   return { store, ended: source.run(store, signal).finally(close) };
 }

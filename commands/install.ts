@@ -37,6 +37,7 @@ export function createInstallCommand(commands: () => readonly CommandSpec[]): Co
       },
       { line: "sluice install --root /mnt/image --proxy-mode nftables", does: "into the image of a node" },
     ],
+    startsPrograms: true,
     async start(invocation) {
       const { flags, print } = invocation;
       const { runsFromSource } = await import("../platform/shipped.ts");

@@ -1,6 +1,7 @@
 import { type Configuration, ipvsDeprecation, RUN } from "../core/config/mod.ts";
 import { errorText, type Logger } from "../platform/log.ts";
 import type { Command } from "./command.ts";
+import { rights, startNoMorePrograms } from "./privileges.ts";
 
 /** The proxy itself. */
 export const runCommand: Command = {
@@ -17,7 +18,8 @@ export const runCommand: Command = {
     { line: "sluice --source file:services.yaml", does: "services from manifests, without an API server" },
     { line: "sluice --cleanup", does: "remove all rules, Sluice's and kube-proxy's, and end" },
   ],
-  async start({ configuration, flags, logger, logging, clock, signal }) {
+  startsPrograms: true,
+  async start({ configuration, flags, logger, logging, clock, signal, runProgram, lost }) {
     if (configuration.mode === "ipvs" && !configuration.cleanup) {
       logger.warn(ipvsDeprecation(flags.get("config") as string | undefined));
     }
@@ -25,14 +27,19 @@ export const runCommand: Command = {
     // A run writes no file; only --write-config-to does. Connecting to a unix socket counts as writing to it, though, and
     // there is no giving up of all paths but one.
     if (!isUnixSocket(configuration)) Deno.permissions.revokeSync({ name: "write" });
+    const { startFamilyWorkers } = await import("../workers/start.ts");
+    const startFamily = startFamilyWorkers(configuration.mode, (reason) => lost.abort(new Error(reason)));
+    startNoMorePrograms();
+    logger.debug("what the isolate on the network may do from now on", { ...rights() });
     const { runProxy } = await import("../core/proxy.ts");
-    const { startFamilyWorker } = await import("../workers/start.ts");
     return await runProxy({
       configuration,
       logger,
       logging,
       clock,
-      startFamily: startFamilyWorker,
+      startFamily,
+      runProgram,
+      lost: lost.signal,
       controlSocket,
       signal,
     });

@@ -20,6 +20,7 @@ export const uninstallCommand: Command = {
     },
     { line: "sluice uninstall --dry-run", does: "what would go, and what would stay" },
   ],
+  startsPrograms: true,
   async start(invocation) {
     const { flags, print, configuration } = invocation;
     const root = rootOf(invocation);
@@ -65,14 +66,14 @@ async function stopService({ clock, signal }: Invocation): Promise<void> {
 
 async function removeRules({ configuration, logger, logging, clock, signal }: Invocation): Promise<number> {
   const { runProxy } = await import("../core/proxy.ts");
-  const { startFamilyWorker } = await import("../workers/start.ts");
+  const { startFamilyWorkers } = await import("../workers/start.ts");
   return await runProxy({
     configuration,
     logger,
     logging,
     clock,
     signal,
-    startFamily: startFamilyWorker,
+    startFamily: startFamilyWorkers(configuration.mode, (reason) => logger.error(reason)),
     controlSocket: undefined,
   });
 }

@@ -37,6 +37,9 @@ async function serve(options: ProxyOptions): Promise<number> {
   // Not AbortSignal.any: Deno 2.4 forgets what that makes, listeners and all, at the next garbage collection.
   options.signal.addEventListener("abort", () => ending.abort(options.signal.reason), { once: true });
   if (options.signal.aborted) ending.abort(options.signal.reason);
+  const { lost } = options;
+  lost?.addEventListener("abort", () => ending.abort(lost.reason), { once: true });
+  if (lost?.aborted) ending.abort(lost.reason);
 
   const kinds = kindsOf(mode);
   const startedAtMs = clock.now();
@@ -67,7 +70,7 @@ async function serve(options: ProxyOptions): Promise<number> {
     signal,
   });
 
-  const { source, events, close } = await openSource(configuration, logger, clock);
+  const { source, events, close } = await openSource(options);
   // What people ask is answered by what is loaded when they first do.
   const answers = async () => {
     const { answersOfProxy } = await import("./running_answers.ts");

@@ -4,6 +4,7 @@ import type { Configuration, LoggingFormat } from "./config/mod.ts";
 import type { FamilyOptions, HostSettings, StartFamily } from "./family_link.ts";
 import { ipvsSettings } from "./family_settings.ts";
 import type { Family } from "./model.ts";
+import type { RunProgram } from "./run_program.ts";
 
 /** What a run of the proxy works with. */
 export interface ProxyOptions {
@@ -13,10 +14,14 @@ export interface ProxyOptions {
   readonly logging: { readonly level: Level; readonly format: LoggingFormat };
   readonly clock: Clock;
   readonly startFamily: StartFamily;
+  /** Runs the credential plugin that a kubeconfig names. */
+  readonly runProgram?: RunProgram;
   /** Where the proxy can be asked about what it does; undefined for nowhere. */
   readonly controlSocket?: Deno.Listener;
   /** Ends the run. */
   readonly signal: AbortSignal;
+  /** Ends it with status 1: something is gone that it cannot do without, nor start anew. */
+  readonly lost?: AbortSignal;
 }
 
 /** What a family's worker is started with. */

@@ -9,25 +9,18 @@ import { createLogger } from "../platform/log.ts";
 import { writeToStderr } from "../platform/output.ts";
 import { limitRepeats } from "../platform/repeats.ts";
 import { createBackoff } from "../platform/retry.ts";
-import type { FromWorker, StartMessage, ToWorker } from "./protocol.ts";
+import { converse } from "./conversation.ts";
+import type { StartMessage } from "./protocol.ts";
 import { startSyncLoop, type SyncLoop } from "./sync_loop.ts";
-
-/** The global scope of this worker; the compiler sees that of the main isolate. */
-interface WorkerScope {
-  onmessage: ((event: MessageEvent<ToWorker>) => void) | null;
-  postMessage(message: FromWorker): void;
-  close(): void;
-}
 
 /** How long a tool that runs when the worker is to stop may go on before it is killed. */
 const STOP_PATIENCE_MS = 400;
 
-const scope = globalThis as unknown as WorkerScope;
 const stopping = new AbortController();
 let backend: Backend | undefined;
 let loop: SyncLoop | undefined;
 
-scope.onmessage = ({ data: message }) => {
+const { say, close } = converse((message) => {
   switch (message.type) {
     case "start":
       loop = start(message);
@@ -37,7 +30,7 @@ scope.onmessage = ({ data: message }) => {
       break;
     case "describe": {
       const rules = backend?.describe?.(message.key);
-      scope.postMessage({ type: "described", number: message.number, rules });
+      say({ type: "described", number: message.number, rules });
       break;
     }
     case "cleanup":
@@ -47,10 +40,10 @@ scope.onmessage = ({ data: message }) => {
       stop();
       break;
     case "ping":
-      scope.postMessage({ type: "pong" });
+      say({ type: "pong" });
       break;
   }
-};
+});
 
 function start({ family, mode, ipvs, logLevel, logFormat, host }: StartMessage): SyncLoop {
   const clock = systemClock;
@@ -73,13 +66,13 @@ function start({ family, mode, ipvs, logLevel, logFormat, host }: StartMessage):
     backoff: createBackoff({ firstMs: 250, longestMs: 30_000 }),
     clock,
     logger,
-    emit: (message) => scope.postMessage(message),
+    emit: say,
   });
 }
 
 async function stop(): Promise<void> {
   systemClock.schedule(STOP_PATIENCE_MS, () => stopping.abort(new Error("the worker is stopping")));
   await loop?.stop();
-  scope.postMessage({ type: "stopped" });
-  scope.close();
+  say({ type: "stopped" });
+  close();
 }

@@ -7,6 +7,16 @@ export interface StartMessage extends Omit<FamilyOptions, "clock" | "logger"> {
   readonly type: "start";
 }
 
+/** What a Web Worker is made of; plain data, so that one worker can be told to start another. */
+export interface WorkerCode {
+  /** The URL of its code. */
+  readonly entry: string;
+  /** How it is called where the runtime speaks of it. */
+  readonly name: string;
+  /** The programs that it may run; one that is not installed is no error here. It may do nothing else. */
+  readonly tools: readonly string[];
+}
+
 /** What a family's worker is told. */
 export type ToWorker =
   | StartMessage
@@ -19,7 +29,13 @@ export type ToWorker =
   /** End what can be ended soon, and yourself; answered with `stopped`. */
   | { readonly type: "stop" }
   /** Answered with `pong` as long as the worker is alive, however long a tool takes. */
-  | { readonly type: "ping" };
+  | { readonly type: "ping" }
+  /** The first message to a worker that its sibling has started: from now on talk over this port. */
+  | { readonly type: "use-port"; readonly port: MessagePort }
+  /** Start the other family's worker and hand it this port; its failures are told as `sibling-failed` of this number. */
+  | { readonly type: "start-sibling"; readonly number: number; readonly code: WorkerCode; readonly port: MessagePort }
+  /** End at once the sibling that was started last. */
+  | { readonly type: "end-sibling" };
 
 /** What a family's worker says. */
 export type FromWorker =
@@ -34,4 +50,6 @@ export type FromWorker =
   /** `problem` is what could not be removed, undefined where all is gone. */
   | { readonly type: "cleaned"; readonly problem: string | undefined }
   | { readonly type: "stopped" }
+  /** The sibling that it was told to start has ended by an error, or could not be started. */
+  | { readonly type: "sibling-failed"; readonly number: number; readonly reason: string }
   | { readonly type: "pong" };

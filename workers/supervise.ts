@@ -129,6 +129,7 @@ export function superviseFamily(options: SuperviseOptions): FamilyLink {
         ended();
         break;
       case "pong":
+      case "sibling-failed":
         break;
     }
   };

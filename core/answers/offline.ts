@@ -1,21 +1,15 @@
 import { FAMILIES, type Family } from "../../platform/address.ts";
-import type { Clock } from "../../platform/clock.ts";
-import type { Logger } from "../../platform/log.ts";
-import type { Configuration } from "../config/mod.ts";
 import { familySettings } from "../family_settings.ts";
 import type { FamilyDelta, RuleDescription, ServicePortKey } from "../model.ts";
 import { createFamilyPlanner } from "../planning/mod.ts";
 import { kindsOf } from "../sources/kinds.ts";
-import { openSource } from "../sources/open.ts";
+import { openSource, type SourceOptions } from "../sources/open.ts";
 import { createTracking, type Tracking } from "../tracking/mod.ts";
 import { type Answers, createAnswers } from "./answers.ts";
 import { addressesOfHost } from "./basis.ts";
 
 /** What reading a source once works with. */
-export interface OfflineOptions {
-  readonly configuration: Configuration;
-  readonly logger: Logger;
-  readonly clock: Clock;
+export interface OfflineOptions extends SourceOptions {
   readonly signal: AbortSignal;
   /** The rules that a proxy would write for a service port. */
   readonly rules: (family: Family, state: FamilyDelta, key: ServicePortKey) => Promise<RuleDescription | undefined>;
@@ -25,10 +19,11 @@ export interface OfflineOptions {
  * Reads the source of the configuration once, to its end, and answers from that, without a proxy and without the kernel.
  * Rejects where the source cannot be read, or with the signal's reason.
  */
-export async function answerOffline({ configuration, logger, clock, signal, rules }: OfflineOptions): Promise<Answers> {
+export async function answerOffline(options: OfflineOptions): Promise<Answers> {
+  const { configuration, logger, rules } = options;
   const { nodeName } = configuration;
   const onProblem = (where: string, message: string) => logger.warn(message, { object: where });
-  const tracking = await readOnce(configuration, logger, clock, signal, onProblem);
+  const tracking = await readOnce(options, onProblem);
   const changes = tracking.take();
   const answers = createAnswers({
     nodeName,
@@ -57,12 +52,10 @@ export async function answerOffline({ configuration, logger, clock, signal, rule
 }
 
 async function readOnce(
-  configuration: Configuration,
-  logger: Logger,
-  clock: Clock,
-  signal: AbortSignal,
+  options: OfflineOptions,
   onProblem: (where: string, message: string) => void,
 ): Promise<Tracking> {
+  const { configuration, clock, signal } = options;
   const { nodeName, bindAddress } = configuration;
   const synced = new AbortController();
   const tracking = createTracking({
@@ -73,7 +66,7 @@ async function readOnce(
     onChange: () => synced.abort(new Error("everything was read once")),
     onProblem,
   });
-  const { source, close } = await openSource(configuration, logger, clock);
+  const { source, close } = await openSource(options);
   try {
     await source.run(tracking, AbortSignal.any([signal, synced.signal]));
   } catch (error) {

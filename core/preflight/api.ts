@@ -2,6 +2,7 @@ import type { ProxyMode } from "../model.ts";
 import type { Clock } from "../../platform/clock.ts";
 import type { Finding } from "../../platform/finding.ts";
 import { errorText, type Logger } from "../../platform/log.ts";
+import type { RunProgram } from "../run_program.ts";
 import { kindsOf } from "../sources/kinds.ts";
 import { type ApiClient, ApiError, type ApiErrorKind, connectToApi, sendObject } from "../sources/kubernetes/mod.ts";
 import { resourcesOf } from "../sources/kubernetes/resource.ts";
@@ -24,6 +25,8 @@ export interface Review extends Right {
 export interface ApiPreflightOptions {
   readonly kubeconfig: string | undefined;
   readonly master: string | undefined;
+  /** Runs the credential plugin that the kubeconfig names. */
+  readonly runProgram?: RunProgram;
   readonly mode: ProxyMode;
   readonly nodeName: string;
   readonly clock: Clock;

@@ -8,6 +8,7 @@ import type { WireAddress } from "../wire/address.ts";
 import { kindsOf } from "./kinds.ts";
 import type { EventRecorderOptions } from "../observe/events.ts";
 import type { ApiErrorKind } from "./kubernetes/mod.ts";
+import type { RunProgram } from "../run_program.ts";
 import type { Source } from "./source.ts";
 
 /** A source, and how to let go of what it holds once it has ended. */
@@ -33,11 +34,18 @@ function requireTls(address: WireAddress): void {
 /** What repeating a request does not change, other than it does for the source's own. */
 const REFUSALS: readonly ApiErrorKind[] = ["unauthorized", "forbidden", "not-found", "rejected", "garbled"];
 
+/** What opening a source takes. */
+export interface SourceOptions {
+  readonly configuration: Configuration;
+  readonly logger: Logger;
+  readonly clock: Clock;
+  /** Runs the credential plugin that a kubeconfig names. */
+  readonly runProgram?: RunProgram;
+}
+
 /** Opens the source that the configuration names. Throws an Error that says what is missing or wrong, and where. */
 export async function openSource(
-  configuration: Configuration,
-  logger: Logger,
-  clock: Clock,
+  { configuration, logger, clock, runProgram }: SourceOptions,
   extent: Extent = "node",
 ): Promise<OpenSource> {
   const { source: choice, nodeName } = configuration;
@@ -64,7 +72,7 @@ export async function openSource(
     case "kube": {
       const { ApiError, connectToApi, createKubernetesSource, sendObject } = await import("./kubernetes/mod.ts");
       const { kubeconfig, master, mode } = configuration;
-      const api = connectToApi({ kubeconfig, master, logger, clock });
+      const api = connectToApi({ kubeconfig, master, runProgram, logger, clock });
       const source = createKubernetesSource({
         api,
         kinds: inFull ? KINDS : kindsOf(mode),

@@ -13,7 +13,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   "platform/": [],
   "backends/": ["platform/", "core/model.ts"],
   "core/": ["platform/"],
-  "workers/": ["platform/", "backends/", "core/model.ts", "core/family_link.ts"],
+  "workers/": ["platform/", "backends/", "core/model.ts", "core/family_link.ts", "core/run_program.ts"],
   "commands/": [
     "platform/",
     "core/",
@@ -23,7 +23,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "backends/preflight/mod.ts",
     "backends/process_runner.ts",
   ],
-  "main.ts": ["platform/", "core/config/mod.ts", "commands/mod.ts"],
+  "main.ts": ["platform/", "core/config/mod.ts", "commands/mod.ts", "commands/privileges.ts"],
 };
 
 /** What only one place may do, and where that is. */
@@ -111,6 +111,15 @@ function defaultExports(tree: Tree): string[] {
     .map(([path]) => path);
 }
 
+/** Commands that start programs, or load what does, without saying so: they would have given up the right to. */
+function secretStarters(tree: Tree): string[] {
+  return [...tree].filter(([path, text]) =>
+    path.startsWith("commands/") && /: Command = \{|\): Command \{/.test(text) &&
+    !text.includes("startsPrograms: true") &&
+    /process_runner\.ts"|\/service\.ts"|workers\/start\.ts"/.test(text)
+  ).map(([path]) => path);
+}
+
 function oddNames(tree: Tree): string[] {
   return [...tree.keys()].filter((path) => !/^([a-z0-9_]+\/)*[a-z0-9_]+\.ts$/.test(path));
 }
@@ -145,6 +154,7 @@ Deno.test("packages come through the import map, and client-node only when it is
 
 Deno.test("one place starts programs, one reads the clock, one prints", () => {
   assert.deepEqual(outOfPlace(product), []);
+  assert.deepEqual(secretStarters(product), []);
 });
 
 Deno.test("no module has a default export, and files are named in snake_case", () => {
@@ -188,6 +198,12 @@ Deno.test("each rule finds what breaks it", () => {
       "platform/clock.ts": "setTimeout(f, 1);",
     })),
     ["core/a.ts reads a clock or sets a timer", "workers/c.ts starts a program"],
+  );
+  const command =
+    'export const c: Command = {\n  name: "c",\n  start() { await import("../backends/process_runner.ts"); }';
+  assert.deepEqual(
+    secretStarters(tree({ "commands/a.ts": command, "commands/b.ts": `${command}, startsPrograms: true };` })),
+    ["commands/a.ts"],
   );
   assert.deepEqual(
     rings(tree({

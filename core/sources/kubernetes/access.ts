@@ -11,7 +11,7 @@ export interface Access {
   readonly proxyUrl: string | undefined;
   /** Headers that never change: basic authentication, impersonation. */
   readonly headers: readonly [name: string, value: string][];
-  /** The kubeconfig whose user needs a plugin. */
+  /** What gives the user its credentials, where the kubeconfig does not hold them. */
   readonly plugin: CredentialPlugin | undefined;
   /** What the operator should know about it, one sentence each. */
   readonly warnings: readonly string[];

@@ -1,10 +1,12 @@
+import { type Clock, systemClock } from "../../../platform/clock.ts";
 import type { Logger } from "../../../platform/log.ts";
+import type { RunProgram } from "../../run_program.ts";
 import { type Access, serverUrl } from "./access.ts";
 import { ApiError } from "./api_error.ts";
 import { readInCluster } from "./in_cluster.ts";
 import { readKubeconfig } from "./kubeconfig.ts";
 import { createMaterialReader } from "./material.ts";
-import { clientNodePlugins, type PluginCredentials, type StartPlugin } from "./plugin.ts";
+import { type PluginCredentials, type RunningPlugin, startPlugin } from "./plugin.ts";
 
 /** What one request is sent with. Texts that did not change are the same strings. */
 export interface Credentials {
@@ -38,8 +40,9 @@ export interface ConnectionOptions {
   readonly env?: (name: string) => string | undefined;
   /** Where a pod finds its service account; kubelet's mount by default. */
   readonly serviceAccountFolder?: string;
-  /** Runs exec and auth-provider plugins; client-node by default. */
-  readonly startPlugin?: StartPlugin;
+  /** Runs the credential plugin that a kubeconfig names; without it such a kubeconfig cannot be used. */
+  readonly runProgram?: RunProgram;
+  readonly clock?: Clock;
 }
 
 /**
@@ -49,7 +52,8 @@ export interface ConnectionOptions {
 export function loadCredentials(options: ConnectionOptions, logger: Logger): CredentialSource {
   const access = accessOf(options);
   for (const warning of access.warnings) logger.warn(warning);
-  return createCredentialSource(access, options.startPlugin ?? clientNodePlugins);
+  const { runProgram = runNothing, clock = systemClock } = options;
+  return createCredentialSource(access, access.plugin && startPlugin(access.plugin, runProgram, clock));
 }
 
 function accessOf(options: ConnectionOptions): Access {
@@ -62,13 +66,16 @@ function accessOf(options: ConnectionOptions): Access {
   return { server: master, ...nothing, proxyUrl: undefined, headers: [], warnings: [] };
 }
 
-function createCredentialSource(access: Access, startPlugin: StartPlugin): CredentialSource {
+function runNothing(): Promise<never> {
+  return Promise.reject(new Error("no program may be started here"));
+}
+
+function createCredentialSource(access: Access, plugin: RunningPlugin | undefined): CredentialSource {
   const texts = [access.ca, access.certificate, access.key, access.token].map((material) =>
     material === undefined ? undefined : createMaterialReader(material)
   );
   const [ca, certificate, key, token] = texts;
   let refused = false;
-  const startedPlugin = access.plugin && startPlugin(access.plugin);
 
   return {
     server: access.server,
@@ -76,11 +83,11 @@ function createCredentialSource(access: Access, startPlugin: StartPlugin): Crede
       if (refused) {
         refused = false;
         for (const text of texts) text?.forget();
-        startedPlugin?.forget();
+        plugin?.forget();
       }
       try {
         const bearer = token?.read().trim();
-        const fromPlugin: PluginCredentials = await startedPlugin?.credentials(signal) ?? {};
+        const fromPlugin: PluginCredentials = await plugin?.credentials(signal) ?? {};
         const authorization = bearer ? `Bearer ${bearer}` : fromPlugin.authorization;
         return {
           caCerts: ca?.read(),

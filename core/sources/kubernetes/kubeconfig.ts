@@ -1,7 +1,9 @@
 import { dirname, isAbsolute, join } from "node:path";
 import { LineCounter, parseDocument } from "yaml";
 import { type Access, serverUrl } from "./access.ts";
+import { execExtension, readExecSection } from "./exec_section.ts";
 import type { Material } from "./material.ts";
+import type { CredentialPlugin } from "./plugin.ts";
 
 type Section = Readonly<Record<string, unknown>>;
 
@@ -45,16 +47,28 @@ export function readKubeconfig(path: string, master?: string): Access {
   if ((certificate === undefined) !== (key === undefined)) {
     throw new Error(`${userAt} has a client ${key ? "key" : "certificate"} but no ${key ? "certificate" : "key"}`);
   }
-  const needsPlugin = user.exec !== undefined || user["auth-provider"] !== undefined;
+  const url = master ?? serverUrl(server ?? "", clusterAt);
+  const ca = material(cluster, "certificate-authority", resolve, clusterAt);
+  const proxyUrl = scalar(cluster["proxy-url"]);
+  const plugin = (): CredentialPlugin | undefined => {
+    const provider = user["auth-provider"];
+    // Before there was `exec`, a provider of this name did the same.
+    const exec = user.exec ?? (isSection(provider) && isSection(provider.config) ? provider.config.exec : undefined);
+    if (isSection(exec)) {
+      const about = () => ({ server: url, ca, proxyUrl, config: execExtension(cluster.extensions) });
+      return { kind: "exec", exec: readExecSection(path, userName ?? "", exec, about) };
+    }
+    return provider === undefined ? undefined : { kind: "auth-provider", path, text };
+  };
   return {
-    server: master ?? serverUrl(server ?? "", clusterAt),
-    ca: material(cluster, "certificate-authority", resolve, clusterAt),
+    server: url,
+    ca,
     certificate,
     key,
     token: tokenFile ? { file: resolve(tokenFile) } : token ? { text: token } : undefined,
-    proxyUrl: scalar(cluster["proxy-url"]),
+    proxyUrl,
     headers: [...basicAuthentication(user), ...impersonation(user, userAt)],
-    plugin: needsPlugin ? { path, text } : undefined,
+    plugin: plugin(),
     warnings: tlsServerName
       ? [
         `${clusterAt}: tls-server-name "${tlsServerName}" cannot be honoured; the API server's certificate must be ` +

@@ -15,7 +15,6 @@ export { ApiError, type ApiErrorKind } from "./api_error.ts";
 export type { ConnectionOptions } from "./credentials.ts";
 export type { ApiClient } from "./http.ts";
 export { type ObjectRequest, sendObject } from "./send_object.ts";
-export { clientNodePlugins, type PluginCredentials, type RunningPlugin, type StartPlugin } from "./plugin.ts";
 
 /** What reaching the API server needs. */
 export interface ApiConnectionOptions extends ConnectionOptions {

@@ -25,6 +25,7 @@ export async function invoke(args: readonly string[]): Promise<{ status: number;
     logger: createLogger({ ...logging, clock: systemClock, write: (text) => log += text }),
     clock: systemClock,
     signal: new AbortController().signal,
+    lost: new AbortController(),
     print: (text) => stdout += text,
   });
   return { status, stdout, log };

@@ -1,10 +1,5 @@
 /** The code of a worker that tells its permissions when it starts, throws over a delta, and loops over a cleanup. */
-import type { FromWorker, ToWorker } from "../../../workers/protocol.ts";
-
-const scope = globalThis as unknown as {
-  onmessage: ((event: MessageEvent<ToWorker>) => void) | null;
-  postMessage(message: FromWorker): void;
-};
+import { converse } from "../../../workers/conversation.ts";
 
 const PERMISSIONS: readonly Deno.PermissionDescriptor[] = [
   { name: "env" },
@@ -17,19 +12,37 @@ const PERMISSIONS: readonly Deno.PermissionDescriptor[] = [
   { name: "write" },
 ];
 
-function say(reason: string): void {
-  scope.postMessage({ type: "setup-failed", reason, unsupported: false });
+/** What it may do, told in the only words that reach a test: it may have no right at all, and these two least. */
+function rights(): string {
+  const granted = PERMISSIONS.filter((one) => Deno.permissions.querySync(one).state === "granted").map(({ name }) =>
+    name
+  );
+  const attempts: Readonly<Record<string, () => unknown>> = {
+    "read /etc/hostname": () => Deno.readTextFileSync("/etc/hostname"),
+    listen: () => Deno.listen({ hostname: "127.0.0.1", port: 0 }),
+    run: () => new Deno.Command("true").spawn(),
+  };
+  const succeeded = Object.keys(attempts).filter((name) => {
+    try {
+      attempts[name]!();
+      return true;
+    } catch (error) {
+      return !(error instanceof Deno.errors.NotCapable);
+    }
+  });
+  return [...granted, ...succeeded].join(" ");
 }
 
-scope.onmessage = ({ data }) => {
-  if (data.type === "start") {
-    const granted = PERMISSIONS.filter((one) => Deno.permissions.querySync(one).state === "granted");
-    say(`may: ${granted.map(({ name }) => name).join(" ")}`);
-  }
-  if (data.type === "ping") scope.postMessage({ type: "pong" });
-  if (data.type === "sync") throw new Error("a bug in the worker");
-  if (data.type === "cleanup") {
-    say("looping");
+function complain(reason: string): void {
+  say({ type: "setup-failed", reason, unsupported: false });
+}
+
+const { say } = converse((message) => {
+  if (message.type === "start") complain(`may: ${rights()}`);
+  if (message.type === "ping") say({ type: "pong" });
+  if (message.type === "sync") throw new Error("a bug in the worker");
+  if (message.type === "cleanup") {
+    complain("looping");
     for (;;);
   }
-};
+});

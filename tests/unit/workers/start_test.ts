@@ -1,9 +1,11 @@
 import assert from "node:assert/strict";
 import type { FamilyHealth, FamilyLink } from "../../../core/family_link.ts";
+import { FAMILIES, type Family } from "../../../platform/address.ts";
 import { silentLogger } from "../../../platform/log.ts";
 import { createBackoff } from "../../../platform/retry.ts";
-import { spawnWorker, type WorkerCode } from "../../../workers/start.ts";
+import { createCrew } from "../../../workers/crew.ts";
 import { superviseFamily } from "../../../workers/supervise.ts";
+import { createWebWorker } from "../../../workers/web_worker.ts";
 import { createFakeClock, type FakeClock } from "../../fakes/clock.ts";
 
 interface Setup {
@@ -13,25 +15,22 @@ interface Setup {
   nextHealth(): Promise<FamilyHealth>;
 }
 
-function code(file: string): WorkerCode {
-  return { entry: new URL(file, import.meta.url), name: "test", tools: [] };
+type Spawn = Parameters<typeof superviseFamily>[0]["spawn"];
+
+const PERMISSIONLESS: FamilyHealth = { state: "unfit", reason: "may: ", unsupported: false };
+
+function code(file: string) {
+  return { entry: new URL(file, import.meta.url).href, name: "test", tools: [] };
 }
 
 /** A real worker under supervision, of which the fake clock never sees the time that it takes. */
-function superviseRealWorker(): Setup {
+function supervise(family: Family, spawn: Spawn): Setup {
   const clock = createFakeClock();
   const come: FamilyHealth[] = [];
   const awaited: ((health: FamilyHealth) => void)[] = [];
   const link = superviseFamily({
-    start: {
-      type: "start",
-      family: "IPv4",
-      mode: "iptables",
-      logLevel: "error",
-      logFormat: "text",
-      host: undefined,
-    },
-    spawn: (listener) => spawnWorker(code("./misbehaving_worker.ts"), listener),
+    start: { type: "start", family, mode: "iptables", logLevel: "error", logFormat: "text", host: undefined },
+    spawn,
     listener: {
       onReset() {},
       onReport() {},
@@ -55,59 +54,119 @@ function superviseRealWorker(): Setup {
   return { link, clock, nextHealth };
 }
 
-/** A worker that has started and said what it may do. */
-async function started(): Promise<Setup & { readonly permissions: FamilyHealth }> {
-  const setup = superviseRealWorker();
-  assert.equal((await setup.nextHealth()).state, "starting");
-  return { ...setup, permissions: await setup.nextHealth() };
+interface Crew {
+  readonly IPv4: Setup;
+  readonly IPv6: Setup;
+  /** Why nobody is left. */
+  readonly lost: Promise<string>;
+  /** How often the loss was told. */
+  losses(): number;
 }
 
-/** Ends a real worker though the clock stands still. */
-async function stop({ link, clock }: Setup): Promise<void> {
-  const stopped = link.stop();
-  clock.advance(700);
-  await stopped;
+/** The workers of both families, which have started and said what they may do. */
+async function startedCrew(): Promise<Crew> {
+  const { promise: lost, resolve } = Promise.withResolvers<string>();
+  let losses = 0;
+  const onLost = (reason: string) => {
+    losses++;
+    resolve(reason);
+  };
+  const crew = createCrew({ codeOf: () => code("./misbehaving_worker.ts"), onLost });
+  const [IPv4, IPv6] = FAMILIES.map((family) => supervise(family, (listener) => crew.spawn(family, listener)));
+  for (const { nextHealth } of [IPv4!, IPv6!]) {
+    assert.equal((await nextHealth()).state, "starting");
+    assert.deepEqual(await nextHealth(), PERMISSIONLESS);
+  }
+  return { IPv4: IPv4!, IPv6: IPv6!, lost, losses: () => losses };
 }
 
-Deno.test("a worker has no permission beyond its tools, whatever this program has", async () => {
-  const setup = await started();
-  assert.deepEqual(setup.permissions, { state: "unfit", reason: "may: ", unsupported: false });
-  await stop(setup);
-});
-
-Deno.test("a worker that throws is replaced", async () => {
-  const setup = await started();
-  setup.link.send({ revision: 1, base: undefined, settings: undefined, set: [], deleted: [] });
-  const health = await setup.nextHealth();
+/** Has a worker throw, and waits until that is known. */
+async function makeThrow({ link, nextHealth }: Setup): Promise<void> {
+  link.send({ revision: 1, base: undefined, settings: undefined, set: [], deleted: [] });
+  const health = await nextHealth();
   assert.ok(health.state === "restarting" && /a bug in the worker/.test(health.reason), JSON.stringify(health));
-  setup.clock.advance(100);
-  assert.deepEqual(await setup.nextHealth(), setup.permissions);
-  await stop(setup);
+}
+
+/** Has a worker loop for ever, and waits until that is known. */
+async function makeHang({ link, clock, nextHealth }: Setup): Promise<void> {
+  const cleanup = assert.rejects(link.cleanup(), /has not answered/);
+  assert.deepEqual(await nextHealth(), { state: "unfit", reason: "looping", unsupported: false });
+  clock.advance(3000);
+  await cleanup;
+  assert.equal((await nextHealth()).state, "restarting");
+}
+
+/** Waits for the successor, which has no more rights than the first one, and answers. */
+async function succeeded({ clock, nextHealth }: Setup): Promise<void> {
+  clock.advance(100);
+  assert.deepEqual(await nextHealth(), PERMISSIONLESS);
+}
+
+/** Ends real workers though the clock stands still. */
+async function stop({ IPv4, IPv6 }: Pick<Crew, "IPv4" | "IPv6">): Promise<void> {
+  const stopped = [IPv4, IPv6].map(({ link }) => link.stop());
+  for (const { clock } of [IPv4, IPv6]) clock.advance(700);
+  await Promise.all(stopped);
+}
+
+Deno.test("a worker that throws is replaced, again and again, by its sibling, which goes on", async () => {
+  const crew = await startedCrew();
+  for (let times = 0; times < 3; times++) {
+    await makeThrow(crew.IPv4);
+    await succeeded(crew.IPv4);
+  }
+  const cleanup = assert.rejects(crew.IPv6.link.cleanup(), /stopped/);
+  assert.deepEqual(await crew.IPv6.nextHealth(), { state: "unfit", reason: "looping", unsupported: false });
+  await stop(crew);
+  await cleanup;
+  assert.equal(crew.losses(), 0);
 });
 
-Deno.test("a worker in an endless loop is replaced", async () => {
-  const setup = await started();
-  const cleanup = assert.rejects(setup.link.cleanup(), /has not answered/);
-  assert.deepEqual(await setup.nextHealth(), { state: "unfit", reason: "looping", unsupported: false });
-  setup.clock.advance(3000);
-  await cleanup;
-  assert.equal((await setup.nextHealth()).state, "restarting");
-  setup.clock.advance(100);
-  assert.deepEqual(await setup.nextHealth(), setup.permissions);
-  await stop(setup);
+Deno.test("a worker in an endless loop is replaced, and so is its successor", async () => {
+  const crew = await startedCrew();
+  for (let times = 0; times < 2; times++) {
+    await makeHang(crew.IPv6);
+    await succeeded(crew.IPv6);
+  }
+  await stop(crew);
+  assert.equal(crew.losses(), 0);
 });
 
-Deno.test("a worker in an endless loop can be stopped", async () => {
-  const setup = await started();
-  const cleanup = assert.rejects(setup.link.cleanup(), /stopped/);
-  assert.equal((await setup.nextHealth()).state, "unfit");
-  await stop(setup);
-  await cleanup;
+Deno.test("a worker that was started by its sibling ends with it, which is a loss of both", async () => {
+  const crew = await startedCrew();
+  await makeThrow(crew.IPv4);
+  await succeeded(crew.IPv4);
+  await makeThrow(crew.IPv6);
+  assert.match(await crew.lost, /both families are gone/);
+  const health = await crew.IPv4.nextHealth();
+  assert.ok(health.state === "restarting" && /IPv6 worker, which had started it/.test(health.reason));
+  crew.IPv4.clock.advance(100);
+  const again = await crew.IPv4.nextHealth();
+  assert.ok(again.state === "restarting" && /which would have to start it, is gone/.test(again.reason));
+  await stop(crew);
+  assert.equal(crew.losses(), 1);
+});
+
+Deno.test("workers that die one after the other, before a successor is there, are a loss of both", async () => {
+  const crew = await startedCrew();
+  await makeThrow(crew.IPv6);
+  await makeHang(crew.IPv4);
+  await crew.lost;
+  await stop(crew);
 });
 
 Deno.test("a worker whose code cannot be loaded is reported", async () => {
   const { promise, resolve } = Promise.withResolvers<string>();
-  const worker = spawnWorker(code("./no_such_worker.ts"), { onMessage() {}, onFailure: resolve });
+  const worker = createWebWorker(code("./no_such_worker.ts"), resolve);
   assert.notEqual(await promise, "");
   worker.terminate();
+});
+
+Deno.test("what befalls the first workers before anybody listens is told to the one who then does", async () => {
+  const crew = createCrew({ codeOf: () => code("./no_such_worker.ts"), onLost() {} });
+  const setup = supervise("IPv4", (listener) => crew.spawn("IPv4", listener));
+  assert.equal((await setup.nextHealth()).state, "starting");
+  const health = await setup.nextHealth();
+  assert.equal(health.state, "restarting");
+  await setup.link.stop();
 });

@@ -151,24 +151,29 @@ Deno.test("a pod's service account is used where neither kubeconfig nor master i
   });
 });
 
-Deno.test("a plugin is started for users with exec or auth-provider alone, and asked anew after a refusal", async () => {
+Deno.test("a plugin is run for users with exec alone, once, and anew after a refusal", async () => {
   await inFolder(async (_folder, write) => {
-    let started = 0, forgotten = 0;
-    const startPlugin = () => {
-      started++;
-      return {
-        credentials: () => Promise.resolve({ authorization: `Bearer plugin-${forgotten}` }),
-        forget: () => void forgotten++,
-      };
+    let runs = 0;
+    const runProgram = () => {
+      const status = { token: `plugin-${++runs}` };
+      return Promise.resolve({
+        exitCode: 0,
+        stdout: JSON.stringify({ kind: "ExecCredential", apiVersion: "client.authentication.k8s.io/v1", status }),
+        stderr: "",
+      });
     };
-    load({ kubeconfig: write("plain", kubeconfig("", "token: t")), startPlugin });
-    assert.equal(started, 0);
-    const credentials = load({ kubeconfig: write("exec", kubeconfig("", "exec: {command: x}")), startPlugin });
-    assert.deepEqual((await credentials.current(never)).headers, [["authorization", "Bearer plugin-0"]]);
+    const plain = load({ kubeconfig: write("plain", kubeconfig("", "token: t")), runProgram });
+    assert.deepEqual((await plain.current(never)).headers, [["authorization", "Bearer t"]]);
+    assert.equal(runs, 0);
+    const exec = "exec: {command: x, apiVersion: client.authentication.k8s.io/v1}";
+    const credentials = load({ kubeconfig: write("exec", kubeconfig("", exec)), runProgram });
+    for (let times = 0; times < 2; times++) {
+      assert.deepEqual((await credentials.current(never)).headers, [["authorization", "Bearer plugin-1"]]);
+    }
     credentials.refused();
-    assert.deepEqual((await credentials.current(never)).headers, [["authorization", "Bearer plugin-1"]]);
-    load({ kubeconfig: write("auth", kubeconfig("", "auth-provider: {name: x}")), startPlugin });
-    assert.equal(started, 2);
+    assert.deepEqual((await credentials.current(never)).headers, [["authorization", "Bearer plugin-2"]]);
+    const unarmed = load({ kubeconfig: write("exec", kubeconfig("", exec)) });
+    await assert.rejects(unarmed.current(never), /plugin "x" of user "u" in .* failed: no program may be started here/);
   });
 });
 

@@ -1,0 +1,14 @@
+import assert from "node:assert/strict";
+import { startPluginWorker } from "../../../workers/start_plugin.ts";
+
+Deno.test({
+  name: "a plugin that this program may not start is an error that says so, and how to change it",
+  permissions: { read: true, run: false },
+  async fn() {
+    const run = startPluginWorker("my-login", assert.fail);
+    await assert.rejects(
+      run({ program: "my-login", args: [], env: {}, timeoutMs: 1000 }),
+      /not installed, or none that this executable may start: .*EXEC_PLUGINS=my-login/,
+    );
+  },
+});

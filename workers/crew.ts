@@ -1,0 +1,141 @@
+/** The workers of both families, each of which can start the other's successor. */
+import { FAMILIES, type Family, otherFamily } from "../platform/address.ts";
+import type { FromWorker, ToWorker, WorkerCode } from "./protocol.ts";
+import type { WorkerHandle, WorkerListener } from "./supervise.ts";
+import { createWebWorker } from "./web_worker.ts";
+
+/** How a crew is put together. */
+export interface CrewOptions {
+  readonly codeOf: (family: Family) => WorkerCode;
+  /** Both workers are gone, and with them everybody who could start one. */
+  readonly onLost: (reason: string) => void;
+}
+
+/** The workers of both families. */
+export interface Crew {
+  /**
+   * A worker for a family: at first the one that there is, later one that the other family's worker starts. Throws where
+   * there is nobody who could.
+   */
+  spawn(family: Family, listener: WorkerListener): WorkerHandle;
+}
+
+interface Member {
+  readonly number: number;
+  readonly family: Family;
+  /** The sibling that has started it, and with which it ends; undefined for the first ones. */
+  readonly starter: Member | undefined;
+  readonly post: (message: ToWorker, transfer?: Transferable[]) => void;
+  readonly end: () => void;
+  listener: WorkerListener | undefined;
+  isAlive: boolean;
+  /** It was told to stop, which is no loss. */
+  isStopping: boolean;
+  /** It is to end, once the sibling that it has started has. */
+  isDismissed: boolean;
+}
+
+/**
+ * Starts both families' workers. From then on this isolate needs no right to start programs, which it should give up: a
+ * worker that dies or hangs is replaced by its sibling, and the new one talks to this isolate over a port of its own.
+ * A worker that was started so ends with the one that has started it. Throws where this program may not run the tools.
+ */
+export function createCrew({ codeOf, onLost }: CrewOptions): Crew {
+  const members = new Map<Family, Member>();
+  let numbers = 0;
+  let isLost = false;
+
+  const failed = (member: Member, reason: string) => {
+    if (!member.isAlive) return;
+    if (member.listener) member.listener.onFailure(reason);
+    else early.set(member, reason);
+  };
+
+  /** What befell the first workers before anybody listened. */
+  const early = new Map<Member, string>();
+
+  const hear = (member: Member, message: FromWorker) => {
+    if (message.type !== "sibling-failed") return member.listener?.onMessage(message);
+    for (const other of members.values()) if (other.number === message.number) failed(other, message.reason);
+  };
+
+  const enlist = (family: Family, parts: Pick<Member, "post" | "end" | "starter" | "number">): Member => {
+    const member: Member = {
+      family,
+      listener: undefined,
+      isAlive: true,
+      isStopping: false,
+      isDismissed: false,
+      ...parts,
+    };
+    members.set(family, member);
+    return member;
+  };
+
+  const first = (family: Family) => {
+    const worker = createWebWorker(codeOf(family), (reason) => failed(member, reason));
+    const member = enlist(family, {
+      number: ++numbers,
+      starter: undefined,
+      post: (message, transfer = []) => worker.postMessage(message, transfer),
+      end: () => worker.terminate(),
+    });
+    worker.onmessage = ({ data }: MessageEvent<FromWorker>) => hear(member, data);
+  };
+
+  const successor = (family: Family): Member => {
+    const starter = members.get(otherFamily(family))!;
+    if (!starter.isAlive) throw new Error("the other family's worker, which would have to start it, is gone as well");
+    const { port1, port2 } = new MessageChannel();
+    const number = ++numbers;
+    const member = enlist(family, {
+      number,
+      starter,
+      post: (message) => port1.postMessage(message),
+      end() {
+        port1.close();
+        if (starter.isAlive) starter.post({ type: "end-sibling" });
+      },
+    });
+    port1.onmessage = ({ data }: MessageEvent<FromWorker>) => hear(member, data);
+    port1.onmessageerror = () => failed(member, "a message from it could not be read");
+    starter.post({ type: "start-sibling", number, code: codeOf(family), port: port2 }, [port2]);
+    return member;
+  };
+
+  const dismiss = (member: Member) => {
+    const started = [...members.values()].find(({ starter, isAlive }) => starter === member && isAlive);
+    if (!member.isAlive) return;
+    if (started && member.isStopping) {
+      member.isDismissed = true;
+      return;
+    }
+    member.isAlive = false;
+    member.end();
+    if (started) failed(started, `the ${member.family} worker, which had started it, is gone`);
+    if (member.starter?.isDismissed) dismiss(member.starter);
+    if (!isLost && [...members.values()].every(({ isAlive, isStopping }) => !isAlive && !isStopping)) {
+      isLost = true;
+      onLost("the workers of both families are gone, and nobody is left who may start new ones; the rules stay");
+    }
+  };
+
+  for (const family of FAMILIES) first(family);
+
+  return {
+    spawn(family, listener) {
+      const present = members.get(family)!;
+      const member = present.listener === undefined ? present : successor(family);
+      member.listener = listener;
+      const reason = early.get(member);
+      if (reason !== undefined) queueMicrotask(() => failed(member, reason));
+      return {
+        post(message) {
+          if (message.type === "stop") member.isStopping = true;
+          member.post(message);
+        },
+        terminate: () => dismiss(member),
+      };
+    },
+  };
+}
