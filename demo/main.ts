@@ -146,7 +146,7 @@ async function start(): Promise<number> {
     console.error(missing);
     return 1;
   }
-  const files = ["./main.ts", "../main.ts", "../workers/family.ts", "./agent.ts"];
+  const files = ["./main.ts", "../main.ts", "../workers/family.ts", "../workers/plugin.ts", "./agent.ts"];
   const modules = files.map((file) => new URL(file, import.meta.url).pathname);
   console.log("Fetching the packages that Sluice uses, where they are not here yet …");
   await fetchPackages(modules);

@@ -21,7 +21,7 @@ import { tools } from "./tools.ts";
 const SCENARIOS: readonly Scenario[] = [...overload, ...crash, ...tools, ...api, ...meddling, ...longRun];
 
 /** What the lab starts beside Sluice. */
-const PROGRAMS = ["main.ts", "workers/family.ts", "demo/agent.ts", "tests/chaos/traffic.ts"];
+const PROGRAMS = ["main.ts", "workers/family.ts", "workers/plugin.ts", "demo/agent.ts", "tests/chaos/traffic.ts"];
 
 async function outside(args: readonly string[]): Promise<number> {
   const missing = await missingPrerequisite(console.log);
