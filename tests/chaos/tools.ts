@@ -13,6 +13,8 @@ import { startSluice } from "./sluice.ts";
 import { until } from "./until.ts";
 
 const SERVICES = 100;
+/** By then, something has struck. */
+const MOST_MOVES = 100;
 
 /** What goes wrong now and then. */
 const FAULTS: readonly ToolFault[] = [
@@ -32,7 +34,7 @@ export const tools: readonly Scenario[] = MODES.flatMap((mode) => [
 
 /** A service that is not probed, and what only its next change writes. */
 const REFUSED = 4;
-const REFUSED_TARGET = { iptables: "10.151.0.4:", nftables: "10.151.0.4 ." };
+const REFUSED_TARGET = { iptables: "10.151.0.4:", nftables: "10.151.0.4" };
 
 function oneRefused(mode: (typeof MODES)[number]): Promise<Figures> {
   return withLab(async (lab) => {
@@ -82,8 +84,9 @@ function nowAndThen(mode: ProxyMode, { long }: Extent): Promise<Figures> {
       await tools.set(fault);
       let longestMs = 0;
       const moves = long ? 50 : 5;
-      for (let i = 0; i < moves; i++) {
-        change(lab, SERVICES, i);
+      let done = 0;
+      for (; done < moves || (done < MOST_MOVES && await tools.struck() === 0); done++) {
+        change(lab, SERVICES, done);
         longestMs = Math.max(longestMs, await sentinel.move(60_000));
       }
       figures[`${name}: runs struck, moves, longest ms`] = `${await tools.struck()}, ${moves}, ${

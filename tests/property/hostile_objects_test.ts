@@ -5,10 +5,10 @@ import { decodeObject } from "../../core/objects/decode.ts";
 import { KINDS } from "../../core/objects/mod.ts";
 import { createFamilyPlanner, type FamilyPlanner } from "../../core/planning/mod.ts";
 import { createTracking, type Tracking } from "../../core/tracking/mod.ts";
-import { FAMILIES } from "../../platform/address.ts";
+import { FAMILIES, type Family } from "../../platform/address.ts";
 import { createFakeClock } from "../fakes/clock.ts";
-import { backendUnderTest as iptablesBackend } from "../unit/iptables/host.ts";
-import { backendUnderTest as nftablesBackend } from "../unit/nftables/host.ts";
+import { backendUnderTest as iptablesBackend, podSettings } from "../unit/iptables/host.ts";
+import { backendUnderTest as nftablesBackend, nftSettings } from "../unit/nftables/host.ts";
 import { hostileObjects } from "./hostile_generators.ts";
 
 /** Runs of some 20 objects each; `HOSTILE_RUNS=5000` makes it 100,000 objects. */
@@ -26,6 +26,16 @@ const GOOD = {
     ports: [{ name: "p", protocol: "TCP", port: 8080 }],
   },
 } as const;
+
+const IPV6 = {
+  localTraffic: { by: "source-prefix", prefix: "fd00:244::/64" },
+  nodePortPrefixes: ["fd00:9::1/128"],
+} as const;
+
+const SETTINGS = {
+  iptables: (family: Family) => podSettings(family === "IPv4" ? {} : IPV6),
+  nftables: (family: Family) => nftSettings(family === "IPv4" ? {} : IPV6),
+};
 
 /** The words of a rule that say what happens, apart from our own chains. */
 const TARGETS = /^(KUBE-[A-Za-z0-9-]{1,23}|ACCEPT|DROP|REJECT|RETURN|MARK|MASQUERADE|DNAT)$/;
@@ -101,8 +111,9 @@ Deno.test("no object breaks anything or becomes a rule, each has a clear problem
           const { set, deleted } = planner.plan(changes);
           for (const kind of ["iptables", "nftables"] as const) {
             const backend = backends[kind].get(family)!;
-            const { problems } = await (round === 0 ? backend.whole(set) : backend.change(set, deleted));
-            assert.deepEqual(problems, [], kind);
+            const { problems } =
+              await (round === 0 ? backend.whole(set, SETTINGS[kind](family)) : backend.change(set, deleted));
+            assert.deepEqual(problems, [], `${kind} ${JSON.stringify(problems)}`);
           }
         }
       }
