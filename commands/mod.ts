@@ -11,6 +11,7 @@ import { createManCommand } from "./man.ts";
 import { renderCommand } from "./render.ts";
 import { runCommand } from "./run.ts";
 import { serveCommand } from "./serve.ts";
+import { topCommand } from "./top.ts";
 import { uninstallCommand } from "./uninstall.ts";
 import { versionCommand } from "./version.ts";
 import { watchCommand } from "./watch.ts";
@@ -21,6 +22,7 @@ export const COMMANDS: readonly Command[] = [
   checkCommand,
   createInstallCommand(() => COMMANDS),
   uninstallCommand,
+  topCommand,
   explainCommand,
   getCommand,
   renderCommand,

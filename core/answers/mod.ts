@@ -14,6 +14,7 @@
  *   explain.ts           all of that together
  *   explanation_text.ts  the same for a person
  *   listing.ts           services and endpoints in tables
+ *   stopped_traffic.ts   what of a service gets nowhere
  *   browsing.ts          a page of services with their endpoints
  *   answers.ts           all that can be asked
  *   offline.ts           the same of a source that is read once (not loaded where a proxy runs)
@@ -34,4 +35,5 @@ export {
   listServices,
   servicesTable,
 } from "./listing.ts";
+export { stoppedTraffic } from "./stopped_traffic.ts";
 export { type Question, QuestionError, readQuestion } from "./question.ts";

@@ -5,9 +5,9 @@ import {
   hasOutside,
   type ListedEndpoint,
   type ServicePage,
+  stoppedTraffic,
 } from "../answers/mod.ts";
 import { countText, plural } from "../control/quantities.ts";
-import type { Verdict } from "../model.ts";
 import { type Html, html } from "./html.ts";
 import { addressOf, type View } from "./view.ts";
 
@@ -37,7 +37,7 @@ function nothingText({ search, attention }: View): string {
 function serviceRow(service: BrowsedService): Html {
   const { name, family, type, protocol, usedEndpoints, endpoints, served, problems } = service;
   const slash = name.indexOf("/");
-  const stops = stopsOf(service);
+  const stops = stoppedTraffic(service);
   const tone = !served ? "bad" : problems.length > 0 || stops.length > 0 ? "doubtful" : "good";
   return html`
     <details class="service" data-key="${name} ${protocol} ${family}">
@@ -64,23 +64,6 @@ function serviceRow(service: BrowsedService): Html {
     <p class="hint"><code>sluice explain ${destinationOf(service)}</code></p></div>
     </details>
   `;
-}
-
-/** What traffic is stopped, and why: one sentence each. */
-function stopsOf(service: BrowsedService): readonly string[] {
-  if (!service.served) return ["Not served: nothing of what it asks for is left."];
-  const { internal, external } = service;
-  const inside = stopText(internal), outside = hasOutside(service) ? stopText(external) : undefined;
-  return [
-    ...(inside === undefined ? [] : [`Traffic to the cluster IP is ${inside}.`]),
-    ...(outside === undefined ? [] : [`Traffic from outside is ${outside}.`]),
-  ];
-}
-
-function stopText(verdict: Verdict): string | undefined {
-  if (verdict === "reject") return "rejected: no endpoint can serve";
-  if (verdict === "drop") return "dropped: its policy is Local, and no endpoint on this node can serve";
-  return undefined;
 }
 
 function serviceFacts(service: BrowsedService): Html | false {

@@ -4,7 +4,7 @@ import { type Configuration, parseCommandLine } from "../../core/config/mod.ts";
 import type { FamilyHealth, FamilyListener, StartFamily } from "../../core/family_link.ts";
 import type { Family, FamilyDelta, SyncReport } from "../../core/model.ts";
 import { runProxy } from "../../core/proxy.ts";
-import { systemClock } from "../../platform/clock.ts";
+import { sleep, systemClock } from "../../platform/clock.ts";
 import { type Logger, silentLogger } from "../../platform/log.ts";
 
 /** The proxy, and what a test does to it. */
@@ -51,9 +51,11 @@ export async function withWholeProxy(
     controlSocket,
     signal: end.signal,
   });
+  const url = `http://127.0.0.1:${port}/`;
   try {
+    while (!await answers(url)) await sleep(systemClock, 5);
     await test({
-      url: `http://127.0.0.1:${port}/`,
+      url,
       health: (family, health) => workers.get(family)!.listener.onHealth(health),
       report: (family, report) => workers.get(family)!.report(report),
     });
@@ -143,6 +145,15 @@ function configure(args: readonly string[]): Configuration {
   });
   if (line.kind !== "start") throw new Error(`the configuration of the test is refused: ${JSON.stringify(line)}`);
   return line.configuration;
+}
+
+async function answers(url: string): Promise<boolean> {
+  try {
+    await (await fetch(url)).body?.cancel();
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 function freePort(): number {

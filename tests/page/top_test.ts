@@ -1,0 +1,126 @@
+/** `sluice top` on a pseudo-terminal, beside a running proxy. */
+import assert from "node:assert/strict";
+import { listenOnControlSocket } from "../../core/control/socket.ts";
+import { sleep, systemClock } from "../../platform/clock.ts";
+import { withManifests, withWholeProxy } from "../fakes/whole_proxy.ts";
+import { manifestsOf } from "./cluster.ts";
+import type { ProxyUnderTest } from "./proxy_under_test.ts";
+
+const MAIN = new URL("../../main.ts", import.meta.url).pathname;
+const PATIENCE_MS = 20_000;
+const WEB = { at: "default/web", clusterIPs: ["10.96.0.10"], endpoints: [{ address: "10.244.1.11" }] };
+const EMPTY = { at: "default/empty", clusterIPs: ["10.96.0.20"], endpoints: [] };
+
+const top = (socket: string) => [Deno.execPath(), "run", "-A", "--quiet", MAIN, "top", "--control-socket", socket];
+
+function withSocket(test: (proxy: ProxyUnderTest, socket: string) => Promise<void>): Promise<void> {
+  return withManifests(manifestsOf([WEB, EMPTY]), async ({ args, write }) => {
+    const folder = await Deno.makeTempDir();
+    const socket = `${folder}/control.sock`;
+    const controlSocket = await listenOnControlSocket(socket);
+    try {
+      const all = [...args, "--hostname-override", "node-1"];
+      await withWholeProxy({ args: all, controlSocket }, async (proxy) => {
+        while (!(await (await fetch(proxy.url)).text()).includes("all in sync")) await sleep(systemClock, 20);
+        await test({ ...proxy, write }, socket);
+      });
+    } finally {
+      await Deno.remove(folder, { recursive: true });
+    }
+  });
+}
+
+/** A terminal in which a shell runs a command line. */
+async function inTerminal(
+  commandLine: string,
+  test: (terminal: { shows(text: RegExp): Promise<string>; type(keys: string): Promise<void> }) => Promise<void>,
+): Promise<string> {
+  const child = new Deno.Command("script", {
+    args: ["--quiet", "--return", "--echo", "never", "--command", commandLine, "/dev/null"],
+    env: { TERM: "xterm", SHELL: "/bin/sh", NO_COLOR: "" },
+    stdin: "piped",
+    stdout: "piped",
+  }).spawn();
+  let shown = "";
+  const reading = child.stdout.pipeThrough(new TextDecoderStream()).pipeTo(
+    new WritableStream({
+      write(text) {
+        shown += text;
+      },
+    }),
+  );
+  const keyboard = child.stdin.getWriter();
+  const end = systemClock.monotonic() + PATIENCE_MS;
+  const shows = async (text: RegExp) => {
+    while (!text.test(shown)) {
+      if (systemClock.monotonic() > end) throw new Error(`the terminal does not show ${text}:\n${shown}`);
+      await sleep(systemClock, 20);
+    }
+    // What was there before is not looked at again.
+    const seen = shown;
+    shown = "";
+    return seen;
+  };
+  await test({ shows, type: (keys) => keyboard.write(new TextEncoder().encode(keys)) });
+  await keyboard.close();
+  await child.status;
+  await reading;
+  return shown;
+}
+
+// deno-lint-ignore no-control-regex -- what ends a frame, and begins one
+const TWO_FRAMES = /\x1b\[J[^]*\x1b\[H[^]*\x1b\[J/;
+// deno-lint-ignore no-control-regex -- colours, and the ends of lines
+const STYLES = /\x1b\[[0-9;]*[mK]/g;
+
+const quoted = (words: readonly string[]) => words.map((word) => `'${word}'`).join(" ");
+
+for (const [name, key] of [["q", "q"], ["Ctrl-C", "\x03"]] as const) {
+  Deno.test(`top shows changes, follows the terminal's size, and leaves it as it was on ${name}`, () =>
+    withSocket(async (proxy, socket) => {
+      const before = "stty rows 30 cols 100; stty -g; tty";
+      const line = `${before}; ${quoted(top(socket))}; echo "status $?"; stty -g; echo end`;
+      let settings = "";
+      const rest = await inTerminal(line, async ({ shows, type }) => {
+        const first = await shows(/default\/empty:http/);
+        const [, given, device] = /^(\S+)\r?\n(\/dev\/pts\/\d+)/m.exec(first)!;
+        settings = given!;
+        assert.ok(first.includes("\x1b[?1049h"), "it has a screen of its own");
+        assert.match(first, /node-1.*Sluice .*nftables mode/);
+        proxy.report("IPv6", { ok: false, problems: [{ servicePort: undefined, message: "nft \x1b[2J refused" }] });
+        const failed = await shows(/the last sync failed, tried again/);
+        assert.ok(!failed.includes("\x1b[2J"), "a message cannot steer the terminal");
+        await new Deno.Command("stty", { args: ["-F", device!, "cols", "40", "rows", "9"] }).output();
+        const small = await shows(TWO_FRAMES);
+        const frame = small.split("\x1b[H").at(-1)!.split("\x1b[J")[0]!;
+        const lines = frame.replace(STYLES, "").split(/\r+\n/);
+        assert.ok(lines.length <= 9 && lines.every(({ length }) => length <= 40), JSON.stringify(lines));
+        await type(key);
+        const left = await shows(/end\r?\n/);
+        assert.ok(left.includes("\x1b[?25h\x1b[?1049l"));
+        assert.match(left, /status 0/);
+        assert.ok(left.includes(settings), "the terminal's settings are what they were");
+      });
+      assert.equal(rest, "");
+    }));
+}
+
+Deno.test("where the output is no terminal, top prints lines once", () =>
+  withSocket(async (proxy, socket) => {
+    proxy.report("IPv4", { problems: [{ servicePort: "default/web:http", message: "refused" }] });
+    const [command, ...args] = top(socket);
+    const { code, stdout } = await new Deno.Command(command!, { args, stderr: "inherit" }).output();
+    const text = new TextDecoder().decode(stdout);
+    assert.equal(code, 0);
+    assert.match(text, /^node-1 {2}Sluice .*\n● IPv4: in sync, but for problems\nservices 2 /);
+    assert.match(text, /Services needing attention {2}1\n {2}default\/empty:http IPv4 {2}0\/0 /);
+    assert.match(text, /Recent problems\n.*default\/web:http {2}refused\n/);
+    assert.ok(!text.includes("\x1b"));
+  }));
+
+Deno.test("without a proxy, top says so", async () => {
+  const [command, ...args] = top("/nonexistent/control.sock");
+  const { code, stderr } = await new Deno.Command(command!, { args }).output();
+  assert.equal(code, 1);
+  assert.match(new TextDecoder().decode(stderr), /there is no control socket at/);
+});
