@@ -69,7 +69,8 @@ async function start(line: CommandLine & { kind: "start" }): Promise<number> {
       print: writeToStdout,
     });
   } catch (error) {
-    logger.error("Sluice ends", { error });
+    if (command.lasts) logger.error("Sluice ends", { error });
+    else writeToStderr(`sluice ${command.name}: ${errorText(error)}\n`);
     return 1;
   }
 }

@@ -23,6 +23,8 @@ export interface Invocation extends Pick<ProxyOptions, "logger" | "logging" | "c
 export interface Command extends CommandSpec {
   /** It starts tools, or workers that do; other commands give up the right to start programs before they begin. */
   readonly startsPrograms?: boolean;
+  /** Whether it goes on until it is told to end, and logs why it ends; others say what went wrong and no more. */
+  readonly lasts?: true;
   /** Resolves with the exit status; what it throws is logged as the reason of status 1. */
   start(invocation: Invocation): Promise<number>;
 }

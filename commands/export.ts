@@ -6,6 +6,7 @@ import { feedStore } from "./feeding.ts";
 
 /** The state of the cluster, as a file. */
 export const exportCommand: Command = {
+  lasts: true,
   name: "export",
   summary: "Write the cluster's state to a file, in KPNG's format, after each change.",
   arguments: [],

@@ -76,7 +76,10 @@ export function createInstallCommand(commands: () => readonly CommandSpec[]): Co
       } else if (isRed) {
         print("It was not started: something is red. Mend it and say sluice install --now again.\n");
       } else {
-        await startService(invocation);
+        const runs = await startService(invocation);
+        if (!runs) {
+          throw new Error("systemctl did what it was asked for, and the service does not run: is this a chroot?");
+        }
         print("It runs, and will with every boot: systemctl status sluice, journalctl -u sluice\n");
       }
       print(`To undo it: ${PROGRAM} uninstall --now --cleanup\n`);
@@ -175,9 +178,11 @@ async function checkInstalled(
   return [{ name: "configuration", verdict: "red", says, mend: `edit ${CONFIGURATION}` }];
 }
 
-async function startService({ clock, signal }: Invocation): Promise<void> {
+/** Whether the service then runs: in a chroot, systemctl ignores what it is asked for and calls it a success. */
+async function startService({ clock, signal }: Invocation): Promise<boolean> {
   const { runSystemctl } = await import("./service.ts");
   for (const args of [["daemon-reload"], ["enable", "sluice"], ["restart", "sluice"]]) {
     await runSystemctl(args, { clock, signal });
   }
+  return (await runSystemctl(["is-active", "sluice"], { clock, signal })).trim() === "active";
 }

@@ -5,6 +5,7 @@ import { rights, startNoMorePrograms } from "./privileges.ts";
 
 /** The proxy itself. */
 export const runCommand: Command = {
+  lasts: true,
   name: RUN,
   summary: "Run the proxy on this node (what happens without a command).",
   arguments: [],

@@ -7,6 +7,7 @@ const DEFAULT_LISTEN = "tcp://127.0.0.1:12090";
 
 /** The state of the cluster, over gRPC, for other Sluices and for KPNG's programs. */
 export const serveCommand: Command = {
+  lasts: true,
   name: "serve",
   summary: "Serve the cluster's state over gRPC, as KPNG does: to nodes, to relays, to KPNG programs.",
   arguments: [],

@@ -30,11 +30,14 @@ export const uninstallCommand: Command = {
     if (actsHere && await isRunning(configuration.controlSocket)) {
       throw new Error("the proxy still runs: sluice uninstall --now stops its service, and then removes it");
     }
-    const { uninstall } = await import("../core/installation/mod.ts");
+    const { leftBehind, uninstall } = await import("../core/installation/mod.ts");
     const steps = await uninstall({ root, dryRun, all: flags.get("all") === true });
     print(stepsText(steps, root, dryRun));
-    const kept = steps.filter(({ decision }) => decision === "keep");
-    if (kept.length > 0) print(`What was changed since it was installed stays; --all removes it, too.\n`);
+    if (steps.some(({ decision }) => decision === "keep")) {
+      print("What was changed since it was installed stays; --all removes it, too.\n");
+    }
+    const left = dryRun ? [] : leftBehind(root);
+    if (left.length > 0) print(`Left there: ${left.join(", ")}\n`);
     if (!actsHere) return 0;
     if (!configuration.cleanup) {
       print(

@@ -8,6 +8,7 @@ const CHOICES = ["services", "endpoints", "nodes", "local"] as const;
 
 /** The stream of changes, on standard output. */
 export const watchCommand: Command = {
+  lasts: true,
   name: "watch",
   summary: "Print the cluster's state and its changes as they come.",
   arguments: [{

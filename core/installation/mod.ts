@@ -67,3 +67,15 @@ export async function uninstall({ root, dryRun, all }: InstallationOptions & { r
   if (!dryRun) await removeFile(root, RECORD, FOLDERS);
   return steps;
 }
+
+/** What is left in the folders that are an installation's own: somebody else's files, such as a kubeconfig. */
+export function leftBehind(root: string): readonly string[] {
+  return FOLDERS.flatMap((folder) => {
+    try {
+      return [...Deno.readDirSync(root + folder)].map(({ name }) => `${root}${folder}/${name}`);
+    } catch (error) {
+      if (error instanceof Deno.errors.NotFound) return [];
+      throw error;
+    }
+  });
+}

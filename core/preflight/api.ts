@@ -59,7 +59,8 @@ export async function examineApi(options: ApiPreflightOptions): Promise<readonly
 }
 
 const API_SERVER = "API server";
-const MEND_CREDENTIALS = "a kubeconfig for this node, named by --kubeconfig or clientConnection.kubeconfig";
+const MEND_CREDENTIALS =
+  "--config with the configuration of the service (/etc/sluice/config.yaml), or a kubeconfig for this node by --kubeconfig";
 const READ_DEADLINE_MS = 10_000;
 
 /** The rights that a proxy of this mode uses. */

@@ -4,6 +4,7 @@ import {
   CONFIGURATION,
   filesOf,
   install,
+  leftBehind,
   PROGRAM,
   RECORD,
   type Step,
@@ -111,6 +112,7 @@ Deno.test("what was installed is removed, what was changed stays, and everything
       await assert.rejects(Deno.stat(root + path), Deno.errors.NotFound, path);
     }
     assert.equal(await read(root + CONFIGURATION), "changed");
+    assert.deepEqual(leftBehind(root), [root + CONFIGURATION]);
     await assert.rejects(uninstall(only), /nothing was installed here/);
     await steps({ isConfigured: true });
     await uninstall({ root, dryRun: false, all: true });
