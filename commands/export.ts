@@ -1,3 +1,4 @@
+import { abortedBy } from "../platform/abort.ts";
 import { basename, dirname, join } from "node:path";
 import { option, text } from "../core/config/mod.ts";
 import type { Store } from "../core/store/mod.ts";
@@ -19,7 +20,7 @@ export const exportCommand: Command = {
     const to = invocation.flags.get("to") as string | undefined;
     if (!to) throw new Error("sluice export needs --to FILE, or --to - for standard output");
     const done = new AbortController();
-    const signal = AbortSignal.any([invocation.signal, done.signal]);
+    const { signal } = abortedBy(invocation.signal, done.signal);
     const { store, ended } = await feedStore(invocation, signal);
     const exporting = to === "-" ? printOnce(store, invocation, signal) : keepWriting(store, to, invocation, signal);
     try {

@@ -1,11 +1,11 @@
-import { FAMILIES, type Family, otherFamily } from "../platform/address.ts";
-import { errorText } from "../platform/log.ts";
+import { abortedBy } from "../platform/abort.ts";
+import { FAMILIES, type Family } from "../platform/address.ts";
+import { errorText, type Logger } from "../platform/log.ts";
 import { type Configuration } from "./config/mod.ts";
-import type { FamilyHealth } from "./family_link.ts";
+import { tellObservers } from "./family_observers.ts";
 import { nodePortPrefixes } from "./family_settings.ts";
 import { serveControlSocket } from "./control/serve.ts";
 import { runCleanup, runInit } from "./family_task.ts";
-import type { SyncReport } from "./model.ts";
 import { addressesWithin, createMetrics, createProxyHealth, createServiceHealth } from "./observe/mod.ts";
 import { createEventRecorder } from "./observe/events.ts";
 import { createNodeEvents } from "./observe/node_events.ts";
@@ -32,16 +32,9 @@ const GATHERING_MS = 2;
 async function serve(options: ProxyOptions): Promise<number> {
   const { configuration, logger, clock } = options;
   const { nodeName, mode, syncPeriodMs } = configuration;
-  const ending = new AbortController();
+  const ending = abortedBy(options.signal, options.lost);
   const { signal } = ending;
-  // Not AbortSignal.any: Deno 2.4 forgets what that makes, listeners and all, at the next garbage collection.
-  options.signal.addEventListener("abort", () => ending.abort(options.signal.reason), { once: true });
-  if (options.signal.aborted) ending.abort(options.signal.reason);
-  const { lost } = options;
-  lost?.addEventListener("abort", () => ending.abort(lost.reason), { once: true });
-  if (lost?.aborted) ending.abort(lost.reason);
 
-  const kinds = kindsOf(mode);
   const startedAtMs = clock.now();
   const recorder = createStatusRecorder(clock);
   const onProblem = (where: string, message: string) => {
@@ -52,7 +45,7 @@ async function serve(options: ProxyOptions): Promise<number> {
     clock.schedule(GATHERING_MS, applyChanges);
   };
   const tracking = createTracking({
-    kinds,
+    kinds: kindsOf(mode),
     nodeName,
     bindAddress: configuration.bindAddress,
     clock,
@@ -83,39 +76,19 @@ async function serve(options: ProxyOptions): Promise<number> {
   await startOperatorServers({ configuration, health, metrics, statusPage, clock, logger, signal });
   const recordEvents = events && createEventRecorder({ ...events, nodeName, clock, logger, signal });
   const nodeEvents = recordEvents && createNodeEvents(recordEvents, mode, clock);
-  const unsupported = new Set<Family>();
-  const listener = {
-    onProblem,
-    onChange(family: Family) {
-      health.queuedUpdate(family);
-      metrics.queued(family);
-    },
-    onReport(report: SyncReport, triggerTimesMs: readonly number[]) {
-      if (report.ok) health.updated(report.family);
-      metrics.observe(report, triggerTimesMs);
-      recorder.report(report, triggerTimesMs);
-      nodeEvents?.report(report);
-    },
-    onHealth(family: Family, state: FamilyHealth) {
-      health.workerHealth(family, state);
-      metrics.workerHealth(family, state);
-      recorder.workerHealth(family, state);
-      nodeEvents?.workerHealth(family, state);
-      if (state.state !== "unfit" || !state.unsupported) {
-        unsupported.delete(family);
-        return;
-      }
-      if (!unsupported.has(family)) warnOfMissingFamily(family, state.reason);
-      unsupported.add(family);
-      if (unsupported.size === FAMILIES.length) ending.abort(new Error("this host can serve neither IP family"));
-    },
-  };
+  const onNoneSupported = () => ending.abort(new Error("this host can serve neither IP family"));
+  const observers = tellObservers({ health, metrics, recorder, nodeEvents, logger, onNoneSupported });
+  const listener = { ...observers, onProblem };
   const families: readonly ServedFamily[] = FAMILIES.map((family) => serveFamily(family, tracking, options, listener));
   let started = false;
 
   function applyChanges(): void {
     const changes = tracking.take();
-    if (changes.node) noteNode(changes.node);
+    if (changes.node) {
+      const { leaving, deleted } = changes.node.after;
+      health.setNodeEligible(!leaving && !deleted);
+      logNode(logger, nodeName, changes.node);
+    }
     for (const family of families) {
       if (changes.node || changes.serviceRanges || !started) family.configure();
       family.apply(changes);
@@ -124,24 +97,6 @@ async function serve(options: ProxyOptions): Promise<number> {
     serviceHealth.apply(healthChecks.plan(changes));
     if (!started) logger.info("everything was read once, the kernel follows from now on", { mode, node: nodeName });
     started = true;
-  }
-
-  function noteNode({ after, changed }: NodeChange): void {
-    health.setNodeEligible(!after.leaving && !after.deleted);
-    if (after.deleted) {
-      logger.error("this node's Node object was deleted; what it said stays in effect", { node: nodeName });
-    } else {logger.info("what the Node object says", {
-        node: nodeName,
-        changed: changed.join(),
-        ...after.nodeIPs,
-        zone: after.zone,
-      });}
-  }
-
-  function warnOfMissingFamily(family: Family, reason: string): void {
-    logger.warn(`this host cannot serve ${family}; it serves ${otherFamily(family)} alone until that changes`, {
-      reason,
-    });
   }
 
   if (options.controlSocket) {
@@ -157,6 +112,11 @@ async function serve(options: ProxyOptions): Promise<number> {
     close();
     await Promise.all(families.map((family) => family.stop()));
   }
+}
+
+function logNode(logger: Logger, node: string, { after, changed }: NodeChange): void {
+  if (after.deleted) logger.error("this node's Node object was deleted; what it said stays in effect", { node });
+  else logger.info("what the Node object says", { node, changed: changed.join(), ...after.nodeIPs, zone: after.zone });
 }
 
 /** Where health check node ports are served: wherever node ports are. */

@@ -1,3 +1,4 @@
+import { abortedBy } from "../../platform/abort.ts";
 import { FAMILIES, type Family } from "../../platform/address.ts";
 import { familySettings } from "../family_settings.ts";
 import type { FamilyDelta, RuleDescription, ServicePortKey } from "../model.ts";
@@ -68,7 +69,7 @@ async function readOnce(
   });
   const { source, close } = await openSource(options);
   try {
-    await source.run(tracking, AbortSignal.any([signal, synced.signal]));
+    await source.run(tracking, abortedBy(signal, synced.signal).signal);
   } catch (error) {
     if (!synced.signal.aborted) throw error;
   } finally {
