@@ -48,6 +48,7 @@ export function createInstallCommand(commands: () => readonly CommandSpec[]): Co
       }
       const root = rootOf(invocation);
       const dryRun = flags.get("dry-run") === true;
+      requireRoot(root, dryRun);
       const { install } = await import("../core/installation/mod.ts");
       const { files, configurationText, words } = await filesToInstall(invocation, commands());
       const steps = await install(files, { root, dryRun });
@@ -91,6 +92,12 @@ export function createInstallCommand(commands: () => readonly CommandSpec[]): Co
 /** The folder that stands for /, without a slash at the end. */
 export function rootOf({ flags }: Pick<Invocation, "flags">): string {
   return (flags.get(ROOT_FLAG.name) as string | undefined ?? "").replace(/\/+$/, "");
+}
+
+/** Throws where this process may not write to the system that is meant. */
+export function requireRoot(root: string, dryRun: boolean): void {
+  if (root !== "" || dryRun || Deno.uid() === 0) return;
+  throw new Error("this writes to /usr/local, /etc and /var/lib: run it as root (sudo), or try --dry-run");
 }
 
 const SAYS: Readonly<Record<Step["decision"], string>> = {

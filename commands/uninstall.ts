@@ -1,6 +1,6 @@
 import { boolean, option } from "../core/config/mod.ts";
 import type { Command, Invocation } from "./command.ts";
-import { DRY_RUN_FLAG, ROOT_FLAG, rootOf, stepsText } from "./install.ts";
+import { DRY_RUN_FLAG, requireRoot, ROOT_FLAG, rootOf, stepsText } from "./install.ts";
 
 /** Takes the proxy off this node. */
 export const uninstallCommand: Command = {
@@ -25,6 +25,7 @@ export const uninstallCommand: Command = {
     const { flags, print, configuration } = invocation;
     const root = rootOf(invocation);
     const dryRun = flags.get("dry-run") === true;
+    requireRoot(root, dryRun);
     const actsHere = root === "" && !dryRun;
     if (actsHere && flags.get("now") === true) await stopService(invocation);
     if (actsHere && await isRunning(configuration.controlSocket)) {

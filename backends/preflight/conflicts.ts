@@ -1,6 +1,6 @@
 import type { ProxyMode } from "../../core/model.ts";
 import type { Finding } from "../../platform/finding.ts";
-import { type Runner, type ToolCall, ToolMissingError } from "../runner.ts";
+import { failureText, type Runner, type ToolCall, ToolMissingError } from "../runner.ts";
 
 /** A process that listens on TCP. */
 export interface Listener {
@@ -19,6 +19,8 @@ export interface Traces {
   readonly nftables: readonly string[];
   /** Whether there is the interface of the service addresses. */
   readonly ipvs: boolean;
+  /** What could not be read: `iptables-save failed with …`; undefined where everything could. */
+  readonly unreadable: string | undefined;
   /** Whether there are rules of iptables-legacy beside those of nf_tables. */
   readonly legacyBeside: boolean;
 }
@@ -44,17 +46,23 @@ const SERVICE_CHAIN = /^:KUBE-(SVC|SVL|SEP|EXT|FW|XLB)-/;
 export async function findTraces(runner: Runner): Promise<Traces> {
   let chains = 0;
   let legacyBeside = false;
+  let unreadable: string | undefined;
+  const read = async (call: ToolCall) => {
+    const result = await textOf(runner, call);
+    if (result && result.exitCode !== 0) unreadable ??= failureText(call.tool, result);
+    return result;
+  };
   for (const tool of ["iptables-save", "ip6tables-save"]) {
     const onLine = (line: string) => {
       if (SERVICE_CHAIN.test(line)) chains++;
     };
-    const saved = await textOf(runner, { tool, args: ["-t", "nat"], onLine });
+    const saved = await read({ tool, args: ["-t", "nat"], onLine });
     if (saved && /legacy tables present/.test(saved.stderr)) legacyBeside = true;
   }
-  const tables = await textOf(runner, { tool: "nft", args: ["list", "tables"] });
+  const tables = await read({ tool: "nft", args: ["list", "tables"] });
   const found = [...(tables?.stdout ?? "").matchAll(/^table (ip6? (?:kube-proxy|sluice))$/gm)].map(([, name]) => name!);
   const dummy = await textOf(runner, { tool: "ip", args: ["-o", "link", "show", "kube-ipvs0"] });
-  return { iptables: chains, nftables: found, ipvs: dummy?.exitCode === 0, legacyBeside };
+  return { iptables: chains, nftables: found, ipvs: dummy?.exitCode === 0, unreadable, legacyBeside };
 }
 
 /** What the proxies' processes mean for one that is to serve health and metrics on these ports. */
@@ -123,7 +131,7 @@ const K3S: Omit<Finding, "name"> = {
 /** What the traces mean for a proxy of this mode; `running` is the mode of a Sluice that runs here already. */
 export function judgeTraces(traces: Traces, mode: ProxyMode, running: ProxyMode | undefined): readonly Finding[] {
   const found: Readonly<Record<ProxyMode, string | undefined>> = {
-    iptables: traces.iptables === 0 ? undefined : `${traces.iptables} chains of services (mode iptables)`,
+    iptables: traces.iptables === 0 ? undefined : `chains of services (mode iptables, ${traces.iptables} of them)`,
     nftables: traces.nftables.length === 0 ? undefined : `the tables ${traces.nftables.join(", ")} (mode nftables)`,
     ipvs: traces.ipvs ? "the interface kube-ipvs0 (mode ipvs)" : undefined,
   };
@@ -135,9 +143,17 @@ export function judgeTraces(traces: Traces, mode: ProxyMode, running: ProxyMode 
       name,
       verdict: "yellow",
       says: `${found[of]} of another mode are there, until Sluice's own are in effect`,
-      mend: "nothing, it removes them then; sluice --cleanup removes them now",
+      mend: "sluice --cleanup, or nothing: it removes them then",
     }];
   });
+  if (traces.unreadable !== undefined) {
+    findings.push({
+      name: "rules",
+      verdict: "yellow",
+      says: `cannot be looked at: ${traces.unreadable}`,
+      mend: "sudo sluice check",
+    });
+  }
   if (traces.legacyBeside) {
     findings.push({
       name: "iptables",

@@ -2,7 +2,6 @@ import type { Family, IpvsSettings, ProxyMode } from "../../core/model.ts";
 import { FAMILIES } from "../../platform/address.ts";
 import type { Finding } from "../../platform/finding.ts";
 import { errorText } from "../../platform/log.ts";
-import { UnsupportedHostError } from "../backend.ts";
 import { examineHost as examineIptables } from "../iptables/host.ts";
 import { createIptablesTools } from "../iptables/tools.ts";
 import { createSets } from "../ipvs/ipset.ts";
@@ -14,10 +13,10 @@ import { type Runner, ToolMissingError } from "../runner.ts";
 /** What came of a try to use the kernel as a family's backend does. */
 export interface Trial {
   readonly family: Family;
-  /** Undefined where it worked. */
+  /** What went wrong; undefined where it worked. */
   readonly failure?: string;
-  /** Whether it failed because tools or kernel cannot do it at all, and not for want of a right. */
-  readonly unsupported?: boolean;
+  /** What that was for want of: a tool, which is told by itself; a right; or anything that this host cannot do. */
+  readonly lacks?: "tool" | "right" | "ability";
 }
 
 /** A module, and whether `modprobe` knows it as a file or as built in; undefined where it cannot be asked. */
@@ -56,9 +55,16 @@ export async function tryKernel(
       await examine(mode, family, ipvs, runner);
       return { family };
     } catch (error) {
-      return { family, failure: errorText(error), unsupported: error instanceof UnsupportedHostError };
+      return { family, failure: errorText(error), lacks: whatIsMissing(error) };
     }
   }));
+}
+
+function whatIsMissing(error: unknown): Trial["lacks"] {
+  if (error instanceof Error && (error instanceof ToolMissingError || error.cause instanceof ToolMissingError)) {
+    return "tool";
+  }
+  return /not permitted|Permission denied|must be root|CAP_NET_ADMIN/i.test(errorText(error)) ? "right" : "ability";
 }
 
 async function examine(mode: ProxyMode, family: Family, ipvs: IpvsSettings | undefined, runner: Runner): Promise<void> {
@@ -91,26 +97,27 @@ export async function findModules(mode: ProxyMode, runner: Runner): Promise<read
   }));
 }
 
-/** What the trials mean; a family that cannot be served is a loss, both are the end. */
+/** What the trials mean; a family that cannot be served is a loss, both are the end. A missing tool is told elsewhere. */
 export function judgeTrials(mode: ProxyMode, trials: readonly Trial[]): readonly Finding[] {
-  const someWork = trials.some(({ failure }) => failure === undefined);
-  const isSame = trials.every(({ failure }) => failure === trials[0]?.failure);
-  return (isSame ? trials.slice(0, 1) : trials).map(({ family, failure, unsupported }) => {
+  const tried = trials.filter(({ lacks }) => lacks !== "tool");
+  const someWork = tried.some(({ lacks }) => lacks === undefined);
+  const isSame = tried.length === trials.length && tried.every(({ failure }) => failure === tried[0]!.failure);
+  return (isSame ? tried.slice(0, 1) : tried).map(({ family, failure, lacks }): Finding => {
     const name = isSame ? "kernel" : `kernel ${family}`;
     if (failure === undefined) return { name, verdict: "green", says: `takes what ${mode} mode gives it (tried)` };
-    const isRight = /not permitted|Permission denied|must be root|you must be root|CAP_NET_ADMIN/i.test(failure);
+    if (lacks === "right") return { name, verdict: "red", says: failure, mend: MEND_RIGHT };
+    const other = "another --proxy-mode, or a kernel with the modules that are missing";
+    if (!someWork) return { name, verdict: "red", says: failure, mend: other };
     return {
       name,
-      verdict: unsupported && someWork && !isRight ? "yellow" : "red",
+      verdict: "yellow",
       says: failure,
-      mend: isRight
-        ? "run it as root, or with the capability CAP_NET_ADMIN (CAP_NET_RAW as well for iptables-legacy)"
-        : someWork
-        ? `nothing, where the cluster has no ${family} services; another --proxy-mode, or the kernel's modules otherwise`
-        : "another --proxy-mode, or a kernel with the modules that are missing",
+      mend: `nothing, where the cluster is without ${family}; else ${other}`,
     };
   });
 }
+
+const MEND_RIGHT = "run it as root, or with the capability CAP_NET_ADMIN (CAP_NET_RAW as well for iptables-legacy)";
 
 /** What the modules mean beside the trials: where those worked, nothing is missing that was tried. */
 export function judgeModules(modules: readonly FoundModule[], trials: readonly Trial[]): Finding {
@@ -125,13 +132,11 @@ export function judgeModules(modules: readonly FoundModule[], trials: readonly T
     };
   }
   if (missing.length === 0) return { name, verdict: "green", says: "all are there" };
-  const worked = trials.some(({ failure }) => failure === undefined);
-  return {
-    name,
-    verdict: worked ? "green" : "yellow",
-    says: worked
-      ? `modprobe does not know ${missing.join(", ")}, but the kernel does what was tried`
-      : `modprobe does not know ${missing.join(", ")}`,
-    ...(worked ? {} : { mend: "install the package of your kernel's modules, or reboot into the kernel they are for" }),
-  };
+  const says = `modprobe does not know ${missing.join(", ")}`;
+  if (trials.some(({ lacks }) => lacks === undefined)) {
+    return { name, verdict: "green", says: `${says}, but the kernel does what was tried` };
+  }
+  const mend =
+    "where they are not built in, the package of your kernel's modules, or a reboot into the kernel they are for";
+  return { name, verdict: "yellow", says, mend };
 }

@@ -180,5 +180,10 @@ const MENDS: Readonly<Partial<Record<ApiErrorKind, string>>> = {
 function judgeApiFailure(error: unknown): Finding {
   const kind = error instanceof ApiError ? error.kind : undefined;
   const mend = (kind && MENDS[kind]) ?? "see what the API server and what stands before it say";
-  return { name: API_SERVER, verdict: "red", says: errorText(error), mend };
+  return { name: API_SERVER, verdict: "red", says: withoutSequel(errorText(error)), mend };
+}
+
+/** What happened, without what a proxy would do next: a check asks once. */
+function withoutSequel(text: string): string {
+  return text.replace(/; (the request is repeated|they are read again at the next try)$/, "");
 }

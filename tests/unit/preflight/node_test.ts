@@ -50,7 +50,7 @@ Deno.test("a kernel that does what a mode needs is green, and nothing stays of t
 });
 
 Deno.test("one family that cannot be served is a loss, both are the end, and a missing right is told as one", () => {
-  const failed = { failure: "there is no nat table", unsupported: true };
+  const failed = { failure: "there is no nat table", lacks: "ability" } as const;
   const one = judgeTrials("iptables", [{ family: "IPv4" }, { family: "IPv6", ...failed }]);
   assert.deepEqual(one.map(({ name, verdict }) => [name, verdict]), [["kernel IPv4", "green"], [
     "kernel IPv6",
@@ -58,14 +58,30 @@ Deno.test("one family that cannot be served is a loss, both are the end, and a m
   ]]);
   const both = judgeTrials("iptables", [{ family: "IPv4", ...failed }, { family: "IPv6", ...failed }]);
   assert.deepEqual(both.map(({ name, verdict }) => [name, verdict]), [["kernel", "red"]]);
-  const right = { failure: "nft failed: Operation not permitted (you must be root)", unsupported: false };
+  const right = { failure: "nft failed: Operation not permitted (you must be root)", lacks: "right" } as const;
   assert.match(judgeTrials("nftables", [{ family: "IPv4", ...right }, { family: "IPv6" }])[0]!.mend!, /CAP_NET_ADMIN/);
+});
+
+Deno.test("what was not tried for want of a tool is told of the tool alone; a missing right is no missing ability", async () => {
+  assert.deepEqual(judgeTrials("iptables", await tryKernel("iptables", undefined, host({}))), []);
+  const forbidden = host({
+    nft: "nftables v1.0.6",
+    "nft -f -": "!Error: Could not process rule: Operation not permitted",
+  });
+  const trials = await tryKernel("nftables", undefined, forbidden);
+  assert.deepEqual(trials.map(({ lacks }) => lacks), ["right", "right"]);
+  const old = await tryKernel(
+    "nftables",
+    undefined,
+    host({ nft: "nftables v0.9", "nft -f -": "!Error: syntax error" }),
+  );
+  assert.deepEqual(old.map(({ lacks }) => lacks), ["ability", "ability"]);
 });
 
 Deno.test("modules that modprobe does not know matter only where the kernel did not do what was tried", () => {
   const modules = [{ module: "nf_nat", known: true }, { module: "xt_recent", known: false }];
   assert.equal(judgeModules(modules, [{ family: "IPv4" }]).verdict, "green");
-  const failing = judgeModules(modules, [{ family: "IPv4", failure: "no" }]);
+  const failing = judgeModules(modules, [{ family: "IPv4", failure: "no", lacks: "ability" }]);
   assert.equal(failing.verdict, "yellow");
   assert.match(failing.says, /xt_recent/);
   assert.doesNotMatch(failing.says, /nf_nat/);
@@ -117,13 +133,19 @@ Deno.test("what proxies left in the kernel is taken over by the same mode, and r
     iptables: 2,
     nftables: ["ip kube-proxy", "ip6 kube-proxy"],
     ipvs: false,
+    unreadable: undefined,
     legacyBeside: false,
   });
   const verdicts = judgeTraces(traces, "iptables", undefined).map(({ verdict, says }) => `${verdict} ${says}`);
-  assert.match(verdicts[0]!, /^green 2 chains of services .* taken over/);
+  assert.match(verdicts[0]!, /^green chains of services \(mode iptables, 2 of them\) .* taken over/);
   assert.match(verdicts[1]!, /^yellow the tables ip kube-proxy, ip6 kube-proxy/);
   assert.equal(judgeTraces(traces, "ipvs", "nftables").length, 1, "a running Sluice's own are not told");
   assert.equal(judgeTraces({ ...traces, legacyBeside: true }, "iptables", "iptables").at(-1)!.verdict, "yellow");
+  const hidden = await findTraces(host({ "iptables-save": "!Permission denied", nft: "!Operation not permitted" }));
+  assert.match(
+    lines(judgeTraces(hidden, "iptables", undefined)).join("\n"),
+    /^yellow rules: cannot be .*Permission denied/,
+  );
   const none = await findTraces(host({}));
   assert.deepEqual(lines(judgeTraces(none, "iptables", undefined)), ["green rules: no other proxy left any"]);
 });
