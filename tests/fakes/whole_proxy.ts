@@ -115,7 +115,7 @@ function createFakeWorker(family: Family, listener: FamilyListener): FakeWorker 
     const elements = delta.set.reduce((sum, { clusterEndpoints }) => sum + 1 + clusterEndpoints.length, 0);
     report({
       full: delta.base === undefined,
-      durationMs: 5 + size / 3,
+      durationMs: 2.4 + (size ** 1.5 + revision % 5) / 2,
       figures: { elements_written: elements, elements_deleted: delta.deleted.length },
     });
   };

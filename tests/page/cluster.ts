@@ -11,6 +11,8 @@ export interface MadeService {
   /** What else its `spec` says. */
   readonly spec?: Readonly<Record<string, unknown>>;
   readonly endpoints: readonly MadeEndpoint[];
+  /** When its endpoints last changed, in milliseconds since 1970. */
+  readonly changedAtMs?: number;
 }
 
 /** An endpoint, in IPv4 or IPv6 by its address. */
@@ -28,7 +30,7 @@ export function manifestsOf(services: readonly MadeService[], node?: Readonly<Re
 }
 
 function objectsOf(made: MadeService): unknown[] {
-  const { at, clusterIPs, port = 80, portName = "http", protocol = "TCP", spec, endpoints } = made;
+  const { at, clusterIPs, port = 80, portName = "http", protocol = "TCP", spec, endpoints, changedAtMs } = made;
   const [namespace, name] = at.split("/");
   const service = {
     apiVersion: "v1",
@@ -47,7 +49,14 @@ function objectsOf(made: MadeService): unknown[] {
     return ours.length === 0 ? [] : [{
       apiVersion: "discovery.k8s.io/v1",
       kind: "EndpointSlice",
-      metadata: { namespace, name: `${name}-${family.toLowerCase()}`, labels: { "kubernetes.io/service-name": name } },
+      metadata: {
+        namespace,
+        name: `${name}-${family.toLowerCase()}`,
+        labels: { "kubernetes.io/service-name": name },
+        annotations: changedAtMs === undefined
+          ? {}
+          : { "endpoints.kubernetes.io/last-change-trigger-time": new Date(changedAtMs).toISOString() },
+      },
       addressType: family,
       ports: [{ name: portName, port: 8080, protocol }],
       endpoints: ours.map(({ address, node = "node-1", zone = "zone-a", conditions = { ready: true } }) => ({

@@ -1,0 +1,105 @@
+/**
+ * Pictures of the status page for the README: `deno task screenshots` writes docs/status-light.png and
+ * docs/status-dark.png, with Chromium and, where it is installed, the font Inter.
+ */
+import { sleep, systemClock } from "../../platform/clock.ts";
+import { startBrowser, visit } from "./browser.ts";
+import { type MadeEndpoint, type MadeService, manifestsOf } from "./cluster.ts";
+import { type ApiObject, startFakeApiServer } from "../fakes/api_server.ts";
+import { withWholeProxy } from "../fakes/whole_proxy.ts";
+
+const NAMES: Readonly<Record<string, readonly string[]>> = {
+  auth: ["api", "sessions"],
+  default: ["kubernetes"],
+  "kube-system": ["dns", "metrics-server"],
+  media: ["images", "transcode", "uploads"],
+  monitoring: ["alertmanager", "grafana", "prometheus"],
+  shop: ["basket", "catalogue", "checkout", "search", "stock", "web"],
+};
+const NODES = ["node-1", "node-2", "node-3"];
+
+const NUMBER = Object.values(NAMES).flat().length;
+
+/** Rounds of changes before the picture, each of so many services. */
+const ROUNDS = [1, 1, 2, 1, 4, 1, 1, 3, 1, 9, 2, 1, 1, 1, 5, 1, 2, 1, 14, 1, 1, 2, 1, 1, 3, 1, NUMBER];
+
+function services(): MadeService[] {
+  return Object.entries(NAMES).flatMap(([namespace, names]) => names.map((name) => `${namespace}/${name}`))
+    .map((at, i) => ({
+      at,
+      clusterIPs: [`10.96.${i >> 2}.${10 + i * 7}`, `fd00:10:96::${(16 + i).toString(16)}`],
+      port: at === "default/kubernetes" ? 443 : 80,
+      portName: at === "default/kubernetes" ? "https" : "http",
+      spec: { ipFamilies: ["IPv4", "IPv6"], ipFamilyPolicy: "PreferDualStack", ...specOf(at) },
+      endpoints: endpointsOf(at, i),
+    }));
+}
+
+function specOf(at: string): Readonly<Record<string, unknown>> {
+  if (at === "auth/api") {
+    return { type: "NodePort", ports: [{ name: "http", port: 80, protocol: "TCP", nodePort: 30443 }] };
+  }
+  return at === "auth/sessions" ? { sessionAffinity: "ClientIP" } : {};
+}
+
+function endpointsOf(at: string, i: number): MadeEndpoint[] {
+  if (at === "media/transcode") return [];
+  const count = 2 + i % 4;
+  return Array.from({ length: count }, (_, j) => {
+    const place = { node: NODES[(i + j) % 3]!, zone: `zone-${"abc"[(i + j) % 3]}` };
+    const conditions = conditionsOf(at, j);
+    return [
+      { address: `10.244.${(i + j) % 3}.${10 + i * 5 + j}`, conditions, ...place },
+      { address: `fd00:10:244:${(i + j) % 3}::${(10 + i * 5 + j).toString(16)}`, conditions, ...place },
+    ];
+  }).flat();
+}
+
+function conditionsOf(at: string, j: number): Readonly<Record<string, boolean>> {
+  if (at === "auth/sessions" && j === 1) return { ready: false, serving: true, terminating: true };
+  if (at === "auth/sessions" && j === 2) return { ready: false, serving: false, terminating: false };
+  return { ready: true, serving: true, terminating: false };
+}
+
+/** The objects of a cluster, as the API has them. */
+function objectsOf(cluster: readonly MadeService[]): ApiObject[] {
+  return JSON.parse(manifestsOf(cluster)).items;
+}
+
+const browser = await startBrowser();
+const server = startFakeApiServer();
+server.apply(
+  { kind: "Node", metadata: { name: "node-1", labels: { "topology.kubernetes.io/zone": "zone-a" } }, status: {} },
+  ...objectsOf(services()),
+);
+const minSyncPeriod = ["--proxy-mode", "iptables", "--iptables-min-sync-period", "0s"];
+const args = ["--master", server.url, "--hostname-override", "node-1", ...minSyncPeriod];
+await withWholeProxy({ args }, async ({ url }) => {
+  await server.watches(3);
+  for (const [round, size] of ROUNDS.entries()) {
+    const changed = services().flatMap((service, i): MadeService[] => {
+      if ((i + round) % NUMBER >= size) return [];
+      const place = { node: "node-2", zone: "zone-b" };
+      const extra = round === ROUNDS.length - 1 ? [] : [
+        { address: `10.244.9.${round + 1}`, ...place },
+        { address: `fd00:10:244:9::${round + 1}`, ...place },
+      ];
+      const changedAtMs = systemClock.now() - 3 * ((i * 7 + round) % 11);
+      return [{ ...service, changedAtMs, endpoints: [...service.endpoints, ...extra] }];
+    });
+    server.apply(...objectsOf(changed));
+    await sleep(systemClock, 120);
+  }
+  await sleep(systemClock, 500);
+  for (const colorScheme of ["light", "dark"] as const) {
+    await visit(browser, url, async ({ page }) => {
+      await page.getByText("live", { exact: true }).waitFor();
+      await page.locator(".service", { hasText: "auth/sessions:http" }).first().locator("summary").click();
+      await page.mouse.move(0, 0);
+      await page.evaluate("scrollTo(0, 0)");
+      await page.screenshot({ path: new URL(`../../docs/status-${colorScheme}.png`, import.meta.url).pathname });
+    }, { colorScheme, viewport: { width: 1120, height: 1010 } });
+  }
+});
+await server.close();
+await browser.close();
