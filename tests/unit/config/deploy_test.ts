@@ -1,0 +1,30 @@
+import assert from "node:assert/strict";
+import { parseAllDocuments } from "yaml";
+import { accepted } from "./parse.ts";
+
+const DEPLOY = new URL("../../../deploy/", import.meta.url);
+const read = (name: string) => Deno.readTextFileSync(new URL(name, DEPLOY));
+
+interface Named {
+  readonly name: string;
+}
+
+Deno.test("the DaemonSet mounts each of its volumes once, and nothing that is none", () => {
+  const [configMap, daemonSet] = parseAllDocuments(read("daemonset.yaml"), { merge: true }).map((document) => {
+    assert.deepEqual(document.errors, []);
+    return document.toJS();
+  });
+  const { volumes, containers, initContainers } = daemonSet.spec.template.spec;
+  for (const { volumeMounts } of [...containers, ...initContainers]) {
+    const paths = volumeMounts.map(({ mountPath }: { mountPath: string }) => mountPath);
+    assert.deepEqual([...new Set(paths)], paths, "a path is mounted twice");
+    const mounted = volumeMounts.map(({ name }: Named) => name).sort();
+    assert.deepEqual(mounted, volumes.map(({ name }: Named) => name).sort());
+  }
+  accepted(["--config", "f", "--strict-config"], { files: { f: configMap.data["config.yaml"] } });
+});
+
+Deno.test("the configuration that is installed is one, without anything unknown in it", () => {
+  const { warnings } = accepted(["--config", "f", "--strict-config"], { files: { f: read("config.yaml") } });
+  assert.deepEqual(warnings, []);
+});

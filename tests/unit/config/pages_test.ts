@@ -1,0 +1,44 @@
+import assert from "node:assert/strict";
+import { HEADER, parse } from "./parse.ts";
+
+const ROOT = new URL("../../../", import.meta.url);
+
+/** The pages that show command lines, by path. */
+function pages(): ReadonlyMap<string, string> {
+  const paths = ["README.md", ...[...Deno.readDirSync(new URL("docs", ROOT))].map(({ name }) => `docs/${name}`)];
+  return new Map(
+    paths.filter((path) => path.endsWith(".md")).map((path) => [path, Deno.readTextFileSync(new URL(path, ROOT))]),
+  );
+}
+
+/** The command lines of sluice that a page shows as code, one to a line or in the text; those with `…` show a part. */
+function shownCommands(page: string): readonly string[] {
+  const blocks = [...page.matchAll(/^ {4,}(?:\$ )?(?:sudo )?(.*)$/gm)].map(([, line]) => line!.replace(/ +#.*$/, ""));
+  const inText = [...page.matchAll(/`([^`\n]+)`/g)].map(([, code]) => code!);
+  const pieces = [...blocks, ...inText].flatMap((line) => line.split(/ && |; | \| /));
+  return pieces.map((piece) => piece.trim().replace(/^(kubectl .* -- )?(dist\/)?(?=sluice )/, ""))
+    .filter((piece) => /^sluice [a-z-]/.test(piece) && !/…|\\$|[A-Z]$|</.test(piece));
+}
+
+Deno.test("every command line that the pages show is one that the program takes", () => {
+  let seen = 0;
+  for (const [path, page] of pages()) {
+    for (const command of shownCommands(page)) {
+      const args = command.split(/\s+/).slice(1).map((word) => word.replaceAll(/^["']|["']$/g, ""));
+      const files = Object.fromEntries(args.map((arg) => [arg.replace(/^--config=/, ""), HEADER]));
+      // The text speaks of commands by name alone, too.
+      const line = args.length === 1 ? parse([...args, "--help"]) : parse(args, { files });
+      assert(line.kind !== "errors", `${path}: ${command}: ${line.kind === "errors" ? line.errors.join("; ") : ""}`);
+      seen++;
+    }
+  }
+  assert(seen > 30, `only ${seen} were found`);
+});
+
+Deno.test("every file that the pages link to is there", () => {
+  for (const [path, page] of pages()) {
+    for (const [, target] of page.matchAll(/\]\((?!https?:|#)([^)#\s]+)(?:#[^)]*)?\)/g)) {
+      Deno.statSync(new URL(target!, new URL(path, ROOT)));
+    }
+  }
+});
