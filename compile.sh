@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Builds dist/sluice, one executable file, and dist/sluice.sha256.
+# Builds dist/sluice, one executable file, dist/sluice.sha256, and dist/sluice.cdx.json, the list of what is inside. The same
+# commit, Deno and base binary make the same bytes.
 #
 #   ./compile.sh
 #
@@ -8,6 +9,7 @@
 #   DENORT_BIN     the base binary of `deno compile` for that version, where it cannot be downloaded
 #   COMMIT         what the executable says that it was made of (default: git's answer)
 #   EXEC_PLUGINS   further credential plugins that a kubeconfig may start, comma-separated (see below)
+#   SOURCE_DATE_EPOCH  the time in the list, in seconds since 1970 (default: the commit's)
 #   V8_FLAGS       overrides the V8 flags that are built in
 set -euo pipefail
 cd "$(dirname "$0")"
@@ -51,7 +53,7 @@ readonly host_names_table=npm:tr46@0.0.3/lib/mappingTable.json
 # Split, so that @kubernetes/client-node, imported where a kubeconfig needs it, stays a file of its own that is not
 # even read before that.
 workers=(workers/family.ts workers/plugin.ts)
-"${deno[@]}" bundle --quiet --platform deno --minify --code-splitting "${external[@]}" --outdir "$stage" main.ts "${workers[@]}" \
+"${deno[@]}" bundle --quiet --platform deno --minify --code-splitting --sourcemap=external "${external[@]}" --outdir "$stage" main.ts "${workers[@]}" \
   2> >(grep -v -e 'npm warn' -e '^$' >&2)
 if grep -rlqs 'lib/mappingTable.json' "$stage" --include='*.js'; then
   mkdir "$stage/lib"
@@ -74,22 +76,17 @@ done
 if [[ -e $stage/lib ]]; then include+=(--include "$stage/lib"); fi
 
 # What the program reads of itself (platform/shipped.ts, platform/build.ts): files of the tree, the commit, and the
-# packages that the product imports.
+# packages that the source maps of the bundle name.
 for file in deploy/sluice.service deploy/config.yaml; do
   cp "$file" "$stage/"
   include+=(--include "$stage/${file#deploy/}")
 done
-packages=
-while read -r import name version; do
-  if grep -rqF --include='*.ts' "\"$import\"" main.ts commands core workers backends platform; then
-    packages+="${packages:+,}\"$name\":\"$version\""
-  fi
-done < <(sed -nE 's|^ +"([^"]+)": "npm:(@?[^@]+)@([^/"]+).*|\1 \2 \3|p' deno.json)
 commit=${COMMIT:-$(git describe --always --dirty --abbrev=40 --match '' 2>/dev/null || echo unknown)}
-echo "{\"commit\":\"$commit\",\"dependencies\":{$packages}}" > "$stage/build.json"
+mkdir -p dist
+"${deno[@]}" run --quiet --no-prompt --allow-read --allow-write="$stage,dist" --allow-env build/main.ts \
+  "$stage" dist/sluice.cdx.json "$commit" "${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null)}" 2> >(grep -v 'npm warn' >&2)
 include+=(--include "$stage/build.json")
 
-mkdir -p dist
 # No code cache: Deno keeps it under a name that anybody can guess in a folder that anybody can write to, and Sluice is root.
 "${deno[@]}" compile --quiet --no-config --no-lock --no-check --no-code-cache --unstable-worker-options "${permissions[@]}" \
   ${v8_flags:+"--v8-flags=$v8_flags"} "${include[@]}" --output dist/sluice "$stage/main.js" 2> >(grep -v 'npm warn' >&2)

@@ -6,7 +6,7 @@ type Tree = ReadonlyMap<string, string>;
 
 const ROOT = new URL("../../", import.meta.url);
 const PRODUCT = ["main.ts", "commands", "core", "workers", "backends", "platform"];
-const ALL = [...PRODUCT, "demo", "tests"];
+const ALL = [...PRODUCT, "build", "demo", "tests"];
 
 /** What each part may import of the project, by the beginning of the path; a part may always import itself. */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {

@@ -1,0 +1,73 @@
+/** What is inside the executable, as CycloneDX 1.6 has it (https://cyclonedx.org/docs/1.6/json/). */
+
+/** A part of the executable. */
+export interface Part {
+  readonly type: "library" | "platform";
+  readonly name: string;
+  readonly version: string;
+  /** SPDX: an identifier or an expression. */
+  readonly licence: string;
+  /** `pkg:npm/yaml@2.9.1` */
+  readonly purl: string;
+  /** SHA-512 in base64 of what the registry delivers. */
+  readonly sha512?: string;
+}
+
+/** What the list is about. */
+export interface Whole {
+  readonly name: string;
+  readonly version: string;
+  readonly commit: string;
+  /** Seconds since 1970, of the commit; undefined where it is not known. */
+  readonly builtAt: number | undefined;
+}
+
+/** The list as JSON. The same parts make the same bytes. */
+export async function cyclonedx(whole: Whole, parts: readonly Part[]): Promise<string> {
+  const ref = `pkg:generic/${whole.name}@${whole.version}`;
+  const content = {
+    version: 1,
+    metadata: {
+      ...(whole.builtAt === undefined ? {} : { timestamp: new Date(whole.builtAt * 1000).toISOString() }),
+      component: {
+        type: "application",
+        "bom-ref": ref,
+        name: whole.name,
+        version: whole.version,
+        purl: ref,
+        properties: [{ name: "sluice:commit", value: whole.commit }],
+      },
+    },
+    components: parts.map(component),
+    dependencies: [{ ref, dependsOn: parts.map(({ purl }) => purl) }],
+  };
+  const serialNumber = await uuidOf(JSON.stringify(content));
+  return `${JSON.stringify({ bomFormat: "CycloneDX", specVersion: "1.6", serialNumber, ...content }, null, 2)}\n`;
+}
+
+function component({ type, name, version, licence, purl, sha512 }: Part) {
+  const [, group, own] = /^(?:(@[^/]+)\/)?(.+)$/.exec(name)!;
+  return {
+    type,
+    "bom-ref": purl,
+    ...(group === undefined ? {} : { group }),
+    name: own,
+    version,
+    ...(sha512 === undefined ? {} : { hashes: [{ alg: "SHA-512", content: hex(sha512) }] }),
+    licenses: [/^[\w.+-]+$/.test(licence) ? { license: { id: licence } } : { expression: licence }],
+    purl,
+  };
+}
+
+function hex(base64: string): string {
+  return [...atob(base64)].map((byte) => byte.charCodeAt(0).toString(16).padStart(2, "0")).join("");
+}
+
+/** A UUID (version 8 of RFC 9562) that only this content has, so that building it again gives the same list. */
+async function uuidOf(content: string): Promise<string> {
+  const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(content)));
+  digest[6] = 0x80 | digest[6]! & 0x0f;
+  digest[8] = 0x80 | digest[8]! & 0x3f;
+  const text = [...digest.subarray(0, 16)].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+  return `urn:uuid:${text.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5")}`;
+}

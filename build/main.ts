@@ -1,0 +1,50 @@
+/**
+ * What compile.sh asks: reads the source maps of the bundle in a folder, writes there build.json, which the program reads
+ * about itself, and beside the executable the CycloneDX list of what is inside.
+ *
+ *   main.ts BUNDLE LIST COMMIT [SECONDS OF THE COMMIT SINCE 1970]
+ */
+import { VERSION } from "../platform/version.ts";
+import { bundledPackages } from "./contents.ts";
+import { cyclonedx, type Part } from "./cyclonedx.ts";
+import { cacheFolders, licenceOf, lockedPackages } from "./packages.ts";
+
+const [bundle, list, commit, seconds] = Deno.args;
+if (bundle === undefined || list === undefined || commit === undefined) {
+  throw new Error("main.ts BUNDLE LIST COMMIT [SECONDS]");
+}
+
+const locked = lockedPackages(Deno.readTextFileSync(new URL("../deno.lock", import.meta.url)));
+const caches = cacheFolders();
+/** A table that the bundler does not take in, so that no source map names it, is of this package, which they do name. */
+const packages = bundledPackages(mapsIn(bundle));
+
+const libraries = packages.map(({ name, version }): Part => {
+  const pinned = locked.find((one) => one.name === name && one.version === version);
+  if (pinned === undefined) throw new Error(`${name} ${version} is in the bundle, but not in deno.lock`);
+  return {
+    type: "library",
+    name,
+    version,
+    licence: licenceOf(pinned, caches) ?? "not declared",
+    purl: `pkg:npm/${name.replace("@", "%40")}@${version}`,
+    sha512: pinned.integrity.replace(/^sha512-/, ""),
+  };
+});
+const { deno, v8 } = Deno.version;
+const parts: readonly Part[] = [
+  { type: "platform", name: "deno", version: deno, licence: "MIT", purl: `pkg:github/denoland/deno@v${deno}` },
+  { type: "platform", name: "v8", version: v8, licence: "BSD-3-Clause", purl: `pkg:github/v8/v8@${v8}` },
+  ...libraries,
+];
+const builtAt = seconds ? Number(seconds) : undefined;
+Deno.writeTextFileSync(list, await cyclonedx({ name: "sluice", version: VERSION, commit, builtAt }, parts));
+const dependencies = Object.fromEntries(packages.map(({ name, version }) => [name, version]));
+Deno.writeTextFileSync(`${bundle}/build.json`, `${JSON.stringify({ commit, dependencies })}\n`);
+
+function* mapsIn(folder: string): Iterable<string> {
+  for (const { name, isDirectory } of Deno.readDirSync(folder)) {
+    if (isDirectory) yield* mapsIn(`${folder}/${name}`);
+    else if (name.endsWith(".js.map")) yield Deno.readTextFileSync(`${folder}/${name}`);
+  }
+}
