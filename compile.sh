@@ -42,8 +42,8 @@ permissions=(
 # Chosen by measurement (docs/performance.md): with 10,000 services of 3 endpoints 252 MB become 170, for a tenth more CPU.
 v8_flags=${V8_FLAGS---optimize-for-size,--max-semi-space-size=1}
 
-stage=$(mktemp -d)
-trap 'rm -rf "$stage"' EXIT
+stage=$(mktemp -d) maps=$(mktemp -d)
+trap 'rm -rf "$stage" "$maps"' EXIT
 
 # Packages that others load when they happen to be there, and a table that the bundler of Deno 2.4 refuses to take in.
 external=()
@@ -53,8 +53,13 @@ readonly host_names_table=npm:tr46@0.0.3/lib/mappingTable.json
 # Split, so that @kubernetes/client-node, imported where a kubeconfig needs it, stays a file of its own that is not
 # even read before that.
 workers=(workers/family.ts workers/plugin.ts)
-"${deno[@]}" bundle --quiet --platform deno --minify --code-splitting --sourcemap=external "${external[@]}" --outdir "$stage" main.ts "${workers[@]}" \
-  2> >(grep -v -e 'npm warn' -e '^$' >&2)
+bundle() {
+  "${deno[@]}" bundle --quiet --platform deno --minify --code-splitting "${external[@]}" "$@" main.ts "${workers[@]}" \
+    2> >(grep -v -e 'npm warn' -e '^$' >&2)
+}
+bundle --outdir "$stage"
+# Once more for the source maps, which say what is inside: with them, the names of the files would depend on the folders.
+bundle --outdir "$maps" --sourcemap=external
 if grep -rlqs 'lib/mappingTable.json' "$stage" --include='*.js'; then
   mkdir "$stage/lib"
   "${deno[@]}" eval --no-config --no-lock --quiet \
@@ -84,7 +89,7 @@ done
 commit=${COMMIT:-$(git describe --always --dirty --abbrev=40 --match '' 2>/dev/null || echo unknown)}
 mkdir -p dist
 "${deno[@]}" run --quiet --no-prompt --allow-read --allow-write="$stage,dist" --allow-env build/main.ts \
-  "$stage" dist/sluice.cdx.json "$commit" "${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null)}" 2> >(grep -v 'npm warn' >&2)
+  "$maps" "$stage/build.json" dist/sluice.cdx.json "$commit" "${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null)}" 2> >(grep -v 'npm warn' >&2)
 include+=(--include "$stage/build.json")
 
 # No code cache: Deno keeps it under a name that anybody can guess in a folder that anybody can write to, and Sluice is root.

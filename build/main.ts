@@ -1,23 +1,23 @@
 /**
- * What compile.sh asks: reads the source maps of the bundle in a folder, writes there build.json, which the program reads
- * about itself, and beside the executable the CycloneDX list of what is inside.
+ * What compile.sh asks: reads the source maps of the bundle in a folder, writes what the program reads about itself, and
+ * the CycloneDX list of what is inside.
  *
- *   main.ts BUNDLE LIST COMMIT [SECONDS OF THE COMMIT SINCE 1970]
+ *   main.ts MAPS BUILD.JSON LIST COMMIT [SECONDS OF THE COMMIT SINCE 1970]
  */
 import { VERSION } from "../platform/version.ts";
 import { bundledPackages } from "./contents.ts";
 import { cyclonedx, type Part } from "./cyclonedx.ts";
 import { cacheFolders, licenceOf, lockedPackages } from "./packages.ts";
 
-const [bundle, list, commit, seconds] = Deno.args;
-if (bundle === undefined || list === undefined || commit === undefined) {
-  throw new Error("main.ts BUNDLE LIST COMMIT [SECONDS]");
+const [maps, build, list, commit, seconds] = Deno.args;
+if (maps === undefined || build === undefined || list === undefined || commit === undefined) {
+  throw new Error("main.ts MAPS BUILD.JSON LIST COMMIT [SECONDS]");
 }
 
 const locked = lockedPackages(Deno.readTextFileSync(new URL("../deno.lock", import.meta.url)));
 const caches = cacheFolders();
 /** A table that the bundler does not take in, so that no source map names it, is of this package, which they do name. */
-const packages = bundledPackages(mapsIn(bundle));
+const packages = bundledPackages(mapsIn(maps));
 
 const libraries = packages.map(({ name, version }): Part => {
   const pinned = locked.find((one) => one.name === name && one.version === version);
@@ -40,7 +40,7 @@ const parts: readonly Part[] = [
 const builtAt = seconds ? Number(seconds) : undefined;
 Deno.writeTextFileSync(list, await cyclonedx({ name: "sluice", version: VERSION, commit, builtAt }, parts));
 const dependencies = Object.fromEntries(packages.map(({ name, version }) => [name, version]));
-Deno.writeTextFileSync(`${bundle}/build.json`, `${JSON.stringify({ commit, dependencies })}\n`);
+Deno.writeTextFileSync(build, `${JSON.stringify({ commit, dependencies })}\n`);
 
 function* mapsIn(folder: string): Iterable<string> {
   for (const { name, isDirectory } of Deno.readDirSync(folder)) {
