@@ -37,7 +37,8 @@ export function stateOfFamily(
 export function stateOfProxy(status: ProxyStatus): StateWords {
   const states = status.families.map((family) => ({ family: family.family, ...stateOfFamily(family, status) }));
   const bad = states.find(({ tone }) => tone === "bad") ?? states.find(({ tone }) => tone === "doubtful");
-  if (bad) return { ...bad, words: `${bad.family}: ${bad.words}` };
+  // Its reason stands beside the family.
+  if (bad) return { tone: bad.tone, words: `${bad.family}: ${bad.words}`, reason: undefined };
   if (!status.healthy) return { tone: "bad", words: "behind: changes are overdue", reason: undefined };
   if (!status.nodeEligible) {
     return { tone: "doubtful", words: "the node is leaving", reason: "load balancers are told to send nothing here" };

@@ -1,4 +1,4 @@
-import { canonicalAddress, isLoopback, splitHostPort } from "../../platform/address.ts";
+import { canonicalAddress, isLoopback, joinHostPort, splitHostPort } from "../../platform/address.ts";
 import { type HttpAnswer, type HttpHandler, type HttpRequest, textAnswer } from "./http.ts";
 
 /**
@@ -14,15 +14,16 @@ export function localOnly(bindAddress: string, handler: HttpHandler): HttpHandle
 function refusal({ method, host, isFromThisHost }: HttpRequest, own: string, port: number): HttpAnswer | undefined {
   if (method !== "GET" && method !== "HEAD") return textAnswer(405, "this is only to be read: GET or HEAD\n");
   if (isFromThisHost && isLocalName(host, own)) return undefined;
+  const isOwnAlone = canonicalAddress(own) === own && !isLoopback(own) && own !== "0.0.0.0" && own !== "::";
+  const at = isOwnAlone ? joinHostPort(own, port) : `localhost:${port}`;
   const why = isFromThisHost
     ? `${JSON.stringify(host.slice(0, 100))} is no name of this host alone`
     : "you ask from elsewhere";
   return textAnswer(
     403,
     `The status page is shown on the node itself only, and ${why}.\n` +
-      `Ask for http://localhost:${port}/ there, or from elsewhere through a tunnel:\n\n` +
-      `  ssh -L ${port}:localhost:${port} NODE        (for a server that is bound to loopback or to every address)\n` +
-      `  kubectl -n kube-system port-forward POD ${port}  (for a pod of the host's network)\n`,
+      `Ask for http://${at}/ there, or from elsewhere for http://localhost:${port}/ through a tunnel:\n\n` +
+      `  ssh -L ${port}:${at} NODE\n`,
   );
 }
 

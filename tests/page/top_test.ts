@@ -124,3 +124,19 @@ Deno.test("without a proxy, top says so", async () => {
   assert.equal(code, 1);
   assert.match(new TextDecoder().decode(stderr), /there is no control socket at/);
 });
+
+Deno.test({
+  name: "another user of the node is refused at the control socket, whatever he asks",
+  ignore: Deno.uid() !== 0,
+  fn: () =>
+    withSocket(async (_proxy, socket) => {
+      const connect = 'IO::Socket::UNIX->new(Peer => $ARGV[0]) or die "$!\\n"';
+      const attempt = (uid: number) =>
+        new Deno.Command("/usr/bin/perl", { args: ["-MIO::Socket::UNIX", "-e", connect, socket], uid, gid: uid })
+          .output();
+      assert.equal((await attempt(0)).code, 0);
+      const { code, stderr } = await attempt(65534);
+      assert.notEqual(code, 0);
+      assert.match(new TextDecoder().decode(stderr), /Permission denied/);
+    }),
+});

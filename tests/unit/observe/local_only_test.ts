@@ -38,7 +38,7 @@ Deno.test("any other name is refused with an explanation, so that no name that w
   ) {
     const { status, body } = await statusFor(host);
     assert.equal(status, 403, host);
-    assert.match(body, /ssh -L 10249:localhost:10249/);
+    assert.match(body, /ssh -L 10249:192\.0\.2\.7:10249 NODE/);
   }
 });
 
@@ -47,6 +47,14 @@ Deno.test("whoever asks from elsewhere is refused, whatever name he sends; and w
   assert.equal((await statusFor("192.0.2.7:10249", { isFromThisHost: false })).status, 403);
   assert.equal((await statusFor("localhost", { method: "POST" })).status, 405);
   assert.equal((await statusFor("localhost", { method: "HEAD" })).status, 200);
+});
+
+Deno.test("a tunnel leads to where the server listens", async () => {
+  for (const [bound, at] of [["0.0.0.0:1", "localhost:1"], ["[::]:2", "localhost:2"], ["[fd00::1]:3", "[fd00::1]:3"]]) {
+    const handler = localOnly(bound!, () => textAnswer(200, "secret"));
+    const { body } = await statusFor("evil.example", { handler });
+    assert.ok(body.includes(`${at} NODE`) && body.includes(`http://${at}/`), body);
+  }
 });
 
 Deno.test("who asks over loopback asks from this host; the name is the Host field's, or an absolute target's", async () => {
