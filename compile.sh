@@ -53,13 +53,18 @@ readonly host_names_table=npm:tr46@0.0.3/lib/mappingTable.json
 # Split, so that @kubernetes/client-node, imported where a kubeconfig needs it, stays a file of its own that is not
 # even read before that.
 workers=(workers/family.ts workers/plugin.ts)
-bundle() {
+# In a copy of the sources at a place of the same depth as ever: the names of the files that the bundler makes depend on
+# how the packages in Deno's cache are reached from here.
+mkdir "$maps/sources"
+cp -r main.ts deno.json deno.lock commands core workers backends platform "$maps/sources/"
+bundle() (
+  cd "$maps/sources"
   "${deno[@]}" bundle --quiet --platform deno --minify --code-splitting "${external[@]}" "$@" main.ts "${workers[@]}" \
     2> >(grep -v -e 'npm warn' -e '^$' >&2)
-}
+)
 bundle --outdir "$stage"
 # Once more for the source maps, which say what is inside: with them, the names of the files would depend on the folders.
-bundle --outdir "$maps" --sourcemap=external
+bundle --outdir "$maps/bundle" --sourcemap=external
 if grep -rlqs 'lib/mappingTable.json' "$stage" --include='*.js'; then
   mkdir "$stage/lib"
   "${deno[@]}" eval --no-config --no-lock --quiet \
@@ -89,9 +94,12 @@ done
 commit=${COMMIT:-$(git describe --always --dirty --abbrev=40 --match '' 2>/dev/null || echo unknown)}
 mkdir -p dist
 "${deno[@]}" run --quiet --no-prompt --allow-read --allow-write="$stage,dist" --allow-env build/main.ts \
-  "$maps" "$stage/build.json" dist/sluice.cdx.json "$commit" "${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null)}" 2> >(grep -v 'npm warn' >&2)
+  "$maps/bundle" "$stage/build.json" dist/sluice.cdx.json "$commit" "${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null)}" 2> >(grep -v 'npm warn' >&2)
 include+=(--include "$stage/build.json")
 
+# The executable keeps the times of the files that it carries.
+epoch=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || echo 0)}
+find "$stage" -exec touch --date="@$epoch" {} +
 # No code cache: Deno keeps it under a name that anybody can guess in a folder that anybody can write to, and Sluice is root.
 "${deno[@]}" compile --quiet --no-config --no-lock --no-check --no-code-cache --unstable-worker-options "${permissions[@]}" \
   ${v8_flags:+"--v8-flags=$v8_flags"} "${include[@]}" --output dist/sluice "$stage/main.js" 2> >(grep -v 'npm warn' >&2)
