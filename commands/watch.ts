@@ -37,6 +37,7 @@ async function printChanges(
 ): Promise<void> {
   const { createAnswers } = await import("../core/serving/answers.ts");
   const { createWakeups } = await import("../core/serving/wakeups.ts");
+  const { createPlaces } = await import("../core/serving/places.ts");
   const { serveWatcher } = await import("../core/serving/watcher.ts");
   const { describeOperation } = await import("../core/wire/describe.ts");
   const { createFrameReader } = await import("../core/wire/frames.ts");
@@ -65,7 +66,8 @@ async function printChanges(
   };
   const { changed } = createWakeups(store, clock);
   try {
-    await serveWatcher(stream, { answers: createAnswers(store, clock), clock, signal, changed });
+    const places = createPlaces(1);
+    await serveWatcher(stream, { answers: createAnswers(store, clock), clock, signal, changed, places });
   } catch (error) {
     if (!signal.aborted) throw error;
   }

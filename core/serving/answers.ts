@@ -33,12 +33,16 @@ export interface Answer {
 
 /** Answers watchers from a store. What many of them are told is made once. */
 export interface Answers {
+  /** Whether a watcher at that position will be told all there is. */
+  tellsEverything(position: Position | undefined): boolean;
   /** What is new for a watcher at that position, or all there is for one at none. May have nothing in it. */
   since(position: Position | undefined, subscription: Subscription): Answer;
 }
 
 /** How long the whole state stays at hand after it was made: watchers that come together share it. */
 const WHOLE_STATE_MS = 10_000;
+/** From how many revisions the step to the newest one stays at hand: the nearer ones are those that many share. */
+const STEPS_KEPT = 16;
 
 /** Answers from this store. */
 export function createAnswers(store: Store, clock: Clock): Answers {
@@ -87,6 +91,7 @@ export function createAnswers(store: Store, clock: Clock): Answers {
     if (known !== undefined) return known;
     const made = sharedChunks(difference({ services, scoped: [] }, views.get(extended)!));
     steps.set(key, made);
+    if (steps.size > STEPS_KEPT) steps.delete(steps.keys().next().value!);
     return made;
   };
 
@@ -132,6 +137,10 @@ export function createAnswers(store: Store, clock: Clock): Answers {
   };
 
   return {
+    tellsEverything(position) {
+      keepUp();
+      return position === undefined || changesSince(position.revision) === undefined;
+    },
     since(position, subscription) {
       keepUp();
       return subscription.scope === "global"

@@ -1,8 +1,12 @@
 import type { ServerHttp2Session } from "node:http2";
 import type { Clock } from "../../platform/clock.ts";
+import { silenceText, watchLiveness } from "../wire/liveness.ts";
 import type { Limits } from "./limits.ts";
 
-/** Ends a connection that has no stream for too long, or opens streams faster than a watcher ever would. */
+/**
+ * Ends a connection that has no stream for too long, opens streams faster than a watcher ever would, or whose other side
+ * has gone without a word.
+ */
 export function guardConnection(session: ServerHttp2Session, limits: Limits, clock: Clock): void {
   let open = 0;
   let opened = 0;
@@ -12,6 +16,13 @@ export function guardConnection(session: ServerHttp2Session, limits: Limits, clo
   const startIdle = () => {
     cancelIdle = clock.schedule(limits.idleMs, () => session.destroy());
   };
+
+  const liveness = watchLiveness({
+    clock,
+    limits,
+    ask: () => void session.ping((error) => error ?? liveness.heard()),
+    onSilent: () => session.destroy(new Error(silenceText(limits))),
+  });
 
   session.on("error", () => {});
   session.on("stream", (stream) => {
@@ -26,6 +37,9 @@ export function guardConnection(session: ServerHttp2Session, limits: Limits, clo
       if (--open === 0 && !session.destroyed) startIdle();
     });
   });
-  session.on("close", () => cancelIdle());
+  session.on("close", () => {
+    cancelIdle();
+    liveness.stop();
+  });
   startIdle();
 }

@@ -10,6 +10,7 @@ import { createAnswers } from "./answers.ts";
 import { guardConnection } from "./connection.ts";
 import { LIMITS, type Limits } from "./limits.ts";
 import { listen } from "./listen.ts";
+import { createPlaces } from "./places.ts";
 import { CallError, openStream, scopeOf } from "./stream.ts";
 import { createWakeups } from "./wakeups.ts";
 import { serveWatcher } from "./watcher.ts";
@@ -42,6 +43,7 @@ export async function startServing(options: ServingOptions): Promise<Serving> {
   const limits = { ...LIMITS, ...options.limits };
   const answers = createAnswers(store, clock);
   const wakeups = createWakeups(store, clock);
+  const places = createPlaces(limits.transfers);
   const watchers = new Set<AbortController>();
   const connections = new Set<ServerHttp2Session>();
 
@@ -66,7 +68,7 @@ export async function startServing(options: ServingOptions): Promise<Serving> {
         if (!stream.closed) stream.sendTrailers(trailersOf(signal));
       });
       const watcher = openStream(stream, { scope, limits, clock, abort });
-      await serveWatcher(watcher, { answers, clock, signal, changed: wakeups.changed });
+      await serveWatcher(watcher, { answers, clock, signal, places, changed: wakeups.changed });
       stream.end();
     } catch (error) {
       if (!signal.aborted) abort.abort(error);

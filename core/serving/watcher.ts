@@ -2,6 +2,7 @@ import { type Clock, sleep } from "../../platform/clock.ts";
 import { framesOf } from "../wire/frames.ts";
 import { SYNC } from "../wire/operations.ts";
 import type { Answer, Answers, Position, Subscription } from "./answers.ts";
+import type { Place, Places } from "./places.ts";
 import type { Wakeups } from "./wakeups.ts";
 
 /** The stream of one watcher. */
@@ -17,31 +18,46 @@ export interface WatcherOptions {
   readonly answers: Answers;
   readonly clock: Clock;
   readonly changed: Wakeups["changed"];
+  /** Those who are told much at once share these with all other watchers. */
+  readonly places: Places;
   /** Aborted when the watcher is gone. */
   readonly signal: AbortSignal;
 }
 
 const END_OF_ROUND = framesOf([SYNC]);
+/** How many pieces of an answer may be written without a place: as much as rounds have that are told while things change. */
+const PIECES_WITHOUT_PLACE = 4;
+/** How long a reader may take for a piece without losing its place to those who wait. */
+const PATIENCE_MS = 250;
 
 /**
  * Answers each request of a watcher with what is different since its last one, computed when the watcher has room for it,
  * and holds the answer back until there is something to say. Resolves when no more requests come.
  */
 export async function serveWatcher(stream: WatcherStream, options: WatcherOptions): Promise<void> {
-  const { answers, changed, signal } = options;
+  const { answers, changed, places, signal } = options;
+  const place = places.join();
   let position: Position | undefined;
-  // Before everything was read once, there is nothing to tell.
-  await changed(0, signal);
-  for (;;) {
-    const request = await stream.nextRequest();
-    if (request === undefined) return;
+  try {
+    // Before everything was read once, there is nothing to tell.
+    await changed(0, signal);
     for (;;) {
-      const answer = answers.since(position, request);
-      position = answer.position;
-      if (await writeParts(answer.parts, stream, options)) break;
-      await changed(position.revision, signal);
+      const request = await stream.nextRequest();
+      if (request === undefined) return;
+      for (;;) {
+        // Whoever must wait waits without an answer: the one that it gets is then the newest.
+        if (answers.tellsEverything(position)) await place.enter(signal);
+        const answer = answers.since(position, request);
+        position = answer.position;
+        const wrote = await writeParts(answer.parts, stream, place, options);
+        place.leave();
+        if (wrote) break;
+        await changed(position.revision, signal);
+      }
+      await stream.write(END_OF_ROUND);
     }
-    await stream.write(END_OF_ROUND);
+  } finally {
+    place.leave();
   }
 }
 
@@ -49,14 +65,17 @@ export async function serveWatcher(stream: WatcherStream, options: WatcherOption
 async function writeParts(
   parts: Answer["parts"],
   stream: WatcherStream,
+  place: Place,
   { clock, signal }: WatcherOptions,
 ): Promise<boolean> {
   let wrote = false;
   for (const part of parts) {
     for (let i = 0;; i++) {
+      if (i >= PIECES_WITHOUT_PLACE) await place.enter(signal);
       const chunk = part.at(i);
       if (chunk === undefined) break;
-      await stream.write(chunk);
+      const lapse = clock.schedule(PATIENCE_MS, () => place.leave());
+      await stream.write(chunk).finally(lapse);
       wrote = true;
       // Making the next one takes its time: others get theirs first.
       if (i > 0) await sleep(clock, 0, signal);

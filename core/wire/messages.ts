@@ -164,3 +164,5 @@ export type WatchRequestMessage = TypeOf<typeof WATCH_REQUEST>;
 
 /** The gRPC methods, by whose view of the cluster they answer with. */
 export const METHODS = { global: "/globalv1.Sets/Watch", local: "/localv1.Sets/Watch" } as const;
+/** A method that no server has, so that every server answers a call of it at once. */
+export const PROBE_METHOD = "/sluice.Probe/Answer";

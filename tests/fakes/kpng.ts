@@ -132,6 +132,8 @@ export interface KpngServer {
   readonly address: WireAddress;
   /** The requests that came, in order. */
   readonly requests: readonly Uint8Array<ArrayBuffer>[];
+  /** How many calls there have been, of any method. */
+  calls(): number;
   /** How many rounds each call may be answered with; more are held back until this grows. */
   allow(rounds: number): void;
   /** Breaks off all calls. */
@@ -144,10 +146,11 @@ export async function startKpngServer(call: readonly RecordedRound[], port = 0):
   const requests: Uint8Array<ArrayBuffer>[] = [];
   const answerers = new Set<() => void>();
   const sessions = new Set<{ destroy(): void }>();
-  let allowed = 0;
+  let allowed = 0, calls = 0;
   const server = createServer();
   server.on("session", (session) => sessions.add(session));
   server.on("stream", (stream, headers) => {
+    calls++;
     stream.on("error", () => {});
     stream.respond({ ":status": 200, "content-type": "application/grpc" });
     const frames = createFrameReader(1 << 20);
@@ -176,6 +179,7 @@ export async function startKpngServer(call: readonly RecordedRound[], port = 0):
   return {
     address: { kind: "tcp", host: "127.0.0.1", port: (server.address() as AddressInfo).port },
     requests,
+    calls: () => calls,
     allow(rounds) {
       allowed = rounds;
       for (const answer of answerers) answer();

@@ -3,6 +3,7 @@ import { type Clock, sleep } from "../../../platform/clock.ts";
 import { errorText, type Logger } from "../../../platform/log.ts";
 import { createBackoff } from "../../../platform/retry.ts";
 import { type WireAddress, wireAddressText } from "../../wire/address.ts";
+import { LIVENESS, type LivenessLimits } from "../../wire/liveness.ts";
 import { METHODS, WATCH_REQUEST } from "../../wire/messages.ts";
 import { createReceiver } from "../../wire/receive.ts";
 import type { TlsFiles } from "../../wire/tls.ts";
@@ -22,6 +23,8 @@ export interface GrpcSourceOptions {
   readonly logger: Logger;
   /** The waits after failures. */
   readonly backoff?: { readonly firstMs: number; readonly longestMs: number };
+  /** LIVENESS by default. */
+  readonly liveness?: LivenessLimits;
   /** A number from 0 up to 1; Math.random by default. */
   readonly random?: () => number;
 }
@@ -31,7 +34,7 @@ export interface GrpcSourceOptions {
  * the sink is told the difference when there is one again.
  */
 export function createGrpcSource(options: GrpcSourceOptions): Source {
-  const { address, tls, scope, nodeName, inFull, clock, random } = options;
+  const { address, tls, scope, nodeName, inFull, clock, random, liveness = LIVENESS } = options;
   const logger = options.logger.with({ server: wireAddressText(address) });
   const { firstMs, longestMs } = options.backoff ?? { firstMs: 250, longestMs: 30_000 };
   const request = WATCH_REQUEST.encode({
@@ -56,7 +59,7 @@ export function createGrpcSource(options: GrpcSourceOptions): Source {
 
       while (!signal.aborted) {
         try {
-          await call({ address, tls, method: METHODS[scope], request, onMessage, signal });
+          await call({ address, tls, method: METHODS[scope], request, onMessage, clock, liveness, signal });
         } catch (error) {
           if (signal.aborted) return;
           const waitMs = backoff.nextMs();

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { KINDS } from "../../../core/objects/mod.ts";
 import { createAnswers, type Subscription } from "../../../core/serving/answers.ts";
+import { createPlaces } from "../../../core/serving/places.ts";
 import { createWakeups } from "../../../core/serving/wakeups.ts";
 import { serveWatcher } from "../../../core/serving/watcher.ts";
 import { createStore } from "../../../core/store/mod.ts";
@@ -33,6 +34,7 @@ function watched(request: Subscription) {
     answers: createAnswers(store, clock),
     clock,
     changed: wakeups.changed,
+    places: createPlaces(1),
     signal: stop.signal,
   }).catch((error) => {
     if (!stop.signal.aborted) throw error;

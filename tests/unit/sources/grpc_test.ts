@@ -1,10 +1,13 @@
 import assert from "node:assert/strict";
 import { createGrpcSource, type GrpcSourceOptions } from "../../../core/sources/grpc/mod.ts";
-import { systemClock } from "../../../platform/clock.ts";
+import { LIVENESS } from "../../../core/wire/liveness.ts";
+import { sleep, systemClock } from "../../../platform/clock.ts";
 import { createLogger, silentLogger } from "../../../platform/log.ts";
 import { createCertificateAuthority } from "../../fakes/certificates.ts";
 import { endpoint, endpointSlice, service } from "../../fakes/cluster_objects.ts";
-import { createRecordingSink, type RecordingSink } from "../../fakes/kpng.ts";
+import { createFakeClock, settled } from "../../fakes/clock.ts";
+import { createRecordingSink, recordedCalls, type RecordingSink, startKpngServer } from "../../fakes/kpng.ts";
+import { startSilentLine } from "../../fakes/silent_line.ts";
 import { withServer } from "../serving/served.ts";
 
 /** Runs a source of a server at that port while `test` does; `logged` has its warnings and what it says of its recovery. */
@@ -106,6 +109,53 @@ Deno.test("with TLS, both sides must have a certificate of the authority", async
       }, { tls });
     }
   }, { tls });
+});
+
+for (const encrypted of [false, true]) {
+  Deno.test(`a line that goes dead ${encrypted ? "under TLS" : "without TLS"} is noticed at both ends`, async () => {
+    const issued = await authority.issue("either");
+    const tls = encrypted ? { ca: authority.cert, crt: issued.cert, key: issued.key } : undefined;
+    const liveness = { askMs: 200, answerMs: 300 };
+    await withServer([service("default/web")], async ({ port, serving, store }) => {
+      const line = startSilentLine(port);
+      await withSource(line.port, async (sink, logged) => {
+        await sink.told("set Service default/web");
+        line.silence();
+        store.set(service("default/new"));
+        await sink.told("nothing was heard of the other side for 0.5 s, although it was asked");
+        await sink.told("set Service default/new");
+        assert.ok(logged.some((line) => line.includes("the server is watched again")));
+        // The server never hears that the client gave the connection up: it finds out by itself.
+        while (line.counts().server === 0 || serving.watchers() > 1) await sleep(systemClock, 5);
+      }, { tls, liveness });
+      line.close();
+    }, { tls, limits: liveness });
+  });
+}
+
+Deno.test("a silent server that answers when asked stays connected, whatever it thinks of being asked", async () => {
+  const server = await startKpngServer(recordedCalls().at(-1)!);
+  server.allow(1);
+  assert.ok(server.address.kind === "tcp");
+  const line = startSilentLine(server.address.port);
+  const clock = createFakeClock();
+  await withSource(line.port, async (sink, logged) => {
+    await sink.told("synced Service");
+    // It has said something since it was connected to; after that, it has not.
+    clock.advance(LIVENESS.askMs);
+    for (let i = 0; i < 5; i++) {
+      const { calls, said } = { calls: server.calls(), said: line.counts().said };
+      clock.advance(LIVENESS.askMs);
+      while (server.calls() === calls || line.counts().said === said) await sleep(systemClock, 1);
+      for (let turn = 0; turn < 20; turn++) await settled();
+      clock.advance(LIVENESS.answerMs);
+    }
+    await settled();
+    assert.deepEqual(logged, []);
+    assert.equal(line.counts().opened, 1);
+  }, { clock });
+  line.close();
+  await server.close();
 });
 
 Deno.test("a server of something else is told from one of gRPC", async () => {

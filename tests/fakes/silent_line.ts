@@ -1,0 +1,62 @@
+/** A line between a client and a server that can go dead, as when a machine in between loses its power. */
+export interface SilentLine {
+  readonly port: number;
+  /** From now on, nothing comes through on the connections that there are, and nobody is told. */
+  silence(): void;
+  /** How many connections have been opened, how many of them each side has closed, and how many bytes the server has said. */
+  counts(): { readonly said: number; readonly opened: number; readonly client: number; readonly server: number };
+  close(): void;
+}
+
+/** A line to this port of 127.0.0.1. New connections work even after a silence. */
+export function startSilentLine(toPort: number): SilentLine {
+  const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  const connections = new Set<{ dead: boolean; readonly ends: readonly Deno.TcpConn[] }>();
+  const counts = { said: 0, opened: 0, client: 0, server: 0 };
+
+  const accept = async () => {
+    for await (const near of listener) {
+      const far = await Deno.connect({ hostname: "127.0.0.1", port: toPort });
+      counts.opened++;
+      const connection = { dead: false, ends: [near, far] };
+      connections.add(connection);
+      const carry = async (from: Deno.TcpConn, to: Deno.TcpConn, closer: "client" | "server") => {
+        const buffer = new Uint8Array(65_536);
+        try {
+          for (let read; (read = await from.read(buffer)) !== null;) {
+            if (closer === "server") counts.said += read;
+            for (let sent = 0; !connection.dead && sent < read;) sent += await to.write(buffer.subarray(sent, read));
+          }
+        } catch {
+          // A connection that breaks is one that ends.
+        }
+        counts[closer]++;
+        if (!connection.dead) closeQuietly(to);
+      };
+      void carry(near, far, "client");
+      void carry(far, near, "server");
+    }
+  };
+  // Ends with the listener.
+  accept().catch(() => {});
+
+  return {
+    port: listener.addr.port,
+    silence() {
+      for (const connection of connections) connection.dead = true;
+    },
+    counts: () => ({ ...counts }),
+    close() {
+      listener.close();
+      for (const { ends } of connections) ends.forEach(closeQuietly);
+    },
+  };
+}
+
+function closeQuietly(connection: Deno.TcpConn): void {
+  try {
+    connection.close();
+  } catch {
+    // It was closed already.
+  }
+}
