@@ -25,17 +25,27 @@ const LINES_PER_PROCESS = 1_000;
 const IDLE_MS = 60_000;
 const OPENING_TIMEOUT_MS = 5_000;
 const TRANSACTION_TIMEOUT_MS = 60_000;
+/** How many transactions the next attempt is put off by at the most. */
+const LONGEST_REST = 1_000;
 
 /** A session that starts its nft when it is needed first. */
 export function createNftSession({ runner, clock }: NftSessionOptions): NftSession {
   let conversation: Conversation | undefined;
   let lines = 0;
-  let isSupported = runner.converse !== undefined;
+  // An nft that dies over a transaction must not get the same one again, and one that cannot be talked with may be
+  // replaced as Sluice runs: transactions are carried out without it for a while, for longer each time.
+  let rest = runner.converse ? 0 : Infinity;
+  let nextRest = 1;
   let cancelIdle: (() => void) | undefined;
 
   const close = () => {
     conversation?.close();
     conversation = undefined;
+  };
+  const avoid = () => {
+    close();
+    rest = nextRest;
+    nextRest = Math.min(2 * nextRest, LONGEST_REST);
   };
 
   /** nft says nothing where all is well. What makes no sense to it is an error that repeats it: so far it has come. */
@@ -51,25 +61,36 @@ export function createNftSession({ runner, clock }: NftSessionOptions): NftSessi
   const open = async (): Promise<boolean> => {
     if (lines >= LINES_PER_PROCESS) close();
     if (conversation?.isOpen()) return true;
-    if (!isSupported) return false;
     try {
       lines = 0;
       conversation = runner.converse!({ tool: "nft", args: ["-i"] });
-      isSupported = !isComplaint(await ask("", OPENING_TIMEOUT_MS));
+      return !isComplaint(await ask("", OPENING_TIMEOUT_MS));
     } catch {
       // Whatever it is that such an nft does, each transaction can have an nft of its own.
-      isSupported = false;
+      return false;
     }
-    if (!isSupported) close();
-    return isSupported;
   };
 
   return {
     async transact(statements) {
+      if (rest > 0) {
+        rest--;
+        return false;
+      }
       cancelIdle?.();
-      if (!await open()) return false;
+      if (!await open()) {
+        avoid();
+        return false;
+      }
       cancelIdle = clock.schedule(IDLE_MS, close);
-      return !isComplaint(await ask(`${statements.join("; ")}\n`, TRANSACTION_TIMEOUT_MS));
+      try {
+        const said = await ask(`${statements.join("; ")}\n`, TRANSACTION_TIMEOUT_MS);
+        nextRest = 1;
+        return !isComplaint(said);
+      } catch (error) {
+        avoid();
+        throw error;
+      }
     },
   };
 }

@@ -19,7 +19,11 @@ export type ToolFault =
   /** They do nothing, print what makes no sense, and exit with 0. */
   | { readonly how: "babbles"; readonly share: number }
   /** They refuse every input with a line that holds this text, as the real ones do: by the number of the line. */
-  | { readonly how: "refuses"; readonly text: string };
+  | { readonly how: "refuses"; readonly text: string }
+  /** nft does not let itself be talked with, but takes what it reads from a file. */
+  | { readonly how: "speechless" }
+  /** nft lets itself be talked with, and dies over everything it is told then. */
+  | { readonly how: "faints" };
 
 /** The tools of a folder. */
 export interface FaultyTools {
@@ -30,13 +34,50 @@ export interface FaultyTools {
   struck(): Promise<number>;
 }
 
+/** An nft that is talked with passes on line by line what it is told to the real one, and may be struck at each. */
 const SCRIPT = `#!/bin/sh
 folder=\${0%/*} tool=\${0##*/}
-how=none share=0 only='*' text= says=
-. "$folder/fault"
+look() {
+  how=none share=0 only='*' text= says=
+  . "$folder/fault"
+  eval "case \\$tool in $only) ;; *) how=none ;; esac"
+}
 real() { PATH=\${PATH#*:} exec "$tool" "$@"; }
 strike() { echo "$tool" >> "$folder/struck"; }
-eval "case \\$tool in $only) ;; *) how=none ;; esac"
+struck() { [ $(($(od -An -N2 -tu2 /dev/urandom) % 100)) -lt "$share" ] && strike; }
+complain() { echo "Error: $*" >&2; }
+converse() {
+  mkfifo "$folder/talk.$$"
+  real -i < "$folder/talk.$$" &
+  exec 3> "$folder/talk.$$"
+  rm "$folder/talk.$$"
+  while IFS= read -r line; do
+    look
+    case "$line" in "" | "end "*) how=none ;; esac
+    case $how in
+      speechless | faints) strike; kill -9 $! $$ ;;
+      refuses) case "$line" in *"$text"*) strike; complain "Could not process rule: Invalid argument"; continue ;; esac ;;
+      fails) if struck; then complain "$says"; continue; fi ;;
+      babbles) if struck; then continue; fi ;;
+      hangs) if struck; then exec sleep 100000; fi ;;
+      killed-before) if struck; then kill -9 $! $$; fi ;;
+      killed-after) if struck; then printf '%s\\n' "$line" >&3; sleep 0.05; kill -9 $! $$; fi ;;
+    esac
+    printf '%s\\n' "$line" >&3
+  done
+  exec 3>&-
+  wait
+  exit
+}
+look
+if [ "$tool $*" = "nft -i" ]; then
+  case $how in
+    speechless) strike; complain "unknown option"; exit 1 ;;
+    hangs | killed-after | refuses | faints | none) converse ;;
+    *) if ! struck; then converse; fi ;;
+  esac
+elif [ "$how" = speechless ] || [ "$how" = faints ]; then real "$@"
+fi
 if [ "$how" = none ]; then real "$@"; fi
 if [ "$how" = refuses ]; then
   case "$tool $*" in *-restore*|"nft -f"*) ;; *) real "$@" ;; esac
@@ -52,8 +93,7 @@ if [ "$how" = refuses ]; then
   fi
   exec 0< "$input"; rm "$input"; real "$@"
 fi
-if [ $(($(od -An -N2 -tu2 /dev/urandom) % 100)) -ge "$share" ]; then real "$@"; fi
-strike
+if [ "$tool $*" != "nft -i" ] && ! struck; then real "$@"; fi
 case $how in
   fails) case " $* " in *" - "*|*" --noflush "*) cat > /dev/null ;; esac; echo "$tool: $says" >&2; exit 1 ;;
   killed-before) kill -9 $$ ;;

@@ -1,6 +1,5 @@
 /** The kernel's tools fail in every way they can: what was served is served on, and what changed comes with the first run that works. */
 import assert from "node:assert/strict";
-import type { ProxyMode } from "../../core/model.ts";
 import { rememberState } from "./as_fresh.ts";
 import { change, cluster, clusterSlice, serviceName } from "./cluster.ts";
 import { createFaultyTools, type ToolFault } from "./faulty_tools.ts";
@@ -11,6 +10,8 @@ import { type Extent, type Figures, MODES, type Scenario } from "./scenario.ts";
 import { createSentinel } from "./sentinel.ts";
 import { startSluice } from "./sluice.ts";
 import { until } from "./until.ts";
+
+type Mode = (typeof MODES)[number];
 
 const SERVICES = 100;
 /** By then, something has struck. */
@@ -26,20 +27,23 @@ const FAULTS: readonly ToolFault[] = [
   { how: "babbles", share: 10 },
 ];
 
+/** What else goes wrong with an nft that is talked with. */
+const TALKING_FAULTS: readonly ToolFault[] = [{ how: "speechless" }, { how: "faints" }];
+
 /** Both modes. */
 export const tools: readonly Scenario[] = [
   ...MODES.map((mode) => ({
     name: `tools: runs fail now and then, ${mode}`,
     run: (extent: Extent) => nowAndThen(mode, extent),
   })),
-  { name: "tools: one service is always refused, iptables", run: () => oneRefused("iptables") },
+  ...MODES.map((mode) => ({ name: `tools: one service is always refused, ${mode}`, run: () => oneRefused(mode) })),
 ];
 
 /** A service that is not probed, and what only its next change writes. */
 const REFUSED = 4;
-const REFUSED_TARGET = "10.151.0.4:";
+const REFUSED_TARGET = { iptables: "10.151.0.4:", nftables: ": 10.151.0.4 . " };
 
-function oneRefused(mode: ProxyMode): Promise<Figures> {
+function oneRefused(mode: Mode): Promise<Figures> {
   return withLab(async (lab) => {
     const tools = await createFaultyTools(`${lab.folder}/tools`);
     lab.api.apply(...cluster(SERVICES));
@@ -49,7 +53,7 @@ function oneRefused(mode: ProxyMode): Promise<Figures> {
     await sentinel.settle();
     const first = await rememberState(lab, mode);
     const traffic = startTraffic(lab, SERVICES);
-    await tools.set({ how: "refuses", text: REFUSED_TARGET });
+    await tools.set({ how: "refuses", text: REFUSED_TARGET[mode] });
     lab.api.apply(clusterSlice(REFUSED, 1));
     let longestMs = 0, moves = 0;
     for (; moves < 5; moves++) {
@@ -71,7 +75,7 @@ function oneRefused(mode: ProxyMode): Promise<Figures> {
   });
 }
 
-function nowAndThen(mode: ProxyMode, { long }: Extent): Promise<Figures> {
+function nowAndThen(mode: Mode, { long }: Extent): Promise<Figures> {
   return withLab(async (lab) => {
     const tools = await createFaultyTools(`${lab.folder}/tools`);
     lab.api.apply(...cluster(SERVICES));
@@ -82,7 +86,7 @@ function nowAndThen(mode: ProxyMode, { long }: Extent): Promise<Figures> {
     const first = await rememberState(lab, mode);
     const traffic = startTraffic(lab, SERVICES);
     const figures: Record<string, string | number> = {};
-    for (const fault of FAULTS) {
+    for (const fault of mode === "nftables" ? [...FAULTS, ...TALKING_FAULTS] : FAULTS) {
       const name = "says" in fault ? `fails: ${fault.says || "(says nothing)"}` : fault.how;
       await tools.set(fault);
       let longestMs = 0;
