@@ -25,30 +25,39 @@ export interface CallOptions {
 /** The longest message that is taken, as gRPC's clients have it. */
 const LONGEST_MESSAGE_BYTES = 4 * 1024 * 1024;
 
+/** HTTP/2's code for a stream that is no longer wanted. */
+const CANCEL = 8;
+
 /** Makes a call on a connection of its own. Always throws in the end: why it ended, or the signal's reason. */
 export async function call(options: CallOptions): Promise<never> {
   const { method, request, onMessage, clock, liveness: limits, signal } = options;
   signal.throwIfAborted();
   const session = await connect(options);
   const { promise: ended, reject } = Promise.withResolvers<never>();
+  // It may also end before it is waited for, or after.
+  ended.catch(() => {});
   const liveness = watchLiveness({
     clock,
     limits,
-    ask: () => probe(session, () => liveness.heard()),
+    ask() {
+      // A server that is about to end takes no more calls, and may go on with this one for a while.
+      if (!session.closed) probe(session, () => liveness.heard());
+    },
     onSilent: () => reject(new Error(silenceText(limits))),
   });
+  let stream: ClientHttp2Stream | undefined;
   try {
     signal.addEventListener("abort", () => reject(signal.reason), { once: true });
     session.on("error", reject);
     session.on("close", () => reject(new Error("the connection was closed")));
-    const stream = session.request(headersOf(method));
+    stream = session.request(headersOf(method));
     stream.on("error", reject);
     watchEnd(stream, reject);
     const frames = createFrameReader(LONGEST_MESSAGE_BYTES);
     stream.on("data", (bytes: Uint8Array) => {
       liveness.heard();
       try {
-        for (const message of frames.push(bytes)) if (onMessage(message)) stream.write(framesOf([request]));
+        for (const message of frames.push(bytes)) if (onMessage(message)) stream!.write(framesOf([request]));
       } catch (error) {
         reject(error);
       }
@@ -57,6 +66,8 @@ export async function call(options: CallOptions): Promise<never> {
     return await ended;
   } finally {
     liveness.stop();
+    // First, because Deno 2.4 lets an error escape when a connection ends before its streams.
+    stream?.close(CANCEL);
     session.destroy();
   }
 }
