@@ -69,7 +69,6 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
   let refused = false;
   let tokens = BURST;
   let refilledAtMs = clock.monotonic();
-  let made = 0;
 
   const takeToken = (): boolean => {
     const refills = Math.floor((clock.monotonic() - refilledAtMs) / REFILL_MS);
@@ -142,11 +141,11 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
   };
 
   const begin = (key: string): Series => {
-    // As client-go names them: the object and a time; made unique where two come at once.
-    const stamp = (clock.now() * 1e6 + Math.floor(random() * 1e6)).toString(16);
+    // As client-go names them, the object and a time; made unique where two come at once.
     const nowMs = clock.now();
+    const stamp = nowMs.toString(16) + Math.floor(random() * 2 ** 24).toString(16).padStart(6, "0");
     const one: Series = {
-      name: `${nodeName}.${stamp}${(made++).toString(16)}`,
+      name: `${nodeName}.${stamp}`,
       firstAtMs: nowMs,
       lastAtMs: nowMs,
       count: 0,

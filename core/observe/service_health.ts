@@ -92,7 +92,7 @@ export function createServiceHealth(options: ServiceHealthOptions): ServiceHealt
     }
     const problem = `health check node port ${check.port} of Service ${key} is not served: ${why}; ` +
       `tried again every ${BETWEEN_TRIES_MS / 1000} s`;
-    if (problems.get(key) !== problem) logger.warn(problem);
+    if (problems.get(key) !== problem) logger.warn(problem, { service: key });
     problems.set(key, problem);
   };
 

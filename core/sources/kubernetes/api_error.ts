@@ -84,7 +84,12 @@ export function errorOfStatus(
   const asked = retryAfterMs ??
     (status?.retryAfterSeconds === undefined ? undefined : status.retryAfterSeconds * 1000);
   const failed = `${what(subject)} failed with ${code}${status?.reason ? ` ${status.reason}` : ""}${said}`;
-  const make = (kind: ApiErrorKind, next: string) => new ApiError(kind, `${failed}; ${next}`, { retryAfterMs: asked });
+  // What is listed and watched is asked for until it works; what is sent once is its sender's to repeat.
+  const isRepeated = subject.verb === "list" || subject.verb === "watch";
+  const make = (kind: ApiErrorKind, next: string, hint?: string) => {
+    const parts = [failed, ...(hint === undefined ? [] : [hint]), ...(isRepeated ? [next] : [])];
+    return new ApiError(kind, parts.join("; "), { retryAfterMs: asked });
+  };
   // An API server that lags behind (or was restored from a backup) answers 504 and names this cause.
   if (code === 410 || status?.reason === "Expired" || status?.causes.includes("ResourceVersionTooLarge")) {
     return make("expired", "everything is listed anew");
@@ -93,14 +98,16 @@ export function errorOfStatus(
   if (code === 403) {
     return make(
       "forbidden",
+      "the request is repeated in case it is granted",
       `this user needs the verb "${subject.verb}" on "${subject.resource}", which kube-proxy has from the cluster role ` +
-        "system:node-proxier; the request is repeated in case it is granted",
+        "system:node-proxier",
     );
   }
   if (code === 404) {
     return make(
       "not-found",
-      `is ${subject.server} a Kubernetes API server of ${subject.since ?? "1.21"} or newer? The request is repeated`,
+      "the request is repeated",
+      `perhaps ${subject.server} is no Kubernetes API server of ${subject.since ?? "1.21"} or newer`,
     );
   }
   if (code === 429) return make("throttled", "the request is repeated after the wait that the server asks for");

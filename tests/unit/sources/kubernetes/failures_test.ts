@@ -45,12 +45,12 @@ Deno.test("403: the warning names verb, resource and the role, and the list is r
   });
 });
 
-Deno.test("404: the warning asks whether this is an API server", async () => {
+Deno.test("404: the warning says that this is perhaps no API server", async () => {
   await withSource((server) => {
     failLists(server, 1, () => new Response("404 page not found", { status: 404 }));
   }, async ({ hears, logged }) => {
     await hears("synced Service");
-    assert.match(logged[0]!, /404: 404 page not found; is http:\S+ a Kubernetes API server/);
+    assert.match(logged[0]!, /404: 404 page not found; perhaps http:\S+ is no Kubernetes API server/);
   });
 });
 
