@@ -72,6 +72,8 @@ async function start(line: CommandLine & { kind: "start" }): Promise<number> {
     if (command.lasts) logger.error("Sluice ends", { error });
     else writeToStderr(`sluice ${command.name}: ${errorText(error)}\n`);
     return 1;
+  } finally {
+    logger.flush();
   }
 }
 

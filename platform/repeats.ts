@@ -10,6 +10,12 @@ interface Held {
   say: (fields: Fields) => void;
 }
 
+/** A logger that holds back what repeats. */
+export interface LimitedLogger extends Logger {
+  /** Says what is held back now: nothing of it is to be lost when the process ends. */
+  flush(): void;
+}
+
 const WINDOW_MS = 60_000;
 const MOST_HELD = 4096;
 
@@ -18,7 +24,7 @@ const MOST_HELD = 4096;
  * end of each minute in which it came again, once more with how many `times` that was. Two are the same when their
  * message and all their fields but numbers are; waits and counts differ every time.
  */
-export function limitRepeats(logger: Logger, clock: Clock): Logger {
+export function limitRepeats(logger: Logger, clock: Clock): LimitedLogger {
   const held = new Map<string, Held>();
 
   const hold = (key: string) => {
@@ -56,7 +62,15 @@ export function limitRepeats(logger: Logger, clock: Clock): Logger {
       with: (fields) => make(inner.with(fields), { ...bound, ...fields }),
     };
   };
-  return make(logger, {});
+  return {
+    ...make(logger, {}),
+    flush() {
+      for (const one of held.values()) {
+        if (one.times > 0) one.say({ times: one.times });
+        one.times = 0;
+      }
+    },
+  };
 }
 
 function keyOf(level: Level, message: string, fields: Fields): string {

@@ -7,7 +7,7 @@ import { writeSysctls } from "../backends/sysctl.ts";
 import { systemClock } from "../platform/clock.ts";
 import { createLogger } from "../platform/log.ts";
 import { writeToStderr } from "../platform/output.ts";
-import { limitRepeats } from "../platform/repeats.ts";
+import { type LimitedLogger, limitRepeats } from "../platform/repeats.ts";
 import { createBackoff } from "../platform/retry.ts";
 import { converse } from "./conversation.ts";
 import type { StartMessage } from "./protocol.ts";
@@ -19,6 +19,7 @@ const STOP_PATIENCE_MS = 400;
 const stopping = new AbortController();
 let backend: Backend | undefined;
 let loop: SyncLoop | undefined;
+let log: LimitedLogger | undefined;
 
 const { say, close } = converse((message) => {
   switch (message.type) {
@@ -47,8 +48,8 @@ const { say, close } = converse((message) => {
 
 function start({ family, mode, ipvs, logLevel, logFormat, host }: StartMessage): SyncLoop {
   const clock = systemClock;
-  const every = createLogger({ level: logLevel, format: logFormat, clock, write: writeToStderr });
-  const logger = limitRepeats(every, clock).with({ family });
+  log = limitRepeats(createLogger({ level: logLevel, format: logFormat, clock, write: writeToStderr }), clock);
+  const logger = log.with({ family });
   const runner = createProcessRunner({ clock, signal: stopping.signal });
   const created = createBackend(mode, { family, runner, clock, logger, ipvs });
   backend = created;
@@ -73,6 +74,7 @@ function start({ family, mode, ipvs, logLevel, logFormat, host }: StartMessage):
 async function stop(): Promise<void> {
   systemClock.schedule(STOP_PATIENCE_MS, () => stopping.abort(new Error("the worker is stopping")));
   await loop?.stop();
+  log?.flush();
   say({ type: "stopped" });
   close();
 }

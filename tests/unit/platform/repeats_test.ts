@@ -62,3 +62,15 @@ Deno.test("what is no problem is said every time", () => {
   for (let i = 0; i < 3; i++) logger.with({ a: 1 }).debug("synced");
   assert.equal(taken().length, 6);
 });
+
+Deno.test("what is held back when the process ends is said then, the family's name and all", () => {
+  const { taken, logger } = setUp();
+  const v4 = logger.with({ family: "IPv4" });
+  for (let i = 0; i < 3; i++) v4.warn("odd");
+  logger.warn("once");
+  taken();
+  logger.flush();
+  assert.deepEqual(taken(), ["WARN  odd family=IPv4 times=2"]);
+  logger.flush();
+  assert.deepEqual(taken(), []);
+});
