@@ -56,8 +56,6 @@ export interface FamilyChannel {
   stop(): Promise<void>;
 }
 
-/** Without a minSyncPeriod, how many syncs may follow each other after a rest; with one, as many as in kube-proxy: 2. */
-const UNBOUNDED_BURST = 10;
 /** Without a minSyncPeriod, how many times as long as a sync took is the time to the next one, on average. */
 const REST_PER_WORK = 10;
 /** And how long at the most: kube-proxy's minSyncPeriod. */
@@ -73,7 +71,7 @@ export function createFamilyChannel(options: FamilyChannelOptions): FamilyChanne
   let lastSyncMs = 0;
   const frequency = createBoundedFrequency({
     periodMs: () => options.minSyncPeriodMs || Math.min(lastSyncMs * REST_PER_WORK, LONGEST_REST_MS),
-    burst: options.minSyncPeriodMs > 0 ? 2 : UNBOUNDED_BURST,
+    burst: 2,
     clock,
   });
 

@@ -260,7 +260,7 @@ Deno.test("with a bound a rested channel sends twice at once and then once every
   assert.equal(link.sent.length, 6);
 });
 
-Deno.test("without a bound, messages rest ten times as long as their syncs take, after a burst of ten", async () => {
+Deno.test("without a bound, messages rest ten times as long as their syncs take, after a burst of two", async () => {
   const { channel, link, clock } = await setUpIdle();
   await clock.advanceSettled(10_000);
   const change = async (port: number) => {
@@ -268,29 +268,29 @@ Deno.test("without a bound, messages rest ten times as long as their syncs take,
     await settled();
   };
   const sentBefore = link.sent.length;
-  for (let port = 1; port <= 10; port++) {
+  for (const port of [1, 2]) {
     await change(port);
     link.report({ durationMs: 20 });
     await settled();
   }
-  assert.equal(link.sent.length, sentBefore + 10);
-  await change(11);
-  assert.equal(link.sent.length, sentBefore + 10);
+  assert.equal(link.sent.length, sentBefore + 2);
+  await change(3);
+  assert.equal(link.sent.length, sentBefore + 2);
   await clock.advanceSettled(210);
-  assert.equal(link.sent.length, sentBefore + 11);
+  assert.equal(link.sent.length, sentBefore + 3);
 });
 
 Deno.test("without a bound, no rest is longer than a second, however long a sync takes", async () => {
   const { channel, link, clock } = await setUpIdle();
   await clock.advanceSettled(10_000);
-  for (let port = 1; port <= 10; port++) {
+  for (const port of [1, 2]) {
     channel.set([fakeServicePort("web", { port })]);
     await settled();
     link.report({ durationMs: 60_000 });
     await settled();
   }
   const sentBefore = link.sent.length;
-  channel.set([fakeServicePort("web", { port: 11 })]);
+  channel.set([fakeServicePort("web", { port: 3 })]);
   await settled();
   assert.equal(link.sent.length, sentBefore);
   await clock.advanceSettled(1000);
