@@ -40,7 +40,7 @@ permissions=(
   "--allow-run=$kernel_tools,$node_tools,$exec_plugins${EXEC_PLUGINS:+,$EXEC_PLUGINS}"
 )
 # Chosen by measurement (docs/performance.md): with 10,000 services of 3 endpoints 252 MB become 170, for a tenth more CPU.
-v8_flags=${V8_FLAGS---optimize-for-size,--max-semi-space-size=1}
+v8_flags=${V8_FLAGS---optimize-for-size,--max-semi-space-size=1,--initial-heap-size=32,--gc-memory-reducer-start-delay-ms=1000}
 
 stage=$(mktemp -d) maps=$(mktemp -d)
 trap 'rm -rf "$stage" "$maps"' EXIT
