@@ -5,8 +5,19 @@ import { parseCommandLine } from "../../../core/config/mod.ts";
 import { systemClock } from "../../../platform/clock.ts";
 import { createLogger } from "../../../platform/log.ts";
 
+/** What a command that does not end by itself is started with. */
+export interface InvokeOptions {
+  /** Ends it. */
+  readonly signal?: AbortSignal;
+  /** Is told what it prints when it does. */
+  readonly onPrint?: (text: string) => void;
+}
+
 /** Runs a command line to its end; `log` is what it logged, and what else it wrote to standard error. */
-export async function invoke(args: readonly string[]): Promise<{ status: number; stdout: string; log: string }> {
+export async function invoke(
+  args: readonly string[],
+  options: InvokeOptions = {},
+): Promise<{ status: number; stdout: string; log: string }> {
   const line = parseCommandLine(args, {
     readFile: (path) => Deno.readTextFileSync(path),
     hostname: () => "node-a",
@@ -24,9 +35,12 @@ export async function invoke(args: readonly string[]): Promise<{ status: number;
     logging,
     logger: createLogger({ ...logging, clock: systemClock, write: (text) => log += text }),
     clock: systemClock,
-    signal: new AbortController().signal,
+    signal: options.signal ?? new AbortController().signal,
     lost: new AbortController(),
-    print: (text) => stdout += text,
+    print(text) {
+      stdout += text;
+      options.onPrint?.(text);
+    },
   });
   return { status, stdout, log };
 }
