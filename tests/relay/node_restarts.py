@@ -22,7 +22,9 @@ def kill(t, meanwhile=lambda: None):
     meanwhile()
     # The kernel goes on with what it has.
     t.reaches("p3", (t.f.cluster(10), 80), ["p1"])
+    deadline = time.monotonic() + 30
     while pid(t, "run.pid") == before:
+        t.check(time.monotonic() < deadline, "the proxy was not started again")
         time.sleep(0.05)
     t.check(pid(t, "serve.pid") == server, "the server was restarted, too")
 

@@ -46,7 +46,9 @@ def killed_in_churn(t, f):
         before = serving(t)
         os.kill(before, signal.SIGKILL)
         t.reaches("p3", (f.cluster(10), 80), ["p1"])
+        deadline = time.monotonic() + 30
         while serving(t) == before:
+            t.check(time.monotonic() < deadline, "the server was not started again")
             time.sleep(0.05)
     changes.join()
     os.kill(serving(t), signal.SIGKILL)

@@ -6,6 +6,7 @@ import { type LivenessLimits, silenceText, watchLiveness } from "../../wire/live
 import { PROBE_METHOD } from "../../wire/messages.ts";
 import { STATUS, statusText } from "../../wire/status.ts";
 import type { TlsFiles } from "../../wire/tls.ts";
+import { hearEscapedErrors } from "./escaped_errors.ts";
 
 /** A call of a method whose both directions are streams. */
 export interface CallOptions {
@@ -45,6 +46,7 @@ export async function call(options: CallOptions): Promise<never> {
     },
     onSilent: () => reject(new Error(silenceText(limits))),
   });
+  const stopHearing = hearEscapedErrors(reject);
   let stream: ClientHttp2Stream | undefined;
   try {
     signal.addEventListener("abort", () => reject(signal.reason), { once: true });
@@ -66,7 +68,7 @@ export async function call(options: CallOptions): Promise<never> {
     return await ended;
   } finally {
     liveness.stop();
-    // First, because Deno 2.4 lets an error escape when a connection ends before its streams.
+    stopHearing();
     stream?.close(CANCEL);
     session.destroy();
   }
