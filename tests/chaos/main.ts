@@ -13,13 +13,23 @@ import { errorText } from "../../platform/log.ts";
 import { api } from "./api.ts";
 import { crash } from "./crash.ts";
 import { longRun } from "./long_run.ts";
+import { missingTools } from "./missing_tools.ts";
 import { model } from "./model/mod.ts";
 import { meddling } from "./meddling.ts";
 import { overload } from "./overload.ts";
 import type { Scenario } from "./scenario.ts";
 import { tools } from "./tools.ts";
 
-const SCENARIOS: readonly Scenario[] = [...overload, ...crash, ...tools, ...api, ...meddling, ...model, ...longRun];
+const SCENARIOS: readonly Scenario[] = [
+  ...overload,
+  ...crash,
+  ...tools,
+  ...missingTools,
+  ...api,
+  ...meddling,
+  ...model,
+  ...longRun,
+];
 
 /** What the lab starts beside Sluice. */
 const PROGRAMS = ["main.ts", "workers/family.ts", "workers/plugin.ts", "demo/agent.ts", "tests/chaos/traffic.ts"];
