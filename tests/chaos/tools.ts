@@ -36,6 +36,11 @@ export const tools: readonly Scenario[] = [
     name: `tools: runs fail now and then, ${mode}`,
     run: (extent: Extent) => nowAndThen(mode, extent),
   })),
+  ...MODES.map((mode) => ({
+    name: `tools: one run hangs until its deadline, ${mode}`,
+    onlyLong: true,
+    run: () => oneHangs(mode),
+  })),
   ...MODES.map((mode) => ({ name: `tools: one service is always refused, ${mode}`, run: () => oneRefused(mode) })),
 ];
 
@@ -72,6 +77,32 @@ function oneRefused(mode: Mode): Promise<Figures> {
     figures["all as after a fresh start, ms"] = Math.round(await first.isBack(40_000));
     await sluice.end("SIGTERM");
     return figures;
+  });
+}
+
+/** The tools that hang: those that write, which have the longest deadlines. */
+const WRITERS = { iptables: "*tables-restore", nftables: "nft" };
+const LONGEST_DEADLINE_MS = 180_000;
+
+function oneHangs(mode: Mode): Promise<Figures> {
+  return withLab(async (lab) => {
+    const tools = await createFaultyTools(`${lab.folder}/tools`);
+    lab.api.apply(...cluster(SERVICES));
+    applyEcho(lab);
+    const sentinel = createSentinel(lab);
+    const sluice = await startSluice(lab, { mode, toolsFirst: tools.folder });
+    await sentinel.settle();
+    const traffic = startTraffic(lab, SERVICES);
+    await tools.set({ how: "hangs", share: 100 }, WRITERS[mode]);
+    change(lab, SERVICES, 1);
+    await until("a run hangs", 10_000, async () => await tools.struck() > 0);
+    const hanging = await tools.struck();
+    await tools.set({ how: "none" });
+    const tookMs = await sentinel.move(2 * LONGEST_DEADLINE_MS);
+    const figures = await traffic.end();
+    assert.ok(sluice.log().includes("and was killed"), "the log does not say that it was killed");
+    await sluice.end("SIGTERM");
+    return { "runs that hang, a change in effect after ms": `${hanging}, ${Math.round(tookMs)}`, ...figures };
   });
 }
 
