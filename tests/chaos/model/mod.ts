@@ -21,7 +21,7 @@ export const model: readonly Scenario[] = MODES.map((mode) => ({
 
 function check(mode: (typeof MODES)[number], { long }: Extent): Promise<Figures> {
   const seed = Number(Deno.env.get("CHAOS_SEED") ?? DEFAULT_SEED);
-  const histories = [...REGRESSIONS, ...randomHistories(long ? 500 : 8, seed)];
+  const histories = [...REGRESSIONS, ...randomHistories(long ? 500 : 7, seed)];
   return withLab(async (lab) => {
     const tools = await createFaultyTools(`${lab.folder}/tools`);
     const sentinel = createSentinel(lab);
