@@ -4,9 +4,9 @@ A scenario for the conformance suite's runner with tests/relay/serve_and_run as 
 """
 import os
 import signal
-import threading
 import time
 
+from churn import start_churn
 from objects import port, service, slice_
 from registry import scenario
 
@@ -39,17 +39,7 @@ def killed_in_churn(t, f):
     t.reaches("p3", (f.cluster(10), 80), ["p1"])
     held = t.lab.agents["p3"].ask(op="hold", dst=[f.cluster(10), 80])
 
-    def churn():
-        for i in range(60):
-            name, address = f"s{i % 12}", f.cluster(20 + i % 12)
-            if i < 48:
-                t.apply(service(name, f, address, [p]), slice_(name, f, ["p1" if i % 2 else "p2"], [p]), settle=False)
-            else:
-                t.delete(service(name, f, address, [p]), slice_(name, f, ["p1"], [p]), settle=False)
-            time.sleep(0.05)
-
-    changes = threading.Thread(target=churn)
-    changes.start()
+    changes = start_churn(t, f, p)
     for _ in range(2):
         time.sleep(0.7)
         kill(t)
