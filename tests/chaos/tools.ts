@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { rememberState } from "./as_fresh.ts";
 import { change, cluster, clusterSlice, serviceName } from "./cluster.ts";
 import { createFaultyTools, type ToolFault } from "./faulty_tools.ts";
-import { withLab } from "./lab.ts";
+import { type ChaosLab, withLab } from "./lab.ts";
 import { metric } from "./observe.ts";
 import { applyEcho, startTraffic } from "./probes.ts";
 import { type Extent, type Figures, MODES, type Scenario } from "./scenario.ts";
@@ -48,16 +48,21 @@ export const tools: readonly Scenario[] = [
 const REFUSED = 4;
 const REFUSED_TARGET = { iptables: "10.151.0.4:", nftables: ": 10.151.0.4 . " };
 
+/** A Sluice in sync whose tools can be told to fail, with traffic through all services. */
+async function serveByFaultyTools(lab: ChaosLab, mode: Mode) {
+  const tools = await createFaultyTools(`${lab.folder}/tools`);
+  lab.api.apply(...cluster(SERVICES));
+  applyEcho(lab);
+  const sentinel = createSentinel(lab);
+  const sluice = await startSluice(lab, { mode, toolsFirst: tools.folder, syncPeriod: "2s" });
+  await sentinel.settle();
+  const first = await rememberState(lab, mode);
+  return { tools, sentinel, sluice, first, traffic: startTraffic(lab, SERVICES) };
+}
+
 function oneRefused(mode: Mode): Promise<Figures> {
   return withLab(async (lab) => {
-    const tools = await createFaultyTools(`${lab.folder}/tools`);
-    lab.api.apply(...cluster(SERVICES));
-    applyEcho(lab);
-    const sentinel = createSentinel(lab);
-    const sluice = await startSluice(lab, { mode, toolsFirst: tools.folder, syncPeriod: "2s" });
-    await sentinel.settle();
-    const first = await rememberState(lab, mode);
-    const traffic = startTraffic(lab, SERVICES);
+    const { tools, sentinel, sluice, first, traffic } = await serveByFaultyTools(lab, mode);
     await tools.set({ how: "refuses", text: REFUSED_TARGET[mode] });
     lab.api.apply(clusterSlice(REFUSED, 1));
     let longestMs = 0, moves = 0;
@@ -108,14 +113,7 @@ function oneHangs(mode: Mode): Promise<Figures> {
 
 function nowAndThen(mode: Mode, { long }: Extent): Promise<Figures> {
   return withLab(async (lab) => {
-    const tools = await createFaultyTools(`${lab.folder}/tools`);
-    lab.api.apply(...cluster(SERVICES));
-    applyEcho(lab);
-    const sentinel = createSentinel(lab);
-    const sluice = await startSluice(lab, { mode, toolsFirst: tools.folder, syncPeriod: "2s" });
-    await sentinel.settle();
-    const first = await rememberState(lab, mode);
-    const traffic = startTraffic(lab, SERVICES);
+    const { tools, sentinel, sluice, first, traffic } = await serveByFaultyTools(lab, mode);
     const figures: Record<string, string | number> = {};
     for (const fault of mode === "nftables" ? [...FAULTS, ...TALKING_FAULTS] : FAULTS) {
       const name = "says" in fault ? `fails: ${fault.says || "(says nothing)"}` : fault.how;
