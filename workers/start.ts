@@ -4,6 +4,7 @@ import type { StartFamily } from "../core/family_link.ts";
 import type { ProxyMode } from "../core/model.ts";
 import { FAMILIES, type Family } from "../platform/address.ts";
 import { createCrew } from "./crew.ts";
+import { type MemoryWatch, watchOwnMemory } from "./memory_watch.ts";
 import type { WorkerCode } from "./protocol.ts";
 import { superviseFamily } from "./supervise.ts";
 import { workerEntry } from "./web_worker.ts";
@@ -15,6 +16,7 @@ import { workerEntry } from "./web_worker.ts";
  */
 export function startFamilyWorkers(mode: ProxyMode, onLost: (reason: string) => void): StartFamily {
   const crew = createCrew({ codeOf: (family) => familyCode(mode, family), onLost });
+  let memory: MemoryWatch | undefined;
   return ({ clock, logger, ...plain }, listener) =>
     superviseFamily({
       start: { type: "start", ...plain },
@@ -22,6 +24,7 @@ export function startFamilyWorkers(mode: ProxyMode, onLost: (reason: string) => 
       listener,
       clock,
       logger,
+      memory: memory ??= watchOwnMemory(clock),
     });
 }
 

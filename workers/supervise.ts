@@ -4,6 +4,7 @@ import type { RuleDescription } from "../core/model.ts";
 import type { Clock } from "../platform/clock.ts";
 import { errorText, type Logger } from "../platform/log.ts";
 import { type Backoff, createBackoff } from "../platform/retry.ts";
+import type { MemoryWatch } from "./memory_watch.ts";
 import type { FromWorker, StartMessage, ToWorker } from "./protocol.ts";
 
 /** The part of a worker that is used. */
@@ -29,6 +30,8 @@ export interface SuperviseOptions {
   readonly listener: FamilyListener;
   readonly clock: Clock;
   readonly logger: Logger;
+  /** Who tells that a worker takes too much memory; shared with the other family's. */
+  readonly memory: MemoryWatch;
   /** The waits before a restart; from half a second to half a minute by default. */
   readonly backoff?: Backoff;
   /** How often a worker is asked whether it lives. */
@@ -43,12 +46,15 @@ export interface SuperviseOptions {
 
 /** Starts a family's worker, and a new one whenever it dies or hangs, until it is stopped. */
 export function superviseFamily(options: SuperviseOptions): FamilyLink {
-  const { start, spawn, listener, clock, pingPeriodMs = 10_000, pingsUnanswered = 6, stopGraceMs = 700 } = options;
+  const { start, spawn, listener, clock, memory, pingPeriodMs = 10_000, pingsUnanswered = 6, stopGraceMs = 700 } =
+    options;
   const { describeTimeoutMs = 5_000 } = options;
   const logger = options.logger.with({ family: start.family });
   const backoff = options.backoff ?? createBackoff({ firstMs: 500, longestMs: 30_000 });
 
   let worker: WorkerHandle | undefined;
+  let failCurrent: (reason: string) => void = () => {};
+  let endWork: (() => void) | undefined;
   let restarts = 0;
   let cancelTimer: (() => void) | undefined;
   let cleaning: PromiseWithResolvers<void> | undefined;
@@ -64,6 +70,7 @@ export function superviseFamily(options: SuperviseOptions): FamilyLink {
     const fail = (reason: string) => {
       if (isOver) return;
       isOver = true;
+      workIsDone();
       current?.terminate();
       worker = undefined;
       cancelTimer?.();
@@ -98,7 +105,13 @@ export function superviseFamily(options: SuperviseOptions): FamilyLink {
       return;
     }
     worker = current;
+    failCurrent = fail;
     keepWatch();
+  };
+
+  const workIsDone = () => {
+    endWork?.();
+    endWork = undefined;
   };
 
   const receive = (message: FromWorker) => {
@@ -111,7 +124,11 @@ export function superviseFamily(options: SuperviseOptions): FamilyLink {
         listener.onReset();
         break;
       case "report":
-        if (message.report.ok) backoff.reset();
+        // A sync that failed is tried again without another word from here.
+        if (message.report.ok) {
+          backoff.reset();
+          workIsDone();
+        }
         listener.onReport(message.report);
         break;
       case "setup-failed":
@@ -151,6 +168,7 @@ export function superviseFamily(options: SuperviseOptions): FamilyLink {
 
   const ended = () => {
     cancelTimer?.();
+    workIsDone();
     worker?.terminate();
     worker = undefined;
     abandonCleanup("the worker was stopped");
@@ -162,7 +180,9 @@ export function superviseFamily(options: SuperviseOptions): FamilyLink {
 
   return {
     send(delta) {
-      worker?.post({ type: "sync", delta });
+      if (worker === undefined) return;
+      endWork ??= memory.begin(failCurrent);
+      worker.post({ type: "sync", delta });
     },
     describe(key) {
       if (worker === undefined) return Promise.resolve(undefined);

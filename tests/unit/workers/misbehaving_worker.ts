@@ -1,4 +1,7 @@
-/** The code of a worker that tells its permissions when it starts, throws over a delta, and loops over a cleanup. */
+/**
+ * The code of a worker that tells its permissions when it starts, throws over a delta, takes memory without end over one of
+ * revision 0, and loops over a cleanup.
+ */
 import { converse } from "../../../workers/conversation.ts";
 
 const PERMISSIONS: readonly Deno.PermissionDescriptor[] = [
@@ -40,6 +43,10 @@ function complain(reason: string): void {
 const { say } = converse((message) => {
   if (message.type === "start") complain(`may: ${rights()}`);
   if (message.type === "ping") say({ type: "pong" });
+  if (message.type === "sync" && message.delta.revision === 0) {
+    const taken: number[][] = [];
+    for (;;) taken.push(new Array<number>(10_000).fill(taken.length));
+  }
   if (message.type === "sync") throw new Error("a bug in the worker");
   if (message.type === "cleanup") {
     complain("looping");

@@ -3,7 +3,9 @@ import type { FamilyHealth, FamilyLink } from "../../../core/family_link.ts";
 import { FAMILIES, type Family } from "../../../platform/address.ts";
 import { silentLogger } from "../../../platform/log.ts";
 import { createBackoff } from "../../../platform/retry.ts";
+import { systemClock } from "../../../platform/clock.ts";
 import { createCrew } from "../../../workers/crew.ts";
+import { createMemoryWatch, type MemoryWatch } from "../../../workers/memory_watch.ts";
 import { superviseFamily } from "../../../workers/supervise.ts";
 import { createWebWorker } from "../../../workers/web_worker.ts";
 import { createFakeClock, type FakeClock } from "../../fakes/clock.ts";
@@ -24,7 +26,7 @@ function code(file: string) {
 }
 
 /** A real worker under supervision, of which the fake clock never sees the time that it takes. */
-function supervise(family: Family, spawn: Spawn): Setup {
+function supervise(family: Family, spawn: Spawn, memory: MemoryWatch = { begin: () => () => {} }): Setup {
   const clock = createFakeClock();
   const come: FamilyHealth[] = [];
   const awaited: ((health: FamilyHealth) => void)[] = [];
@@ -41,6 +43,7 @@ function supervise(family: Family, spawn: Spawn): Setup {
       },
     },
     clock,
+    memory,
     logger: silentLogger,
     backoff: createBackoff({ firstMs: 100, longestMs: 100, jitter: 0 }),
     pingPeriodMs: 1000,
@@ -64,7 +67,7 @@ interface Crew {
 }
 
 /** The workers of both families, which have started and said what they may do. */
-async function startedCrew(): Promise<Crew> {
+async function startedCrew(memory?: MemoryWatch): Promise<Crew> {
   const { promise: lost, resolve } = Promise.withResolvers<string>();
   let losses = 0;
   const onLost = (reason: string) => {
@@ -72,7 +75,7 @@ async function startedCrew(): Promise<Crew> {
     resolve(reason);
   };
   const crew = createCrew({ codeOf: () => code("./misbehaving_worker.ts"), onLost });
-  const [IPv4, IPv6] = FAMILIES.map((family) => supervise(family, (listener) => crew.spawn(family, listener)));
+  const [IPv4, IPv6] = FAMILIES.map((family) => supervise(family, (listener) => crew.spawn(family, listener), memory));
   for (const { nextHealth } of [IPv4!, IPv6!]) {
     assert.equal((await nextHealth()).state, "starting");
     assert.deepEqual(await nextHealth(), PERMISSIONLESS);
@@ -129,6 +132,25 @@ Deno.test("a worker in an endless loop is replaced, and so is its successor", as
     await succeeded(crew.IPv6);
   }
   await stop(crew);
+  assert.equal(crew.losses(), 0);
+});
+
+Deno.test("a worker that takes all the memory is replaced, again and again, and its sibling lives on", async () => {
+  const memory = createMemoryWatch({ clock: systemClock, read: Deno.memoryUsage, limitBytes: 400e6 });
+  const crew = await startedCrew(memory);
+  for (let times = 0; times < 2; times++) {
+    crew.IPv4.link.send({ revision: 0, base: undefined, settings: undefined, set: [], deleted: [] });
+    const health = await crew.IPv4.nextHealth();
+    assert.ok(
+      health.state === "restarting" && /have taken \d+ MB of memory, 400 MB are/.test(health.reason),
+      JSON.stringify(health),
+    );
+    await succeeded(crew.IPv4);
+  }
+  const cleanup = assert.rejects(crew.IPv6.link.cleanup(), /stopped/);
+  assert.deepEqual(await crew.IPv6.nextHealth(), { state: "unfit", reason: "looping", unsupported: false });
+  await stop(crew);
+  await cleanup;
   assert.equal(crew.losses(), 0);
 });
 

@@ -36,6 +36,8 @@ interface FakeWorker {
 
 interface Setup {
   readonly link: FamilyLink;
+  /** The works that the memory watch was told of and that still go on, by what it would call. */
+  readonly works: ReadonlySet<(reason: string) => void>;
   readonly clock: FakeClock;
   readonly workers: FakeWorker[];
   /** What the listener was told, in order: `reset`, `report 1`, or a state of health. */
@@ -50,6 +52,7 @@ async function supervise(failures: Error[] = []): Promise<Setup> {
   const workers: FakeWorker[] = [];
   const told: string[] = [];
   const health: FamilyHealth[] = [];
+  const works = new Set<(reason: string) => void>();
   const spawn = (listener: WorkerListener) => {
     const failure = failures.shift();
     if (failure) throw failure;
@@ -77,6 +80,12 @@ async function supervise(failures: Error[] = []): Promise<Setup> {
       },
     },
     clock,
+    memory: {
+      begin(onExhausted) {
+        works.add(onExhausted);
+        return () => works.delete(onExhausted);
+      },
+    },
     logger: silentLogger,
     backoff: createBackoff({ firstMs: 100, longestMs: 10_000, jitter: 0 }),
     pingPeriodMs: 1000,
@@ -84,7 +93,7 @@ async function supervise(failures: Error[] = []): Promise<Setup> {
     stopGraceMs: 700,
   });
   await settled();
-  return { link, clock, workers, told, health, worker: () => workers.at(-1)! };
+  return { link, works, clock, workers, told, health, worker: () => workers.at(-1)! };
 }
 
 const types = (worker: FakeWorker) => worker.received.map((message) => message.type);
@@ -175,6 +184,31 @@ Deno.test("a worker that says nothing for three periods is taken for hung, and p
   assert.equal(health.at(-1)?.state, "restarting");
   clock.advance(100);
   assert.equal(workers.length, 2);
+});
+
+Deno.test("a worker's memory is watched from a delta to the report of a sync that worked, and no longer than it lives", async () => {
+  const { link, works, workers, worker, clock, health } = await supervise();
+  assert.equal(works.size, 0);
+  link.send(DELTA);
+  link.send(DELTA);
+  assert.equal(works.size, 1);
+  worker().says({ type: "report", report: { ...REPORT, ok: false } });
+  assert.equal(works.size, 1);
+  worker().says({ type: "report", report: REPORT });
+  assert.equal(works.size, 0);
+  link.send(DELTA);
+  for (const onExhausted of works) onExhausted("too much memory");
+  assert.ok(worker().terminated);
+  assert.equal(works.size, 0);
+  await settled();
+  assert.deepEqual(health.at(-1), { state: "restarting", reason: "too much memory", restarts: 1 });
+  clock.advance(100);
+  assert.equal(workers.length, 2);
+  link.send(DELTA);
+  const stopped = link.stop();
+  worker().says({ type: "stopped" });
+  await stopped;
+  assert.equal(works.size, 0);
 });
 
 Deno.test("a worker that answers, or says anything else, lives on", async () => {

@@ -1,0 +1,72 @@
+import assert from "node:assert/strict";
+import { createMemoryWatch } from "../../../workers/memory_watch.ts";
+import { createFakeClock } from "../../fakes/clock.ts";
+
+/** A watch that looks every 100 ms, over a program of 100 bytes, 40 of them heap, whose workers may take 1,000. */
+function watch() {
+  const clock = createFakeClock();
+  const taken = { rss: 100, heapTotal: 40 };
+  let reads = 0;
+  const read = () => {
+    reads++;
+    return { ...taken };
+  };
+  const memory = createMemoryWatch({ clock, read, limitBytes: 1_000, periodMs: 100 });
+  return { clock, taken, memory, reads: () => reads };
+}
+
+Deno.test("who takes too much memory at work is told once, and this isolate's heap is not counted", () => {
+  const { clock, taken, memory } = watch();
+  const told: string[] = [];
+  memory.begin((reason) => told.push(reason));
+  Object.assign(taken, { rss: 2_059, heapTotal: 1_000 });
+  clock.advance(500);
+  assert.deepEqual(told, []);
+  taken.rss++;
+  clock.advance(10_000);
+  assert.deepEqual(told, ["the workers have taken 0 MB of memory, 0 MB are the limit"]);
+});
+
+Deno.test("of two at work the one that began first is told, and the other one only if that did not help", () => {
+  const { clock, taken, memory } = watch();
+  const told: string[] = [];
+  const endOther = memory.begin(() => told.push("other"));
+  memory.begin(() => told.push("first"));
+  endOther();
+  memory.begin(() => told.push("second"));
+  taken.rss = 5_000;
+  clock.advance(100);
+  assert.deepEqual(told, ["first"]);
+  clock.advance(500);
+  assert.deepEqual(told, ["first"]);
+  clock.advance(2_000);
+  assert.deepEqual(told, ["first", "second"]);
+});
+
+Deno.test("memory that came back in time spares the others", () => {
+  const { clock, taken, memory } = watch();
+  const told: string[] = [];
+  memory.begin(() => told.push("first"));
+  memory.begin(() => told.push("second"));
+  taken.rss = 5_000;
+  clock.advance(100);
+  taken.rss = 100;
+  clock.advance(10_000);
+  assert.deepEqual(told, ["first"]);
+});
+
+Deno.test("work that is short is looked at too, and nobody looks while nobody works", () => {
+  const { clock, taken, memory, reads } = watch();
+  const told: string[] = [];
+  memory.begin(() => told.push("small"))();
+  assert.deepEqual(clock.pending(), []);
+  const before = reads();
+  clock.advance(10_000);
+  assert.equal(reads(), before);
+  taken.rss = 5_000;
+  const end = memory.begin(() => told.push("large"));
+  clock.advance(1);
+  end();
+  assert.deepEqual(told, ["large"]);
+  assert.deepEqual(clock.pending(), []);
+});
