@@ -1,10 +1,11 @@
 /**
- * The conformance scenarios in IPVS mode, on a kernel that has IPVS: in the virtual machine of `../shared/tools/vm-run`.
+ * The conformance scenarios in IPVS mode, on a kernel that has IPVS: in the virtual machine of `../shared/tools/vm-run`. And, in
+ * every mode, the scenarios of tests/own_kernel, which need a kernel that nobody else uses.
  *
  *     deno task test:ipvs [--all] [PART OF A NAME]…
  *
- * By default all scenarios of cluster IPs and one of each other group, as many as can be begun within nine minutes;
- * `--all` runs the whole set, which takes some 25 minutes. Compiles where there is no dist/sluice. The folder with the
+ * By default all scenarios of cluster IPs and one of each other group, as many as can be begun within ten minutes;
+ * `--all` runs the whole set, which takes some 30 minutes. Compiles where there is no dist/sluice. The folder with the
  * conformance scenarios and the machine is SHARED (../shared). Ends with `N passed, N failed`.
  */
 const ROOT = new URL("../../", import.meta.url).pathname;
@@ -28,48 +29,58 @@ const CHOSEN = [
   "fault: ",
 ];
 
-/** By default no more scenarios are begun after this time; they take some 20 s each. */
-const BEGIN_WITHIN_SECONDS = 540;
+/** By default no more scenarios are begun after this time; they take some 35 s each, two at a time. */
+const BEGIN_WITHIN_SECONDS = 590;
 
 /** The machine is emulated, some ten times slower than its host. */
 const PATIENCE = 4;
 
 /**
- * Scenarios (parts of their names) that run by themselves, at the end, one family after the other: they give each connection
- * half a second whatever the patience, which beside others in this machine is too little.
+ * Scenarios (parts of their names) that run by themselves, one family after the other: they give each connection half a second
+ * whatever the patience, which beside others in this machine is too little.
  */
 const ALONE = ["endpoint churn: "];
 
+/** The folder of the scenarios that change a setting of the whole kernel, and the modes that they run in, each alone. */
+const OWN_KERNEL = { folder: "own_kernel", modes: ["ipvs", "nftables", "iptables"] };
+
+/** One start of the conformance suite's runner. */
+interface Start {
+  readonly name: string;
+  readonly folder: string;
+  readonly mode: string;
+}
+
 /**
- * What happens in the machine: two scenarios at a time, each in both families at once.
- * @param names the scenarios, by their whole names
+ * What happens in the machine: two scenarios at a time, each in both families at once; then those that run alone.
+ * @param beginWithinSeconds how long others than those alone may be begun
  */
-function guestScript(names: readonly string[], beginWithinSeconds: number): string {
-  const isAlone = (name: string) => ALONE.some((part) => name.includes(part));
-  const quote = (name: string) => `'${name.replaceAll("'", `'\\''`)}'`;
-  const together = names.filter((name) => !isAlone(name)).map(quote), alone = names.filter(isAlone).map(quote);
+function guestScript(together: readonly Start[], alone: readonly Start[], beginWithinSeconds: number): string {
+  const words = (starts: readonly Start[]) =>
+    starts.flatMap(({ folder, mode, name }) => [folder, mode, `'${name.replaceAll("'", `'\\''`)}'`]).join(" ");
   return `
     # The lab starts hundreds of programs: nothing is to come before the system's own on the PATH, no version manager's scripts.
     export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
     modprobe -a nf_conntrack ip_vs ip_vs_rr ip_vs_sh
     export LAB_PATIENCE=${PATIENCE} begun=$(date +%s)
+    # one JOBS FOLDER MODE NAME
     one() {
-      if [ $(($(date +%s) - begun)) -gt ${beginWithinSeconds} ]; then echo "left out, for want of time: $1"; return; fi
-      conformance/run --proxy "$PWD/sluice --config {config}" --mode ipvs --jobs "$2" --only "$1" 2>&1
+      [ -n "$2" ] || return
+      if [ $(($(date +%s) - begun)) -gt ${beginWithinSeconds} ]; then echo "left out, for want of time: $4"; return; fi
+      conformance/run --proxy "$PWD/sluice --config {config}" --dir "$2" --mode "$3" --jobs "$1" --only "$4" 2>&1 |
+        grep --line-buffered -v skipped
     }
     export -f one
     : > all
-    printf '%s\\0' ${
-    together.join(" ")
-  } | xargs -0 -r -n 1 -P 2 bash -c '[ -z "$1" ] || one "$1" 2 | grep --line-buffered -v skipped' _ > all &
+    printf '%s\\0' ${words(together)} | xargs -0 -r -n 3 -P 2 bash -c 'one 2 "$@"' _ > all &
     tail -n +1 -f --pid=$! all
     wait
     begun=$(date +%s)
-    for name in ${alone.join(" ")}; do one "$name" 1 | grep --line-buffered -v skipped; done
+    printf '%s\\0' ${words(alone)} | xargs -0 -r -n 3 bash -c 'one 1 "$@"' _
   `;
 }
 
-/** The names of all scenarios, in the order of their files. */
+/** The names of all scenarios in a folder, in the order of their files. */
 async function scenarioNames(folder: string): Promise<string[]> {
   const files = [...Deno.readDirSync(folder)].map(({ name }) => name).filter((name) => name.endsWith(".py")).sort();
   const texts = await Promise.all(files.map((name) => Deno.readTextFile(`${folder}/${name}`)));
@@ -99,12 +110,22 @@ async function main(args: readonly string[]): Promise<number> {
   const stage = await Deno.makeTempDir({ dir: "/var/tmp", prefix: "sluice-ipvs-" });
   let text = "";
   try {
-    const copied = await run("cp", ["-r", binary, `${shared}/conformance`, stage], ROOT);
+    const copied = await run("cp", ["-r", binary, `${shared}/conformance`, `tests/${OWN_KERNEL.folder}`, stage], ROOT);
     if (copied !== 0) return copied;
-    const known = await scenarioNames(`${stage}/conformance/scenarios`);
+    const folder = "conformance/scenarios";
+    const known = await scenarioNames(`${stage}/${folder}`);
     const wanted = parts.length > 0 ? parts : all ? [""] : CHOSEN;
-    const names = new Set(wanted.flatMap((part) => known.filter((name) => name.includes(part))));
-    const script = guestScript([...names], all ? 86_400 : BEGIN_WITHIN_SECONDS);
+    const names = [...new Set(wanted.flatMap((part) => known.filter((name) => name.includes(part))))];
+    const isAlone = (name: string) => ALONE.some((part) => name.includes(part));
+    const starts = (chosen: readonly string[]) => chosen.map((name) => ({ name, folder, mode: "ipvs" }));
+    const ownKernel = (await scenarioNames(`${stage}/${OWN_KERNEL.folder}`))
+      .filter((name) => parts.length === 0 || parts.some((part) => name.includes(part)))
+      .flatMap((name) => OWN_KERNEL.modes.map((mode) => ({ name, folder: OWN_KERNEL.folder, mode })));
+    const script = guestScript(
+      starts(names.filter((name) => !isAlone(name))),
+      [...starts(names.filter(isAlone)), ...ownKernel],
+      all ? 86_400 : BEGIN_WITHIN_SECONDS,
+    );
     const code = await run(`${shared}/tools/vm-run`, ["bash", "-c", script], stage, (piece) => {
       text += piece;
     });
