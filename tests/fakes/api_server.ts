@@ -30,6 +30,8 @@ export interface FakeApiServer {
   readonly url: string;
   /** Every request so far, the oldest first. */
   readonly requests: readonly SeenRequest[];
+  /** The resourceVersion of the last change. */
+  revision(): number;
   /** Creates or replaces objects. */
   apply(...objects: readonly ApiObject[]): void;
   /** Deletes objects by kind, namespace and name. */
@@ -65,11 +67,14 @@ export interface FakeApiServerOptions {
   readonly hostname?: string;
   /** A free one by default. */
   readonly port?: number;
+  /** A watch from a resourceVersion that is yet to come is told nothing before that, as by kube-apiserver. */
+  readonly silentAhead?: boolean;
 }
 
 interface Watch {
   readonly kind: Kind;
   readonly wanted: (object: ApiObject) => boolean;
+  readonly since: number;
   readonly controller: ReadableStreamDefaultController<Uint8Array>;
 }
 
@@ -114,10 +119,14 @@ export function startFakeApiServer(options: FakeApiServerOptions = {}): FakeApiS
   const line = (type: string, object: unknown) => encoder.encode(JSON.stringify({ type, object }) + "\n");
   const keyOf = (object: ApiObject) => `${object.kind}/${object.metadata.namespace ?? ""}/${object.metadata.name}`;
 
+  const reaches = ({ since }: Watch) => !options.silentAhead || revision > since;
+
   const happened = (type: PastEvent["type"], object: ApiObject) => {
     events.push({ revision, type, object });
     for (const watch of watches) {
-      if (watch.kind === object.kind && watch.wanted(object)) watch.controller.enqueue(line(type, object));
+      if (watch.kind === object.kind && watch.wanted(object) && reaches(watch)) {
+        watch.controller.enqueue(line(type, object));
+      }
     }
   };
 
@@ -143,7 +152,7 @@ export function startFakeApiServer(options: FakeApiServerOptions = {}): FakeApiS
     let opened: Watch;
     const body = new ReadableStream<Uint8Array>({
       start(controller) {
-        opened = { kind, wanted, controller };
+        opened = { kind, wanted, since, controller };
         for (const event of events) {
           if (event.revision > since && event.object.kind === kind && wanted(event.object)) {
             controller.enqueue(line(event.type, event.object));
@@ -195,6 +204,7 @@ export function startFakeApiServer(options: FakeApiServerOptions = {}): FakeApiS
   return {
     url: `${options.tls ? "https" : "http"}://${hostname}:${port}`,
     requests,
+    revision: () => revision,
     apply(...given) {
       for (const object of given) {
         revision++;
@@ -212,7 +222,9 @@ export function startFakeApiServer(options: FakeApiServerOptions = {}): FakeApiS
       }
     },
     bookmark() {
-      for (const { controller, kind } of watches) {
+      for (const watch of watches) {
+        const { controller, kind } = watch;
+        if (options.silentAhead && revision < watch.since) continue;
         controller.enqueue(line("BOOKMARK", { kind, metadata: { resourceVersion: String(revision) } }));
       }
     },

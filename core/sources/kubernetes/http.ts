@@ -25,7 +25,10 @@ export interface ApiRequest {
   readonly body?: ApiRequestBody;
   /** Takes the headers of a successful answer, before its body. */
   readonly onHeaders?: (headers: Headers) => void;
-  /** How long silence may last in the body before the request counts as stalled, in milliseconds. */
+  /**
+   * How long silence may last in the body before the request counts as stalled, in milliseconds. Read anew for each chunk,
+   * when it has been handed on.
+   */
   readonly readDeadlineMs: number;
 }
 
@@ -98,18 +101,20 @@ export function createApiClient(options: ApiClientOptions): ApiClient {
         }),
         deadline.signal,
       );
-      const stalled = () =>
-        new ApiError(
-          "timeout",
-          `${what(subject)} went silent for ${seconds(request.readDeadlineMs)}; the request is repeated`,
-        );
-      deadline.within(request.readDeadlineMs, stalled);
+      const expectMore = () => {
+        const { readDeadlineMs } = request;
+        deadline.within(readDeadlineMs, () =>
+          new ApiError(
+            "timeout",
+            `${what(subject)} went silent for ${seconds(readDeadlineMs)}; the request is repeated`,
+          ));
+      };
+      if (response.ok) request.onHeaders?.(response.headers);
+      expectMore();
       if (!response.ok) throw await errorOfResponse(subject, response, clock, deadline.signal);
-      request.onHeaders?.(response.headers);
       const contentType = response.headers.get("content-type") ?? "";
       let first = true;
       for await (const chunk of chunksOf(response, deadline.signal)) {
-        deadline.within(request.readDeadlineMs, stalled);
         if (first && !looksLikeJson(chunk)) {
           throw errorOfGarbage(subject, contentType, new TextDecoder().decode(chunk.subarray(0, 200)));
         }
@@ -120,6 +125,7 @@ export function createApiClient(options: ApiClientOptions): ApiClient {
           refusedByCaller = true;
           throw error;
         }
+        expectMore();
       }
     } catch (error) {
       signal.throwIfAborted();

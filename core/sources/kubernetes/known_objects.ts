@@ -9,6 +9,8 @@ export interface KnownObjects {
   set(raw: unknown): void;
   /** The object is gone. */
   delete(raw: unknown): void;
+  /** The versions known so far mean nothing any more: each object is told of again when it is set next. */
+  doubt(): void;
   /** Starts a list: the returned function ends it, and deletes what was known but not set since. */
   startList(): () => void;
 }
@@ -56,6 +58,9 @@ export function createKnownObjects(kind: Kind, decode: Decode, sink: SourceSink)
     },
     delete(raw) {
       forget(keyOf(metaOf(raw)));
+    },
+    doubt() {
+      for (const key of versions.keys()) versions.set(key, "");
     },
     startList() {
       const current = listed = new Set();

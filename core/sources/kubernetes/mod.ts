@@ -42,8 +42,9 @@ export interface KubernetesSourceOptions {
   /** How many objects one page of a list holds; see `ListOptions` for what it is by default. */
   readonly pageSize?: number;
   /**
-   * How long silence may last in a list or a watch before the request is repeated, in milliseconds. A server sends a
-   * bookmark about once a minute. By default 30 s for a list; for a watch, its own length of 5 to 10 minutes.
+   * How long silence may last in a list or a watch before the request is repeated, in milliseconds. By default
+   * 30 s for a list; for a watch, 1.5 to 2.5 times what passes between the server's bookmarks (about a minute), 10 s at
+   * least, and its own length of 5 to 10 minutes where no bookmarks come.
    */
   readonly readDeadlineMs?: number;
 }

@@ -6,7 +6,9 @@ import { ApiError } from "./api_error.ts";
 import type { ApiClient } from "./http.ts";
 import type { KnownObjects } from "./known_objects.ts";
 import { listResource } from "./list.ts";
+import { createPatience } from "./patience.ts";
 import type { Resource } from "./resource.ts";
+import { isBefore } from "./resource_version.ts";
 import { watchResource } from "./watch.ts";
 
 /** What a reflector is made of. */
@@ -24,15 +26,14 @@ export interface ReflectorOptions {
   /** How many objects one page of a list holds. */
   readonly pageSize: number | undefined;
   /**
-   * How long silence may last in a list or watch, in milliseconds; without it, a list's is 30 s, and a watch's the
-   * time after which the server was asked to end it, and half a minute more.
+   * How long silence may last in a list or watch, in milliseconds; without it, a list's is 30 s, and a watch's what the
+   * server's bookmarks tell (see Patience), without any the time after which it was to end, and half a minute more.
    */
   readonly readDeadlineMs: number | undefined;
 }
 
 /** client-go asks for the end of a watch after a random time in this range, so that servers get evenly loaded. */
 const WATCH_SECONDS = { shortest: 300, longest: 600 };
-const WATCH_GRACE_MS = 30_000;
 const LIST_READ_DEADLINE_MS = 30_000;
 /** How often it is looked whether the server has come to give something that can be done without. */
 const OPTIONAL_RETRY_MS = 600_000;
@@ -46,7 +47,9 @@ const SHORT_WATCH_MS = 1_000;
  */
 export async function runReflector(options: ReflectorOptions, sink: SourceSink, signal: AbortSignal): Promise<void> {
   const { resource, api, known, clock, logger, backoff, random } = options;
+  const patience = createPatience({ clock, random, fixedMs: options.readDeadlineMs });
   let position: string | undefined;
+  let lastPosition = "";
   let listedBefore = false;
   // Why something that can be done without could not be had at the last try.
   let doneWithout: ApiError["kind"] | undefined;
@@ -96,21 +99,30 @@ export async function runReflector(options: ReflectorOptions, sink: SourceSink, 
     if (!listedBefore) sink.synced(resource.kind);
     listedBefore = true;
     doneWithout = undefined;
+    if (isBefore(from, lastPosition)) {
+      logger.info(
+        `${resource.name} went back from resourceVersion ${lastPosition} to ${from}: what was known of them is not compared`,
+        { kind: resource.kind },
+      );
+      lastPosition = from;
+      known.doubt();
+      return undefined;
+    }
+    lastPosition = from;
     return from;
   };
 
   const watch = (from: string) => {
     const { shortest, longest } = WATCH_SECONDS;
     const timeoutSeconds = Math.round(shortest + (longest - shortest) * random());
-    const readDeadlineMs = options.readDeadlineMs ?? timeoutSeconds * 1000 + WATCH_GRACE_MS;
     const handler = {
       set: known.set,
       delete: known.delete,
       reached: (resourceVersion: string) => {
-        position = resourceVersion;
+        position = lastPosition = resourceVersion;
       },
     };
-    return watchResource({ resource, api, from, timeoutSeconds, readDeadlineMs }, handler, signal);
+    return watchResource({ resource, api, from, timeoutSeconds, patience }, handler, signal);
   };
 
   for (;;) {

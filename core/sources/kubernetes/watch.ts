@@ -1,7 +1,9 @@
 import { ApiError, errorOfBrokenJson, errorOfStatus, type RequestSubject, statusOf, what } from "./api_error.ts";
-import type { ApiClient } from "./http.ts";
+import type { ApiClient, ApiRequest } from "./http.ts";
 import { metaOf } from "./known_objects.ts";
+import type { Patience } from "./patience.ts";
 import type { Resource } from "./resource.ts";
+import { isBefore } from "./resource_version.ts";
 import { createWatchDecoder, type WatchEvent } from "./watch_stream.ts";
 
 /** How to watch. */
@@ -12,8 +14,8 @@ export interface WatchOptions {
   readonly from: string;
   /** After how many seconds the server is to end the watch. */
   readonly timeoutSeconds: number;
-  /** How long silence may last, in milliseconds. */
-  readonly readDeadlineMs: number;
+  /** How long silence may last. */
+  readonly patience: Patience;
 }
 
 /** Who is told of a watch's events. */
@@ -26,10 +28,10 @@ export interface WatchHandler {
 
 /**
  * Watches a resource until the server ends the watch. Throws an ApiError otherwise: `expired` where the server has no
- * events from that resourceVersion on, or tells of versions before it.
+ * events from that resourceVersion on, tells of versions before it, or has perhaps not come to it yet.
  */
 export async function watchResource(options: WatchOptions, handler: WatchHandler, signal: AbortSignal): Promise<void> {
-  const { resource, api, timeoutSeconds, readDeadlineMs } = options;
+  const { resource, api, timeoutSeconds, patience } = options;
   const subject: RequestSubject = { verb: "watch", resource: resource.name, since: resource.since, server: api.server };
   let position = options.from;
 
@@ -38,6 +40,7 @@ export async function watchResource(options: WatchOptions, handler: WatchHandler
       const status = statusOf(event.object);
       throw errorOfStatus(subject, status?.code ?? 0, status);
     }
+    patience.heard(event.type === "BOOKMARK");
     const { resourceVersion } = metaOf(event.object);
     if (isBefore(resourceVersion, position)) {
       throw new ApiError(
@@ -63,12 +66,35 @@ export async function watchResource(options: WatchOptions, handler: WatchHandler
     timeoutSeconds: String(timeoutSeconds),
   });
   const decoder = createWatchDecoder(onEvent);
+  let isAnswered = false;
   try {
-    const request = { ...subject, path: `${resource.path}?${query}`, readDeadlineMs };
+    const request: ApiRequest = {
+      ...subject,
+      path: `${resource.path}?${query}`,
+      onHeaders: () => {
+        isAnswered = true;
+        patience.begin(timeoutSeconds);
+      },
+      get readDeadlineMs() {
+        return patience.silenceMs();
+      },
+    };
     await api.send(request, (chunk) => decoder.push(chunk), signal);
   } catch (error) {
-    if (!(error instanceof SyntaxError)) throw error;
-    throw errorOfBrokenJson(subject, error);
+    if (error instanceof SyntaxError) throw errorOfBrokenJson(subject, error);
+    if (isAnswered && error instanceof ApiError && error.kind === "timeout" && patience.wasUnheard()) {
+      // kube-apiserver takes a watch from a version that is yet to come, as after a restore from a backup, and tells nothing
+      // before that (https://github.com/kubernetes/kubernetes/issues/107457).
+      throw new ApiError(
+        "expired",
+        `${
+          what(subject)
+        } told nothing since resourceVersion ${options.from}, not even the bookmarks that it used to, so ` +
+          "perhaps that is a version that the server does not have; everything is listed anew",
+        { cause: error },
+      );
+    }
+    throw error;
   }
   if (decoder.unfinishedBytes() > 0) {
     throw new ApiError(
@@ -76,10 +102,4 @@ export async function watchResource(options: WatchOptions, handler: WatchHandler
       `${what(subject)} broke off in the middle of an event; the watch goes on after the last whole one`,
     );
   }
-}
-
-/** Whether a resourceVersion is older than another. Both are decimal numbers of any length (KEP-5504). */
-function isBefore(a: string, b: string): boolean {
-  if (!/^[1-9]\d*$/.test(a) || !/^[1-9]\d*$/.test(b)) return false;
-  return a.length === b.length ? a < b : a.length < b.length;
 }
