@@ -11,6 +11,10 @@ import { fetchPackages, isSecluded, seclude } from "../../demo/seclude.ts";
 import { systemClock } from "../../platform/clock.ts";
 import { errorText } from "../../platform/log.ts";
 import { api } from "./api.ts";
+import { apiCredentials } from "./api_credentials.ts";
+import { apiFailover } from "./api_failover.ts";
+import { apiSilence } from "./api_silence.ts";
+import { apiSlow } from "./api_slow.ts";
 import { crash } from "./crash.ts";
 import { longRun } from "./long_run.ts";
 import { missingTools } from "./missing_tools.ts";
@@ -26,13 +30,24 @@ const SCENARIOS: readonly Scenario[] = [
   ...tools,
   ...missingTools,
   ...api,
+  ...apiSlow,
+  ...apiSilence,
+  ...apiCredentials,
+  ...apiFailover,
   ...meddling,
   ...model,
   ...longRun,
 ];
 
 /** What the lab starts beside Sluice. */
-const PROGRAMS = ["main.ts", "workers/family.ts", "workers/plugin.ts", "demo/agent.ts", "tests/chaos/traffic.ts"];
+const PROGRAMS = [
+  "main.ts",
+  "workers/family.ts",
+  "workers/plugin.ts",
+  "demo/agent.ts",
+  "tests/chaos/traffic.ts",
+  "tests/chaos/tls_front.ts",
+];
 
 async function outside(args: readonly string[]): Promise<number> {
   const missing = await missingPrerequisite(console.log);

@@ -11,6 +11,10 @@ export interface SluiceOptions {
   readonly syncPeriod?: string;
   /** A folder that comes first on the PATH. */
   readonly toolsFirst?: string;
+  /** What its kubeconfig says of the server, beside or in place of the lab's. */
+  readonly cluster?: Readonly<Record<string, unknown>>;
+  /** What its kubeconfig says of the user; nothing by default. */
+  readonly user?: Readonly<Record<string, unknown>>;
   /** More environment. */
   readonly env?: Readonly<Record<string, string>>;
 }
@@ -31,7 +35,7 @@ export const METRICS_URL = `http://${API_LINK.node}:${METRICS_PORT}/metrics`;
 
 /** Starts it. */
 export async function startSluice(lab: ChaosLab, options: SluiceOptions): Promise<ChaosSluice> {
-  const { mode, minSyncPeriod = "0s", syncPeriod = "30s", toolsFirst, env } = options;
+  const { mode, minSyncPeriod = "0s", syncPeriod = "30s", toolsFirst, env, cluster, user = {} } = options;
   const kubeconfig = `${lab.folder}/kubeconfig.json`, config = `${lab.folder}/config.json`;
   await Deno.writeTextFile(
     kubeconfig,
@@ -39,8 +43,8 @@ export async function startSluice(lab: ChaosLab, options: SluiceOptions): Promis
       apiVersion: "v1",
       kind: "Config",
       "current-context": "lab",
-      clusters: [{ name: "lab", cluster: { server: lab.api.url } }],
-      users: [{ name: "lab", user: {} }],
+      clusters: [{ name: "lab", cluster: { server: lab.api.url, ...cluster } }],
+      users: [{ name: "lab", user }],
       contexts: [{ name: "lab", context: { cluster: "lab", user: "lab" } }],
     }),
   );

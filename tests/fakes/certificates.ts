@@ -10,8 +10,10 @@ export interface CertificatePair {
 export interface CertificateAuthority {
   /** Its own certificate (PEM). */
   readonly cert: string;
-  /** A certificate for the address 127.0.0.1, good for servers and clients; of X.509 version 3 by default. */
-  issue(commonName: string, version?: 1 | 3): Promise<CertificatePair>;
+  /**
+   * A certificate for an IPv4 address, 127.0.0.1 by default, good for servers and clients; of X.509 version 3 by default.
+   */
+  issue(commonName: string, version?: 1 | 3, address?: string): Promise<CertificatePair>;
 }
 
 const ALGORITHM = { name: "ECDSA", namedCurve: "P-256" } as const;
@@ -23,9 +25,9 @@ export async function createCertificateAuthority(name: string): Promise<Certific
   const constraints = extension([0x55, 0x1d, 0x13], true, sequence(tagged(0x01, [0xff])));
   return {
     cert: await certificate(name, authority.privateKey, name, authority.publicKey, [constraints]),
-    async issue(commonName, version = 3) {
+    async issue(commonName, version = 3, address = "127.0.0.1") {
       const keys = await newKeys();
-      const altName = extension([0x55, 0x1d, 0x11], false, sequence(tagged(0x87, [127, 0, 0, 1])));
+      const altName = extension([0x55, 0x1d, 0x11], false, sequence(tagged(0x87, address.split(".").map(Number))));
       const key = new Uint8Array(await crypto.subtle.exportKey("pkcs8", keys.privateKey));
       return {
         cert: await certificate(name, authority.privateKey, commonName, keys.publicKey, version === 3 ? [altName] : []),

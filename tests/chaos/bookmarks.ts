@@ -1,0 +1,15 @@
+import { systemClock } from "../../platform/clock.ts";
+import type { FakeApiServer } from "../fakes/api_server.ts";
+
+/** Has servers send bookmarks, as kube-apiserver does once a minute. Returns what ends it. */
+export function startBookmarks(servers: readonly FakeApiServer[], everyMs: number): () => void {
+  let cancel = () => {};
+  const next = () => {
+    cancel = systemClock.schedule(everyMs, () => {
+      for (const server of servers) server.bookmark();
+      next();
+    });
+  };
+  next();
+  return () => cancel();
+}

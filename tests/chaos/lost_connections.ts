@@ -1,0 +1,33 @@
+import assert from "node:assert/strict";
+import type { ChaosLab } from "./lab.ts";
+
+/** Rules of the API server's machine; not of the node, whose kernel is compared. */
+const TABLE = "inet lost";
+
+/**
+ * From now on, no packet of the node's connections to a port of the API server's machine arrives on either side, as when
+ * a router in between has forgotten them; new ones work. Returns how many there are.
+ */
+export async function loseConnections(lab: ChaosLab, port: number): Promise<number> {
+  const found = await lab.run("node", ["ss", "-Htn", "state", "established", `( dport = :${port} )`]);
+  const clientPorts = [...found.matchAll(/:(\d+)\s+\S+:\d+\s*$/gm)].map(([, clientPort]) => clientPort!);
+  assert.ok(clientPorts.length > 0, "there is no connection to the API server");
+  await nft(
+    `add table ${TABLE}`,
+    `add chain ${TABLE} arrives { type filter hook prerouting priority 0; }`,
+    `add chain ${TABLE} leaves { type filter hook postrouting priority 0; }`,
+    `add rule ${TABLE} arrives tcp dport ${port} tcp sport { ${clientPorts.join()} } drop`,
+    `add rule ${TABLE} leaves tcp sport ${port} tcp dport { ${clientPorts.join()} } drop`,
+  );
+  return clientPorts.length;
+}
+
+/** Everything arrives again. */
+export async function endLosses(): Promise<void> {
+  await nft(`add table ${TABLE}`, `delete table ${TABLE}`);
+}
+
+async function nft(...lines: readonly string[]): Promise<void> {
+  const { success } = await new Deno.Command("nft", { args: [lines.join("\n")], stdin: "null" }).output();
+  assert.ok(success, "nft refused the rules that lose connections");
+}
