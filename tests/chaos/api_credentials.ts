@@ -98,7 +98,7 @@ async function credentialsOf(lab: ChaosLab) {
 
 function credentials({ long }: Extent): Promise<Figures> {
   return withLab(async (lab) => {
-    const awayMs = long ? 60_000 : 2_000;
+    const awayMs = long ? 60_000 : 1_500;
     const { identity, authority, client, token, replacements } = await credentialsOf(lab);
     const front = await startTlsFront(API_LINK.server, lab.api.url, identity);
     const write: Access["write"] = (name, text) => Deno.writeTextFile(`${lab.folder}/${FILES[name]}`, text);

@@ -37,7 +37,7 @@ function failover({ long }: Extent): Promise<Figures> {
       front.cut();
       serving.change();
       const brokenMs = await serving.inEffect(AT_ONCE_MS);
-      await sleep(systemClock, 2 * everyMs);
+      await sleep(systemClock, 1.5 * everyMs);
 
       fill(behind);
       serving.isMovedTo(behind);

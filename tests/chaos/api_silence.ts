@@ -8,7 +8,7 @@ import type { Extent, Figures, Scenario } from "./scenario.ts";
 import { serve } from "./serving.ts";
 
 /** How often the server sends bookmarks: as kube-apiserver, and as often as makes Sluice as impatient as it gets. */
-export const BOOKMARKS_MS = { usual: 60_000, often: 3_000 };
+export const BOOKMARKS_MS = { usual: 60_000, often: 2_000 };
 
 /** How long a watch may be silent at the most with bookmarks so often, and what the rest takes: asking again, a sync. */
 export function noticedMs(bookmarksMs: number): number {
@@ -31,7 +31,7 @@ function silence(how: "lost" | "mute", { long }: Extent): Promise<Figures> {
     const end = startBookmarks([lab.api], everyMs);
     try {
       const serving = await serve(lab);
-      await sleep(systemClock, 2 * everyMs);
+      await sleep(systemClock, 1.5 * everyMs);
       let connections = 0;
       if (how === "lost") connections = await loseConnections(lab, Number(new URL(lab.api.url).port));
       else lab.api.deafen();

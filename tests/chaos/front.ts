@@ -7,14 +7,14 @@ export interface Front {
   readonly port: number;
   /** Where new connections lead from now on. */
   leadTo(url: string): void;
-  /** Whether the servers' bytes come a few at a time, 10 kB a second on each connection. */
+  /** Whether the servers' bytes come a few at a time, some 10 kB a second on each connection. */
   trickle(on: boolean): void;
   /** Breaks the connections that there are. */
   cut(): void;
   close(): void;
 }
 
-const FEW_BYTES = 16;
+const FEW_BYTES = 32;
 const TRICKLE_MS = 1;
 
 /** Starts one on an address, before the server at `url`. */
