@@ -118,6 +118,7 @@ async function play(events: readonly Event[], minSyncPeriodMs: number): Promise<
         },
         listener,
         clock,
+        memory: { begin: () => () => {} },
         logger: silentLogger,
       }),
     minSyncPeriodMs,
