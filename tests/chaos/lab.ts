@@ -57,6 +57,8 @@ export async function withLab<T>(scenario: (lab: ChaosLab) => Promise<T>): Promi
       await child.status;
     }
     await api.close();
+    // A namespace may take a moment to go, with its links; the next lab has one of this name.
+    await new Deno.Command("ip", { args: ["link", "delete", device], stdin: "null" }).output();
     await lab.close();
     await Deno.remove(folder, { recursive: true });
   }

@@ -51,7 +51,10 @@ export async function serve(lab: ChaosLab, options: Omit<SluiceOptions, "mode"> 
     sluice,
     change: () => change(current, SERVICES, round++),
     async inEffect(withinMs) {
-      const tookMs = await Promise.all([sentinel.move(withinMs), passService(current, withinMs)]);
+      const both = [sentinel.move(withinMs), passService(current, withinMs)];
+      // Nothing goes on in a lab that is taken down.
+      await Promise.allSettled(both);
+      const tookMs = await Promise.all(both);
       await sentinel.settle();
       before = await rememberState(lab, MODE);
       return Math.max(...tookMs);

@@ -129,6 +129,8 @@ export function createApiClient(options: ApiClientOptions): ApiClient {
       }
     } catch (error) {
       signal.throwIfAborted();
+      // Where this connection died unnoticed, those that rest have died with it.
+      if (deadline.missed()) connections.leave(client);
       throw refusedByCaller ? error : errorOfFetch(subject, deadline.missed() ?? error);
     } finally {
       deadline.end();
@@ -163,6 +165,10 @@ function createConnections() {
       made?.client.close();
       made = { credentials, client };
       return client;
+    },
+    /** The next request opens a connection of its own; those that are in use stay so. */
+    leave(client: Deno.HttpClient) {
+      if (made?.client === client) this.close();
     },
     close() {
       made?.client.close();
