@@ -1,0 +1,38 @@
+import assert from "node:assert/strict";
+import { loadCredentials } from "../../../../core/sources/kubernetes/credentials.ts";
+import { createApiClient } from "../../../../core/sources/kubernetes/http.ts";
+import { silentLogger } from "../../../../platform/log.ts";
+import { startFakeApiServer } from "../../../fakes/api_server.ts";
+import { createFakeClock } from "../../../fakes/clock.ts";
+import { startSilentLine } from "../../../fakes/silent_line.ts";
+
+/** What should come within milliseconds does not take so long. */
+const PATIENCE_MS = 10_000;
+
+Deno.test("where a connection died unnoticed, no request is put onto those that rested beside it", async () => {
+  const server = startFakeApiServer();
+  const line = startSilentLine(Number(new URL(server.url).port));
+  const clock = createFakeClock();
+  const credentials = loadCredentials({ master: `http://127.0.0.1:${line.port}` }, silentLogger);
+  const api = createApiClient({ credentials, clock, logger: silentLogger, responseDeadlineMs: 30_000 });
+  const list = () => {
+    const request = { verb: "list", resource: "services", path: "/api/v1/services", readDeadlineMs: 30_000 };
+    return api.send(request, () => {}, AbortSignal.timeout(PATIENCE_MS));
+  };
+  try {
+    await Promise.all([list(), list(), list()]);
+    const { opened } = line.counts();
+    assert.ok(opened >= 2, "the connections were used one after the other");
+    line.silence();
+    const lost = assert.rejects(list(), /was not answered within 30 s/);
+    while (clock.pending().length === 0) await new Promise((resolve) => setTimeout(resolve));
+    clock.advance(30_000);
+    await lost;
+    await list();
+    assert.equal(line.counts().opened, opened + 1);
+  } finally {
+    api.close();
+    line.close();
+    await server.close();
+  }
+});
