@@ -6,6 +6,8 @@ import type { Refusals } from "./refusals.ts";
 export interface AddressSync {
   /** Reads the host's addresses, the node's own too; returns how many are not as they were believed to be. */
   read(): Promise<number>;
+  /** The addresses that the next `write` adds. */
+  toAdd(): ReadonlySet<string>;
   /** Writes what differs, in one call. Throws where the kernel takes none of it. */
   write(): Promise<void>;
 }
@@ -14,6 +16,7 @@ export interface AddressSync {
 export function createAddressSync(desired: Desired, dummy: DummyInterface, refusals: Refusals): AddressSync {
   const { addresses: ledger } = desired;
   let hasDummy = false;
+  const toWrite = () => ledger.differences().filter(({ id, wanted }) => !refusals.has(id, wanted));
   return {
     async read() {
       const found = await dummy.list();
@@ -23,11 +26,11 @@ export function createAddressSync(desired: Desired, dummy: DummyInterface, refus
       desired.setNodeAddresses(found.node.length > 0 || nodeIP === undefined ? found.node : [nodeIP]);
       return ledger.adopt(new Map([...found.dummy].map((address) => [address, true])));
     },
+    toAdd: () => new Set(toWrite().filter(({ wanted }) => wanted).map(({ id }) => id)),
     async write() {
       if (!hasDummy) await dummy.create();
       hasDummy = true;
-      const changes = ledger.differences().filter(({ id, wanted }) => !refusals.has(id, wanted))
-        .map(({ id, wanted }): AddressChange => ({ does: wanted ? "add" : "del", address: id }));
+      const changes = toWrite().map(({ id, wanted }): AddressChange => ({ does: wanted ? "add" : "del", address: id }));
       if (changes.length === 0) return;
       const failures = await dummy.apply(changes);
       for (const { address } of changes) {

@@ -17,6 +17,8 @@ export interface Ledger<Value> {
   differences(): readonly Difference<Value>[];
   /** The kernel holds now what is wanted. */
   settle(id: string): void;
+  /** The kernel holds now a part of what is wanted. */
+  hold(id: string, part: Value): void;
   /**
    * The kernel has been read.
    * @returns how many things are not as they were believed to be
@@ -76,6 +78,7 @@ export function createLedger<Value>(same: (a: Value | undefined, b: Value | unde
       return all;
     },
     settle: (id) => void pending.delete(id),
+    hold: (id, part) => void pending.set(id, part),
     adopt(kernel) {
       const found = new Map<string, Value | undefined>();
       let unexpected = 0;

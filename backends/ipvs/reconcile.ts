@@ -82,24 +82,28 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
   }
 
   /**
-   * The sets come first, since rules name them and masquerading depends on them, and the addresses last, since a packet
-   * for one finds its virtual server then.
+   * The sets come first, since rules name them and masquerading depends on them; then the rules, which hold before there is a
+   * packet for them. Then, as kube-proxy has it, what is new is bound between its virtual server and its real ones:
+   * a packet for it is refused until all is there, is never routed elsewhere, never reaches another program of this
+   * host, and what the node reaches others reach too. What the rules meet with does not hold up the rest.
    */
-  async function write(): Promise<void> {
+  async function write(writeRules: () => Promise<void>): Promise<void> {
     // A tool that fails or is killed leaves it open how much of its input is in effect.
     isKnown = false;
     await sets.write();
-    await servers.write();
-    await addresses.write();
-    isKnown = true;
     touchRules();
+    const [rulesWritten] = await Promise.allSettled([writeRules()]);
+    await servers.announce(addresses.toAdd());
+    await addresses.write();
+    await servers.write();
+    isKnown = true;
+    if (rulesWritten.status === "rejected") throw rulesWritten.reason;
   }
 
   return {
     async run() {
       if (!isKnown) await read();
-      await write();
-      await chains.run();
+      await write(chains.run);
     },
     async compareAndRun() {
       refusals.clear();
@@ -110,8 +114,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
       } else {
         drifted += await addresses.read();
       }
-      await write();
-      await chains.compareAndRun();
+      await write(chains.compareAndRun);
     },
     problems: () => [...refusals.problems(), ...chains.problems()],
     againAfterMs: servers.againAfterMs,

@@ -16,6 +16,11 @@ export interface ServerSync {
    * @returns how many virtual servers are not as they were believed to be
    */
   read(): Promise<number>;
+  /**
+   * Writes the virtual servers that are new at these addresses, without their real servers. Where the kernel refuses any,
+   * the next `write` finds out which.
+   */
+  announce(addresses: ReadonlySet<string>): Promise<void>;
   /** Writes what differs, in one call, and takes away what has ended. Throws where the kernel takes none of it. */
   write(): Promise<void>;
   /** When to write again although nothing changed, to take away what ends; undefined where nothing is to end. */
@@ -110,6 +115,17 @@ export function createServerSync(options: ServerSyncOptions): ServerSync {
 
   return {
     read,
+    async announce(addresses) {
+      if (addresses.size === 0) return;
+      const added = toWrite().flatMap(({ id, held, wanted }) =>
+        wanted && !held && addresses.has(addressOf(id) ?? "") ? [{ id, definition: wanted.definition }] : []
+      );
+      if (added.length === 0) return;
+      const failure = await servers.apply(added.map(({ id, definition }) => ({ does: "add", server: id, definition })));
+      if (failure !== undefined) return;
+      operations += added.length;
+      for (const { id, definition } of added) ledger.hold(id, { definition, realServers: [] });
+    },
     async write() {
       const failure = await writeSome(toWrite());
       if (failure !== undefined) await search(failure);

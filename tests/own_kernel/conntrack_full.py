@@ -27,10 +27,13 @@ def full_table(t, f):
     t.start()
     t.apply(service("web", f, f.cluster(10), [p]), slice_("web", f, ["p1"], [p]))
     t.reaches("p3", (f.cluster(10), 80), ["p1"])
+    # What watches the API is tracked, as on every node that has run for a while, once something has come over it.
+    t.apply(slice_("web", f, ["p1", "r2"], [p]))
+    t.apply(slice_("web", f, ["p1"], [p]))
     alive = lambda: t.lab.agents["p3"].ask(op="held", id=held["id"])["alive"]
     held = t.lab.agents["p3"].ask(op="hold", dst=[f.cluster(10), 80])
     for _ in range(HELD):
-        t.lab.agents["p3"].ask(op="hold", dst=[f.remote["r1"], 8080])
+        t.check("id" in t.lab.agents["p3"].ask(op="hold", dst=[f.remote["r1"], 8080]), "a connection could not be opened")
     with open(MAX) as setting:
         before = setting.read()
     entries = int(t.lab.exec("node", "conntrack -C").stdout)

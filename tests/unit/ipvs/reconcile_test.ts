@@ -4,6 +4,9 @@ import { UnsupportedHostError } from "../../../backends/backend.ts";
 import { createBackend } from "../../../backends/registry.ts";
 import type { ServicePort } from "../../../core/model.ts";
 import { silentLogger } from "../../../platform/log.ts";
+import { hasAddress } from "../../fakes/ipvs/kernel.ts";
+import { whereTo } from "../../fakes/packet.ts";
+import type { FakeRunner } from "../../fakes/runner.ts";
 import { fakeServicePort } from "../../fakes/service_port.ts";
 import { backendUnderTest, createIpvsHost, IPVS_SETTINGS, ipvsModeSettings } from "./host.ts";
 
@@ -17,16 +20,16 @@ const MINUTE_MS = 60_000;
 const weights = (host: ReturnType<typeof createIpvsHost>, key = KEY) =>
   Object.fromEntries([...host.runner.ipvs.servers.get(key)?.reals ?? []].map(([real, { weight }]) => [real, weight]));
 
-Deno.test("the first sync is one call of each tool, one that changes nothing starts none", async () => {
+Deno.test("the first sync is one call of each tool, two of ipvsadm, one that changes nothing starts none", async () => {
   const { whole, change, takeWrites } = await backendUnderTest();
   await whole([web(), web({ name: "default/b:http", clusterIP: "10.96.0.11" })]);
-  assert.deepEqual(takeWrites().map(({ tool }) => tool), ["ipset", "ipvsadm", "ip", "iptables-restore"]);
+  assert.deepEqual(takeWrites().map(({ tool }) => tool), ["ipset", "iptables-restore", "ipvsadm", "ip", "ipvsadm"]);
   await change([]);
   await change([web()]);
   assert.deepEqual(takeWrites(), []);
 });
 
-Deno.test("a change is one call of each tool that has something to change, with nothing else in it", async () => {
+Deno.test("a change is one call of each tool that has something to change, two of ipvsadm for a new address", async () => {
   const { whole, change, takeWrites } = await backendUnderTest();
   const others = Array.from({ length: 50 }, (_, i) => web({ name: `default/o${i}:p`, clusterIP: `10.97.0.${i}` }));
   await whole([web(), ...others]);
@@ -39,19 +42,62 @@ Deno.test("a change is one call of each tool that has something to change, with 
   await change([web({ name: "default/new:p", clusterIP: "10.96.0.12" })]);
   assert.deepEqual(takeWrites(), [
     { tool: "ipset", input: "add KUBE-IPVS-IPS 10.96.0.12\nadd KUBE-CLUSTER-IP 10.96.0.12,tcp:80\n" },
-    {
-      tool: "ipvsadm",
-      input: "-A -t 10.96.0.12:80 -s rr\n" +
-        ENDPOINTS.map((real) => `-a -t 10.96.0.12:80 -r ${real} -m -w 1\n`).join(""),
-    },
+    { tool: "ipvsadm", input: "-A -t 10.96.0.12:80 -s rr\n" },
     { tool: "ip", input: "addr add 10.96.0.12/32 dev kube-ipvs0\n" },
+    { tool: "ipvsadm", input: ENDPOINTS.map((real) => `-a -t 10.96.0.12:80 -r ${real} -m -w 1\n`).join("") },
   ]);
+  const second = web({ name: "default/new:q", clusterIP: "10.96.0.12", port: 81 });
+  await change([second]);
+  assert.deepEqual(takeWrites().map(({ tool }) => tool), ["ipset", "ipvsadm"]);
+  await change([], ["default/new:q|tcp"]);
+  takeWrites();
   await change([], ["default/new:p|tcp"]);
   assert.deepEqual(takeWrites().map(({ input }) => input), [
     "del KUBE-IPVS-IPS 10.96.0.12\ndel KUBE-CLUSTER-IP 10.96.0.12,tcp:80\n",
-    "-D -t 10.96.0.12:80\n",
     "addr del 10.96.0.12/32 dev kube-ipvs0\n",
+    "-D -t 10.96.0.12:80\n",
   ]);
+});
+
+Deno.test("what comes for a new address goes its way, is refused, and then is served: at no moment anything else", async () => {
+  const host = createIpvsHost();
+  const seen: string[] = [];
+  const elsewhere = JSON.stringify({ passed: 1 });
+  const ask = () => {
+    const outcome = JSON.stringify(whereTo(host.runner, { from: "pod-on-node", to: "10.96.0.12", port: 80 }));
+    return outcome === elsewhere && hasAddress(host.runner.ipvs, "10.96.0.12") ? "a program of this host" : outcome;
+  };
+  const watched: FakeRunner = {
+    ...host.runner,
+    async run(call) {
+      const result = await host.runner.run(call);
+      seen.push(ask());
+      return result;
+    },
+  };
+  const { whole, change } = await backendUnderTest({ ...host, runner: watched });
+  const steps = async (sync: Promise<unknown>) => {
+    seen.length = 0;
+    await sync;
+    return seen.filter((outcome, i) => outcome !== seen[i - 1]);
+  };
+  const refused = JSON.stringify({ rejected: 1 });
+  const served = JSON.stringify(Object.fromEntries(ENDPOINTS.map((endpoint) => [endpoint, 0.5])));
+  const added = web({ name: "default/new:p", clusterIP: "10.96.0.12" });
+  assert.deepEqual(await steps(whole([web(), added])), [elsewhere, refused, served]);
+  assert.deepEqual(await steps(change([], ["default/new:p|tcp"])), [served, elsewhere]);
+  assert.deepEqual(await steps(change([added])), [elsewhere, refused, served]);
+});
+
+Deno.test("rules that cannot be written are told, and hold up no virtual server", async () => {
+  const host = createIpvsHost();
+  const under = await backendUnderTest(host);
+  await under.whole([web()]);
+  const closed = web({ nodePort: 30080, loadBalancerIPs: ["192.0.2.1"], clusterEndpoints: [ENDPOINTS[0]!] });
+  const failing = { how: "exits", exitCode: 1, stderr: "iptables-restore: no memory" } as const;
+  host.runner.inject(({ tool }) => tool === "iptables-restore", failing);
+  await assert.rejects(under.whole([closed], ipvsModeSettings({ masqueradeAll: true })), /no memory/);
+  assert.deepEqual(weights(host), { [ENDPOINTS[0]!]: 1, [ENDPOINTS[1]!]: 0 });
 });
 
 Deno.test("a restart reads what is there and changes nothing", async () => {
