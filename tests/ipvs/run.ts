@@ -22,6 +22,7 @@ const CHOSEN = [
   "operate: --cleanup",
   "clusterip: ",
   "externalIPs: ",
+  "endpoint churn: ",
   "restart: ",
   "conntrack: a UDP flow moves",
   "terminating: ",
@@ -34,12 +35,6 @@ const BEGIN_WITHIN_SECONDS = 590;
 
 /** The machine is emulated, some ten times slower than its host. */
 const PATIENCE = 4;
-
-/**
- * Scenarios (parts of their names) that run by themselves, one family after the other: they give each connection half a second
- * whatever the patience, which beside others in this machine is too little.
- */
-const ALONE = ["endpoint churn: "];
 
 /** The folder of the scenarios that change a setting of the whole kernel, and the modes that they run in, each alone. */
 const OWN_KERNEL = { folder: "own_kernel", modes: ["ipvs", "nftables", "iptables"] };
@@ -116,16 +111,11 @@ async function main(args: readonly string[]): Promise<number> {
     const known = await scenarioNames(`${stage}/${folder}`);
     const wanted = parts.length > 0 ? parts : all ? [""] : CHOSEN;
     const names = [...new Set(wanted.flatMap((part) => known.filter((name) => name.includes(part))))];
-    const isAlone = (name: string) => ALONE.some((part) => name.includes(part));
-    const starts = (chosen: readonly string[]) => chosen.map((name) => ({ name, folder, mode: "ipvs" }));
     const ownKernel = (await scenarioNames(`${stage}/${OWN_KERNEL.folder}`))
       .filter((name) => parts.length === 0 || parts.some((part) => name.includes(part)))
       .flatMap((name) => OWN_KERNEL.modes.map((mode) => ({ name, folder: OWN_KERNEL.folder, mode })));
-    const script = guestScript(
-      starts(names.filter((name) => !isAlone(name))),
-      [...starts(names.filter(isAlone)), ...ownKernel],
-      all ? 86_400 : BEGIN_WITHIN_SECONDS,
-    );
+    const together = names.map((name) => ({ name, folder, mode: "ipvs" }));
+    const script = guestScript(together, ownKernel, all ? 86_400 : BEGIN_WITHIN_SECONDS);
     const code = await run(`${shared}/tools/vm-run`, ["bash", "-c", script], stage, (piece) => {
       text += piece;
     });
