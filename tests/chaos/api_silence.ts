@@ -12,7 +12,7 @@ export const BOOKMARKS_MS = { usual: 60_000, often: 2_000 };
 
 /** How long a watch may be silent at the most with bookmarks so often, and what the rest takes: asking again, a sync. */
 export function noticedMs(bookmarksMs: number): number {
-  return Math.max(10_000, 2.5 * bookmarksMs) + 3_000;
+  return Math.max(5_000, 2.5 * bookmarksMs) + 5_000;
 }
 
 /** In nftables mode: what the API says is planned in the same way in every mode. */

@@ -43,7 +43,7 @@ export interface KubernetesSourceOptions {
   readonly pageSize?: number;
   /**
    * How long silence may last in a list or a watch before the request is repeated, in milliseconds. By default
-   * 30 s for a list; for a watch, 1.5 to 2.5 times what passes between the server's bookmarks (about a minute), 10 s at
+   * 30 s for a list; for a watch, 1.5 to 2.5 times what passes between the server's bookmarks (about a minute), 5 s at
    * least, and its own length of 5 to 10 minutes where no bookmarks come.
    */
   readonly readDeadlineMs?: number;

@@ -30,7 +30,7 @@ export interface PatienceOptions {
 const WATCH_GRACE_MS = 30_000;
 /** What silence may last, in times between bookmarks, at the least and at the most. */
 const GAPS = { fewest: 1.5, most: 2.5 };
-const SHORTEST_MS = 10_000;
+const SHORTEST_MS = 5_000;
 
 /** The patience with a server of which nothing is known yet: a watch may be silent for all of its length. */
 export function createPatience({ clock, random, fixedMs }: PatienceOptions): Patience {

@@ -86,7 +86,7 @@ Deno.test("bookmarks that come close together do not make it impatient, and rare
   patience.begin(300);
   clock.advance(100);
   patience.heard(true);
-  assert.equal(patience.silenceMs(), 10_000);
+  assert.equal(patience.silenceMs(), 5_000);
   clock.advance(250_000);
   patience.heard(true);
   assert.equal(patience.silenceMs(), 330_000);
