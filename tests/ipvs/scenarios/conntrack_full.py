@@ -1,6 +1,6 @@
 """A full connection table: what the kernel then drops comes back by itself, and the proxy never stops following.
 
-Its size is one setting for the whole kernel, so this is for a machine of its own (`deno task test:ipvs` runs it in one).
+Its size is one setting for the whole kernel, so this is for a machine of its own.
 """
 import time
 
