@@ -112,17 +112,22 @@ async function stop({ IPv4, IPv6 }: Pick<Crew, "IPv4" | "IPv6">): Promise<void> 
   await Promise.all(stopped);
 }
 
+/** Sees that the IPv6 worker, which started the other's successors, still hears, and ends both. */
+async function endWithSiblingAlive(crew: Crew): Promise<void> {
+  const cleanup = assert.rejects(crew.IPv6.link.cleanup(), /stopped/);
+  assert.deepEqual(await crew.IPv6.nextHealth(), { state: "unfit", reason: "looping", unsupported: false }
+  await stop(crew);
+  await cleanup;
+  assert.equal(crew.losses(), 0);
+}
+
 Deno.test("a worker that throws is replaced, again and again, by its sibling, which goes on", async () => {
   const crew = await startedCrew();
   for (let times = 0; times < 3; times++) {
     await makeThrow(crew.IPv4);
     await succeeded(crew.IPv4);
   }
-  const cleanup = assert.rejects(crew.IPv6.link.cleanup(), /stopped/);
-  assert.deepEqual(await crew.IPv6.nextHealth(), { state: "unfit", reason: "looping", unsupported: false });
-  await stop(crew);
-  await cleanup;
-  assert.equal(crew.losses(), 0);
+  await endWithSiblingAlive(crew);
 });
 
 Deno.test("a worker in an endless loop is replaced, and so is its successor", async () => {
@@ -147,11 +152,7 @@ Deno.test("a worker that takes all the memory is replaced, again and again, and 
     );
     await succeeded(crew.IPv4);
   }
-  const cleanup = assert.rejects(crew.IPv6.link.cleanup(), /stopped/);
-  assert.deepEqual(await crew.IPv6.nextHealth(), { state: "unfit", reason: "looping", unsupported: false });
-  await stop(crew);
-  await cleanup;
-  assert.equal(crew.losses(), 0);
+  await endWithSiblingAlive(crew);
 });
 
 Deno.test("a worker that was started by its sibling ends with it, which is a loss of both", async () => {
