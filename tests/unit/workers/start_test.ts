@@ -115,7 +115,7 @@ async function stop({ IPv4, IPv6 }: Pick<Crew, "IPv4" | "IPv6">): Promise<void> 
 /** Sees that the IPv6 worker, which started the other's successors, still hears, and ends both. */
 async function endWithSiblingAlive(crew: Crew): Promise<void> {
   const cleanup = assert.rejects(crew.IPv6.link.cleanup(), /stopped/);
-  assert.deepEqual(await crew.IPv6.nextHealth(), { state: "unfit", reason: "looping", unsupported: false }
+  assert.deepEqual(await crew.IPv6.nextHealth(), { state: "unfit", reason: "looping", unsupported: false });
   await stop(crew);
   await cleanup;
   assert.equal(crew.losses(), 0);
