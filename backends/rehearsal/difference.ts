@@ -1,8 +1,5 @@
 import type { ToolCall } from "../runner.ts";
-import { createIptablesDifferences } from "./iptables_difference.ts";
-import { createOperationDifferences } from "./ipvs_difference.ts";
 import type { DifferentLine } from "./line_difference.ts";
-import { createNftDifferences } from "./nft_difference.ts";
 import type { RehearsedCall } from "./runner.ts";
 
 /** One place in the kernel that is not as it should be. */
@@ -21,16 +18,7 @@ export interface Differences {
   found(): readonly Difference[];
 }
 
-/** Nothing read and nothing to change so far. */
-export function createDifferences(): Differences {
-  const iptables = createIptablesDifferences(), nft = createNftDifferences(), others = createOperationDifferences();
-  const speaker = (tool: string) => /^ip6?tables-/.test(tool) ? iptables : tool === "nft" ? nft : others;
-  return {
-    onRead: (call, line) => speaker(call.tool).onRead(call, line),
-    onChange(call) {
-      // Connections are cleaned up after a change of rules, and are no part of them.
-      if (call.tool !== "conntrack") speaker(call.tool).onChange(call);
-    },
-    found: () => [...iptables.found(), ...nft.found(), ...others.found()],
-  };
+/** The lines of pieces that end with a newline each. */
+export function* linesOf(pieces: Iterable<string>): Generator<string> {
+  for (const piece of pieces) for (const line of piece.split("\n")) if (line !== "") yield line;
 }

@@ -1,4 +1,4 @@
-import type { Difference, Differences } from "./difference.ts";
+import { type Difference, type Differences, linesOf } from "./difference.ts";
 import { differentLines } from "./line_difference.ts";
 
 /** Differences between what iptables-save printed and what iptables-restore would be given, by chain. */
@@ -49,9 +49,4 @@ function placeOf(table: string, rest: string): string {
 function addRule(rules: Map<string, string[]>, table: string, line: string): void {
   const end = line.indexOf(" ", 3);
   rules.get(placeOf(table, line.slice(3, end)))?.push(line.slice(end + 1));
-}
-
-/** The lines of pieces that end with a newline each. */
-export function* linesOf(pieces: Iterable<string>): Generator<string> {
-  for (const piece of pieces) for (const line of piece.split("\n")) if (line !== "") yield line;
 }

@@ -1,5 +1,4 @@
-import type { Difference, Differences } from "./difference.ts";
-import { linesOf } from "./iptables_difference.ts";
+import { type Difference, type Differences, linesOf } from "./difference.ts";
 import type { DifferentLine } from "./line_difference.ts";
 
 /** How a line of a tool's input reads as a difference: what it is about, and what of it is there or should be. */

@@ -16,7 +16,8 @@ import { silentLogger } from "../../platform/log.ts";
 import type { Backend } from "../backend.ts";
 import { createBackendAlone } from "../registry.ts";
 import type { Runner } from "../runner.ts";
-import { createDifferences, type Difference } from "./difference.ts";
+import type { Difference } from "./difference.ts";
+import { createDifferences } from "./differences.ts";
 import { createRehearsalRunner, type RehearsalOptions } from "./runner.ts";
 
 export type { Difference } from "./difference.ts";

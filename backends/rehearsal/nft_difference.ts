@@ -1,5 +1,4 @@
-import type { Difference, Differences } from "./difference.ts";
-import { linesOf } from "./iptables_difference.ts";
+import { type Difference, type Differences, linesOf } from "./difference.ts";
 import { type DifferentLine, differentLines } from "./line_difference.ts";
 
 const STATEMENT = /^(add|delete|flush) (table|chain|set|map|rule|element) \S+ \S+ ?(\S*) ?(.*)$/;
