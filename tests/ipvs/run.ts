@@ -61,7 +61,7 @@ function guestScript(together: readonly Start[], alone: readonly Start[], beginW
     export LAB_PATIENCE=${PATIENCE} begun=$(date +%s)
     # one JOBS MODE NAME
     one() {
-      [ -n "$2" ] || return
+      [ -n "$2" ] || return 0
       if [ $(($(date +%s) - begun)) -gt ${beginWithinSeconds} ]; then echo "left out, for want of time: $3"; return; fi
       conformance/run --proxy "$PWD/sluice --config {config}" --dir conformance/scenarios --dir scenarios \\
         --mode "$2" --jobs "$1" --only "$3" 2>&1 | grep --line-buffered -v skipped
@@ -76,11 +76,14 @@ function guestScript(together: readonly Start[], alone: readonly Start[], beginW
   `;
 }
 
-/** The names of all scenarios in a folder, in the order of their files. */
+/** The names of a folder's scenarios that apply to IPVS, in the order of their files. */
 async function scenarioNames(folder: string): Promise<string[]> {
   const files = [...Deno.readDirSync(folder)].map(({ name }) => name).filter((name) => name.endsWith(".py")).sort();
   const texts = await Promise.all(files.map((name) => Deno.readTextFile(`${folder}/${name}`)));
-  return texts.flatMap((text) => [...text.matchAll(/^@scenario\("([^"]+)"/gm)].map(([, name]) => name!));
+  return texts.flatMap((text) =>
+    [...text.matchAll(/^@scenario\("([^"]+)"(?:.*\bmodes=\(([^)]*)\))?/gm)]
+      .filter(([, , modes]) => modes === undefined || modes.includes('"ipvs"')).map(([, name]) => name!)
+  );
 }
 
 async function run(command: string, args: readonly string[], cwd: string, onText?: (text: string) => void) {
