@@ -1,10 +1,12 @@
 /** Kernel tools that fail on demand: programs of their names in a folder that comes first on the PATH. */
+import type { ProxyMode } from "../../core/model.ts";
 
 /** The tools that are played. */
 const TOOLS = [
   ...["iptables", "iptables-save", "iptables-restore", "ip6tables", "ip6tables-save", "ip6tables-restore"],
   ...["nft", "conntrack"],
 ];
+const IPVS_TOOLS = ["ipvsadm", "ipset", "ip"];
 
 /** What is wrong with the tools; `share` is how many of a hundred runs it happens to. */
 export type ToolFault =
@@ -95,7 +97,7 @@ if [ "$how" = refuses ]; then
 fi
 if [ "$tool $*" != "nft -i" ] && ! struck; then real "$@"; fi
 case $how in
-  fails) case " $* " in *" - "*|*" --noflush "*) cat > /dev/null ;; esac; echo "$tool: $says" >&2; exit 1 ;;
+  fails) case " $* " in *" - "*|*" --noflush "*|*restore*) cat > /dev/null ;; esac; echo "$tool: $says" >&2; exit 1 ;;
   killed-before) kill -9 $$ ;;
   killed-after) (real "$@"); kill -9 $$ ;;
   hangs) exec sleep 100000 ;;
@@ -106,10 +108,13 @@ table ip sluice {" ; exit 0 ;;
 esac
 `;
 
-/** Puts the tools into a folder; nothing is wrong with them yet. */
-export async function createFaultyTools(folder: string): Promise<FaultyTools> {
+/**
+ * Puts the tools into a folder; nothing is wrong with them yet.
+ * @param mode what they are for; those of IPVS mode are played in it alone, since `ip` is also what the lab is made with
+ */
+export async function createFaultyTools(folder: string, mode?: ProxyMode): Promise<FaultyTools> {
   await Deno.mkdir(folder);
-  for (const tool of TOOLS) {
+  for (const tool of mode === "ipvs" ? [...TOOLS, ...IPVS_TOOLS] : TOOLS) {
     await Deno.writeTextFile(`${folder}/${tool}`, SCRIPT, { mode: 0o755 });
   }
   const tools: FaultyTools = {

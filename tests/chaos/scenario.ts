@@ -18,6 +18,8 @@ export interface Scenario {
   readonly name: string;
   /** Only with `--long`. */
   readonly onlyLong?: boolean;
+  /** Only on a kernel that has IPVS. */
+  readonly needsIPVS?: boolean;
   /** Throws where anything was lost. */
   run(extent: Extent): Promise<Figures>;
 }

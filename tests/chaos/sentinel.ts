@@ -1,7 +1,7 @@
 import { FAMILIES } from "../../platform/address.ts";
 import { service, SERVING, slice } from "./cluster.ts";
 import type { ChaosLab } from "./lab.ts";
-import { until } from "./until.ts";
+import { PATIENCE, until } from "./until.ts";
 
 const ADDRESSES = { IPv4: "10.96.0.2", IPv6: "fd00:10:96::2" } as const;
 
@@ -25,7 +25,7 @@ export function createSentinel(lab: ChaosLab): Sentinel {
     lab.api.apply(...FAMILIES.map((family) => slice("sentinel", family, [pod])));
     return until(`the sentinel's move to ${pod} in effect`, withinMs, async () => {
       for (const family of FAMILIES) {
-        const target = { protocol: "tcp", address: ADDRESSES[family], port: 80, timeoutMs: 300 } as const;
+        const target = { protocol: "tcp", address: ADDRESSES[family], port: 80, timeoutMs: 300 * PATIENCE } as const;
         const outcome = await lab.connect("pod-1", target);
         if (outcome.kind !== "answered" || outcome.by !== pod) return false;
       }

@@ -3,10 +3,13 @@
  * of tests/ipvs/scenarios, which need IPVS, or a kernel that nobody else uses.
  *
  *     deno task test:ipvs [--all] [PART OF A NAME]…
+ *     deno task test:ipvs --model
  *
  * By default all scenarios of cluster IPs and one of each other group, as many as can be begun within ten minutes;
  * `--all` runs the whole set, which takes some 30 minutes. Compiles where there is no dist/sluice. The folder with the
  * conformance scenarios and the machine is SHARED (../shared). Ends with `N passed, N failed`.
+ *
+ * `--model` runs the random histories of tests/chaos/model there instead, CHAOS_HISTORIES of them from the seed CHAOS_SEED.
  */
 const ROOT = new URL("../../", import.meta.url).pathname;
 
@@ -52,8 +55,7 @@ interface Start {
  * @param beginWithinSeconds how long others than those alone may be begun
  */
 function guestScript(together: readonly Start[], alone: readonly Start[], beginWithinSeconds: number): string {
-  const words = (starts: readonly Start[]) =>
-    starts.flatMap(({ mode, name }) => [mode, `'${name.replaceAll("'", `'\\''`)}'`]).join(" ");
+  const words = (starts: readonly Start[]) => starts.flatMap(({ mode, name }) => [mode, quoted(name)]).join(" ");
   return `
     # The lab starts hundreds of programs: nothing is to come before the system's own on the PATH, no version manager's scripts.
     export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
@@ -74,6 +76,24 @@ function guestScript(together: readonly Start[], alone: readonly Start[], beginW
     begun=$(date +%s)
     printf '%s\\0' ${words(alone)} | xargs -0 -r -n 2 bash -c 'one 1 "$@"' _
   `;
+}
+
+/** The random histories, in the machine; the project itself is seen there. */
+function modelScript(binary: string): string {
+  const given = ["CHAOS_SEED", "CHAOS_HISTORIES"].flatMap((name) => {
+    const value = Deno.env.get(name);
+    return value === undefined ? [] : [`${name}=${quoted(value)}`];
+  });
+  return `
+    modprobe -a nf_conntrack ip_vs ip_vs_rr
+    cd ${quoted(ROOT)}
+    LAB_PATIENCE=${PATIENCE} SLUICE_BINARY=${quoted(binary)} ${given.join(" ")} ${quoted(Deno.execPath())} \
+      run --quiet --cached-only --no-check --allow-all tests/chaos/main.ts "model: random histories, ipvs"
+  `;
+}
+
+function quoted(word: string): string {
+  return `'${word.replaceAll("'", `'\\''`)}'`;
 }
 
 /** The names of a folder's scenarios that apply to IPVS, in the order of their files. */
@@ -105,6 +125,8 @@ async function main(args: readonly string[]): Promise<number> {
   const binary = `${ROOT}dist/sluice`;
   const isCompiled = await Deno.stat(binary).then(() => true, () => false);
   if (!isCompiled && await run("./compile.sh", [], ROOT) !== 0) return 1;
+  const machine = `${shared}/tools/vm-run`;
+  if (args.includes("--model")) return await run(machine, ["bash", "-c", modelScript(binary)], ROOT);
   // The machine sees the host's files, but not those in /tmp.
   const stage = await Deno.makeTempDir({ dir: "/var/tmp", prefix: "sluice-ipvs-" });
   let text = "";
@@ -123,7 +145,7 @@ async function main(args: readonly string[]): Promise<number> {
       starts(names.filter(isAlone), all || parts.length > 0 ? MODES : ["ipvs"]),
       all ? 86_400 : BEGIN_WITHIN_SECONDS,
     );
-    const code = await run(`${shared}/tools/vm-run`, ["bash", "-c", script], stage, (piece) => {
+    const code = await run(machine, ["bash", "-c", script], stage, (piece) => {
       text += piece;
     });
     if (code !== 0) console.log(`the machine ended with status ${code}`);

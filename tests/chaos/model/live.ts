@@ -1,6 +1,6 @@
+import type { ProxyMode } from "../../../core/model.ts";
 import type { FaultyTools } from "../faulty_tools.ts";
 import type { ChaosLab } from "../lab.ts";
-import type { MODES } from "../scenario.ts";
 import type { Sentinel } from "../sentinel.ts";
 import { type ChaosSluice, startSluice } from "../sluice.ts";
 import { type History, PODS_OF_SLICE, SERVICES, type Step } from "./history.ts";
@@ -21,7 +21,7 @@ export interface LivingCluster {
 /** What it is made of. */
 export interface LivingClusterOptions {
   readonly lab: ChaosLab;
-  readonly mode: (typeof MODES)[number];
+  readonly mode: ProxyMode;
   readonly tools: FaultyTools;
   readonly sentinel: Sentinel;
 }
@@ -29,9 +29,11 @@ export interface LivingClusterOptions {
 /** Flushed rules are noticed after a sync period, broken watches are opened again after a wait that grows. */
 const WITHIN_MS = 20_000;
 
-const FLUSH = {
-  iptables: "for tool in iptables ip6tables; do $tool -t nat -F; $tool -t filter -F; done",
+const FLUSH_IPTABLES = "for tool in iptables ip6tables; do $tool -t nat -F; $tool -t filter -F; done";
+const FLUSH: Readonly<Record<ProxyMode, string>> = {
+  iptables: FLUSH_IPTABLES,
   nftables: "nft flush ruleset",
+  ipvs: `${FLUSH_IPTABLES}; ipvsadm --clear; ip address flush dev kube-ipvs0`,
 };
 
 /** An object is deleted by its name, whatever else it says. */
@@ -93,7 +95,7 @@ export async function createLivingCluster(
         advance(state, step);
         if (step.does !== "probe") continue;
         await sentinel.move();
-        const found = await differences(lab, state, withinMs);
+        const found = await differences(lab, { state, mode }, withinMs);
         if (found.length > 0) return found;
       }
       return [];

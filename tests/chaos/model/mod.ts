@@ -1,4 +1,5 @@
 /** Random histories of a small cluster, probed with packets, against a model that says who may reach what. */
+import type { ProxyMode } from "../../../core/model.ts";
 import { systemClock } from "../../../platform/clock.ts";
 import { createFaultyTools } from "../faulty_tools.ts";
 import { withLab } from "../lab.ts";
@@ -9,21 +10,24 @@ import { createLivingCluster, type LivingCluster } from "./live.ts";
 import { REGRESSIONS } from "./regressions.ts";
 
 const DEFAULT_SEED = 1;
+const SHORT = 7, LONG = 500;
 /** What differs is known to last; a difference that goes in that time is none. */
 const SHRINK_WITHIN_MS = 6_000;
 const SHRINK_FOR_MS = { short: 120_000, long: 1_800_000 };
 
-/** Both modes; the seed is CHAOS_SEED, or always the same. */
-export const model: readonly Scenario[] = MODES.map((mode) => ({
+/** Every mode; the seed is CHAOS_SEED, or always the same, and how many histories there are CHAOS_HISTORIES. */
+export const model: readonly Scenario[] = [...MODES, "ipvs" as const].map((mode) => ({
   name: `model: random histories, ${mode}`,
+  needsIPVS: mode === "ipvs",
   run: (extent: Extent) => check(mode, extent),
 }));
 
-function check(mode: (typeof MODES)[number], { long }: Extent): Promise<Figures> {
+function check(mode: ProxyMode, { long }: Extent): Promise<Figures> {
   const seed = Number(Deno.env.get("CHAOS_SEED") ?? DEFAULT_SEED);
-  const histories = [...REGRESSIONS, ...randomHistories(long ? 500 : 7, seed)];
+  const count = Number(Deno.env.get("CHAOS_HISTORIES") ?? (long ? LONG : SHORT));
+  const histories = [...REGRESSIONS, ...randomHistories(count, seed)];
   return withLab(async (lab) => {
-    const tools = await createFaultyTools(`${lab.folder}/tools`);
+    const tools = await createFaultyTools(`${lab.folder}/tools`, mode);
     const sentinel = createSentinel(lab);
     const cluster = await createLivingCluster({ lab, mode, tools, sentinel });
     let steps = 0;

@@ -2,8 +2,9 @@ import type { Outcome } from "../../../demo/agent.ts";
 import type { Place } from "../../../demo/lab.ts";
 import { sleep, systemClock } from "../../../platform/clock.ts";
 import type { ChaosLab } from "../lab.ts";
+import { PATIENCE } from "../until.ts";
 import { type ServiceNumber, SERVICES } from "./history.ts";
-import { addressOf, type ClusterState, type Expectation, expected, type Target } from "./reference.ts";
+import { addressOf, type Cluster, type Expectation, expected, type Target } from "./reference.ts";
 
 /** From where to where connections are opened. */
 const PROBES: readonly (readonly [Place, Target])[] = [
@@ -16,9 +17,9 @@ const PROBES: readonly (readonly [Place, Target])[] = [
   ["outside", "load balancer"],
 ];
 
-const SILENT_AFTER_MS = 250;
+const SILENT_AFTER_MS = 250 * PATIENCE;
 /** A client takes an ICMPv6 refusal for one only when its second packet, a second later, meets it too. */
-const REFUSED_WITHIN_MS = 2000;
+const REFUSED_WITHIN_MS = 2000 * PATIENCE;
 /** Of three endpoints chosen at random, one goes unseen in 40 connections once in ten million times. */
 const MOST_CONNECTIONS = 40;
 const REST_MS = 100;
@@ -27,12 +28,12 @@ const REST_MS = 100;
  * Opens connections from everywhere to everything until all of them become what the reference model says, and resolves
  * with what is different still when the time is over; with nothing where all is as it should be.
  */
-export async function differences(lab: ChaosLab, state: ClusterState, withinMs: number): Promise<string[]> {
-  const deadlineMs = systemClock.monotonic() + withinMs;
+export async function differences(lab: ChaosLab, cluster: Cluster, withinMs: number): Promise<string[]> {
+  const deadlineMs = systemClock.monotonic() + withinMs * PATIENCE;
   let open = PROBES.flatMap(([from, target]) => SERVICES.map((service) => ({ from, target, service })));
   for (;;) {
     const found = await Promise.all(open.map(async ({ from, target, service }) => {
-      const wanted = expected(state, from, service, target);
+      const wanted = expected(cluster, from, service, target);
       const seen = await look(lab, from, service, target, wanted);
       return seen && `${from} to the ${target} of service ${service}: ${seen}, not ${JSON.stringify(wanted)}`;
     }));

@@ -1,4 +1,5 @@
 /** The reference model: who may reach what in a small cluster, and who answers, said as simply as it can be. */
+import type { ProxyMode } from "../../../core/model.ts";
 import { NETWORK, type Place } from "../../../demo/lab.ts";
 import type { EndpointWish, Pod, ServiceNumber, ServiceWish, Step } from "./history.ts";
 
@@ -8,6 +9,12 @@ export interface ClusterState {
   /** By service and number of the slice. */
   readonly slices: Map<string, readonly EndpointWish[]>;
   zone: string | undefined;
+}
+
+/** A cluster, and the mode in which its node serves it. */
+export interface Cluster {
+  readonly state: ClusterState;
+  readonly mode: ProxyMode;
 }
 
 /** Where a connection goes. */
@@ -30,8 +37,16 @@ export function advance(state: ClusterState, step: Step): void {
   if (step.does === "label node") state.zone = step.zone;
 }
 
-/** What is to become of a connection to a service. */
-export function expected(state: ClusterState, from: Place, service: ServiceNumber, target: Target): Expectation {
+/**
+ * What is to become of a connection to a service. IPVS mode has one list of endpoints at an address, whoever asks, and its
+ * packet filter judges before it looks for an endpoint (docs/ipvs.md).
+ */
+export function expected(
+  { state, mode }: Cluster,
+  from: Place,
+  service: ServiceNumber,
+  target: Target,
+): Expectation {
   const wish = state.services.get(service);
   if (!wish || !hasTarget(wish, target)) return "no answer";
   const all = [...state.slices].filter(([key]) => key.startsWith(`${service}/`)).flatMap(([, endpoints]) => endpoints);
@@ -39,14 +54,23 @@ export function expected(state: ClusterState, from: Place, service: ServiceNumbe
     const ready = some.filter(({ state }) => state === "ready");
     return ready.length > 0 ? ready : some.filter(({ state }) => state === "terminating");
   };
+  const isIPVS = mode === "ipvs";
+  const isBarred = target === "load balancer" && !mayUse(wish, from);
+  if (isBarred && isIPVS) return "silence";
   if (used(all).length === 0) return "refused";
-  if (target === "load balancer" && !mayUse(wish, from)) return "silence";
+  if (isBarred) return "silence";
   // Pods and the node reach a load balancer or a node port as if they had asked for the cluster IP of a service without
   // a policy (KEP-1864).
-  const isLocal = target === "cluster IP" ? wish.internal === "Local" : wish.external === "Local" && from === "outside";
-  if (!isLocal) return { by: podsOf(inZone(used(all), state.zone)) };
+  const isLocal = target === "cluster IP"
+    ? wish.internal === "Local"
+    : wish.external === "Local" && (isIPVS || from === "outside");
+  const anywhere = { by: podsOf(inZone(used(all), state.zone)) };
+  if (!isLocal) return anywhere;
   const local = used(all.filter(({ pod }) => pod !== "pod-3"));
-  return local.length > 0 ? { by: podsOf(local) } : "silence";
+  if (local.length > 0) return { by: podsOf(local) };
+  if (!isIPVS) return "silence";
+  if (target === "cluster IP") return "refused";
+  return from === "outside" ? "silence" : anywhere;
 }
 
 function hasTarget({ type }: ServiceWish, target: Target): boolean {
