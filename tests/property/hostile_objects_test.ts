@@ -9,6 +9,7 @@ import { FAMILIES, type Family } from "../../platform/address.ts";
 import { createFakeClock } from "../fakes/clock.ts";
 import { backendUnderTest as iptablesBackend, podSettings } from "../unit/iptables/host.ts";
 import { backendUnderTest as nftablesBackend, nftSettings } from "../unit/nftables/host.ts";
+import { backendUnderTest as ipvsBackend, createIpvsHost, ipvsModeSettings } from "../unit/ipvs/host.ts";
 import { hostileObjects } from "./hostile_generators.ts";
 
 /** Runs of some 20 objects each; `HOSTILE_RUNS=5000` makes it 100,000 objects. */
@@ -35,6 +36,7 @@ const IPV6 = {
 const SETTINGS = {
   iptables: (family: Family) => podSettings(family === "IPv4" ? {} : IPV6),
   nftables: (family: Family) => nftSettings(family === "IPv4" ? {} : IPV6),
+  ipvs: (family: Family) => ipvsModeSettings(family === "IPv4" ? {} : IPV6),
 };
 
 /** The words of a rule that say what happens, apart from our own chains. */
@@ -60,6 +62,36 @@ function assertStatement(statement: string): void {
   const elements = /^(?:add|delete) element ip6? sluice \S+ \{ (.*) \}$/.exec(statement);
   if (elements) assert.match(elements[1]!.replace(/\baffinity-[A-Za-z0-9-]+/g, ""), /^[a-z0-9 .,:/-]*$/, statement);
   else assert.doesNotMatch(statement, /ruleset/, statement);
+}
+
+const ADDRESS = String.raw`[0-9a-f:.]+`;
+const SERVER = String.raw`(-[tu]|--sctp-service) (${ADDRESS}|\[${ADDRESS}\]):\d+`;
+
+/** The lines that each tool of IPVS mode is written. */
+const IPVS_LINES: ReadonlyMap<string, RegExp> = new Map([
+  [
+    "ipvsadm",
+    new RegExp(
+      String
+        .raw`^-([AE] ${SERVER} -s rr( -p \d+( -M \d+)?)?|D ${SERVER}|([ae] ${SERVER} -r (${ADDRESS}|\[${ADDRESS}\]):\d+ -m -w [01])|d ${SERVER} -r \S+)$`,
+    ),
+  ],
+  [
+    "ipset",
+    new RegExp(
+      String
+        .raw`^((add|del) KUBE-[A-Z0-9-]+ ${ADDRESS}(,(tcp|udp|sctp):\d+(,${ADDRESS}(/\d+)?)?)?|create KUBE-[A-Z0-9-]+ [a-z0-9:, -]+)$`,
+    ),
+  ],
+  ["ip", new RegExp(String.raw`^addr (add|del) ${ADDRESS}/(32|128) dev kube-ipvs0( nodad)?$`)],
+]);
+
+function assertIpvsWrite({ tool, input }: { readonly tool: string; readonly input: string }): void {
+  const line = IPVS_LINES.get(tool);
+  for (const text of input.split("\n")) {
+    if (!line) assertRestoreLine(text);
+    else if (text !== "") assert.match(text, line);
+  }
 }
 
 /** What is told of the cluster, all the way to what is planned. */
@@ -90,6 +122,9 @@ Deno.test("no object breaks anything or becomes a rule, each has a clear problem
           await Promise.all(FAMILIES.map(async (f) => [f, await iptablesBackend(undefined, f)] as const)),
         ),
         nftables: new Map(FAMILIES.map((f) => [f, nftablesBackend(undefined, f)] as const)),
+        ipvs: new Map(
+          await Promise.all(FAMILIES.map(async (f) => [f, await ipvsBackend(createIpvsHost(), f)] as const)),
+        ),
       };
       const rounds = [[], objects.slice(0, objects.length >> 1), objects.slice(objects.length >> 1)];
       for (const [round, given] of rounds.entries()) {
@@ -109,7 +144,7 @@ Deno.test("no object breaks anything or becomes a rule, each has a clear problem
         const changes = tracking.take();
         for (const [family, planner] of planners) {
           const { set, deleted } = planner.plan(changes);
-          for (const kind of ["iptables", "nftables"] as const) {
+          for (const kind of ["iptables", "nftables", "ipvs"] as const) {
             const backend = backends[kind].get(family)!;
             const { problems } =
               await (round === 0 ? backend.whole(set, SETTINGS[kind](family)) : backend.change(set, deleted));
@@ -122,13 +157,15 @@ Deno.test("no object breaks anything or becomes a rule, each has a clear problem
         for (const input of backend.takeInputs()) input.split("\n").forEach(assertRestoreLine);
       }
       for (const { host } of backends.nftables.values()) host.transactions.flat().forEach(assertStatement);
+      for (const backend of backends.ipvs.values()) backend.takeWrites().forEach(assertIpvsWrite);
       const good = { from: "pod-on-node", to: "10.96.0.200", port: 80 } as const;
       for (const { host: { outcomes } } of backends.nftables.values()) {
         if (backends.nftables.get("IPv4")!.host.outcomes !== outcomes) continue;
         assert.deepEqual(outcomes(good).map(({ outcome }) => outcome.destination), ["10.1.9.9:8080"]);
       }
-      const { runner } = backends.iptables.get("IPv4")!;
-      assert.deepEqual([...runner.destinations(good).keys()], ["10.1.9.9:8080"]);
+      for (const { runner } of [backends.iptables.get("IPv4")!, backends.ipvs.get("IPv4")!]) {
+        assert.deepEqual([...runner.destinations(good).keys()], ["10.1.9.9:8080"]);
+      }
     }),
     { numRuns: RUNS },
   );
