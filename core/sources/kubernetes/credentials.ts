@@ -3,10 +3,12 @@ import type { Logger } from "../../../platform/log.ts";
 import type { RunProgram } from "../../run_program.ts";
 import { type Access, serverUrl } from "./access.ts";
 import { ApiError } from "./api_error.ts";
+import { authProvider } from "./auth_provider.ts";
+import { execPlugin } from "./exec_plugin.ts";
 import { readInCluster } from "./in_cluster.ts";
 import { readKubeconfig } from "./kubeconfig.ts";
 import { createMaterialReader } from "./material.ts";
-import { type PluginCredentials, type RunningPlugin, startPlugin } from "./plugin.ts";
+import type { CredentialPlugin, PluginCredentials, RunningPlugin } from "./plugin.ts";
 
 /** What one request is sent with. Texts that did not change are the same strings. */
 export interface Credentials {
@@ -64,6 +66,10 @@ function accessOf(options: ConnectionOptions): Access {
   }
   const nothing = { ca: undefined, certificate: undefined, key: undefined, token: undefined, plugin: undefined };
   return { server: master, ...nothing, proxyUrl: undefined, headers: [], warnings: [] };
+}
+
+function startPlugin(plugin: CredentialPlugin, runProgram: RunProgram, clock: Clock): RunningPlugin {
+  return plugin.kind === "exec" ? execPlugin(plugin.exec, runProgram, clock) : authProvider(plugin);
 }
 
 function runNothing(): Promise<never> {
