@@ -14,17 +14,17 @@
 const ROOT = new URL("../../", import.meta.url).pathname;
 
 /**
- * By default (parts of their names): our own, one scenario of each of the conformance suite's files, then all of cluster IPs, then one of
- * each kind that the files hold beside, as many as the time allows.
+ * By default (parts of their names): one scenario of each of the conformance suite's files, then all of cluster IPs, our own, and
+ * one of each kind that the files hold beside, as many as the time allows.
  */
 const CHOSEN = [
-  "switch: ",
   "nodeport: every address",
   "loadbalancer: loadBalancerSourceRanges",
   "affinity: ClientIP",
   "change: two services swap",
   "operate: --cleanup",
   "clusterip: ",
+  "switch: ",
   "externalIPs: ",
   "endpoint churn: ",
   "restart: ",
