@@ -8,6 +8,7 @@ import type { Source } from "../source.ts";
 import { type ConnectionOptions, loadCredentials } from "./credentials.ts";
 import { type ApiClient, createApiClient } from "./http.ts";
 import { createKnownObjects } from "./known_objects.ts";
+import { createRecovery } from "./recovery.ts";
 import { runReflector } from "./reflector.ts";
 import { resourcesOf } from "./resource.ts";
 
@@ -64,6 +65,7 @@ export function connectToApi(options: ApiConnectionOptions): ApiClient {
 export function createKubernetesSource(options: KubernetesSourceOptions): Source {
   const { api, kinds, nodeName, decode, logger, clock = systemClock, random = Math.random, pageSize } = options;
   const { firstMs, longestMs } = options.backoff ?? { firstMs: 250, longestMs: 30_000 };
+  const recovery = createRecovery({ clock, random });
   return {
     async run(sink, signal) {
       await Promise.all(
@@ -73,7 +75,7 @@ export function createKubernetesSource(options: KubernetesSourceOptions): Source
           const { readDeadlineMs } = options;
           try {
             await runReflector(
-              { resource, api, known, clock, logger, backoff, random, pageSize, readDeadlineMs },
+              { resource, api, known, clock, logger, backoff, recovery, random, pageSize, readDeadlineMs },
               sink,
               signal,
             );

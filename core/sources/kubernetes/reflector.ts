@@ -7,6 +7,7 @@ import type { ApiClient } from "./http.ts";
 import type { KnownObjects } from "./known_objects.ts";
 import { listResource } from "./list.ts";
 import { createPatience } from "./patience.ts";
+import type { Recovery } from "./recovery.ts";
 import type { Resource } from "./resource.ts";
 import { isBefore } from "./resource_version.ts";
 import { watchResource } from "./watch.ts";
@@ -19,8 +20,10 @@ export interface ReflectorOptions {
   readonly known: KnownObjects;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** The waits after failures. */
+  /** How long to wait after failures in a row. */
   readonly backoff: Backoff;
+  /** The waits that it shares with the other reflectors of this server. */
+  readonly recovery: Recovery;
   /** A number from 0 up to 1. */
   readonly random: () => number;
   /** How many objects one page of a list holds. */
@@ -39,6 +42,8 @@ const LIST_READ_DEADLINE_MS = 30_000;
 const OPTIONAL_RETRY_MS = 600_000;
 /** A watch that ended sooner was no success, as with client-go: the next one waits. */
 const SHORT_WATCH_MS = 1_000;
+/** The longest wait that a server's Retry-After is granted, in milliseconds. */
+const LONGEST_RETRY_AFTER_MS = 300_000;
 
 /**
  * Keeps a sink told of one resource: lists it, watches it from there on, resumes after every interruption from the
@@ -46,7 +51,7 @@ const SHORT_WATCH_MS = 1_000;
  * rejects with its reason.
  */
 export async function runReflector(options: ReflectorOptions, sink: SourceSink, signal: AbortSignal): Promise<void> {
-  const { resource, api, known, clock, logger, backoff, random } = options;
+  const { resource, api, known, clock, logger, backoff, recovery, random } = options;
   const patience = createPatience({ clock, random, fixedMs: options.readDeadlineMs });
   let position: string | undefined;
   let lastPosition = "";
@@ -72,13 +77,17 @@ export async function runReflector(options: ReflectorOptions, sink: SourceSink, 
   const pause = async (error: ApiError | undefined) => {
     const hurries = mayHurry && (error === undefined || error.kind === "expired");
     mayHurry = false;
-    const waitMs = error?.retryAfterMs ?? (hurries ? 0 : backoff.nextMs());
+    const ownWaitMs = hurries ? 0 : backoff.nextMs();
+    // The server can lengthen the wait, never shorten it.
+    const askedMs = Math.min(LONGEST_RETRY_AFTER_MS, error?.retryAfterMs ?? 0);
+    const waitMs = Math.max(ownWaitMs, askedMs);
     if (error) {
-      const fields = { kind: resource.kind, waitMs: Math.round(waitMs) };
+      const fields = { kind: resource.kind, retryWithinMs: Math.round(waitMs) };
       if (error.kind === "expired") logger.info(error.message, fields);
       else logger.warn(error.message, fields);
     }
-    if (waitMs > 0) await sleep(clock, waitMs, signal);
+    const isOutage = error !== undefined && askedMs <= 0 && error.kind !== "throttled";
+    if (waitMs > 0) await (isOutage ? recovery.wait(waitMs, signal) : sleep(clock, waitMs, signal));
     signal.throwIfAborted();
   };
   const list = async () => {
@@ -96,6 +105,7 @@ export async function runReflector(options: ReflectorOptions, sink: SourceSink, 
       signal,
     );
     endList();
+    recovery.answered();
     if (!listedBefore) sink.synced(resource.kind);
     listedBefore = true;
     doneWithout = undefined;
@@ -116,6 +126,7 @@ export async function runReflector(options: ReflectorOptions, sink: SourceSink, 
     const { shortest, longest } = WATCH_SECONDS;
     const timeoutSeconds = Math.round(shortest + (longest - shortest) * random());
     const handler = {
+      opened: recovery.answered,
       set: known.set,
       delete: known.delete,
       reached: (resourceVersion: string) => {

@@ -20,6 +20,8 @@ export interface WatchOptions {
 
 /** Who is told of a watch's events. */
 export interface WatchHandler {
+  /** The server has begun to answer. */
+  opened(): void;
   set(raw: unknown): void;
   delete(raw: unknown): void;
   /** All events up to this resourceVersion have been told. */
@@ -74,6 +76,7 @@ export async function watchResource(options: WatchOptions, handler: WatchHandler
       onHeaders: () => {
         isAnswered = true;
         patience.begin(timeoutSeconds);
+        handler.opened();
       },
       get readDeadlineMs() {
         return patience.silenceMs();

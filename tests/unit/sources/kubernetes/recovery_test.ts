@@ -1,0 +1,172 @@
+/** How long reflectors wait after failures, and how soon they come back: with an API server that fails on command. */
+import assert from "node:assert/strict";
+import { ApiError } from "../../../../core/sources/kubernetes/api_error.ts";
+import type { ApiClient } from "../../../../core/sources/kubernetes/http.ts";
+import { createKubernetesSource } from "../../../../core/sources/kubernetes/mod.ts";
+import { createRecovery } from "../../../../core/sources/kubernetes/recovery.ts";
+import type { Kind } from "../../../../core/objects/mod.ts";
+import { silentLogger } from "../../../../platform/log.ts";
+import { createFakeClock, type FakeClock, settled } from "../../../fakes/clock.ts";
+
+const MINUTE = 60_000;
+
+/** What the API does with each request: fails it, ends a watch at once, or lets it go on. */
+type Behaviour = (verb: string) => ApiError | "end" | undefined;
+
+/** A source, and when its requests came, in milliseconds on the clock. */
+interface Observed {
+  readonly clock: FakeClock;
+  readonly atMs: number[];
+  readonly synced: Kind[];
+  behave(next: Behaviour): void;
+  /** Ends the last watch. */
+  endWatch(): void;
+}
+
+async function withFailingApi(
+  kinds: readonly Kind[],
+  first: Behaviour,
+  random: () => number,
+  test: (observed: Observed) => Promise<void>,
+): Promise<void> {
+  const clock = createFakeClock();
+  const atMs: number[] = [];
+  const synced: Kind[] = [];
+  let behaviour = first;
+  let endWatch = () => {};
+  const api: ApiClient = {
+    server: "https://api",
+    async send({ verb, onHeaders }, onChunk, signal) {
+      atMs.push(clock.monotonic());
+      if (atMs.length > 5_000) throw new Error(`${atMs.length} requests in ${clock.monotonic()} ms`);
+      const outcome = behaviour(verb);
+      if (outcome instanceof ApiError) throw outcome;
+      onHeaders?.(new Headers());
+      if (verb === "list") return onChunk(new TextEncoder().encode('{"metadata":{"resourceVersion":"7"},"items":[]}'));
+      if (outcome === "end") return;
+      await new Promise<void>((resolve, reject) => {
+        endWatch = resolve;
+        signal.addEventListener("abort", () => reject(signal.reason));
+      });
+    },
+    close() {},
+  };
+  const source = createKubernetesSource({
+    api,
+    kinds,
+    nodeName: "n1",
+    decode: (kind) => ({ ref: { kind, namespace: "", name: "" }, object: undefined, problems: [] }),
+    logger: silentLogger,
+    clock,
+    random,
+  });
+  const end = new AbortController();
+  const ignored = () => {};
+  const sink = { set: ignored, delete: ignored, reset: ignored, problem: ignored };
+  const running = source.run({ ...sink, synced: (kind) => synced.push(kind) }, end.signal);
+  await settled();
+  try {
+    await test({ clock, atMs, synced, behave: (next) => behaviour = next, endWatch: () => endWatch() });
+  } finally {
+    end.abort();
+    await running;
+  }
+}
+
+const KINDS = ["Service", "EndpointSlice", "Node"] as const;
+const unavailable = () => new ApiError("unavailable", "503");
+
+for (const kind of ["unavailable", "unreachable", "timeout"] as const) {
+  Deno.test(`after a long outage (${kind}), everything is read within 5 s of the server's answer`, async () => {
+    for (const random of [() => 0, () => 0.5, () => 0.999]) {
+      for (const outageMs of [5_000, MINUTE, 7 * MINUTE + 1_234]) {
+        await withFailingApi(KINDS, () => new ApiError(kind, "down"), random, async ({ clock, synced, behave }) => {
+          await clock.advanceSettled(outageMs);
+          behave(() => undefined);
+          await clock.advanceSettled(5_000);
+          assert.deepEqual(synced.toSorted(), KINDS.toSorted());
+          assert.deepEqual(clock.pending(), []);
+        });
+      }
+    }
+  });
+}
+
+Deno.test("an outage costs the server one request every 2 to 4 seconds, not one of each kind", async () => {
+  await withFailingApi(KINDS, unavailable, () => 0.5, async ({ clock, atMs }) => {
+    await clock.advanceSettled(MINUTE);
+    atMs.length = 0;
+    await clock.advanceSettled(10 * MINUTE);
+    // 200 of the scout, and what the other two do by their own backoff.
+    assert.ok(atMs.length < 300, `${atMs.length} requests in 10 minutes`);
+  });
+});
+
+Deno.test("the reflectors that follow the first answer spread over a second", async () => {
+  const clock = createFakeClock();
+  const parts = [0, 0.2, 0.9];
+  const recovery = createRecovery({ clock, random: () => parts.shift()! });
+  const never = new AbortController().signal;
+  const back: string[] = [];
+  recovery.wait(30_000, never).then(() => back.push(`scout ${clock.monotonic()}`));
+  recovery.wait(30_000, never).then(() => back.push(`one ${clock.monotonic()}`));
+  recovery.wait(30_000, never).then(() => back.push(`two ${clock.monotonic()}`));
+  await clock.advanceSettled(2_000);
+  recovery.answered();
+  await clock.advanceSettled(2_000);
+  assert.deepEqual(back, ["scout 2000", "one 2200", "two 2900"]);
+});
+
+Deno.test("a wait ends with its signal, and leaves no timer", async () => {
+  const clock = createFakeClock();
+  const recovery = createRecovery({ clock, random: () => 0.5 });
+  const end = new AbortController();
+  const waits = [1, 2].map(() => recovery.wait(30_000, end.signal).catch((error) => error));
+  end.abort("over");
+  assert.deepEqual(await Promise.all(waits), ["over", "over"]);
+  assert.deepEqual(clock.pending(), []);
+});
+
+for (const retryAfterMs of [0, -5_000, -1e15]) {
+  Deno.test(`a Retry-After of ${retryAfterMs} ms does not shorten the backoff`, async () => {
+    const refusal = () => new ApiError("throttled", "429", { retryAfterMs });
+    await withFailingApi(["Service"], refusal, () => 0.5, async ({ clock, atMs }) => {
+      await clock.advanceSettled(MINUTE);
+      // 250 ms, doubled up to 30 s, three quarters of each.
+      assert.deepEqual(atMs.slice(0, 6), [0, 187.5, 562.5, 1312.5, 2812.5, 5812.5]);
+      assert.ok(atMs.length < 10);
+    });
+  });
+}
+
+Deno.test("a Retry-After longer than the backoff is respected, up to 5 minutes", async () => {
+  let retryAfterMs = 20_000;
+  const refusal = () => new ApiError("unavailable", "503", { retryAfterMs });
+  await withFailingApi(["Service"], refusal, () => 0.5, async ({ clock, atMs }) => {
+    retryAfterMs = 86_400_000;
+    await clock.advanceSettled(20_000);
+    await clock.advanceSettled(5 * MINUTE);
+    assert.deepEqual(atMs, [0, 20_000, 320_000]);
+  });
+});
+
+Deno.test("watches that the server ends at once are renewed ever more slowly", async () => {
+  const ending: Behaviour = (verb) => verb === "watch" ? "end" : undefined;
+  await withFailingApi(["Service"], ending, () => 0.5, async ({ clock, atMs }) => {
+    await clock.advanceSettled(5 * MINUTE);
+    // A list, and a watch whose successor comes at once; from then on each wait is twice the one before.
+    assert.deepEqual(atMs.slice(0, 6), [0, 0, 0, 187.5, 562.5, 1312.5]);
+    assert.ok(atMs.length < 30, `${atMs.length} requests in 5 minutes`);
+  });
+});
+
+Deno.test("a watch that lasted a second is renewed at once", async () => {
+  await withFailingApi(["Service"], () => undefined, () => 0.5, async ({ clock, atMs, endWatch }) => {
+    for (let i = 0; i < 4; i++) {
+      await clock.advanceSettled(1_000);
+      endWatch();
+      await settled();
+    }
+    assert.deepEqual(atMs, [0, 0, 1_000, 2_000, 3_000, 4_000]);
+  });
+});
