@@ -6,12 +6,13 @@ import type { EndpointPort, EndpointSlice, SliceEndpoint } from "./endpoint_slic
 import { readEndpointPorts } from "./endpoint_ports.ts";
 import { readIdentity } from "./identity.ts";
 import { createInterner, internString, internStrings } from "./intern.ts";
-import { isLeftAlone } from "./left_alone.ts";
 import { isLabel, NAME_RULE } from "./names.ts";
 import { createProblems, listOf, type Problems } from "./problems.ts";
 import { isAbsent, quote, type RawObject, rawObject, textOf } from "./raw.ts";
 
 const SERVICE_NAME = "kubernetes.io/service-name";
+/** Marks the slices of headless services, which nobody load balances; the label's presence counts, not its value. */
+const HEADLESS = "service.kubernetes.io/headless";
 const TRIGGER_TIME = "endpoints.kubernetes.io/last-change-trigger-time";
 
 /** Reduces an EndpointSlice; in full, it keeps the details. */
@@ -21,7 +22,7 @@ export function decodeEndpointSlice(raw: RawObject, inFull: boolean): Decoded {
   const refused = (...problems: string[]): Decoded => ({ ref, object: undefined, problems });
 
   const serviceName = labels[SERVICE_NAME];
-  if (isAbsent(serviceName) || serviceName === "" || isLeftAlone(labels)) return refused();
+  if (isAbsent(serviceName) || serviceName === "" || labels[HEADLESS] !== undefined) return refused();
   if (!isLabel(serviceName)) {
     return refused(
       `its label ${SERVICE_NAME} is ${quote(serviceName)}, which may only hold ${NAME_RULE}; the slice is left out`,

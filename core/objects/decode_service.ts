@@ -5,7 +5,6 @@ import { readClusterIPs } from "./cluster_ips.ts";
 import type { Decoded } from "./decoded.ts";
 import { readServiceDetails } from "./details.ts";
 import { readIdentity } from "./identity.ts";
-import { isLeftAlone } from "./left_alone.ts";
 import { createProblems, isWholeNumber, listOf, type Problems } from "./problems.ts";
 import { isAbsent, quote, type RawObject, rawObject } from "./raw.ts";
 import type { Service } from "./service.ts";
@@ -14,6 +13,9 @@ import { readServicePorts } from "./service_ports.ts";
 /** The timeout of ClientIP affinity where none is told, and the longest one that the API allows, in seconds. */
 const DEFAULT_AFFINITY_SECONDS = 10800;
 const LONGEST_AFFINITY_SECONDS = 86400;
+
+/** Gives a Service to another proxy. The label's presence counts, not its value (KEP-2447). */
+const SERVICE_PROXY_NAME = "service.kubernetes.io/service-proxy-name";
 
 /** Reduces a Service; in full, it keeps the details. */
 export function decodeService(raw: RawObject, inFull: boolean): Decoded {
@@ -41,7 +43,7 @@ export function decodeService(raw: RawObject, inFull: boolean): Decoded {
       readOneOf(spec.internalTrafficPolicy, "spec.internalTrafficPolicy", POLICIES, problems) === "Local",
     externalPolicyLocal,
     healthCheckNodePort: type === "LoadBalancer" && externalPolicyLocal ? readHealthCheckNodePort(spec, problems) : 0,
-    leftAlone: isLeftAlone(labels),
+    leftAlone: labels[SERVICE_PROXY_NAME] !== undefined,
     ...inFull && { details: readServiceDetails(labels) },
   };
   return { ref, object: service, problems: problems.sentences() };

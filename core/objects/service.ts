@@ -21,7 +21,7 @@ export interface Service {
   readonly externalPolicyLocal: boolean;
   /** 0 where there is none. */
   readonly healthCheckNodePort: number;
-  /** Whether a label gives it to another proxy, or to none (`service.kubernetes.io/service-proxy-name`, headless). */
+  /** Whether a label gives it to another proxy (`service.kubernetes.io/service-proxy-name`). */
   readonly leftAlone: boolean;
   readonly details?: ServiceDetails;
 }

@@ -270,7 +270,9 @@ export function startFakeApiServer(options: FakeApiServerOptions = {}): FakeApiS
 
 function selected(query: Readonly<Record<string, string>>): (object: ApiObject) => boolean {
   const absent = (query.labelSelector ?? "").split(",").filter((term) => term.startsWith("!")).map((t) => t.slice(1));
+  const withoutHeadless = query.fieldSelector === "spec.clusterIP!=None";
   const name = /^metadata\.name=(.*)$/.exec(query.fieldSelector ?? "")?.[1];
-  return ({ metadata }) =>
-    absent.every((label) => metadata.labels?.[label] === undefined) && (name === undefined || metadata.name === name);
+  return ({ metadata, spec }) =>
+    absent.every((label) => metadata.labels?.[label] === undefined) && (name === undefined || metadata.name === name) &&
+    !(withoutHeadless && (spec as { readonly clusterIP?: string } | undefined)?.clusterIP === "None");
 }

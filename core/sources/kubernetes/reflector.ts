@@ -51,8 +51,9 @@ const LONGEST_RETRY_AFTER_MS = 300_000;
  * rejects with its reason.
  */
 export async function runReflector(options: ReflectorOptions, sink: SourceSink, signal: AbortSignal): Promise<void> {
-  const { resource, api, known, clock, logger, backoff, recovery, random } = options;
+  const { api, known, clock, logger, backoff, recovery, random } = options;
   const patience = createPatience({ clock, random, fixedMs: options.readDeadlineMs });
+  let resource = withSparingSelectors(options.resource);
   let position: string | undefined;
   let lastPosition = "";
   let listedBefore = false;
@@ -153,6 +154,14 @@ export async function runReflector(options: ReflectorOptions, sink: SourceSink, 
       // After a line that makes no sense, what it said can only be learned from a list.
       if (error.kind === "expired" || error.kind === "garbled") position = undefined;
     }
+    if (failure?.kind === "rejected" && resource !== options.resource) {
+      resource = options.resource;
+      logger.info(`${failure.message} without the selectors that an older server does not know`, {
+        kind: resource.kind,
+        ...options.resource.sparingSelectors,
+      });
+      continue;
+    }
     if (failure && resource.without !== undefined && (failure.kind === "not-found" || failure.kind === "forbidden")) {
       await doWithout(failure);
       continue;
@@ -163,4 +172,9 @@ export async function runReflector(options: ReflectorOptions, sink: SourceSink, 
     }
     await pause(failure);
   }
+}
+
+function withSparingSelectors(resource: Resource): Resource {
+  const { selectors, sparingSelectors } = resource;
+  return sparingSelectors === undefined ? resource : { ...resource, selectors: { ...selectors, ...sparingSelectors } };
 }

@@ -10,25 +10,34 @@ export interface Resource {
   readonly since?: string;
   /** What becomes of it where it cannot be had; undefined for what nothing works without. */
   readonly without?: string;
-  /** Which of them are wanted, as query parameters. */
+  /** Query parameters that select the objects to be read. */
   readonly selectors: Readonly<Record<string, string>>;
+  /** More of them, which spare traffic and change nothing else: a server that does not know them answers 400. */
+  readonly sparingSelectors?: Readonly<Record<string, string>>;
 }
 
-/** What kube-proxy does not serve: services that another proxy has, and what carries the label of headless services. */
-const LABEL_SELECTOR = "!service.kubernetes.io/headless,!service.kubernetes.io/service-proxy-name";
+/** Leaves out headless services. Servers know it since 1.31 (kubernetes/kubernetes#123905). */
+const WITHOUT_HEADLESS = { fieldSelector: "spec.clusterIP!=None" };
 
 /**
- * The resources of these kinds that are watched, in the order in which they are listed, with kube-proxy's label selectors:
- * of the Nodes the one of that name, or all of them where there is none.
+ * The resources of these kinds that are watched, in the order in which they are listed, with the selectors of
+ * kube-proxy 1.36: services by the label of another proxy, slices by the label of headless services. For one node they
+ * are that Node and no headless services; without a node name, all Nodes and headless services, which others may want.
  */
 export function resourcesOf(kinds: readonly Kind[], nodeName: string | undefined): readonly Resource[] {
   const all: readonly Resource[] = [
-    { kind: "Service", name: "services", path: "/api/v1/services", selectors: { labelSelector: LABEL_SELECTOR } },
+    {
+      kind: "Service",
+      name: "services",
+      path: "/api/v1/services",
+      selectors: { labelSelector: "!service.kubernetes.io/service-proxy-name" },
+      ...nodeName !== undefined && { sparingSelectors: WITHOUT_HEADLESS },
+    },
     {
       kind: "EndpointSlice",
       name: "endpointslices.discovery.k8s.io",
       path: "/apis/discovery.k8s.io/v1/endpointslices",
-      selectors: { labelSelector: LABEL_SELECTOR },
+      selectors: { labelSelector: "!service.kubernetes.io/headless" },
     },
     {
       kind: "Node",

@@ -137,12 +137,18 @@ Deno.test("an EndpointSlice without ports, or without endpoints, is one all the 
   assert.deepEqual([slice.ports, slice.endpoints, problems], [[], [], []]);
 });
 
+Deno.test("an EndpointSlice with another proxy's name is one of ours: the Service's label decides", () => {
+  const { slice, problems } = decoded(
+    manifest({}, { labels: { ...labels, "service.kubernetes.io/service-proxy-name": "x" } }),
+  );
+  assert.deepEqual([slice.serviceName, problems], ["web", []]);
+});
+
 const noneOfOurs: Record<string, Json> = {
   "without the label for its service": manifest({}, { labels: {} }),
   "with an empty label for its service": manifest({}, { labels: { "kubernetes.io/service-name": "" } }),
   "of domain names": manifest({ addressType: "FQDN" }),
   "of a headless service": manifest({}, { labels: { ...labels, "service.kubernetes.io/headless": "" } }),
-  "of another proxy": manifest({}, { labels: { ...labels, "service.kubernetes.io/service-proxy-name": "x" } }),
 };
 
 for (const [name, raw] of Object.entries(noneOfOurs)) {

@@ -164,10 +164,10 @@ const cases: Record<string, Case> = {
     labels: { "service.kubernetes.io/service-proxy-name": "" },
     gives: { leftAlone: true },
   },
-  "the label for headless services": {
+  "a cluster IP and the label for headless services, which means nothing on a Service": {
     spec: {},
     labels: { "service.kubernetes.io/headless": "" },
-    gives: { leftAlone: true },
+    gives: { leftAlone: false },
   },
   "ports of every protocol": {
     spec: {

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { statusResponse } from "../../../fakes/api_server.ts";
+import { type SeenRequest, statusResponse } from "../../../fakes/api_server.ts";
 import { service, withSource } from "./source_under_test.ts";
 
 const ofService = (lines: readonly string[]) => lines.filter((line) => line.includes("Service"));
@@ -28,6 +28,53 @@ Deno.test("each kind is listed with kube-proxy's selectors, and synced", async (
     ]);
     await server.watches(3);
     assert.match(server.requests[0]!.headers.get("user-agent")!, /^sluice\//);
+  });
+});
+
+const HEADLESS = "service.kubernetes.io/headless";
+const PROXY_NAME = "service.kubernetes.io/service-proxy-name";
+const labelled = (kind: "Service" | "EndpointSlice", name: string, label: string) => ({
+  kind,
+  metadata: { namespace: "default", name, labels: { [label]: "" } },
+});
+const queriesOfServices = ({ requests }: { readonly requests: readonly SeenRequest[] }) =>
+  requests.filter(({ path }) => path.endsWith("/services")).map(({ verb, query }) => `${verb} ${query.fieldSelector}`);
+
+Deno.test("services are selected by their proxy's label and cluster IP, slices by the label of headless services", async () => {
+  await withSource((server) => {
+    server.apply(
+      labelled("Service", "labelled", HEADLESS),
+      labelled("Service", "theirs", PROXY_NAME),
+      service("headless", { spec: { clusterIP: "None" } }),
+      labelled("EndpointSlice", "headless", HEADLESS),
+      labelled("EndpointSlice", "theirs", PROXY_NAME),
+    );
+  }, async ({ server, said, until }) => {
+    await until(() => said.filter((line) => line.startsWith("synced")).length === 3);
+    assert.deepEqual(said.filter((line) => line.startsWith("set")).toSorted(), [
+      "set EndpointSlice default/theirs 6",
+      "set Service default/labelled 2",
+    ]);
+    await server.watches(3);
+    assert.deepEqual(queriesOfServices(server), ["list spec.clusterIP!=None", "watch spec.clusterIP!=None"]);
+  });
+});
+
+Deno.test("a server that refuses the selector of cluster IPs, as before 1.31, is asked without it", async () => {
+  await withSource((server) => {
+    server.apply(service("web"), service("headless", { spec: { clusterIP: "None" } }));
+    server.fault(({ query }) =>
+      query.fieldSelector?.startsWith("spec.")
+        ? statusResponse(400, "BadRequest", '"spec.clusterIP" is not a known field selector')
+        : undefined
+    );
+  }, async ({ server, hears, said, logged }) => {
+    await hears("synced Service");
+    await server.watches(3);
+    assert.deepEqual(queriesOfServices(server), ["list spec.clusterIP!=None", "list undefined", "watch undefined"]);
+    assert.deepEqual(ofService(said).slice(0, 2), ["set Service default/web 2", "set Service default/headless 3"]);
+    assert.equal(logged.length, 1);
+    assert.match(logged[0]!, /INFO .*not a known field selector.*without the selectors.*spec\.clusterIP!=None/);
   });
 });
 
