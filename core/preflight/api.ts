@@ -4,7 +4,15 @@ import type { Finding } from "../../platform/finding.ts";
 import { errorText, type Logger } from "../../platform/log.ts";
 import type { RunProgram } from "../run_program.ts";
 import { kindsOf } from "../sources/kinds.ts";
-import { type ApiClient, ApiError, type ApiErrorKind, connectToApi, sendObject } from "../sources/kubernetes/mod.ts";
+import {
+  type ApiClient,
+  ApiError,
+  type ApiErrorKind,
+  connectToApi,
+  listNodeNames,
+  otherNodesText,
+  sendObject,
+} from "../sources/kubernetes/mod.ts";
 import { resourcesOf } from "../sources/kubernetes/resource.ts";
 
 /** A right that the proxy uses, as RBAC has it. */
@@ -69,7 +77,8 @@ export function rightsOf(mode: ProxyMode): readonly Right[] {
     ["list", "watch"].map((verb) => ({ verb, resource, without }))
   );
   const withoutEvents = "what an administrator should know is in the log alone, not among the Node's events";
-  return [...watched, { verb: "create", resource: "events.events.k8s.io", without: withoutEvents }];
+  const written = ["create", "patch"].map((verb) => ({ verb, resource: "events", without: withoutEvents }));
+  return [...watched, ...written];
 }
 
 async function askVersion(api: ApiClient, { clock, signal }: ApiPreflightOptions) {
@@ -119,14 +128,16 @@ async function examineNodeObject(api: ApiClient, { nodeName, signal }: ApiPrefli
     return { name, verdict: "green", says: `the Node ${nodeName} is there` };
   } catch (error) {
     signal.throwIfAborted();
-    const isMissing = error instanceof ApiError && error.kind === "not-found";
+    if (!(error instanceof ApiError) || error.kind !== "not-found") {
+      return { name, verdict: "yellow", says: errorText(error), mend: MEND_RIGHTS };
+    }
+    const others = await listNodeNames(api, signal).then((names) => otherNodesText(nodeName, names), errorText);
+    signal.throwIfAborted();
     return {
       name,
-      verdict: "yellow",
-      says: isMissing
-        ? `there is no Node ${nodeName}: without it, topology and local traffic are unknown`
-        : errorText(error),
-      mend: isMissing ? "its name by --hostname-override or hostnameOverride (kubectl get nodes)" : MEND_RIGHTS,
+      verdict: "red",
+      says: `there is no Node ${nodeName}, so /healthz answers 503, and zone and addresses are unknown: ${others}`,
+      mend: "set its name by --hostname-override or hostnameOverride",
     };
   }
 }

@@ -23,6 +23,8 @@ export interface ApiRequest {
   readonly path: string;
   /** What is sent with it; nothing, by GET, where it is undefined. */
   readonly body?: ApiRequestBody;
+  /** The media types that are accepted; `application/json` by default. */
+  readonly accept?: string;
   /** Takes the headers of a successful answer, before its body. */
   readonly onHeaders?: (headers: Headers) => void;
   /**
@@ -95,7 +97,7 @@ export function createApiClient(options: ApiClientOptions): ApiClient {
           headers: [
             ...current.headers,
             ...(request.body ? [["content-type", request.body.contentType] as [string, string]] : []),
-            ["accept", "application/json"],
+            ["accept", request.accept ?? "application/json"],
             ["user-agent", `sluice/${VERSION}`],
           ],
         }),

@@ -15,6 +15,7 @@ import { resourcesOf } from "./resource.ts";
 export { ApiError, type ApiErrorKind } from "./api_error.ts";
 export type { ConnectionOptions } from "./credentials.ts";
 export type { ApiClient } from "./http.ts";
+export { listNodeNames, type NodeNames, otherNodesText } from "./node_names.ts";
 export { type ObjectRequest, sendObject } from "./send_object.ts";
 
 /** What reaching the API server needs. */

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { examineApi, judgeSkew, rightsOf } from "../../../core/preflight/api.ts";
+import { createEventRecorder } from "../../../core/observe/events.ts";
 import type { Finding } from "../../../platform/finding.ts";
 import { silentLogger } from "../../../platform/log.ts";
 import { type SeenRequest, startFakeApiServer, statusResponse } from "../../fakes/api_server.ts";
@@ -18,6 +19,9 @@ async function examine(
     if (request.path.endsWith("/selfsubjectaccessreviews")) return reviewed(request, answer.denied ?? []);
     const [, node] = /^\/api\/v1\/nodes\/(.+)$/.exec(request.path) ?? [];
     if (node && (answer.nodes ?? ["n1"]).includes(node)) return Response.json({ kind: "Node" });
+    if (request.path === "/api/v1/nodes") {
+      return Response.json({ items: (answer.nodes ?? []).map((name) => ({ metadata: { name } })) });
+    }
     return undefined;
   });
   try {
@@ -52,11 +56,12 @@ Deno.test("an API server that answers and allows everything is green", async () 
 });
 
 Deno.test("each right that is missing is named: red where nothing works without it, yellow where something is lost", async () => {
-  const denied = ["watch endpointslices.discovery.k8s.io", "create events.events.k8s.io"];
+  const denied = ["watch endpointslices.discovery.k8s.io", "create events", "patch events"];
   const findings = (await examine({ denied })).filter(({ name }) => name === "RBAC");
   assert.deepEqual(findings.map(({ verdict, says }) => `${verdict} ${says.replace(/:.*/, "")}`), [
     "red forbids to watch endpointslices.discovery.k8s.io",
-    "yellow forbids to create events.events.k8s.io",
+    "yellow forbids to create events",
+    "yellow forbids to patch events",
   ]);
   for (const { mend } of findings) assert.match(mend!, /system:node-proxier/);
   const ranges = "list servicecidrs.networking.k8s.io";
@@ -74,7 +79,32 @@ Deno.test("what is asked for is what deploy/rbac.yaml grants", async () => {
         resources.flatMap((resource) => verbs.map((verb) => `${verb} ${resource}${group === "" ? "" : `.${group}`}`))
       ),
   );
-  for (const { verb, resource } of rightsOf("nftables")) assert(granted.includes(`${verb} ${resource}`), resource);
+  const asked = rightsOf("nftables").map(({ verb, resource }) => `${verb} ${resource}`);
+  // Of the rights, `check` itself uses this one.
+  assert.deepEqual(granted.toSorted(), [...asked, "get nodes"].toSorted());
+});
+
+Deno.test("the rights on events that are asked for are those that writing them takes", async () => {
+  const clock = createFakeClock();
+  const used: string[] = [];
+  const recorder = createEventRecorder({
+    nodeName: "n1",
+    send({ verb, path }) {
+      const [, group = "", resource] = /^\/apis?\/(?:([^/]+)\/)?v1\/namespaces\/default\/([a-z]+)(?:\/|$)/.exec(path)!;
+      used.push(`${verb} ${resource}${group === "" ? "" : `.${group}`}`);
+      return Promise.resolve({});
+    },
+    isRefusal: () => false,
+    clock,
+    logger: silentLogger,
+    signal: new AbortController().signal,
+  });
+  for (let times = 0; times < 2; times++) {
+    recorder.record("Warning", "FailedToSync", "IPv4", "it fails");
+    await clock.advanceSettled(300_000);
+  }
+  const asked = rightsOf("iptables").filter(({ resource }) => resource.startsWith("events"));
+  assert.deepEqual(asked.map(({ verb, resource }) => `${verb} ${resource}`), used);
 });
 
 Deno.test("a clock that differs is told, and which way", async () => {
@@ -86,9 +116,10 @@ Deno.test("a clock that differs is told, and which way", async () => {
 });
 
 Deno.test("a node that the cluster does not know is told, with how to name it", async () => {
-  const node = (await examine({ nodes: ["other"] })).find(({ name }) => name === "node")!;
-  assert.equal(node.verdict, "yellow");
-  assert.match(`${node.says} ${node.mend}`, /there is no Node n1.*--hostname-override/);
+  const node = (await examine({ nodes: ["worker", "n2"] })).find(({ name }) => name === "node")!;
+  assert.equal(node.verdict, "red");
+  assert.match(node.says, /^there is no Node n1, .*: the cluster has worker, n2; did you mean n2\?$/);
+  assert.match(node.mend!, /--hostname-override/);
 });
 
 Deno.test("no way to the API server, refused credentials and nobody there are red, each with its mend", async () => {
