@@ -9,6 +9,7 @@ import { runCleanup, runInit } from "./family_task.ts";
 import { addressesWithin, createMetrics, createProxyHealth, createServiceHealth } from "./observe/mod.ts";
 import { createEventRecorder } from "./observe/events.ts";
 import { createNodeEvents } from "./observe/node_events.ts";
+import { watchNodePresence } from "./observe/node_presence.ts";
 import { startOperatorServers } from "./observe/servers.ts";
 import { createStatusRecorder } from "./observe/status.ts";
 import { createHealthCheckPlanner } from "./planning/mod.ts";
@@ -35,6 +36,8 @@ async function serve(options: ProxyOptions): Promise<number> {
   const ending = abortedBy(options.signal, options.lost);
   const { signal } = ending;
 
+  // Other sources need not know this node: they serve those who have no cluster, or leave out what it says.
+  const awaitsPodCIDR = configuration.source.kind === "kube" && configuration.detectLocalMode === "NodeCIDR";
   const startedAtMs = clock.now();
   const recorder = createStatusRecorder(clock);
   const onProblem = (where: string, message: string) => {
@@ -48,7 +51,9 @@ async function serve(options: ProxyOptions): Promise<number> {
     kinds: kindsOf(mode),
     nodeName,
     bindAddress: configuration.bindAddress,
+    awaitsPodCIDR,
     clock,
+    onSynced: checkNode,
     onChange,
     onProblem,
   });
@@ -63,7 +68,7 @@ async function serve(options: ProxyOptions): Promise<number> {
     signal,
   });
 
-  const { source, events, close } = await openSource(options);
+  const { source, events, otherNodes, close } = await openSource(options);
   // What people ask is answered by what is loaded when they first do.
   const answers = async () => {
     const { answersOfProxy } = await import("./running_answers.ts");
@@ -82,11 +87,31 @@ async function serve(options: ProxyOptions): Promise<number> {
   const families: readonly ServedFamily[] = FAMILIES.map((family) => serveFamily(family, tracking, options, listener));
   let started = false;
 
+  function checkNode(): void {
+    setNodeEligible();
+    if (otherNodes === undefined) return;
+    watchNodePresence({
+      nodeName,
+      node: tracking.node,
+      awaitsPodCIDR,
+      otherNodes,
+      onMissing: (message) => nodeEvents?.nodeMissing(message),
+      clock,
+      logger,
+      signal,
+    });
+  }
+
+  /** As by kube-proxy, a Node that was deleted counts as it was last seen. */
+  function setNodeEligible(): void {
+    const { leaving, known } = tracking.node.state();
+    health.setNodeEligible(!leaving && (known || otherNodes === undefined));
+  }
+
   function applyChanges(): void {
     const changes = tracking.take();
     if (changes.node) {
-      const { leaving, deleted } = changes.node.after;
-      health.setNodeEligible(!leaving && !deleted);
+      setNodeEligible();
       logNode(logger, nodeName, changes.node);
     }
     for (const family of families) {

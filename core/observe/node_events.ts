@@ -8,6 +8,8 @@ import type { EventRecorder } from "./events.ts";
 export interface NodeEvents {
   report(report: SyncReport): void;
   workerHealth(family: Family, health: FamilyHealth): void;
+  /** There is no Node object of this node's name. */
+  nodeMissing(message: string): void;
 }
 
 /** How long a family may fail to sync before that is news: what mends itself at the next try is none. */
@@ -50,6 +52,9 @@ export function createNodeEvents(recorder: EventRecorder, mode: ProxyMode, clock
       if (now - since < FAILING_FOR_MS) return;
       const why = problems.find(({ servicePort }) => servicePort === undefined)?.message ?? "the sync failed";
       tellFailure(family, "FailedToSync", `changes of services do not reach the kernel: ${why}`);
+    },
+    nodeMissing(message) {
+      recorder.record("Warning", "NodeNotFound", "", message);
     },
     workerHealth(family, health) {
       if (health.state === "restarting") tellFailure(family, "WorkerRestarted", health.reason);

@@ -34,7 +34,7 @@ export interface ProxyHealth {
    * kernel yet, but what changes from now on is not served.
    */
   workerHealth(family: Family, health: FamilyHealth): void;
-  /** Whether the node is to stay: neither deleted nor about to be (the autoscaler's taint; KEP-3836). */
+  /** Whether the node is known and to stay: neither marked for deletion nor tainted by the autoscaler (KEP-3836). */
   setNodeEligible(eligible: boolean): void;
   /** What was last set; true at first. */
   nodeEligible(): boolean;

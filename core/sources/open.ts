@@ -16,6 +16,8 @@ export interface OpenSource {
   readonly source: Source;
   /** Where Events about this node go; undefined where there is no API to take them. */
   readonly events?: Pick<EventRecorderOptions, "send" | "isRefusal">;
+  /** The end of a sentence: which Nodes the cluster has instead of this one. Undefined where no Node is needed. */
+  readonly otherNodes?: (signal: AbortSignal) => Promise<string>;
   close(): void;
 }
 
@@ -70,7 +72,8 @@ export async function openSource(
       return { source: createGrpcSource({ address, tls, scope, nodeName, inFull, clock, logger }), close };
     }
     case "kube": {
-      const { ApiError, connectToApi, createKubernetesSource, sendObject } = await import("./kubernetes/mod.ts");
+      const { ApiError, connectToApi, createKubernetesSource, listNodeNames, otherNodesText, sendObject } =
+        await import("./kubernetes/mod.ts");
       const { kubeconfig, master, mode } = configuration;
       const api = connectToApi({ kubeconfig, master, runProgram, logger, clock });
       const source = createKubernetesSource({
@@ -85,7 +88,8 @@ export async function openSource(
         send: (request, signal) => sendObject(api, request, signal),
         isRefusal: (error) => error instanceof ApiError && REFUSALS.includes(error.kind),
       };
-      return { source, events, close: () => api.close() };
+      const otherNodes = async (signal: AbortSignal) => otherNodesText(nodeName, await listNodeNames(api, signal));
+      return { source, events, otherNodes, close: () => api.close() };
     }
   }
 }

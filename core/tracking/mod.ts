@@ -52,9 +52,13 @@ export interface TrackingOptions {
   readonly nodeName: string;
   /** kube-proxy's bindAddress. */
   readonly bindAddress: string;
+  /** Whether nothing may be taken before a pod CIDR of this node is known. */
+  readonly awaitsPodCIDR?: boolean;
   readonly clock: Clock;
+  /** Every kind was synced once. Called before `onChange`. */
+  readonly onSynced?: () => void;
   /**
-   * There is something to take: called once when every kind is synced, even if there is nothing at all, and later with
+   * There is something to take: called once when every kind is synced (and a pod CIDR is known, where one is awaited), even if there is nothing at all, and later with
    * the first change after each `take`. A change that is undone afterwards leaves nothing to take.
    */
   readonly onChange: () => void;
@@ -84,7 +88,7 @@ export function createTracking(options: TrackingOptions): Tracking {
     FAMILIES.some((family) => endpoints[family].pending() > 0);
 
   const announce = () => {
-    if (isAnnounced || unsynced.size > 0) return;
+    if (isAnnounced || unsynced.size > 0 || (options.awaitsPodCIDR && !node.hasPodCIDR())) return;
     isAnnounced = true;
     options.onChange();
   };
@@ -136,6 +140,7 @@ export function createTracking(options: TrackingOptions): Tracking {
     synced(kind) {
       for (const ref of confirmation.finish(kind)) remove(ref);
       const isLast = unsynced.delete(kind) && unsynced.size === 0;
+      if (isLast) options.onSynced?.();
       if (isLast || isPending()) announce();
     },
     problem: options.onProblem,

@@ -17,6 +17,8 @@ export interface NodeState {
   readonly zone: string;
   /** Whether it is about to go away. */
   readonly leaving: boolean;
+  /** Whether its Node object has been there at all. */
+  readonly known: boolean;
   /** Whether its Node object was there and is gone; all else then stays as it last was. */
   readonly deleted: boolean;
 }
@@ -36,6 +38,8 @@ export interface NodeTracker {
   /** The name of the Node object that is known, if any. */
   keys(): Iterable<string>;
   state(): NodeState;
+  /** Whether a pod CIDR of this node is known. */
+  hasPodCIDR(): boolean;
   pending(): boolean;
   /** How it changed since the last `take`, undefined where it did not. */
   take(): NodeChange | undefined;
@@ -60,6 +64,7 @@ export function createNodeTracker(options: NodeTrackerOptions): NodeTracker {
     podCIDRs: { IPv4: undefined, IPv6: undefined },
     zone: "",
     leaving: false,
+    known: false,
     deleted: false,
   }, bindAddress);
   let taken = state;
@@ -78,6 +83,7 @@ export function createNodeTracker(options: NodeTrackerOptions): NodeTracker {
     },
     keys: () => present ? [options.nodeName] : [],
     state: () => state,
+    hasPodCIDR: () => Object.values(state.podCIDRs).some((prefix) => prefix !== undefined),
     pending: () => state !== taken,
     take() {
       if (state === taken) return undefined;
@@ -109,9 +115,11 @@ function describe(node: Node, before: NodeState): NodeState {
       ? before.nodeIPs
       : { IPv4: addresses.IPv4 ?? LOOPBACK.IPv4, IPv6: addresses.IPv6 ?? LOOPBACK.IPv6 },
     primaryFamily: first === undefined ? before.primaryFamily : familyOf(first),
-    podCIDRs: byFamily(node.podCIDRs),
+    // As with the addresses; kube-proxy ends and waits for the next ones (NodeManager.OnNodeChange).
+    podCIDRs: node.podCIDRs.length === 0 ? before.podCIDRs : byFamily(node.podCIDRs),
     zone: node.zone,
     leaving: node.leaving,
+    known: true,
     deleted: false,
   };
 }

@@ -156,7 +156,8 @@ async function answers(url: string): Promise<boolean> {
   }
 }
 
-function freePort(): number {
+/** A TCP port of 127.0.0.1 on which nothing listens. */
+export function freePort(): number {
   const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   listener.close();
   return listener.addr.port;

@@ -131,6 +131,12 @@ function nodeEvents() {
   return { clock, said, events, report };
 }
 
+Deno.test("a missing Node object is told", () => {
+  const { said, events } = nodeEvents();
+  events.nodeMissing("there is no Node n1");
+  assert.deepEqual(said.slice(1), ["Warning NodeNotFound there is no Node n1"]);
+});
+
 Deno.test("the start is told; a family that fails is told when it does not mend itself, and when it is well again", () => {
   const { clock, said, report } = nodeEvents();
   assert.match(said[0]!, /^Normal Starting Sluice .* starts in nftables mode$/);

@@ -64,7 +64,7 @@ Deno.test("a change says what changed", () => {
   const tracker = createTracker();
   assert.equal(tracker.take(), undefined);
   tracker.update(node("here", { addresses: ["192.0.2.1"], zone: "a", podCIDRs: ["10.1.0.0/24", "fd00::/64"] }));
-  assert.deepEqual(tracker.take()?.changed, ["nodeIPs", "podCIDRs", "zone"]);
+  assert.deepEqual(tracker.take()?.changed, ["nodeIPs", "podCIDRs", "zone", "known"]);
   assert.deepEqual(tracker.state().podCIDRs, { IPv4: "10.1.0.0/24", IPv6: "fd00::/64" });
 
   tracker.update(node("here", { addresses: ["192.0.2.1"], zone: "b", podCIDRs: ["10.1.0.0/24"], leaving: true }));
@@ -109,6 +109,30 @@ Deno.test("a Node whose deletion is undone before it is taken has not changed", 
   tracker.delete("here");
   tracker.update(node("here", { zone: "a" }));
   assert.equal(tracker.pending(), false);
+});
+
+Deno.test("pod CIDRs follow the Node, and stay where it has none for a while", () => {
+  const tracker = createTracker();
+  tracker.update(node("here"));
+  assert.equal(tracker.hasPodCIDR(), false);
+  tracker.update(node("here", { podCIDRs: ["10.1.0.0/24"] }));
+  assert.equal(tracker.hasPodCIDR(), true);
+  tracker.update(node("here", { podCIDRs: ["10.2.0.0/24", "fd00::/64"] }));
+  tracker.delete("here");
+  tracker.update(node("here"));
+  assert.deepEqual(tracker.state().podCIDRs, { IPv4: "10.2.0.0/24", IPv6: "fd00::/64" });
+  tracker.update(node("here", { podCIDRs: ["fd01::/64"] }));
+  assert.deepEqual(tracker.state().podCIDRs, { IPv4: undefined, IPv6: "fd01::/64" });
+});
+
+Deno.test("a Node is known from its first appearance on, though nothing else is said of it and it is deleted", () => {
+  const tracker = createTracker();
+  tracker.update(node("elsewhere"));
+  assert.equal(tracker.state().known, false);
+  tracker.update(node("here"));
+  assert.deepEqual(tracker.take()?.changed, ["known"]);
+  tracker.delete("here");
+  assert.equal(tracker.state().known, true);
 });
 
 Deno.test("a Node that loses its addresses keeps those it had", () => {

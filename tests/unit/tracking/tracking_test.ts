@@ -4,12 +4,14 @@ import { createTracking } from "../../../core/tracking/mod.ts";
 import { createFakeClock } from "../../fakes/clock.ts";
 import { endpoint, endpointSlice, node, service } from "../../fakes/cluster_objects.ts";
 
-function createTracked(kinds: readonly Kind[] = KINDS) {
-  const calls = { changes: 0, problems: [] as string[] };
+function createTracked(kinds: readonly Kind[] = KINDS, awaitsPodCIDR = false) {
+  const calls = { synced: 0, changes: 0, problems: [] as string[] };
   const tracking = createTracking({
     kinds,
     nodeName: "here",
     bindAddress: "",
+    awaitsPodCIDR,
+    onSynced: () => calls.synced++,
     clock: createFakeClock(),
     onChange: () => calls.changes++,
     onProblem: (where, message) => calls.problems.push(`${where}: ${message}`),
@@ -43,6 +45,25 @@ Deno.test("nothing is announced before every kind is synced, and then all at onc
   assert.equal(changes.node, undefined);
 });
 
+Deno.test("where a pod CIDR is awaited, all is announced with the first one, and changes of it later", () => {
+  const { tracking, calls } = createTracked(KINDS, true);
+  tracking.set(service("default/web"));
+  tracking.set(node("here"));
+  for (const kind of KINDS) tracking.synced(kind);
+  tracking.set(service("default/db"));
+  assert.deepEqual([calls.synced, calls.changes], [1, 0]);
+  tracking.set(node("here", { podCIDRs: ["10.1.0.0/24"] }));
+  assert.equal(calls.changes, 1);
+  assert.deepEqual([...tracking.take().services], ["default/web", "default/db"]);
+  tracking.set(node("here", { podCIDRs: ["10.2.0.0/24"] }));
+  assert.equal(calls.changes, 2);
+  assert.deepEqual(tracking.take().node?.changed, ["podCIDRs"]);
+  tracking.set(node("here"));
+  assert.equal(calls.changes, 2);
+  for (const kind of KINDS) tracking.synced(kind);
+  assert.equal(calls.synced, 1);
+});
+
 Deno.test("an empty cluster is announced when it is synced", () => {
   const { tracking, calls } = createTracked();
   for (const kind of KINDS) tracking.synced(kind);
@@ -62,7 +83,7 @@ Deno.test("changes are announced once until they are taken, and equal objects no
   tracking.take();
   tracking.set(node("here", { zone: "a" }));
   assert.equal(calls.changes, 3);
-  assert.deepEqual(tracking.take().node?.changed, ["zone"]);
+  assert.deepEqual(tracking.take().node?.changed, ["zone", "known"]);
   tracking.set(endpointSlice("default/web-a", [endpoint("fd00::1")], { family: "IPv6" }));
   assert.equal(calls.changes, 4);
   assert.deepEqual([...tracking.take().endpoints.IPv6.services], ["default/web"]);

@@ -1,0 +1,158 @@
+/** A Node object or pod CIDR that is not there: who is told, when, and what `/healthz` answers meanwhile. */
+import assert from "node:assert/strict";
+import { watchNodePresence } from "../../../core/observe/node_presence.ts";
+import { createNodeTracker } from "../../../core/tracking/node_tracker.ts";
+import { systemClock } from "../../../platform/clock.ts";
+import { createLogger } from "../../../platform/log.ts";
+import { startFakeApiServer } from "../../fakes/api_server.ts";
+import { createFakeClock } from "../../fakes/clock.ts";
+import { node } from "../../fakes/cluster_objects.ts";
+import { freePort, withManifests, withWholeProxy } from "../../fakes/whole_proxy.ts";
+
+function watched(
+  awaitsPodCIDR: boolean,
+  others: () => Promise<string> = () => Promise.resolve("the cluster has b, c"),
+) {
+  const clock = createFakeClock();
+  const end = new AbortController();
+  const logged: string[] = [];
+  const missing: string[] = [];
+  const tracker = createNodeTracker({ nodeName: "a", bindAddress: "" });
+  const start = () =>
+    watchNodePresence({
+      nodeName: "a",
+      node: tracker,
+      awaitsPodCIDR,
+      otherNodes: others,
+      onMissing: (message) => missing.push(message),
+      clock,
+      logger: createLogger({ level: "info", format: "text", clock, write: (line) => logged.push(line) }),
+      signal: end.signal,
+    });
+  return { clock, end, logged, missing, tracker, start };
+}
+
+Deno.test("a Node that is not there after 5 s is a warning and an Event, once, with the Nodes that are", async () => {
+  const { clock, logged, missing, start } = watched(false);
+  const over = start();
+  await clock.advanceSettled(4_999);
+  assert.deepEqual([logged, missing], [[], []]);
+  await clock.advanceSettled(3_600_000);
+  await over;
+  assert.equal(logged.length, 1);
+  assert.match(logged[0]!, /WARN .*there is no Node a,.*--hostname-override.*: the cluster has b, c/);
+  assert.equal(missing.length, 1);
+  assert.match(missing[0]!, /^there is no Node a,.*: the cluster has b, c$/);
+});
+
+Deno.test("a Node that comes in time is no news", async () => {
+  const { clock, logged, missing, tracker, start } = watched(false);
+  const over = start();
+  await clock.advanceSettled(4_000);
+  tracker.update(node("a"));
+  await clock.advanceSettled(60_000);
+  await over;
+  assert.deepEqual([logged, missing], [[], []]);
+});
+
+Deno.test("where the other Nodes cannot be listed, the warning says why", async () => {
+  const { clock, missing, start } = watched(false, () => Promise.reject(new Error("403 Forbidden")));
+  const over = start();
+  await clock.advanceSettled(5_000);
+  await over;
+  assert.match(missing[0]!, /there is no Node a,.*: the others cannot be listed \(403 Forbidden\)$/);
+});
+
+Deno.test("the wait for a pod CIDR is logged at once and every minute, until there is one", async () => {
+  const { clock, logged, tracker, start } = watched(true);
+  tracker.update(node("a"));
+  const over = start();
+  assert.equal(logged.length, 1);
+  assert.match(logged[0]!, /WARN .*waiting for this node's pod CIDR.*NodeCIDR/);
+  await clock.advanceSettled(120_000);
+  assert.equal(logged.length, 3);
+  tracker.update(node("a", { podCIDRs: ["10.1.0.0/24"] }));
+  await clock.advanceSettled(600_000);
+  await over;
+  assert.equal(logged.length, 3);
+});
+
+Deno.test("it ends with its signal", async () => {
+  const { clock, end, start } = watched(true);
+  const over = start();
+  end.abort(new Error("over"));
+  await over;
+  assert.deepEqual(clock.pending(), []);
+});
+
+Deno.test("/healthz is 503 for a node without a Node object, 200 once it is there, and when it is deleted later", async () => {
+  const server = startFakeApiServer();
+  const here = { kind: "Node", metadata: { name: "host" } } as const;
+  const tainted = { ...here, spec: { taints: [{ key: "ToBeDeletedByClusterAutoscaler" }] } };
+  const port = freePort();
+  const healthz = async () => {
+    const answer = await fetch(`http://127.0.0.1:${port}/healthz`);
+    return [answer.status, (await answer.json()).nodeEligible];
+  };
+  const log = createAwaitedLog();
+  server.apply({ kind: "Node", metadata: { name: "elsewhere" } });
+  try {
+    const args = ["--master", server.url, "--healthz-bind-address", `127.0.0.1:${port}`];
+    await withWholeProxy({ args, logger: log.logger }, async () => {
+      await log.says("everything was read once");
+      assert.deepEqual(await healthz(), [503, false]);
+      for (const [object, expected] of [[here, [200, true]], [tainted, [503, false]], [here, [200, true]]] as const) {
+        server.apply(object);
+        await log.says("what the Node object says");
+        assert.deepEqual(await healthz(), expected);
+      }
+      server.remove(here);
+      await log.says("Node object was deleted");
+      assert.deepEqual(await healthz(), [200, true]);
+    });
+  } finally {
+    await server.close();
+  }
+});
+
+Deno.test("with manifests as the source, no Node object is needed", async () => {
+  const port = freePort();
+  const log = createAwaitedLog();
+  await withManifests("", async ({ args }) => {
+    const all = [...args, "--healthz-bind-address", `127.0.0.1:${port}`, "--detect-local-mode", "NodeCIDR"];
+    await withWholeProxy({ args: all, logger: log.logger }, async () => {
+      await log.says("everything was read once");
+      const answer = await fetch(`http://127.0.0.1:${port}/healthz`);
+      await answer.body?.cancel();
+      assert.equal(answer.status, 200);
+    });
+  });
+});
+
+/** A logger whose lines can be awaited, each once. */
+function createAwaitedLog() {
+  const lines: string[] = [];
+  const waiting = new Set<() => void>();
+  const logger = createLogger({
+    level: "info",
+    format: "text",
+    clock: systemClock,
+    write(line) {
+      lines.push(line);
+      for (const check of [...waiting]) check();
+    },
+  });
+  const says = (text: string) =>
+    new Promise<void>((resolve) => {
+      const check = () => {
+        const index = lines.findIndex((line) => line.includes(text));
+        if (index === -1) return;
+        lines.splice(0, index + 1);
+        waiting.delete(check);
+        resolve();
+      };
+      waiting.add(check);
+      check();
+    });
+  return { logger, says };
+}
