@@ -1,4 +1,4 @@
-import type { Clock } from "../../../platform/clock.ts";
+import { type Clock, sleep } from "../../../platform/clock.ts";
 import { errorText, type Logger } from "../../../platform/log.ts";
 import { VERSION } from "../../../platform/version.ts";
 import {
@@ -12,6 +12,7 @@ import {
 } from "./api_error.ts";
 import { checkClientCertificate } from "./client_certificate.ts";
 import type { Credentials, CredentialSource } from "./credentials.ts";
+import { serverReturns, tryToConnect } from "./return_of_server.ts";
 
 /** One request to the API server. */
 export interface ApiRequest {
@@ -62,31 +63,46 @@ export interface ApiClientOptions {
   readonly logger: Logger;
   /** How long the server may take to begin an answer, connecting included, in milliseconds; 30 s by default. */
   readonly responseDeadlineMs?: number;
+  /** Opens a TCP connection and closes it; one of the system's by default. */
+  readonly connect?: typeof tryToConnect;
 }
 
+/** After how long without an answer it is looked whether the server can be reached, in milliseconds. */
+const DOUBT_AFTER_MS = 2_000;
 const ERROR_BODY_BYTES = 64 * 1024;
 
 /** A client for the API server that `credentials` names. */
 export function createApiClient(options: ApiClientOptions): ApiClient {
-  const { credentials, clock, logger, responseDeadlineMs = 30_000 } = options;
+  const { credentials, clock, logger, responseDeadlineMs = 30_000, connect = tryToConnect } = options;
   const connections = createConnections();
 
+  /** Resolves to false where the server was away and can be reached again: the request is to be repeated at once. */
   const attempt = async (
     request: ApiRequest,
     onChunk: (chunk: Uint8Array) => void,
     signal: AbortSignal,
-  ): Promise<void> => {
+  ): Promise<boolean> => {
     const subject: RequestSubject = { verb: request.verb, resource: request.resource, server: credentials.server };
     const current = await credentials.current(signal);
     const client = connections.clientFor(current);
     const deadline = createDeadline(clock, signal);
     let refusedByCaller = false;
+    let hasReturned = false;
+    const unanswered = new AbortController();
+    const watchForReturn = async () => {
+      const doubting = AbortSignal.any([deadline.signal, unanswered.signal]);
+      await sleep(clock, DOUBT_AFTER_MS, doubting);
+      hasReturned = await serverReturns({ url: current.proxyUrl ?? credentials.server, clock, connect }, doubting);
+      if (hasReturned) deadline.end();
+    };
     try {
       deadline.within(responseDeadlineMs, () =>
         new ApiError(
           "timeout",
           `${what(subject)} was not answered within ${seconds(responseDeadlineMs)}; the request is repeated`,
         ));
+      // What has a body may have arrived.
+      if (request.body === undefined) watchForReturn().catch(() => {});
       const response = await orAborted(
         fetch(credentials.server + request.path, {
           client,
@@ -102,7 +118,7 @@ export function createApiClient(options: ApiClientOptions): ApiClient {
           ],
         }),
         deadline.signal,
-      );
+      ).finally(() => unanswered.abort());
       const expectMore = () => {
         const { readDeadlineMs } = request;
         deadline.within(readDeadlineMs, () =>
@@ -129,8 +145,13 @@ export function createApiClient(options: ApiClientOptions): ApiClient {
         }
         expectMore();
       }
+      return true;
     } catch (error) {
       signal.throwIfAborted();
+      if (hasReturned) {
+        connections.leave(client);
+        return false;
+      }
       // Where this connection died unnoticed, those that rest have died with it.
       if (deadline.missed()) connections.leave(client);
       throw refusedByCaller ? error : errorOfFetch(subject, deadline.missed() ?? error);
@@ -139,16 +160,22 @@ export function createApiClient(options: ApiClientOptions): ApiClient {
     }
   };
 
+  const untilAnswered = async (...args: Parameters<typeof attempt>) => {
+    while (!await attempt(...args)) {
+      logger.info("the API server can be reached again; the request is repeated", { resource: args[0].resource });
+    }
+  };
+
   return {
     server: credentials.server,
     async send(request, onChunk, signal) {
       try {
-        await attempt(request, onChunk, signal);
+        await untilAnswered(request, onChunk, signal);
       } catch (error) {
         if (!(error instanceof ApiError) || error.kind !== "unauthorized") throw error;
         logger.info("the API server refused the credentials; they are read again", { error });
         credentials.refused();
-        await attempt(request, onChunk, signal);
+        await untilAnswered(request, onChunk, signal);
       }
     },
     close: () => connections.close(),

@@ -21,9 +21,9 @@ export interface RecoveryOptions {
   readonly random: () => number;
 }
 
-/** The longest wait of the scout, and the time over which those who follow it spread, in milliseconds: 5 s in all. */
-const SCOUT_MS = 4_000;
-const SPREAD_MS = 1_000;
+/** The longest wait of the scout, and the time over which those who follow it spread, in milliseconds: less than 5 s in all. */
+const SCOUT_MS = 3_600;
+const SPREAD_MS = 900;
 
 /** A recovery for which nobody waits yet. */
 export function createRecovery({ clock, random }: RecoveryOptions): Recovery {

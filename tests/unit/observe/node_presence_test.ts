@@ -115,6 +115,24 @@ Deno.test("/healthz is 503 for a node without a Node object, 200 once it is ther
   }
 });
 
+Deno.test("with detectLocalMode NodeCIDR nothing starts before a pod CIDR is there, and the log says so", async () => {
+  const server = startFakeApiServer();
+  const log = createAwaitedLog();
+  const here = { kind: "Node", metadata: { name: "host" } } as const;
+  server.apply(here);
+  try {
+    const args = ["--master", server.url, "--detect-local-mode", "NodeCIDR"];
+    await withWholeProxy({ args, logger: log.logger }, async () => {
+      await log.says("waiting for this node's pod CIDR");
+      assert.equal(log.has("everything was read once"), false);
+      server.apply({ ...here, spec: { podCIDRs: ["10.1.0.0/24"] } });
+      await log.says("everything was read once");
+    });
+  } finally {
+    await server.close();
+  }
+});
+
 Deno.test("with manifests as the source, no Node object is needed", async () => {
   const port = freePort();
   const log = createAwaitedLog();
@@ -128,6 +146,9 @@ Deno.test("with manifests as the source, no Node object is needed", async () => 
     });
   });
 });
+
+/** How long a line may take that should come within milliseconds; only a test that fails waits that long. */
+const PATIENCE_MS = 10_000;
 
 /** A logger whose lines can be awaited, each once. */
 function createAwaitedLog() {
@@ -143,16 +164,21 @@ function createAwaitedLog() {
     },
   });
   const says = (text: string) =>
-    new Promise<void>((resolve) => {
+    new Promise<void>((resolve, reject) => {
+      const cancel = systemClock.schedule(
+        PATIENCE_MS,
+        () => reject(new Error(`not logged: ${text}\n${lines.join("")}`)),
+      );
       const check = () => {
         const index = lines.findIndex((line) => line.includes(text));
         if (index === -1) return;
         lines.splice(0, index + 1);
         waiting.delete(check);
+        cancel();
         resolve();
       };
       waiting.add(check);
       check();
     });
-  return { logger, says };
+  return { logger, says, has: (text: string) => lines.some((line) => line.includes(text)) };
 }
