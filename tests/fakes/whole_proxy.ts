@@ -97,6 +97,7 @@ interface FakeWorker {
 /** A worker that reports each delta as written, in a time that goes with its size. */
 function createFakeWorker(family: Family, listener: FamilyListener): FakeWorker {
   let revision = 0;
+  const syncs: (() => void)[] = [];
   const report = (given: Partial<SyncReport>) =>
     listener.onReport({
       family,
@@ -127,10 +128,15 @@ function createFakeWorker(family: Family, listener: FamilyListener): FakeWorker 
     listener,
     report,
     link: {
-      send: (delta) => void systemClock.schedule(2, () => sync(delta)),
+      send(delta) {
+        syncs.push(systemClock.schedule(2, () => sync(delta)));
+      },
       describe: () => Promise.resolve(undefined),
       cleanup: () => Promise.resolve(),
-      stop: () => Promise.resolve(),
+      stop() {
+        for (const cancel of syncs) cancel();
+        return Promise.resolve();
+      },
     },
   };
 }
