@@ -24,9 +24,10 @@ export interface EndpointSliceCache {
   /** The slices of a service, by name. */
   slicesOf(service: ServiceKey): readonly EndpointSlice[];
   /**
-   * The endpoints of a service port, sorted by target, each once. Where slices have several of the same target (an
-   * endpoint on its way from one slice to another), one on this node wins, as in kube-proxy; where that does not
-   * decide, which kube-proxy leaves to chance, a ready one, a serving one, the one in the first slice by name.
+   * The endpoints of a service port, sorted by target, each once. Of several with the same target, one that is not
+   * terminating wins, as in kube-proxy since 1.36 (addEndpoints in endpointslicecache.go): a pod network may reuse the
+   * address of a pod that is shutting down. kube-proxy leaves the rest to chance; here a ready one wins, then a serving
+   * one, then the one in the first slice by name.
    */
   endpointsOf(service: ServiceKey, portName: string, protocol: Protocol): readonly ServiceEndpoint[];
   /** How many slices differ from what they were at the last `take`. */
@@ -37,8 +38,8 @@ export interface EndpointSliceCache {
 
 const NO_SLICES: readonly EndpointSlice[] = [];
 
-/** A cache without slices, on the node of that name. */
-export function createEndpointSliceCache(nodeName: string): EndpointSliceCache {
+/** A cache without slices. */
+export function createEndpointSliceCache(): EndpointSliceCache {
   const slices = createChangingMap<EndpointSlice>(sameSlice);
   const byService = new Map<ServiceKey, EndpointSlice[]>();
 
@@ -80,7 +81,7 @@ export function createEndpointSliceCache(nodeName: string): EndpointSliceCache {
     keys: slices.keys,
     slicesOf: (service) => byService.get(service) ?? NO_SLICES,
     endpointsOf(service, portName, protocol) {
-      return endpointsOfSlices(byService.get(service) ?? NO_SLICES, portName, protocol, nodeName);
+      return endpointsOfSlices(byService.get(service) ?? NO_SLICES, portName, protocol);
     },
     pending: slices.pending,
     take() {
@@ -103,7 +104,6 @@ export function endpointsOfSlices(
   slices: readonly EndpointSlice[],
   portName: string,
   protocol: Protocol,
-  nodeName: string,
 ): readonly ServiceEndpoint[] {
   const found: ServiceEndpoint[] = [];
   let isSorted = true;
@@ -118,7 +118,7 @@ export function endpointsOfSlices(
     }
   }
   if (isSorted) return found;
-  found.sort((a, b) => a.target < b.target ? -1 : a.target > b.target ? 1 : preference(a, b, nodeName));
+  found.sort((a, b) => a.target < b.target ? -1 : a.target > b.target ? 1 : preference(a.endpoint, b.endpoint));
   return found.filter((endpoint, i) => i === 0 || endpoint.target !== found[i - 1]!.target);
 }
 
@@ -131,8 +131,9 @@ export function sameSlice(a: EndpointSlice, b: EndpointSlice): boolean {
   return sameData({ ...a, triggerTimeMs: 0 }, { ...b, triggerTimeMs: 0 });
 }
 
-function preference(a: ServiceEndpoint, b: ServiceEndpoint, nodeName: string): number {
-  return Number(b.endpoint.nodeName === nodeName) - Number(a.endpoint.nodeName === nodeName) ||
-    Number(b.endpoint.ready) - Number(a.endpoint.ready) ||
-    Number(b.endpoint.serving) - Number(a.endpoint.serving);
+/** The order of endpoints with the same target: negative where `a` wins. */
+function preference(a: SliceEndpoint, b: SliceEndpoint): number {
+  return Number(a.terminating) - Number(b.terminating) ||
+    Number(b.ready) - Number(a.ready) ||
+    Number(b.serving) - Number(a.serving);
 }

@@ -28,14 +28,13 @@ export interface EndpointsChangeTracker extends Pick<EndpointSliceCache, "keys" 
 
 /** What a tracker needs to know. */
 export interface EndpointsChangeTrackerOptions {
-  readonly nodeName: string;
   /** When this process began to watch: what was triggered before says nothing about its latency. */
   readonly startedAtMs: number;
 }
 
 /** A tracker that knows of no endpoint. */
 export function createEndpointsChangeTracker(options: EndpointsChangeTrackerOptions): EndpointsChangeTracker {
-  const cache = createEndpointSliceCache(options.nodeName);
+  const cache = createEndpointSliceCache();
   let triggerTimes = new Map<ServiceKey, number[]>();
   let total = 0;
 

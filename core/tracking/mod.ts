@@ -72,8 +72,8 @@ export function createTracking(options: TrackingOptions): Tracking {
   const startedAtMs = options.clock.now();
   const services = createServiceChangeTracker();
   const endpoints = {
-    IPv4: createEndpointsChangeTracker({ nodeName, startedAtMs }),
-    IPv6: createEndpointsChangeTracker({ nodeName, startedAtMs }),
+    IPv4: createEndpointsChangeTracker({ startedAtMs }),
+    IPv6: createEndpointsChangeTracker({ startedAtMs }),
   };
   const node = createNodeTracker({ nodeName, bindAddress });
 

@@ -89,7 +89,7 @@ function usedEndpoints(
     if (ofFamily.length === 0) continue;
     for (const spec of service.ports) {
       const { internalLocal, externalLocal, use } = trafficPolicies(service, family, spec);
-      const endpoints = endpointsOfSlices(ofFamily, spec.name, spec.protocol, node.name);
+      const endpoints = endpointsOfSlices(ofFamily, spec.name, spec.protocol);
       const found = categorizeEndpoints(endpoints, use, node);
       const internal = new Set(internalLocal ? found.local : found.cluster);
       const external = new Set(externalLocal ? found.local : found.cluster);

@@ -4,7 +4,7 @@ import { createEndpointSliceCache } from "../../../core/tracking/endpoint_slice_
 import { endpoint, endpointSlice, terminatingEndpoint } from "../../fakes/cluster_objects.ts";
 
 function cacheOf(...slices: EndpointSlice[]) {
-  const cache = createEndpointSliceCache("here");
+  const cache = createEndpointSliceCache();
   for (const slice of slices) cache.set(slice);
   return cache;
 }
@@ -45,22 +45,29 @@ Deno.test("IPv6 targets are bracketed", () => {
   assert.deepEqual(targets(cache), ["[fd00::1]:8080"]);
 });
 
-const ready = (nodeName: string) => endpoint("10.1.0.1", { nodeName, zone: "ready" });
-const terminating = (nodeName: string) => terminatingEndpoint("10.1.0.1", { nodeName, zone: "terminating" });
-const unready = (nodeName: string) => endpoint("10.1.0.1", { nodeName, zone: "unready", ready: false, serving: false });
+const ADDRESS = "10.1.0.1";
+const ready = (nodeName: string) => endpoint(ADDRESS, { nodeName });
+const unready = (nodeName: string) => endpoint(ADDRESS, { nodeName, ready: false, serving: false });
+const terminating = (nodeName: string) => terminatingEndpoint(ADDRESS, { nodeName });
+const ended = (nodeName: string) => terminatingEndpoint(ADDRESS, { nodeName, serving: false });
+const readyAndTerminating = (nodeName: string) => endpoint(ADDRESS, { nodeName, terminating: true });
 
 for (
   const [rule, loser, winner] of [
-    ["the one on this node, ready or not", ready("other"), unready("here")],
-    ["a ready one among local ones", terminating("here"), ready("here")],
-    ["a ready one among remote ones", unready("other"), ready("other")],
-    ["a serving one where none is ready", unready("other"), terminating("other")],
+    ["the one that is not terminating, on this node or not", terminating("here"), ready("other")],
+    ["the one that is not terminating, ready or not", terminating("here"), unready("other")],
+    ["the one that is not terminating, though the other is published as ready", readyAndTerminating("here"), unready("x")],
+    ["a ready one, on this node or not", unready("here"), ready("other")],
+    ["of terminating ones one that is still serving", ended("here"), terminating("other")],
   ] as const
 ) {
-  Deno.test(`of an endpoint in several slices wins ${rule}`, () => {
+  Deno.test(`of endpoints with one target wins ${rule}`, () => {
     for (const [first, second] of [[loser, winner], [winner, loser]] as const) {
-      const cache = cacheOf(endpointSlice("default/web-a", [first]), endpointSlice("default/web-b", [second]));
-      assert.deepEqual(cache.endpointsOf("default/web", "http", "tcp").map(({ endpoint }) => endpoint), [winner]);
+      const inTwoSlices = cacheOf(endpointSlice("default/web-a", [first]), endpointSlice("default/web-b", [second]));
+      const inOneSlice = cacheOf(endpointSlice("default/web-a", [first, second]));
+      for (const cache of [inTwoSlices, inOneSlice]) {
+        assert.deepEqual(cache.endpointsOf("default/web", "http", "tcp").map(({ endpoint }) => endpoint), [winner]);
+      }
     }
   });
 }

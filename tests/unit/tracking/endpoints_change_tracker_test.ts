@@ -9,7 +9,7 @@ function webSlice(name: string, address: string, triggerTimeMs: number) {
 }
 
 function createTracker() {
-  return createEndpointsChangeTracker({ nodeName: "here", startedAtMs: STARTED_MS });
+  return createEndpointsChangeTracker({ startedAtMs: STARTED_MS });
 }
 
 Deno.test("trigger times after the start gather by service until they are taken", () => {
