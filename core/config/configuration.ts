@@ -46,7 +46,7 @@ export interface Configuration extends DeepReadonly<Omit<Settings, Decided>> {
 
   /** How often the kernel is compared with what it should hold: the chosen mode's syncPeriod. */
   readonly syncPeriodMs: number;
-  /** The shortest time between two syncs: the chosen mode's minSyncPeriod; 0 for as often as changes come. */
+  /** The shortest time between two syncs: the chosen mode's minSyncPeriod; 0 for one that follows from how long syncs take. */
   readonly minSyncPeriodMs: number;
   /** Whether all traffic to cluster IPs is masqueraded: the chosen mode's setting (ipvs reads iptables'). */
   readonly masqueradeAll: boolean;

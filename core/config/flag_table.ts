@@ -160,7 +160,7 @@ export const FLAG_GROUPS: readonly FlagGroup[] = [
       setting(
         "iptables-min-sync-period",
         unlessNftables("iptables.minSyncPeriod", "nftables.minSyncPeriod"),
-        "The shortest time between two syncs; 0 for none.",
+        "The shortest time between two syncs; 0, the default, for one that follows from how long they take.",
       ),
     ],
   },
@@ -175,7 +175,7 @@ export const FLAG_GROUPS: readonly FlagGroup[] = [
       setting(
         "ipvs-min-sync-period",
         "ipvs.minSyncPeriod",
-        "The shortest time between two syncs in ipvs mode; 0 for none.",
+        "The shortest time between two syncs in ipvs mode; 0, the default, for one that follows from how long they take.",
       ),
       setting("ipvs-scheduler", "ipvs.scheduler", "The IPVS scheduler; rr by default."),
       setting("ipvs-exclude-cidrs", "ipvs.excludeCIDRs", "The prefixes of virtual servers that are somebody else's."),

@@ -31,7 +31,8 @@ const HOUR = 60 * MINUTE;
  * The fields of KubeProxyConfiguration v1alpha1 with the defaults that kube-proxy gives them
  * (k8s.io/kube-proxy/config/v1alpha1, pkg/proxy/apis/config/v1alpha1/defaults.go). The addresses to bind to have
  * defaults that depend on `bindAddress`, and `mode`, `detectLocalMode` and `nodePortAddresses` ones that depend on the
- * platform: validation.ts fills those in.
+ * platform: validation.ts fills those in. `minSyncPeriod` is the one exception: kube-proxy's default is 1s in iptables and
+ * nftables mode, and it takes 0s for that; here 0s is the default and stands for the adaptive rest of `createFamilyChannel`.
  */
 export const FIELDS = {
   featureGates: switches(),
@@ -67,7 +68,7 @@ export const FIELDS = {
     masqueradeAll: boolean(),
     localhostNodePorts: boolean(true),
     syncPeriod: duration(30 * SECOND),
-    minSyncPeriod: durationOrZero(1 * SECOND),
+    minSyncPeriod: duration(),
   }),
   ipvs: section({
     syncPeriod: duration(30 * SECOND),
@@ -83,7 +84,7 @@ export const FIELDS = {
     masqueradeBit: integerOrZero(14),
     masqueradeAll: boolean(),
     syncPeriod: duration(30 * SECOND),
-    minSyncPeriod: durationOrZero(1 * SECOND),
+    minSyncPeriod: duration(),
   }),
   winkernel: section({
     networkName: text(),

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { parseAllDocuments } from "yaml";
+import { withFlags } from "../../../core/config/mod.ts";
 import { accepted } from "./parse.ts";
 
 const DEPLOY = new URL("../../../deploy/", import.meta.url);
@@ -28,3 +29,11 @@ Deno.test("the configuration that is installed is one, without anything unknown 
   const { warnings } = accepted(["--config", "f", "--strict-config"], { files: { f: read("config.yaml") } });
   assert.deepEqual(warnings, []);
 });
+
+for (const mode of ["iptables", "nftables", "ipvs"]) {
+  Deno.test(`the configuration that is installed sets no floor between syncs in ${mode} mode`, () => {
+    const text = withFlags(read("config.yaml"), new Map([["proxy-mode", mode]]));
+    const { configuration } = accepted(["--config", "f", "--strict-config"], { files: { f: text } });
+    assert.deepEqual([configuration.mode, configuration.minSyncPeriodMs], [mode, 0]);
+  });
+}

@@ -145,11 +145,13 @@ Deno.test("null, empty and zero values stand for the default where kube-proxy ta
     ["mode:", (c) => c.mode, "iptables"],
     ["iptables: null", (c) => c.syncPeriodMs, 30_000],
     ["iptables: {masqueradeBit: null}", (c) => c.masqueradeBit, 14],
-    ["iptables: {syncPeriod: 0s}", (c) => [c.syncPeriodMs, c.minSyncPeriodMs], [30_000, 1000]],
-    // As documented, not as kube-proxy does, which takes it for the default of 1s.
+    ["iptables: {syncPeriod: 0s}", (c) => [c.syncPeriodMs, c.minSyncPeriodMs], [30_000, 0]],
+    // kube-proxy's default is 1s, and 0s asks for it.
     ["iptables: {minSyncPeriod: 0s}", (c) => [c.minSyncPeriodMs], [0]],
+    ["mode: nftables\nnftables: {minSyncPeriod: 0s}", (c) => [c.minSyncPeriodMs], [0]],
+    ["mode: nftables\nnftables: {minSyncPeriod: 1s}", (c) => [c.minSyncPeriodMs], [1000]],
     ["mode: ipvs", (c) => [c.syncPeriodMs, c.minSyncPeriodMs], [30_000, 0]],
-    ["mode: nftables", (c) => [c.syncPeriodMs, c.minSyncPeriodMs], [30_000, 1000]],
+    ["mode: nftables", (c) => [c.syncPeriodMs, c.minSyncPeriodMs], [30_000, 0]],
     ["clientConnection: {qps: 0, burst: 0}", (c) => [c.clientConnection.qps, c.clientConnection.burst], [5, 10]],
     ["nodePortAddresses: null", (c) => c.nodePortAddresses, []],
     ["metricsBindAddress: ''", (c) => c.metricsBindAddress, "127.0.0.1:10249"],

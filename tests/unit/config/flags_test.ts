@@ -4,13 +4,13 @@ import { FLAG_GROUPS, FLAGS } from "../../../core/config/flag_table.ts";
 import { boolean, type CommandSpec, type Configuration, option, text } from "../../../core/config/mod.ts";
 import { accepted, HEADER, parse, refused } from "./parse.ts";
 
-Deno.test("without flags, everything is as kube-proxy has it", () => {
+Deno.test("without flags, everything but minSyncPeriod is as kube-proxy has it", () => {
   const { configuration, warnings } = accepted([]);
   assert.deepEqual(warnings, []);
   const expected: Partial<Configuration> = {
     mode: "iptables",
     syncPeriodMs: 30_000,
-    minSyncPeriodMs: 1000,
+    minSyncPeriodMs: 0,
     masqueradeAll: false,
     masqueradeBit: 14,
     bindAddress: "0.0.0.0",

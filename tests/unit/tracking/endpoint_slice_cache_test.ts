@@ -56,7 +56,11 @@ for (
   const [rule, loser, winner] of [
     ["the one that is not terminating, on this node or not", terminating("here"), ready("other")],
     ["the one that is not terminating, ready or not", terminating("here"), unready("other")],
-    ["the one that is not terminating, though the other is published as ready", readyAndTerminating("here"), unready("x")],
+    [
+      "the one that is not terminating, though the other is published as ready",
+      readyAndTerminating("here"),
+      unready("x"),
+    ],
     ["a ready one, on this node or not", unready("here"), ready("other")],
     ["of terminating ones one that is still serving", ended("here"), terminating("other")],
   ] as const
