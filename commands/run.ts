@@ -1,4 +1,5 @@
 import { type Configuration, ipvsDeprecation, RUN } from "../core/config/mod.ts";
+import type { Clock } from "../platform/clock.ts";
 import { errorText, type Logger } from "../platform/log.ts";
 import type { Command } from "./command.ts";
 import { rights, startNoMorePrograms } from "./privileges.ts";
@@ -24,7 +25,8 @@ export const runCommand: Command = {
     if (configuration.mode === "ipvs" && !configuration.cleanup) {
       logger.warn(ipvsDeprecation(flags.get("config") as string | undefined));
     }
-    const controlSocket = await openControlSocket(configuration, flags.has("control-socket"), logger);
+    const controlSocket = await openControlSocket(configuration, flags.has("control-socket"), clock, logger);
+    if (!configuration.cleanup && !configuration.initOnly) await lookForOthers(configuration, clock, logger);
     // A run writes no file; only --write-config-to does. Connecting to a unix socket counts as writing to it, though, and
     // there is no giving up of all paths but one.
     if (!isUnixSocket(configuration)) Deno.permissions.revokeSync({ name: "write" });
@@ -52,19 +54,45 @@ function isUnixSocket({ source }: Configuration): boolean {
 }
 
 /**
+ * Looks for other proxies at the ports that they serve: the rules of two undo each other's. kube-proxy is named in the
+ * log; it may be about to end.
+ * @throws {AnotherSluiceError} where another Sluice serves this network
+ */
+async function lookForOthers(configuration: Configuration, clock: Clock, logger: Logger): Promise<void> {
+  const { findNeighbours, nameOf } = await import("../core/observe/neighbours.ts");
+  const neighbours = await findNeighbours(configuration, clock);
+  const another = neighbours.find(({ kind }) => kind === "Sluice");
+  if (another) {
+    const { AnotherSluiceError } = await import("../core/control/another.ts");
+    throw new AnotherSluiceError(another.answersOn, undefined);
+  }
+  const [other] = neighbours;
+  if (other === undefined) return;
+  logger.warn(`${nameOf(other)} is running on this node; two proxies undo each other's rules, stop it`, {
+    answersOn: other.answersOn,
+  });
+}
+
+/**
  * Opens the control socket, while this process may still write. A proxy does its work without one, too, unless it was
  * asked for by name; by default only root's proxy has one.
+ * @throws {AnotherSluiceError} where a Sluice that serves this network answers there
  */
 async function openControlSocket(
   { controlSocket: path, cleanup, initOnly }: Configuration,
   isAskedFor: boolean,
+  clock: Clock,
   logger: Logger,
 ): Promise<Deno.Listener | undefined> {
   if (path === undefined || cleanup || initOnly || !isAskedFor && Deno.uid() !== 0) return undefined;
-  const { listenOnControlSocket } = await import("../core/control/socket.ts");
+  const { listenOnControlSocket, SocketInUseError } = await import("../core/control/socket.ts");
   try {
     return await listenOnControlSocket(path);
   } catch (error) {
+    if (error instanceof SocketInUseError) {
+      const { refuseAnother } = await import("../core/control/another.ts");
+      await refuseAnother(path, clock);
+    }
     if (isAskedFor) throw error;
     logger.warn("there is no control socket for this proxy, which cannot be asked about what it does", {
       error: errorText(error),

@@ -2,6 +2,7 @@ import { FAMILIES, type Family, otherFamily } from "../platform/address.ts";
 import type { Logger } from "../platform/log.ts";
 import type { FamilyHealth } from "./family_link.ts";
 import type { Metrics, ProxyHealth } from "./observe/mod.ts";
+import type { DriftWatch } from "./observe/drift_watch.ts";
 import type { NodeEvents } from "./observe/node_events.ts";
 import type { StatusRecorder } from "./observe/status.ts";
 import type { ServedFamilyListener } from "./served_family.ts";
@@ -13,6 +14,7 @@ export interface FamilyObservers {
   readonly recorder: StatusRecorder;
   /** Undefined where there is no API to tell events to. */
   readonly nodeEvents: NodeEvents | undefined;
+  readonly driftWatch: DriftWatch;
   readonly logger: Logger;
   /** This host can serve neither family. */
   readonly onNoneSupported: () => void;
@@ -20,7 +22,7 @@ export interface FamilyObservers {
 
 /** Passes what the families say on to all who observe them. */
 export function tellObservers(observers: FamilyObservers): Omit<ServedFamilyListener, "onProblem"> {
-  const { health, metrics, recorder, nodeEvents, logger, onNoneSupported } = observers;
+  const { health, metrics, recorder, nodeEvents, driftWatch, logger, onNoneSupported } = observers;
   const unsupported = new Set<Family>();
 
   const noteSupport = (family: Family, state: FamilyHealth) => {
@@ -47,6 +49,7 @@ export function tellObservers(observers: FamilyObservers): Omit<ServedFamilyList
       metrics.observe(report, triggerTimesMs);
       recorder.report(report, triggerTimesMs);
       nodeEvents?.report(report);
+      driftWatch.report(report);
     },
     onHealth(family, state) {
       health.workerHealth(family, state);

@@ -10,3 +10,4 @@ export { boolean, text } from "./fields.ts";
 export { choice, type ChoiceFlag, type Flag, type FlagGroup, option } from "./flags.ts";
 export { sourceText } from "./source.ts";
 export { FLAG_GROUPS } from "./flag_table.ts";
+export { HEALTHZ_PORT, METRICS_PORT } from "./validation.ts";

@@ -2,6 +2,7 @@
 import { errorText } from "../../platform/log.ts";
 import { type Question, QuestionError } from "../answers/question.ts";
 import { endpointText } from "../answers/frontend.ts";
+import type { ProxyProcess } from "./process.ts";
 import type { ControlAnswers } from "./server.ts";
 
 /** Nobody answers on the socket: there is none, or the proxy that made it is gone. */
@@ -15,9 +16,7 @@ export class NoProxyError extends Error {
  */
 export async function askProxy(path: string): Promise<ControlAnswers> {
   (await connect(path)).close();
-  // What is asked for is what is answered with: both ends are of one program.
-  const get = async <T>(route: string, query: Record<string, string> = {}): Promise<T> =>
-    JSON.parse(await request(path, `/v1/${route}?${new URLSearchParams(query)}`)) as T;
+  const get = <T>(route: string, query: Record<string, string> = {}) => getFrom<T>(path, route, query);
   return {
     explain: (question) => get("explain", queryOf(question)),
     services: (search) => get("services", { search }),
@@ -27,6 +26,19 @@ export async function askProxy(path: string): Promise<ControlAnswers> {
     state: (family) => get("state", { family }),
     status: () => get("status"),
   };
+}
+
+/**
+ * The process that answers on `path`.
+ * @throws where nobody answers there, or a version that does not know the question
+ */
+export function askProcess(path: string): Promise<ProxyProcess> {
+  return getFrom<ProxyProcess>(path, "process", {});
+}
+
+/** What is asked for is what is answered with: both ends are of one program. */
+async function getFrom<T>(path: string, route: string, query: Record<string, string>): Promise<T> {
+  return JSON.parse(await request(path, `/v1/${route}?${new URLSearchParams(query)}`)) as T;
 }
 
 function queryOf({ address, port, protocol, from }: Question): Record<string, string> {

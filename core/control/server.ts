@@ -1,6 +1,7 @@
 /**
  * What a running proxy answers on its control socket: HTTP with JSON.
  *
+ *   GET /v1/process                                 ProxyProcess
  *   GET /v1/status                                  ProxyStatus
  *   GET /v1/explain?to=10.96.0.10:80/tcp&from=pod   Explanation (from: pod, node, outside, an address, or nothing)
  *   GET /v1/services?search=default/web             ListedService[]
@@ -13,6 +14,7 @@ import { FAMILIES } from "../../platform/address.ts";
 import { type Answers, QuestionError, readQuestion } from "../answers/mod.ts";
 import { type HttpAnswer, type HttpHandler, type HttpRequest, textAnswer } from "../observe/http.ts";
 import { NotReadyError } from "./not_ready.ts";
+import { thisProcess } from "./process.ts";
 import type { ProxyStatus } from "./status.ts";
 
 /** Everything a running proxy can be asked. */
@@ -23,6 +25,7 @@ export interface ControlAnswers extends Answers {
 /** Answers requests on the control socket. */
 export function createControlHandler(answers: ControlAnswers): HttpHandler {
   const routes: Readonly<Record<string, (query: URLSearchParams) => Promise<unknown>>> = {
+    "/v1/process": () => Promise.resolve(thisProcess()),
     "/v1/status": () => answers.status(),
     "/v1/explain": (query) => answers.explain(readQuestion(query.get("to") ?? "", query.get("from") ?? undefined)),
     "/v1/services": (query) => answers.services(query.get("search") ?? ""),

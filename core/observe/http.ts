@@ -38,6 +38,9 @@ export interface AnswerOptions {
   readonly logger: Logger;
 }
 
+/** How a program that asks tells Sluice from kube-proxy, which answers at the same ports. */
+export const SERVER = "Sluice";
+
 const TEXT = "text/plain; charset=utf-8";
 const REASONS: Readonly<Record<HttpAnswer["status"], string>> = {
   200: "OK",
@@ -141,6 +144,7 @@ function encode(answer: HttpAnswer, withBody: boolean, date: Date): Uint8Array {
   const encoder = new TextEncoder();
   const body = encoder.encode(answer.body);
   const fields = {
+    Server: SERVER,
     "Content-Type": answer.contentType,
     "X-Content-Type-Options": "nosniff",
     ...answer.fields,

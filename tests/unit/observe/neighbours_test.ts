@@ -1,0 +1,90 @@
+/** Other service proxies on a node, by what answers at their ports. */
+import assert from "node:assert/strict";
+import { startHealthzServer } from "../../../core/observe/healthz_server.ts";
+import { findNeighbours, type Neighbour } from "../../../core/observe/neighbours.ts";
+import { createProxyHealth } from "../../../core/observe/proxy_health.ts";
+import { systemClock } from "../../../platform/clock.ts";
+import { silentLogger } from "../../../platform/log.ts";
+import { createFakeClock, settled } from "../../fakes/clock.ts";
+
+/** What is found at a port; whatever else runs on this machine does not count. */
+async function foundAt(port: number, clock = systemClock): Promise<readonly Neighbour[]> {
+  const bindAddress = `127.0.0.1:${port}`;
+  const found = await findNeighbours({ metricsBindAddress: bindAddress, healthzBindAddress: bindAddress }, clock);
+  return found.filter(({ answersOn }) => answersOn.startsWith(`${bindAddress}/`));
+}
+
+/** A server that answers in a program's own way, as `path` and status and body. */
+async function withServer(
+  answers: Readonly<Record<string, readonly [number, string]>>,
+  test: (port: number) => Promise<void>,
+): Promise<void> {
+  const server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, (request) => {
+    const [status, body] = answers[new URL(request.url).pathname] ?? [404, "404 page not found\n"];
+    return new Response(body, { status });
+  });
+  try {
+    await test(server.addr.port);
+  } finally {
+    await server.shutdown();
+  }
+}
+
+const HEALTHY =
+  `{"lastUpdated": "2026-01-01 00:00:00 +0000 UTC m=+1.2","currentTime": "2026-01-01 00:00:01 +0000 UTC"}`;
+
+for (
+  const [what, answers, expected] of [
+    ["kube-proxy's metrics server", { "/proxyMode": [200, "iptables"] }, [["kube-proxy", "/proxyMode"]]],
+    ["kube-proxy's health server", { "/healthz": [200, HEALTHY] }, [["like kube-proxy", "/healthz"]]],
+    ["an unhealthy kube-proxy", { "/healthz": [503, HEALTHY] }, [["like kube-proxy", "/healthz"]]],
+    ["another program's health", { "/healthz": [200, "ok"] }, []],
+    ["another program's mode", { "/proxyMode": [200, "forward"] }, []],
+    ["a page for everything", { "/proxyMode": [404, "iptables"] }, []],
+  ] as const
+) {
+  Deno.test(`a neighbour by ${what}: ${expected.map(([kind]) => kind).join() || "none"}`, () =>
+    withServer(answers, async (port) => {
+      const found = (await foundAt(port)).map(({ kind, answersOn }) => [kind, answersOn]);
+      assert.deepEqual(found, expected.map(([kind, path]) => [kind, `127.0.0.1:${port}${path}`]));
+    }));
+}
+
+Deno.test("a Sluice is told from kube-proxy, whose answers it gives", async () => {
+  const end = new AbortController();
+  const server = await startHealthzServer({
+    bindAddress: "127.0.0.1:0",
+    bindAddressHardFail: true,
+    health: createProxyHealth({ clock: systemClock, syncPeriodMs: 1000 }),
+    onAnswer() {},
+    clock: systemClock,
+    logger: silentLogger,
+    signal: end.signal,
+  });
+  try {
+    const found = await foundAt(Number(server.address()!.split(":")[1]));
+    assert.deepEqual(found.map(({ kind }) => kind), ["Sluice", "Sluice"]);
+  } finally {
+    end.abort();
+  }
+});
+
+Deno.test("a port at which nobody listens, and one that never answers, hold no neighbour", async () => {
+  const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  const { port } = listener.addr as Deno.NetAddr;
+  const accepted: Deno.Conn[] = [];
+  const both = Promise.withResolvers<void>();
+  const accepting = (async () => {
+    for await (const connection of listener) if (accepted.push(connection) === 2) both.resolve();
+  })();
+  const clock = createFakeClock();
+  const found = foundAt(port, clock);
+  await both.promise;
+  await settled();
+  clock.advance(1000);
+  assert.deepEqual(await found, []);
+  listener.close();
+  accepted.forEach((connection) => connection.close());
+  await accepting;
+  assert.deepEqual(await foundAt(port), []);
+});
