@@ -85,6 +85,9 @@ async function openControlSocket(
   logger: Logger,
 ): Promise<Deno.Listener | undefined> {
   if (path === undefined || cleanup || initOnly || !isAskedFor && Deno.uid() !== 0) return undefined;
+  const { thisProcess } = await import("../core/control/process.ts");
+  // Its network namespace may be out of reach once the right to write is given up.
+  thisProcess();
   const { listenOnControlSocket, SocketInUseError } = await import("../core/control/socket.ts");
   try {
     return await listenOnControlSocket(path);

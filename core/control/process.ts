@@ -8,7 +8,10 @@ export interface ProxyProcess {
   readonly networkNamespace: string | undefined;
 }
 
-/** This process. */
+let known: ProxyProcess | undefined;
+
+/** This process, as it was at the first call: a process that has given up its rights may not read all of this. */
 export function thisProcess(): ProxyProcess {
-  return { pid: Deno.pid, networkNamespace: networkNamespace() };
+  known ??= { pid: Deno.pid, networkNamespace: networkNamespace() };
+  return known;
 }
