@@ -80,10 +80,17 @@ function affinityPolicy({ port: { affinitySeconds } }: PolicyContext): Explained
 function sourceRangePolicy({ service, port }: PolicyContext): ExplainedPolicy[] {
   if (service.sourceRanges.length === 0) return [];
   const value = service.sourceRanges.join(", ");
-  const effect = port.sourceRanges.length === 0
-    ? "none of them is of this family, so that every source is let in"
-    : "other sources are dropped";
+  const effect = port.sourceRanges.length > 0
+    ? "other sources are dropped"
+    : service.sourceRanges.some((range) => isEverything(range, port.clusterIP))
+    ? "one of them is every address, so that every source is let in"
+    : "none of them is of this family, so that every source is let in";
   return [{ name: "loadBalancerSourceRanges", value, effect }];
+}
+
+/** Whether a prefix holds all addresses of the family that `address` is of. */
+function isEverything(prefix: string, address: string): boolean {
+  return prefix.endsWith("/0") && familyOf(prefix) === familyOf(address);
 }
 
 function nodePortPolicy({ settings: { nodePortPrefixes } }: PolicyContext): ExplainedPolicy[] {

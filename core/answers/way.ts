@@ -84,7 +84,7 @@ export interface Way {
  */
 export function permittedSources(port: ServicePort, settings: FamilySettings): readonly string[] | undefined {
   const { sourceRanges, loadBalancerIPs } = port;
-  if (sourceRanges.length === 0 || sourceRanges.some((range) => range.endsWith("/0"))) return undefined;
+  if (sourceRanges.length === 0) return undefined;
   if (!nodeMayEnter(port, settings)) return sourceRanges;
   return [...sourceRanges, ...loadBalancerIPs.map((address) => `${address}/${address.includes(":") ? 128 : 32}`)];
 }

@@ -96,7 +96,7 @@ function frontendsOf(service: Service, family: Family, clusterIP: string) {
     // An address in several of these lists is one frontend, the one with the most to say about it: load balancer IPs
     // have source ranges.
     externalIPs: ofFamily(service.externalIPs, family, [clusterIP, ...loadBalancerIPs]),
-    sourceRanges: ofFamily(service.sourceRanges, family, NONE),
+    sourceRanges: restricting(ofFamily(service.sourceRanges, family, NONE)),
   };
 }
 
@@ -104,6 +104,11 @@ function ofFamily(canonical: readonly string[], family: Family, taken: readonly 
   if (canonical.length === 0) return NONE;
   const matching = canonical.filter((one) => familyOf(one) === family && !taken.includes(one));
   return matching.length === 0 ? NONE : [...new Set(matching)].sort();
+}
+
+/** Source ranges that leave somebody out: where one of them is everything, there are none (newBaseServiceInfo). */
+function restricting(ranges: readonly string[]): readonly string[] {
+  return ranges.some((range) => range.endsWith("/0")) ? NONE : ranges;
 }
 
 function isRepeatedLater(specs: readonly ServicePortSpec[], spec: ServicePortSpec): boolean {

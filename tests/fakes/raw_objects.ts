@@ -8,8 +8,8 @@ export interface RawSliceOptions {
   readonly ports: Readonly<Record<string, number | null>>;
   readonly protocol?: string;
   /**
-   * Each as its address, then, in any order, `@NODE`, the states `unready`, `terminating` (still serving) or `ended` (no
-   * longer), and the hints `zone=A,B` and `node=A`: `10.0.0.1 @here terminating`.
+   * Each as its address, then, in any order, `@NODE`, the states `unready` (with `serving`: yet serving), `terminating`
+   * (still serving) or `ended` (no longer), and the hints `zone=A,B` and `node=A`: `10.0.0.1 @here terminating`.
    */
   readonly endpoints: readonly string[];
   readonly triggeredAt?: string;
@@ -44,7 +44,7 @@ function rawEndpoint(text: string): Record<string, unknown> {
     nodeName: after("@"),
     conditions: {
       ready: !isTerminating && !isUnready,
-      serving: !isUnready && !words.includes("ended"),
+      serving: words.includes("serving") || !isUnready && !words.includes("ended"),
       terminating: isTerminating,
     },
     hints: { forZones: names("zone="), forNodes: names("node=") },

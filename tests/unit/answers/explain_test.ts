@@ -175,3 +175,23 @@ gives it up
     /10\.2\.0\.2:8080\/TCP {2}far +- +out {2}policy Cluster: term/,
   );
 });
+
+for (
+  const [sourceRanges, effect] of [
+    [["10.0.0.0/8", "0.0.0.0/0"], "one of them is every address, so that every source is let in"],
+    [["fd00::/8", "::/0"], "none of them is of this family, so that every source is let in"],
+  ] as const
+) {
+  Deno.test(`source ranges ${sourceRanges.join()} are told as what they come to`, async () => {
+    const balanced = service("default/edge", { type: "LoadBalancer", loadBalancerIPs: ["192.0.2.1"], sourceRanges });
+    const text = await told("192.0.2.1:80", undefined, [
+      NODE,
+      balanced,
+      endpointSlice("default/edge-1", [
+        endpoint("10.1.0.1"),
+      ]),
+    ]);
+    assert.match(text, new RegExp(`loadBalancerSourceRanges ${sourceRanges.join(", ")}  ${effect}\n`));
+    assert.doesNotMatch(text, /only from/);
+  });
+}
