@@ -17,15 +17,18 @@ export class AnotherSluiceError extends Error {
 const LONGEST_ANSWER_MS = 2000;
 
 /**
- * Throws where the process that answers on the control socket `path` serves the same network as this one, or does not
- * say which one it serves. Returns where it serves another network namespace: its rules are not ours.
+ * Throws where the process that answers on the control socket `path` serves the same network namespace as this one, or does
+ * not say who it is. Returns where it serves another one, since its rules are not ours, and where either process cannot
+ * read its own: nodes may share a file system, and the ports tell then.
  * @throws {AnotherSluiceError}
  */
 export async function refuseAnother(path: string, clock: Clock, self: ProxyProcess = thisProcess()): Promise<void> {
   const other = await processAt(path, clock);
-  const own = self.networkNamespace;
-  const isElsewhere = own !== undefined && other?.networkNamespace !== undefined && other.networkNamespace !== own;
-  if (!isElsewhere) throw new AnotherSluiceError(path, other?.pid);
+  if (other === undefined) throw new AnotherSluiceError(path, undefined);
+  const { pid, networkNamespace } = other;
+  if (networkNamespace !== undefined && networkNamespace === self.networkNamespace) {
+    throw new AnotherSluiceError(path, pid);
+  }
 }
 
 /** The process that answers on a control socket; undefined where it does not say. */

@@ -1,9 +1,13 @@
 /** A second Sluice on a node: how it finds the first by its control socket, and what it says. */
 import assert from "node:assert/strict";
 import { AnotherSluiceError, refuseAnother } from "../../../core/control/another.ts";
+import { askProcess } from "../../../core/control/client.ts";
 import { type ControlAnswers, createControlHandler } from "../../../core/control/server.ts";
 import { listenOnControlSocket } from "../../../core/control/socket.ts";
 import { answerConnection, close, type HttpHandler, textAnswer } from "../../../core/observe/http.ts";
+import { startHealthzServer } from "../../../core/observe/healthz_server.ts";
+import { createProxyHealth } from "../../../core/observe/proxy_health.ts";
+import { systemClock } from "../../../platform/clock.ts";
 import { silentLogger } from "../../../platform/log.ts";
 import { createFakeClock, settled } from "../../fakes/clock.ts";
 import { invoke } from "../commands/invoke.ts";
@@ -41,26 +45,31 @@ const says = (body: unknown): HttpHandler => () => ({
 });
 
 Deno.test("a second sluice names the first by its pid and control socket", () =>
-  withSocket(sluice, (path) =>
-    assert.rejects(refuseAnother(path, createFakeClock()), {
-      name: "AnotherSluiceError",
-      message: `another sluice is running (pid ${Deno.pid}): it answers on ${path}; stop it before you start this one`,
-    })));
+  withSocket(
+    says({ pid: 7, networkNamespace: SELF.networkNamespace }),
+    (path) =>
+      assert.rejects(refuseAnother(path, createFakeClock(), SELF), {
+        name: "AnotherSluiceError",
+        message: `another sluice is running (pid 7): it answers on ${path}; stop it before you start this one`,
+      }),
+  ));
 
-Deno.test("a sluice that serves another network namespace is no other one", () =>
-  withSocket(says({ pid: 7, networkNamespace: "4026532000" }), (path) => refuseAnother(path, createFakeClock(), SELF)));
+Deno.test("a sluice says who it is", () =>
+  withSocket(sluice, async (path) => assert.equal((await askProcess(path)).pid, Deno.pid)));
 
 for (
-  const [what, body] of [
-    ["of the same network namespace", SELF],
-    ["that cannot tell its network namespace", { pid: 1 }],
+  const [what, other, self] of [
+    ["serves another network namespace", { pid: 7, networkNamespace: "4026532000" }, SELF],
+    ["cannot read its network namespace", { pid: 7 }, SELF],
+    ["meets one that cannot read its own", { pid: 7, networkNamespace: "4026532000" }, {
+      ...SELF,
+      networkNamespace: undefined,
+    }],
+    ["meets one, where neither can", { pid: 7 }, { ...SELF, networkNamespace: undefined }],
   ] as const
 ) {
-  Deno.test(`a sluice ${what} is another one`, () =>
-    withSocket(
-      says(body),
-      (path) => assert.rejects(refuseAnother(path, createFakeClock(), SELF), /another sluice is running \(pid 1\)/),
-    ));
+  Deno.test(`a sluice that ${what} is not refused for its control socket alone`, () =>
+    withSocket(says(other), (path) => refuseAnother(path, createFakeClock(), self)));
 }
 
 Deno.test("an older sluice, which does not know the question, is another one without a pid", () =>
@@ -79,9 +88,39 @@ Deno.test("a sluice that hangs is another one after two seconds", () =>
     await refused;
   }));
 
-Deno.test("sluice run ends where another sluice answers on its control socket, asked for by name or not", () =>
-  withSocket(sluice, (path) =>
+Deno.test("sluice run ends where another sluice answers on its control socket", () =>
+  withSocket(() => textAnswer(404, ""), (path) =>
     assert.rejects(
       invoke(["run", "--source", "file:/nowhere", "--proxy-mode", "nftables", "--control-socket", path]),
-      /another sluice is running \(pid \d+\)/,
+      /another sluice is running: it answers on/,
     )));
+
+Deno.test("sluice run ends where another sluice answers at its ports", async () => {
+  const end = new AbortController();
+  const server = await startHealthzServer({
+    bindAddress: "127.0.0.1:0",
+    bindAddressHardFail: true,
+    health: createProxyHealth({ clock: systemClock, syncPeriodMs: 1000 }),
+    onAnswer() {},
+    clock: systemClock,
+    logger: silentLogger,
+    signal: end.signal,
+  });
+  const address = server.address()!;
+  try {
+    await assert.rejects(
+      invoke([
+        "run",
+        "--source",
+        "file:/nowhere",
+        "--proxy-mode",
+        "nftables",
+        "--control-socket=",
+        `--healthz-bind-address=${address}`,
+      ]),
+      /another sluice is running: it answers on 127/,
+    );
+  } finally {
+    end.abort();
+  }
+});
