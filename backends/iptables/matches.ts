@@ -54,9 +54,21 @@ export function oneOf(left: number): string {
   let text = chances[left];
   if (text === undefined) {
     const kept = Math.round(0x80000000 / left);
-    chances[left] = text = `-m statistic --mode random --probability ${(kept / 0x80000000).toFixed(11)} `;
+    chances[left] = text = `-m statistic --mode random --probability ${probabilityText(kept)} `;
   }
   return text;
+}
+
+/**
+ * A probability of `kept` / 2^31 in 11 decimals, as C's printf rounds it: a tie goes to the even digit (1/4096 is
+ * 0.00024414062), where `toFixed` goes up.
+ */
+function probabilityText(kept: number): string {
+  const scaled = BigInt(kept) * 10n ** 11n;
+  const rest = scaled & 0x7fffffffn;
+  let digits = scaled >> 31n;
+  if (rest > 0x40000000n || (rest === 0x40000000n && digits % 2n === 1n)) digits++;
+  return `0.${digits.toString().padStart(11, "0")}`;
 }
 
 const chances: (string | undefined)[] = [];

@@ -101,6 +101,9 @@ COMMIT
 -A D -p tcp -m recent --remove --name Y -j RETURN
 -A D -m statistic --mode random ! --probability 0.3 -j RETURN
 -A D -m statistic --mode random --probability 0.00001 -j RETURN
+-A D -m statistic --mode random --probability 0.00024414063 -j RETURN
+-A D -m statistic --mode random --probability 0.00073242187 -j RETURN
+-A D -m statistic --mode random --probability 0.00020000013 -j RETURN
 -A D -m statistic --mode random --probability 0 -j RETURN
 COMMIT
 `,

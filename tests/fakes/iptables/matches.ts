@@ -131,7 +131,7 @@ const KINDS: Readonly<Record<string, MatchKind>> = {
       const kept = Math.round(asked * 0x80000000) / 0x80000000;
       const chance = probability.negated ? 1 - kept : kept;
       return {
-        text: ` --mode random${not(probability)} --probability ${kept.toFixed(11)}`,
+        text: ` --mode random${not(probability)} --probability ${elevenDecimals(kept)}`,
         test: (_, context) => context.chance(chance),
       };
     },
@@ -193,6 +193,13 @@ export function matchKind(name: string): MatchKind {
   if (kind) return kind;
   if (UNINTERPRETED.has(name)) throw new Uninterpreted(`-m ${name}`);
   throw new ParameterProblem(`Couldn't load match \`${name}':No such file or directory\n`);
+}
+
+/** C's `%.11f`: a tie goes to the even digit, where `toFixed` goes up. */
+function elevenDecimals(probability: number): string {
+  // 31 decimals are all that a multiple of 2^-31 has.
+  const [, kept, rest] = /^(0\.\d{11})(\d{20})$/.exec(probability.toFixed(31)) ?? [];
+  return rest === "5".padEnd(20, "0") && /[02468]$/.test(kept!) ? kept! : probability.toFixed(11);
 }
 
 /** A word as iptables-save prints it: in quotes where it holds more than letters, digits, `_` and `-`. */

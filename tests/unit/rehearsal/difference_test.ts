@@ -51,6 +51,16 @@ Deno.test("iptables: a kernel as it should be differs in nothing; each chain tha
   assert.equal(host.runner.dump("IPv4"), before, "nothing was changed");
 });
 
+Deno.test("iptables: the probabilities of thousands of endpoints are no difference, and no drift", async () => {
+  const host = createHost();
+  const clusterEndpoints = Array.from({ length: 4200 }, (_, i) => `10.244.${i >> 8}.${i & 255}:80`);
+  const ports = [fakeServicePort("default/web:http", { clusterEndpoints })];
+  const { whole, backend } = await iptablesUnderTest(host);
+  await whole(ports, commonSettings("iptables"));
+  assert.deepEqual(await compare("iptables", host.runner, ports), []);
+  assert.equal((await backend.resync()).figures["drift_repaired"], 0);
+});
+
 Deno.test("nftables: a kernel as it should be differs in nothing; elements, chains and sets that differ are shown", async () => {
   const host = createFakeNftHost();
   const { whole, table } = nftablesUnderTest(host);
