@@ -168,12 +168,13 @@ function sharedElements(port: ServicePort): SharedElement[] {
 }
 
 /**
- * Who may use the load balancer addresses. Where the node itself may, so may traffic that it sends to the address as if
+ * Who may use the load balancer addresses: others are dropped, also where there are no endpoints and who may is refused
+ * (as in kube-proxy's nftables mode). Where the node itself may, so may traffic that it sends to the address as if
  * from that address (kube-proxy's rule for load balancers whose address is configured on the node).
  */
 function firewallElements(port: ServicePort, { nodeIP }: FamilySettings): Element[] {
   const { sourceRanges, loadBalancerIPs } = port;
-  if (port.external === "reject" || sourceRanges.length === 0) return [];
+  if (sourceRanges.length === 0) return [];
   if (sourceRanges.some((range) => range.endsWith("/0"))) return [];
   const nodeMayEnter = sourceRanges.some((range) => prefixContains(range, nodeIP));
   return loadBalancerIPs.filter((address) => !port.externalIPs.includes(address)).flatMap((address): Element[] => {

@@ -9,6 +9,8 @@ interface ModeRules {
   readonly unusedPort: "rejected" | "untouched";
   /** Whether what this node itself sends to an external address without endpoints is refused. */
   readonly refusesOwnTraffic: boolean;
+  /** Whether a source outside a load balancer's ranges is dropped also where there are no endpoints, not refused. */
+  readonly checksSourcesFirst: boolean;
   /** Whether a node port without endpoints is refused at all addresses of the node, those that serve none among them. */
   readonly refusesEverywhere: boolean;
   /** Whether an address that is a cluster IP is masqueraded as one on every port, also where another service has that. */
@@ -16,8 +18,20 @@ interface ModeRules {
 }
 
 const MODE_RULES: Readonly<Record<Exclude<FamilySettings["mode"], "ipvs">, ModeRules>> = {
-  iptables: { unusedPort: "untouched", refusesOwnTraffic: false, refusesEverywhere: true, masqueradesByAddress: false },
-  nftables: { unusedPort: "rejected", refusesOwnTraffic: true, refusesEverywhere: false, masqueradesByAddress: true },
+  iptables: {
+    unusedPort: "untouched",
+    refusesOwnTraffic: false,
+    checksSourcesFirst: false,
+    refusesEverywhere: true,
+    masqueradesByAddress: false,
+  },
+  nftables: {
+    unusedPort: "rejected",
+    refusesOwnTraffic: true,
+    checksSourcesFirst: true,
+    refusesEverywhere: false,
+    masqueradesByAddress: true,
+  },
 };
 
 type RulesSettings = FamilySettings & { readonly mode: keyof typeof MODE_RULES };
@@ -64,15 +78,18 @@ function toClusterIP(from: From, settings: FamilySettings): Way["masquerade"] {
 /** To external IPs, load balancer IPs and node ports. */
 function wayFromOutside(hit: FrontendHit, destination: Destination, from: From, settings: RulesSettings): Way {
   const { port } = hit;
-  if (port.external === "reject") {
-    const isRefused = from.origin !== "node" || destination.isThisNode || MODE_RULES[settings.mode].refusesOwnTraffic;
-    return isRefused ? stopped(from, "rejected", "no-endpoints") : stopped(from, "untouched", "not-refused-here");
-  }
-  const permitted = hit.kind === "loadBalancerIP" ? permittedSources(port, settings) : undefined;
+  const { refusesOwnTraffic, checksSourcesFirst } = MODE_RULES[settings.mode];
+  const checksSources = hit.kind === "loadBalancerIP" && (checksSourcesFirst || port.external !== "reject");
+  const permitted = checksSources ? permittedSources(port, settings) : undefined;
   if (permitted && from.address !== undefined && !permitted.some((range) => prefixContains(range, from.address!))) {
     return stopped(from, "dropped", "source-range");
   }
   const onlySources = from.address === undefined ? permitted : undefined;
+  if (port.external === "reject") {
+    const isRefused = from.origin !== "node" || destination.isThisNode || refusesOwnTraffic;
+    if (!isRefused) return stopped(from, "untouched", "not-refused-here");
+    return { ...stopped(from, "rejected", "no-endpoints"), onlySources };
+  }
   const way = wayOfExternalPolicy(port, from, settings);
   if (!destination.isClusterIP || !MODE_RULES[settings.mode].masqueradesByAddress || !way.masquerade) {
     return { ...way, onlySources };

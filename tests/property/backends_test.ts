@@ -101,12 +101,16 @@ async function live(mode: BackendCase["mode"], kernel: KernelUnderTest, first: F
 }
 
 /**
- * A packet to every way in to every service port, from everywhere. What the node itself sends to an external address
- * is not refused in iptables mode (kube-proxy's KUBE-EXTERNAL-SERVICES is not called for it), and left out here.
+ * A packet to every way in to every service port, from everywhere, but for two that the modes treat differently, as
+ * kube-proxy's do. What the node itself sends to an external address is not refused in iptables mode
+ * (KUBE-EXTERNAL-SERVICES is not called for it). Without endpoints, a load balancer's source ranges count in nftables
+ * mode alone.
  */
 function* packets({ ports, settings: { masqueradeMark } }: End): Generator<PacketRequest> {
-  for (const { protocol, clusterIP, port, externalIPs, loadBalancerIPs, nodePort, external } of ports.values()) {
-    const frontends = [clusterIP, ...externalIPs, ...loadBalancerIPs].map((to) => ({ to, port, protocol }));
+  for (const servicePort of ports.values()) {
+    const { protocol, clusterIP, port, externalIPs, loadBalancerIPs, nodePort, external, sourceRanges } = servicePort;
+    const balancers = external === "reject" && sourceRanges.length > 0 ? [] : loadBalancerIPs;
+    const frontends = [clusterIP, ...externalIPs, ...balancers].map((to) => ({ to, port, protocol }));
     if (nodePort !== 0) frontends.push({ to: "192.168.1.1", port: nodePort, protocol });
     for (const frontend of frontends) {
       yield { from: "pod-on-node", ...frontend };

@@ -47,3 +47,18 @@ Deno.test("what is sent to an address of a service range that no service has is 
   }
   assert.deepEqual(ask({}), { "10.1.0.1:8080 masqueraded": 1 });
 });
+
+Deno.test("without endpoints, sources outside a load balancer's ranges are dropped, those inside are refused", async () => {
+  const host = createFakeNftHost();
+  const port = fakeServicePort("default/web:http", {
+    loadBalancerIPs: ["192.0.2.2"],
+    sourceRanges: ["203.0.113.0/24"],
+    clusterEndpoints: [],
+    internal: "reject",
+    external: "reject",
+  });
+  assert.deepEqual((await backendUnderTest(host).whole([port])).problems, []);
+  const ask = (address: string) => whereTo(host, { from: { address, interface: "eth0" }, to: "192.0.2.2", port: 80 });
+  assert.deepEqual(ask("198.51.100.9"), { dropped: 1 });
+  assert.deepEqual(ask("203.0.113.9"), { rejected: 1 });
+});
