@@ -20,7 +20,8 @@ export const LAST_BASE_CHAIN = "nat-output";
  * The hooks are kube-proxy's. What lets no endpoint be reached is refused after the destination was rewritten, so
  * that the short cuts of policy Local come first; source ranges are checked before it, while the packet still has the
  * address that they are for. As in kube-proxy's nftables mode, nothing is accepted here: another table's verdict on
- * forwarded traffic would stand all the same.
+ * forwarded traffic would stand all the same. Nor is what conntrack calls INVALID dropped: so are the packets of a
+ * connection whose other direction takes another route.
  */
 export function baseChains(settings: FamilySettings, dialect: Dialect): BaseChain[] {
   const { ip } = dialect;
@@ -54,8 +55,6 @@ export function baseChains(settings: FamilySettings, dialect: Dialect): BaseChai
       ...nodePortEntries(settings, dialect).map((match) => `ct state new ${match}goto nodeports-check`),
     ]),
     hooked("filter-forward", "type filter hook forward priority filter; policy accept;", [
-      // An INVALID packet would cross without its translation, and reset the connection (kubernetes issue 74839).
-      ...(settings.conntrackTcpLiberal ? [] : ["ct state invalid drop"]),
       "ct state new jump services-check",
       ...checkClusterIPs,
     ]),

@@ -168,7 +168,7 @@ function sharedElements(port: ServicePort): SharedElement[] {
 }
 
 /**
- * Who may use the load balancer addresses: others are dropped, also where there are no endpoints and who may is refused
+ * Who may use the load balancer addresses. Others are dropped, even without endpoints, where those who may are refused
  * (as in kube-proxy's nftables mode). Where the node itself may, so may traffic that it sends to the address as if
  * from that address (kube-proxy's rule for load balancers whose address is configured on the node).
  */

@@ -62,3 +62,8 @@ Deno.test("without endpoints, sources outside a load balancer's ranges are dropp
   assert.deepEqual(ask("198.51.100.9"), { dropped: 1 });
   assert.deepEqual(ask("203.0.113.9"), { rejected: 1 });
 });
+
+Deno.test("INVALID packets are forwarded, as those of a connection whose answers take another route", async () => {
+  const ask = await asking(nftSettings({ conntrackTcpLiberal: false }));
+  assert.deepEqual(ask({ from: "outside", to: "10.1.0.9", port: 8080, state: "INVALID" }), { passed: 1 });
+});
