@@ -2,8 +2,10 @@
 import type { ProxyMode } from "../core/model.ts";
 import type { Backend, BackendOptions } from "./backend.ts";
 import { createIptablesBackend } from "./iptables/backend.ts";
-import { IPTABLES_LAYOUT } from "./iptables/base_chains.ts";
+import { IPTABLES_LAYOUTS } from "./iptables/base_chains.ts";
 import { removeIptablesTraces } from "./iptables/cleanup.ts";
+import { NO_LAYOUT } from "./iptables/layout.ts";
+import { withMartians } from "./iptables/martians.ts";
 import { createIpvsBackend } from "./ipvs/backend.ts";
 import { removeIpvsTraces } from "./ipvs/cleanup.ts";
 import { IPVS_LAYOUT } from "./ipvs/rules.ts";
@@ -12,13 +14,14 @@ import { removeKubeProxyTable, removeNftablesTraces } from "./nftables/cleanup.t
 import { type Mode, withTakeover } from "./takeover.ts";
 
 const BACKENDS: Readonly<Record<ProxyMode, Mode>> = {
-  iptables: { create: createIptablesBackend, layout: IPTABLES_LAYOUT, removeTraces: removeIptablesTraces },
+  iptables: { create: createIptablesBackend, layout: IPTABLES_LAYOUTS.IPv4, removeTraces: removeIptablesTraces },
   nftables: {
     create: createNftablesBackend,
+    layout: withMartians(NO_LAYOUT),
     removeTraces: removeNftablesTraces,
     removeLeftovers: removeKubeProxyTable,
   },
-  ipvs: { create: createIpvsBackend, layout: IPVS_LAYOUT, removeTraces: removeIpvsTraces },
+  ipvs: { create: createIpvsBackend, layout: withMartians(IPVS_LAYOUT), removeTraces: removeIpvsTraces },
 };
 
 /** The modes that there is a backend for. */

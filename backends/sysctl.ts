@@ -40,6 +40,22 @@ export async function writeSysctls(runner: Runner, logger: Logger, settings: rea
   }
 }
 
+/** How long a setting that is only nice to know is waited for. */
+const READ_TIMEOUT_MS = 1000;
+
+/**
+ * A setting of the kernel, or undefined where it has none of that name, or it cannot be read in a second, which is
+ * logged: what depends on it must do without.
+ */
+export async function readSysctl(runner: Runner, logger: Logger, name: string): Promise<string | undefined> {
+  try {
+    return printedValues(await runner.run({ tool: "sysctl", args: [name], timeoutMs: READ_TIMEOUT_MS })).get(name);
+  } catch (error) {
+    logger.warn("kernel setting could not be read", { setting: name, error: errorText(error) });
+    return undefined;
+  }
+}
+
 /** What sysctl printed of the settings that it could read or write: `NAME = VALUE`. */
 function printedValues({ stdout }: ToolResult): Map<string, string> {
   const values = new Map<string, string>();

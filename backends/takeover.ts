@@ -6,8 +6,11 @@ import { ToolMissingError } from "./runner.ts";
 /** A mode: how its backend is made, and what it may find of others. */
 export interface Mode {
   readonly create: (options: BackendOptions) => Backend;
-  /** What it has in the tables of iptables, where it uses them: two modes may have chains of the same name there. */
-  readonly layout?: Layout;
+  /**
+   * What stays in the tables of iptables when it takes over from another mode: what it has there itself, since two modes
+   * may have chains of the same name, and what drops martians, since the kernel goes on routing loopback addresses.
+   */
+  readonly layout: Layout;
   /**
    * Removes every trace of Sluice's and of kube-proxy's this mode, but for what belongs to the layout of another mode
    * that is in effect. Throws where something could not be removed.

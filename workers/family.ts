@@ -1,9 +1,9 @@
 /** The entry of a family's worker: builds what works together, and passes messages between it and the main isolate. */
 import { adjustOomScore } from "../backends/oom_score.ts";
-import type { Backend } from "../backends/backend.ts";
+import type { Backend, BackendOptions } from "../backends/backend.ts";
+import { writeHostSettings } from "../backends/iptables/loopback.ts";
 import { createProcessRunner } from "../backends/process_runner.ts";
 import { createBackend } from "../backends/registry.ts";
-import { writeSysctls } from "../backends/sysctl.ts";
 import { systemClock } from "../platform/clock.ts";
 import { createLogger } from "../platform/log.ts";
 import { writeToStderr } from "../platform/output.ts";
@@ -51,7 +51,8 @@ function start({ family, mode, ipvs, logLevel, logFormat, host }: StartMessage):
   log = limitRepeats(createLogger({ level: logLevel, format: logFormat, clock, write: writeToStderr }), clock);
   const logger = log.with({ family });
   const runner = createProcessRunner({ clock, signal: stopping.signal });
-  const created = createBackend(mode, { family, runner, clock, logger, ipvs });
+  const options: BackendOptions = { family, runner, clock, logger, ipvs };
+  const created = createBackend(mode, options);
   backend = created;
   return startSyncLoop({
     family,
@@ -60,7 +61,7 @@ function start({ family, mode, ipvs, logLevel, logFormat, host }: StartMessage):
       async setup() {
         await created.setup();
         if (!host) return;
-        await writeSysctls(runner, logger, host.kernel);
+        await writeHostSettings(options, host.kernel);
         await adjustOomScore(runner, logger, host.oomScoreAdj);
       },
     },

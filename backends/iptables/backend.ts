@@ -1,12 +1,12 @@
-import { type FamilySettings, servicePortKey, type SyncProblem } from "../../core/model.ts";
-import { prefixContains } from "../../platform/address.ts";
+import { servicePortKey, type SyncProblem } from "../../core/model.ts";
 import type { Backend, BackendOptions, SyncResult } from "../backend.ts";
 import { createConntrackCleaner } from "../conntrack.ts";
 import { writeSysctls } from "../sysctl.ts";
-import { IPTABLES_LAYOUT } from "./base_chains.ts";
-import { removeChains } from "./cleanup.ts";
+import { IPTABLES_LAYOUTS } from "./base_chains.ts";
+import { removeIptablesTraces } from "./cleanup.ts";
 import { describeServicePort } from "./describe.ts";
 import { examineHost } from "./host.ts";
+import { ROUTE_LOOPBACK, servesLocalhost } from "./martians.ts";
 import { createReconciler, type Reconciler } from "./reconcile.ts";
 import { createRuleset, type Ruleset } from "./ruleset.ts";
 import { createIptablesTools } from "./tools.ts";
@@ -16,6 +16,8 @@ export function createIptablesBackend(options: BackendOptions): Backend {
   const { family, runner, clock, logger } = options;
   const tools = createIptablesTools(family, runner);
   const conntrack = createConntrackCleaner(family, runner);
+  // Whether the kernel is to be made to route loopback addresses once the rules, which drop martians, are in effect.
+  let routesLoopback = false;
   let parts: { readonly ruleset: Ruleset; readonly reconciler: Reconciler } | undefined;
 
   function ready() {
@@ -25,6 +27,8 @@ export function createIptablesBackend(options: BackendOptions): Backend {
 
   /** What is done once the rules are right; its failures hold nothing up. */
   async function finish(reconciler: Reconciler): Promise<SyncResult> {
+    if (routesLoopback) await writeSysctls(runner, logger, [ROUTE_LOOPBACK]);
+    routesLoopback = false;
     const problems: SyncProblem[] = reconciler.problems();
     const startedMs = clock.monotonic();
     const { deleted, problem } = await conntrack.tryClean(logger);
@@ -48,22 +52,15 @@ export function createIptablesBackend(options: BackendOptions): Backend {
     };
   }
 
-  /** 127.0.0.1 can be redirected to a pod only where the kernel routes loopback addresses (route_localnet). */
-  async function permitLocalhostNodePorts(settings: FamilySettings): Promise<void> {
-    const servesLoopback = !settings.nodePortPrefixes ||
-      settings.nodePortPrefixes.some((prefix) => prefixContains(prefix, "127.0.0.1"));
-    if (family !== "IPv4" || !settings.localhostNodePorts || !servesLoopback) return;
-    await writeSysctls(runner, logger, [{ name: "net.ipv4.conf.all.route_localnet", value: 1 }]);
-  }
-
   return {
     async setup() {
       const host = await examineHost(family, tools);
       logger.info("iptables is ready", { flavour: host.flavour, hairpin: host.hairpin });
       const ruleset = createRuleset(host);
+      const layout = IPTABLES_LAYOUTS[family];
       parts = {
         ruleset,
-        reconciler: createReconciler({ layout: IPTABLES_LAYOUT, ruleset, tools, flavour: host.flavour, logger }),
+        reconciler: createReconciler({ layout, ruleset, tools, flavour: host.flavour, logger }),
       };
     },
     async sync(delta) {
@@ -74,7 +71,7 @@ export function createIptablesBackend(options: BackendOptions): Backend {
         ...delta.set.map((port) => servicePortKey(port.name, port.protocol)),
       ]);
       reconciler.touch(ruleset.apply(delta));
-      if (delta.settings) await permitLocalhostNodePorts(delta.settings);
+      if (delta.settings) routesLoopback = servesLocalhost(family, delta.settings);
       await reconciler.run();
       return await finish(reconciler);
     },
@@ -85,7 +82,7 @@ export function createIptablesBackend(options: BackendOptions): Backend {
       return await finish(reconciler);
     },
     async cleanup() {
-      await removeChains(tools);
+      await removeIptablesTraces(options);
     },
     describe(key) {
       const described = parts && describeServicePort(parts.ruleset, key);

@@ -1,7 +1,8 @@
 import type { Family, FamilySettings } from "../../core/model.ts";
 import { BASE, isServiceChain, type Table } from "./chain_names.ts";
-import type { Jump, Layout } from "./layout.ts";
-import { comment, hostPrefix, marked } from "./matches.ts";
+import { type Jump, jump, type Layout } from "./layout.ts";
+import { MARTIAN_RULES, withMartians } from "./martians.ts";
+import { comment, hostPrefix, LOOPBACK, marked } from "./matches.ts";
 
 /** How traffic that an endpoint sends to itself through its service is found after its destination was rewritten. */
 export type HairpinMatch =
@@ -20,16 +21,11 @@ export interface BaseOptions {
 
 const NEW = "-m conntrack --ctstate NEW ";
 
-/** A jump for packets that meet a condition, with the comment by which kube-proxy knows it again. */
-export function jump(table: Table, from: string, condition: string, why: string, to: string): Jump {
-  return { table, from, rule: `${condition}${comment(why)}-j ${to}` };
-}
-
 /**
  * The jumps from the built-in chains, as kube-proxy makes them. Each goes to the head of its chain, in this order, so
  * that the last one stands first.
  */
-export const JUMPS: readonly Jump[] = [
+const JUMPS: readonly Jump[] = [
   jump("filter", "INPUT", NEW, "kubernetes externally-visible service portals", BASE.externalServices),
   jump("filter", "FORWARD", NEW, "kubernetes externally-visible service portals", BASE.externalServices),
   jump("filter", "INPUT", "", "kubernetes health check service ports", BASE.nodePorts),
@@ -45,7 +41,7 @@ export const JUMPS: readonly Jump[] = [
 ];
 
 /** The chains of each table that are there however few services there are. */
-export const BASE_CHAINS: Readonly<Record<Table, readonly string[]>> = {
+const BASE_CHAINS: Readonly<Record<Table, readonly string[]>> = {
   filter: [
     BASE.services,
     BASE.externalServices,
@@ -57,8 +53,14 @@ export const BASE_CHAINS: Readonly<Record<Table, readonly string[]>> = {
   nat: [BASE.services, BASE.nodePorts, BASE.postrouting, BASE.markMasquerade],
 };
 
-/** What iptables mode puts into the tables whatever services there are. */
-export const IPTABLES_LAYOUT: Layout = { jumps: JUMPS, baseChains: BASE_CHAINS, isServiceChain };
+/**
+ * What iptables mode puts into the tables of a family whatever services there are. Martians are a matter of IPv4: there
+ * is no setting by which the kernel routes ::1.
+ */
+export const IPTABLES_LAYOUTS: Readonly<Record<Family, Layout>> = {
+  IPv4: withMartians({ jumps: JUMPS, baseChains: BASE_CHAINS, isServiceChain }),
+  IPv6: { jumps: JUMPS, baseChains: BASE_CHAINS, isServiceChain },
+};
 
 /**
  * The fixed rules of a base chain; those of a dispatch tree that begins in it stand before them.
@@ -73,6 +75,7 @@ export function baseRules(
 ): readonly string[] {
   if (table === "filter") {
     if (chain === BASE.forward) return forwardRules(settings);
+    if (chain === BASE.martians) return MARTIAN_RULES;
     if (chain === BASE.externalServices) return [`-m addrtype --dst-type LOCAL -j ${BASE.externalNodePorts}`];
     return [];
   }
@@ -125,9 +128,6 @@ export function acceptRules(settings: FamilySettings): string[] {
     `${comment("kubernetes forwarding conntrack rule")}-m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT`,
   ];
 }
-
-/** The addresses that stay on the node. */
-export const LOOPBACK: Readonly<Record<Family, string>> = { IPv4: "127.0.0.0/8", IPv6: "::1/128" };
 
 /**
  * Which of this node's addresses serve node ports. A prefix is matched together with "is an address of this host", so

@@ -48,7 +48,7 @@ export function affinityListName(port: Pick<ServicePort, "name" | "protocol">, e
 
 /**
  * The chains that packets enter. Their names are kube-proxy's but for `externalNodePorts`, which has the node ports
- * of KUBE-EXTERNAL-SERVICES.
+ * of KUBE-EXTERNAL-SERVICES, and `martians`, which has the rule of KUBE-FIREWALL: that chain is the kubelet's.
  */
 export const BASE = {
   services: "KUBE-SERVICES",
@@ -59,6 +59,7 @@ export const BASE = {
   proxyFirewall: "KUBE-PROXY-FIREWALL",
   externalServices: "KUBE-EXTERNAL-SERVICES",
   externalNodePorts: "KUBE-EXT-NODEPORTS",
+  martians: "KUBE-MARTIANS",
 } as const;
 
 /**

@@ -1,7 +1,9 @@
 import { failureText } from "../runner.ts";
 import type { BackendOptions } from "../backend.ts";
-import { TABLES } from "./chain_names.ts";
+import { readSysctl } from "../sysctl.ts";
+import { BASE, TABLES } from "./chain_names.ts";
 import type { Layout } from "./layout.ts";
+import { ROUTE_LOOPBACK } from "./martians.ts";
 import { createIptablesTools, type IptablesTools } from "./tools.ts";
 
 /**
@@ -10,7 +12,7 @@ import { createIptablesTools, type IptablesTools } from "./tools.ts";
  */
 const OURS = new RegExp(
   "^KUBE-(SERVICES|NODEPORTS|POSTROUTING|MARK-MASQ|FORWARD|PROXY-FIREWALL|EXTERNAL-SERVICES|PROXY-CANARY" +
-    "|NODE-PORT|LOAD-BALANCER|SOURCE-RANGES-FIREWALL|IPVS-FILTER|IPVS-OUT-FILTER|(SVC|SVL|SEP|EXT|FW|XLB)-.+)$",
+    "|MARTIANS|NODE-PORT|LOAD-BALANCER|SOURCE-RANGES-FIREWALL|IPVS-FILTER|IPVS-OUT-FILTER|(SVC|SVL|SEP|EXT|FW|XLB)-.+)$",
 );
 
 /** One table of what iptables-save prints. */
@@ -25,18 +27,27 @@ interface SavedTable {
  * Removes every chain of Sluice's and of kube-proxy's modes iptables and ipvs, and the jumps to them, but for those of
  * the layout that is to stay; and nothing else. Throws where something could not be removed.
  */
-export async function removeChains(tools: IptablesTools, stays?: Layout): Promise<void> {
-  for (const table of await findOurs(tools, stays)) {
+export async function removeIptablesTraces(options: BackendOptions, stays?: Layout): Promise<void> {
+  const tools = createIptablesTools(options.family, options.runner);
+  const tables = await findOurs(tools, stays);
+  for (const table of tables) {
     for (const input of removal(table)) {
       const result = await tools.restore(input);
       if (result.exitCode !== 0) throw new Error(failureText("iptables-restore", result));
     }
   }
+  if (tables.some(({ chains }) => chains.includes(BASE.martians))) await warnOfMartians(options);
 }
 
-/** The same, for the family and with the runner of a backend. */
-export async function removeIptablesTraces({ family, runner }: BackendOptions, stays?: Layout): Promise<void> {
-  await removeChains(createIptablesTools(family, runner), stays);
+/** The setting of the kernel is the host's, and may be somebody else's: it stays. */
+async function warnOfMartians({ runner, logger }: BackendOptions): Promise<void> {
+  const { name } = ROUTE_LOOPBACK;
+  if (await readSysctl(runner, logger, name) !== "1") return;
+  logger.warn(
+    "the kernel still routes loopback addresses, and Sluice no longer drops packets to them from other hosts and pods; " +
+      `unless a kubelet or kube-proxy does, run sysctl -w ${name}=0`,
+    { setting: name },
+  );
 }
 
 async function findOurs(tools: IptablesTools, stays: Layout | undefined): Promise<SavedTable[]> {

@@ -1,4 +1,5 @@
 import type { Table } from "./chain_names.ts";
+import { comment } from "./matches.ts";
 
 /** A rule by which a built-in chain sends packets to one of ours. */
 export interface Jump {
@@ -16,4 +17,12 @@ export interface Layout {
   readonly baseChains: Readonly<Record<Table, readonly string[]>>;
   /** Whether a chain is one that it makes for services. */
   isServiceChain(table: Table, chain: string): boolean;
+}
+
+/** What a mode has there that does not use iptables. */
+export const NO_LAYOUT: Layout = { jumps: [], baseChains: { filter: [], nat: [] }, isServiceChain: () => false };
+
+/** A jump for packets that meet a condition, with the comment by which kube-proxy knows it again. */
+export function jump(table: Table, from: string, condition: string, why: string, to: string): Jump {
+  return { table, from, rule: `${condition}${comment(why)}-j ${to}` };
 }

@@ -2,7 +2,10 @@
  * The pieces of rules, each spelled and ordered exactly as iptables-save (1.8, both flavours) prints it, so that a
  * chain in the kernel can be compared with a chain as text: `[! -s] [-d] [-i] -p, matches in order, -j`.
  */
-import type { LocalTraffic, Protocol } from "../../core/model.ts";
+import type { Family, LocalTraffic, Protocol } from "../../core/model.ts";
+
+/** The addresses that stay on the node. */
+export const LOOPBACK: Readonly<Record<Family, string>> = { IPv4: "127.0.0.0/8", IPv6: "::1/128" };
 
 /** An address as iptables-save prints a single one. */
 export function hostPrefix(address: string): string {

@@ -4,6 +4,8 @@
  *
  *   chain_names.ts     what chains are called (kube-proxy's names, and those of the dispatch tree)
  *   matches.ts         the pieces of a rule, spelled as iptables-save prints them
+ *   martians.ts        packets to loopback addresses that come from elsewhere
+ *   loopback.ts        the kernel's setting by which they arrive, made where no sync has written rules
  *   base_chains.ts     what is there however few services: entry points, marking, masquerading, forwarding
  *   service_chains.ts  the chains of one service port: choice of an endpoint, external traffic, source ranges
  *   frontends.ts       the rules that lead to them, and those that reject or drop

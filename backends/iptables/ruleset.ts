@@ -6,7 +6,7 @@ import {
   servicePortKey,
 } from "../../core/model.ts";
 import { type Family, splitHostPort } from "../../platform/address.ts";
-import { BASE_CHAINS, type BaseOptions, baseRules } from "./base_chains.ts";
+import { type BaseOptions, baseRules, IPTABLES_LAYOUTS } from "./base_chains.ts";
 import { BASE, serviceChainNames, type Table, TABLES } from "./chain_names.ts";
 import { createDispatchTree, type DispatchEntry, type DispatchTree } from "./dispatch.ts";
 import { frontendRules, TREE_TABLE, type TreeName } from "./frontends.ts";
@@ -70,6 +70,7 @@ export function createRuleset(options: BaseOptions): Ruleset {
   let touchedChains = new Set<string>();
   const excluded = new Set<ServicePortKey>();
   const hairpin = createAddressCounts(options.hairpin === "per-endpoint");
+  const { baseChains } = IPTABLES_LAYOUTS[options.family];
 
   function ruleOf(tree: TreeName, { place, owner }: DispatchEntry): string {
     return frontendRules(ports.get(owner)!, owner).find((one) => one.tree === tree && one.place === place)!.rule();
@@ -127,7 +128,7 @@ export function createRuleset(options: BaseOptions): Ruleset {
   function* chainsOfTable(table: Table): Generator<string> {
     if (table === "nat") yield* chainOwners.keys();
     for (const name of TREE_NAMES) if (TREE_TABLE[name] === table) yield* trees[name].chains();
-    yield* BASE_CHAINS[table];
+    yield* baseChains[table];
   }
 
   /** The tree that a chain belongs to, and its place there. */
@@ -180,7 +181,7 @@ export function createRuleset(options: BaseOptions): Ruleset {
         const rules = renderServiceChain(ports.get(owner)!, chain, settings);
         return { rules, jumps: 1, ownerOf: () => owner };
       }
-      const isBase = BASE_CHAINS[table].includes(chain);
+      const isBase = baseChains[table].includes(chain);
       const dispatch = treeOf(table, chain)?.render(chain);
       if (!dispatch && !isBase) return undefined;
       const fixed = isBase ? baseRules(table, chain, settings, options, hairpin.addresses()) : [];
@@ -192,7 +193,7 @@ export function createRuleset(options: BaseOptions): Ruleset {
       };
     },
     has: (table, chain) =>
-      table === "nat" && chainOwners.has(chain) || BASE_CHAINS[table].includes(chain) ||
+      table === "nat" && chainOwners.has(chain) || baseChains[table].includes(chain) ||
       treeOf(table, chain) !== undefined,
     chains: chainsOfTable,
     rank(table, chain) {

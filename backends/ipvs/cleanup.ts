@@ -1,7 +1,6 @@
 import type { BackendOptions } from "../backend.ts";
-import { removeChains } from "../iptables/cleanup.ts";
+import { removeIptablesTraces } from "../iptables/cleanup.ts";
 import type { Layout } from "../iptables/layout.ts";
-import { createIptablesTools } from "../iptables/tools.ts";
 import { createDummyInterface } from "./dummy_interface.ts";
 import { createSets, type ListedSets } from "./ipset.ts";
 import { createVirtualServers } from "./ipvsadm.ts";
@@ -16,13 +15,14 @@ const NO_SETS: ListedSets = { names: new Set(), entries: new Set() };
  * address is the dummy interface's, or its port is in the set of node ports. Throws where something cannot be removed.
  * @param stays the layout of another mode that is in effect, whose chains are not to be touched
  */
-export async function removeIpvsTraces({ family, runner, logger }: BackendOptions, stays?: Layout): Promise<void> {
+export async function removeIpvsTraces(options: BackendOptions, stays?: Layout): Promise<void> {
+  const { family, runner, logger } = options;
   const dummy = createDummyInterface(family, runner), sets = createSets(family, runner);
   const { hasDummy, dummy: addresses } = await dummy.list();
   // A kernel without sets has none of ours.
   const listed = hasDummy ? await sets.list() : await sets.list().catch(() => NO_SETS);
   if (!hasDummy && listed.names.size === 0) return;
-  await removeChains(createIptablesTools(family, runner), stays);
+  await removeIptablesTraces(options, stays);
   const servers = createVirtualServers(family, runner);
   const isOurs = (key: string) => {
     const server = parseServerKey(key);

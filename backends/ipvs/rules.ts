@@ -1,8 +1,8 @@
 import type { Family, FamilySettings, Protocol } from "../../core/model.ts";
-import { acceptRules, jump, LOOPBACK, markRules, masquerade, masqueradeRules } from "../iptables/base_chains.ts";
+import { acceptRules, markRules, masquerade, masqueradeRules } from "../iptables/base_chains.ts";
 import { BASE, type Table } from "../iptables/chain_names.ts";
-import type { Layout } from "../iptables/layout.ts";
-import { comment, hostPrefix, localMatch } from "../iptables/matches.ts";
+import { jump, type Layout } from "../iptables/layout.ts";
+import { comment, hostPrefix, localMatch, LOOPBACK } from "../iptables/matches.ts";
 import type { WantedChains } from "../iptables/reconcile.ts";
 import { NODE_PORT_SETS, type SetKind, setName, SETS } from "./sets.ts";
 

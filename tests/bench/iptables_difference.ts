@@ -1,4 +1,4 @@
-import { IPTABLES_LAYOUT } from "../../backends/iptables/base_chains.ts";
+import { IPTABLES_LAYOUTS } from "../../backends/iptables/base_chains.ts";
 import { createReconciler, type Reconciler } from "../../backends/iptables/reconcile.ts";
 import { createIptablesTools } from "../../backends/iptables/tools.ts";
 import { clusterServicePort, forEachService } from "./cluster.ts";
@@ -20,7 +20,7 @@ export const iptablesDifferenceStage: Stage<Reconciler> = {
     return {
       async fill() {
         const reconciler = createReconciler({
-          layout: IPTABLES_LAYOUT,
+          layout: IPTABLES_LAYOUTS.IPv4,
           ruleset,
           tools,
           flavour: "nf_tables",

@@ -2,7 +2,7 @@
  * Says where the memory of a large cluster is, by heap snapshots between the stages of its way to the kernel:
  * `deno task bench:memory`, or `deno task bench:memory 5000` for another number of services than 10,000.
  */
-import { IPTABLES_LAYOUT } from "../../backends/iptables/base_chains.ts";
+import { IPTABLES_LAYOUTS } from "../../backends/iptables/base_chains.ts";
 import { createReconciler } from "../../backends/iptables/reconcile.ts";
 import { createIptablesTools } from "../../backends/iptables/tools.ts";
 import { createFamilyChannel } from "../../core/channel.ts";
@@ -80,7 +80,7 @@ held.push(ruleset);
 await account("worker: service ports and dispatch");
 
 const reconciler = createReconciler({
-  layout: IPTABLES_LAYOUT,
+  layout: IPTABLES_LAYOUTS.IPv4,
   ruleset,
   tools: createIptablesTools("IPv4", createCountingRunner()),
   flavour: "nf_tables",

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import type { Backend, BackendOptions, SyncResult } from "../../../backends/backend.ts";
+import { NO_LAYOUT } from "../../../backends/iptables/layout.ts";
 import { createBackend } from "../../../backends/registry.ts";
 import { ToolMissingError } from "../../../backends/runner.ts";
 import { type Mode, withTakeover } from "../../../backends/takeover.ts";
@@ -39,6 +40,7 @@ function modes() {
   };
   const mode = (name: string): Mode => ({
     create: () => backend,
+    layout: NO_LAYOUT,
     removeTraces: () => step(`traces of ${name}`),
     removeLeftovers: () => step(`leftovers of ${name}`),
   });
