@@ -1,7 +1,7 @@
 import { servicePortKey, type SyncProblem } from "../../core/model.ts";
 import type { Backend, BackendOptions, SyncResult } from "../backend.ts";
 import { createConntrackCleaner } from "../conntrack.ts";
-import { writeSysctls } from "../sysctl.ts";
+import { readSysctl, writeSysctls } from "../sysctl.ts";
 import { IPTABLES_LAYOUTS } from "./base_chains.ts";
 import { removeIptablesTraces } from "./cleanup.ts";
 import { describeServicePort } from "./describe.ts";
@@ -52,11 +52,23 @@ export function createIptablesBackend(options: BackendOptions): Backend {
     };
   }
 
+  /**
+   * Whether the host's kernel takes out-of-window TCP packets for valid, without being asked to. Then no INVALID ones
+   * need to be dropped (kube-proxy reads it at its start, too).
+   */
+  async function isTcpLiberal(): Promise<boolean> {
+    const setting = "net.netfilter.nf_conntrack_tcp_be_liberal";
+    const value = await readSysctl(runner, logger, setting);
+    const isLiberal = value !== undefined && value !== "0";
+    if (isLiberal) logger.info("INVALID packets are not dropped, as the kernel is set to liberal", { setting, value });
+    return isLiberal;
+  }
+
   return {
     async setup() {
       const host = await examineHost(family, tools);
       logger.info("iptables is ready", { flavour: host.flavour, hairpin: host.hairpin });
-      const ruleset = createRuleset(host);
+      const ruleset = createRuleset({ ...host, tcpLiberal: await isTcpLiberal() });
       const layout = IPTABLES_LAYOUTS[family];
       parts = {
         ruleset,

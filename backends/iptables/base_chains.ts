@@ -17,6 +17,8 @@ export interface BaseOptions {
   readonly hairpin: HairpinMatch;
   /** Whether MASQUERADE can choose ports at random, which avoids collisions under load. */
   readonly randomFully: boolean;
+  /** Whether the kernel takes out-of-window TCP packets for valid already, whatever the settings ask for. */
+  readonly tcpLiberal: boolean;
 }
 
 const NEW = "-m conntrack --ctstate NEW ";
@@ -74,7 +76,7 @@ export function baseRules(
   hairpinAddresses: readonly string[],
 ): readonly string[] {
   if (table === "filter") {
-    if (chain === BASE.forward) return forwardRules(settings);
+    if (chain === BASE.forward) return forwardRules(settings, options);
     if (chain === BASE.martians) return MARTIAN_RULES;
     if (chain === BASE.externalServices) return [`-m addrtype --dst-type LOCAL -j ${BASE.externalNodePorts}`];
     return [];
@@ -113,10 +115,10 @@ export function markRules({ masqueradeMark }: FamilySettings): string[] {
   return [`-j MARK --set-xmark ${hex}/${hex}`];
 }
 
-function forwardRules(settings: FamilySettings): string[] {
+function forwardRules(settings: FamilySettings, { tcpLiberal }: BaseOptions): string[] {
   return [
     // An INVALID packet would cross without its translation, and reset the connection (kubernetes issue 74839).
-    ...(settings.conntrackTcpLiberal ? [] : ["-m conntrack --ctstate INVALID -j DROP"]),
+    ...(settings.conntrackTcpLiberal || tcpLiberal ? [] : ["-m conntrack --ctstate INVALID -j DROP"]),
     ...acceptRules(settings),
   ];
 }

@@ -5,7 +5,7 @@ import { type BaseOptions, compareRule } from "./base_chains.ts";
 import type { Flavour, IptablesTools } from "./tools.ts";
 
 /** What this host's iptables can do. */
-export interface Host extends BaseOptions {
+export interface Host extends Omit<BaseOptions, "tcpLiberal"> {
   readonly flavour: Flavour;
 }
 

@@ -39,3 +39,33 @@ for (const bpf of [true, false]) {
     assert.equal(host.runner.dump().includes("-m bpf"), bpf);
   });
 }
+
+Deno.test("INVALID packets are not forwarded, unless the settings or the host say that the kernel is liberal", async () => {
+  const forwarded = async (conntrackTcpLiberal: boolean, ofHost: number | undefined) => {
+    const host = createHost();
+    if (ofHost !== undefined) host.runner.sysctls.set("net.netfilter.nf_conntrack_tcp_be_liberal", String(ofHost));
+    await (await backendUnderTest(host)).whole([], podSettings({ conntrackTcpLiberal }));
+    const ask = (state: PacketRequest["state"]) =>
+      whereTo(host.runner, { from: "outside", to: "10.244.1.9", port: 8080, state });
+    for (const state of ["NEW", "ESTABLISHED", "UNTRACKED"] as const) assert.deepEqual(ask(state), { passed: 1 });
+    return ask("INVALID")["passed"] === 1;
+  };
+  assert.equal(await forwarded(false, 0), false);
+  assert.equal(await forwarded(false, undefined), false);
+  assert.equal(await forwarded(true, 0), true);
+  assert.equal(await forwarded(false, 1), true);
+});
+
+Deno.test("a sysctl that fails or hangs leaves INVALID packets to the settings", async () => {
+  for (const how of ["hangs", "is missing"] as const) {
+    const host = createHost();
+    host.runner.inject(({ tool }) => tool === "sysctl", { how });
+    const ready = backendUnderTest(host);
+    await host.clock.advanceSettled(1000);
+    const { whole } = await ready;
+    await whole([], podSettings({ localhostNodePorts: false }));
+    assert.deepEqual(whereTo(host.runner, { from: "outside", to: "10.244.1.9", port: 8080, state: "INVALID" }), {
+      dropped: 1,
+    });
+  }
+});
