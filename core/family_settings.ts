@@ -1,6 +1,6 @@
 import type { Configuration } from "./config/mod.ts";
 import type { Family, FamilySettings, IpvsSettings, LocalTraffic } from "./model.ts";
-import { familyOf } from "../platform/address.ts";
+import { familyOf, isLoopback } from "../platform/address.ts";
 import type { NodeState, ServiceRanges } from "./tracking/mod.ts";
 
 /** What holds for all services of a family, from the configuration and what is known of this node and the cluster. */
@@ -41,15 +41,21 @@ function localTraffic(family: Family, configuration: Configuration, node: NodeSt
   }
 }
 
+/** Whether node ports are to be on this node's primary address, and that is not known for this family. */
+export function lacksPrimaryAddress(family: Family, configuration: Configuration, node: NodeState): boolean {
+  return configuration.nodePortAddresses.includes("primary") && isLoopback(node.nodeIPs[family]);
+}
+
 /**
  * The prefixes of this node's addresses that serve node ports; undefined for all of them, also where nothing is said of
- * this family (kube-proxy's NewNodePortAddresses).
+ * this family (kube-proxy's NewNodePortAddresses), or its primary address is not known (kube-proxy's NewProxyServer).
  */
 export function nodePortPrefixes(
   family: Family,
   configuration: Configuration,
   node: NodeState,
 ): readonly string[] | undefined {
+  if (lacksPrimaryAddress(family, configuration, node)) return undefined;
   const nodeIP = node.nodeIPs[family];
   const prefixes = configuration.nodePortAddresses
     .map((given) => given === "primary" ? `${nodeIP}/${family === "IPv4" ? 32 : 128}` : given)

@@ -4,6 +4,7 @@ import { createFamilyChannel, type FamilyChannel } from "./channel.ts";
 import { createEffectHistory } from "./effect_history.ts";
 import type { FamilyHealth } from "./family_link.ts";
 import { familySettings } from "./family_settings.ts";
+import { createNodePortCheck } from "./node_port_check.ts";
 import { hostSettings } from "./host_settings.ts";
 import type { SyncReport } from "./model.ts";
 import { createFamilyPlanner, type NoLocalEndpoints } from "./planning/mod.ts";
@@ -52,6 +53,7 @@ export function serveFamily(
   const latencies = createTriggerTimes();
   const history = createEffectHistory();
   const planner = createFamilyPlanner({ family, nodeName, tracking, onProblem: listener.onProblem });
+  const checkNodePorts = createNodePortCheck(family, configuration, listener.onProblem);
   const host = family === "IPv4" ? hostSettings(configuration, navigator.hardwareConcurrency) : undefined;
   const channel: FamilyChannel = createFamilyChannel({
     family,
@@ -75,6 +77,7 @@ export function serveFamily(
     apply(changes) {
       const { set, deleted } = planner.plan(changes);
       if (set.length === 0 && deleted.length === 0) return;
+      checkNodePorts(tracking.node.state(), set);
       latencies.planned(changes.endpoints[family].triggerTimesMs.values());
       listener.onChange(family);
       channel.set(set);
