@@ -137,6 +137,45 @@ Deno.test("stopped, the rules go on; started again, nothing that is right is wri
     }
   }));
 
+Deno.test("programs that listen on the node's 127.0.0.1 are out of reach of pods and others, node ports there are not", async () => {
+  const secret = { protocol: "udp", address: "127.0.0.1", port: 5353 } as const;
+  await inLab(async (lab) => {
+    const agent = new URL("../../demo/agent.ts", import.meta.url).pathname;
+    const serve = ["run", "--quiet", "--cached-only", "--unstable-net", "--allow-net", agent];
+    const server = lab.start("node", [Deno.execPath(), ...serve, "secret", secret.address, String(secret.port)], {
+      stdin: "piped",
+      stdout: "piped",
+    });
+    await server.stdout.getReader().read();
+    // An attacker's own namespace, in which 127.0.0.1 is behind the node.
+    for (const [place, gateway] of [["pod-1", NETWORK.podGateway.IPv4], ["outside", NETWORK.node.IPv4]] as const) {
+      await lab.run(place, ["sysctl", "-qw", "net.ipv4.conf.all.route_localnet=1"]);
+      await lab.run(place, ["ip", "address", "delete", "127.0.0.1/8", "dev", "lo"]);
+      const source = place === "pod-1" ? NETWORK.pods["pod-1"].IPv4 : NETWORK.client.IPv4;
+      const way = ["via", gateway, "dev", "eth0", "src", source];
+      await lab.run(place, ["ip", "route", "add", "127.0.0.1/32", ...way, "onlink"]);
+    }
+    const attack = (from: Place) => lab.connect(from, { ...secret, timeoutMs: 500 });
+    await lab.run("node", ["sysctl", "-qw", "net.ipv4.conf.all.route_localnet=1"]);
+    for (const from of ["pod-1", "outside"] as const) assert.equal((await attack(from)).kind, "answered", from);
+    await lab.run("node", ["conntrack", "-F"]);
+    await lab.run("node", ["sysctl", "-qw", "net.ipv4.conf.all.route_localnet=0"]);
+
+    const sluice = startSluice(lab, new URL("../../deploy/example/", import.meta.url).pathname, systemClock);
+    try {
+      await sluice.ready();
+      await eventuallyMet(lab, "node", { ...SHOP_NODE_PORT, address: "127.0.0.1" }, ["pod-2", "pod-3"]);
+      assert.match(await lab.run("node", ["sysctl", "net.ipv4.conf.all.route_localnet"]), /= 1/);
+      for (const from of ["pod-1", "outside"] as const) assert.deepEqual(await attack(from), { kind: "silence" }, from);
+      assert.equal((await attack("node")).kind, "answered");
+    } finally {
+      await sluice.stop();
+      await server.stdin.close();
+      await server.status;
+    }
+  });
+});
+
 Deno.test("cleanup leaves nothing of Sluice, and everything of others", () =>
   withSluice(async (lab, sluice) => {
     const others = ["-t", "nat", "-A", "POSTROUTING", "-s", "172.16.0.0/12", "-j", "MASQUERADE"];

@@ -1,0 +1,49 @@
+/** The iptables backend on the kernel: what it writes, and what it finds there. */
+import assert from "node:assert/strict";
+import type { BackendOptions } from "../../backends/backend.ts";
+import { createIptablesBackend } from "../../backends/iptables/mod.ts";
+import { createProcessRunner } from "../../backends/process_runner.ts";
+import { compareWithKernel } from "../../backends/rehearsal/mod.ts";
+import type { FamilyDelta, ServicePort } from "../../core/model.ts";
+import { isSecluded } from "../../demo/seclude.ts";
+import { systemClock } from "../../platform/clock.ts";
+import { silentLogger } from "../../platform/log.ts";
+import { fakeServicePort } from "../fakes/service_port.ts";
+import { podSettings } from "../unit/iptables/host.ts";
+
+const clock = systemClock;
+const runner = createProcessRunner({ clock });
+const options: BackendOptions = { family: "IPv4", runner, clock, logger: silentLogger };
+
+function whole(set: readonly ServicePort[]): FamilyDelta {
+  if (!isSecluded()) throw new Error("this test changes the network: run it by `deno task test:kernel`");
+  return { revision: 1, base: undefined, settings: podSettings(), set, deleted: [] };
+}
+
+async function forwardRules(): Promise<string> {
+  const { stdout } = await runner.run({ tool: "iptables", args: ["-w", "-S", "KUBE-FORWARD"] });
+  return stdout;
+}
+
+Deno.test("thousands of endpoints of one service read back as they were written", async () => {
+  const clusterEndpoints = Array.from({ length: 5000 }, (_, i) => `10.244.${i >> 8}.${i & 255}:80`);
+  const state = whole([fakeServicePort("default/web:http", { clusterEndpoints })]);
+  const backend = createIptablesBackend(options);
+  await backend.setup();
+  assert.deepEqual((await backend.sync(state)).problems, []);
+  assert.deepEqual(await compareWithKernel({ family: "IPv4", state, clock }, runner), []);
+  assert.equal((await backend.resync()).figures["drift_repaired"], 0);
+  await backend.cleanup();
+});
+
+Deno.test("INVALID packets are dropped unless the kernel is liberal already", async () => {
+  for (const [liberal, drops] of [[0, true], [1, false]] as const) {
+    const backend = createIptablesBackend(options);
+    await runner.run({ tool: "sysctl", args: ["-w", `net.netfilter.nf_conntrack_tcp_be_liberal=${liberal}`] });
+    await backend.setup();
+    await backend.sync(whole([]));
+    assert.equal((await forwardRules()).includes("--ctstate INVALID -j DROP"), drops);
+    assert.equal((await backend.resync()).figures["drift_repaired"], 0);
+    await backend.cleanup();
+  }
+});
