@@ -99,7 +99,7 @@ export interface FamilySettings {
   readonly nodePortPrefixes: readonly string[] | undefined;
   /** Whether 127.0.0.1 serves node ports (iptables mode, IPv4). */
   readonly localhostNodePorts: boolean;
-  /** Whether the kernel takes out-of-window TCP packets for valid, so that INVALID ones need not be dropped. */
+  /** Whether the kernel takes out-of-window TCP packets for valid: INVALID ones need no drop then (iptables mode). */
   readonly conntrackTcpLiberal: boolean;
   /**
    * The ranges that cluster IPs are taken from, as canonical prefixes of this family (nftables mode; empty in others):
