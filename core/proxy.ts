@@ -1,7 +1,7 @@
 import { abortedBy } from "../platform/abort.ts";
 import { FAMILIES, type Family } from "../platform/address.ts";
 import { errorText, type Logger } from "../platform/log.ts";
-import { type Configuration } from "./config/mod.ts";
+import { type Configuration, isFeatureEnabled } from "./config/mod.ts";
 import { tellObservers } from "./family_observers.ts";
 import { nodePortPrefixes } from "./family_settings.ts";
 import { serveControlSocket } from "./control/serve.ts";
@@ -48,6 +48,7 @@ async function serve(options: ProxyOptions): Promise<number> {
     kinds: kindsOf(mode),
     nodeName,
     bindAddress: configuration.bindAddress,
+    externalIPs: isFeatureEnabled("AllowServiceExternalIPs", configuration.featureGates),
     clock,
     onChange,
     onProblem,

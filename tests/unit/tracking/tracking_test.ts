@@ -4,12 +4,13 @@ import { createTracking } from "../../../core/tracking/mod.ts";
 import { createFakeClock } from "../../fakes/clock.ts";
 import { endpoint, endpointSlice, node, service } from "../../fakes/cluster_objects.ts";
 
-function createTracked(kinds: readonly Kind[] = KINDS) {
+function createTracked(kinds: readonly Kind[] = KINDS, externalIPs?: boolean) {
   const calls = { changes: 0, problems: [] as string[] };
   const tracking = createTracking({
     kinds,
     nodeName: "here",
     bindAddress: "",
+    externalIPs,
     clock: createFakeClock(),
     onChange: () => calls.changes++,
     onProblem: (where, message) => calls.problems.push(`${where}: ${message}`),
@@ -158,4 +159,13 @@ Deno.test("the service ranges are those of all ServiceCIDRs together, and only a
   tracking.synced("ServiceCIDR");
   assert.equal(tracking.take().serviceRanges, true);
   assert.deepEqual(tracking.serviceCIDRs.ranges(), { IPv4: [], IPv6: ["fd00:96::/112"] });
+});
+
+Deno.test("external IPs are left out of services where they are not to be served", () => {
+  const given = { ...service("default/web"), externalIPs: ["192.0.2.1"] };
+  for (const [externalIPs, kept] of [[undefined, ["192.0.2.1"]], [true, ["192.0.2.1"]], [false, []]] as const) {
+    const { tracking } = createTracked(KINDS, externalIPs);
+    tracking.set(given);
+    assert.deepEqual(tracking.services.get("default/web")?.externalIPs, kept);
+  }
 });
