@@ -35,6 +35,7 @@ export const runCommand: Command = {
     const { runProxy } = await import("../core/proxy.ts");
     return await runProxy({
       configuration,
+      flags,
       logger,
       logging,
       clock,

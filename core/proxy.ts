@@ -1,7 +1,7 @@
 import { abortedBy } from "../platform/abort.ts";
 import { FAMILIES, type Family } from "../platform/address.ts";
 import { errorText, type Logger } from "../platform/log.ts";
-import { type Configuration, isFeatureEnabled } from "./config/mod.ts";
+import { type Configuration, type GivenFlags, isFeatureEnabled } from "./config/mod.ts";
 import { tellObservers } from "./family_observers.ts";
 import { nodePortPrefixes } from "./family_settings.ts";
 import { serveControlSocket } from "./control/serve.ts";
@@ -74,7 +74,9 @@ async function serve(options: ProxyOptions): Promise<number> {
     const { createStatusPage } = await import("./page/mod.ts");
     return await createStatusPage(await answers());
   };
-  await startOperatorServers({ configuration, health, metrics, statusPage, clock, logger, signal });
+  const flags: GivenFlags = options.flags ?? new Map();
+  const watched = { configuration, health, metrics, flags, startedAtMs, statusPage };
+  await startOperatorServers({ ...watched, clock, logger, signal });
   const recordEvents = events && createEventRecorder({ ...events, nodeName, clock, logger, signal });
   const nodeEvents = recordEvents && createNodeEvents(recordEvents, mode, clock);
   const onNoneSupported = () => ending.abort(new Error("this host can serve neither IP family"));
