@@ -68,6 +68,7 @@ export function withTakeover(chosen: Mode, others: readonly Mode[], options: Bac
       if (failures.length > 0) throw new Error(failures.join("; "));
     },
     describe: backend.describe,
+    packetCounts: backend.packetCounts,
   };
 }
 

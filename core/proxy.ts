@@ -6,7 +6,13 @@ import { tellObservers } from "./family_observers.ts";
 import { nodePortPrefixes } from "./family_settings.ts";
 import { serveControlSocket } from "./control/serve.ts";
 import { runCleanup, runInit } from "./family_task.ts";
-import { addressesWithin, createMetrics, createProxyHealth, createServiceHealth } from "./observe/mod.ts";
+import {
+  addressesWithin,
+  createMetrics,
+  createProxyHealth,
+  createServiceHealth,
+  type FamilyPacketCounts,
+} from "./observe/mod.ts";
 import { createEventRecorder } from "./observe/events.ts";
 import { createNodeEvents } from "./observe/node_events.ts";
 import { startOperatorServers } from "./observe/servers.ts";
@@ -54,7 +60,12 @@ async function serve(options: ProxyOptions): Promise<number> {
     onProblem,
   });
   const health = createProxyHealth({ clock, syncPeriodMs });
-  const metrics = createMetrics({ mode, now: () => clock.now(), read: () => changeFigures(tracking, families) });
+  const metrics = createMetrics({
+    mode,
+    now: () => clock.now(),
+    read: () => changeFigures(tracking, families),
+    readPacketCounts: () => packetCountsOf(families),
+  });
   const healthChecks = createHealthCheckPlanner({ nodeName, tracking });
   const serviceHealth = createServiceHealth({
     addresses: () => healthCheckAddresses(configuration, tracking),
@@ -127,6 +138,13 @@ function healthCheckAddresses(configuration: Configuration, tracking: Tracking):
   if (configuration.nodePortAddresses.length === 0) return undefined;
   const node = tracking.node.state();
   return addressesWithin(FAMILIES.flatMap((family) => nodePortPrefixes(family, configuration, node) ?? ANY[family]));
+}
+
+async function packetCountsOf(families: readonly ServedFamily[]): Promise<FamilyPacketCounts> {
+  const counts = await Promise.all(
+    families.map(async (served) => [served.family, await served.packetCounts()] as const),
+  );
+  return Object.fromEntries(counts.filter(([, known]) => known !== undefined));
 }
 
 const ANY: Readonly<Record<Family, string>> = { IPv4: "0.0.0.0/0", IPv6: "::/0" };

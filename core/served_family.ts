@@ -5,7 +5,7 @@ import { createEffectHistory } from "./effect_history.ts";
 import type { FamilyHealth } from "./family_link.ts";
 import { familySettings } from "./family_settings.ts";
 import { hostSettings } from "./host_settings.ts";
-import type { SyncReport } from "./model.ts";
+import type { PacketCounts, SyncReport } from "./model.ts";
 import { createFamilyPlanner, type NoLocalEndpoints } from "./planning/mod.ts";
 import { familyOptions, type ProxyOptions } from "./proxy_options.ts";
 import type { TrackedChanges, Tracking } from "./tracking/mod.ts";
@@ -22,6 +22,8 @@ export interface ServedFamily {
   /** How many service ports wait for the worker. */
   changesPending(): number;
   noLocalEndpoints(): NoLocalEndpoints;
+  /** What rules in the kernel have counted; undefined where nothing is counted, or the worker does not answer. */
+  packetCounts(): Promise<PacketCounts | undefined>;
   /** What questions about this family are answered from. */
   readonly basis: FamilyBasis;
   stop(): Promise<void>;
@@ -84,6 +86,7 @@ export function serveFamily(
     start: () => channel.start(),
     changesPending: () => channel.pending(),
     noLocalEndpoints: () => planner.noLocalEndpoints(),
+    packetCounts: () => channel.packetCounts(),
     basis: {
       planner,
       settings,

@@ -7,6 +7,7 @@ import { IPTABLES_LAYOUT } from "./base_chains.ts";
 import { removeChains } from "./cleanup.ts";
 import { describeServicePort } from "./describe.ts";
 import { examineHost } from "./host.ts";
+import { readPacketCounts } from "./packet_counts.ts";
 import { createReconciler, type Reconciler } from "./reconcile.ts";
 import { createRuleset, type Ruleset } from "./ruleset.ts";
 import { createIptablesTools } from "./tools.ts";
@@ -87,6 +88,7 @@ export function createIptablesBackend(options: BackendOptions): Backend {
     async cleanup() {
       await removeChains(tools);
     },
+    packetCounts: () => readPacketCounts(family, tools),
     describe(key) {
       const described = parts && describeServicePort(parts.ruleset, key);
       return described && { parts: described, problem: parts?.reconciler.problemOf(key)?.message };

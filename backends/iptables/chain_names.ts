@@ -48,7 +48,8 @@ export function affinityListName(port: Pick<ServicePort, "name" | "protocol">, e
 
 /**
  * The chains that packets enter. Their names are kube-proxy's but for `externalNodePorts`, which has the node ports
- * of KUBE-EXTERNAL-SERVICES.
+ * of KUBE-EXTERNAL-SERVICES, and `localhostNodePorts`, which counts what goes to KUBE-NODEPORTS at a loopback address; these
+ * begin as chains do that kube-proxy deletes when it takes over.
  */
 export const BASE = {
   services: "KUBE-SERVICES",
@@ -59,6 +60,7 @@ export const BASE = {
   proxyFirewall: "KUBE-PROXY-FIREWALL",
   externalServices: "KUBE-EXTERNAL-SERVICES",
   externalNodePorts: "KUBE-EXT-NODEPORTS",
+  localhostNodePorts: "KUBE-SVC-LOCALHOST",
 } as const;
 
 /**

@@ -1,7 +1,7 @@
 import { Gauge, Registry } from "prom-client";
 import { KUBERNETES_VERSION, VERSION } from "../../platform/version.ts";
 import type { FamilyHealth } from "../family_link.ts";
-import type { Family, ProxyMode, SyncReport } from "../model.ts";
+import type { Family, PacketCounts, ProxyMode, SyncReport } from "../model.ts";
 import type { NoLocalEndpoints } from "../planning/mod.ts";
 import type { HealthEndpoint } from "./healthz_server.ts";
 import { counterReadAtScrape, metricMaker, PROGRAMMING_BUCKETS, SYNC_BUCKETS } from "./metric_kinds.ts";
@@ -54,13 +54,18 @@ export interface MetricsOptions {
   readonly now: () => number;
   /** Asked at every scrape. */
   readonly read: () => ChangeFigures;
+  /** What rules have counted, by family that can tell; asked at a scrape, where the mode has such rules. */
+  readonly readPacketCounts: () => Promise<FamilyPacketCounts>;
 }
+
+/** What rules have counted, by family that can tell. */
+export type FamilyPacketCounts = Readonly<Partial<Record<Family, PacketCounts>>>;
 
 const FAMILY = ["ip_family"] as const;
 const TABLES = ["nat", "filter"] as const;
 
 /** The metrics of kube-proxy 1.36 under its names, labels and buckets, as the mode has them; and, as `sluice_…`, more. */
-export function createMetrics({ mode, now, read }: MetricsOptions): Metrics {
+export function createMetrics({ mode, now, read, readPacketCounts }: MetricsOptions): Metrics {
   const registry = new Registry();
   const syncs = syncMetrics(registry, mode);
   const kube = metricMaker(registry, "kubeproxy_");
@@ -79,6 +84,7 @@ export function createMetrics({ mode, now, read }: MetricsOptions): Metrics {
   addChangeMetrics(registry, read);
   addBuildInfo(registry);
   addProcessMetrics(registry);
+  const updatePacketCounts = mode === "iptables" ? packetMetrics(registry, readPacketCounts) : undefined;
 
   return {
     observe: syncs,
@@ -93,7 +99,10 @@ export function createMetrics({ mode, now, read }: MetricsOptions): Metrics {
     healthAnswered(endpoint, code) {
       healthAnswers[endpoint].inc({ code: String(code) });
     },
-    expose: () => registry.metrics(),
+    async expose() {
+      await updatePacketCounts?.();
+      return await registry.metrics();
+    },
     contentType: registry.contentType,
   };
 }
@@ -216,6 +225,40 @@ function addChangeMetrics(registry: Registry, read: () => ChangeFigures): void {
       }
     },
   });
+}
+
+/**
+ * The two counters that kube-proxy keeps with nfacct. Returns what brings them up to date. A rule that was written anew
+ * counts from 0 again, which the counters do not; and they stay as they are while nobody answers.
+ */
+function packetMetrics(registry: Registry, read: () => Promise<FamilyPacketCounts>): () => Promise<void> {
+  const kube = metricMaker(registry, "kubeproxy_iptables_");
+  const counters: Readonly<Record<keyof PacketCounts, ReturnType<typeof kube.counter>>> = {
+    ctStateInvalidDropped: kube.counter(
+      "ct_state_invalid_dropped_packets_total",
+      "Packets that were dropped because connection tracking took them for INVALID",
+    ),
+    localhostNodePortsAccepted: kube.counter(
+      "localhost_nodeports_accepted_packets_total",
+      "Connections to node ports at localhost",
+    ),
+  };
+  const last = new Map<Family, PacketCounts>();
+  const update = async () => {
+    for (const [family, counts] of Object.entries(await read()) as [Family, PacketCounts][]) {
+      for (const name of Object.keys(counters) as (keyof PacketCounts)[]) {
+        const before = last.get(family)?.[name] ?? 0;
+        counters[name].inc(counts[name] >= before ? counts[name] - before : counts[name]);
+      }
+      last.set(family, counts);
+    }
+  };
+  // Scrapes at the same time share one reading.
+  let updating: Promise<void> | undefined;
+  return () =>
+    updating ??= update().finally(() => {
+      updating = undefined;
+    });
 }
 
 /** `kubernetes_build_info` names the release that this version behaves like, for alerts on mixed versions. */

@@ -1,7 +1,13 @@
 /** What an operator sees: health, health checks of load balancers, metrics, the configuration in use. */
 export { type HealthzServerOptions, startHealthzServer } from "./healthz_server.ts";
 export type { RunningServer } from "./server.ts";
-export { type ChangeFigures, createMetrics, type Metrics, type MetricsOptions } from "./metrics.ts";
+export {
+  type ChangeFigures,
+  createMetrics,
+  type FamilyPacketCounts,
+  type Metrics,
+  type MetricsOptions,
+} from "./metrics.ts";
 export { type MetricsServerOptions, startMetricsServer } from "./metrics_server.ts";
 export { createSliMetrics, type SliMetrics } from "./sli_metrics.ts";
 export { addressesWithin } from "./node_addresses.ts";

@@ -130,6 +130,7 @@ function createFakeWorker(family: Family, listener: FamilyListener): FakeWorker 
     link: {
       send: (delta) => void systemClock.schedule(2, () => sync(delta)),
       describe: () => Promise.resolve(undefined),
+      packetCounts: () => Promise.resolve(undefined),
       cleanup: () => Promise.resolve(),
       stop: () => Promise.resolve(),
     },

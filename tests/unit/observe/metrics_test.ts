@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import type { ProxyMode, SyncReport } from "../../../core/model.ts";
-import { type ChangeFigures, createMetrics } from "../../../core/observe/mod.ts";
+import { type ChangeFigures, createMetrics, type FamilyPacketCounts } from "../../../core/observe/mod.ts";
 
 const NOW = 1_700_000_000_000;
 
@@ -27,6 +27,7 @@ function setUp(mode: ProxyMode = "iptables") {
     families: { IPv4: { changesPending: 5, noLocalEndpoints: { internal: 6, external: 7 } } },
   };
   let reads = 0;
+  let packets: () => Promise<FamilyPacketCounts> = () => Promise.resolve({});
   const metrics = createMetrics({
     mode,
     now: () => NOW,
@@ -34,10 +35,18 @@ function setUp(mode: ProxyMode = "iptables") {
       reads++;
       return figures;
     },
+    readPacketCounts: () => packets(),
   });
   const lines = async () => (await metrics.expose()).split("\n");
   const samplesOf = async (name: string) => (await lines()).filter((line) => line.startsWith(name)).sort();
-  return { metrics, lines, samplesOf, reads: () => reads, set: (value: ChangeFigures) => figures = value };
+  return {
+    metrics,
+    lines,
+    samplesOf,
+    reads: () => reads,
+    set: (value: ChangeFigures) => figures = value,
+    setPackets: (read: () => Promise<FamilyPacketCounts>) => packets = read,
+  };
 }
 
 /** `name type` of every metric under a prefix. */
@@ -73,6 +82,8 @@ Deno.test("each mode has the metrics that kube-proxy has in it", async () => {
     [
       ...IN_EVERY_MODE,
       ...WHERE_SYNCS_ARE_PARTIAL,
+      "iptables_ct_state_invalid_dropped_packets_total counter",
+      "iptables_localhost_nodeports_accepted_packets_total counter",
       "sync_proxy_rules_iptables_last gauge",
       "sync_proxy_rules_iptables_partial_restore_failures_total counter",
       "sync_proxy_rules_iptables_restore_failures_total counter",
@@ -241,3 +252,44 @@ Deno.test("answers about health are counted by their status", async () => {
     'kubeproxy_proxy_livez_total{code="200"} 2',
   ]);
 });
+
+Deno.test("what rules have counted is read at a scrape, adds up over families and never goes down", async () => {
+  const { samplesOf, setPackets } = setUp();
+  const INVALID = "kubeproxy_iptables_ct_state_invalid_dropped_packets_total";
+  const LOCALHOST = "kubeproxy_iptables_localhost_nodeports_accepted_packets_total";
+  const shown = async () => (await samplesOf("kubeproxy_iptables_")).map((line) => Number(line.split(" ")[1]));
+  const counts = (ctStateInvalidDropped: number, localhostNodePortsAccepted: number) => ({
+    ctStateInvalidDropped,
+    localhostNodePortsAccepted,
+  });
+  assert.deepEqual((await samplesOf("kubeproxy_iptables_")).map((line) => line.split(" ")[0]), [INVALID, LOCALHOST]);
+  setPackets(() => Promise.resolve({ IPv4: counts(5, 2), IPv6: counts(1, 0) }));
+  assert.deepEqual(await shown(), [6, 2]);
+  assert.deepEqual(await shown(), [6, 2], "the same counts add nothing");
+  setPackets(() => Promise.resolve({ IPv6: counts(4, 0) }));
+  assert.deepEqual(await shown(), [9, 2], "a family that does not answer keeps what it had");
+  setPackets(() => Promise.resolve({ IPv4: counts(2, 3), IPv6: counts(4, 0) }));
+  assert.deepEqual(await shown(), [11, 3], "a rule that was written anew counts from 0");
+});
+
+Deno.test("scrapes at the same time read the rules' counts once", async () => {
+  const { metrics, setPackets } = setUp();
+  let reads = 0;
+  const answer = Promise.withResolvers<FamilyPacketCounts>();
+  setPackets(() => {
+    reads++;
+    return answer.promise;
+  });
+  const scrapes = [metrics.expose(), metrics.expose(), metrics.expose()];
+  answer.resolve({ IPv4: { ctStateInvalidDropped: 7, localhostNodePortsAccepted: 0 } });
+  for (const text of await Promise.all(scrapes)) assert.match(text, /ct_state_invalid_dropped_packets_total 7\n/);
+  assert.equal(reads, 1);
+});
+
+for (const mode of ["nftables", "ipvs"] as const) {
+  Deno.test(`mode ${mode} has no such rules and reads none`, async () => {
+    const { lines, setPackets } = setUp(mode);
+    setPackets(() => Promise.reject(new Error("nothing is to be read")));
+    assert.doesNotMatch((await lines()).join("\n"), /kubeproxy_iptables_/);
+  });
+}
