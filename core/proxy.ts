@@ -64,6 +64,7 @@ async function serve(options: ProxyOptions): Promise<number> {
     mode,
     now: () => clock.now(),
     read: () => changeFigures(tracking, families),
+    featureGates: configuration.featureGates,
     readPacketCounts: () => packetCountsOf(families),
   });
   const healthChecks = createHealthCheckPlanner({ nodeName, tracking });
@@ -75,7 +76,7 @@ async function serve(options: ProxyOptions): Promise<number> {
     signal,
   });
 
-  const { source, events, close } = await openSource(options);
+  const { source, events, close } = await openSource({ ...options, onApiRequest: metrics.apiRequest });
   // What people ask is answered by what is loaded when they first do.
   const answers = async () => {
     const { answersOfProxy } = await import("./running_answers.ts");

@@ -10,6 +10,7 @@ import {
   statusOf,
   what,
 } from "./api_error.ts";
+import type { ApiRequestOutcome } from "../../api_request.ts";
 import { checkClientCertificate } from "./client_certificate.ts";
 import type { Credentials, CredentialSource } from "./credentials.ts";
 
@@ -60,6 +61,8 @@ export interface ApiClientOptions {
   readonly logger: Logger;
   /** How long the server may take to begin an answer, connecting included, in milliseconds; 30 s by default. */
   readonly responseDeadlineMs?: number;
+  /** Told of every request that is sent. */
+  readonly onRequest?: (outcome: ApiRequestOutcome) => void;
 }
 
 const ERROR_BODY_BYTES = 64 * 1024;
@@ -68,6 +71,7 @@ const ERROR_BODY_BYTES = 64 * 1024;
 export function createApiClient(options: ApiClientOptions): ApiClient {
   const { credentials, clock, logger, responseDeadlineMs = 30_000 } = options;
   const connections = createConnections();
+  const host = hostOf(credentials.server);
 
   const attempt = async (
     request: ApiRequest,
@@ -78,6 +82,7 @@ export function createApiClient(options: ApiClientOptions): ApiClient {
     const current = await credentials.current(signal);
     const client = connections.clientFor(current);
     const deadline = createDeadline(clock, signal);
+    const told = tellOnce(request, host, clock, options.onRequest);
     let refusedByCaller = false;
     try {
       deadline.within(responseDeadlineMs, () =>
@@ -109,6 +114,7 @@ export function createApiClient(options: ApiClientOptions): ApiClient {
             `${what(subject)} went silent for ${seconds(readDeadlineMs)}; the request is repeated`,
           ));
       };
+      told.answered(response);
       if (response.ok) request.onHeaders?.(response.headers);
       expectMore();
       if (!response.ok) throw await errorOfResponse(subject, response, clock, deadline.signal);
@@ -119,6 +125,7 @@ export function createApiClient(options: ApiClientOptions): ApiClient {
           throw errorOfGarbage(subject, contentType, new TextDecoder().decode(chunk.subarray(0, 200)));
         }
         first = false;
+        told.received(chunk);
         try {
           onChunk(chunk);
         } catch (error) {
@@ -133,6 +140,7 @@ export function createApiClient(options: ApiClientOptions): ApiClient {
       if (deadline.missed()) connections.leave(client);
       throw refusedByCaller ? error : errorOfFetch(subject, deadline.missed() ?? error);
     } finally {
+      told.ended(signal.aborted);
       deadline.end();
     }
   };
@@ -151,6 +159,44 @@ export function createApiClient(options: ApiClientOptions): ApiClient {
     },
     close: () => connections.close(),
   };
+}
+
+/** Tells how a request went: a watch when it is answered, others when they have ended, but for those that were called off. */
+function tellOnce(
+  { verb, body }: ApiRequest,
+  host: string,
+  clock: Clock,
+  tell: (outcome: ApiRequestOutcome) => void = () => {},
+) {
+  const startedMs = clock.monotonic();
+  const requestBytes = body === undefined ? 0 : new TextEncoder().encode(body.text).length;
+  const isWatch = verb === "watch";
+  let answer: Response | undefined;
+  let bytes = 0;
+  const outcome = { method: body?.method ?? "GET", host, requestBytes } as const;
+  return {
+    answered(response: Response) {
+      answer = response;
+      if (isWatch) tell({ ...outcome, status: response.status, durationMs: undefined, responseBytes: undefined });
+    },
+    received(chunk: Uint8Array) {
+      bytes += chunk.length;
+    },
+    ended(isCalledOff: boolean) {
+      if (isCalledOff || isWatch && answer !== undefined) return;
+      tell({
+        ...outcome,
+        status: answer?.status,
+        durationMs: isWatch ? undefined : clock.monotonic() - startedMs,
+        responseBytes: answer?.ok ? bytes : undefined,
+      });
+    },
+  };
+}
+
+/** The `host:port` of a URL, as it is written there. */
+function hostOf(url: string): string {
+  return /^\w+:\/\/(?:[^/@]*@)?([^/]*)/.exec(url)?.[1] ?? "";
 }
 
 /** The HTTP client for the current credentials: the same one, with its open connections, until they change. */

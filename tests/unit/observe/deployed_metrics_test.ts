@@ -33,6 +33,7 @@ async function exposed(): Promise<ReadonlySet<string>> {
         endpointChangesTotal: 0,
         families: { IPv4: none, IPv6: none },
       }),
+      featureGates: {},
       readPacketCounts: () => Promise.resolve({}),
     });
     for (const [, name, type] of (await metrics.expose()).matchAll(/^# TYPE (\S+) (\S+)$/gm)) {
