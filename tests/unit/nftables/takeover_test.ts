@@ -3,6 +3,7 @@ import type { Backend, BackendOptions, SyncResult } from "../../../backends/back
 import { createBackend } from "../../../backends/registry.ts";
 import { ToolMissingError } from "../../../backends/runner.ts";
 import { type Mode, withTakeover } from "../../../backends/takeover.ts";
+import type { PacketCounts } from "../../../core/model.ts";
 import { createLogger } from "../../../platform/log.ts";
 import { createFakeClock } from "../../fakes/clock.ts";
 import { createFakeNftHost } from "../../fakes/nft_runner.ts";
