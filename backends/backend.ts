@@ -1,4 +1,12 @@
-import type { Family, FamilyDelta, IpvsSettings, RuleDescription, ServicePortKey, SyncProblem } from "../core/model.ts";
+import type {
+  Family,
+  FamilyDelta,
+  IpvsSettings,
+  PacketCounts,
+  RuleDescription,
+  ServicePortKey,
+  SyncProblem,
+} from "../core/model.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Logger } from "../platform/log.ts";
 import type { Runner } from "./runner.ts";
@@ -42,6 +50,8 @@ export interface Backend {
    * that they have not led to. A backend that cannot tell leaves it out.
    */
   describe?(key: ServicePortKey): RuleDescription | undefined;
+  /** What rules have counted, read off the kernel; may run beside a sync. A backend that counts nothing leaves it out. */
+  packetCounts?(): Promise<PacketCounts>;
 }
 
 /** This host cannot serve the family in this mode at all: a tool or the kernel's support is missing. */

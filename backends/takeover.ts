@@ -1,5 +1,5 @@
 import { errorText } from "../platform/log.ts";
-import type { Backend, BackendOptions } from "./backend.ts";
+import type { Backend, BackendOptions, SyncResult } from "./backend.ts";
 import type { Layout } from "./iptables/layout.ts";
 import { ToolMissingError } from "./runner.ts";
 
@@ -33,7 +33,8 @@ export function withTakeover(chosen: Mode, others: readonly Mode[], options: Bac
     ...(chosen.removeLeftovers ? [chosen.removeLeftovers] : []),
   ];
 
-  async function removeLeftovers(): Promise<void> {
+  /** Removes them and returns the figures of that. */
+  async function removeLeftovers(): Promise<SyncResult["figures"]> {
     const failed: typeof leftovers = [];
     for (const remove of leftovers) {
       const failure = await failureOf(() => remove(options));
@@ -47,19 +48,19 @@ export function withTakeover(chosen: Mode, others: readonly Mode[], options: Bac
       );
     }
     leftovers = failed;
+    return { cleanup_failures: failed.length };
   }
 
   return {
     setup: () => backend.setup(),
     async sync(delta) {
       const result = await backend.sync(delta);
-      if (delta.base === undefined) await removeLeftovers();
-      return result;
+      if (delta.base !== undefined) return result;
+      return { ...result, figures: { ...result.figures, ...await removeLeftovers() } };
     },
     async resync() {
       const result = await backend.resync();
-      await removeLeftovers();
-      return result;
+      return { ...result, figures: { ...result.figures, ...await removeLeftovers() } };
     },
     async cleanup() {
       const failures: string[] = [];
@@ -71,6 +72,7 @@ export function withTakeover(chosen: Mode, others: readonly Mode[], options: Bac
       if (failures.length > 0) throw new Error(failures.join("; "));
     },
     describe: backend.describe,
+    packetCounts: backend.packetCounts,
   };
 }
 

@@ -37,6 +37,7 @@ export const runCommand: Command = {
     const { runProxy } = await import("../core/proxy.ts");
     return await runProxy({
       configuration,
+      flags,
       logger,
       logging,
       clock,

@@ -7,6 +7,7 @@ import {
   type Family,
   type FamilyDelta,
   type FamilySettings,
+  type PacketCounts,
   type RuleDescription,
   type ServicePort,
   type ServicePortKey,
@@ -50,6 +51,8 @@ export interface FamilyChannel {
   revision(): number;
   /** What the kernel has for a service port; see `FamilyLink.describe`. */
   describe(key: ServicePortKey): Promise<RuleDescription | undefined>;
+  /** What rules have counted; see `FamilyLink.packetCounts`. */
+  packetCounts(): Promise<PacketCounts | undefined>;
   /** How many service ports are not as they were last sent. */
   pending(): number;
   /** Ends the worker within a second; the rules stay. */
@@ -200,6 +203,7 @@ export function createFamilyChannel(options: FamilyChannelOptions): FamilyChanne
     },
     revision: () => revision,
     describe: (key) => link.describe(key),
+    packetCounts: () => link.packetCounts(),
     pending: () => sent === undefined ? ports.size : differing.size,
     stop() {
       cancelTimer?.();

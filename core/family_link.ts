@@ -5,6 +5,7 @@ import type {
   Family,
   FamilyDelta,
   IpvsSettings,
+  PacketCounts,
   ProxyMode,
   RuleDescription,
   ServicePortKey,
@@ -80,6 +81,8 @@ export interface FamilyLink {
    * answer.
    */
   describe(key: ServicePortKey): Promise<RuleDescription | undefined>;
+  /** What rules have counted; undefined where nothing is counted, or the worker does not answer. */
+  packetCounts(): Promise<PacketCounts | undefined>;
   /** Removes every trace from the kernel. Rejects with what could not be removed, or when the worker dies over it. */
   cleanup(): Promise<void>;
   /** Ends the worker within a second, whatever it is doing; the rules stay. */

@@ -167,6 +167,17 @@ export interface SyncReport {
   readonly figures: Readonly<Record<string, number>>;
 }
 
+/**
+ * Packets that rules of this family have met so far, as far as the kernel remembers: a count begins anew when its rule is
+ * written anew. kube-proxy counts the same with nfacct.
+ */
+export interface PacketCounts {
+  /** Dropped because connection tracking took them for INVALID. */
+  readonly ctStateInvalidDropped: number;
+  /** First packets of connections to a node port at a loopback address. */
+  readonly localhostNodePortsAccepted: number;
+}
+
 /** What of the kernel's state is there for one service port, as the tools write it. */
 export interface RuleDescription {
   /** Each place with what is in it for the service port: `nat KUBE-SVC-…` and its rules, `map services` and elements. */

@@ -1,12 +1,18 @@
 import { abortedBy } from "../platform/abort.ts";
 import { FAMILIES, type Family } from "../platform/address.ts";
 import { errorText, type Logger } from "../platform/log.ts";
-import { type Configuration } from "./config/mod.ts";
+import { type Configuration, type GivenFlags, isFeatureEnabled } from "./config/mod.ts";
 import { tellObservers } from "./family_observers.ts";
 import { nodePortPrefixes } from "./family_settings.ts";
 import { serveControlSocket } from "./control/serve.ts";
 import { runCleanup, runInit } from "./family_task.ts";
-import { addressesWithin, createMetrics, createProxyHealth, createServiceHealth } from "./observe/mod.ts";
+import {
+  addressesWithin,
+  createMetrics,
+  createProxyHealth,
+  createServiceHealth,
+  type FamilyPacketCounts,
+} from "./observe/mod.ts";
 import { createDriftWatch } from "./observe/drift_watch.ts";
 import { createEventRecorder } from "./observe/events.ts";
 import { findNeighbours } from "./observe/neighbours.ts";
@@ -54,13 +60,20 @@ async function serve(options: ProxyOptions): Promise<number> {
     nodeName,
     bindAddress: configuration.bindAddress,
     awaitsPodCIDR,
+    externalIPs: isFeatureEnabled("AllowServiceExternalIPs", configuration.featureGates),
     clock,
     onSynced: checkNode,
     onChange,
     onProblem,
   });
   const health = createProxyHealth({ clock, syncPeriodMs });
-  const metrics = createMetrics({ mode, now: () => clock.now(), read: () => changeFigures(tracking, families) });
+  const metrics = createMetrics({
+    mode,
+    now: () => clock.now(),
+    read: () => changeFigures(tracking, families),
+    featureGates: configuration.featureGates,
+    readPacketCounts: () => packetCountsOf(families),
+  });
   const healthChecks = createHealthCheckPlanner({ nodeName, tracking });
   const serviceHealth = createServiceHealth({
     addresses: () => healthCheckAddresses(configuration, tracking),
@@ -70,7 +83,7 @@ async function serve(options: ProxyOptions): Promise<number> {
     signal,
   });
 
-  const { source, events, otherNodes, close } = await openSource(options);
+  const { source, events, otherNodes, close } = await openSource({ ...options, onApiRequest: metrics.apiRequest });
   // What people ask is answered by what is loaded when they first do.
   const answers = async () => {
     const { answersOfProxy } = await import("./running_answers.ts");
@@ -80,7 +93,9 @@ async function serve(options: ProxyOptions): Promise<number> {
     const { createStatusPage } = await import("./page/mod.ts");
     return await createStatusPage(await answers());
   };
-  await startOperatorServers({ configuration, health, metrics, statusPage, clock, logger, signal });
+  const flags: GivenFlags = options.flags ?? new Map();
+  const watched = { configuration, health, metrics, flags, startedAtMs, statusPage };
+  await startOperatorServers({ ...watched, clock, logger, signal });
   const recordEvents = events && createEventRecorder({ ...events, nodeName, clock, logger, signal });
   const nodeEvents = recordEvents && createNodeEvents(recordEvents, mode, clock);
   const onNoneSupported = () => ending.abort(new Error("this host can serve neither IP family"));
@@ -152,6 +167,13 @@ function healthCheckAddresses(configuration: Configuration, tracking: Tracking):
   if (configuration.nodePortAddresses.length === 0) return undefined;
   const node = tracking.node.state();
   return addressesWithin(FAMILIES.flatMap((family) => nodePortPrefixes(family, configuration, node) ?? ANY[family]));
+}
+
+async function packetCountsOf(families: readonly ServedFamily[]): Promise<FamilyPacketCounts> {
+  const counts = await Promise.all(
+    families.map(async (served) => [served.family, await served.packetCounts()] as const),
+  );
+  return Object.fromEntries(counts.filter(([, known]) => known !== undefined));
 }
 
 const ANY: Readonly<Record<Family, string>> = { IPv4: "0.0.0.0/0", IPv6: "::/0" };

@@ -1,6 +1,6 @@
 import type { Clock } from "../platform/clock.ts";
 import type { Level, Logger } from "../platform/log.ts";
-import type { Configuration, LoggingFormat } from "./config/mod.ts";
+import type { Configuration, GivenFlags, LoggingFormat } from "./config/mod.ts";
 import type { FamilyOptions, HostSettings, StartFamily } from "./family_link.ts";
 import { ipvsSettings } from "./family_settings.ts";
 import type { Family } from "./model.ts";
@@ -9,6 +9,8 @@ import type { RunProgram } from "./run_program.ts";
 /** What a run of the proxy works with. */
 export interface ProxyOptions {
   readonly configuration: Configuration;
+  /** The flags that were given, to show them; none by default. */
+  readonly flags?: GivenFlags;
   readonly logger: Logger;
   /** How the logger writes, so that the workers write alike. */
   readonly logging: { readonly level: Level; readonly format: LoggingFormat };

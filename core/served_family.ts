@@ -6,7 +6,7 @@ import type { FamilyHealth } from "./family_link.ts";
 import { familySettings } from "./family_settings.ts";
 import { createNodePortCheck } from "./node_port_check.ts";
 import { hostSettings } from "./host_settings.ts";
-import type { SyncReport } from "./model.ts";
+import type { PacketCounts, SyncReport } from "./model.ts";
 import { createFamilyPlanner, type NoLocalEndpoints } from "./planning/mod.ts";
 import { familyOptions, type ProxyOptions } from "./proxy_options.ts";
 import type { TrackedChanges, Tracking } from "./tracking/mod.ts";
@@ -23,6 +23,8 @@ export interface ServedFamily {
   /** How many service ports wait for the worker. */
   changesPending(): number;
   noLocalEndpoints(): NoLocalEndpoints;
+  /** What rules in the kernel have counted; undefined where nothing is counted, or the worker does not answer. */
+  packetCounts(): Promise<PacketCounts | undefined>;
   /** What questions about this family are answered from. */
   readonly basis: FamilyBasis;
   stop(): Promise<void>;
@@ -87,6 +89,7 @@ export function serveFamily(
     start: () => channel.start(),
     changesPending: () => channel.pending(),
     noLocalEndpoints: () => planner.noLocalEndpoints(),
+    packetCounts: () => channel.packetCounts(),
     basis: {
       planner,
       settings,

@@ -5,7 +5,7 @@ import { writeHostSettings } from "../backends/iptables/loopback.ts";
 import { createProcessRunner } from "../backends/process_runner.ts";
 import { createBackend } from "../backends/registry.ts";
 import { systemClock } from "../platform/clock.ts";
-import { createLogger } from "../platform/log.ts";
+import { createLogger, errorText } from "../platform/log.ts";
 import { writeToStderr } from "../platform/output.ts";
 import { type LimitedLogger, limitRepeats } from "../platform/repeats.ts";
 import { createBackoff } from "../platform/retry.ts";
@@ -34,6 +34,9 @@ const { say, close } = converse((message) => {
       say({ type: "described", number: message.number, rules });
       break;
     }
+    case "count":
+      count(message.number);
+      break;
     case "cleanup":
       loop?.cleanup();
       break;
@@ -70,6 +73,14 @@ function start({ family, mode, ipvs, logLevel, logFormat, host }: StartMessage):
     logger,
     emit: say,
   });
+}
+
+async function count(number: number): Promise<void> {
+  const counts = await backend?.packetCounts?.().catch((error: unknown) => {
+    log?.debug("the counts of rules cannot be read", { error: errorText(error) });
+    return undefined;
+  });
+  say({ type: "counted", number, counts });
 }
 
 async function stop(): Promise<void> {

@@ -1,6 +1,6 @@
 /** The messages between the main isolate and a family's worker: plain data, told apart by `type`. */
 import type { FamilyOptions } from "../core/family_link.ts";
-import type { FamilyDelta, RuleDescription, ServicePortKey, SyncReport } from "../core/model.ts";
+import type { FamilyDelta, PacketCounts, RuleDescription, ServicePortKey, SyncReport } from "../core/model.ts";
 
 /** The first message: what the worker is to be. */
 export interface StartMessage extends Omit<FamilyOptions, "clock" | "logger"> {
@@ -24,6 +24,8 @@ export type ToWorker =
   | { readonly type: "sync"; readonly delta: FamilyDelta }
   /** Tell what there is in the kernel for a service port; answered with `described` of the same number, whatever runs. */
   | { readonly type: "describe"; readonly number: number; readonly key: ServicePortKey }
+  /** Tell what rules have counted; answered with `counted` of the same number, whatever runs. */
+  | { readonly type: "count"; readonly number: number }
   /** Remove every trace from the kernel; answered with `cleaned`. */
   | { readonly type: "cleanup" }
   /** End what can be ended soon, and yourself; answered with `stopped`. */
@@ -47,6 +49,8 @@ export type FromWorker =
   | { readonly type: "reset" }
   | { readonly type: "report"; readonly report: SyncReport }
   | { readonly type: "described"; readonly number: number; readonly rules: RuleDescription | undefined }
+  /** `counts` are undefined where they cannot be read, or nothing is counted. */
+  | { readonly type: "counted"; readonly number: number; readonly counts: PacketCounts | undefined }
   /** `problem` is what could not be removed, undefined where all is gone. */
   | { readonly type: "cleaned"; readonly problem: string | undefined }
   | { readonly type: "stopped" }

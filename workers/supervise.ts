@@ -1,6 +1,6 @@
 /** Keeps one family's worker running: tells dead from busy, and starts a new one with growing waits. */
 import type { FamilyHealth, FamilyLink, FamilyListener } from "../core/family_link.ts";
-import type { RuleDescription } from "../core/model.ts";
+import type { PacketCounts, RuleDescription } from "../core/model.ts";
 import type { Clock } from "../platform/clock.ts";
 import { errorText, type Logger } from "../platform/log.ts";
 import { type Backoff, createBackoff } from "../platform/retry.ts";
@@ -60,6 +60,7 @@ export function superviseFamily(options: SuperviseOptions): FamilyLink {
   let cleaning: PromiseWithResolvers<void> | undefined;
   let questions = 0;
   const descriptions = new Map<number, (rules: RuleDescription | undefined) => void>();
+  const countings = new Map<number, (counts: PacketCounts | undefined) => void>();
   let stopping: PromiseWithResolvers<void> | undefined;
 
   const launch = () => {
@@ -137,6 +138,9 @@ export function superviseFamily(options: SuperviseOptions): FamilyLink {
       case "described":
         descriptions.get(message.number)?.(message.rules);
         break;
+      case "counted":
+        countings.get(message.number)?.(message.counts);
+        break;
       case "cleaned":
         if (message.problem === undefined) cleaning?.resolve();
         else cleaning?.reject(new Error(message.problem));
@@ -175,6 +179,23 @@ export function superviseFamily(options: SuperviseOptions): FamilyLink {
     stopping?.resolve();
   };
 
+  /** Asks the worker and waits for its answer among those awaited; undefined where there is none in time. */
+  const ask = <T>(
+    awaited: Map<number, (answer: T | undefined) => void>,
+    message: (number: number) => ToWorker,
+  ): Promise<T | undefined> => {
+    if (worker === undefined) return Promise.resolve(undefined);
+    const { promise, resolve } = Promise.withResolvers<T | undefined>();
+    const number = ++questions;
+    const cancel = clock.schedule(describeTimeoutMs, () => resolve(undefined));
+    awaited.set(number, resolve);
+    worker.post(message(number));
+    return promise.finally(() => {
+      cancel();
+      awaited.delete(number);
+    });
+  };
+
   queueMicrotask(() => listener.onHealth({ state: "starting" }));
   launch();
 
@@ -184,18 +205,8 @@ export function superviseFamily(options: SuperviseOptions): FamilyLink {
       endWork ??= memory.begin(failCurrent);
       worker.post({ type: "sync", delta });
     },
-    describe(key) {
-      if (worker === undefined) return Promise.resolve(undefined);
-      const { promise, resolve } = Promise.withResolvers<RuleDescription | undefined>();
-      const number = ++questions;
-      const cancel = clock.schedule(describeTimeoutMs, () => resolve(undefined));
-      descriptions.set(number, resolve);
-      worker.post({ type: "describe", number, key });
-      return promise.finally(() => {
-        cancel();
-        descriptions.delete(number);
-      });
-    },
+    describe: (key) => ask(descriptions, (number) => ({ type: "describe", number, key })),
+    packetCounts: () => ask(countings, (number) => ({ type: "count", number })),
     cleanup() {
       if (cleaning) return cleaning.promise;
       cleaning = Promise.withResolvers<void>();

@@ -7,6 +7,7 @@ import { removeIptablesTraces } from "./cleanup.ts";
 import { describeServicePort } from "./describe.ts";
 import { examineHost } from "./host.ts";
 import { ROUTE_LOOPBACK, servesLocalhost } from "./martians.ts";
+import { readPacketCounts } from "./packet_counts.ts";
 import { createReconciler, type Reconciler } from "./reconcile.ts";
 import { createRuleset, type Ruleset } from "./ruleset.ts";
 import { createIptablesTools } from "./tools.ts";
@@ -96,6 +97,7 @@ export function createIptablesBackend(options: BackendOptions): Backend {
     async cleanup() {
       await removeIptablesTraces(options);
     },
+    packetCounts: () => readPacketCounts(family, tools),
     describe(key) {
       const described = parts && describeServicePort(parts.ruleset, key);
       return described && { parts: described, problem: parts?.reconciler.problemOf(key)?.message };

@@ -1,4 +1,5 @@
 import type { Family, FamilySettings } from "../../core/model.ts";
+import { prefixContains } from "../../platform/address.ts";
 import { BASE, isServiceChain, type Table } from "./chain_names.ts";
 import { type Jump, jump, type Layout } from "./layout.ts";
 import { MARTIAN_RULES, withMartians } from "./martians.ts";
@@ -52,7 +53,7 @@ const BASE_CHAINS: Readonly<Record<Table, readonly string[]>> = {
     BASE.proxyFirewall,
     BASE.forward,
   ],
-  nat: [BASE.services, BASE.nodePorts, BASE.postrouting, BASE.markMasquerade],
+  nat: [BASE.services, BASE.nodePorts, BASE.localhostNodePorts, BASE.postrouting, BASE.markMasquerade],
 };
 
 /**
@@ -84,6 +85,8 @@ export function baseRules(
   switch (chain) {
     case BASE.services:
       return nodePortEntries(settings, options.family);
+    case BASE.localhostNodePorts:
+      return localhostRules(settings, options.family);
     case BASE.postrouting:
       return [...hairpinRules(options, hairpinAddresses), ...masqueradeRules(settings, options)];
     case BASE.markMasquerade:
@@ -138,16 +141,35 @@ export function acceptRules(settings: FamilySettings): string[] {
 function nodePortEntries(settings: FamilySettings, family: Family): string[] {
   const lastRule = comment("kubernetes service nodeports; NOTE: this must be the last rule in this chain");
   const local = `-m addrtype --dst-type LOCAL -j ${BASE.nodePorts}`;
-  const loopbackServes = family === "IPv4" && settings.localhostNodePorts;
-  const butLoopback = loopbackServes ? "" : `! -d ${LOOPBACK[family]} `;
-  if (!settings.nodePortPrefixes) return [`${butLoopback}${lastRule}${local}`];
+  const everywhere = `! -d ${LOOPBACK[family]} ${lastRule}${local}`;
+  const atLocalhost = localhostPrefixes(settings, family).map((prefix) =>
+    `-d ${prefix} ${comment(AT_LOCALHOST)}-m addrtype --dst-type LOCAL -j ${BASE.localhostNodePorts}`
+  );
+  if (!settings.nodePortPrefixes) return [...atLocalhost, everywhere];
   const rules = [];
   for (const prefix of settings.nodePortPrefixes) {
-    if (prefix.endsWith("/0")) return [`${butLoopback}${lastRule}${local}`];
-    if (!loopbackServes && isLoopback(prefix)) continue;
-    rules.push(`-d ${prefix} ${lastRule}${local}`);
+    if (prefix.endsWith("/0")) return [...atLocalhost, everywhere];
+    if (!isLoopback(prefix)) rules.push(`-d ${prefix} ${lastRule}${local}`);
   }
-  return rules;
+  return [...atLocalhost, ...rules];
+}
+
+/** The prefixes of loopback addresses that serve node ports; none where localhost does not. */
+function localhostPrefixes({ localhostNodePorts, nodePortPrefixes }: FamilySettings, family: Family): string[] {
+  if (family !== "IPv4" || !localhostNodePorts) return [];
+  if (!nodePortPrefixes) return [LOOPBACK.IPv4];
+  if (nodePortPrefixes.some((prefix) => !isLoopback(prefix) && prefixContains(prefix, "127.0.0.1"))) {
+    return [LOOPBACK.IPv4];
+  }
+  return nodePortPrefixes.filter(isLoopback);
+}
+
+const AT_LOCALHOST = "kubernetes service nodeports at localhost";
+
+/** The first rule counts who asks for a node port, the second who found none and came back. */
+function localhostRules(settings: FamilySettings, family: Family): string[] {
+  if (localhostPrefixes(settings, family).length === 0) return [];
+  return [`${comment(AT_LOCALHOST)}-j ${BASE.nodePorts}`, comment(`${AT_LOCALHOST}: there is none`).trimEnd()];
 }
 
 function isLoopback(prefix: string): boolean {

@@ -48,7 +48,9 @@ export function affinityListName(port: Pick<ServicePort, "name" | "protocol">, e
 
 /**
  * The chains that packets enter. Their names are kube-proxy's but for `externalNodePorts`, which has the node ports
- * of KUBE-EXTERNAL-SERVICES, and `martians`, which has the rule of KUBE-FIREWALL: that chain is the kubelet's.
+ * of KUBE-EXTERNAL-SERVICES, `localhostNodePorts`, which counts what goes to KUBE-NODEPORTS at a loopback address (both
+ * begin as chains do that kube-proxy deletes when it takes over), and `martians`, which has the rule of KUBE-FIREWALL: that
+ * chain is the kubelet's.
  */
 export const BASE = {
   services: "KUBE-SERVICES",
@@ -60,6 +62,7 @@ export const BASE = {
   externalServices: "KUBE-EXTERNAL-SERVICES",
   externalNodePorts: "KUBE-EXT-NODEPORTS",
   martians: "KUBE-MARTIANS",
+  localhostNodePorts: "KUBE-SVC-LOCALHOST",
 } as const;
 
 /**

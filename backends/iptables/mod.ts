@@ -17,6 +17,7 @@
  *   reconcile.ts       the restores of a sync: in batches, and without what the kernel refuses
  *   backend.ts         sync, resync and cleanup, with these parts
  *   describe.ts        the rules of one service port, for people who ask
+ *   packet_counts.ts   what rules have counted, for the metrics
  *   cleanup.ts         how every trace is removed
  */
 export { createIptablesBackend } from "./backend.ts";

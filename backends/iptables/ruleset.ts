@@ -203,8 +203,8 @@ export function createRuleset(options: BaseOptions): Ruleset {
       }
       const depth = treeOf(table, chain)?.depthOf(chain);
       if (depth === undefined) return ENTRY_RANK + 1;
-      // Node ports are entered from the services' entry chain, which therefore comes last.
-      return ENTRY_RANK - depth + (chain === BASE.services || chain === BASE.externalServices ? 1 : 0);
+      // Node ports are entered from the services' entry chain, at localhost by a chain without a tree: so it comes last.
+      return ENTRY_RANK - depth + (chain === BASE.services || chain === BASE.externalServices ? 2 : 0);
     },
     dispatchPath: (tree, place) => trees[tree].path(place),
     servicePort: (key) => ports.get(key),

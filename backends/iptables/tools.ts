@@ -1,4 +1,5 @@
 import type { Family } from "../../core/model.ts";
+import type { Table } from "./chain_names.ts";
 import { failureText, type Runner, type ToolCall, type ToolResult } from "../runner.ts";
 
 /** The iptables tools of one family, on the host as it is. */
@@ -7,6 +8,8 @@ export interface IptablesTools {
   restore(input: Iterable<string>): Promise<ToolResult>;
   /** Runs `iptables-save` for all tables. Throws where it fails, or has printed what cannot be all of it. */
   save(onLine: (line: string) => void): Promise<void>;
+  /** The lines of `iptables -v -S` for a chain, with what its rules have counted. Throws where there is no such chain. */
+  list(table: Table, chain: string): Promise<readonly string[]>;
   /** Which kernel interface the tools use. Throws where they are missing. */
   flavour(): Promise<Flavour>;
 }
@@ -19,6 +22,9 @@ export type Flavour = "nf_tables" | "legacy";
 
 /** How long a tool waits for the xtables lock, in seconds. */
 const LOCK_WAIT_SECONDS = 5;
+/** The same, and how long the tool may take, where somebody waits for figures that may also be old. */
+const COUNT_WAIT_SECONDS = 1;
+const COUNT_TIMEOUT_MS = 2_000;
 
 /** The tools that are called by these names on this host. */
 export function createIptablesTools(family: Family, runner: Runner): IptablesTools {
@@ -45,6 +51,11 @@ export function createIptablesTools(family: Family, runner: Runner): IptablesToo
       if (flaw !== undefined) {
         throw new Error(`${tool}-save ended well, but what it printed ${flaw}: it is not believed`);
       }
+    },
+    async list(table, chain) {
+      const args = ["-w", String(COUNT_WAIT_SECONDS), "-t", table, "-v", "-S", chain];
+      const { stdout } = await run({ tool, args, timeoutMs: COUNT_TIMEOUT_MS });
+      return stdout.split("\n");
     },
     async flavour() {
       const { stdout } = await run({ tool, args: ["--version"] });

@@ -1,5 +1,6 @@
 import { abortedBy } from "../../platform/abort.ts";
 import { FAMILIES, type Family } from "../../platform/address.ts";
+import { isFeatureEnabled } from "../config/mod.ts";
 import { familySettings } from "../family_settings.ts";
 import type { FamilyDelta, RuleDescription, ServicePortKey } from "../model.ts";
 import { createFamilyPlanner } from "../planning/mod.ts";
@@ -63,6 +64,7 @@ async function readOnce(
     kinds: kindsOf(configuration.mode),
     nodeName,
     bindAddress,
+    externalIPs: isFeatureEnabled("AllowServiceExternalIPs", configuration.featureGates),
     clock,
     onChange: () => synced.abort(new Error("everything was read once")),
     onProblem,

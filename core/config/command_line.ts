@@ -81,12 +81,12 @@ export function parseCommandLine(args: readonly string[], context: CommandLineCo
     given,
     context.readFile,
   );
-  const warnings = [...settingWarnings];
-  const { decisions, problems } = validate(
+  const { decisions, problems, warnings: doubts } = validate(
     settings,
     context.builtModes,
     () => ipvsSchedulers({ release: context.kernelRelease(), readFile: context.readFile }),
   );
+  const warnings = [...settingWarnings, ...doubts.map(({ path, message }) => `${originOf(path)} ${message}`)];
   const errors = [
     ...argumentErrors,
     ...settingErrors,

@@ -161,11 +161,15 @@ export function orDefault(field: ScalarField, value: string | number | boolean):
   }
 }
 
-/** Where a dotted path leads: the field, and how to set its value in the settings. Throws for a path that leads nowhere. */
-export function fieldAt(
-  fields: Fields,
-  path: string,
-): { readonly field: Field; set(values: object, value: unknown): void } {
+/** A field, and its value in settings. */
+export interface FieldPlace {
+  readonly field: Field;
+  get(values: object): unknown;
+  set(values: object, value: unknown): void;
+}
+
+/** Where a dotted path leads. Throws for a path that leads nowhere. */
+export function fieldAt(fields: Fields, path: string): FieldPlace {
   const names = path.split(".");
   const last = names.pop()!;
   let at = fields;
@@ -176,12 +180,15 @@ export function fieldAt(
   }
   const field = at[last];
   if (field === undefined) throw new Error(`the configuration has no field ${path}`);
+  const sectionIn = (values: object) => {
+    let target = values as Record<string, unknown>;
+    for (const name of names) target = target[name] as Record<string, unknown>;
+    return target;
+  };
+  const key = valueName(last, field);
   return {
     field,
-    set(values, value) {
-      let target = values as Record<string, unknown>;
-      for (const name of names) target = target[name] as Record<string, unknown>;
-      target[valueName(last, field)] = value;
-    },
+    get: (values) => sectionIn(values)[key],
+    set: (values, value) => void (sectionIn(values)[key] = value),
   };
 }

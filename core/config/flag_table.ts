@@ -100,9 +100,9 @@ export const FLAG_GROUPS: readonly FlagGroup[] = [
         "The prefixes of the addresses that serve node ports, or primary.",
       ),
       setting(
-        "config-sync-period",
-        "configSyncPeriod",
-        "How often what the API server said is gone over again; over 0.",
+        "feature-gates",
+        "featureGates",
+        "Feature gates of kube-proxy; those without effect here are named in a warning.",
       ),
       setting("oom-score-adj", "oomScoreAdj", "The process's oom-score-adj, -1000 to 1000."),
       option(
@@ -254,7 +254,12 @@ export const FLAG_GROUPS: readonly FlagGroup[] = [
         INEFFECTIVE,
       ),
       setting("kube-api-qps", "clientConnection.qps", "Accepted for kube-proxy's sake; has no effect.", INEFFECTIVE),
-      setting("feature-gates", "featureGates", "Accepted for kube-proxy's sake; has no effect.", INEFFECTIVE),
+      setting(
+        "config-sync-period",
+        "configSyncPeriod",
+        "Accepted for kube-proxy's sake; has no effect.",
+        INEFFECTIVE,
+      ),
       setting("profiling", "enableProfiling", "Accepted for kube-proxy's sake; has no effect.", INEFFECTIVE),
       setting(
         "show-hidden-metrics-for-version",
@@ -272,6 +277,7 @@ export const FLAG_GROUPS: readonly FlagGroup[] = [
         "log-dir",
         "log-file",
         "log-json-info-buffer-size",
+        "log-text-info-buffer-size",
         "machine-id-file",
         "stderrthreshold",
         "vmodule",
@@ -282,6 +288,7 @@ export const FLAG_GROUPS: readonly FlagGroup[] = [
         "add-dir-header",
         "alsologtostderr",
         "log-json-split-stream",
+        "log-text-split-stream",
         "logtostderr",
         "one-output",
         "skip-headers",

@@ -6,6 +6,8 @@ export type { Configuration, LocalMode, LoggingFormat, SourceChoice } from "./co
 export { ipvsDeprecation } from "./ipvs_deprecation.ts";
 export { documentOf } from "./document.ts";
 export { flagsBesideFile, withFlags } from "./edited_text.ts";
+export { FEATURE_GATES, type FeatureName, isFeatureEnabled } from "./feature_gates.ts";
+export { flagTexts } from "./flag_texts.ts";
 export { boolean, text } from "./fields.ts";
 export { choice, type ChoiceFlag, type Flag, type FlagGroup, option } from "./flags.ts";
 export { sourceText } from "./source.ts";

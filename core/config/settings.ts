@@ -16,6 +16,8 @@ export interface GivenSettings {
   readonly warnings: readonly string[];
 }
 
+const WITHOUT_EFFECT = "accepted, but without effect in Sluice";
+
 /**
  * The settings from the configuration file, if one is named, or else from the flags. As in kube-proxy
  * (cmd/kube-proxy/app/options.go), flags do not add to a file, but for those about logging and `--hostname-override`;
@@ -29,11 +31,12 @@ export function readSettings(given: GivenFlags, readFile: (path: string) => stri
   errors.push(...base.errors);
   warnings.push(...base.warnings);
   const { settings } = base;
+  warnings.push(...ineffectiveIn(settings, base.origins));
   const origins = new Map(base.origins);
 
   const flags = FLAGS.filter((flag) => given.has(flag.name));
   const ineffective = flags.filter((flag) => !flag.effective);
-  if (ineffective.length > 0) warnings.push(`${list(ineffective)}: accepted, but without effect in Sluice`);
+  if (ineffective.length > 0) warnings.push(`${list(ineffective)}: ${WITHOUT_EFFECT}`);
   const ignored = flags.filter((flag) => file !== undefined && flag.effective && !flag.besideConfig);
   if (ignored.length > 0) warnings.push(`${list(ignored)}: ignored, because --config is given`);
 
@@ -60,6 +63,19 @@ function readNamedFile(file: string, strict: boolean, readFile: (path: string) =
     return { ...withoutFile(), errors: [`--config: cannot read ${file}: ${errorText(error)}`] };
   }
   return readConfigurationFile(file, content, strict);
+}
+
+/** A warning that names the fields that a file sets to something other than their default, and that do nothing here. */
+function ineffectiveIn(settings: Settings, origins: ReadonlyMap<string, string>): string[] {
+  const defaults = defaultSettings();
+  const named = FLAGS.flatMap((flag) => {
+    const path = flag.effective ? undefined : flag.setting?.("");
+    const origin = path === undefined ? undefined : origins.get(path);
+    if (path === undefined || origin === undefined) return [];
+    const place = fieldAt(FIELDS, path);
+    return place.get(settings) === place.get(defaults) ? [] : [origin];
+  });
+  return named.length === 0 ? [] : [`${named.sort().join(", ")}: ${WITHOUT_EFFECT}`];
 }
 
 /** The nearest of the path itself and the lists and sections around it that something was said about. */

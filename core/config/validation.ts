@@ -5,6 +5,7 @@ import { LOCAL_MODES, LOGGING_FORMATS, PROXY_MODES } from "./choices.ts";
 import { type BindAddress, parseBindAddress } from "./bind_address.ts";
 import type { LocalMode } from "./configuration.ts";
 import { formatDuration } from "./duration.ts";
+import { checkFeatureGates } from "./feature_gates.ts";
 import type { Settings } from "./kube_proxy_configuration.ts";
 import { suggestion } from "./nearest.ts";
 
@@ -13,7 +14,7 @@ export const HEALTHZ_PORT = 10256;
 /** The default port of the metrics. */
 export const METRICS_PORT = 10249;
 
-/** A setting that cannot stand: its dotted path, and what is wrong with it (`is 40: must be 0 to 31`). */
+/** What is wrong with a setting: its dotted path, and a message to follow it (`is 40: must be 0 to 31`). */
 export interface Problem {
   readonly path: string;
   readonly message: string;
@@ -34,14 +35,16 @@ export interface Decisions {
 /**
  * Checks all settings together, by the rules of kube-proxy's pkg/proxy/apis/config/validation, and makes addresses and
  * prefixes canonical. `builtModes` are the modes that this program has a backend for, `schedulers` the IPVS schedulers
- * that the kernel has.
+ * that the kernel has. `problems` are settings that cannot stand, `warnings` those that can, but do not do what somebody
+ * who set them may expect.
  */
 export function validate(
   settings: Settings,
   builtModes: readonly ProxyMode[],
   schedulers: () => readonly string[],
-): { readonly decisions: Decisions; readonly problems: readonly Problem[] } {
+): { readonly decisions: Decisions; readonly problems: readonly Problem[]; readonly warnings: readonly Problem[] } {
   const problems: Problem[] = [];
+  const warnings: Problem[] = [];
   const report = (path: string, value: unknown, must: string) => {
     problems.push({ path, message: `is ${typeof value === "number" ? value : JSON.stringify(value)}: ${must}` });
   };
@@ -74,7 +77,10 @@ export function validate(
   if (settings.configSyncPeriodMs <= 0) {
     report("configSyncPeriod", formatDuration(settings.configSyncPeriodMs), "must be greater than 0");
   }
-  checkPortRange(settings.portRange, report);
+  warnings.push(...checkPortRange(settings.portRange));
+  const gates = checkFeatureGates(settings.featureGates);
+  problems.push(...gates.refused.map((message) => ({ path: "featureGates", message })));
+  warnings.push(...gates.warnings.map((message) => ({ path: "featureGates", message })));
   checkHiddenMetricsVersion(settings.showHiddenMetricsForVersion, report);
   checkLogging(settings.logging, report);
 
@@ -98,7 +104,7 @@ export function validate(
     nodePortAddresses: decideNodePortAddresses(settings.nodePortAddresses, mode, report),
     excludeCIDRs: decidePrefixes("ipvs.excludeCIDRs", ipvs.excludeCIDRs, mode === "ipvs" ? report : () => {}),
   };
-  return { decisions, problems };
+  return { decisions, problems, warnings };
 }
 
 type Report = (path: string, value: unknown, must: string) => void;
@@ -140,13 +146,13 @@ function checkPeriods(
   }
 }
 
-/** The port range is without effect since the userspace mode went, but still has to be one. */
-function checkPortRange(given: string, report: Report): void {
+/** The port range is without effect since the userspace mode went, and kube-proxy takes any text for it. */
+function checkPortRange(given: string): readonly Problem[] {
   const [, first, separator, second] = /^\s*(\d+)(?:([-+])(\d+))?\s*$/.exec(given) ?? [];
   const low = Number(first), high = separator === "+" ? low + Number(second) : Number(second ?? first);
-  if (given.trim() !== "" && !(low <= high && high <= 65535)) {
-    report("portRange", given, "must be a range of ports such as 300-2000");
-  }
+  if (given.trim() === "" || low <= high && high <= 65535) return [];
+  const message = `is ${JSON.stringify(given)}, which is no range of ports; it has no effect in any case`;
+  return [{ path: "portRange", message }];
 }
 
 function checkHiddenMetricsVersion(given: string, report: Report): void {

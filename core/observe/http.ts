@@ -14,6 +14,8 @@ export interface HttpRequest {
   readonly path: string;
   /** What follows the first question mark; empty where there is none. */
   readonly query: string;
+  /** The Accept field as it was sent; empty where there is none. */
+  readonly accept: string;
   /** The Host field as it was sent, or the host of an absolute target; empty where there is none. */
   readonly host: string;
   /** Whether it comes from this very host: from loopback, or from the address that it was sent to. */
@@ -22,7 +24,7 @@ export interface HttpRequest {
 
 /** What is answered. */
 export interface HttpAnswer {
-  readonly status: 200 | 400 | 403 | 404 | 405 | 431 | 500 | 503;
+  readonly status: 200 | 400 | 403 | 404 | 405 | 406 | 431 | 500 | 503;
   readonly contentType: string;
   /** Further header fields, sent as they are spelled. */
   readonly fields?: Readonly<Record<string, string>>;
@@ -48,6 +50,7 @@ const REASONS: Readonly<Record<HttpAnswer["status"], string>> = {
   403: "Forbidden",
   404: "Not Found",
   405: "Method Not Allowed",
+  406: "Not Acceptable",
   431: "Request Header Fields Too Large",
   500: "Internal Server Error",
   503: "Service Unavailable",
@@ -131,7 +134,9 @@ function parseHead(head: string, isFromThisHost: boolean): HttpRequest | HttpAns
   const local = target.slice(absolute.length);
   const path = local.replace(/\?.*$/, "");
   const host = named ?? (/^host:(.*)$/im.exec(head)?.[1] ?? "").trim();
-  return { method, path: path === "" ? "/" : path, query: local.slice(path.length + 1), host, isFromThisHost };
+  const accept = (/^accept:(.*)$/im.exec(head)?.[1] ?? "").trim();
+  const query = local.slice(path.length + 1);
+  return { method, path: path === "" ? "/" : path, query, accept, host, isFromThisHost };
 }
 
 function isFromThisHost({ remoteAddr, localAddr }: Deno.Conn): boolean {

@@ -1,11 +1,14 @@
 import { Gauge, Registry } from "prom-client";
 import { KUBERNETES_VERSION, VERSION } from "../../platform/version.ts";
+import type { ApiRequestOutcome } from "../api_request.ts";
 import type { FamilyHealth } from "../family_link.ts";
-import type { Family, ProxyMode, SyncReport } from "../model.ts";
+import { FEATURE_GATES, type FeatureName, isFeatureEnabled } from "../config/mod.ts";
+import type { Family, PacketCounts, ProxyMode, SyncReport } from "../model.ts";
 import type { NoLocalEndpoints } from "../planning/mod.ts";
 import type { HealthEndpoint } from "./healthz_server.ts";
 import { counterReadAtScrape, metricMaker, PROGRAMMING_BUCKETS, SYNC_BUCKETS } from "./metric_kinds.ts";
 import { addProcessMetrics } from "./process_metrics.ts";
+import { restClientMetrics } from "./rest_client_metrics.ts";
 
 /** What is counted elsewhere and only read when somebody scrapes. */
 export interface ChangeFigures {
@@ -30,8 +33,9 @@ export interface Metrics {
    * A sync has ended. Of its `figures`, these are known, and others are passed over:
    * - `iptables_rules_nat`, `iptables_rules_filter`: the rules that are programmed now;
    * - `iptables_rules_last_nat`, `iptables_rules_last_filter`: the rules in the last restore;
-   * - `restore_failures`, `partial_restore_failures`: how often a restore, or one of a part, failed in this sync;
-   * - `nftables_sync_failures`, `nftables_cleanup_failures`: the same of nft's transactions;
+   * - `restore_failures`: how often a restore failed in this sync or in one before it that failed;
+   * - `nftables_sync_failures`: the same of nft's transactions;
+   * - `cleanup_failures`: how often what other modes and kube-proxy have left behind could not be removed;
    * - `conntrack_ms`, `conntrack_deleted`: how long stale connections took, and how many they were;
    * - `drift_repaired`: how many chains or elements had been changed by someone else.
    *
@@ -42,6 +46,8 @@ export interface Metrics {
   queued(family: Family): void;
   workerHealth(family: Family, health: FamilyHealth): void;
   healthAnswered(endpoint: HealthEndpoint, code: number): void;
+  /** A request to the API server has ended, or a watch was answered. */
+  apiRequest(outcome: ApiRequestOutcome): void;
   /** Everything in Prometheus' text format; nothing is formatted before. */
   expose(): Promise<string>;
   /** The content type of that. */
@@ -54,13 +60,20 @@ export interface MetricsOptions {
   readonly now: () => number;
   /** Asked at every scrape. */
   readonly read: () => ChangeFigures;
+  /** The feature gates that are set, by name. */
+  readonly featureGates: Readonly<Record<string, boolean>>;
+  /** What rules have counted, by family that can tell; asked at a scrape, where the mode has such rules. */
+  readonly readPacketCounts: () => Promise<FamilyPacketCounts>;
 }
+
+/** What rules have counted, by family that can tell. */
+export type FamilyPacketCounts = Readonly<Partial<Record<Family, PacketCounts>>>;
 
 const FAMILY = ["ip_family"] as const;
 const TABLES = ["nat", "filter"] as const;
 
 /** The metrics of kube-proxy 1.36 under its names, labels and buckets, as the mode has them; and, as `sluice_…`, more. */
-export function createMetrics({ mode, now, read }: MetricsOptions): Metrics {
+export function createMetrics({ mode, now, read, featureGates, readPacketCounts }: MetricsOptions): Metrics {
   const registry = new Registry();
   const syncs = syncMetrics(registry, mode);
   const kube = metricMaker(registry, "kubeproxy_");
@@ -78,7 +91,9 @@ export function createMetrics({ mode, now, read }: MetricsOptions): Metrics {
   const restartsSeen = new Map<Family, number>();
   addChangeMetrics(registry, read);
   addBuildInfo(registry);
+  addFeatures(registry, featureGates);
   addProcessMetrics(registry);
+  const updatePacketCounts = mode === "iptables" ? packetMetrics(registry, readPacketCounts) : undefined;
 
   return {
     observe: syncs,
@@ -93,7 +108,11 @@ export function createMetrics({ mode, now, read }: MetricsOptions): Metrics {
     healthAnswered(endpoint, code) {
       healthAnswers[endpoint].inc({ code: String(code) });
     },
-    expose: () => registry.metrics(),
+    apiRequest: restClientMetrics(registry),
+    async expose() {
+      await updatePacketCounts?.();
+      return await registry.metrics();
+    },
     contentType: registry.contentType,
   };
 }
@@ -162,13 +181,19 @@ function figureMetrics(registry: Registry, mode: ProxyMode): (report: SyncReport
   counters("drift_repaired", own.counter("drift_repaired_total", "Changes by others that were undone", FAMILY));
   if (mode === "nftables") {
     count("nftables_sync_failures", "sync_proxy_rules_nftables_sync_failures_total", "Failed nft transactions");
-    count("nftables_cleanup_failures", "sync_proxy_rules_nftables_cleanup_failures_total", "Failed nft cleanups");
+    count("cleanup_failures", "sync_proxy_rules_nftables_cleanup_failures_total", "Failed nft cleanups");
   } else {
     count("restore_failures", "sync_proxy_rules_iptables_restore_failures_total", "Failed iptables-restore runs");
   }
   if (mode === "iptables") {
-    const partial = "sync_proxy_rules_iptables_partial_restore_failures_total";
-    count("partial_restore_failures", partial, "Failed iptables-restore runs of what had changed");
+    const partial = kube.counter(
+      "sync_proxy_rules_iptables_partial_restore_failures_total",
+      "Failed iptables-restore runs of syncs of what had changed",
+      FAMILY,
+    );
+    feeds.push(({ family, full, figures }) => {
+      partial.inc({ ip_family: family }, full ? 0 : figures["restore_failures"] ?? 0);
+    });
     gaugeByTable("iptables_rules", "sync_proxy_rules_iptables_total", "Rules that are programmed");
     gaugeByTable("iptables_rules_last", "sync_proxy_rules_iptables_last", "Rules that the last sync wrote");
   }
@@ -216,6 +241,52 @@ function addChangeMetrics(registry: Registry, read: () => ChangeFigures): void {
       }
     },
   });
+}
+
+/**
+ * The two counters that kube-proxy keeps with nfacct. Returns what brings them up to date. A rule that was written anew
+ * counts from 0 again, which the counters do not; and they stay as they are while nobody answers.
+ */
+function packetMetrics(registry: Registry, read: () => Promise<FamilyPacketCounts>): () => Promise<void> {
+  const kube = metricMaker(registry, "kubeproxy_iptables_");
+  const counters: Readonly<Record<keyof PacketCounts, ReturnType<typeof kube.counter>>> = {
+    ctStateInvalidDropped: kube.counter(
+      "ct_state_invalid_dropped_packets_total",
+      "Packets that were dropped because connection tracking took them for INVALID",
+    ),
+    localhostNodePortsAccepted: kube.counter(
+      "localhost_nodeports_accepted_packets_total",
+      "Connections to node ports at localhost",
+    ),
+  };
+  const last = new Map<Family, PacketCounts>();
+  const update = async () => {
+    for (const [family, counts] of Object.entries(await read()) as [Family, PacketCounts][]) {
+      for (const name of Object.keys(counters) as (keyof PacketCounts)[]) {
+        const before = last.get(family)?.[name] ?? 0;
+        counters[name].inc(counts[name] >= before ? counts[name] - before : counts[name]);
+      }
+      last.set(family, counts);
+    }
+  };
+  // Scrapes at the same time share one reading.
+  let updating: Promise<void> | undefined;
+  return () =>
+    updating ??= update().finally(() => {
+      updating = undefined;
+    });
+}
+
+/** `kubernetes_feature_enabled` tells which of the features are on that have a gate here. */
+function addFeatures(registry: Registry, set: Readonly<Record<string, boolean>>): void {
+  const enabled = metricMaker(registry, "kubernetes_").gauge(
+    "feature_enabled",
+    "Whether a Kubernetes feature is on",
+    ["name", "stage"],
+  );
+  for (const [name, { stage }] of Object.entries(FEATURE_GATES)) {
+    enabled.set({ name, stage }, isFeatureEnabled(name as FeatureName, set) ? 1 : 0);
+  }
 }
 
 /** `kubernetes_build_info` names the release that this version behaves like, for alerts on mixed versions. */

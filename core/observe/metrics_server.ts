@@ -1,14 +1,22 @@
 import type { ProxyMode } from "../model.ts";
 import type { StatusPage } from "../page/mod.ts";
-import { type HttpHandler, textAnswer } from "./http.ts";
+import { type HttpRequest, textAnswer } from "./http.ts";
 import { localOnly } from "./local_only.ts";
 import type { Metrics } from "./metrics.ts";
-import { route, type RunningServer, type ServerOptions, startServer } from "./server.ts";
+import type { SliMetrics } from "./sli_metrics.ts";
+import { flagzHandler, statuszHandler } from "./zpages.ts";
+import { route, type Routes, type RunningServer, type ServerOptions, startServer } from "./server.ts";
 
 /** What the metrics server shows. */
 export interface MetricsServerOptions extends ServerOptions {
   readonly mode: ProxyMode;
   readonly metrics: Pick<Metrics, "expose" | "contentType">;
+  /** What `/metrics/slis` shows. */
+  readonly slis: SliMetrics;
+  /** The flags by name, for `/flagz`; undefined where that is turned off. */
+  readonly flags: Readonly<Record<string, string>> | undefined;
+  /** When the proxy started, in milliseconds since 1970, for `/statusz`; undefined where that is turned off. */
+  readonly startedAtMs: number | undefined;
   /** The configuration in use as a KubeProxyConfiguration document; asked at every request. */
   readonly configuration: () => unknown;
   /** Called when somebody asks for the status page for the first time: nothing of it is loaded before. */
@@ -16,12 +24,12 @@ export interface MetricsServerOptions extends ServerOptions {
 }
 
 /**
- * Starts the server that operators ask: `/metrics`, `/proxyMode` (the mode and nothing else), `/configz` (the
- * configuration under kube-proxy's key), `/healthz` (`ok` while the process runs), and, to this host alone, the status page
- * at `/` with its news at `/live`. Anything else is 404 with the list of these. Rejects where `bindAddressHardFail` says so.
+ * Starts the server that operators ask: `/metrics`, `/metrics/slis`, `/proxyMode` (the mode and nothing else), `/configz`
+ * (the configuration under kube-proxy's key), `/healthz` (`ok` while the process runs), `/flagz`, `/statusz`, and, to this
+ * host alone, the status page at `/` with its news at `/live`. Anything else is 404 with the list of these. Rejects where `bindAddressHardFail` says so.
  */
 export function startMetricsServer(options: MetricsServerOptions): Promise<RunningServer> {
-  const { mode, metrics, configuration, bindAddress = "" } = options;
+  const { mode, metrics, slis, configuration, clock, flags, startedAtMs, bindAddress = "" } = options;
   let page: Promise<StatusPage> | undefined;
   const load = () =>
     page ??= options.statusPage().catch((error) => {
@@ -30,17 +38,31 @@ export function startMetricsServer(options: MetricsServerOptions): Promise<Runni
     });
   const ofPage = (part: keyof StatusPage) =>
     localOnly(bindAddress, async (request) => await (await load())[part](request));
-  const routes: Readonly<Record<string, HttpHandler>> = {
-    "/": ofPage("page"),
-    "/live": ofPage("live"),
+  const kubeProxyRoutes: Routes = {
     "/configz": () => ({
       status: 200,
       contentType: "application/json",
       body: JSON.stringify({ "kubeproxy.config.k8s.io": configuration() }),
     }),
-    "/healthz": () => textAnswer(200, "ok"),
+    ...flags && { "/flagz": flagzHandler(() => flags) },
+    "/healthz": () => {
+      slis.pinged();
+      return textAnswer(200, "ok");
+    },
     "/metrics": async () => ({ status: 200, contentType: metrics.contentType, body: await metrics.expose() }),
+    "/metrics/slis": async ({ method }: HttpRequest) => {
+      if (method !== "DELETE") return { status: 200, contentType: metrics.contentType, body: await slis.expose() };
+      slis.reset();
+      return textAnswer(200, "metrics reset\n");
+    },
     "/proxyMode": () => textAnswer(200, mode),
+  };
+  const paths = [...new Set(Object.keys(kubeProxyRoutes).map((path) => /^\/[^/]*/.exec(path)![0]))].sort();
+  const routes: Routes = {
+    "/": ofPage("page"),
+    "/live": ofPage("live"),
+    ...kubeProxyRoutes,
+    ...startedAtMs !== undefined && { "/statusz": statuszHandler({ clock, startedAtMs, paths }) },
   };
   const known = Object.keys(routes).map((path) => `  ${path}\n`).join("");
   return startServer("metrics", route(routes, `not found; there is:\n${known}`), options);

@@ -1,17 +1,22 @@
 import type { Clock } from "../../platform/clock.ts";
 import type { Logger } from "../../platform/log.ts";
-import { type Configuration, documentOf } from "../config/mod.ts";
+import { type Configuration, documentOf, flagTexts, type GivenFlags, isFeatureEnabled } from "../config/mod.ts";
 import type { StatusPage } from "../page/mod.ts";
 import { startHealthzServer } from "./healthz_server.ts";
 import type { Metrics } from "./metrics.ts";
 import { startMetricsServer } from "./metrics_server.ts";
 import type { ProxyHealth } from "./proxy_health.ts";
+import { createSliMetrics } from "./sli_metrics.ts";
 
 /** What the servers for operators tell of, and when they end. */
 export interface OperatorServersOptions {
   readonly configuration: Configuration;
   readonly health: ProxyHealth;
   readonly metrics: Metrics;
+  /** The flags that were given. */
+  readonly flags: GivenFlags;
+  /** When the proxy started, in milliseconds since 1970. */
+  readonly startedAtMs: number;
   /** Called when somebody asks for the status page for the first time. */
   readonly statusPage: () => Promise<StatusPage>;
   readonly clock: Clock;
@@ -21,8 +26,8 @@ export interface OperatorServersOptions {
 
 /** Starts the health server and the metrics server. Rejects where the configuration's bindAddressHardFail says so. */
 export async function startOperatorServers(options: OperatorServersOptions): Promise<void> {
-  const { configuration, health, metrics, statusPage, clock, logger, signal } = options;
-  const { bindAddressHardFail, mode, healthzBindAddress, metricsBindAddress } = configuration;
+  const { configuration, health, metrics, flags, startedAtMs, statusPage, clock, logger, signal } = options;
+  const { bindAddressHardFail, featureGates, mode, healthzBindAddress, metricsBindAddress } = configuration;
   const shared = { bindAddressHardFail, clock, logger, signal };
   await Promise.all([
     startHealthzServer({
@@ -36,6 +41,9 @@ export async function startOperatorServers(options: OperatorServersOptions): Pro
       bindAddress: metricsBindAddress,
       mode,
       metrics,
+      slis: createSliMetrics(),
+      flags: isFeatureEnabled("ComponentFlagz", featureGates) ? flagTexts(flags) : undefined,
+      startedAtMs: isFeatureEnabled("ComponentStatusz", featureGates) ? startedAtMs : undefined,
       configuration: () => documentOf(configuration),
       statusPage,
     }),

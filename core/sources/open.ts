@@ -1,6 +1,7 @@
 import type { Clock } from "../../platform/clock.ts";
 import type { Logger } from "../../platform/log.ts";
 import { requireHttp2 } from "../../platform/runtime.ts";
+import type { ApiRequestOutcome } from "../api_request.ts";
 import type { Configuration } from "../config/mod.ts";
 import { decodeObject, decodeObjectInFull } from "../objects/decode.ts";
 import { KINDS } from "../objects/mod.ts";
@@ -43,11 +44,13 @@ export interface SourceOptions {
   readonly clock: Clock;
   /** Runs the credential plugin that a kubeconfig names. */
   readonly runProgram?: RunProgram;
+  /** Told of every request that is sent to an API server. */
+  readonly onApiRequest?: (outcome: ApiRequestOutcome) => void;
 }
 
 /** Opens the source that the configuration names. Throws an Error that says what is missing or wrong, and where. */
 export async function openSource(
-  { configuration, logger, clock, runProgram }: SourceOptions,
+  { configuration, logger, clock, runProgram, onApiRequest }: SourceOptions,
   extent: Extent = "node",
 ): Promise<OpenSource> {
   const { source: choice, nodeName } = configuration;
@@ -75,7 +78,7 @@ export async function openSource(
       const { ApiError, connectToApi, createKubernetesSource, listNodeNames, otherNodesText, sendObject } =
         await import("./kubernetes/mod.ts");
       const { kubeconfig, master, mode } = configuration;
-      const api = connectToApi({ kubeconfig, master, runProgram, logger, clock });
+      const api = connectToApi({ kubeconfig, master, runProgram, logger, clock, onRequest: onApiRequest });
       const source = createKubernetesSource({
         api,
         kinds: inFull ? KINDS : kindsOf(mode),

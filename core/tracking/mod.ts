@@ -4,7 +4,7 @@
  */
 import { FAMILIES, type Family, otherFamily } from "../../platform/address.ts";
 import type { Clock } from "../../platform/clock.ts";
-import { type ClusterObject, type Kind, type ObjectRef, refOf } from "../objects/mod.ts";
+import { type ClusterObject, type Kind, type ObjectRef, refOf, type Service } from "../objects/mod.ts";
 import type { SourceSink } from "../sources/source.ts";
 import {
   createEndpointsChangeTracker,
@@ -54,6 +54,8 @@ export interface TrackingOptions {
   readonly bindAddress: string;
   /** Whether nothing may be taken before a pod CIDR of this node is known. */
   readonly awaitsPodCIDR?: boolean;
+  /** Whether external IPs of services are served; true by default. */
+  readonly externalIPs?: boolean;
   readonly clock: Clock;
   /** Every kind was synced once. Called before `onChange`. */
   readonly onSynced?: () => void;
@@ -68,7 +70,7 @@ export interface TrackingOptions {
 
 /** A tracking that knows nothing yet. */
 export function createTracking(options: TrackingOptions): Tracking {
-  const { nodeName, bindAddress } = options;
+  const { nodeName, bindAddress, externalIPs = true } = options;
   const startedAtMs = options.clock.now();
   const services = createServiceChangeTracker();
   const endpoints = {
@@ -102,7 +104,7 @@ export function createTracking(options: TrackingOptions): Tracking {
   };
 
   const apply = (object: ClusterObject) => {
-    if (object.kind === "Service") services.update(object);
+    if (object.kind === "Service") services.update(externalIPs ? object : withoutExternalIPs(object));
     else if (object.kind === "Node") node.update(object);
     else if (object.kind === "ServiceCIDR") serviceCIDRs.update(object);
     else {
@@ -154,4 +156,8 @@ export function createTracking(options: TrackingOptions): Tracking {
       };
     },
   };
+}
+
+function withoutExternalIPs(service: Service): Service {
+  return service.externalIPs.length === 0 ? service : { ...service, externalIPs: [] };
 }

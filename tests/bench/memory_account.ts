@@ -62,6 +62,7 @@ const channel = createFamilyChannel({
     return {
       send: (delta) => sent.resolve(structuredClone(delta)),
       describe: () => Promise.resolve(undefined),
+      packetCounts: () => Promise.resolve(undefined),
       cleanup: () => Promise.resolve(),
       stop: () => Promise.resolve(),
     };

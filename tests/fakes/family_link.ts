@@ -31,6 +31,7 @@ export function createFakeFamilyLink(): FakeFamilyLink {
       return {
         send: (delta) => void sent.push(delta),
         describe: () => Promise.resolve(undefined),
+        packetCounts: () => Promise.resolve(undefined),
         cleanup: () => Promise.resolve(),
         stop() {
           stopped = true;

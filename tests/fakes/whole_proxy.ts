@@ -1,6 +1,6 @@
 /** A whole proxy in this process, with workers that only say what they would have done. */
 import { COMMANDS } from "../../commands/mod.ts";
-import { type Configuration, parseCommandLine } from "../../core/config/mod.ts";
+import { type CommandLine, parseCommandLine } from "../../core/config/mod.ts";
 import type { FamilyHealth, FamilyListener, StartFamily } from "../../core/family_link.ts";
 import type { Family, FamilyDelta, SyncReport } from "../../core/model.ts";
 import { runProxy } from "../../core/proxy.ts";
@@ -31,7 +31,7 @@ export async function withWholeProxy(
   test: (proxy: WholeProxy) => Promise<void>,
 ): Promise<void> {
   const port = freePort();
-  const configuration = configure([
+  const { configuration, flags } = configure([
     ...["--metrics-bind-address", `127.0.0.1:${port}`, "--healthz-bind-address", "", "--proxy-mode", "nftables"],
     ...args,
   ]);
@@ -44,6 +44,7 @@ export async function withWholeProxy(
   const end = new AbortController();
   const running = runProxy({
     configuration,
+    flags,
     logger,
     logging: { level: "info", format: "text" },
     clock: systemClock,
@@ -132,6 +133,7 @@ function createFakeWorker(family: Family, listener: FamilyListener): FakeWorker 
         syncs.push(systemClock.schedule(2, () => sync(delta)));
       },
       describe: () => Promise.resolve(undefined),
+      packetCounts: () => Promise.resolve(undefined),
       cleanup: () => Promise.resolve(),
       stop() {
         for (const cancel of syncs) cancel();
@@ -141,7 +143,7 @@ function createFakeWorker(family: Family, listener: FamilyListener): FakeWorker 
   };
 }
 
-function configure(args: readonly string[]): Configuration {
+function configure(args: readonly string[]): CommandLine & { readonly kind: "start" } {
   const line = parseCommandLine(args, {
     readFile: (path) => Deno.readTextFileSync(path),
     hostname: () => "host",
@@ -150,7 +152,7 @@ function configure(args: readonly string[]): Configuration {
     commands: COMMANDS,
   });
   if (line.kind !== "start") throw new Error(`the configuration of the test is refused: ${JSON.stringify(line)}`);
-  return line.configuration;
+  return line;
 }
 
 async function answers(url: string): Promise<boolean> {

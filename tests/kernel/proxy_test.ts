@@ -175,6 +175,22 @@ Deno.test("programs that listen on the node's 127.0.0.1 are out of reach of pods
     }
   });
 });
+/** What the metrics of the running proxy say under a name without labels. */
+async function metric(lab: Lab, name: string): Promise<number> {
+  const ask = `console.log(await (await fetch("http://127.0.0.1:10249/metrics")).text())`;
+  const text = await lab.run("node", [Deno.execPath(), "eval", "--quiet", ask]);
+  return Number(new RegExp(`^${name} (\\d+)$`, "m").exec(text)?.[1]);
+}
+
+Deno.test("connections to node ports at localhost are counted, and none to other ports there", () =>
+  withSluice(async (lab) => {
+    const name = "kubeproxy_iptables_localhost_nodeports_accepted_packets_total";
+    assert.equal(await metric(lab, name), 0);
+    for (const port of [30080, 30080, 30080, 30999]) {
+      await lab.connect("node", { protocol: "tcp", address: "127.0.0.1", port, timeoutMs: 2_000 });
+    }
+    assert.equal(await metric(lab, name), 3);
+  }));
 
 Deno.test("cleanup leaves nothing of Sluice, and everything of others", () =>
   withSluice(async (lab, sluice) => {

@@ -10,6 +10,7 @@ import {
   statusOf,
   what,
 } from "./api_error.ts";
+import type { ApiRequestOutcome } from "../../api_request.ts";
 import { checkClientCertificate } from "./client_certificate.ts";
 import type { Credentials, CredentialSource } from "./credentials.ts";
 import { serverReturns, tryToConnect } from "./return_of_server.ts";
@@ -65,6 +66,8 @@ export interface ApiClientOptions {
   readonly responseDeadlineMs?: number;
   /** Opens a TCP connection and closes it; one of the system's by default. */
   readonly connect?: typeof tryToConnect;
+  /** Told of every request that is sent. */
+  readonly onRequest?: (outcome: ApiRequestOutcome) => void;
 }
 
 /** After how long without an answer it is looked whether the server can be reached, in milliseconds. */
@@ -75,6 +78,7 @@ const ERROR_BODY_BYTES = 64 * 1024;
 export function createApiClient(options: ApiClientOptions): ApiClient {
   const { credentials, clock, logger, responseDeadlineMs = 30_000, connect = tryToConnect } = options;
   const connections = createConnections();
+  const host = hostOf(credentials.server);
 
   /** Resolves to false where the server was away and can be reached again: the request is to be repeated at once. */
   const attempt = async (
@@ -86,6 +90,7 @@ export function createApiClient(options: ApiClientOptions): ApiClient {
     const current = await credentials.current(signal);
     const client = connections.clientFor(current);
     const deadline = createDeadline(clock, signal);
+    const told = tellOnce(request, host, clock, options.onRequest);
     let refusedByCaller = false;
     let hasReturned = false;
     const unanswered = new AbortController();
@@ -127,6 +132,7 @@ export function createApiClient(options: ApiClientOptions): ApiClient {
             `${what(subject)} went silent for ${seconds(readDeadlineMs)}; the request is repeated`,
           ));
       };
+      told.answered(response);
       if (response.ok) request.onHeaders?.(response.headers);
       expectMore();
       if (!response.ok) throw await errorOfResponse(subject, response, clock, deadline.signal);
@@ -137,6 +143,7 @@ export function createApiClient(options: ApiClientOptions): ApiClient {
           throw errorOfGarbage(subject, contentType, new TextDecoder().decode(chunk.subarray(0, 200)));
         }
         first = false;
+        told.received(chunk);
         try {
           onChunk(chunk);
         } catch (error) {
@@ -156,6 +163,7 @@ export function createApiClient(options: ApiClientOptions): ApiClient {
       if (deadline.missed()) connections.leave(client);
       throw refusedByCaller ? error : errorOfFetch(subject, deadline.missed() ?? error);
     } finally {
+      told.ended(signal.aborted);
       deadline.end();
     }
   };
@@ -180,6 +188,44 @@ export function createApiClient(options: ApiClientOptions): ApiClient {
     },
     close: () => connections.close(),
   };
+}
+
+/** Tells how a request went: a watch when it is answered, others when they have ended, but for those that were called off. */
+function tellOnce(
+  { verb, body }: ApiRequest,
+  host: string,
+  clock: Clock,
+  tell: (outcome: ApiRequestOutcome) => void = () => {},
+) {
+  const startedMs = clock.monotonic();
+  const requestBytes = body === undefined ? 0 : new TextEncoder().encode(body.text).length;
+  const isWatch = verb === "watch";
+  let answer: Response | undefined;
+  let bytes = 0;
+  const outcome = { method: body?.method ?? "GET", host, requestBytes } as const;
+  return {
+    answered(response: Response) {
+      answer = response;
+      if (isWatch) tell({ ...outcome, status: response.status, durationMs: undefined, responseBytes: undefined });
+    },
+    received(chunk: Uint8Array) {
+      bytes += chunk.length;
+    },
+    ended(isCalledOff: boolean) {
+      if (isCalledOff || isWatch && answer !== undefined) return;
+      tell({
+        ...outcome,
+        status: answer?.status,
+        durationMs: isWatch ? undefined : clock.monotonic() - startedMs,
+        responseBytes: answer?.ok ? bytes : undefined,
+      });
+    },
+  };
+}
+
+/** The `host:port` of a URL, as it is written there. */
+function hostOf(url: string): string {
+  return /^\w+:\/\/(?:[^/@]*@)?([^/]*)/.exec(url)?.[1] ?? "";
 }
 
 /** The HTTP client for the current credentials: the same one, with its open connections, until they change. */

@@ -2,6 +2,7 @@
 import { type Clock, systemClock } from "../../../platform/clock.ts";
 import type { Logger } from "../../../platform/log.ts";
 import { createBackoff } from "../../../platform/retry.ts";
+import type { ApiRequestOutcome } from "../../api_request.ts";
 import type { Decode } from "../../objects/decoded.ts";
 import type { Kind } from "../../objects/mod.ts";
 import type { Source } from "../source.ts";
@@ -24,6 +25,8 @@ export interface ApiConnectionOptions extends ConnectionOptions {
   readonly clock?: Clock;
   /** How long the server may take to begin an answer, connecting included, in milliseconds; 30 s by default. */
   readonly responseDeadlineMs?: number;
+  /** Told of every request that is sent. */
+  readonly onRequest?: (outcome: ApiRequestOutcome) => void;
 }
 
 /** What the source needs. */
@@ -56,8 +59,9 @@ export interface KubernetesSourceOptions {
  * no connection yet. Throws an Error that says what is missing or wrong, and where.
  */
 export function connectToApi(options: ApiConnectionOptions): ApiClient {
-  const { logger, clock = systemClock, responseDeadlineMs } = options;
-  return createApiClient({ credentials: loadCredentials(options, logger), clock, logger, responseDeadlineMs });
+  const { logger, clock = systemClock, responseDeadlineMs, onRequest } = options;
+  const credentials = loadCredentials(options, logger);
+  return createApiClient({ credentials, clock, logger, responseDeadlineMs, onRequest });
 }
 
 /**

@@ -242,9 +242,22 @@ Deno.test("kube-proxy's flags without meaning here are accepted with one warning
     "--kube-api-qps=5",
     "--log_dir=/tmp",
     "--logtostderr",
+    "--log-text-info-buffer-size=64Ki",
+    "--log-text-split-stream",
+    "--config-sync-period=1m",
   ]);
   assert.equal(warnings.length, 1, warnings.join("\n"));
-  for (const name of ["profiling", "vmodule", "kube-api-qps", "log-dir", "logtostderr"]) {
+  for (
+    const name of [
+      "profiling",
+      "vmodule",
+      "kube-api-qps",
+      "log-dir",
+      "logtostderr",
+      "log-text-split-stream",
+      "config-sync-period",
+    ]
+  ) {
     assert(warnings[0]!.includes(`--${name}`), name);
   }
 });

@@ -53,3 +53,8 @@ export function refused(args: readonly string[], given?: Given): readonly string
 export function fromFile(body: string, args: readonly string[] = [], given: Given = {}): CommandLine {
   return parse(["--config", "kp.yaml", ...args], { ...given, files: { "kp.yaml": HEADER + body } });
 }
+
+/** The warnings that do not only say that something has no effect here. */
+export function beyondEffect(warnings: readonly string[]): readonly string[] {
+  return warnings.filter((warning) => !/without effect in Sluice$|no effect in Sluice,/.test(warning));
+}

@@ -32,6 +32,25 @@ Deno.test("127.0.0.1 serves node ports where it is to, and the kernel is told to
   assert.equal(await on(["0.0.0.0/0"]), true);
 });
 
+Deno.test("what goes to a node port at localhost, and nothing else, passes the rules that count it", async () => {
+  const host = createHost();
+  const { whole } = await backendUnderTest(host);
+  await whole([fakeServicePort("default/web:http", { nodePort: 30080 })], podSettings());
+  const dump = host.runner.dump();
+  assert.match(dump, /^-A KUBE-SERVICES -d 127\.0\.0\.0\/8 .*-m addrtype --dst-type LOCAL -j KUBE-SVC-LOCALHOST$/m);
+  assert.match(dump, /^-A KUBE-SERVICES ! -d 127\.0\.0\.0\/8 .*-m addrtype --dst-type LOCAL -j KUBE-NODEPORTS$/m);
+  assert.deepEqual(dump.match(/^-A KUBE-SVC-LOCALHOST .*$/gm)!.map((rule) => /-j (\S+)$/.exec(rule)?.[1]), [
+    "KUBE-NODEPORTS",
+    undefined,
+  ]);
+  for (const localhostNodePorts of [true, false]) {
+    await whole([], podSettings({ localhostNodePorts, nodePortPrefixes: ["192.168.1.0/24"] }));
+    assert.doesNotMatch(host.runner.dump(), /KUBE-SVC-LOCALHOST .*-j/);
+  }
+  await whole([], podSettings({ nodePortPrefixes: ["192.168.1.0/24", "127.0.0.1/32"] }));
+  assert.match(host.runner.dump(), /^-A KUBE-SERVICES -d 127\.0\.0\.1\/32 .* -j KUBE-SVC-LOCALHOST$/m);
+});
+
 for (const bpf of [true, false]) {
   Deno.test(`a pod that reaches itself is told by comparison where the kernel can compare (xt_bpf: ${bpf})`, async () => {
     const host = createHost({ bpf });

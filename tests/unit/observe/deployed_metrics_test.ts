@@ -33,6 +33,8 @@ async function exposed(): Promise<ReadonlySet<string>> {
         endpointChangesTotal: 0,
         families: { IPv4: none, IPv6: none },
       }),
+      featureGates: {},
+      readPacketCounts: () => Promise.resolve({}),
     });
     for (const [, name, type] of (await metrics.expose()).matchAll(/^# TYPE (\S+) (\S+)$/gm)) {
       for (const suffix of type === "histogram" ? ["_bucket", "_count", "_sum"] : [""]) names.add(name + suffix);

@@ -17,8 +17,9 @@ export async function send(address: string, text: string): Promise<string> {
 }
 
 /** Asks for a path and takes the answer apart. */
-export async function ask(address: string, path = "/", method = "GET"): Promise<RawAnswer> {
-  const text = await send(address, `${method} ${path} HTTP/1.1\r\nHost: ${address}\r\n\r\n`);
+export async function ask(address: string, path = "/", method = "GET", accept?: string): Promise<RawAnswer> {
+  const field = accept === undefined ? "" : `Accept: ${accept}\r\n`;
+  const text = await send(address, `${method} ${path} HTTP/1.1\r\nHost: ${address}\r\n${field}\r\n`);
   const [head = "", body = ""] = text.split("\r\n\r\n", 2);
   const [statusLine = "", ...lines] = head.split("\r\n");
   const headers = lines.map((line) => line.split(": ", 2) as [string, string]);

@@ -10,7 +10,7 @@ import { send } from "./http_client.ts";
 const show = localOnly("192.0.2.7:10249", () => textAnswer(200, "secret"));
 
 async function statusFor(host: string, { method = "GET", isFromThisHost = true, handler = show } = {}) {
-  const answer = await handler({ method, path: "/", query: "", host, isFromThisHost });
+  const answer = await handler({ method, path: "/", query: "", accept: "", host, isFromThisHost });
   assert.equal(answer.body.includes("secret"), answer.status === 200);
   return answer;
 }

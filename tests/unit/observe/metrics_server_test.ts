@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { startMetricsServer } from "../../../core/observe/mod.ts";
+import { createSliMetrics, type MetricsServerOptions, startMetricsServer } from "../../../core/observe/mod.ts";
 import type { StatusPage } from "../../../core/page/mod.ts";
 import { silentLogger } from "../../../platform/log.ts";
 import { createFakeClock } from "../../fakes/clock.ts";
@@ -14,6 +14,7 @@ const PAGE: StatusPage = {
 async function withServer(
   test: (address: string) => Promise<void>,
   statusPage = () => Promise.resolve(PAGE),
+  options: Partial<MetricsServerOptions> = {},
 ): Promise<void> {
   const stop = new AbortController();
   const server = await startMetricsServer({
@@ -21,11 +22,15 @@ async function withServer(
     bindAddressHardFail: true,
     mode: "nftables",
     metrics: { expose: () => Promise.resolve("a 1\n"), contentType: "text/plain; version=0.0.4; charset=utf-8" },
+    slis: createSliMetrics(),
+    flags: { cleanup: "false", "proxy-mode": "nftables" },
+    startedAtMs: Date.UTC(2025, 10, 1, 9, 8, 7),
     configuration: () => ({ mode: "nftables", bindAddress: "::" }),
     statusPage,
     clock: createFakeClock(),
     logger: silentLogger,
     signal: stop.signal,
+    ...options,
   });
   try {
     await test(server.address()!);
@@ -55,7 +60,10 @@ Deno.test("any other path is not found, and told what there is", () =>
     for (const path of ["/page", "/proxymode", "/metrics/x", "/__proto__"]) {
       const { status, body } = await ask(address, path);
       assert.equal(status, 404);
-      assert.match(body, /\/configz\n.*\/healthz\n.*\/metrics\n.*\/proxyMode\n/);
+      assert.match(
+        body,
+        /\/configz\n.*\/flagz\n.*\/healthz\n.*\/metrics\n.*\/metrics\/slis\n.*\/proxyMode\n.*\/statusz\n/,
+      );
     }
   }));
 
@@ -80,3 +88,111 @@ Deno.test("the status page is refused under a foreign name, where the metrics ar
     for (const path of ["/", "/live"]) assert.match(await answer(path), /^HTTP\/1\.1 403 Forbidden\r\n/);
     assert.match(await answer("/metrics"), /^HTTP\/1\.1 200 /);
   }));
+
+Deno.test("/metrics/slis counts the health checks that were asked for, and forgets them at a DELETE", () =>
+  withServer(async (address) => {
+    const samples = async () => {
+      const { body } = await ask(address, "/metrics/slis");
+      return body.split("\n").filter((line) => line !== "" && !line.startsWith("#"));
+    };
+    assert.deepEqual(await samples(), []);
+    await ask(address, "/healthz");
+    await ask(address, "/healthz");
+    assert.deepEqual(await samples(), [
+      'kubernetes_healthcheck{name="ping",type="healthz"} 1',
+      'kubernetes_healthchecks_total{name="ping",type="healthz",status="success"} 2',
+    ]);
+    const reset = await ask(address, "/metrics/slis", "DELETE");
+    assert.deepEqual([reset.status, reset.body], [200, "metrics reset\n"]);
+    assert.deepEqual(await samples(), []);
+  }));
+
+const WARNING =
+  "Warning: This endpoint is not meant to be machine parseable, has no formatting compatibility guarantees " +
+  "and is for debugging purposes only.";
+const NOW = Date.UTC(2025, 10, 2, 12, 10, 9);
+
+Deno.test("/flagz and /statusz answer with text that begins as kube-proxy's does", () =>
+  withServer(
+    async (address) => {
+      const flagz = await ask(address, "/flagz");
+      assert.deepEqual([flagz.status, flagz.headers.get("Content-Type")], [200, "text/plain; charset=utf-8"]);
+      assert.equal(flagz.body, `\nkube-proxy flagz\n${WARNING}\ncleanup: false\nproxy-mode: nftables\n`);
+      const statusz = await ask(address, "/statusz");
+      assert.equal(
+        statusz.body.replace(/deno\S+/, "deno").replace(/1\.36\.\d+/, "1.36.x"),
+        [
+          `\nkube-proxy statusz\n${WARNING}\n`,
+          "Started: Sat Nov  1 09:08:07 UTC 2025",
+          "Up: 27 hr 02 min 02 sec",
+          "Go version: deno",
+          "Binary version: 1.36.x",
+          "Emulation version: 1.36",
+          "Paths: /configz /flagz /healthz /metrics /proxyMode\n",
+        ].join("\n"),
+      );
+    },
+    undefined,
+    { clock: createFakeClock(NOW) },
+  ));
+
+const json = (version: string, kind: string) => `application/json;v=${version};g=config.k8s.io;as=${kind}`;
+
+Deno.test("/flagz and /statusz answer in the form that is asked for", () =>
+  withServer(
+    async (address) => {
+      const table: readonly [string, string, number, string][] = [
+        ["/flagz", json("v1beta1", "Flagz"), 200, "application/json"],
+        ["/flagz", json("v1beta1", "Statusz"), 406, "text/plain; charset=utf-8"],
+        ["/flagz", "application/json", 406, "text/plain; charset=utf-8"],
+        ["/flagz", "application/json;v=v1beta1;g=config.k8s.io", 406, "text/plain; charset=utf-8"],
+        ["/flagz", "application/xml", 406, "text/plain; charset=utf-8"],
+        ["/flagz", "*/*", 200, "text/plain; charset=utf-8"],
+        ["/flagz", "text/plain;charset=latin1", 406, "text/plain; charset=utf-8"],
+        ["/flagz", `${json("foo", "Flagz")},*/*`, 200, "text/plain; charset=utf-8"],
+        ["/statusz", json("v1beta1", "Statusz"), 200, "application/json"],
+        ["/statusz", `text/plain;q=0.5, ${json("v1beta1", "Statusz")}`, 200, "application/json"],
+        ["/statusz", json("v1beta1", "Statusz").replace("json", "yaml"), 200, "application/yaml"],
+      ];
+      for (const [path, accept, status, contentType] of table) {
+        const answer = await ask(address, path, "GET", accept);
+        assert.deepEqual(
+          [answer.status, answer.headers.get("Content-Type")],
+          [status, contentType],
+          `${path} ${accept}`,
+        );
+        assert.equal(answer.headers.get("Warning"), undefined);
+      }
+      const flagz = await ask(address, "/flagz", "GET", json("v1beta1", "Flagz"));
+      assert.deepEqual(JSON.parse(flagz.body), {
+        kind: "Flagz",
+        apiVersion: "config.k8s.io/v1beta1",
+        metadata: { name: "kube-proxy" },
+        flags: { cleanup: "false", "proxy-mode": "nftables" },
+      });
+      const old = await ask(address, "/statusz", "GET", `${json("v1alpha1", "Statusz")},${json("v1beta1", "Statusz")}`);
+      assert.match(old.headers.get("Warning")!, /^299 - "This version of the statusz endpoint is deprecated/);
+      const { goVersion, binaryVersion, ...rest } = JSON.parse(old.body);
+      assert.match(`${goVersion} ${binaryVersion}`, /^deno\S+ 1\.36\.\d+$/);
+      assert.deepEqual(rest, {
+        kind: "Statusz",
+        apiVersion: "config.k8s.io/v1alpha1",
+        metadata: { name: "kube-proxy" },
+        startTime: "2025-11-01T09:08:07Z",
+        uptimeSeconds: 97_322,
+        emulationVersion: "1.36",
+        paths: ["/configz", "/flagz", "/healthz", "/metrics", "/proxyMode"],
+      });
+    },
+    undefined,
+    { clock: createFakeClock(NOW) },
+  ));
+
+Deno.test("/flagz and /statusz are not there where they are turned off", () =>
+  withServer(
+    async (address) => {
+      for (const path of ["/flagz", "/statusz"]) assert.equal((await ask(address, path)).status, 404);
+    },
+    undefined,
+    { flags: undefined, startedAtMs: undefined },
+  ));

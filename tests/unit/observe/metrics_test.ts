@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import type { ProxyMode, SyncReport } from "../../../core/model.ts";
-import { type ChangeFigures, createMetrics } from "../../../core/observe/mod.ts";
+import { type ChangeFigures, createMetrics, type FamilyPacketCounts } from "../../../core/observe/mod.ts";
 
 const NOW = 1_700_000_000_000;
 
@@ -27,6 +27,7 @@ function setUp(mode: ProxyMode = "iptables") {
     families: { IPv4: { changesPending: 5, noLocalEndpoints: { internal: 6, external: 7 } } },
   };
   let reads = 0;
+  let packets: () => Promise<FamilyPacketCounts> = () => Promise.resolve({});
   const metrics = createMetrics({
     mode,
     now: () => NOW,
@@ -34,10 +35,19 @@ function setUp(mode: ProxyMode = "iptables") {
       reads++;
       return figures;
     },
+    featureGates: { ComponentFlagz: false },
+    readPacketCounts: () => packets(),
   });
   const lines = async () => (await metrics.expose()).split("\n");
   const samplesOf = async (name: string) => (await lines()).filter((line) => line.startsWith(name)).sort();
-  return { metrics, lines, samplesOf, reads: () => reads, set: (value: ChangeFigures) => figures = value };
+  return {
+    metrics,
+    lines,
+    samplesOf,
+    reads: () => reads,
+    set: (value: ChangeFigures) => figures = value,
+    setPackets: (read: () => Promise<FamilyPacketCounts>) => packets = read,
+  };
 }
 
 /** `name type` of every metric under a prefix. */
@@ -73,6 +83,8 @@ Deno.test("each mode has the metrics that kube-proxy has in it", async () => {
     [
       ...IN_EVERY_MODE,
       ...WHERE_SYNCS_ARE_PARTIAL,
+      "iptables_ct_state_invalid_dropped_packets_total counter",
+      "iptables_localhost_nodeports_accepted_packets_total counter",
       "sync_proxy_rules_iptables_last gauge",
       "sync_proxy_rules_iptables_partial_restore_failures_total counter",
       "sync_proxy_rules_iptables_restore_failures_total counter",
@@ -239,5 +251,108 @@ Deno.test("answers about health are counted by their status", async () => {
     'kubeproxy_proxy_healthz_total{code="200"} 1',
     'kubeproxy_proxy_healthz_total{code="503"} 1',
     'kubeproxy_proxy_livez_total{code="200"} 2',
+  ]);
+});
+
+Deno.test("what rules have counted is read at a scrape, adds up over families and never goes down", async () => {
+  const { samplesOf, setPackets } = setUp();
+  const INVALID = "kubeproxy_iptables_ct_state_invalid_dropped_packets_total";
+  const LOCALHOST = "kubeproxy_iptables_localhost_nodeports_accepted_packets_total";
+  const shown = async () => (await samplesOf("kubeproxy_iptables_")).map((line) => Number(line.split(" ")[1]));
+  const counts = (ctStateInvalidDropped: number, localhostNodePortsAccepted: number) => ({
+    ctStateInvalidDropped,
+    localhostNodePortsAccepted,
+  });
+  assert.deepEqual((await samplesOf("kubeproxy_iptables_")).map((line) => line.split(" ")[0]), [INVALID, LOCALHOST]);
+  setPackets(() => Promise.resolve({ IPv4: counts(5, 2), IPv6: counts(1, 0) }));
+  assert.deepEqual(await shown(), [6, 2]);
+  assert.deepEqual(await shown(), [6, 2], "the same counts add nothing");
+  setPackets(() => Promise.resolve({ IPv6: counts(4, 0) }));
+  assert.deepEqual(await shown(), [9, 2], "a family that does not answer keeps what it had");
+  setPackets(() => Promise.resolve({ IPv4: counts(2, 3), IPv6: counts(4, 0) }));
+  assert.deepEqual(await shown(), [11, 3], "a rule that was written anew counts from 0");
+});
+
+Deno.test("scrapes at the same time read the rules' counts once", async () => {
+  const { metrics, setPackets } = setUp();
+  let reads = 0;
+  const answer = Promise.withResolvers<FamilyPacketCounts>();
+  setPackets(() => {
+    reads++;
+    return answer.promise;
+  });
+  const scrapes = [metrics.expose(), metrics.expose(), metrics.expose()];
+  answer.resolve({ IPv4: { ctStateInvalidDropped: 7, localhostNodePortsAccepted: 0 } });
+  for (const text of await Promise.all(scrapes)) assert.match(text, /ct_state_invalid_dropped_packets_total 7\n/);
+  assert.equal(reads, 1);
+});
+
+for (const mode of ["nftables", "ipvs"] as const) {
+  Deno.test(`mode ${mode} has no such rules and reads none`, async () => {
+    const { lines, setPackets } = setUp(mode);
+    setPackets(() => Promise.reject(new Error("nothing is to be read")));
+    assert.doesNotMatch((await lines()).join("\n"), /kubeproxy_iptables_/);
+  });
+}
+
+Deno.test("the features that have a gate are among the metrics, with their stage", async () => {
+  assert.deepEqual(await setUp().samplesOf("kubernetes_feature_enabled"), [
+    'kubernetes_feature_enabled{name="AllowServiceExternalIPs",stage="DEPRECATED"} 1',
+    'kubernetes_feature_enabled{name="ComponentFlagz",stage="BETA"} 0',
+    'kubernetes_feature_enabled{name="ComponentStatusz",stage="BETA"} 1',
+    'kubernetes_feature_enabled{name="MultiCIDRServiceAllocator",stage=""} 1',
+    'kubernetes_feature_enabled{name="NFTablesProxyMode",stage=""} 1',
+    'kubernetes_feature_enabled{name="PreferSameTrafficDistribution",stage=""} 1',
+  ]);
+});
+
+Deno.test("requests to the API server are counted as client-go counts them", async () => {
+  const { metrics, samplesOf } = setUp();
+  const host = "10.0.0.1:6443";
+  const get = { method: "GET", host, requestBytes: 0 } as const;
+  metrics.apiRequest({ ...get, status: 200, durationMs: 300, responseBytes: 5_000 });
+  metrics.apiRequest({ ...get, status: 200, durationMs: undefined, responseBytes: undefined });
+  metrics.apiRequest({ ...get, status: undefined, durationMs: 2_000, responseBytes: undefined });
+  metrics.apiRequest({ method: "POST", host, requestBytes: 700, status: 403, durationMs: 4, responseBytes: undefined });
+  assert.deepEqual(await samplesOf("rest_client_requests_total"), [
+    `rest_client_requests_total{code="200",method="GET",host="${host}"} 2`,
+    `rest_client_requests_total{code="403",method="POST",host="${host}"} 1`,
+    `rest_client_requests_total{code="<error>",method="GET",host="${host}"} 1`,
+  ]);
+  const sums = async (name: string) => (await samplesOf(`rest_client_${name}_sum`)).map((line) => line.slice(12));
+  assert.deepEqual(await sums("request_duration_seconds"), [
+    `request_duration_seconds_sum{verb="GET",host="${host}"} 2.3`,
+    `request_duration_seconds_sum{verb="POST",host="${host}"} 0.004`,
+  ]);
+  assert.deepEqual(await sums("request_size_bytes"), [`request_size_bytes_sum{verb="POST",host="${host}"} 700`]);
+  assert.deepEqual(await sums("response_size_bytes"), [`response_size_bytes_sum{verb="GET",host="${host}"} 5000`]);
+  const bucket = (name: string, le: string) => `rest_client_${name}_bucket{le="${le}",verb="GET",host="${host}"} 1`;
+  assert.ok((await samplesOf("rest_client_request_duration")).includes(bucket("request_duration_seconds", "0.5")));
+  assert.ok((await samplesOf("rest_client_response")).includes(bucket("response_size_bytes", "16384")));
+});
+
+Deno.test("a restore that fails in a sync of what had changed counts as partial, too", async () => {
+  const { metrics, samplesOf } = setUp();
+  metrics.observe(report({ full: true, figures: { restore_failures: 2 } }));
+  metrics.observe(report({ full: false, figures: { restore_failures: 3 } }));
+  assert.deepEqual(
+    (await samplesOf("kubeproxy_sync_proxy_rules_iptables")).filter((line) => line.includes("failures")),
+    [
+      'kubeproxy_sync_proxy_rules_iptables_partial_restore_failures_total{ip_family="IPv4"} 3',
+      'kubeproxy_sync_proxy_rules_iptables_restore_failures_total{ip_family="IPv4"} 5',
+    ],
+  );
+});
+
+Deno.test("open file descriptors are shown where the runtime lets them be counted, and never as none", async () => {
+  const samples = await setUp().samplesOf("process_open_fds");
+  for (const sample of samples) assert.ok(Number(sample.split(" ")[1]) > 2, sample);
+});
+
+Deno.test("what could not be cleaned up counts in nftables mode", async () => {
+  const { metrics, samplesOf } = setUp("nftables");
+  metrics.observe(report({ figures: { cleanup_failures: 2 } }));
+  assert.deepEqual(await samplesOf("kubeproxy_sync_proxy_rules_nftables_cleanup"), [
+    'kubeproxy_sync_proxy_rules_nftables_cleanup_failures_total{ip_family="IPv4"} 2',
   ]);
 });

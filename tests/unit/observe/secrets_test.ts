@@ -9,7 +9,7 @@ import { withWholeProxy } from "../../fakes/whole_proxy.ts";
 
 const TOKEN = "s3cr3t-t0ken-of-the-node";
 const PASSWORD = "s3cr3t-passw0rd";
-const PATHS = ["", "live", "metrics", "configz", "healthz", "proxyMode", "nothing"];
+const PATHS = ["", "live", "metrics", "metrics/slis", "configz", "flagz", "statusz", "healthz", "proxyMode", "nothing"];
 
 function kubeconfig(server: FakeApiServer, user: Readonly<Record<string, unknown>>): string {
   return JSON.stringify({

@@ -48,7 +48,14 @@ const basis = fakeAnswerBasis([
 const pageOf = (status: ProxyStatus, changes: Partial<PageAnswers> = {}) =>
   createStatusPage({ browse: createAnswers(basis).browse, status: () => Promise.resolve(status), ...changes });
 
-const request = (query = "") => ({ method: "GET", path: "/", query, host: "localhost", isFromThisHost: true });
+const request = (query = "") => ({
+  method: "GET",
+  path: "/",
+  query,
+  accept: "",
+  host: "localhost",
+  isFromThisHost: true,
+});
 
 Deno.test("names and messages from elsewhere are text, wherever they stand", async () => {
   const sync = { revision: 1, ok: false, full: true, endedAtMs: 0, durationMs: 1, figures: {}, problems: 1 };

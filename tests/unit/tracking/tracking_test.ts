@@ -4,7 +4,10 @@ import { createTracking } from "../../../core/tracking/mod.ts";
 import { createFakeClock } from "../../fakes/clock.ts";
 import { endpoint, endpointSlice, node, service } from "../../fakes/cluster_objects.ts";
 
-function createTracked(kinds: readonly Kind[] = KINDS, awaitsPodCIDR = false) {
+function createTracked(
+  kinds: readonly Kind[] = KINDS,
+  { awaitsPodCIDR = false, externalIPs }: { awaitsPodCIDR?: boolean; externalIPs?: boolean } = {},
+) {
   const calls = { synced: 0, changes: 0, problems: [] as string[] };
   const tracking = createTracking({
     kinds,
@@ -12,6 +15,7 @@ function createTracked(kinds: readonly Kind[] = KINDS, awaitsPodCIDR = false) {
     bindAddress: "",
     awaitsPodCIDR,
     onSynced: () => calls.synced++,
+    externalIPs,
     clock: createFakeClock(),
     onChange: () => calls.changes++,
     onProblem: (where, message) => calls.problems.push(`${where}: ${message}`),
@@ -46,7 +50,7 @@ Deno.test("nothing is announced before every kind is synced, and then all at onc
 });
 
 Deno.test("where a pod CIDR is awaited, all is announced with the first one, and changes of it later", () => {
-  const { tracking, calls } = createTracked(KINDS, true);
+  const { tracking, calls } = createTracked(KINDS, { awaitsPodCIDR: true });
   tracking.set(service("default/web"));
   tracking.set(node("here"));
   for (const kind of KINDS) tracking.synced(kind);
@@ -179,4 +183,13 @@ Deno.test("the service ranges are those of all ServiceCIDRs together, and only a
   tracking.synced("ServiceCIDR");
   assert.equal(tracking.take().serviceRanges, true);
   assert.deepEqual(tracking.serviceCIDRs.ranges(), { IPv4: [], IPv6: ["fd00:96::/112"] });
+});
+
+Deno.test("external IPs are left out of services where they are not to be served", () => {
+  const given = { ...service("default/web"), externalIPs: ["192.0.2.1"] };
+  for (const [externalIPs, kept] of [[undefined, ["192.0.2.1"]], [true, ["192.0.2.1"]], [false, []]] as const) {
+    const { tracking } = createTracked(KINDS, { externalIPs });
+    tracking.set(given);
+    assert.deepEqual(tracking.services.get("default/web")?.externalIPs, kept);
+  }
 });

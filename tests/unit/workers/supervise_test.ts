@@ -301,3 +301,17 @@ Deno.test("a question about rules gets the answer with its number, or none: late
   worker().fails("boom");
   assert.equal(await link.describe("a|tcp"), undefined);
 });
+
+Deno.test("a question about counts gets the answer with its number, or none", async () => {
+  const { link, worker, clock } = await supervise();
+  const counts = { ctStateInvalidDropped: 3, localhostNodePortsAccepted: 4 };
+  const first = link.packetCounts(), second = link.packetCounts(), third = link.packetCounts();
+  assert.deepEqual(types(worker()).slice(1), ["count", "count", "count"]);
+  worker().says({ type: "counted", number: 2, counts });
+  worker().says({ type: "counted", number: 3, counts: undefined });
+  assert.deepEqual([await second, await third], [counts, undefined]);
+  clock.advance(5_000);
+  assert.equal(await first, undefined);
+  worker().fails("boom");
+  assert.equal(await link.packetCounts(), undefined);
+});

@@ -1,0 +1,28 @@
+/** The packets that two kinds of rules have met, which kube-proxy counts with nfacct objects of its own. */
+import type { Family, PacketCounts } from "../../core/model.ts";
+import { BASE } from "./chain_names.ts";
+import type { IptablesTools } from "./tools.ts";
+
+/** The counts of the rules that are in the kernel now: they begin anew where a rule is written anew. Throws as the tools do. */
+export async function readPacketCounts(family: Family, tools: IptablesTools): Promise<PacketCounts> {
+  const [forwarding, localhost] = await Promise.all([
+    tools.list("filter", BASE.forward),
+    family === "IPv4" ? tools.list("nat", BASE.localhostNodePorts) : [],
+  ]);
+  const isInvalidDrop = (line: string) => line.includes("--ctstate INVALID ") && line.endsWith("-j DROP");
+  // Who finds no node port comes back to the second rule.
+  const [asked = 0, turnedAway = 0] = localhost.filter(isRule).map(packetsOf);
+  return {
+    ctStateInvalidDropped: forwarding.filter(isInvalidDrop).reduce((sum, line) => sum + packetsOf(line), 0),
+    localhostNodePortsAccepted: Math.max(0, asked - turnedAway),
+  };
+}
+
+function isRule(line: string): boolean {
+  return line.startsWith("-A ");
+}
+
+/** `-A CHAIN … -c PACKETS BYTES -j TARGET`, as `iptables -v -S` prints it. */
+function packetsOf(line: string): number {
+  return Number(/ -c (\d+) \d+(?: |$)/.exec(line)?.[1] ?? 0);
+}

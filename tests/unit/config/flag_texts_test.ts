@@ -1,0 +1,24 @@
+import assert from "node:assert/strict";
+import { FLAG_GROUPS, flagTexts } from "../../../core/config/mod.ts";
+import { parse } from "./parse.ts";
+
+Deno.test("every flag is written with its value or its default, as pflag writes them", () => {
+  const line = parse([
+    "--feature-gates=B=true,A=false",
+    "--nodeport-addresses=10.0.0.0/8,fd00::/64",
+    "--iptables-sync-period=90s",
+    "--masquerade-all",
+  ]);
+  assert(line.kind === "start");
+  const texts = flagTexts(line.flags);
+  assert.deepEqual(Object.keys(texts), FLAG_GROUPS.flatMap(({ flags }) => flags.map(({ name }) => name)).sort());
+  const some = ["feature-gates", "nodeport-addresses", "iptables-sync-period", "masquerade-all", "conntrack-min"];
+  assert.deepEqual(some.map((name) => texts[name]), [
+    "A=false,B=true",
+    "[10.0.0.0/8,fd00::/64]",
+    "1m30s",
+    "true",
+    "131072",
+  ]);
+  assert.deepEqual([texts["ipvs-exclude-cidrs"], texts["ipvs-udp-timeout"], texts["config"]], ["[]", "0s", ""]);
+});

@@ -1,0 +1,46 @@
+/** What the feature gates change in a whole proxy. */
+import assert from "node:assert/strict";
+import { sleep, systemClock } from "../../../platform/clock.ts";
+import { type WholeProxy, withManifests, withWholeProxy } from "../../fakes/whole_proxy.ts";
+
+const MANIFESTS = `
+apiVersion: v1
+kind: Service
+metadata: { name: web, namespace: default }
+spec:
+  clusterIP: 10.0.0.1
+  clusterIPs: [10.0.0.1]
+  externalIPs: [192.0.2.7]
+  ports: [{ port: 80, protocol: TCP }]
+`;
+
+/** Runs `test` with a proxy of one service with an external IP, once that is served. */
+async function withGates(gates: string, test: (proxy: WholeProxy) => Promise<void>): Promise<void> {
+  await withManifests(MANIFESTS, async ({ args }) => {
+    const flags = gates === "" ? [] : [`--feature-gates=${gates}`];
+    await withWholeProxy({ args: [...args, ...flags] }, async (proxy) => {
+      while (!(await text(proxy, "")).includes("10.0.0.1")) await sleep(systemClock, 5);
+      await test(proxy);
+    });
+  });
+}
+
+const text = async ({ url }: WholeProxy, path: string) => await (await fetch(url + path)).text();
+
+Deno.test("external IPs are served unless AllowServiceExternalIPs is off", async () => {
+  await withGates("", async (proxy) => assert.match(await text(proxy, ""), /192\.0\.2\.7/));
+  await withGates(
+    "AllowServiceExternalIPs=false",
+    async (proxy) => assert.doesNotMatch(await text(proxy, ""), /192\.0\.2\.7/),
+  );
+});
+
+Deno.test("/flagz and /statusz are there unless their gates are off", async () => {
+  await withGates("", async (proxy) => {
+    assert.match(await text(proxy, "flagz"), /^\nkube-proxy flagz\n[^]*\nproxy-mode: nftables\n/);
+    assert.match(await text(proxy, "statusz"), /^\nkube-proxy statusz\n/);
+  });
+  await withGates("ComponentFlagz=false,ComponentStatusz=false", async (proxy) => {
+    for (const path of ["flagz", "statusz"]) assert.match(await text(proxy, path), /^not found/);
+  });
+});
