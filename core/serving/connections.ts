@@ -25,21 +25,26 @@ export interface Connections {
 /** The connections of one address. */
 interface Client {
   count: number;
-  /** Those without a stream, the oldest first. */
-  readonly idle: Set<Socket>;
+  readonly idle: Set<Connection>;
+}
+
+/** One connection that was admitted. */
+interface Connection {
+  readonly socket: Socket;
+  readonly client: Client;
+  readonly cancelHandshake: () => void;
 }
 
 /**
- * Admits connections to a server within its limits, and guards each one. At a limit, a connection without a stream gives way
- * to the new one, so that whoever calls at once is served however many connections wait.
+ * Admits connections to a server within its limits, and guards each one. At a limit, the oldest connection without a stream
+ * gives way to the new one, so that whoever calls at once is served however many connections wait.
  */
 export function admitConnections({ server, isSecure, limits, clock, closures }: ConnectionsOptions): Connections {
-  const sockets = new Set<Socket>();
   const sessions = new Set<ServerHttp2Session>();
-  const idle = new Set<Socket>();
   const clients = new Map<string, Client>();
-  /** The accepted socket under the one that a session reads, which is another one with TLS. */
-  const accepted = new Map<Socket | string, Socket>();
+  const idle = new Set<Connection>();
+  /** By what the accepted socket has in common with the one that a session reads, which is another one with TLS. */
+  const connections = new Map<Socket | string, Connection>();
   const keyOf = (socket: Socket) => isSecure ? `${socket.remoteAddress} ${socket.remotePort}` : socket;
   let arriving: Socket | undefined;
 
@@ -50,39 +55,41 @@ export function admitConnections({ server, isSecure, limits, clock, closures }: 
     const client = clients.get(address) ?? { count: 0, idle: new Set() };
     if (client.count >= limits.connectionsPerAddress) {
       if (!makeRoom(client.idle, "too many connections from one address", socket)) return;
-    } else if (sockets.size >= limits.connections && !makeRoom(idle, "too many connections", socket)) return;
+    } else if (connections.size >= limits.connections && !makeRoom(idle, "too many connections", socket)) return;
+    const closeLate = () => {
+      closures.count("no TLS handshake", address);
+      socket.destroy();
+    };
+    const cancelHandshake = isSecure ? clock.schedule(limits.handshakeMs, closeLate) : () => {};
+    const connection = { socket, client, cancelHandshake };
     const key = keyOf(socket);
-    sockets.add(socket);
-    idle.add(socket);
-    client.idle.add(socket);
-    client.count++;
+    connections.set(key, connection);
     clients.set(address, client);
-    accepted.set(key, socket);
+    client.count++;
+    setIdle(connection, true);
     socket.once("close", () => {
-      sockets.delete(socket);
-      idle.delete(socket);
-      client.idle.delete(socket);
-      if (accepted.get(key) === socket) accepted.delete(key);
+      cancelHandshake();
+      setIdle(connection, false);
+      if (connections.get(key) === connection) connections.delete(key);
       if (--client.count === 0) clients.delete(address);
     });
   };
 
   /** Closes the oldest connection among these, or else the newcomer. Returns whether there is room for it now. */
-  const makeRoom = (among: ReadonlySet<Socket>, reason: ClosureReason, newcomer: Socket): boolean => {
+  const makeRoom = (among: ReadonlySet<Connection>, reason: ClosureReason, newcomer: Socket): boolean => {
     const [oldest] = among;
-    const closed = oldest ?? newcomer;
+    const closed = oldest?.socket ?? newcomer;
     closures.count(reason, closed.remoteAddress);
     closed.destroy();
     if (oldest === undefined) return false;
-    markIdle(oldest, false);
+    setIdle(oldest, false);
     return true;
   };
 
-  const markIdle = (socket: Socket | undefined, isIdle: boolean) => {
-    if (socket === undefined || !sockets.has(socket)) return;
-    for (const set of [idle, clients.get(socket.remoteAddress ?? "")?.idle]) {
-      if (isIdle) set?.add(socket);
-      else set?.delete(socket);
+  const setIdle = (connection: Connection, isIdle: boolean) => {
+    for (const set of [idle, connection.client.idle]) {
+      if (isIdle) set.add(connection);
+      else set.delete(connection);
     }
   };
 
@@ -94,15 +101,14 @@ export function admitConnections({ server, isSecure, limits, clock, closures }: 
   server.prependListener("connection", admit);
   server.on("session", (session: ServerHttp2Session) => {
     const socket = arriving!;
-    const below = accepted.get(keyOf(socket));
+    const connection = connections.get(keyOf(socket));
+    connection?.cancelHandshake();
     sessions.add(session);
     session.on("close", () => sessions.delete(session));
-    const onIdle = (isIdle: boolean) => markIdle(below, isIdle);
+    const onIdle = (isIdle: boolean) => {
+      if (connection !== undefined && !connection.socket.destroyed) setIdle(connection, isIdle);
+    };
     guardConnection({ session, socket, limits, clock, closures, onIdle });
-  });
-  server.on("clientError", (error: Error & { readonly code?: string }, socket: Socket) => {
-    if (error.code === "ERR_TLS_HANDSHAKE_TIMEOUT") closures.count("no TLS handshake", socket.remoteAddress);
-    socket.destroy();
   });
   server.on("unknownProtocol", (socket: Socket) => {
     closures.count("no HTTP/2 over TLS", socket.remoteAddress);
@@ -110,11 +116,11 @@ export function admitConnections({ server, isSecure, limits, clock, closures }: 
   });
 
   return {
-    count: () => sockets.size,
+    count: () => connections.size,
     close() {
       for (const session of sessions) session.destroy();
       const cancel = clock.schedule(limits.lingerMs, () => {
-        for (const socket of sockets) socket.destroy();
+        for (const { socket } of connections.values()) socket.destroy();
       });
       server.once("close", cancel);
     },

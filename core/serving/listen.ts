@@ -24,7 +24,6 @@ export async function listen(address: WireAddress, tls: TlsFiles | undefined, li
   }
   const server = tls === undefined ? createServer(options) : createSecureServer({
     ...options,
-    handshakeTimeout: limits.handshakeMs,
     cert: tls.crt,
     key: tls.key,
     ...tls.ca !== undefined && { ca: tls.ca, requestCert: true, rejectUnauthorized: true },
