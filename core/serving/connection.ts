@@ -1,11 +1,11 @@
 import type { ServerHttp2Session } from "node:http2";
 import type { Socket } from "node:net";
 import type { Clock } from "../../platform/clock.ts";
+import { createFrameTypeReader, FRAME, PREFACE_BYTES, wantsAnswer } from "../wire/frame_types.ts";
 import { watchLiveness } from "../wire/liveness.ts";
+import { createQuota } from "../wire/quota.ts";
 import type { ClosureReason, Closures } from "./closures.ts";
-import { createFrameTypeReader, FRAME } from "./frame_types.ts";
 import type { Limits } from "./limits.ts";
-import { createQuota } from "./quota.ts";
 
 /** HTTP/2's error codes, RFC 9113 section 7. */
 const NO_ERROR = 0;
@@ -51,10 +51,10 @@ export function guardConnection({ session, socket, limits, clock, closures, onId
   // objects for every stream in a packet, some 10 kB each, before it tells of the first one.
   socket.prependListener(
     "data",
-    createFrameTypeReader((type) => {
+    createFrameTypeReader(PREFACE_BYTES, (type) => {
       if (!frames.take()) close("too many frames", ENHANCE_YOUR_CALM);
       else if (type === FRAME.headers && !opened.take()) close("streams opened too fast", ENHANCE_YOUR_CALM);
-      else if ((type === FRAME.ping || type === FRAME.settings) && !controlFrames.take()) {
+      else if (wantsAnswer(type) && !controlFrames.take()) {
         close("PING or SETTINGS flood", ENHANCE_YOUR_CALM);
       }
     }),

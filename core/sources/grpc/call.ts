@@ -1,10 +1,13 @@
 import type { ClientHttp2Session, ClientHttp2Stream, IncomingHttpHeaders, OutgoingHttpHeaders } from "node:http2";
 import type { Socket } from "node:net";
 import type { Clock } from "../../../platform/clock.ts";
+import { hasHttp2 } from "../../../platform/runtime.ts";
 import { type WireAddress } from "../../wire/address.ts";
+import { createFrameTypeReader, wantsAnswer } from "../../wire/frame_types.ts";
 import { createFrameReader, framesOf } from "../../wire/frames.ts";
 import { type LivenessLimits, silenceText, watchLiveness } from "../../wire/liveness.ts";
 import { PROBE_METHOD } from "../../wire/messages.ts";
+import { createQuota } from "../../wire/quota.ts";
 import { STATUS, statusText } from "../../wire/status.ts";
 import type { TlsFiles } from "../../wire/tls.ts";
 import { hearEscapedErrors } from "./escaped_errors.ts";
@@ -29,6 +32,10 @@ const LONGEST_MESSAGE_BYTES = 4 * 1024 * 1024;
 
 /** The bytes of requests that may wait for a server to take them: each round of its own asks for the next one. */
 const REQUEST_BYTES_WAITING = 64 * 1024;
+
+/** PING and SETTINGS frames that a server may send in a window. */
+const CONTROL_FRAMES_PER_WINDOW = 1000;
+const WINDOW_MS = 10_000;
 
 /** How long a connection that is given up may take to say so. */
 const LINGER_MS = 1000;
@@ -62,7 +69,12 @@ export async function call(options: CallOptions): Promise<never> {
   try {
     signal.addEventListener("abort", () => reject(signal.reason), { once: true });
     session.on("error", reject);
-    session.on("connect", (_, connected) => socket = connected as Socket);
+    session.on("connect", (_, connected) => {
+      // Deno 2.4 reads past this socket, and does not let it go.
+      if (!hasHttp2()) return;
+      socket = connected as Socket;
+      refuseFloods(socket, clock, (error) => session.destroy(error));
+    });
     session.on("close", () => reject(new Error("the connection was closed")));
     stream = session.request(headersOf(method));
     stream.on("error", reject);
@@ -91,6 +103,18 @@ export async function call(options: CallOptions): Promise<never> {
     const cancelLinger = clock.schedule(LINGER_MS, () => socket?.destroy());
     socket?.once("close", cancelLinger);
   }
+}
+
+/** Watches for a server that makes this side answer without end: it need not read what is answered. */
+function refuseFloods(socket: Socket, clock: Clock, refuse: (error: Error) => void): void {
+  const quota = createQuota(CONTROL_FRAMES_PER_WINDOW, WINDOW_MS, clock);
+  // In front of the session's own listener, which ignores what comes once the session is destroyed.
+  socket.prependListener(
+    "data",
+    createFrameTypeReader(0, (type) => {
+      if (wantsAnswer(type) && !quota.take()) refuse(new Error("the server floods with PING or SETTINGS frames"));
+    }),
+  );
 }
 
 function headersOf(method: string): OutgoingHttpHeaders {

@@ -3,7 +3,18 @@ import assert from "node:assert/strict";
 import { SYNC } from "../../../core/wire/operations.ts";
 import { framesOf } from "../../../core/wire/frames.ts";
 import { service } from "../../fakes/cluster_objects.ts";
-import { FLAG, frame, header, joined, rawConnection, settings, TYPE, uint32, zeros } from "../../fakes/raw_http2.ts";
+import {
+  callHeaders,
+  FLAG,
+  frame,
+  header,
+  joined,
+  rawConnection,
+  settings,
+  TYPE,
+  uint32,
+  zeros,
+} from "../../fakes/raw_http2.ts";
 import { withServer } from "../serving/served.ts";
 import { withSource } from "./grpc_source.ts";
 
@@ -59,7 +70,7 @@ const BROKEN: Readonly<Record<string, Uint8Array>> = {
   ),
   "PUSH_PROMISE": joined(
     RESPONSE,
-    frame(TYPE.pushPromise, FLAG.endHeaders, 1, joined(uint32(2), header(":method", "GET"), header(":path", "/"))),
+    frame(TYPE.pushPromise, FLAG.endHeaders, 1, joined(uint32(2), callHeaders("/"))),
     frame(TYPE.reset, 0, 2, zeros(3)),
   ),
   "GOAWAY with an error": joined(RESPONSE, frame(TYPE.goaway, 0, 0, joined(uint32(0), uint32(11)))),
@@ -84,6 +95,12 @@ const BROKEN: Readonly<Record<string, Uint8Array>> = {
     frame(TYPE.data, 0, 1, Uint8Array.of(0, 255, 255, 255, 255)),
   ),
   "a message that is none": joined(RESPONSE, frame(TYPE.data, 0, 1, framesOf([zeros(10).fill(255)]))),
+};
+
+/** What is logged of those that would use up memory. */
+const REASONS: Readonly<Record<string, string>> = {
+  "PING flood": "the server floods with PING or SETTINGS frames",
+  "rounds without end, taking no request": "the server takes no requests",
 };
 
 /** A listener whose first connection is answered with these bytes, and the later ones by a server at that port. */
@@ -124,7 +141,9 @@ for (const [name, bytes] of Object.entries(BROKEN)) {
         await sink.told("set Service default/web");
         store.set(service("default/new"));
         await sink.told("set Service default/new");
-        assert.equal(logged.filter((line) => line.includes("cannot be watched")).length, 1, logged.join(""));
+        const failures = logged.filter((line) => line.includes("cannot be watched"));
+        assert.equal(failures.length, 1, logged.join(""));
+        assert.ok(failures[0]!.includes(REASONS[name] ?? ""), failures[0]);
       }, { liveness: { askMs: 200, answerMs: 300 } });
       await server.close();
     });
