@@ -14,6 +14,9 @@ export type ClosureReason =
   | "too many frames"
   | "no answer to PING";
 
+/** Reasons that honest clients give, too. */
+const ORDINARY: ReadonlySet<ClosureReason> = new Set(["no call", "no answer to PING"]);
+
 /** Connections that the server closed by itself, counted. */
 export interface Closures {
   /** Counts one, and logs it; `address` is the client's. */
@@ -31,7 +34,7 @@ export function createClosures(logger: Logger): Closures {
     count(reason, address) {
       counts.set(reason, of(reason) + 1);
       // Without the address, so that an attacker with many of them gets one line a minute.
-      logger.warn("closed gRPC connections", { reason, closed: of(reason) });
+      if (!ORDINARY.has(reason)) logger.warn("closed gRPC connections", { reason, closed: of(reason) });
       logger.debug("closed a gRPC connection", { reason, address });
     },
   };

@@ -67,7 +67,10 @@ export function guardConnection({ session, socket, limits, clock, closures, onId
   const liveness = watchLiveness({
     clock,
     limits,
-    ask: () => void session.ping((error) => error ?? liveness.heard()),
+    ask() {
+      // A session that broke off is destroyed before its socket, which may have much to write still.
+      if (!session.destroyed) session.ping((error) => error ?? liveness.heard());
+    },
     onSilent: () => {
       close("no answer to PING", NO_ERROR);
       // It has taken long enough.

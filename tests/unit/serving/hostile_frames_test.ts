@@ -20,7 +20,7 @@ import {
   uint32,
   zeros,
 } from "../../fakes/raw_http2.ts";
-import { type Served, withServer } from "./served.ts";
+import { manyServices, type Served, withServer } from "./served.ts";
 
 const ENHANCE_YOUR_CALM = 11;
 const CANCEL = uint32(8);
@@ -213,6 +213,26 @@ Deno.test("at the limit of an address, the oldest connection without a call give
     await until(() => serving.connections() === 0);
     assert.ok(await isServed(served));
   }, { limits: { connectionsPerAddress: 3 } });
+});
+
+Deno.test("a connection that breaks HTTP/2 and reads nothing more is closed all the same", async () => {
+  await withServer(manyServices(30_000), async (served) => {
+    const largest = uint32(0x7fff0000 - 65_535);
+    const hostile = await connectRaw(
+      served.port,
+      settings([4, 0x7fffffff]),
+      frame(TYPE.windowUpdate, 0, 0, largest),
+      CALL,
+    );
+    await until(() => served.serving.watchers() === 1);
+    // Meanwhile, more is written to the hostile one than sockets hold.
+    assert.ok(await isServed(served));
+    await hostile.send(frame(TYPE.reset, 0, 1, zeros(3)));
+    await until(() => served.serving.watchers() === 0);
+    await until(() => served.serving.connections() === 0);
+    hostile.close();
+    assert.ok(await isServed(served));
+  }, { limits: { askMs: 4000, answerMs: 300 } });
 });
 
 Deno.test("random frames end nothing but their connections", async () => {
