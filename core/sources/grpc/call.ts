@@ -99,10 +99,14 @@ export async function call(options: CallOptions): Promise<never> {
     stopHearing();
     stream?.close(CANCEL);
     session.destroy();
-    // The session waits until its last frame is written, which a server that reads nothing never lets happen.
-    const cancelLinger = clock.schedule(LINGER_MS, () => socket?.destroy());
-    socket?.once("close", cancelLinger);
+    if (socket !== undefined) destroyLate(socket, clock);
   }
+}
+
+/** The session waits until its last frame is written, which a server that reads nothing never lets happen. */
+function destroyLate(socket: Socket, clock: Clock): void {
+  const cancel = clock.schedule(LINGER_MS, () => socket.destroy());
+  socket.once("close", cancel);
 }
 
 /** Watches for a server that makes this side answer without end: it need not read what is answered. */
