@@ -27,6 +27,7 @@ export interface Position {
 
 /** What a watcher is to be told, and where it stands then. */
 export interface Answer {
+  /** The first one is a `Reset` and nothing else where everything is told. */
   readonly parts: readonly Chunks[];
   readonly position: Position;
 }

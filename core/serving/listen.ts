@@ -9,14 +9,21 @@ import type { Limits } from "./limits.ts";
 export async function listen(address: WireAddress, tls: TlsFiles | undefined, limits: Limits): Promise<Http2Server> {
   requireHttp2("a gRPC server");
   const { createServer, createSecureServer } = await import("node:http2");
-  const settings = { maxConcurrentStreams: limits.streamsPerConnection, enablePush: false };
+  const options = {
+    settings: {
+      maxConcurrentStreams: limits.streamsPerConnection,
+      maxHeaderListSize: limits.headerBytes,
+      enablePush: false,
+    },
+    maxHeaderListPairs: limits.headers,
+  };
   if (tls !== undefined && tls.crt === undefined) {
     throw new Error(
       "--listen-tls-ca needs --listen-tls-crt and --listen-tls-key: a server that asks for certificates has one",
     );
   }
-  const server = tls === undefined ? createServer({ settings }) : createSecureServer({
-    settings,
+  const server = tls === undefined ? createServer(options) : createSecureServer({
+    ...options,
     cert: tls.crt,
     key: tls.key,
     ...tls.ca !== undefined && { ca: tls.ca, requestCert: true, rejectUnauthorized: true },

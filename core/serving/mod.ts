@@ -1,5 +1,5 @@
 /** The gRPC server: the state of a store, global and local, for as many watchers as there are nodes. */
-import type { ServerHttp2Session, ServerHttp2Stream } from "node:http2";
+import type { ServerHttp2Stream } from "node:http2";
 import type { Clock } from "../../platform/clock.ts";
 import { errorText, type Logger } from "../../platform/log.ts";
 import type { Store } from "../store/mod.ts";
@@ -7,7 +7,8 @@ import { type WireAddress, wireAddressText } from "../wire/address.ts";
 import { STATUS } from "../wire/status.ts";
 import type { TlsFiles } from "../wire/tls.ts";
 import { createAnswers } from "./answers.ts";
-import { guardConnection } from "./connection.ts";
+import { type ClosureReason, createClosures } from "./closures.ts";
+import { admitConnections } from "./connections.ts";
 import { LIMITS, type Limits } from "./limits.ts";
 import { listen } from "./listen.ts";
 import { createPlaces } from "./places.ts";
@@ -33,6 +34,10 @@ export interface Serving {
   readonly address: WireAddress;
   /** How many watchers there are. */
   watchers(): number;
+  /** How many connections there are, those without a handshake among them. */
+  connections(): number;
+  /** How many connections were closed from here for that reason. */
+  closed(reason: ClosureReason): number;
   /** Ends every call and the server. */
   close(): Promise<void>;
 }
@@ -45,10 +50,14 @@ export async function startServing(options: ServingOptions): Promise<Serving> {
   const wakeups = createWakeups(store, clock);
   const places = createPlaces(limits.transfers);
   const watchers = new Set<AbortController>();
-  const connections = new Set<ServerHttp2Session>();
+  const closures = createClosures(logger);
 
   const onStream = (stream: ServerHttp2Stream, headers: Readonly<Record<string, unknown>>) => {
-    const scope = scopeOf(String(headers[":path"] ?? ""));
+    // First of all: a frame that breaks the protocol destroys the streams that came in the same packet before they are
+    // handed out, and their errors are emitted after this. Without a listener, one of them would end the process.
+    stream.on("error", () => {});
+    if (stream.destroyed || stream.closed) return;
+    const scope = headers[":method"] === "POST" ? scopeOf(String(headers[":path"] ?? "")) : undefined;
     const refusal = scope === undefined
       ? { status: STATUS.unimplemented, message: "there are only localv1.Sets/Watch and globalv1.Sets/Watch" }
       : watchers.size >= limits.streams
@@ -65,7 +74,7 @@ export async function startServing(options: ServingOptions): Promise<Serving> {
     try {
       stream.respond({ ":status": 200, "content-type": "application/grpc" }, { waitForTrailers: true });
       stream.on("wantTrailers", () => {
-        if (!stream.closed) stream.sendTrailers(trailersOf(signal));
+        if (!stream.closed && !stream.destroyed) stream.sendTrailers(trailersOf(signal));
       });
       const watcher = openStream(stream, { scope, limits, clock, abort });
       await serveWatcher(watcher, { answers, clock, signal, places, changed: wakeups.changed });
@@ -84,12 +93,8 @@ export async function startServing(options: ServingOptions): Promise<Serving> {
   };
 
   const server = await listen(options.address, options.tls, limits);
-  server.on("session", (session) => {
-    if (connections.size >= limits.connections) return session.destroy();
-    connections.add(session);
-    session.on("close", () => connections.delete(session));
-    guardConnection(session, limits, clock);
-  });
+  const isSecure = options.tls !== undefined;
+  const connections = admitConnections({ server, isSecure, limits, clock, closures });
   server.on("stream", onStream);
   server.on("sessionError", (error) => logger.debug("a connection failed", { error: errorText(error) }));
   server.on("error", (error) => logger.warn("the gRPC server has a problem", { error: errorText(error) }));
@@ -102,15 +107,17 @@ export async function startServing(options: ServingOptions): Promise<Serving> {
       },
     );
   }
-  logger.info("gRPC is served", { address: wireAddressText(address), tls: options.tls !== undefined });
+  logger.info("gRPC is served", { address: wireAddressText(address), tls: isSecure });
 
   return {
     address,
     watchers: () => watchers.size,
+    connections: connections.count,
+    closed: closures.of,
     close() {
       wakeups.close();
       for (const abort of watchers) abort.abort(new CallError(STATUS.unavailable, "the server ends"));
-      for (const session of connections) session.destroy();
+      connections.close();
       return new Promise((resolve) => server.close(() => resolve()));
     },
   };
@@ -130,7 +137,6 @@ function trailersOf({ aborted, reason }: AbortSignal): Record<string, string> {
 }
 
 function refuse(stream: ServerHttp2Stream, { status, message }: { status: number; message: string }): void {
-  stream.on("error", () => {});
   stream.respond({
     ":status": 200,
     "content-type": "application/grpc",

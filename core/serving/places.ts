@@ -4,6 +4,8 @@ export interface Places {
   join(): Place;
   /** How many have a place. */
   taken(): number;
+  /** How long the holder of a place may keep it without taking anything: less, the more wait for one. */
+  patienceMs(): number;
 }
 
 /** What one of them has, or waits for. */
@@ -13,6 +15,10 @@ export interface Place {
   /** Gives the place to whoever has waited longest. Does nothing without one. */
   leave(): void;
 }
+
+/** Patience while no more wait than there are places, and while more do. A piece takes a reader nearby a few milliseconds. */
+const LONG_PATIENCE_MS = 250;
+const SHORT_PATIENCE_MS = 25;
 
 /** Places for so many at once. */
 export function createPlaces(count: number): Places {
@@ -56,5 +62,7 @@ export function createPlaces(count: number): Places {
       signal.addEventListener("abort", onAbort, { once: true });
     });
 
-  return { join, taken: () => taken };
+  const patienceMs = () => waiting.size > count ? SHORT_PATIENCE_MS : LONG_PATIENCE_MS;
+
+  return { join, taken: () => taken, patienceMs };
 }

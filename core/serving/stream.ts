@@ -91,26 +91,25 @@ export function openStream(stream: ServerHttp2Stream, options: StreamOptions): W
     },
     write(bytes) {
       signal.throwIfAborted();
-      if (stream.write(bytes)) return Promise.resolve();
-      return drained();
+      return taken(bytes);
     },
   };
 
-  function drained(): Promise<void> {
+  function taken(bytes: Uint8Array): Promise<void> {
     return new Promise((resolve, reject) => {
       const settle = (then: () => void) => () => {
         cancelStall();
-        stream.off("drain", onDrain);
         signal.removeEventListener("abort", onAbort);
         then();
       };
       const cancelStall = clock.schedule(limits.stallMs, () => {
         abort.abort(new CallError(STATUS.resourceExhausted, "the reader takes nothing"));
       });
-      const onDrain = settle(resolve);
       const onAbort = settle(() => reject(signal.reason));
-      stream.on("drain", onDrain);
       signal.addEventListener("abort", onAbort);
+      const onTaken = settle(resolve);
+      // A write that fails is followed by the stream's end, which aborts.
+      stream.write(bytes, (error) => error || onTaken());
     });
   }
 }

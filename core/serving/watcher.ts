@@ -1,6 +1,6 @@
 import { type Clock, sleep } from "../../platform/clock.ts";
 import { framesOf } from "../wire/frames.ts";
-import { SYNC } from "../wire/operations.ts";
+import { RESET, SYNC } from "../wire/operations.ts";
 import type { Answer, Answers, Position, Subscription } from "./answers.ts";
 import type { Place, Places } from "./places.ts";
 import type { Wakeups } from "./wakeups.ts";
@@ -9,7 +9,7 @@ import type { Wakeups } from "./wakeups.ts";
 export interface WatcherStream {
   /** Resolves with the next request; undefined when there will be none. */
   nextRequest(): Promise<Subscription | undefined>;
-  /** Resolves when the reader has room for more. Rejects when it is gone or has stalled. */
+  /** Resolves when the reader has taken these bytes. Rejects when it is gone or has stalled. */
   write(bytes: Uint8Array): Promise<void>;
 }
 
@@ -24,12 +24,10 @@ export interface WatcherOptions {
   readonly signal: AbortSignal;
 }
 
+const BEGINNING_OF_EVERYTHING = framesOf([RESET]);
 const END_OF_ROUND = framesOf([SYNC]);
 /** How many pieces of an answer may be written without a place: as much as rounds have that are told while things change. */
 const PIECES_WITHOUT_PLACE = 4;
-/** How long a reader may take for a piece without losing its place to those who wait. */
-const PATIENCE_MS = 250;
-
 /**
  * Answers each request of a watcher with what is different since its last one, computed when the watcher has room for it,
  * and holds the answer back until there is something to say. Resolves when no more requests come.
@@ -45,13 +43,20 @@ export async function serveWatcher(stream: WatcherStream, options: WatcherOption
       const request = await stream.nextRequest();
       if (request === undefined) return;
       for (;;) {
-        // Whoever must wait waits without an answer: the one that it gets is then the newest.
-        if (answers.tellsEverything(position)) await place.enter(signal);
+        const isEverything = answers.tellsEverything(position);
+        if (isEverything) {
+          // A reader that has no room for these few bytes keeps nobody waiting: it gets no place.
+          position = undefined;
+          await stream.write(BEGINNING_OF_EVERYTHING);
+          // Whoever must wait waits without an answer: the one that it gets is then the newest.
+          await place.enter(signal);
+        }
         const answer = answers.since(position, request);
         position = answer.position;
-        const wrote = await writeParts(answer.parts, stream, place, options);
+        const parts = isEverything ? answer.parts.slice(1) : answer.parts;
+        const wrote = await writeParts(parts, stream, place, options);
         place.leave();
-        if (wrote) break;
+        if (wrote || isEverything) break;
         await changed(position.revision, signal);
       }
       await stream.write(END_OF_ROUND);
@@ -66,7 +71,7 @@ async function writeParts(
   parts: Answer["parts"],
   stream: WatcherStream,
   place: Place,
-  { clock, signal }: WatcherOptions,
+  { clock, places, signal }: WatcherOptions,
 ): Promise<boolean> {
   let wrote = false;
   for (const part of parts) {
@@ -74,7 +79,7 @@ async function writeParts(
       if (i >= PIECES_WITHOUT_PLACE) await place.enter(signal);
       const chunk = part.at(i);
       if (chunk === undefined) break;
-      const lapse = clock.schedule(PATIENCE_MS, () => place.leave());
+      const lapse = clock.schedule(places.patienceMs(), () => place.leave());
       await stream.write(chunk).finally(lapse);
       wrote = true;
       // Making the next one takes its time: others get theirs first.

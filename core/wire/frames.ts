@@ -22,28 +22,37 @@ export interface FrameReader {
   push(bytes: Uint8Array): Uint8Array<ArrayBuffer>[];
 }
 
-/** A reader of messages of at most so many bytes; it never holds more than one of them. */
+/** A reader of messages of at most so many bytes; it never holds more than one of them, and copies each byte once. */
 export function createFrameReader(longestBytes: number): FrameReader {
-  let rest = new Uint8Array(0);
+  const header = new Uint8Array(HEADER_BYTES);
+  /** Undefined while the header is read. */
+  let message: Uint8Array<ArrayBuffer> | undefined;
+  let filled = 0;
+
+  const startMessage = () => {
+    const length = new DataView(header.buffer).getUint32(1);
+    if (header[0] !== 0) throw new WireError("a message is compressed, which was not agreed upon");
+    if (length > longestBytes) {
+      throw new WireError(`a message has ${length} bytes, more than the ${longestBytes} that are allowed`);
+    }
+    return new Uint8Array(length);
+  };
+
   return {
     push(bytes) {
-      const all = new Uint8Array(rest.length + bytes.length);
-      all.set(rest);
-      all.set(bytes, rest.length);
-      const view = new DataView(all.buffer);
       const messages: Uint8Array<ArrayBuffer>[] = [];
       let at = 0;
-      while (all.length - at >= HEADER_BYTES) {
-        const length = view.getUint32(at + 1);
-        if (all[at] !== 0) throw new WireError("a message is compressed, which was not agreed upon");
-        if (length > longestBytes) {
-          throw new WireError(`a message has ${length} bytes, more than the ${longestBytes} that are allowed`);
-        }
-        if (all.length - at < HEADER_BYTES + length) break;
-        messages.push(all.slice(at + HEADER_BYTES, at + HEADER_BYTES + length));
-        at += HEADER_BYTES + length;
-      }
-      rest = all.slice(at);
+      do {
+        const target = message ?? header;
+        const taken = bytes.subarray(at, at + target.length - filled);
+        target.set(taken, filled);
+        filled += taken.length;
+        at += taken.length;
+        if (filled < target.length) break;
+        filled = 0;
+        if (message !== undefined) messages.push(message);
+        message = message === undefined ? startMessage() : undefined;
+      } while (at < bytes.length || message?.length === 0);
       return messages;
     },
   };

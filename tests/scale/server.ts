@@ -17,7 +17,15 @@ for (const object of clusterObjects({ services, nodes })) store.set(object);
 for (const kind of KINDS) store.synced(kind);
 const emptyRss = Deno.memoryUsage().rss;
 const address = { kind: "tcp", host: "127.0.0.1", port: 0 } as const;
-const serving = await startServing({ address, tls: undefined, store, clock: systemClock, logger: silentLogger });
+const serving = await startServing({
+  address,
+  tls: undefined,
+  store,
+  clock: systemClock,
+  logger: silentLogger,
+  // All nodes of the simulation have one address.
+  limits: { connectionsPerAddress: nodes },
+});
 let round = 0;
 
 await answerLines(async (line) => {

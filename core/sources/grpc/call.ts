@@ -1,9 +1,13 @@
 import type { ClientHttp2Session, ClientHttp2Stream, IncomingHttpHeaders, OutgoingHttpHeaders } from "node:http2";
+import type { Socket } from "node:net";
 import type { Clock } from "../../../platform/clock.ts";
+import { hasHttp2 } from "../../../platform/runtime.ts";
 import { type WireAddress } from "../../wire/address.ts";
+import { createFrameTypeReader, wantsAnswer } from "../../wire/frame_types.ts";
 import { createFrameReader, framesOf } from "../../wire/frames.ts";
 import { type LivenessLimits, silenceText, watchLiveness } from "../../wire/liveness.ts";
 import { PROBE_METHOD } from "../../wire/messages.ts";
+import { createQuota } from "../../wire/quota.ts";
 import { STATUS, statusText } from "../../wire/status.ts";
 import type { TlsFiles } from "../../wire/tls.ts";
 import { hearEscapedErrors } from "./escaped_errors.ts";
@@ -26,6 +30,19 @@ export interface CallOptions {
 /** The longest message that is taken, as gRPC's clients have it. */
 const LONGEST_MESSAGE_BYTES = 4 * 1024 * 1024;
 
+/** The bytes of requests that may wait for a server to take them: each round of its own asks for the next one. */
+const REQUEST_BYTES_WAITING = 64 * 1024;
+
+/** PING and SETTINGS frames that a server may send in a window. */
+const CONTROL_FRAMES_PER_WINDOW = 1000;
+const WINDOW_MS = 10_000;
+
+/** How long a connection that is given up may take to say so. */
+const LINGER_MS = 1000;
+
+/** Options of HTTP/2: a server of this protocol pushes nothing, and its headers are few. */
+const SESSION_OPTIONS = { settings: { enablePush: false, maxHeaderListSize: 16 * 1024 }, maxHeaderListPairs: 64 };
+
 /** HTTP/2's code for a stream that is no longer wanted. */
 const CANCEL = 8;
 
@@ -34,6 +51,7 @@ export async function call(options: CallOptions): Promise<never> {
   const { method, request, onMessage, clock, liveness: limits, signal } = options;
   signal.throwIfAborted();
   const session = await connect(options);
+  let socket: Socket | undefined;
   const { promise: ended, reject } = Promise.withResolvers<never>();
   // It may also end before it is waited for, or after.
   ended.catch(() => {});
@@ -42,7 +60,7 @@ export async function call(options: CallOptions): Promise<never> {
     limits,
     ask() {
       // A server that is about to end takes no more calls, and may go on with this one for a while.
-      if (!session.closed) probe(session, () => liveness.heard());
+      if (!session.closed && !session.destroyed) probe(session, () => liveness.heard());
     },
     onSilent: () => reject(new Error(silenceText(limits))),
   });
@@ -51,6 +69,12 @@ export async function call(options: CallOptions): Promise<never> {
   try {
     signal.addEventListener("abort", () => reject(signal.reason), { once: true });
     session.on("error", reject);
+    session.on("connect", (_, connected) => {
+      // Deno 2.4 reads past this socket, and does not let it go.
+      if (!hasHttp2()) return;
+      socket = connected as Socket;
+      refuseFloods(socket, clock, (error) => session.destroy(error));
+    });
     session.on("close", () => reject(new Error("the connection was closed")));
     stream = session.request(headersOf(method));
     stream.on("error", reject);
@@ -59,7 +83,11 @@ export async function call(options: CallOptions): Promise<never> {
     stream.on("data", (bytes: Uint8Array) => {
       liveness.heard();
       try {
-        for (const message of frames.push(bytes)) if (onMessage(message)) stream!.write(framesOf([request]));
+        for (const message of frames.push(bytes)) {
+          if (!onMessage(message)) continue;
+          if (stream!.writableLength > REQUEST_BYTES_WAITING) throw new Error("the server takes no requests");
+          stream!.write(framesOf([request]));
+        }
       } catch (error) {
         reject(error);
       }
@@ -71,7 +99,26 @@ export async function call(options: CallOptions): Promise<never> {
     stopHearing();
     stream?.close(CANCEL);
     session.destroy();
+    if (socket !== undefined) destroyLate(socket, clock);
   }
+}
+
+/** The session waits until its last frame is written, which a server that reads nothing never lets happen. */
+function destroyLate(socket: Socket, clock: Clock): void {
+  const cancel = clock.schedule(LINGER_MS, () => socket.destroy());
+  socket.once("close", cancel);
+}
+
+/** Watches for a server that makes this side answer without end: it need not read what is answered. */
+function refuseFloods(socket: Socket, clock: Clock, refuse: (error: Error) => void): void {
+  const quota = createQuota(CONTROL_FRAMES_PER_WINDOW, WINDOW_MS, clock);
+  // In front of the session's own listener, which ignores what comes once the session is destroyed.
+  socket.prependListener(
+    "data",
+    createFrameTypeReader(0, (type) => {
+      if (wantsAnswer(type) && !quota.take()) refuse(new Error("the server floods with PING or SETTINGS frames"));
+    }),
+  );
 }
 
 function headersOf(method: string): OutgoingHttpHeaders {
@@ -121,7 +168,7 @@ async function connect({ address, tls }: CallOptions): Promise<ClientHttp2Sessio
   if (tls !== undefined) {
     const { ca, crt: cert, key } = tls;
     if (address.kind === "tcp") {
-      return http2.connect(`https://${hostText(address.host)}:${address.port}`, { ca, cert, key });
+      return http2.connect(`https://${hostText(address.host)}:${address.port}`, { ...SESSION_OPTIONS, ca, cert, key });
     }
     throw new Error("a unix socket is not spoken to with TLS");
   }
@@ -129,7 +176,7 @@ async function connect({ address, tls }: CallOptions): Promise<ClientHttp2Sessio
   const socket = address.kind === "unix"
     ? net.connect({ path: address.path })
     : net.connect({ host: address.host || "127.0.0.1", port: address.port });
-  return http2.connect("http://localhost", { createConnection: () => socket });
+  return http2.connect("http://localhost", { ...SESSION_OPTIONS, createConnection: () => socket });
 }
 
 function hostText(host: string): string {

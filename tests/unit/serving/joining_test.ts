@@ -8,12 +8,14 @@ import { createWakeups } from "../../../core/serving/wakeups.ts";
 import { serveWatcher } from "../../../core/serving/watcher.ts";
 import { createStore } from "../../../core/store/mod.ts";
 import { framesOf } from "../../../core/wire/frames.ts";
-import { SYNC } from "../../../core/wire/operations.ts";
+import { RESET, SYNC } from "../../../core/wire/operations.ts";
 import { createFakeClock, type FakeClock } from "../../fakes/clock.ts";
 import { manyServices } from "./served.ts";
 
 const PLACES = 4;
 const END_OF_ROUND = String(framesOf([SYNC]));
+/** What everybody is written before there is a place for it. */
+const BEGINNING_BYTES = framesOf([RESET]).length;
 
 /** A reader that takes what is written when it is told to. */
 interface Reader {
@@ -111,7 +113,8 @@ Deno.test("of all who come at once, only a few have an answer on its way, and al
   let most = 0;
   await readOn(clock, readers, () => {
     most = Math.max(most, begun());
-    assert.ok(readers.filter(({ holds, complete }) => holds && !complete).length <= PLACES);
+    const served = readers.filter(({ bytes, holds, complete }) => bytes > BEGINNING_BYTES && holds && !complete);
+    assert.ok(served.length <= PLACES);
   });
   assert.equal(most, PLACES);
   assert.equal(begun(), 0);
@@ -132,12 +135,34 @@ Deno.test("readers that take nothing lose their places to those who read, hold o
   const { clock, readers } = joining(20);
   const stalled = readers.slice(0, 2 * PLACES);
   const reading = readers.slice(2 * PLACES);
-  // Both times, all places are with readers that take nothing.
+  // Once they have taken the beginning, all places are with readers that take nothing, both times.
+  await clock.advanceSettled(1);
+  for (const reader of stalled) reader.take();
   await clock.advanceSettled(1000);
   await readOn(clock, reading);
   const bytes = stalled.map((reader) => reader.bytes);
   assert.ok(bytes.every((bytes) => bytes < 64 * 1024), bytes.join());
   await readOn(clock, stalled);
+});
+
+Deno.test("readers without room for a few bytes never hold a place", async () => {
+  const { clock, readers } = joining(100);
+  const reading = readers.slice(-1);
+  await clock.advanceSettled(1);
+  const startMs = clock.monotonic();
+  await readOn(clock, reading);
+  assert.ok(clock.monotonic() - startMs < 250, "it is served as if it were alone");
+  assert.deepEqual(new Set(readers.slice(0, -1).map(({ bytes }) => bytes)), new Set([BEGINNING_BYTES]));
+});
+
+Deno.test("of many readers that take only the beginning, each holds its place the shorter", async () => {
+  const { clock, readers } = joining(100);
+  const reading = readers.slice(-1);
+  await clock.advanceSettled(1);
+  for (const reader of readers) reader.take();
+  const startMs = clock.monotonic();
+  await readOn(clock, reading);
+  assert.ok(clock.monotonic() - startMs < 2000, `served after ${clock.monotonic() - startMs} ms`);
 });
 
 Deno.test("who goes while it waits or is served leaves its place to others", async () => {

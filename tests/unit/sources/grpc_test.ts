@@ -1,51 +1,14 @@
 import assert from "node:assert/strict";
-import { createGrpcSource, type GrpcSourceOptions } from "../../../core/sources/grpc/mod.ts";
 import { LIVENESS } from "../../../core/wire/liveness.ts";
 import { sleep, systemClock } from "../../../platform/clock.ts";
-import { createLogger, silentLogger } from "../../../platform/log.ts";
+import { silentLogger } from "../../../platform/log.ts";
 import { createCertificateAuthority } from "../../fakes/certificates.ts";
 import { endpoint, endpointSlice, service } from "../../fakes/cluster_objects.ts";
 import { createFakeClock, settled } from "../../fakes/clock.ts";
-import { createRecordingSink, recordedCalls, type RecordingSink, startKpngServer } from "../../fakes/kpng.ts";
+import { recordedCalls, type RecordingSink, startKpngServer } from "../../fakes/kpng.ts";
 import { startSilentLine } from "../../fakes/silent_line.ts";
 import { withServer } from "../serving/served.ts";
-
-/** Runs a source of a server at that port while `test` does; `logged` has its warnings and what it says of its recovery. */
-async function withSource(
-  port: number,
-  test: (sink: RecordingSink, logged: readonly string[]) => Promise<void>,
-  options: Partial<GrpcSourceOptions> = {},
-): Promise<void> {
-  const stop = new AbortController();
-  const sink = createRecordingSink();
-  const logged: string[] = [];
-  const source = createGrpcSource({
-    address: { kind: "tcp", host: "127.0.0.1", port },
-    tls: undefined,
-    scope: "global",
-    nodeName: "node-1",
-    inFull: false,
-    clock: systemClock,
-    logger: createLogger({
-      level: "info",
-      format: "text",
-      clock: systemClock,
-      write: (line) => {
-        logged.push(line);
-        sink.problem("log", line);
-      },
-    }),
-    backoff: { firstMs: 1, longestMs: 10 },
-    ...options,
-  });
-  const ended = source.run(sink, stop.signal);
-  try {
-    await test(sink, logged);
-  } finally {
-    stop.abort();
-    await ended;
-  }
-}
+import { withSource } from "./grpc_source.ts";
 
 const changes = (sink: RecordingSink) =>
   sink.take().filter((line) => /^(set|delete)/.test(line)).map((line) => line.split(" ").slice(0, 3).join(" "));

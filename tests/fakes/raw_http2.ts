@@ -1,0 +1,163 @@
+/** HTTP/2 frames by hand, for peers that no library would be. */
+
+/** Frame types, RFC 9113 section 6. */
+export const TYPE = {
+  data: 0,
+  headers: 1,
+  priority: 2,
+  reset: 3,
+  settings: 4,
+  pushPromise: 5,
+  ping: 6,
+  goaway: 7,
+  windowUpdate: 8,
+  continuation: 9,
+} as const;
+
+/** Frame flags; END_STREAM has the number of ACK. */
+export const FLAG = { endStream: 1, ack: 1, endHeaders: 4, padded: 8 } as const;
+
+/** A frame as it was read. */
+export interface RawFrame {
+  readonly type: number;
+  readonly flags: number;
+  readonly stream: number;
+  readonly payload: Uint8Array;
+}
+
+type Bytes = Uint8Array<ArrayBuffer>;
+
+const PREFACE = new TextEncoder().encode("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
+
+/** These pieces as one. */
+export function joined(...pieces: readonly Uint8Array[]): Bytes {
+  const bytes = new Uint8Array(pieces.reduce((sum, { length }) => sum + length, 0));
+  let at = 0;
+  for (const piece of pieces) {
+    bytes.set(piece, at);
+    at += piece.length;
+  }
+  return bytes;
+}
+
+/** So many zero bytes. */
+export function zeros(count: number): Bytes {
+  return new Uint8Array(count);
+}
+
+/** A number in four bytes. */
+export function uint32(value: number): Bytes {
+  return Uint8Array.of(value >>> 24, value >>> 16, value >>> 8, value);
+}
+
+/** One frame. */
+export function frame(type: number, flags: number, stream: number, payload: Uint8Array = zeros(0)): Bytes {
+  return joined(uint32(payload.length).subarray(1), Uint8Array.of(type, flags), uint32(stream), payload);
+}
+
+/** A SETTINGS frame of these identifiers and values. */
+export function settings(...values: readonly (readonly [number, number])[]): Bytes {
+  return frame(
+    TYPE.settings,
+    0,
+    0,
+    joined(...values.map(([id, value]) => joined(Uint8Array.of(0, id), uint32(value)))),
+  );
+}
+
+/** A header in HPACK, literal and without index; both texts are shorter than 127 bytes. */
+export function header(name: string, value: string): Bytes {
+  const text = (text: string) => joined(Uint8Array.of(text.length), new TextEncoder().encode(text));
+  return joined(Uint8Array.of(0), text(name), text(value));
+}
+
+/** The header block of a gRPC call. */
+export function callHeaders(path: string, ...more: readonly Uint8Array[]): Bytes {
+  return joined(
+    header(":method", "POST"),
+    header(":scheme", "http"),
+    header(":path", path),
+    header(":authority", "localhost"),
+    header("content-type", "application/grpc"),
+    header("te", "trailers"),
+    ...more,
+  );
+}
+
+/** The frames of a call whose request is empty. */
+export function callFrames(stream: number, path: string): Bytes {
+  return joined(
+    frame(TYPE.headers, FLAG.endHeaders, stream, callHeaders(path)),
+    frame(TYPE.data, 0, stream, zeros(5)),
+  );
+}
+
+/** A connection that says what it is told to say. */
+export interface RawConnection {
+  /** Sends these bytes; returns false where the connection is closed. */
+  send(...pieces: readonly Uint8Array[]): Promise<boolean>;
+  /** Reads until the other side closes, and returns its frames. */
+  frames(): Promise<readonly RawFrame[]>;
+  close(): void;
+}
+
+/** Talks over this connection. */
+export function rawConnection(connection: Deno.Conn): RawConnection {
+  return {
+    async send(...pieces) {
+      const bytes = joined(...pieces);
+      try {
+        for (let at = 0; at < bytes.length;) at += await connection.write(bytes.subarray(at));
+        return true;
+      } catch {
+        return false;
+      }
+    },
+    async frames() {
+      const pieces: Uint8Array[] = [];
+      for (;;) {
+        const buffer = zeros(65536);
+        const count = await connection.read(buffer).catch(() => null);
+        if (count === null) return readFrames(joined(...pieces));
+        pieces.push(buffer.subarray(0, count));
+      }
+    },
+    close() {
+      try {
+        connection.close();
+      } catch {
+        // The other side has closed it.
+      }
+    },
+  };
+}
+
+/** Connects to 127.0.0.1 and sends what every client begins with, and these frames in the same packet. */
+export async function connectRaw(port: number, ...first: readonly Uint8Array[]): Promise<RawConnection> {
+  const connection = rawConnection(await Deno.connect({ hostname: "127.0.0.1", port }));
+  await connection.send(PREFACE, settings(), ...first);
+  return connection;
+}
+
+function readFrames(bytes: Uint8Array): readonly RawFrame[] {
+  const frames: RawFrame[] = [];
+  const view = new DataView(bytes.buffer);
+  for (let at = 0; at + 9 <= bytes.length;) {
+    const length = view.getUint32(at) >>> 8;
+    const stream = view.getUint32(at + 5);
+    frames.push({
+      type: bytes[at + 3]!,
+      flags: bytes[at + 4]!,
+      stream,
+      payload: bytes.subarray(at + 9, at + 9 + length),
+    });
+    at += 9 + length;
+  }
+  return frames;
+}
+
+/** The error code of the last GOAWAY among these; undefined without one. */
+export function goawayCode(frames: readonly RawFrame[]): number | undefined {
+  const payload = frames.findLast(({ type }) => type === TYPE.goaway)?.payload;
+  return payload && new DataView(payload.buffer, payload.byteOffset).getUint32(4);
+}
