@@ -41,11 +41,13 @@ export interface SourceOptions {
   readonly clock: Clock;
   /** Runs the credential plugin that a kubeconfig names. */
   readonly runProgram?: RunProgram;
+  /** The environment, for the in-cluster address; the process's by default. */
+  readonly env?: (name: string) => string | undefined;
 }
 
 /** Opens the source that the configuration names. Throws an Error that says what is missing or wrong, and where. */
 export async function openSource(
-  { configuration, logger, clock, runProgram }: SourceOptions,
+  { configuration, logger, clock, runProgram, env }: SourceOptions,
   extent: Extent = "node",
 ): Promise<OpenSource> {
   const { source: choice, nodeName } = configuration;
@@ -72,7 +74,7 @@ export async function openSource(
     case "kube": {
       const { ApiError, connectToApi, createKubernetesSource, sendObject } = await import("./kubernetes/mod.ts");
       const { kubeconfig, master, mode } = configuration;
-      const api = connectToApi({ kubeconfig, master, runProgram, logger, clock });
+      const api = connectToApi({ kubeconfig, master, runProgram, env, logger, clock });
       const source = createKubernetesSource({
         api,
         kinds: inFull ? KINDS : kindsOf(mode),
