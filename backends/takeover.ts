@@ -48,6 +48,7 @@ export function withTakeover(chosen: Mode, others: readonly Mode[], options: Bac
 
   return {
     setup: () => backend.setup(),
+    configure: backend.configure,
     async sync(delta) {
       const result = await backend.sync(delta);
       if (delta.base === undefined) await removeLeftovers();

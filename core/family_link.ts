@@ -39,8 +39,9 @@ export interface FamilyOptions {
  * How a family's worker is doing:
  * - `starting`: it checks tools and kernel;
  * - `ready`: it takes deltas; how they fare is in the reports;
- * - `unfit`: the check failed, and is tried again with growing waits; `unsupported` where this host cannot serve the
- *   family in this mode (a tool is not installed, the kernel has no such table) until a person changes it;
+ * - `unfit`: the check failed, and is tried again with growing waits; `unsupported` where it found three times in a row that
+ *   this host cannot serve the family in this mode (a tool is not installed, the kernel has no such table) until a person
+ *   changes it;
  * - `restarting`: it died or hung, and a new one is (being) started; the kernel keeps the rules it has.
  */
 export type FamilyHealth =

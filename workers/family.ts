@@ -64,7 +64,8 @@ function start(
       ...created,
       async setup() {
         await created.setup();
-        const written = writeSysctls(runner, logger, kernel);
+        // A sysctl that hangs must not hold up the first sync.
+        const written = Promise.all([writeSysctls(runner, logger, kernel), created.configure?.()]);
         if (kernelFirst) await written;
       },
     },

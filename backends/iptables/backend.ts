@@ -2,6 +2,7 @@ import { type FamilySettings, servicePortKey, type SyncProblem } from "../../cor
 import { prefixContains } from "../../platform/address.ts";
 import type { Backend, BackendOptions, SyncResult } from "../backend.ts";
 import { createConntrackCleaner } from "../conntrack.ts";
+import { repeatingRunner } from "../refusal.ts";
 import { writeSysctls } from "../sysctl.ts";
 import { IPTABLES_LAYOUT } from "./base_chains.ts";
 import { removeChains } from "./cleanup.ts";
@@ -18,6 +19,8 @@ export function createIptablesBackend(options: BackendOptions): Backend {
   const conntrack = createConntrackCleaner(family, runner);
   let parts: { readonly ruleset: Ruleset; readonly reconciler: Reconciler } | undefined;
 
+  let routeIsDue = false;
+
   function ready() {
     if (!parts) throw new Error("the iptables backend was asked to sync before its setup succeeded");
     return parts;
@@ -25,9 +28,14 @@ export function createIptablesBackend(options: BackendOptions): Backend {
 
   /** What is done once the rules are right; its failures hold nothing up. */
   async function finish(reconciler: Reconciler): Promise<SyncResult> {
+    if (routeIsDue) {
+      routeIsDue = false;
+      // A sysctl that hangs must not hold up a sync.
+      writeSysctls(runner, logger, [{ name: "net.ipv4.conf.all.route_localnet", value: 1 }]);
+    }
     const problems: SyncProblem[] = reconciler.problems();
     const startedMs = clock.monotonic();
-    const { deleted, problem } = await conntrack.tryClean(logger);
+    const { deleted, problem } = await conntrack.tryClean(logger, clock);
     if (problem) problems.push(problem);
     const figures = reconciler.takeFigures(), rules = reconciler.rules();
     return {
@@ -48,17 +56,18 @@ export function createIptablesBackend(options: BackendOptions): Backend {
     };
   }
 
-  /** 127.0.0.1 can be redirected to a pod only where the kernel routes loopback addresses (route_localnet). */
-  async function permitLocalhostNodePorts(settings: FamilySettings): Promise<void> {
+  /**
+   * Whether 127.0.0.1 serves node ports, which can be redirected to a pod only where the kernel routes loopback addresses.
+   */
+  function routesLoopback(settings: FamilySettings): boolean {
     const servesLoopback = !settings.nodePortPrefixes ||
       settings.nodePortPrefixes.some((prefix) => prefixContains(prefix, "127.0.0.1"));
-    if (family !== "IPv4" || !settings.localhostNodePorts || !servesLoopback) return;
-    await writeSysctls(runner, logger, [{ name: "net.ipv4.conf.all.route_localnet", value: 1 }]);
+    return family === "IPv4" && settings.localhostNodePorts && servesLoopback;
   }
 
   return {
     async setup() {
-      const host = await examineHost(family, tools);
+      const host = await examineHost(family, createIptablesTools(family, repeatingRunner(runner)));
       logger.info("iptables is ready", { flavour: host.flavour, hairpin: host.hairpin });
       const ruleset = createRuleset(host);
       parts = {
@@ -74,7 +83,7 @@ export function createIptablesBackend(options: BackendOptions): Backend {
         ...delta.set.map((port) => servicePortKey(port.name, port.protocol)),
       ]);
       reconciler.touch(ruleset.apply(delta));
-      if (delta.settings) await permitLocalhostNodePorts(delta.settings);
+      if (delta.settings) routeIsDue = routesLoopback(delta.settings);
       await reconciler.run();
       return await finish(reconciler);
     },
