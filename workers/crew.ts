@@ -13,7 +13,12 @@ export interface CrewOptions {
   readonly path: string;
   /** Both workers are gone, and with them everybody who could start one; or a worker needs the program to restart. */
   readonly onLost: (reason: string) => void;
+  /** Starts one of the first workers; a Web Worker by default. */
+  readonly createWorker?: (code: WorkerCode, onFailure: (reason: string) => void) => FirstWorker;
 }
+
+/** The part of a Web Worker that is used. */
+export type FirstWorker = Pick<Worker, "postMessage" | "terminate" | "onmessage">;
 
 /** The workers of both families. */
 export interface Crew {
@@ -44,7 +49,8 @@ interface Member {
  * worker that dies or hangs is replaced by its sibling, and the new one talks to this isolate over a port of its own.
  * A worker that was started so ends with the one that has started it. Throws where this program may not run the tools.
  */
-export function createCrew({ codeOf, mode, path, onLost }: CrewOptions): Crew {
+export function createCrew(options: CrewOptions): Crew {
+  const { codeOf, mode, path, onLost, createWorker = createWebWorker } = options;
   const members = new Map<Family, Member>();
   let numbers = 0;
   let isLost = false;
@@ -84,7 +90,7 @@ export function createCrew({ codeOf, mode, path, onLost }: CrewOptions): Crew {
   };
 
   const first = (family: Family) => {
-    const worker = createWebWorker(codeOf(family), (reason) => failed(member, reason));
+    const worker = createWorker(codeOf(family), (reason) => failed(member, reason));
     const member = enlist(family, {
       number: ++numbers,
       starter: undefined,

@@ -47,8 +47,10 @@ export async function startRestricted(lab: Lab, options: RestrictedOptions = {})
     ...["--control-socket", "", "--healthz-bind-address", "", "--logging-format", "text", "-v", "4"],
     ...flags,
   ], { stdout: "null", stderr: "piped" });
-  const cancel = systemClock.schedule(DEADLINE_MS, () => child.kill("SIGKILL"));
   let log = "", isOver = false;
+  const cancel = systemClock.schedule(DEADLINE_MS, () => {
+    if (!isOver) child.kill("SIGKILL");
+  });
   let look = () => {};
   const drained = (async () => {
     for await (const text of child.stderr.pipeThrough(new TextDecoderStream())) {
