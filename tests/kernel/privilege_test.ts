@@ -45,7 +45,7 @@ async function logOf(plugin: string, until: RegExp): Promise<string> {
 
 Deno.test("the isolate on the network may start nothing, and a credential plugin is run all the same", async () => {
   const log = await logOf(`echo "$WHO, $KUBERNETES_EXEC_INFO, no account" >&2; exit 3`, /no account/);
-  assert.match(log, new RegExp(`${LINE} run=(prompt|denied) write=(prompt|denied)`));
+  assert.match(log, new RegExp(`${LINE} run=(prompt|denied) write=(prompt|denied) env=(prompt|denied)`));
   assert.match(
     log,
     /plugin \\?"sluice-credentials\\?" of user \\?"u\\?" .*failed: exit status 3: us, .*ExecCredential/,
