@@ -5,6 +5,9 @@ import type { KernelSetting } from "./family_link.ts";
 /** The most that `nf_conntrack_max` is computed to be, however many cores there are (kube-proxy's cap). */
 const CONNTRACK_MAX_CAP = 1_048_576;
 
+/** The greatest value that the kernel keeps. */
+const INT_MAX = 2 ** 31 - 1;
+
 /**
  * The settings of the kernel's connection tracking that the configuration asks for, on a machine with this many cores; those
  * it leaves alone are not among them. As kube-proxy's conntrack settings: `min` counts only where `maxPerCore` is set, and
@@ -15,7 +18,7 @@ export function conntrackSettings(conntrack: Configuration["conntrack"], cores: 
   const set = (name: string, value: number, more: Pick<KernelSetting, "atLeast"> = {}) =>
     settings.push({ name: `net.netfilter.nf_conntrack_${name}`, value, ...more });
   const setSeconds = (name: string, milliseconds: number) => {
-    if (milliseconds > 0) set(name, Math.ceil(milliseconds / 1000));
+    if (milliseconds > 0) set(name, Math.min(Math.ceil(milliseconds / 1000), INT_MAX));
   };
   if (conntrack.maxPerCore > 0) {
     const scaled = conntrack.maxPerCore * cores;

@@ -1,10 +1,11 @@
 import assert from "node:assert/strict";
+import { isWritten } from "../../../backends/sysctl.ts";
 import type { FamilyOptions, StartFamily } from "../../../core/family_link.ts";
 import { conntrackSettings } from "../../../core/host_settings.ts";
 import { runProxy } from "../../../core/proxy.ts";
 import { silentLogger } from "../../../platform/log.ts";
 import { createFakeClock } from "../../fakes/clock.ts";
-import { accepted } from "./parse.ts";
+import { accepted, refused } from "./parse.ts";
 
 const PREFIX = "net.netfilter.nf_conntrack_";
 
@@ -71,3 +72,23 @@ for (
     assert.equal(started.get("IPv4")!.kernelFirst, true);
   });
 }
+
+Deno.test("whatever a configuration says, a worker takes the settings of the kernel that follow from it", () => {
+  const { configuration } = accepted([
+    ...["--conntrack-max-per-core", "2147483647", "--conntrack-min", "2147483647"],
+    ...["--conntrack-tcp-timeout-established", "2500000h", "--conntrack-udp-timeout", "1ms"],
+  ]);
+  for (const cores of [1, 1000]) {
+    for (const setting of conntrackSettings(configuration.conntrack, cores)) {
+      assert.ok(isWritten(setting), JSON.stringify(setting));
+    }
+  }
+});
+
+Deno.test("the name of an interface that no rule could hold is an error of the configuration", () => {
+  for (const name of ['eth0"', "a b", "-j", "x".repeat(16), "a/b"]) {
+    const errors = refused(["--detect-local-mode", "BridgeInterface", "--pod-bridge-interface", name]);
+    assert.match(errors.join(), /must be 1 to 15 letters/);
+  }
+  accepted(["--detect-local-mode", "InterfaceNamePrefix", "--pod-interface-name-prefix", "veth"]);
+});
