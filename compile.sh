@@ -36,7 +36,7 @@ permissions=(
   --allow-read                # so are the paths of configuration, manifests, certificates and tokens
   --allow-write               # --write-config-to and --control-socket name any path; a run gives it up once it listens
   --allow-env                 # client-node's `debug` and its exec plugins read the whole environment, or fail to load
-  --allow-sys=hostname,networkInterfaces,osRelease,homedir,uid
+  --allow-sys=hostname,networkInterfaces,osRelease,homedir,uid,cpus
   "--allow-run=$kernel_tools,$node_tools,$exec_plugins${EXEC_PLUGINS:+,$EXEC_PLUGINS}"
 )
 # Chosen by measurement (docs/performance.md): with 10,000 services of 3 endpoints 252 MB become 170, for a tenth more CPU.

@@ -1,6 +1,6 @@
 /** The command line: reads it and starts one command. */
 import { COMMANDS } from "./commands/mod.ts";
-import { startCredentialPlugin, startNoMorePrograms } from "./commands/privileges.ts";
+import { credentialPlugin, startCredentialPlugin, startNoMorePrograms } from "./commands/privileges.ts";
 import { type CommandLine, parseCommandLine } from "./core/config/mod.ts";
 import { systemClock } from "./platform/clock.ts";
 import { createLogger, errorText, levelOfVerbosity } from "./platform/log.ts";
@@ -54,7 +54,8 @@ async function start(line: CommandLine & { kind: "start" }): Promise<number> {
   const command = COMMANDS.find(({ name }) => name === line.command)!;
   const lost = new AbortController();
   try {
-    const runProgram = await startCredentialPlugin(configuration, (reason) => lost.abort(new Error(reason)));
+    const plugin = await credentialPlugin(configuration);
+    const runProgram = await startCredentialPlugin(plugin, (reason) => lost.abort(new Error(reason)));
     if (!command.startsPrograms) startNoMorePrograms();
     return await command.start({
       configuration,
@@ -63,6 +64,7 @@ async function start(line: CommandLine & { kind: "start" }): Promise<number> {
       logger,
       logging,
       clock: systemClock,
+      plugin,
       runProgram,
       lost,
       signal: signalOfShutdown(),

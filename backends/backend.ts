@@ -36,6 +36,11 @@ export interface Backend {
   /** Checks tools and kernel. Throws what a person must mend before anything can work. */
   setup(): Promise<void>;
   /**
+   * Gives the kernel the settings that the mode needs, once setup has succeeded; syncs do not wait for it. Logs what cannot
+   * be set. A mode that needs none leaves it out.
+   */
+  configure?(): Promise<void>;
+  /**
    * Applies a delta on top of all deltas before. Idempotent. Throws when the kernel could not be brought to it as a
    * whole, and keeps both what it knows of the kernel and what is still to be done: the next call, with an empty delta
    * if need be, tries again.

@@ -7,6 +7,7 @@ import {
   type SyncProblem,
 } from "../core/model.ts";
 import { joinHostPort } from "../platform/address.ts";
+import type { Clock } from "../platform/clock.ts";
 import { errorText, type Logger } from "../platform/log.ts";
 import { failureText, type Runner } from "./runner.ts";
 
@@ -26,9 +27,21 @@ export interface ConntrackCleaner {
    * @returns how many entries were removed
    */
   clean(): Promise<number>;
-  /** Does the same, where a failure is not to hold anything up: it is logged, and told as a problem. */
-  tryClean(logger: Logger): Promise<{ readonly deleted: number; readonly problem: SyncProblem | undefined }>;
+  /**
+   * Does the same without holding anything up: a failure is logged, and told as a problem; what takes longer than a second
+   * goes on beside the syncs that follow, the first of which after its end tells what came of it.
+   */
+  tryClean(logger: Logger, clock: Clock): Promise<CleaningResult>;
 }
+
+/** What came of a cleaning: how many entries were removed, and why others were not. */
+export interface CleaningResult {
+  readonly deleted: number;
+  readonly problem: SyncProblem | undefined;
+}
+
+/** How long a sync waits for a cleaning. */
+const PATIENCE_MS = 1_000;
 
 /** The service ports that deltas have led to. */
 export interface KnownServicePorts {
@@ -39,6 +52,28 @@ export interface KnownServicePorts {
 /** A cleaner that has noted nothing. */
 export function createConntrackCleaner(family: Family, runner: Runner): ConntrackCleaner {
   const changed = new Map<ServicePortKey, Flows>();
+  let isNoted = false;
+  let running: Promise<void> | undefined;
+  let result: CleaningResult | undefined;
+
+  /** Cleans until nothing was noted since the last time. */
+  const cleanAll = async (logger: Logger): Promise<void> => {
+    let deleted = 0, problem: SyncProblem | undefined;
+    try {
+      do {
+        isNoted = false;
+        deleted += await cleaner.clean();
+      } while (isNoted);
+    } catch (error) {
+      const message = `stale UDP flows could not be removed and are tried again with the next sync: ${
+        errorText(error)
+      }`;
+      logger.warn(message);
+      problem = { servicePort: undefined, message };
+    }
+    result = { deleted: deleted + (result?.deleted ?? 0), problem };
+    running = undefined;
+  };
 
   const cleaner: ConntrackCleaner = {
     note(previous, next) {
@@ -49,6 +84,7 @@ export function createConntrackCleaner(family: Family, runner: Runner): Conntrac
       const flows = changed.get(key) ?? { frontends: new Set(), nodePorts: new Set(), endpoints: new Set() };
       for (const known of [previous, next]) if (known) addFrontends(flows, known);
       changed.set(key, { ...flows, endpoints: endpointsOf(next) });
+      isNoted = true;
     },
     noteDelta(known, delta) {
       const whole = delta.base === undefined;
@@ -75,16 +111,15 @@ export function createConntrackCleaner(family: Family, runner: Runner): Conntrac
       for (const [key, flows] of taken) if (changed.get(key) === flows) changed.delete(key);
       return stale.length;
     },
-    async tryClean(logger) {
-      try {
-        return { deleted: await cleaner.clean(), problem: undefined };
-      } catch (error) {
-        const message = `stale UDP flows could not be removed and are tried again with the next sync: ${
-          errorText(error)
-        }`;
-        logger.warn(message);
-        return { deleted: 0, problem: { servicePort: undefined, message } };
-      }
+    async tryClean(logger, clock) {
+      running ??= cleanAll(logger);
+      const patience = Promise.withResolvers<void>();
+      const cancel = clock.schedule(PATIENCE_MS, patience.resolve);
+      await Promise.race([running, patience.promise]);
+      cancel();
+      const told = result ?? { deleted: 0, problem: undefined };
+      result = undefined;
+      return told;
     },
   };
   return cleaner;

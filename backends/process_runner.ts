@@ -1,11 +1,15 @@
 import type { Clock } from "../platform/clock.ts";
 import { converseWith } from "./process_conversation.ts";
 import { boundedText, createLineSplitter } from "./process_output.ts";
-import { type Runner, type ToolCall, ToolMissingError, ToolTimeoutError } from "./runner.ts";
+import { type Runner, type ToolCall, ToolMissingError, ToolMovedError, ToolTimeoutError } from "./runner.ts";
 
 /** What the runner of real processes needs. */
 export interface ProcessRunnerOptions {
   readonly clock: Clock;
+  /** Where tools are looked for, and where they look for others: folders, with colons in between. */
+  readonly path: string;
+  /** Told of every run that was refused because its tool appeared after this program had started. */
+  readonly onMoved?: (error: ToolMovedError) => void;
   /** Its abort kills every tool that runs; their calls, and later ones, reject with the signal's reason. */
   readonly signal?: AbortSignal;
 }
@@ -15,15 +19,24 @@ const STDIN_PIECE_CHARACTERS = 65_536;
 const STDERR_LIMIT_BYTES = 65_536;
 
 /**
- * A runner that starts real processes. It needs `--allow-run` for the tools by name and nothing else. A tool inherits the
- * environment (the PATH above all), with LC_ALL=C so that its messages are those that are looked for, and no home. A tool may end
- * without having read its input. Of a long standard error the first and the last 32 KB are kept.
+ * A runner that starts real processes. It needs `--allow-run` for the tools by name and nothing else. A tool inherits
+ * nothing of the environment: variables such as XTABLES_LIBDIR would have it load code, and Deno runs no tool by name while
+ * there is an LD_… in it. It gets the PATH, LC_ALL=C so that its messages are those that are looked for, and no home. A tool
+ * may end without having read its input. Of a long standard error the first and the last 32 KB are kept.
  */
-export function createProcessRunner({ clock, signal }: ProcessRunnerOptions): Runner {
+export function createProcessRunner({ clock, path, onMoved, signal }: ProcessRunnerOptions): Runner {
+  const start = (call: Pick<ToolCall, "tool" | "args" | "env">, streams: Streams) => {
+    try {
+      return spawn(call, path, streams);
+    } catch (error) {
+      if (error instanceof ToolMovedError) onMoved?.(error);
+      throw error;
+    }
+  };
   return {
     async run(call) {
       signal?.throwIfAborted();
-      const child = spawn(call, { stdin: call.stdin === undefined ? "null" : "piped", stdout: "piped" });
+      const child = start(call, { stdin: call.stdin === undefined ? "null" : "piped", stdout: "piped" });
       const stdout = child.stdout.getReader();
       const stderr = child.stderr.getReader();
       const stopped = new AbortController();
@@ -61,7 +74,7 @@ export function createProcessRunner({ clock, signal }: ProcessRunnerOptions): Ru
     },
     converse(call) {
       signal?.throwIfAborted();
-      const child = spawn(call, { stdin: "piped", stdout: "null" });
+      const child = start(call, { stdin: "piped", stdout: "null" });
       const onAbort = () => kill(child);
       signal?.addEventListener("abort", onAbort, { once: true });
       child.status.finally(() => signal?.removeEventListener("abort", onAbort));
@@ -70,20 +83,26 @@ export function createProcessRunner({ clock, signal }: ProcessRunnerOptions): Ru
   };
 }
 
+type Streams = Pick<Deno.CommandOptions, "stdin" | "stdout">;
+
 function spawn(
   call: Pick<ToolCall, "tool" | "args" | "env">,
-  streams: Pick<Deno.CommandOptions, "stdin" | "stdout">,
+  path: string,
+  streams: Streams,
 ): Deno.ChildProcess {
   try {
     return new Deno.Command(call.tool, {
       args: [...call.args],
+      clearEnv: true,
       // A tool with a command line of its own would keep a history of it at home; a credential plugin lives there.
-      env: call.env ?? { LC_ALL: "C", HOME: "/dev/null" },
+      env: call.env ?? { PATH: path, LC_ALL: "C", HOME: "/dev/null" },
       ...streams,
       stderr: "piped",
     }).spawn();
   } catch (error) {
     if (error instanceof Deno.errors.NotFound) throw new ToolMissingError(call.tool);
+    // Deno resolves the names that it may run at its start, to paths.
+    if (error instanceof Deno.errors.NotCapable) throw new ToolMovedError(call.tool);
     throw error;
   }
 }

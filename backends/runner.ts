@@ -5,7 +5,7 @@ export interface ToolCall {
   /** The name of the tool, found on the PATH: `iptables-restore`. */
   readonly tool: string;
   readonly args: readonly string[];
-  /** Added to this process's environment; by default what makes a tool speak English and keep nothing. */
+  /** The whole environment of the tool; by default the PATH and what makes a tool speak English and keep nothing. */
   readonly env?: Readonly<Record<string, string>>;
   /** What it reads on standard input, in pieces of any size. */
   readonly stdin?: Iterable<string>;
@@ -44,6 +44,7 @@ export interface Runner {
   /**
    * Runs a tool to its end, whatever its exit code.
    * @throws {ToolMissingError} where the tool is not installed
+   * @throws {ToolMovedError} where only a restart of this program can run it
    * @throws {ToolTimeoutError} where it had to be killed
    */
   run(call: ToolCall): Promise<ToolResult>;
@@ -59,6 +60,14 @@ export class ToolMissingError extends Error {
   override readonly name = "ToolMissingError";
   constructor(readonly tool: string) {
     super(`${tool} is not installed, or not on the PATH`);
+  }
+}
+
+/** A tool that appeared at its path after this program had started, which may only run what was there at its start. */
+export class ToolMovedError extends Error {
+  override readonly name = "ToolMovedError";
+  constructor(readonly tool: string) {
+    super(`${tool} was installed or moved after Sluice had started, and can only be run after a restart of Sluice`);
   }
 }
 

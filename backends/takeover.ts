@@ -53,6 +53,7 @@ export function withTakeover(chosen: Mode, others: readonly Mode[], options: Bac
 
   return {
     setup: () => backend.setup(),
+    configure: backend.configure,
     async sync(delta) {
       const result = await backend.sync(delta);
       if (delta.base !== undefined) return result;

@@ -1,7 +1,7 @@
 import type { Family, ProxyMode } from "../core/model.ts";
 
 /** Each mode removes what the others have left behind. */
-const OF_EVERY_MODE = ["choom", "conntrack", "ip", "ipset", "ipvsadm", "sysctl"];
+const OF_EVERY_MODE = ["conntrack", "ip", "ipset", "ipvsadm", "sysctl"];
 
 const IPTABLES_AND_NFT: Readonly<Record<Family, readonly string[]>> = {
   IPv4: ["iptables", "iptables-restore", "iptables-save", "nft"],

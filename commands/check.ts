@@ -1,5 +1,7 @@
 import { boolean, type Configuration, option } from "../core/config/mod.ts";
 import type { ProxyMode } from "../core/model.ts";
+import { machineCores } from "../platform/cores.ts";
+import { searchPath } from "../platform/environment.ts";
 import { type Finding, findingsText, worstOf } from "../platform/finding.ts";
 import { jsonText } from "./asking.ts";
 import type { Command, Invocation } from "./command.ts";
@@ -40,11 +42,11 @@ export async function findingsOf(
   const { conntrackSettings } = await import("../core/host_settings.ts");
   const { ipvsSettings } = await import("../core/family_settings.ts");
   const { mode, source } = configuration;
-  const wanted = conntrackSettings(configuration.conntrack, navigator.hardwareConcurrency);
+  const wanted = conntrackSettings(configuration.conntrack, machineCores());
   const node = await examineNode({
     mode,
     ipvs: ipvsSettings("IPv4", configuration),
-    runner: createProcessRunner({ clock, signal }),
+    runner: createProcessRunner({ clock, signal, path: searchPath() }),
     uid: Deno.uid(),
     kernel: Deno.osRelease(),
     ports: portsOf(configuration),

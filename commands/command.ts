@@ -1,6 +1,7 @@
 import type { CommandSpec, Configuration, GivenFlags } from "../core/config/mod.ts";
 import type { ProxyOptions } from "../core/proxy_options.ts";
 import type { RunProgram } from "../core/run_program.ts";
+import type { CredentialPlugin } from "../core/sources/kubernetes/plugin.ts";
 
 /** What a command is started with. */
 export interface Invocation extends Pick<ProxyOptions, "logger" | "logging" | "clock"> {
@@ -11,6 +12,8 @@ export interface Invocation extends Pick<ProxyOptions, "logger" | "logging" | "c
   readonly flags: GivenFlags;
   /** Ends the command: SIGTERM or SIGINT came. */
   readonly signal: AbortSignal;
+  /** What gives the kubeconfig's user its credentials. */
+  readonly plugin?: CredentialPlugin;
   /** Runs the credential plugin that the kubeconfig names. */
   readonly runProgram?: RunProgram;
   /** Aborted when something is gone that the command cannot do without, nor start anew. */

@@ -2,6 +2,7 @@ import type { Difference } from "../backends/rehearsal/mod.ts";
 import { boolean, option } from "../core/config/mod.ts";
 import type { ProxyStatus } from "../core/control/status.ts";
 import type { Family, FamilyDelta } from "../core/model.ts";
+import { searchPath } from "../platform/environment.ts";
 import { errorText } from "../platform/log.ts";
 import { writeToStderr } from "../platform/output.ts";
 import { answersOf, familiesOf, FAMILY_FLAG, jsonText } from "./asking.ts";
@@ -38,7 +39,7 @@ async function compare(invocation: Invocation, families: readonly Family[]): Pro
   const { compareWithKernel } = await import("../backends/rehearsal/mod.ts");
   const { createProcessRunner } = await import("../backends/process_runner.ts");
   const answers = await answersOf(invocation);
-  const runner = createProcessRunner({ clock, signal });
+  const runner = createProcessRunner({ clock, signal, path: searchPath() });
   const found: Found[] = [];
   const unserved = "status" in answers ? unservedFamilies(await answers.status()) : [];
   for (const family of families) {

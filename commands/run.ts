@@ -1,8 +1,9 @@
 import { type Configuration, ipvsDeprecation, RUN } from "../core/config/mod.ts";
 import type { Clock } from "../platform/clock.ts";
+import { searchPath } from "../platform/environment.ts";
 import { errorText, type Logger } from "../platform/log.ts";
 import type { Command } from "./command.ts";
-import { rights, startNoMorePrograms } from "./privileges.ts";
+import { inClusterVariables, leaveEnvironment, rights, startNoMorePrograms } from "./privileges.ts";
 
 /** The proxy itself. */
 export const runCommand: Command = {
@@ -21,7 +22,7 @@ export const runCommand: Command = {
     { line: "sluice --cleanup", does: "remove all rules, Sluice's and kube-proxy's, and end" },
   ],
   startsPrograms: true,
-  async start({ configuration, flags, logger, logging, clock, signal, runProgram, lost }) {
+  async start({ configuration, flags, logger, logging, clock, signal, plugin, runProgram, lost }) {
     if (configuration.mode === "ipvs" && !configuration.cleanup) {
       logger.warn(ipvsDeprecation(flags.get("config") as string | undefined));
     }
@@ -32,7 +33,14 @@ export const runCommand: Command = {
     if (!isUnixSocket(configuration)) Deno.permissions.revokeSync({ name: "write" });
     const { startFamilyWorkers } = await import("../workers/start.ts");
     const startFamily = startFamilyWorkers(configuration.mode, (reason) => lost.abort(new Error(reason)));
+    if (!configuration.cleanup && !configuration.initOnly) {
+      const { adjustOomScore } = await import("../backends/oom_score.ts");
+      const { createProcessRunner } = await import("../backends/process_runner.ts");
+      adjustOomScore(createProcessRunner({ clock, path: searchPath() }), logger, configuration.oomScoreAdj);
+    }
     startNoMorePrograms();
+    const env = inClusterVariables();
+    leaveEnvironment(plugin);
     logger.debug("what the isolate on the network may do from now on", { ...rights() });
     const { runProxy } = await import("../core/proxy.ts");
     return await runProxy({
@@ -43,6 +51,7 @@ export const runCommand: Command = {
       clock,
       startFamily,
       runProgram,
+      env,
       lost: lost.signal,
       controlSocket,
       signal,

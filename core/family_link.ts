@@ -16,13 +16,8 @@ import type {
 export interface KernelSetting {
   readonly name: string;
   readonly value: number;
-}
-
-/** What is set once for the whole host and the whole process, where it differs. */
-export interface HostSettings {
-  readonly kernel: readonly KernelSetting[];
-  /** How ready the kernel is to end this process when memory runs out: -1000 (never) to 1000. */
-  readonly oomScoreAdj: number;
+  /** Whether a greater value may stay, and one that cannot be written is nothing to warn of. */
+  readonly atLeast?: true;
 }
 
 /** What a family's worker is started with. */
@@ -33,8 +28,10 @@ export interface FamilyOptions {
   readonly ipvs?: IpvsSettings;
   readonly logLevel: Level;
   readonly logFormat: "text" | "json";
-  /** What this worker is to set after its setup; undefined where another family's does it. */
-  readonly host: HostSettings | undefined;
+  /** The settings of the whole host that this worker makes after its setup; none where another family's makes them. */
+  readonly kernel: readonly KernelSetting[];
+  /** Whether the worker is ready only when those settings are made. Serving never waits for them. */
+  readonly kernelFirst?: true;
   readonly clock: Clock;
   readonly logger: Logger;
 }
@@ -43,8 +40,9 @@ export interface FamilyOptions {
  * How a family's worker is doing:
  * - `starting`: it checks tools and kernel;
  * - `ready`: it takes deltas; how they fare is in the reports;
- * - `unfit`: the check failed, and is tried again with growing waits; `unsupported` where this host cannot serve the
- *   family in this mode (a tool is not installed, the kernel has no such table) until a person changes it;
+ * - `unfit`: the check failed, and is tried again with growing waits; `unsupported` where it found three times in a row that
+ *   this host cannot serve the family in this mode (a tool is not installed, the kernel has no such table) until a person
+ *   changes it;
  * - `restarting`: it died or hung, and a new one is (being) started; the kernel keeps the rules it has.
  */
 export type FamilyHealth =

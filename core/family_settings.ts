@@ -67,7 +67,7 @@ export function nodePortPrefixes(
 export function ipvsSettings(family: Family, { mode, ipvs }: Configuration): IpvsSettings | undefined {
   if (mode !== "ipvs") return undefined;
   // As kube-proxy's ConfigureTimeouts does, a part of a second counts for nothing.
-  const seconds = (milliseconds: number) => Math.floor(milliseconds / 1000);
+  const seconds = (milliseconds: number) => Math.min(Math.floor(milliseconds / 1000), 2 ** 31 - 1);
   return {
     scheduler: ipvs.scheduler || "rr",
     strictARP: ipvs.strictARP,

@@ -1,7 +1,8 @@
 import { FAMILIES, type Family } from "../platform/address.ts";
+import { machineCores } from "../platform/cores.ts";
 import { errorText } from "../platform/log.ts";
 import type { FamilyHealth, FamilyLink } from "./family_link.ts";
-import { hostSettings } from "./host_settings.ts";
+import { conntrackSettings, initSettings } from "./host_settings.ts";
 import { familyOptions, type ProxyOptions } from "./proxy_options.ts";
 
 /** Something to do once in each family, with a worker that is ready, in place of running the proxy. */
@@ -67,10 +68,11 @@ async function runInFamily(family: Family, task: FamilyTask, options: ProxyOptio
       outcome.resolve(true);
     }
   };
-  const host = task.setsHost && family === "IPv4"
-    ? hostSettings(options.configuration, navigator.hardwareConcurrency)
-    : undefined;
-  const link = options.startFamily(familyOptions(family, host, options), {
+  const { configuration } = options;
+  const kernel = task.setsHost && family === "IPv4"
+    ? [...conntrackSettings(configuration.conntrack, machineCores()), ...initSettings(configuration)]
+    : [];
+  const link = options.startFamily({ ...familyOptions(family, kernel, options), kernelFirst: true }, {
     onReset() {},
     onReport() {},
     onHealth,

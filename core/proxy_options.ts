@@ -1,7 +1,7 @@
 import type { Clock } from "../platform/clock.ts";
 import type { Level, Logger } from "../platform/log.ts";
 import type { Configuration, GivenFlags, LoggingFormat } from "./config/mod.ts";
-import type { FamilyOptions, HostSettings, StartFamily } from "./family_link.ts";
+import type { FamilyOptions, KernelSetting, StartFamily } from "./family_link.ts";
 import { ipvsSettings } from "./family_settings.ts";
 import type { Family } from "./model.ts";
 import type { RunProgram } from "./run_program.ts";
@@ -18,6 +18,8 @@ export interface ProxyOptions {
   readonly startFamily: StartFamily;
   /** Runs the credential plugin that a kubeconfig names. */
   readonly runProgram?: RunProgram;
+  /** The environment, for the in-cluster address; the process's by default. */
+  readonly env?: (name: string) => string | undefined;
   /** Where the proxy can be asked about what it does; undefined for nowhere. */
   readonly controlSocket?: Deno.Listener;
   /** Ends the run. */
@@ -29,10 +31,10 @@ export interface ProxyOptions {
 /** What a family's worker is started with. */
 export function familyOptions(
   family: Family,
-  host: HostSettings | undefined,
+  kernel: readonly KernelSetting[],
   { configuration, logging, logger, clock }: ProxyOptions,
 ): FamilyOptions {
   const { mode } = configuration;
   const ipvs = ipvsSettings(family, configuration);
-  return { family, mode, ipvs, logLevel: logging.level, logFormat: logging.format, host, clock, logger };
+  return { family, mode, ipvs, logLevel: logging.level, logFormat: logging.format, kernel, clock, logger };
 }

@@ -1,11 +1,12 @@
 import type { Family } from "../platform/address.ts";
+import { machineCores } from "../platform/cores.ts";
 import type { FamilyBasis } from "./answers/basis.ts";
 import { createFamilyChannel, type FamilyChannel } from "./channel.ts";
 import { createEffectHistory } from "./effect_history.ts";
 import type { FamilyHealth } from "./family_link.ts";
 import { familySettings } from "./family_settings.ts";
 import { createNodePortCheck } from "./node_port_check.ts";
-import { hostSettings } from "./host_settings.ts";
+import { conntrackSettings } from "./host_settings.ts";
 import type { PacketCounts, SyncReport } from "./model.ts";
 import { createFamilyPlanner, type NoLocalEndpoints } from "./planning/mod.ts";
 import { familyOptions, type ProxyOptions } from "./proxy_options.ts";
@@ -56,10 +57,10 @@ export function serveFamily(
   const history = createEffectHistory();
   const planner = createFamilyPlanner({ family, nodeName, tracking, onProblem: listener.onProblem });
   const checkNodePorts = createNodePortCheck(family, configuration, listener.onProblem);
-  const host = family === "IPv4" ? hostSettings(configuration, navigator.hardwareConcurrency) : undefined;
+  const kernel = family === "IPv4" ? conntrackSettings(configuration.conntrack, machineCores()) : [];
   const channel: FamilyChannel = createFamilyChannel({
     family,
-    connect: (workerListener) => options.startFamily(familyOptions(family, host, options), workerListener),
+    connect: (workerListener) => options.startFamily(familyOptions(family, kernel, options), workerListener),
     minSyncPeriodMs: configuration.minSyncPeriodMs,
     clock,
     logger,

@@ -1,5 +1,6 @@
 /** The workers of both families, each of which can start the other's successor. */
 import { FAMILIES, type Family, otherFamily } from "../platform/address.ts";
+import type { ProxyMode } from "../core/model.ts";
 import type { FromWorker, ToWorker, WorkerCode } from "./protocol.ts";
 import type { WorkerHandle, WorkerListener } from "./supervise.ts";
 import { createWebWorker } from "./web_worker.ts";
@@ -7,9 +8,17 @@ import { createWebWorker } from "./web_worker.ts";
 /** How a crew is put together. */
 export interface CrewOptions {
   readonly codeOf: (family: Family) => WorkerCode;
-  /** Both workers are gone, and with them everybody who could start one. */
+  readonly mode: ProxyMode;
+  /** Where the workers look for tools. */
+  readonly path: string;
+  /** Both workers are gone, and with them everybody who could start one; or a worker needs the program to restart. */
   readonly onLost: (reason: string) => void;
+  /** Starts one of the first workers; a Web Worker by default. */
+  readonly createWorker?: (code: WorkerCode, onFailure: (reason: string) => void) => FirstWorker;
 }
+
+/** The part of a Web Worker that is used. */
+export type FirstWorker = Pick<Worker, "postMessage" | "terminate" | "onmessage">;
 
 /** The workers of both families. */
 export interface Crew {
@@ -40,7 +49,8 @@ interface Member {
  * worker that dies or hangs is replaced by its sibling, and the new one talks to this isolate over a port of its own.
  * A worker that was started so ends with the one that has started it. Throws where this program may not run the tools.
  */
-export function createCrew({ codeOf, onLost }: CrewOptions): Crew {
+export function createCrew(options: CrewOptions): Crew {
+  const { codeOf, mode, path, onLost, createWorker = createWebWorker } = options;
   const members = new Map<Family, Member>();
   let numbers = 0;
   let isLost = false;
@@ -54,7 +64,14 @@ export function createCrew({ codeOf, onLost }: CrewOptions): Crew {
   /** What befell the first workers before anybody listened. */
   const early = new Map<Member, string>();
 
+  const lose = (reason: string) => {
+    if (isLost) return;
+    isLost = true;
+    onLost(reason);
+  };
+
   const hear = (member: Member, message: FromWorker) => {
+    if (message.type === "restart-needed") return lose(message.reason);
     if (message.type !== "sibling-failed") return member.listener?.onMessage(message);
     for (const other of members.values()) if (other.number === message.number) failed(other, message.reason);
   };
@@ -73,7 +90,7 @@ export function createCrew({ codeOf, onLost }: CrewOptions): Crew {
   };
 
   const first = (family: Family) => {
-    const worker = createWebWorker(codeOf(family), (reason) => failed(member, reason));
+    const worker = createWorker(codeOf(family), (reason) => failed(member, reason));
     const member = enlist(family, {
       number: ++numbers,
       starter: undefined,
@@ -81,6 +98,7 @@ export function createCrew({ codeOf, onLost }: CrewOptions): Crew {
       end: () => worker.terminate(),
     });
     worker.onmessage = ({ data }: MessageEvent<FromWorker>) => hear(member, data);
+    member.post({ type: "role", family, mode, path });
   };
 
   const successor = (family: Family): Member => {
@@ -99,7 +117,7 @@ export function createCrew({ codeOf, onLost }: CrewOptions): Crew {
     });
     port1.onmessage = ({ data }: MessageEvent<FromWorker>) => hear(member, data);
     port1.onmessageerror = () => failed(member, "a message from it could not be read");
-    starter.post({ type: "start-sibling", number, code: codeOf(family), port: port2 }, [port2]);
+    starter.post({ type: "start-sibling", number, port: port2 }, [port2]);
     return member;
   };
 
@@ -114,9 +132,8 @@ export function createCrew({ codeOf, onLost }: CrewOptions): Crew {
     member.end();
     if (started) failed(started, `the ${member.family} worker, which had started it, is gone`);
     if (member.starter?.isDismissed) dismiss(member.starter);
-    if (!isLost && [...members.values()].every(({ isAlive, isStopping }) => !isAlive && !isStopping)) {
-      isLost = true;
-      onLost("the workers of both families are gone, and nobody is left who may start new ones; the rules stay");
+    if ([...members.values()].every(({ isAlive, isStopping }) => !isAlive && !isStopping)) {
+      lose("the workers of both families are gone, and nobody is left who may start new ones; the rules stay");
     }
   };
 

@@ -1,5 +1,4 @@
 /** The entry of a family's worker: builds what works together, and passes messages between it and the main isolate. */
-import { adjustOomScore } from "../backends/oom_score.ts";
 import type { Backend, BackendOptions } from "../backends/backend.ts";
 import { writeHostSettings } from "../backends/iptables/loopback.ts";
 import { createProcessRunner } from "../backends/process_runner.ts";
@@ -10,7 +9,8 @@ import { writeToStderr } from "../platform/output.ts";
 import { type LimitedLogger, limitRepeats } from "../platform/repeats.ts";
 import { createBackoff } from "../platform/retry.ts";
 import { converse } from "./conversation.ts";
-import type { StartMessage } from "./protocol.ts";
+import { familyCode } from "./family_code.ts";
+import type { RoleMessage, StartMessage } from "./protocol.ts";
 import { startSyncLoop, type SyncLoop } from "./sync_loop.ts";
 
 /** How long a tool that runs when the worker is to stop may go on before it is killed. */
@@ -21,10 +21,11 @@ let backend: Backend | undefined;
 let loop: SyncLoop | undefined;
 let log: LimitedLogger | undefined;
 
-const { say, close } = converse((message) => {
+const { say, close } = converse(familyCode, (message, role) => {
   switch (message.type) {
     case "start":
-      loop = start(message);
+      if (loop) throw new Error("a message was refused: this worker has been started already");
+      loop = start(message, role);
       break;
     case "sync":
       loop?.sync(message.delta);
@@ -49,11 +50,15 @@ const { say, close } = converse((message) => {
   }
 });
 
-function start({ family, mode, ipvs, logLevel, logFormat, host }: StartMessage): SyncLoop {
+function start(
+  { mode, ipvs, logLevel, logFormat, kernel, kernelFirst }: StartMessage,
+  { family, path }: RoleMessage,
+): SyncLoop {
   const clock = systemClock;
   log = limitRepeats(createLogger({ level: logLevel, format: logFormat, clock, write: writeToStderr }), clock);
   const logger = log.with({ family });
-  const runner = createProcessRunner({ clock, signal: stopping.signal });
+  const onMoved = (error: Error) => say({ type: "restart-needed", reason: error.message });
+  const runner = createProcessRunner({ clock, path, onMoved, signal: stopping.signal });
   const options: BackendOptions = { family, runner, clock, logger, ipvs };
   const created = createBackend(mode, options);
   backend = created;
@@ -63,9 +68,9 @@ function start({ family, mode, ipvs, logLevel, logFormat, host }: StartMessage):
       ...created,
       async setup() {
         await created.setup();
-        if (!host) return;
-        await writeHostSettings(options, host.kernel);
-        await adjustOomScore(runner, logger, host.oomScoreAdj);
+        // A sysctl that hangs must not hold up the first sync.
+        const written = Promise.all([writeHostSettings(options, kernel), created.configure?.()]);
+        if (kernelFirst) await written;
       },
     },
     backoff: createBackoff({ firstMs: 250, longestMs: 30_000 }),

@@ -1,23 +1,36 @@
 /** The entry of the worker that runs a kubeconfig's credential plugin, which the main isolate may not. */
 import { createProcessRunner } from "../backends/process_runner.ts";
+import type { Runner } from "../backends/runner.ts";
 import { systemClock } from "../platform/clock.ts";
 import { errorText } from "../platform/log.ts";
-import type { PluginOutcome, PluginRequest } from "./plugin_protocol.ts";
+import type { PluginOutcome, PluginRequest, PluginRole } from "./plugin_protocol.ts";
 
 /** The global scope of a worker; the compiler sees that of the main isolate. */
 interface WorkerScope {
-  onmessage: ((event: MessageEvent<PluginRequest>) => void) | null;
+  onmessage: ((event: MessageEvent<PluginRole | PluginRequest>) => void) | null;
   postMessage(message: PluginOutcome): void;
 }
 
 const scope = globalThis as unknown as WorkerScope;
-const runner = createProcessRunner({ clock: systemClock });
+let ready: { readonly role: PluginRole; readonly runner: Runner } | undefined;
 
-scope.onmessage = async ({ data: { number, call } }) => {
-  const { program, ...rest } = call;
+scope.onmessage = ({ data }) => {
+  if ("program" in data) {
+    if (ready) throw new Error("a message was refused: a worker keeps the role that it was started with");
+    ready = { role: data, runner: createProcessRunner({ clock: systemClock, path: data.env.PATH ?? "" }) };
+  } else if (ready) {
+    run(ready.role, ready.runner, data);
+  }
+};
+
+/** Of what main asks, all but these strings and numbers was decided when it had read nothing from the network yet. */
+async function run({ program, args, env }: PluginRole, runner: Runner, request: PluginRequest): Promise<void> {
+  const number = Number(request.number);
+  const own = { ...env, KUBERNETES_EXEC_INFO: String(request.execInfo) };
   try {
-    scope.postMessage({ number, result: await runner.run({ tool: program, ...rest }) });
+    const result = await runner.run({ tool: program, args, env: own, timeoutMs: Number(request.timeoutMs) });
+    scope.postMessage({ number, result });
   } catch (error) {
     scope.postMessage({ number, problem: errorText(error) });
   }
-};
+}

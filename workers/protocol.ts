@@ -1,13 +1,33 @@
 /** The messages between the main isolate and a family's worker: plain data, told apart by `type`. */
 import type { FamilyOptions } from "../core/family_link.ts";
-import type { FamilyDelta, PacketCounts, RuleDescription, ServicePortKey, SyncReport } from "../core/model.ts";
+import type {
+  Family,
+  FamilyDelta,
+  PacketCounts,
+  ProxyMode,
+  RuleDescription,
+  ServicePortKey,
+  SyncReport,
+} from "../core/model.ts";
 
 /** The first message: what the worker is to be. */
 export interface StartMessage extends Omit<FamilyOptions, "clock" | "logger"> {
   readonly type: "start";
 }
 
-/** What a Web Worker is made of; plain data, so that one worker can be told to start another. */
+/**
+ * The first message to every worker, from whoever starts it: main before it has read anything from the network, or a
+ * sibling. What it says holds for the worker's life; a later one is refused.
+ */
+export interface RoleMessage {
+  readonly type: "role";
+  readonly family: Family;
+  readonly mode: ProxyMode;
+  /** Where tools are looked for: folders, with colons in between. */
+  readonly path: string;
+}
+
+/** What a Web Worker is made of. It is constant: no message carries it. */
 export interface WorkerCode {
   /** The URL of its code. */
   readonly entry: string;
@@ -19,6 +39,7 @@ export interface WorkerCode {
 
 /** What a family's worker is told. */
 export type ToWorker =
+  | RoleMessage
   | StartMessage
   /** Apply this; answered with a report of its revision, or with a reset where it changes a state not held. */
   | { readonly type: "sync"; readonly delta: FamilyDelta }
@@ -35,7 +56,7 @@ export type ToWorker =
   /** The first message to a worker that its sibling has started: from now on talk over this port. */
   | { readonly type: "use-port"; readonly port: MessagePort }
   /** Start the other family's worker and hand it this port; its failures are told as `sibling-failed` of this number. */
-  | { readonly type: "start-sibling"; readonly number: number; readonly code: WorkerCode; readonly port: MessagePort }
+  | { readonly type: "start-sibling"; readonly number: number; readonly port: MessagePort }
   /** End at once the sibling that was started last. */
   | { readonly type: "end-sibling" };
 
@@ -54,6 +75,8 @@ export type FromWorker =
   /** `problem` is what could not be removed, undefined where all is gone. */
   | { readonly type: "cleaned"; readonly problem: string | undefined }
   | { readonly type: "stopped" }
+  /** Only a restart of the whole program can make something work: a tool that appeared after its start, say. */
+  | { readonly type: "restart-needed"; readonly reason: string }
   /** The sibling that it was told to start has ended by an error, or could not be started. */
   | { readonly type: "sibling-failed"; readonly number: number; readonly reason: string }
   | { readonly type: "pong" };

@@ -1,13 +1,15 @@
 import type { ProgramResult, RunProgram } from "../core/run_program.ts";
-import type { PluginOutcome, PluginRequest } from "./plugin_protocol.ts";
+import type { PluginOutcome, PluginRequest, PluginRole } from "./plugin_protocol.ts";
 import { createWebWorker, workerEntry } from "./web_worker.ts";
 
 /**
- * Starts a worker that may run one program and do nothing else, and returns what has it run that. `onLost` is called
- * when the worker has ended. Where this executable may not start the program, there is no worker, and every run is
+ * Starts a worker that may run one program and do nothing else, and returns what has it run that: with the arguments and
+ * the environment given here, whatever a call says, but for KUBERNETES_EXEC_INFO. `onLost` is called when the worker has
+ * ended. Where this executable may not start the program, there is no worker, and every run is
  * refused with how to change that.
  */
-export function startPluginWorker(program: string, onLost: (reason: string) => void): RunProgram {
+export function startPluginWorker(role: PluginRole, onLost: (reason: string) => void): RunProgram {
+  const { program } = role;
   if (Deno.permissions.querySync({ name: "run", command: program }).state !== "granted") {
     return () => Promise.reject(new Error(whyNot(program)));
   }
@@ -24,6 +26,7 @@ export function startPluginWorker(program: string, onLost: (reason: string) => v
       onLost(lost.message);
     },
   );
+  worker.postMessage(role);
   worker.onmessage = ({ data: outcome }: MessageEvent<PluginOutcome>) => {
     const waiter = awaited.get(outcome.number);
     awaited.delete(outcome.number);
@@ -35,7 +38,8 @@ export function startPluginWorker(program: string, onLost: (reason: string) => v
     const waiter = Promise.withResolvers<ProgramResult>();
     const number = ++numbers;
     awaited.set(number, waiter);
-    worker.postMessage({ number, call } satisfies PluginRequest);
+    const execInfo = call.env.KUBERNETES_EXEC_INFO ?? "";
+    worker.postMessage({ number, execInfo, timeoutMs: call.timeoutMs } satisfies PluginRequest);
     return waiter.promise;
   };
 }

@@ -28,6 +28,9 @@ export interface SyncLoop {
   stop(): Promise<void>;
 }
 
+/** How many setups in a row must find that this host cannot serve the family before that is reported. */
+const REFUSALS_BELIEVED = 3;
+
 /** What is applied in the kernel, or is to be. */
 interface Held {
   readonly revision: number;
@@ -49,6 +52,7 @@ export function startSyncLoop(options: SyncLoopOptions): SyncLoop {
   let owesFull = false;
   let failing = false;
   let retries = 0;
+  let refusals = 0;
   let complaints: ReadonlySet<string> = new Set();
   let running: Promise<void> | undefined;
   let stopped = false;
@@ -89,8 +93,12 @@ export function startSyncLoop(options: SyncLoopOptions): SyncLoop {
     } catch (error) {
       if (stopped) return;
       const reason = errorText(error);
+      refusals = error instanceof UnsupportedHostError ? refusals + 1 : 0;
       complain([{ servicePort: undefined, message: reason }], retryLater());
-      emit({ type: "setup-failed", reason, unsupported: error instanceof UnsupportedHostError });
+      // What is missing now may only be replaced by a package manager, or may be refused for a lack of memory.
+      if (refusals === 0 || refusals >= REFUSALS_BELIEVED) {
+        emit({ type: "setup-failed", reason, unsupported: refusals > 0 });
+      }
       return;
     }
     isSetUp = true;

@@ -1,6 +1,7 @@
 import { servicePortKey, type SyncProblem } from "../../core/model.ts";
 import type { Backend, BackendOptions, SyncResult } from "../backend.ts";
 import { createConntrackCleaner } from "../conntrack.ts";
+import { repeatingRunner } from "../refusal.ts";
 import { readSysctl, writeSysctls } from "../sysctl.ts";
 import { IPTABLES_LAYOUTS } from "./base_chains.ts";
 import { removeIptablesTraces } from "./cleanup.ts";
@@ -28,11 +29,14 @@ export function createIptablesBackend(options: BackendOptions): Backend {
 
   /** What is done once the rules are right; its failures hold nothing up. */
   async function finish(reconciler: Reconciler): Promise<SyncResult> {
-    if (routesLoopback) await writeSysctls(runner, logger, [ROUTE_LOOPBACK]);
-    routesLoopback = false;
+    if (routesLoopback) {
+      routesLoopback = false;
+      // A sysctl that hangs must not hold up a sync.
+      writeSysctls(runner, logger, [ROUTE_LOOPBACK]);
+    }
     const problems: SyncProblem[] = reconciler.problems();
     const startedMs = clock.monotonic();
-    const { deleted, problem } = await conntrack.tryClean(logger);
+    const { deleted, problem } = await conntrack.tryClean(logger, clock);
     if (problem) problems.push(problem);
     const figures = reconciler.takeFigures(), rules = reconciler.rules();
     return {
@@ -67,7 +71,7 @@ export function createIptablesBackend(options: BackendOptions): Backend {
 
   return {
     async setup() {
-      const host = await examineHost(family, tools);
+      const host = await examineHost(family, createIptablesTools(family, repeatingRunner(runner)));
       logger.info("iptables is ready", { flavour: host.flavour, hairpin: host.hairpin });
       const ruleset = createRuleset({ ...host, tcpLiberal: await isTcpLiberal() });
       const layout = IPTABLES_LAYOUTS[family];

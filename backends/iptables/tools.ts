@@ -59,6 +59,9 @@ export function createIptablesTools(family: Family, runner: Runner): IptablesToo
     },
     async flavour() {
       const { stdout } = await run({ tool, args: ["--version"] });
+      if (!/^ip6?tables /.test(stdout)) {
+        throw new Error(`${tool} --version says nothing of a version: ${stdout.slice(0, 80)}`);
+      }
       return stdout.includes("nf_tables") ? "nf_tables" : "legacy";
     },
   };

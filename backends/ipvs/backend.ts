@@ -1,6 +1,7 @@
 import type { IpvsSettings, SyncProblem } from "../../core/model.ts";
 import type { Backend, BackendOptions, SyncResult } from "../backend.ts";
 import { createConntrackCleaner } from "../conntrack.ts";
+import { repeatingRunner } from "../refusal.ts";
 import { createReconciler as createChainReconciler } from "../iptables/reconcile.ts";
 import { createIptablesTools } from "../iptables/tools.ts";
 import { removeIpvsTraces } from "./cleanup.ts";
@@ -42,7 +43,7 @@ export function createIpvsBackend(options: BackendOptions): Backend {
   async function finish(reconciler: Reconciler): Promise<SyncResult> {
     const problems: SyncProblem[] = reconciler.problems();
     const startedMs = clock.monotonic();
-    const { deleted, problem } = await conntrack.tryClean(logger);
+    const { deleted, problem } = await conntrack.tryClean(logger, clock);
     if (problem) problems.push(problem);
     const figures = reconciler.takeFigures(), chainFigures = chains!.takeFigures(), rules = chains!.rules();
     return {
@@ -66,8 +67,12 @@ export function createIpvsBackend(options: BackendOptions): Backend {
 
   return {
     async setup() {
-      const { flavour, randomFully } = await examineHost(family, ipvs, { runner, servers, sets, iptables });
-      await configureHost(ipvs, { runner, servers }, logger);
+      const { flavour, randomFully } = await examineHost(family, ipvs, {
+        runner,
+        servers,
+        sets,
+        iptables: createIptablesTools(family, repeatingRunner(runner)),
+      });
       const rules = createRules({ family, randomFully });
       chains = createChainReconciler({ layout: IPVS_LAYOUT, ruleset: rules, tools: iptables, flavour, logger });
       const { excludePrefixes } = ipvs;
@@ -85,6 +90,7 @@ export function createIpvsBackend(options: BackendOptions): Backend {
       });
       logger.info("IPVS is ready", { scheduler: ipvs.scheduler, flavour });
     },
+    configure: () => configureHost(ipvs, { runner, servers }, logger),
     async sync(delta) {
       const reconciler = ready();
       conntrack.noteDelta(desired, delta);

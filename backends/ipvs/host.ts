@@ -1,8 +1,9 @@
 import type { Family, IpvsSettings } from "../../core/model.ts";
-import type { Logger } from "../../platform/log.ts";
+import { errorText, type Logger } from "../../platform/log.ts";
 import { UnsupportedHostError } from "../backend.ts";
 import { examineHost as examineIptables, type Host } from "../iptables/host.ts";
 import type { IptablesTools } from "../iptables/tools.ts";
+import { saysRefused } from "../refusal.ts";
 import { type Runner, ToolMissingError } from "../runner.ts";
 import { type Sysctl, writeSysctls } from "../sysctl.ts";
 import type { Sets } from "./ipset.ts";
@@ -69,13 +70,14 @@ async function tryScheduler(family: Family, scheduler: string, servers: VirtualS
   if (/not permitted|Permission denied|must be root/.test(failure)) {
     throw new Error(`${failure}; ipvs mode needs the capability CAP_NET_ADMIN`);
   }
-  throw new UnsupportedHostError(`this host's IPVS does not work for ${family}: ${failure}`);
+  const message = `this host's IPVS does not work for ${family}: ${failure}`;
+  throw saysRefused(failure) ? new UnsupportedHostError(message) : new Error(message);
 }
 
 /** Kernels from here on schedule connections of a reused port anew without losing any (kubernetes issue 93297). */
 const CONN_REUSE_FIXED = [5, 9] as const;
 
-/** Gives the kernel the settings that IPVS mode needs, as kube-proxy does. */
+/** Gives the kernel the settings that IPVS mode needs, as kube-proxy does. What cannot be set is logged. */
 export async function configureHost(
   { strictARP, timeoutSeconds }: IpvsSettings,
   { runner, servers }: Pick<HostTools, "runner" | "servers">,
@@ -87,18 +89,23 @@ export async function configureHost(
     { name: "net.ipv4.vs.expire_quiescent_template", value: 1 },
     { name: "net.ipv4.ip_forward", value: 1 },
   ];
-  if (await isOlderThan(runner, CONN_REUSE_FIXED)) settings.push({ name: "net.ipv4.vs.conn_reuse_mode", value: 0 });
+  const failed = (error: unknown) => logger.warn("IPVS not fully configured", { error: errorText(error) });
+  if (await isOlderThan(runner, CONN_REUSE_FIXED).catch(failed)) {
+    settings.push({ name: "net.ipv4.vs.conn_reuse_mode", value: 0 });
+  }
   if (strictARP) {
     settings.push({ name: "net.ipv4.conf.all.arp_ignore", value: 1 });
     settings.push({ name: "net.ipv4.conf.all.arp_announce", value: 2 });
   }
   await writeSysctls(runner, logger, settings);
-  if (Object.values(timeoutSeconds).some((seconds) => seconds > 0)) await servers.setTimeouts(timeoutSeconds);
+  if (Object.values(timeoutSeconds).some((seconds) => seconds > 0)) {
+    await servers.setTimeouts(timeoutSeconds).catch(failed);
+  }
 }
 
 /** Whether this kernel's version is known and older. */
 async function isOlderThan(runner: Runner, [major, minor]: readonly [number, number]): Promise<boolean> {
-  const { stdout } = await runner.run({ tool: "sysctl", args: ["-n", "kernel.osrelease"] });
+  const { stdout } = await runner.run({ tool: "sysctl", args: ["-n", "kernel.osrelease"], timeoutMs: 10_000 });
   const version = /^(\d+)\.(\d+)/.exec(stdout);
   if (!version) return false;
   const own = Number(version[1]);

@@ -1,5 +1,6 @@
 import type { Family } from "../../core/model.ts";
 import { UnsupportedHostError } from "../backend.ts";
+import { isRefusal, repeatingRunner } from "../refusal.ts";
 import { failureText, type Runner, ToolMissingError } from "../runner.ts";
 import { DIALECTS } from "./table.ts";
 
@@ -20,17 +21,20 @@ function* trial(ip: string): Generator<string> {
 /**
  * Finds out whether this host's nft and kernel can do what is needed, by trying it.
  * @returns the version of nft
- * @throws {UnsupportedHostError} where they cannot
+ * @throws {UnsupportedHostError} where they cannot, and say why
+ * @throws {Error} where that could not be found out
  */
 export async function examineHost(family: Family, runner: Runner): Promise<string> {
   const instead = "use mode iptables there, or a newer system";
   try {
-    const { stdout } = await runner.run({ tool: "nft", args: ["--version"] });
-    const tried = await runner.run({ tool: "nft", args: ["-f", "-"], stdin: trial(DIALECTS[family].ip) });
+    const repeating = repeatingRunner(runner);
+    const { stdout } = await repeating.run({ tool: "nft", args: ["--version"] });
+    const tried = await repeating.run({ tool: "nft", args: ["-f", "-"], stdin: [...trial(DIALECTS[family].ip)] });
     if (tried.exitCode === 0) return stdout.trim();
     if (/not permitted|Permission denied/.test(tried.stderr)) {
       throw new Error(`${failureText("nft", tried)}; nftables mode needs the capability CAP_NET_ADMIN`);
     }
+    if (!isRefusal(tried)) throw new Error(`nft could not be tried for ${family}: ${failureText("nft", tried)}`);
     throw new UnsupportedHostError(
       `nftables mode for ${family} needs nft 1.0.1 and Linux 5.13 or newer, and this host (${stdout.trim()}) does not ` +
         `do what they can: ${failureText("nft", tried)}; ${instead}`,

@@ -27,7 +27,9 @@ export interface NftTools {
 }
 
 /** A table of 250,000 elements takes nft ten seconds to list on an idle machine. */
-const TIMEOUT_MS = 180_000;
+const LIST_TIMEOUT_MS = 180_000;
+/** Transactions are cut into batches that take a second or two (see batches.ts). */
+const TRANSACTION_TIMEOUT_MS = 60_000;
 
 const DONE: ToolResult = { exitCode: 0, stdout: "", stderr: "" };
 
@@ -35,7 +37,7 @@ const DONE: ToolResult = { exitCode: 0, stdout: "", stderr: "" };
 export function createNftTools(family: Family, runner: Runner, session?: NftSession): NftTools {
   const { ip } = DIALECTS[family];
   const transact = (input: Iterable<string>, onInputTaken?: () => void) =>
-    runner.run({ tool: "nft", args: ["-f", "-"], stdin: input, onInputTaken, timeoutMs: TIMEOUT_MS });
+    runner.run({ tool: "nft", args: ["-f", "-"], stdin: input, onInputTaken, timeoutMs: TRANSACTION_TIMEOUT_MS });
   return {
     transact,
     async transactShort(statements) {
@@ -45,7 +47,7 @@ export function createNftTools(family: Family, runner: Runner, session?: NftSess
     },
     async listTable(onLine) {
       const args = ["list", "table", ip, TABLE];
-      const result = await runner.run({ tool: "nft", args, onLine, timeoutMs: TIMEOUT_MS });
+      const result = await runner.run({ tool: "nft", args, onLine, timeoutMs: LIST_TIMEOUT_MS });
       if (result.exitCode === 0) return true;
       if (isMissing(result.stderr)) return false;
       throw new Error(failureText("nft list table", result));

@@ -181,6 +181,10 @@ function checkLogging(logging: Settings["logging"], report: Report): void {
   });
 }
 
+/** Part of a rule's text, so that nothing may be in it that the tools would take for something else. */
+const INTERFACE = /^[A-Za-z0-9_][A-Za-z0-9_.:@-]{0,14}$/;
+const INTERFACE_RULE = "must be 1 to 15 letters, digits, '_', '.', ':', '@' and '-', not starting with a sign";
+
 function checkDetectLocal(settings: Settings, report: Report): LocalMode {
   const given = settings.detectLocalMode;
   const mode = given === "" ? "ClusterCIDR" : LOCAL_MODES.find((known) => known === given);
@@ -194,6 +198,11 @@ function checkDetectLocal(settings: Settings, report: Report): LocalMode {
   if (mode === "InterfaceNamePrefix" && interfaceNamePrefix === "") {
     report("detectLocal.interfaceNamePrefix", "", "detectLocalMode InterfaceNamePrefix needs the start of a name");
   }
+  const checkInterface = (field: string, name: string) => {
+    if (name !== "" && !INTERFACE.test(name)) report(field, name, INTERFACE_RULE);
+  };
+  if (mode === "BridgeInterface") checkInterface("detectLocal.bridgeInterface", bridgeInterface);
+  if (mode === "InterfaceNamePrefix") checkInterface("detectLocal.interfaceNamePrefix", interfaceNamePrefix);
   return mode ?? "ClusterCIDR";
 }
 

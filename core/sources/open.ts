@@ -46,11 +46,13 @@ export interface SourceOptions {
   readonly runProgram?: RunProgram;
   /** Told of every request that is sent to an API server. */
   readonly onApiRequest?: (outcome: ApiRequestOutcome) => void;
+  /** The environment, for the in-cluster address; the process's by default. */
+  readonly env?: (name: string) => string | undefined;
 }
 
 /** Opens the source that the configuration names. Throws an Error that says what is missing or wrong, and where. */
 export async function openSource(
-  { configuration, logger, clock, runProgram, onApiRequest }: SourceOptions,
+  { configuration, logger, clock, runProgram, onApiRequest, env }: SourceOptions,
   extent: Extent = "node",
 ): Promise<OpenSource> {
   const { source: choice, nodeName } = configuration;
@@ -78,7 +80,7 @@ export async function openSource(
       const { ApiError, connectToApi, createKubernetesSource, listNodeNames, otherNodesText, sendObject } =
         await import("./kubernetes/mod.ts");
       const { kubeconfig, master, mode } = configuration;
-      const api = connectToApi({ kubeconfig, master, runProgram, logger, clock, onRequest: onApiRequest });
+      const api = connectToApi({ kubeconfig, master, runProgram, env, logger, clock, onRequest: onApiRequest });
       const source = createKubernetesSource({
         api,
         kinds: inFull ? KINDS : kindsOf(mode),

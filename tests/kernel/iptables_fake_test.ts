@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { createProcessRunner } from "../../backends/process_runner.ts";
 import { systemClock } from "../../platform/clock.ts";
+import { searchPath } from "../../platform/environment.ts";
 import { createFakeRunner, type Flavour } from "../fakes/runner.ts";
 import { CASES, type IptablesCase, type Step } from "./iptables_cases.ts";
 
@@ -16,7 +17,7 @@ interface Answer {
   readonly stderr: string;
 }
 
-const runner = createProcessRunner({ clock: systemClock });
+const runner = createProcessRunner({ clock: systemClock, path: searchPath() });
 
 async function onKernel(flavour: Flavour, steps: readonly Step[]): Promise<Answer[]> {
   const folder = await Deno.makeTempDir();

@@ -6,13 +6,14 @@ import { createProcessRunner } from "../../backends/process_runner.ts";
 import { compareWithKernel } from "../../backends/rehearsal/mod.ts";
 import type { FamilyDelta, ServicePort } from "../../core/model.ts";
 import { isSecluded } from "../../demo/seclude.ts";
+import { searchPath } from "../../platform/environment.ts";
 import { systemClock } from "../../platform/clock.ts";
 import { silentLogger } from "../../platform/log.ts";
 import { fakeServicePort } from "../fakes/service_port.ts";
 import { podSettings } from "../unit/iptables/host.ts";
 
 const clock = systemClock;
-const runner = createProcessRunner({ clock });
+const runner = createProcessRunner({ clock, path: searchPath() });
 const options: BackendOptions = { family: "IPv4", runner, clock, logger: silentLogger };
 
 function whole(set: readonly ServicePort[]): FamilyDelta {

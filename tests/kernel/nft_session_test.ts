@@ -4,8 +4,9 @@ import { createProcessRunner } from "../../backends/process_runner.ts";
 import type { Runner } from "../../backends/runner.ts";
 import { isSecluded } from "../../demo/seclude.ts";
 import { systemClock } from "../../platform/clock.ts";
+import { searchPath } from "../../platform/environment.ts";
 
-const runner = createProcessRunner({ clock: systemClock });
+const runner = createProcessRunner({ clock: systemClock, path: searchPath() });
 
 /** Runs nft to its end; standard output. */
 async function nft(...args: string[]): Promise<string> {

@@ -5,6 +5,7 @@ import { createProcessRunner } from "../../backends/process_runner.ts";
 import type { Family, ServicePort } from "../../core/model.ts";
 import { isSecluded } from "../../demo/seclude.ts";
 import { systemClock } from "../../platform/clock.ts";
+import { searchPath } from "../../platform/environment.ts";
 import { createLogger } from "../../platform/log.ts";
 import { fakeServicePort } from "../fakes/service_port.ts";
 import { nftSettings } from "../unit/nftables/host.ts";
@@ -13,7 +14,7 @@ function newBackend(family: Family): Backend {
   if (!isSecluded()) throw new Error("this test changes the network: run it by `deno task test:kernel`");
   const clock = systemClock;
   const logger = createLogger({ level: "error", format: "text", clock, write: () => {} });
-  return createNftablesBackend({ family, runner: createProcessRunner({ clock }), clock, logger });
+  return createNftablesBackend({ family, runner: createProcessRunner({ clock, path: searchPath() }), clock, logger });
 }
 
 /** Service ports that have between them everything that a table can hold. */

@@ -45,7 +45,7 @@ async function logOf(plugin: string, until: RegExp): Promise<string> {
 
 Deno.test("the isolate on the network may start nothing, and a credential plugin is run all the same", async () => {
   const log = await logOf(`echo "$WHO, $KUBERNETES_EXEC_INFO, no account" >&2; exit 3`, /no account/);
-  assert.match(log, new RegExp(`${LINE} run=(prompt|denied) write=(prompt|denied)`));
+  assert.match(log, new RegExp(`${LINE} run=(prompt|denied) write=(prompt|denied) env=(prompt|denied)`));
   assert.match(
     log,
     /plugin \\?"sluice-credentials\\?" of user \\?"u\\?" .*failed: exit status 3: us, .*ExecCredential/,
@@ -62,3 +62,12 @@ Deno.test("what a plugin gives is used: the API server is asked next", async () 
   assert.match(log, /list services .*refused/i);
   assert.doesNotMatch(log, /S3CRET/);
 });
+
+Deno.test("--init-only has the kernel route loopback addresses, for a Sluice that may not do so later", () =>
+  inLab(async (lab) => {
+    const isRouted = async () =>
+      (await lab.run("node", ["sysctl", "-n", "net.ipv4.conf.all.route_localnet"])).trim() === "1";
+    assert.equal(await isRouted(), false);
+    await lab.run("node", [...program(), "--init-only", "--hostname-override", "n", "--conntrack-max-per-core", "0"]);
+    assert.equal(await isRouted(), true);
+  }));

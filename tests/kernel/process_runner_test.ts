@@ -2,8 +2,9 @@ import assert from "node:assert/strict";
 import { createProcessRunner } from "../../backends/process_runner.ts";
 import { ToolEndedError, ToolMissingError, ToolTimeoutError } from "../../backends/runner.ts";
 import { systemClock } from "../../platform/clock.ts";
+import { searchPath } from "../../platform/environment.ts";
 
-const runner = createProcessRunner({ clock: systemClock });
+const runner = createProcessRunner({ clock: systemClock, path: searchPath() });
 
 Deno.test("standard output, standard error and the exit code come back", async () => {
   const result = await runner.run({ tool: "sh", args: ["-c", "echo out; echo err >&2; exit 3"] });
@@ -86,7 +87,7 @@ for (
 
 Deno.test("an abort kills what runs and refuses what comes later", async () => {
   const stop = new AbortController();
-  const stoppable = createProcessRunner({ clock: systemClock, signal: stop.signal });
+  const stoppable = createProcessRunner({ clock: systemClock, path: searchPath(), signal: stop.signal });
   const reason = new Error("shutting down");
   const script = "echo ready; exec sleep 60";
   await assert.rejects(
@@ -129,9 +130,14 @@ Deno.test("a tool never takes half an input for a whole one", async () => {
   }
 });
 
-Deno.test("messages are in English and the PATH is kept", async () => {
-  const { stdout } = await runner.run({ tool: "sh", args: ["-c", 'echo "$LC_ALL"; command -v ls'] });
-  assert.match(stdout, /^C\n\/.*ls\n$/);
+Deno.test("a tool gets the PATH, English and no home, and nothing else of the environment", async () => {
+  for (const name of ["XTABLES_LIBDIR", "LD_PRELOAD", "LD_LIBRARY_PATH"]) Deno.env.set(name, "/nowhere");
+  try {
+    const { stdout } = await runner.run({ tool: "env", args: [] });
+    assert.deepEqual(stdout.trim().split("\n").sort(), ["HOME=/dev/null", "LC_ALL=C", `PATH=${searchPath()}`]);
+  } finally {
+    for (const name of ["XTABLES_LIBDIR", "LD_PRELOAD", "LD_LIBRARY_PATH"]) Deno.env.delete(name);
+  }
 });
 
 const REPEAT = 'while read -r line; do echo "heard $line" >&2; done';

@@ -110,7 +110,7 @@ async function play(events: readonly Event[], minSyncPeriodMs: number): Promise<
           mode: "iptables",
           logLevel: "error",
           logFormat: "text",
-          host: undefined,
+          kernel: [],
         },
         spawn(workerListener) {
           worker = startLocalWorker(workerListener, clock);

@@ -10,6 +10,8 @@ import { createFakeClock } from "../fakes/clock.ts";
 import { backendUnderTest as iptablesBackend, podSettings } from "../unit/iptables/host.ts";
 import { backendUnderTest as nftablesBackend, nftSettings } from "../unit/nftables/host.ts";
 import { backendUnderTest as ipvsBackend, createIpvsHost, ipvsModeSettings } from "../unit/ipvs/host.ts";
+import { checkedMessage } from "../../workers/checked_message.ts";
+import type { ToWorker } from "../../workers/protocol.ts";
 import { hostileObjects } from "./hostile_generators.ts";
 
 /** Runs of some 20 objects each; `HOSTILE_RUNS=5000` makes it 100,000 objects. */
@@ -144,6 +146,8 @@ Deno.test("no object breaks anything or becomes a rule, each has a clear problem
         const changes = tracking.take();
         for (const [family, planner] of planners) {
           const { set, deleted } = planner.plan(changes);
+          const delta = { revision: 1, base: undefined, settings: SETTINGS.ipvs(family), set, deleted };
+          checkedMessage({ type: "sync", delta } satisfies ToWorker);
           for (const kind of ["iptables", "nftables", "ipvs"] as const) {
             const backend = backends[kind].get(family)!;
             const { problems } =

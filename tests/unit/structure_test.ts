@@ -22,6 +22,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "backends/rehearsal/mod.ts",
     "backends/preflight/mod.ts",
     "backends/process_runner.ts",
+    "backends/oom_score.ts",
   ],
   "main.ts": ["platform/", "core/config/mod.ts", "commands/mod.ts", "commands/privileges.ts"],
 };

@@ -1,14 +1,14 @@
 import { serverUrl } from "./access.ts";
 import { readKubeconfig } from "./kubeconfig.ts";
+import type { CredentialPlugin } from "./plugin.ts";
 
 /**
- * The program that gives a kubeconfig's user its credentials; undefined where there is none, or where the file cannot be
- * read, which whoever connects then says.
+ * What gives a kubeconfig's user its credentials; undefined where there is nothing, or where the file cannot be read, which
+ * whoever connects then says.
  */
-export function pluginProgram(kubeconfig: string, master: string | undefined): string | undefined {
+export function pluginOf(kubeconfig: string, master: string | undefined): CredentialPlugin | undefined {
   try {
-    const { plugin } = readKubeconfig(kubeconfig, master ? serverUrl(master, "--master") : undefined);
-    return plugin?.kind === "exec" ? plugin.exec.command : undefined;
+    return readKubeconfig(kubeconfig, master ? serverUrl(master, "--master") : undefined).plugin;
   } catch {
     return undefined;
   }

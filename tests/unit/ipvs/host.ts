@@ -79,6 +79,7 @@ export async function backendUnderTest(
   const logger = createLogger({ level: "warn", format: "text", clock, write: (line) => void logged.push(line) });
   const backend = createIpvsBackend({ family, runner, clock, logger, ipvs: { ...IPVS_SETTINGS, ...ipvs } });
   await backend.setup();
+  await backend.configure?.();
   runner.forgetCalls();
   let revision = 0;
   const send = (delta: Omit<FamilyDelta, "revision">) => backend.sync({ ...delta, revision: ++revision });

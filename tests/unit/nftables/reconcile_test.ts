@@ -1,6 +1,8 @@
 /** How the kernel is brought to what is desired: batches, refusals, restarts and repairs. */
 import assert from "node:assert/strict";
 import { UnsupportedHostError } from "../../../backends/backend.ts";
+import { createNftTools } from "../../../backends/nftables/tools.ts";
+import type { Runner } from "../../../backends/runner.ts";
 import { TABLE } from "../../../backends/nftables/table.ts";
 import type { ServicePort } from "../../../core/model.ts";
 import { createFakeNftHost } from "../../fakes/nft_runner.ts";
@@ -293,4 +295,19 @@ Deno.test("a host that cannot do it is told what is missing and what to use inst
   host.refuses = () => undefined;
   await backend.setup();
   assert.deepEqual([...host.tables.keys()], []);
+});
+
+Deno.test("an nft that hangs over a transaction is killed after the minute that docs/reliability.md says", async () => {
+  const timeouts = new Map<string, number | undefined>();
+  const runner: Runner = {
+    async run({ args, timeoutMs }) {
+      await Promise.resolve();
+      timeouts.set(args.join(" "), timeoutMs);
+      return { exitCode: 0, stdout: "", stderr: "" };
+    },
+  };
+  const tools = createNftTools("IPv4", runner);
+  await tools.transact(["add table ip sluice\n"]);
+  await tools.listTable(() => {});
+  assert.deepEqual([...timeouts], [["-f -", 60_000], ["list table ip sluice", 180_000]]);
 });

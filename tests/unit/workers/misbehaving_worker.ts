@@ -40,7 +40,9 @@ function complain(reason: string): void {
   say({ type: "setup-failed", reason, unsupported: false });
 }
 
-const { say } = converse((message) => {
+const itself = () => ({ entry: import.meta.url, name: "test", tools: [] });
+
+const { say } = converse(itself, (message) => {
   if (message.type === "start") complain(`may: ${rights()}`);
   if (message.type === "ping") say({ type: "pong" });
   if (message.type === "sync" && message.delta.revision === 0) {

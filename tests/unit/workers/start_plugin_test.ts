@@ -5,7 +5,7 @@ Deno.test({
   name: "a plugin that this program may not start is an error that says so, and how to change it",
   permissions: { read: true, run: false },
   async fn() {
-    const run = startPluginWorker("my-login", assert.fail);
+    const run = startPluginWorker({ program: "my-login", args: [], env: {} }, assert.fail);
     await assert.rejects(
       run({ program: "my-login", args: [], env: {}, timeoutMs: 1000 }),
       /not installed, or none that this executable may start: .*EXEC_PLUGINS=my-login/,

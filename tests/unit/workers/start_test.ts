@@ -21,6 +21,8 @@ type Spawn = Parameters<typeof superviseFamily>[0]["spawn"];
 
 const PERMISSIONLESS: FamilyHealth = { state: "unfit", reason: "may: ", unsupported: false };
 
+const ROLE = { mode: "iptables", path: "/usr/bin" } as const;
+
 function code(file: string) {
   return { entry: new URL(file, import.meta.url).href, name: "test", tools: [] };
 }
@@ -31,7 +33,7 @@ function supervise(family: Family, spawn: Spawn, memory: MemoryWatch = { begin: 
   const come: FamilyHealth[] = [];
   const awaited: ((health: FamilyHealth) => void)[] = [];
   const link = superviseFamily({
-    start: { type: "start", family, mode: "iptables", logLevel: "error", logFormat: "text", host: undefined },
+    start: { type: "start", family, mode: "iptables", logLevel: "error", logFormat: "text", kernel: [] },
     spawn,
     listener: {
       onReset() {},
@@ -74,7 +76,7 @@ async function startedCrew(memory?: MemoryWatch): Promise<Crew> {
     losses++;
     resolve(reason);
   };
-  const crew = createCrew({ codeOf: () => code("./misbehaving_worker.ts"), onLost });
+  const crew = createCrew({ ...ROLE, codeOf: () => code("./misbehaving_worker.ts"), onLost });
   const [IPv4, IPv6] = FAMILIES.map((family) => supervise(family, (listener) => crew.spawn(family, listener), memory));
   for (const { nextHealth } of [IPv4!, IPv6!]) {
     assert.equal((await nextHealth()).state, "starting");
@@ -186,7 +188,7 @@ Deno.test("a worker whose code cannot be loaded is reported", async () => {
 });
 
 Deno.test("what befalls the first workers before anybody listens is told to the one who then does", async () => {
-  const crew = createCrew({ codeOf: () => code("./no_such_worker.ts"), onLost() {} });
+  const crew = createCrew({ ...ROLE, codeOf: () => code("./no_such_worker.ts"), onLost() {} });
   const setup = supervise("IPv4", (listener) => crew.spawn("IPv4", listener));
   assert.equal((await setup.nextHealth()).state, "starting");
   const health = await setup.nextHealth();

@@ -13,7 +13,7 @@ const START: StartMessage = {
   mode: "iptables",
   logLevel: "info",
   logFormat: "text",
-  host: undefined,
+  kernel: [],
 };
 const DELTA: FamilyDelta = { revision: 1, base: undefined, settings: undefined, set: [], deleted: [] };
 const REPORT: SyncReport = {

@@ -59,19 +59,32 @@ function delta(base: number, ...names: string[]): FamilyDelta {
 const types = (messages: readonly FromWorker[]) => messages.map((message) => message.type);
 
 Deno.test("setup is tried until it works, with growing waits, and only then is a state asked for", async () => {
-  const { backend, clock, emitted } = start((backend) =>
-    backend.failNext(new UnsupportedHostError("no ip6tables"), new Error("locked"))
-  );
+  const { backend, clock, emitted } = start((backend) => backend.failNext(new Error("locked"), new Error("busy")));
   await settled();
-  assert.deepEqual(emitted, [{ type: "setup-failed", reason: "no ip6tables", unsupported: true }]);
+  assert.deepEqual(emitted, [{ type: "setup-failed", reason: "locked", unsupported: false }]);
   await clock.advanceSettled(99);
   assert.equal(backend.calls.length, 1);
   await clock.advanceSettled(1);
-  assert.deepEqual(emitted[1], { type: "setup-failed", reason: "locked", unsupported: false });
+  assert.deepEqual(emitted[1], { type: "setup-failed", reason: "busy", unsupported: false });
   await clock.advanceSettled(200);
   assert.deepEqual(types(emitted), ["setup-failed", "setup-failed", "ready"]);
   assert.deepEqual(backend.calls, ["setup", "setup", "setup"]);
   assert.deepEqual(clock.pending(), []);
+});
+
+Deno.test("a host is reported as unsupported when three setups in a row found it so, and no earlier", async () => {
+  const missing = () => new UnsupportedHostError("no ip6tables");
+  const { clock, emitted } = start((backend) =>
+    backend.failNext(missing(), missing(), new Error("locked"), missing(), missing(), missing())
+  );
+  await clock.advanceSettled(100);
+  assert.deepEqual(emitted, []);
+  await clock.advanceSettled(200 + 400 + 800);
+  assert.deepEqual(emitted, [{ type: "setup-failed", reason: "locked", unsupported: false }]);
+  await clock.advanceSettled(1000);
+  assert.deepEqual(emitted[1], { type: "setup-failed", reason: "no ip6tables", unsupported: true });
+  await clock.advanceSettled(1000);
+  assert.deepEqual(types(emitted), ["setup-failed", "setup-failed", "ready"]);
 });
 
 Deno.test("what others had changed is said once, when it is repaired", async () => {

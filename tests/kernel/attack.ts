@@ -1,0 +1,159 @@
+/**
+ * What an attacker does who runs code in the main isolate: spliced into a decoder of a copy of the sources, and called with the
+ * first object that is decoded. Knows nothing that an attacker could not know.
+ */
+import { spawnSync } from "node:child_process";
+import process from "node:process";
+
+/** The attacks, by name: each tries to leave a file in the folder, or changes that the test looks for. */
+type Attack = (folder: string) => unknown;
+
+/** The code of a worker that would be free to do what main may not. */
+function workerCode(command: string): string {
+  return `data:application/javascript,${
+    encodeURIComponent(`
+    for (const [tool, args] of [["sh", ["-c", ${JSON.stringify(command)}]], ["choom", ["-n", "0", "--", "sh", "-c", ${
+      JSON.stringify(command)
+    }]]]) {
+      try { await new Deno.Command(tool, { args }).output(); } catch (error) { console.error("attack worker: " + error.message); }
+    }
+    console.error("attack worker: ran");`)
+  }`;
+}
+
+/** The workers of the families, which main talks to all the time. */
+function workersOfMain(use: (worker: Worker, post: (message: unknown, transfer?: Transferable[]) => void) => void) {
+  const original = Worker.prototype.postMessage;
+  let isUsed = false;
+  Worker.prototype.postMessage = function (this: Worker, ...given: unknown[]) {
+    Reflect.apply(original, this, given);
+    if (isUsed) return;
+    isUsed = true;
+    use(this, (message, transfer = []) => Reflect.apply(original, this, [message, transfer]));
+  };
+}
+
+/** Sends what main would send, with something in it that is none of main's. */
+const send = (message: (folder: string) => unknown): Attack => (folder) =>
+  workersOfMain((_worker, post) => post(message(folder)));
+
+const PORT = {
+  name: "default/attack:http",
+  protocol: "tcp",
+  clusterIP: "10.96.0.66",
+  port: 80,
+  externalIPs: [],
+  loadBalancerIPs: [],
+  nodePort: 0,
+  healthCheckNodePort: 0,
+  internal: "cluster",
+  external: "cluster",
+  clusterEndpoints: ["10.244.1.11:8080"],
+  localEndpoints: [],
+  endpointsOnThisNode: [],
+  lingeringEndpoints: [],
+  affinitySeconds: 0,
+  sourceRanges: [],
+};
+const SETTINGS = {
+  mode: "iptables",
+  nodeIP: "192.0.2.10",
+  localTraffic: { by: "none" },
+  masqueradeAll: false,
+  masqueradeMark: 0x4000,
+  nodePortPrefixes: undefined,
+  localhostNodePorts: false,
+  conntrackTcpLiberal: false,
+  serviceRanges: [],
+  syncPeriodMs: 30_000,
+};
+const START = { type: "start", family: "IPv4", mode: "iptables", logLevel: "info", logFormat: "text", kernel: [] };
+
+/** A whole state with these changes of its one service port and of its settings. */
+const sync = (port: object, settings: object = {}) =>
+  send(() => ({
+    type: "sync",
+    delta: {
+      revision: 1000,
+      base: undefined,
+      settings: { ...SETTINGS, ...settings },
+      set: [{ ...PORT, ...port }],
+      deleted: [],
+    },
+  }));
+
+const INJECTED = `\nCOMMIT\n*filter\n:INJECTED - [0:0]\nCOMMIT\n*nat\n`;
+
+const ATTACKS: Readonly<Record<string, Attack>> = {
+  "starts a program": (folder) => new Deno.Command("sh", { args: ["-c", `touch ${folder}/started`] }).outputSync(),
+  "starts a tool": (folder) =>
+    new Deno.Command("choom", { args: ["-n", "0", "--", "touch", `${folder}/started`] }).outputSync(),
+  "starts a program as Node does": (folder) => {
+    const { error } = spawnSync("touch", [`${folder}/started`]);
+    if (error) throw error;
+  },
+  "asks for the right": async () => {
+    const { state } = await Deno.permissions.request({ name: "run" });
+    if (state !== "granted") throw new Error(`the right is ${state}`);
+  },
+  "writes a file": (folder) => Deno.writeTextFileSync(`${folder}/written`, ""),
+  "sets a variable": () => Deno.env.set("XTABLES_LIBDIR", "/run"),
+  "sets a variable as Node does": () => {
+    process.env = Object.create(process.env);
+    process.env.XTABLES_LIBDIR = "/run";
+    Deno.env.get("XTABLES_LIBDIR");
+  },
+  "loads a library": () => Deno.dlopen("libc.so.6", { system: { parameters: ["buffer"], result: "i32" } }),
+  "starts a worker with all rights": (folder) => {
+    const code = workerCode(`touch ${folder}/worked`);
+    new Worker(code, { type: "module", deno: { permissions: { run: true } } });
+  },
+  "starts a worker with its tools": (folder) => {
+    const code = workerCode(`touch ${folder}/worked`);
+    new Worker(code, { type: "module", deno: { permissions: { run: ["choom", "nft"] } } });
+  },
+  "has a worker start a sibling of its own code": (folder) =>
+    workersOfMain((_worker, post) => {
+      const { port2 } = new MessageChannel();
+      const code = { entry: workerCode(`touch ${folder}/sibling`), name: "x", tools: ["nft", "choom", "iptables"] };
+      post({ type: "start-sibling", number: 77, code, port: port2 }, [port2]);
+    }),
+  "gives a worker another PATH": send((folder) => ({ type: "role", family: "IPv4", mode: "iptables", path: folder })),
+  "has a worker set any setting": send(() => ({ ...START, kernel: [{ name: "kernel.core_pattern", value: 1 }] })),
+  "has a worker give a setting any value": send(() => ({
+    ...START,
+    kernel: [{ name: "net.ipv4.ip_forward", value: 0 }],
+  })),
+  "has a worker pass on an option": send(() => ({ ...START, kernel: [{ name: "--load=/run/settings", value: 1 }] })),
+  "has a worker load any module": send(() => ({
+    ...START,
+    mode: "ipvs",
+    ipvs: { scheduler: "rr -C /run/modprobe", strictARP: false, excludePrefixes: [], timeoutSeconds: {} },
+  })),
+  "injects by a name": sync({ name: `default/x"${INJECTED}` }),
+  "injects by a cluster IP": sync({ clusterIP: `10.96.0.66/32${INJECTED}` }),
+  "injects by an endpoint": sync({ clusterEndpoints: [`10.244.1.11:8080${INJECTED}`] }),
+  "injects by a source range": sync({ sourceRanges: [`10.0.0.0/8${INJECTED}`], loadBalancerIPs: ["198.51.100.66"] }),
+  "injects by a number": sync({ port: `80${INJECTED}` }),
+  "injects by an interface": sync({}, { localTraffic: { by: "bridge", interface: `eth0${INJECTED}` } }),
+  "injects by a node port prefix": sync({}, { nodePortPrefixes: [`10.0.0.0/8${INJECTED}`] }),
+  "includes a file": sync({}, { localTraffic: { by: "interface-prefix", prefix: `x"\ninclude "/etc/shadow"\n` } }),
+};
+
+/** What the attacks are called. */
+export const ATTACK_NAMES: readonly string[] = Object.keys(ATTACKS);
+
+let hasBegun = false;
+
+/** Runs the attack that the file `attack` in this folder names, and says on standard error how it went. */
+export async function attack(folder: string): Promise<void> {
+  if (hasBegun) return;
+  hasBegun = true;
+  const name = Deno.readTextFileSync(`${folder}/attack`);
+  try {
+    await ATTACKS[name]!(folder);
+    console.error(`attack: ${name}: done`);
+  } catch (error) {
+    console.error(`attack: ${name}: refused: ${(error as Error).message}`);
+  }
+}

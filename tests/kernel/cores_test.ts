@@ -1,0 +1,17 @@
+import assert from "node:assert/strict";
+import { ROOT } from "./as_executable.ts";
+
+/** What a command prints. */
+async function printed(tool: string, ...args: string[]): Promise<string> {
+  const { stdout } = await new Deno.Command(tool, { args, stdin: "null" }).output();
+  return new TextDecoder().decode(stdout).trim();
+}
+
+Deno.test("all cores of the machine count, not those that a set of CPUs leaves to the process", async () => {
+  const code = `import { machineCores } from "file://${ROOT}platform/cores.ts"; console.log(machineCores());`;
+  const folder = await Deno.makeTempDir({ dir: "/run" });
+  Deno.writeTextFileSync(`${folder}/cores.ts`, code);
+  const deno = [Deno.execPath(), "run", "--quiet", "--no-check", "--allow-sys=cpus", `${folder}/cores.ts`];
+  assert.equal(await printed("taskset", "--cpu-list", "0", ...deno), await printed("getconf", "_NPROCESSORS_ONLN"));
+  await Deno.remove(folder, { recursive: true });
+});

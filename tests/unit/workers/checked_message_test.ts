@@ -1,0 +1,104 @@
+import assert from "node:assert/strict";
+import { checkedMessage } from "../../../workers/checked_message.ts";
+import { fakeServicePort, fakeSettings } from "../../fakes/service_port.ts";
+
+const START = { type: "start", family: "IPv4", mode: "ipvs", logLevel: "info", logFormat: "json", kernel: [] };
+const IPVS = {
+  scheduler: "rr",
+  strictARP: false,
+  excludePrefixes: ["10.0.0.0/8"],
+  timeoutSeconds: { tcp: 0, tcpFin: 0, udp: 0 },
+};
+
+const delta = (changes: object = {}) => ({
+  revision: 2,
+  base: 1,
+  settings: undefined,
+  set: [],
+  deleted: [],
+  ...changes,
+});
+const sync = (changes: object) => ({ type: "sync", delta: delta(changes) });
+const withPort = (changes: object) => sync({ set: [{ ...fakeServicePort("default/web:http"), ...changes }] });
+const withSettings = (changes: object) => sync({ settings: { ...fakeSettings(), ...changes } });
+
+Deno.test("what main sends is taken as it is", () => {
+  const messages = [
+    { type: "role", family: "IPv6", mode: "nftables", path: "/usr/sbin:/sbin" },
+    { ...START, ipvs: IPVS, kernel: [{ name: "net.ipv4.ip_forward", value: 1 }], kernelFirst: true },
+    { ...START, ipvs: undefined },
+    withPort({}),
+    withPort({ name: "default/web", clusterIP: "fd00::1", clusterEndpoints: ["[fd00::2]:80", "10.1.0.1:65535"] }),
+    withPort({ sourceRanges: ["10.0.0.0/8", "fd00::/64", "0.0.0.0/0"], externalIPs: ["198.51.100.1"] }),
+    withSettings({ localTraffic: { by: "bridge", interface: "cni0" } }),
+    withSettings({ localTraffic: { by: "interface-prefix", prefix: "veth_0-a.1" } }),
+    withSettings({ nodePortPrefixes: ["192.0.2.1/32"], ipvs: IPVS }),
+    sync({ deleted: ["default/web:http|tcp", "default/web|sctp"] }),
+    { type: "describe", number: 1, key: "whatever is asked" },
+    { type: "count", number: 2 },
+    ...["cleanup", "stop", "ping", "end-sibling"].map((type) => ({ type })),
+  ];
+  for (const message of messages) assert.equal(checkedMessage(structuredClone(message)).type, message.type);
+});
+
+const LINE = "\n-A INPUT -j DROP";
+const REFUSED: Readonly<Record<string, unknown>> = {
+  "no object": null,
+  "no type": {},
+  "an unknown type": { type: "run", tool: "sh" },
+  "a type that every object has": { type: "constructor" },
+  "a field more": { type: "ping", code: {} },
+  "a sibling's code": {
+    type: "start-sibling",
+    number: 1,
+    port: {},
+    code: { entry: "data:,", name: "x", tools: ["sh"] },
+  },
+  "another family": { ...START, family: "IPv5" },
+  "another mode": { ...START, mode: "constructor" },
+  "another log level": { ...START, logLevel: "info\nfake" },
+  "any setting of the kernel": { ...START, kernel: [{ name: "kernel.core_pattern", value: 1 }] },
+  "a setting with another value": { ...START, kernel: [{ name: "net.ipv4.ip_forward", value: 0 }] },
+  "an option in place of a setting": { ...START, kernel: [{ name: "-p/etc/passwd", value: 1 }] },
+  "a scheduler that is an option": { ...START, ipvs: { ...IPVS, scheduler: "-C/tmp/x" } },
+  "a timeout that is text": { ...START, ipvs: { ...IPVS, timeoutSeconds: { tcp: "1 -A", tcpFin: 0, udp: 0 } } },
+  "a revision that is text": { type: "sync", delta: delta({ revision: "1" }) },
+  "a list that is none": sync({ set: { length: 1 } }),
+  "a quote in a name": withPort({ name: 'default/web"' }),
+  "a line in a name": withPort({ name: `default/web${LINE}` }),
+  "a newline at the end of a name": withPort({ name: "default/web\n" }),
+  "a protocol": withPort({ protocol: "tcp -j ACCEPT" }),
+  "a verdict": withPort({ internal: "accept" }),
+  "a cluster IP": withPort({ clusterIP: `10.0.0.1${LINE}` }),
+  "two cluster IPs": withPort({ clusterIP: "10.0.0.1,10.0.0.2" }),
+  "a port": withPort({ port: "80" }),
+  "a port that is none": withPort({ port: 65_536 }),
+  "an endpoint": withPort({ clusterEndpoints: [`10.0.0.1:80${LINE}`] }),
+  "an endpoint with a range of ports": withPort({ localEndpoints: ["10.0.0.1:80-90"] }),
+  "an external IP": withPort({ externalIPs: ["10.0.0.1 -j ACCEPT"] }),
+  "a source range": withPort({ sourceRanges: ["!10.0.0.0/8"] }),
+  "an affinity": withPort({ affinitySeconds: -1 }),
+  "an interface with a quote": withSettings({ localTraffic: { by: "bridge", interface: 'x" accept; #' } }),
+  "an interface that is an option": withSettings({ localTraffic: { by: "bridge", interface: "-j" } }),
+  "an interface with a space": withSettings({ localTraffic: { by: "interface-prefix", prefix: "a b" } }),
+  "a prefix of pods": withSettings({ localTraffic: { by: "source-prefix", prefix: 'include "/etc/shadow"' } }),
+  "a mark of two bits": withSettings({ masqueradeMark: 3 }),
+  "a mark that is text": withSettings({ masqueradeMark: "0x4000/0x4000 -j ACCEPT" }),
+  "a node IP": withSettings({ nodeIP: `192.0.2.1${LINE}` }),
+  "a range of services": withSettings({ serviceRanges: ["10.96.0.0/16 }; include"] }),
+  "a key": sync({ deleted: [`default/web|tcp${LINE}`] }),
+};
+
+for (const [what, message] of Object.entries(REFUSED)) {
+  Deno.test(`a message is refused for ${what}`, () => {
+    assert.throws(() => checkedMessage(message), /^Error: a message was refused: /);
+  });
+}
+
+Deno.test("a refusal says which field it is for, in a short line", () => {
+  assert.throws(() => checkedMessage({ ...START, logLevel: "loud" }), /its type is start, and its field "logLevel" is/);
+  const name = `${"x".repeat(10_000)}\n`;
+  assert.throws(() => checkedMessage({ type: "ping", [name]: 1 }), ({ message }: Error) => {
+    return message.length < 200 && !message.includes("\n");
+  });
+});

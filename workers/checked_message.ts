@@ -1,0 +1,159 @@
+/** Whether a message to a worker is one of ours: what passes is safe in a tool's arguments and in its input. */
+import type { FamilyDelta, FamilySettings, IpvsSettings, LocalTraffic, ServicePort } from "../core/model.ts";
+import { isWritten, type Sysctl } from "../backends/sysctl.ts";
+import { FAMILIES } from "../platform/address.ts";
+import type { ToWorker } from "./protocol.ts";
+
+/** Whether a value is as it must be. */
+type Check = (value: unknown) => boolean;
+
+/**
+ * The checks of the fields of an object; it may have no others. Of every field of `T` there is one, so that what the
+ * model gains cannot be forgotten here.
+ */
+type Fields<T> = { readonly [Name in keyof Required<T>]: Check };
+
+const oneOf = (...values: readonly unknown[]): Check => (value) => values.includes(value);
+const text = (pattern: RegExp): Check => (value) => typeof value === "string" && pattern.test(value);
+const integer = (least: number, greatest: number): Check => (value) =>
+  Number.isInteger(value) && (value as number) >= least && (value as number) <= greatest;
+const optional = (check: Check): Check => (value) => value === undefined || check(value);
+const list = (check: Check): Check => (value) => Array.isArray(value) && value.every(check);
+const isBoolean: Check = (value) => typeof value === "boolean";
+const isPort: Check = (value) => value instanceof MessagePort;
+
+/** The name of the first field that is wrong; undefined where none is. */
+function wrongField<T>(fields: Fields<T>, value: unknown): string | undefined {
+  if (typeof value !== "object" || value === null) return "(not an object)";
+  const given = value as Readonly<Record<string, unknown>>;
+  for (const name in given) if (!Object.hasOwn(fields, name)) return `${quoted(name)} (unknown)`;
+  for (const name in fields) if (!fields[name](given[name])) return quoted(name);
+  return undefined;
+}
+
+const record = <T>(fields: Fields<T>): Check => (value) => wrongField(fields, value) === undefined;
+
+/** An attacker's name must not fill the log. */
+function quoted(name: string): string {
+  return JSON.stringify(name.slice(0, 40));
+}
+
+/** The characters of an address; what is none of the two families' is refused by the tools. */
+const ADDRESS = /^[\da-f.:]{2,45}$/;
+const PREFIX = /^[\da-f.:]{2,45}\/\d{1,3}$/;
+const ENDPOINT = /^(?:[\d.]{7,15}|\[[\da-f.:]{2,45}\]):\d{1,5}$/;
+/** Names as the decoders let them through (core/objects/names.ts). */
+const SERVICE_PORT_NAME = /^[A-Za-z\d][\w.-]{0,62}\/[A-Za-z\d][\w.-]{0,62}(?::[A-Za-z\d][\w.-]{0,62})?$/;
+const SERVICE_PORT_KEY = /^[A-Za-z\d][\w.:/-]{0,200}\|(?:tcp|udp|sctp)$/;
+/** Linux permits more in the name of an interface (all but spaces and slashes); nobody has been seen to use it. */
+const INTERFACE = /^[A-Za-z\d_][\w.:@-]{0,14}$/;
+const SCHEDULER = /^[a-z\d_]{1,16}$/;
+const SEARCH_PATH = /^[^\0\n]{0,65536}$/;
+
+const isAddress = text(ADDRESS), isPrefix = text(PREFIX), isEndpoint = text(ENDPOINT);
+const isMode = oneOf("iptables", "nftables", "ipvs"), isProtocol = oneOf("tcp", "udp", "sctp");
+const isVerdict = oneOf("cluster", "local", "reject", "drop");
+const isPortNumber = integer(1, 65_535), isPortNumberOrNone = integer(0, 65_535);
+const isSeconds = integer(0, 2 ** 31 - 1), isCount = integer(0, Number.MAX_SAFE_INTEGER);
+
+const SERVICE_PORT: Fields<ServicePort> = {
+  name: text(SERVICE_PORT_NAME),
+  protocol: isProtocol,
+  clusterIP: isAddress,
+  port: isPortNumber,
+  externalIPs: list(isAddress),
+  loadBalancerIPs: list(isAddress),
+  nodePort: isPortNumberOrNone,
+  healthCheckNodePort: isPortNumberOrNone,
+  internal: isVerdict,
+  external: isVerdict,
+  clusterEndpoints: list(isEndpoint),
+  localEndpoints: list(isEndpoint),
+  endpointsOnThisNode: list(isEndpoint),
+  lingeringEndpoints: list(isEndpoint),
+  affinitySeconds: isSeconds,
+  sourceRanges: list(isPrefix),
+};
+
+const LOCAL_TRAFFIC: readonly Check[] = [
+  record<LocalTraffic & { by: "none" }>({ by: oneOf("none") }),
+  record<LocalTraffic & { by: "source-prefix" }>({ by: oneOf("source-prefix"), prefix: isPrefix }),
+  record<LocalTraffic & { by: "bridge" }>({ by: oneOf("bridge"), interface: text(INTERFACE) }),
+  record<LocalTraffic & { by: "interface-prefix" }>({ by: oneOf("interface-prefix"), prefix: text(INTERFACE) }),
+];
+
+const isIpvs = record<IpvsSettings>({
+  scheduler: text(SCHEDULER),
+  strictARP: isBoolean,
+  excludePrefixes: list(isPrefix),
+  timeoutSeconds: record<IpvsSettings["timeoutSeconds"]>({ tcp: isSeconds, tcpFin: isSeconds, udp: isSeconds }),
+});
+
+const isSettings = record<FamilySettings>({
+  mode: isMode,
+  nodeIP: isAddress,
+  localTraffic: (value) => LOCAL_TRAFFIC.some((check) => check(value)),
+  masqueradeAll: isBoolean,
+  masqueradeMark: oneOf(...Array.from({ length: 32 }, (_, bit) => 2 ** bit)),
+  nodePortPrefixes: optional(list(isPrefix)),
+  localhostNodePorts: isBoolean,
+  conntrackTcpLiberal: isBoolean,
+  serviceRanges: list(isPrefix),
+  // A timer of Deno's takes 31 bits of milliseconds; more is clipped where it is set.
+  syncPeriodMs: (value) => typeof value === "number" && value > 0,
+  ipvs: optional(isIpvs),
+});
+
+const isDelta = record<FamilyDelta>({
+  revision: isCount,
+  base: optional(isCount),
+  settings: optional(isSettings),
+  set: list(record(SERVICE_PORT)),
+  deleted: list(text(SERVICE_PORT_KEY)),
+});
+
+const isSysctl: Check = (value) =>
+  record<Sysctl>({ name: text(/./), value: isCount, atLeast: optional(oneOf(true)) })(value) &&
+  isWritten(value as Sysctl);
+
+const type: Check = () => true;
+
+/** The checks of each message. */
+const MESSAGES: { readonly [Type in ToWorker["type"]]: Fields<Extract<ToWorker, { type: Type }>> } = {
+  role: { type, family: oneOf(...FAMILIES), mode: isMode, path: text(SEARCH_PATH) },
+  start: {
+    type,
+    family: oneOf(...FAMILIES),
+    mode: isMode,
+    ipvs: optional(isIpvs),
+    logLevel: oneOf("trace", "debug", "info", "warn", "error"),
+    logFormat: oneOf("text", "json"),
+    kernel: list(isSysctl),
+    kernelFirst: optional(oneOf(true)),
+  },
+  sync: { type, delta: isDelta },
+  count: { type, number: isCount },
+  describe: { type, number: isCount, key: (value) => typeof value === "string" },
+  cleanup: { type },
+  stop: { type },
+  ping: { type },
+  "use-port": { type, port: isPort },
+  "start-sibling": { type, number: isCount, port: isPort },
+  "end-sibling": { type },
+};
+
+/**
+ * The message, where it is one of ours in every field.
+ * @throws {Error} where it is not, with the field that is wrong
+ */
+export function checkedMessage(message: unknown): ToWorker {
+  const kind = (message as { readonly type?: unknown } | null)?.type;
+  if (typeof kind !== "string" || !Object.hasOwn(MESSAGES, kind)) {
+    throw new Error("a message was refused: it is of no known type");
+  }
+  const wrong = wrongField(MESSAGES[kind as ToWorker["type"]] as Fields<object>, message);
+  if (wrong !== undefined) {
+    throw new Error(`a message was refused: its type is ${kind}, and its field ${wrong} is wrong`);
+  }
+  return message as ToWorker;
+}
