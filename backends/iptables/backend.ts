@@ -26,11 +26,12 @@ export function createIptablesBackend(options: BackendOptions): Backend {
   }
 
   /** What is done once the rules are right; its failures hold nothing up. */
-  async function finish(reconciler: Reconciler): Promise<SyncResult> {
+  async function finish({ reconciler, ruleset }: ReturnType<typeof ready>): Promise<SyncResult> {
     if (routesLoopback) await writeSysctls(runner, logger, [ROUTE_LOOPBACK]);
     routesLoopback = false;
     const problems: SyncProblem[] = reconciler.problems();
     const startedMs = clock.monotonic();
+    conntrack.noteEarlier(reconciler.takeEarlierUdpFrontends(), ruleset);
     const { deleted, problem } = await conntrack.tryClean(logger);
     if (problem) problems.push(problem);
     const figures = reconciler.takeFigures(), rules = reconciler.rules();
@@ -85,13 +86,13 @@ export function createIptablesBackend(options: BackendOptions): Backend {
       reconciler.touch(ruleset.apply(delta));
       if (delta.settings) routesLoopback = servesLocalhost(family, delta.settings);
       await reconciler.run();
-      return await finish(reconciler);
+      return await finish(ready());
     },
     async resync() {
       const { reconciler } = ready();
       reconciler.retryRefused();
       await reconciler.compareAndRun();
-      return await finish(reconciler);
+      return await finish(ready());
     },
     async cleanup() {
       await removeIptablesTraces(options);
