@@ -11,7 +11,15 @@ import { createFakeClock, type FakeClock } from "./clock.ts";
 import { type ConntrackEntry, createConntrackTool } from "./iptables/conntrack_tool.ts";
 import { everyOutcome } from "./every_outcome.ts";
 import { sendThrough } from "./nft_packet.ts";
-import { applyStatement, copyTables, NftError, type NftSet, type NftTables, printTable } from "./nft_tables.ts";
+import {
+  applyStatement,
+  copyTables,
+  NftError,
+  type NftSet,
+  type NftTables,
+  printChains,
+  printTable,
+} from "./nft_tables.ts";
 import { handOver } from "./runner.ts";
 import { canonical, DEFAULT_SURROUNDINGS, type PacketHost, type PacketRequest, type Surroundings } from "./packet.ts";
 
@@ -60,20 +68,17 @@ export function createFakeNftHost(options: FakeNftHostOptions = {}): FakeNftHost
       const content = host.tables.get(table);
       if (!content) return answer("", 1, "Error: No such file or directory\n");
       host.listings++;
-      for (const line of printTable(table, content)) call.onLine?.(line);
-      return answer();
+      return handOver(answer([...printTable(table, content), ""].join("\n")), call);
     }
     const family = /^list (chains|tables) (\S+)$/.exec(args);
     if (!family) throw new Error(`the fake does not know nft ${args}`);
     const lines: string[] = [];
-    for (const [name, { chains }] of host.tables) {
+    for (const [name, table] of host.tables) {
       if (!name.startsWith(`${family[2]} `)) continue;
       if (family[1] === "tables") lines.push(`table ${name}`);
-      else lines.push(`table ${name} {`, ...[...chains.keys()].flatMap((chain) => [`\tchain ${chain} {`, "\t}"]), "}");
+      else lines.push(...printChains(name, table));
     }
-    if (!call.onLine) return answer(lines.map((line) => `${line}\n`).join(""));
-    lines.forEach(call.onLine);
-    return answer();
+    return handOver(answer(lines.map((line) => `${line}\n`).join("")), call);
   }
 
   function transact(statements: string[]): ToolResult {

@@ -49,7 +49,16 @@ async function createNetwork(family: Family): Promise<Network> {
   if (!isSecluded()) throw new Error("this test changes the network: run it by `deno task test:kernel`");
   const network = NETWORKS[family], version = family === "IPv4" ? "-4" : "-6";
   await run("ip", "link", "add", "swallow", "type", "veth", "peer", "name", "swallowed");
-  await run("ip", version, "addr", "add", `${network.node}/${network.prefixLength}`, "dev", "swallow", ...nodad(family));
+  await run(
+    "ip",
+    version,
+    "addr",
+    "add",
+    `${network.node}/${network.prefixLength}`,
+    "dev",
+    "swallow",
+    ...nodad(family),
+  );
   for (const device of ["swallowed", "swallow"]) await run("ip", "link", "set", device, "up", "arp", "off");
   await run("ip", version, "route", "add", "default", "dev", "swallow");
   return network;
