@@ -135,7 +135,7 @@ export const MACHINE_CASES: readonly ToolCase[] = [
 
 /**
  * Leaves out what differs from run to run (hash seeds, indexes, the order of what the kernel hashes) and what nobody reads:
- * the widths of columns, and what ip says of an interface beside its name and addresses.
+ * the widths of columns, other interfaces, and what ip says of this one beside its addresses.
  */
 export function comparable(answers: readonly Answer[]): Answer[] {
   return answers.map((answer) => ({ ...answer, stdout: comparableOutput(answer), stderr: answer.stderr.trim() }));
@@ -145,11 +145,10 @@ function comparableOutput({ step, stdout }: Answer): string {
   const lines = stdout.split("\n").map((line) => line.trim().replace(/\s+/g, " ")).filter((line) => line !== "");
   if (step.startsWith("ipvsadm -Ln")) return virtualServers(lines).sort().join("\n");
   if (step.startsWith("ip -o link")) return String(lines.length);
-  return lines.map((line) =>
-    step.startsWith("ip ")
-      ? /^\d+: (\S+ inet6? \S+) /.exec(line)?.[1] ?? line
-      : line.replace(/ bucketsize \d+| initval 0x[0-9a-f]+/g, "")
-  ).sort().join("\n");
+  if (step.startsWith("ip ")) {
+    return lines.map((line) => /kube-ipvs0 inet6? \S+/.exec(line)?.[0] ?? "").sort().join("\n").trim();
+  }
+  return lines.map((line) => line.replace(/ bucketsize \d+| initval 0x[0-9a-f]+/g, "")).sort().join("\n");
 }
 
 /** The lines of `ipvsadm -Ln`, with those of real servers behind that of their virtual server. */
