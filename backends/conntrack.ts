@@ -6,21 +6,30 @@ import {
   servicePortKey,
   type SyncProblem,
 } from "../core/model.ts";
-import { joinHostPort } from "../platform/address.ts";
+import { joinHostPort, splitHostPort } from "../platform/address.ts";
 import type { Clock } from "../platform/clock.ts";
 import { errorText, type Logger } from "../platform/log.ts";
-import { failureText, type Runner } from "./runner.ts";
+import { deleteUdpFlows, listUdpFlows, type UdpFlow } from "./conntrack_tool.ts";
+import type { Runner } from "./runner.ts";
 
 /**
  * Removes conntrack entries of UDP flows that go where they should not any more: a flow to a service outlives a change
- * of its rules, since only a flow's first packet meets them. It goes wrong when its endpoint is gone, or when it began
- * before the service had endpoints (kubernetes issues 19029 and 105657; kube-proxy's conntrack reconciler).
+ * of its rules, since only a flow's first packet meets them (kubernetes issues 19029 and 105657).
+ *
+ * - A service that has serving endpoints keeps its flows to them. All others of its flows end, those that began before
+ *   it had endpoints included (kube-proxy's pkg/proxy/conntrack).
+ * - A service without a serving endpoint keeps all of its flows (kube-proxy's rule, too).
+ * - A service that is deleted loses its flows, where kube-proxy leaves them to their clients. This is also done for
+ *   frontends that the kernel serves when the first sync begins and that no service has: they were deleted while
+ *   nothing followed the cluster. Only flows whose destination the kernel rewrites are taken for such a service's.
  */
 export interface ConntrackCleaner {
   /** A service port is about to change from `previous` to `next`; undefined where there is none. */
   note(previous: ServicePort | undefined, next: ServicePort | undefined): void;
   /** A delta is about to be applied on what is known. */
   noteDelta(known: KnownServicePorts, delta: FamilyDelta): void;
+  /** The kernel served these UDP frontends before the first sync; those that no known service port has are gone. */
+  noteEarlier(frontends: ReadonlySet<UdpFrontend>, known: KnownServicePorts): void;
   /**
    * Removes the entries that what was noted has made stale; to be called when the rules are in effect. Does nothing,
    * and starts no tool, where nothing was noted. Throws where conntrack fails; what was noted is kept then.
@@ -28,20 +37,20 @@ export interface ConntrackCleaner {
    */
   clean(): Promise<number>;
   /**
-   * Does the same without holding anything up: a failure is logged, and told as a problem; what takes longer than a second
-   * goes on beside the syncs that follow, the first of which after its end tells what came of it.
+   * Does the same without holding anything up: a failure is logged and returned as a problem. A cleaning that takes more
+   * than a second goes on beside the syncs that follow; the first one after its end returns its result.
    */
   tryClean(logger: Logger, clock: Clock): Promise<CleaningResult>;
 }
 
-/** What came of a cleaning: how many entries were removed, and why others were not. */
+/** The number of entries that a cleaning removed, and why others were not. */
 export interface CleaningResult {
   readonly deleted: number;
   readonly problem: SyncProblem | undefined;
 }
 
 /** How long a sync waits for a cleaning. */
-const PATIENCE_MS = 1_000;
+const LONGEST_WAIT_MS = 1_000;
 
 /** The service ports that deltas have led to. */
 export interface KnownServicePorts {
@@ -49,9 +58,18 @@ export interface KnownServicePorts {
   servicePorts(): Iterable<ServicePort>;
 }
 
+/** A destination that UDP flows of a service go to: `address:port`, or `*:port` for a node port. */
+export type UdpFrontend = string;
+
+/** Names a UDP frontend. An undefined address stands for a node port, which any address of the node may serve. */
+export function udpFrontend(address: string | undefined, port: number): UdpFrontend {
+  return address === undefined ? `*:${port}` : joinHostPort(address, port);
+}
+
 /** A cleaner that has noted nothing. */
 export function createConntrackCleaner(family: Family, runner: Runner): ConntrackCleaner {
-  const changed = new Map<ServicePortKey, Flows>();
+  const changed = new Map<ServicePortKey, ServedFlows>();
+  const gone = new Set<UdpFrontend>();
   let isNoted = false;
   let running: Promise<void> | undefined;
   let result: CleaningResult | undefined;
@@ -80,145 +98,125 @@ export function createConntrackCleaner(family: Family, runner: Runner): Conntrac
       const port = next ?? previous;
       if (port?.protocol !== "udp") return;
       const key = servicePortKey(port.name, port.protocol);
-      if (!mayLeaveStaleFlows(previous, next)) return;
-      const flows = changed.get(key) ?? { frontends: new Set(), nodePorts: new Set(), endpoints: new Set() };
-      for (const known of [previous, next]) if (known) addFrontends(flows, known);
-      changed.set(key, { ...flows, endpoints: endpointsOf(next) });
       isNoted = true;
+      if (!next) {
+        changed.delete(key);
+        for (const frontend of frontendsOf(port)) gone.add(frontend);
+        return;
+      }
+      const frontends = frontendsOf(next), endpoints = endpointsOf(next);
+      for (const frontend of frontends) gone.delete(frontend);
+      const pending = changed.get(key);
+      if (endpoints.size === 0) changed.delete(key);
+      else if (pending || mayLeaveStaleFlows(previous, next)) {
+        const before = [...pending?.before ?? [], ...previous ? frontendsOf(previous) : []];
+        changed.set(key, { before: new Set(before), frontends, endpoints });
+      }
     },
     noteDelta(known, delta) {
-      const whole = delta.base === undefined;
-      const kept = new Set<ServicePortKey>();
+      const set = new Map<ServicePortKey, ServicePort>();
       for (const port of delta.set) {
-        if (port.protocol !== "udp") continue;
-        const key = servicePortKey(port.name, port.protocol);
-        if (whole) kept.add(key);
-        cleaner.note(known.servicePort(key), port);
+        if (port.protocol === "udp") set.set(servicePortKey(port.name, port.protocol), port);
       }
+      // What is deleted comes first: another service port may take over its frontends in the same delta.
       for (const key of delta.deleted) cleaner.note(known.servicePort(key), undefined);
-      if (!whole) return;
-      for (const port of known.servicePorts()) {
-        if (port.protocol === "udp" && !kept.has(servicePortKey(port.name, port.protocol))) {
-          cleaner.note(port, undefined);
+      if (delta.base === undefined) {
+        for (const port of known.servicePorts()) {
+          if (port.protocol === "udp" && !set.has(servicePortKey(port.name, port.protocol))) {
+            cleaner.note(port, undefined);
+          }
         }
       }
+      for (const [key, port] of set) cleaner.note(known.servicePort(key), port);
+    },
+    noteEarlier(frontends, known) {
+      if (frontends.size === 0) return;
+      const current = new Set<UdpFrontend>();
+      for (const port of known.servicePorts()) {
+        if (port.protocol === "udp") { for (const frontend of frontendsOf(port)) current.add(frontend); }
+      }
+      for (const frontend of frontends) {
+        // IPVS serves a node port as one frontend per address of the node.
+        const onAnyAddress = udpFrontend(undefined, splitHostPort(frontend).port);
+        if (!current.has(frontend) && !current.has(onAnyAddress)) gone.add(frontend);
+      }
+      isNoted = true;
     },
     async clean() {
-      if (changed.size === 0) return 0;
-      const taken = [...changed.entries()];
-      const stale = await findStale(family, runner, taken.map(([, flows]) => flows));
-      if (stale.length > 0) await remove(family, runner, stale);
-      for (const [key, flows] of taken) if (changed.get(key) === flows) changed.delete(key);
+      if (changed.size === 0 && gone.size === 0) return 0;
+      const services = [...changed], left = [...gone];
+      // Notes that come while conntrack runs are for the next time.
+      changed.clear();
+      gone.clear();
+      const byFrontend = new Map<UdpFrontend, ReadonlySet<string>>();
+      for (const frontend of left) byFrontend.set(frontend, NO_ENDPOINTS);
+      for (const [, { before, endpoints }] of services) {
+        for (const frontend of before) byFrontend.set(frontend, endpoints);
+      }
+      // Last, since one service port may have taken over what was another's.
+      for (const [, { frontends, endpoints }] of services) {
+        for (const frontend of frontends) byFrontend.set(frontend, endpoints);
+      }
+      const stale: UdpFlow[] = [];
+      try {
+        await listUdpFlows(family, runner, (flow) => {
+          const port = Number(flow.destinationPort), destination = udpFrontend(flow.destination, port);
+          const endpoints = byFrontend.get(destination) ?? byFrontend.get(udpFrontend(undefined, port));
+          if (!endpoints || endpoints.has(flow.answeredBy)) return;
+          if (endpoints !== NO_ENDPOINTS || flow.answeredBy !== destination) stale.push(flow);
+        });
+        await deleteUdpFlows(family, runner, stale);
+      } catch (error) {
+        const current = new Set([...changed.values()].flatMap(({ frontends }) => frontends));
+        for (const [key, flows] of services) if (!changed.has(key)) changed.set(key, flows);
+        for (const frontend of left) if (!current.has(frontend)) gone.add(frontend);
+        throw error;
+      }
       return stale.length;
     },
     async tryClean(logger, clock) {
       running ??= cleanAll(logger);
-      const patience = Promise.withResolvers<void>();
-      const cancel = clock.schedule(PATIENCE_MS, patience.resolve);
-      await Promise.race([running, patience.promise]);
+      const waited = Promise.withResolvers<void>();
+      const cancel = clock.schedule(LONGEST_WAIT_MS, waited.resolve);
+      await Promise.race([running, waited.promise]);
       cancel();
-      const told = result ?? { deleted: 0, problem: undefined };
+      const done = result ?? { deleted: 0, problem: undefined };
       result = undefined;
-      return told;
+      return done;
     },
   };
   return cleaner;
 }
 
-interface Flows {
-  /** Addresses with ports that flows of the service go to. */
-  readonly frontends: Set<string>;
-  readonly nodePorts: Set<number>;
-  /** Where those flows may go on to. */
+/** The flows of a service port that has endpoints. */
+interface ServedFlows {
+  /** The frontends that it had before; it may not have them any more. */
+  readonly before: ReadonlySet<UdpFrontend>;
+  readonly frontends: readonly UdpFrontend[];
+  /** Who may answer them, as `address:port`. */
   readonly endpoints: ReadonlySet<string>;
 }
 
-/** One UDP flow, from its client's side. */
-interface Flow {
-  readonly source: string;
-  readonly sourcePort: string;
-  readonly destination: string;
-  readonly destinationPort: string;
-}
+/** Stands for a frontend that no service port has any more. */
+const NO_ENDPOINTS: ReadonlySet<string> = new Set();
 
 function endpointsOf(port: ServicePort | undefined): Set<string> {
   return new Set(port && [...port.clusterEndpoints, ...port.localEndpoints, ...port.lingeringEndpoints]);
 }
 
-function frontendsOf(port: ServicePort): string[] {
-  return [port.clusterIP, ...port.externalIPs, ...port.loadBalancerIPs].map((address) =>
-    joinHostPort(address, port.port)
+function frontendsOf(port: ServicePort): UdpFrontend[] {
+  const frontends = [port.clusterIP, ...port.externalIPs, ...port.loadBalancerIPs].map((address) =>
+    udpFrontend(address, port.port)
   );
+  if (port.nodePort !== 0) frontends.push(udpFrontend(undefined, port.nodePort));
+  return frontends;
 }
 
-function addFrontends(flows: Flows, port: ServicePort): void {
-  for (const frontend of frontendsOf(port)) flows.frontends.add(frontend);
-  if (port.nodePort !== 0) flows.nodePorts.add(port.nodePort);
-}
-
-/** Whether an endpoint went, the first one came, or a frontend came or went. */
-function mayLeaveStaleFlows(previous: ServicePort | undefined, next: ServicePort | undefined): boolean {
+/** Whether the first endpoint came, one of several went, or a frontend came. */
+function mayLeaveStaleFlows(previous: ServicePort | undefined, next: ServicePort): boolean {
   const before = endpointsOf(previous), after = endpointsOf(next);
-  if (before.size === 0) return after.size > 0;
+  if (!previous || before.size === 0) return true;
   for (const endpoint of before) if (!after.has(endpoint)) return true;
-  if (!previous || !next) return true;
-  return previous.nodePort !== next.nodePort || frontendsOf(previous).join() !== frontendsOf(next).join();
-}
-
-const FAMILY_ARGUMENT: Readonly<Record<Family, string>> = { IPv4: "ipv4", IPv6: "ipv6" };
-
-async function findStale(family: Family, runner: Runner, all: readonly Flows[]): Promise<Flow[]> {
-  const byFrontend = new Map<string, Flows>(), byNodePort = new Map<string, Flows>();
-  for (const flows of all) {
-    for (const frontend of flows.frontends) byFrontend.set(frontend, flows);
-    for (const port of flows.nodePorts) byNodePort.set(String(port), flows);
-  }
-  const stale: Flow[] = [];
-  const result = await runner.run({
-    tool: "conntrack",
-    args: ["-L", "-p", "udp", "-f", FAMILY_ARGUMENT[family]],
-    onLine(line) {
-      const entry = parseEntry(line);
-      if (!entry) return;
-      const { flow, answeredBy } = entry;
-      const flows = byFrontend.get(joinHostPort(flow.destination, Number(flow.destinationPort))) ??
-        byNodePort.get(flow.destinationPort);
-      if (flows && !flows.endpoints.has(answeredBy)) stale.push(flow);
-    },
-  });
-  if (result.exitCode !== 0) throw new Error(failureText("conntrack", result));
-  return stale;
-}
-
-/** An entry as `conntrack -L` prints it: the flow's own direction first, then the answers'. */
-function parseEntry(line: string): { readonly flow: Flow; readonly answeredBy: string } | undefined {
-  const sources: string[] = [],
-    destinations: string[] = [],
-    sourcePorts: string[] = [],
-    destinationPorts: string[] = [];
-  for (const word of line.split(" ")) {
-    if (word.startsWith("src=")) sources.push(word.slice(4));
-    else if (word.startsWith("dst=")) destinations.push(word.slice(4));
-    else if (word.startsWith("sport=")) sourcePorts.push(word.slice(6));
-    else if (word.startsWith("dport=")) destinationPorts.push(word.slice(6));
-  }
-  const [source, answerSource] = sources, [sourcePort, answerPort] = sourcePorts;
-  const [destination] = destinations, [destinationPort] = destinationPorts;
-  if (!source || !answerSource || !sourcePort || !answerPort || !destination || !destinationPort) return undefined;
-  const flow = { source, sourcePort, destination, destinationPort };
-  return { flow, answeredBy: joinHostPort(answerSource, Number(answerPort)) };
-}
-
-/** What conntrack says when an entry has ended by itself in the meantime. */
-const NOTHING_DELETED = "0 flow entries have been deleted";
-
-async function remove(family: Family, runner: Runner, flows: readonly Flow[]): Promise<void> {
-  const lines = flows.map((flow) =>
-    `-D -f ${FAMILY_ARGUMENT[family]} -p udp -s ${flow.source} -d ${flow.destination} ` +
-    `--sport ${flow.sourcePort} --dport ${flow.destinationPort}\n`
-  );
-  const result = await runner.run({ tool: "conntrack", args: ["--load-file", "-"], stdin: lines, onLine: () => {} });
-  if (result.exitCode !== 0 && !result.stderr.includes(NOTHING_DELETED)) {
-    throw new Error(failureText("conntrack", result));
-  }
+  const known = new Set(frontendsOf(previous));
+  return frontendsOf(next).some((frontend) => !known.has(frontend));
 }

@@ -28,7 +28,7 @@ export function createIptablesBackend(options: BackendOptions): Backend {
   }
 
   /** What is done once the rules are right; its failures hold nothing up. */
-  async function finish(reconciler: Reconciler): Promise<SyncResult> {
+  async function finish({ reconciler, ruleset }: ReturnType<typeof ready>): Promise<SyncResult> {
     if (routesLoopback) {
       routesLoopback = false;
       // A sysctl that hangs must not hold up a sync.
@@ -36,6 +36,7 @@ export function createIptablesBackend(options: BackendOptions): Backend {
     }
     const problems: SyncProblem[] = reconciler.problems();
     const startedMs = clock.monotonic();
+    conntrack.noteEarlier(reconciler.takeEarlierUdpFrontends(), ruleset);
     const { deleted, problem } = await conntrack.tryClean(logger, clock);
     if (problem) problems.push(problem);
     const figures = reconciler.takeFigures(), rules = reconciler.rules();
@@ -90,13 +91,13 @@ export function createIptablesBackend(options: BackendOptions): Backend {
       reconciler.touch(ruleset.apply(delta));
       if (delta.settings) routesLoopback = servesLocalhost(family, delta.settings);
       await reconciler.run();
-      return await finish(reconciler);
+      return await finish(ready());
     },
     async resync() {
       const { reconciler } = ready();
       reconciler.retryRefused();
       await reconciler.compareAndRun();
-      return await finish(reconciler);
+      return await finish(ready());
     },
     async cleanup() {
       await removeIptablesTraces(options);

@@ -1,5 +1,6 @@
 import type { ServicePortKey, SyncProblem } from "../../core/model.ts";
 import type { Logger } from "../../platform/log.ts";
+import type { UdpFrontend } from "../conntrack.ts";
 import { findRefused } from "../find_refused.ts";
 import { failureText } from "../runner.ts";
 import { restoreInputs } from "./batches.ts";
@@ -10,6 +11,7 @@ import type { ChainsByTable, Ruleset } from "./ruleset.ts";
 import { EMPTY_CHAIN, type HeldChain, type KernelState, readKernel, UNKNOWN_CHAIN } from "./shadow.ts";
 import { createSpellings } from "./spellings.ts";
 import type { Flavour, IptablesTools } from "./tools.ts";
+import { udpFrontendOf } from "./udp_frontends.ts";
 
 /** Figures of one reconciliation, for metrics (see SyncResult). */
 export interface ReconcileFigures {
@@ -41,6 +43,8 @@ export interface Reconciler {
   rules(): Readonly<Record<Table, number>>;
   /** The figures since this was last asked. */
   takeFigures(): ReconcileFigures;
+  /** The UDP frontends that the kernel led to services at the first look; empty when asked again. */
+  takeEarlierUdpFrontends(): ReadonlySet<UdpFrontend>;
 }
 
 /** How many restores one run may spend on finding what the kernel refuses. */
@@ -76,13 +80,26 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
   let figures = noFigures();
   const budget = { left: SEARCH_LIMIT };
   const spellings = createSpellings();
+  let earlierFrontends: Set<UdpFrontend> | undefined;
 
   const touch = (chains: ChainsByTable) => {
     for (const table of TABLES) for (const chain of chains[table]) dirty[table].add(chain);
   };
 
+  /** Reads the kernel; the first time also who is served there. */
+  async function read(): Promise<KernelState> {
+    if (earlierFrontends) return await readKernel(tools, layout);
+    const found = new Set<UdpFrontend>();
+    const state = await readKernel(tools, layout, (rule) => {
+      const frontend = udpFrontendOf(rule);
+      if (frontend !== undefined) found.add(frontend);
+    });
+    earlierFrontends = found;
+    return state;
+  }
+
   async function look(): Promise<KernelState> {
-    const state = await readKernel(tools, layout);
+    const state = await read();
     missingJumps = layout.jumps.filter((jump) => !state.jumps.has(jump));
     surplusJumps = [...state.jumps].flatMap(([jump, count]) => Array.from({ length: count - 1 }, () => jump));
     jumpsInDoubt = false;
@@ -278,6 +295,11 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
     takeFigures() {
       const taken = figures;
       figures = noFigures();
+      return taken;
+    },
+    takeEarlierUdpFrontends() {
+      const taken = earlierFrontends ?? new Set<UdpFrontend>();
+      if (earlierFrontends) earlierFrontends = new Set();
       return taken;
     },
   };

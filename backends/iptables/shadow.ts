@@ -49,10 +49,14 @@ export interface KernelState {
   readonly jumps: ReadonlyMap<Jump, number>;
 }
 
-/** Reads what the kernel holds of our chains, service chains nobody wants any more included. Throws where it cannot. */
+/**
+ * Reads what the kernel holds of our chains, service chains nobody wants any more included. Throws where it cannot.
+ * @param onRule called for each rule of our chains, without its `-A CHAIN `
+ */
 export async function readKernel(
   tools: IptablesTools,
   { jumps: wantedJumps, baseChains, isServiceChain }: Layout,
+  onRule?: (rule: string) => void,
 ): Promise<KernelState> {
   const chains = { filter: createHeldChains(), nat: createHeldChains() };
   const jumps = new Map<Jump, number>();
@@ -81,6 +85,7 @@ export async function readKernel(
         hash.add(rule);
         hash.add("\n");
         rules++;
+        onRule?.(rule);
       } else {
         const jump = wantedJumps.find((jump) => jump.table === table && jump.from === name && jump.rule === rule);
         if (jump) jumps.set(jump, (jumps.get(jump) ?? 0) + 1);

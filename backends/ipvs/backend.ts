@@ -43,6 +43,7 @@ export function createIpvsBackend(options: BackendOptions): Backend {
   async function finish(reconciler: Reconciler): Promise<SyncResult> {
     const problems: SyncProblem[] = reconciler.problems();
     const startedMs = clock.monotonic();
+    conntrack.noteEarlier(reconciler.takeEarlierUdpFrontends(), desired);
     const { deleted, problem } = await conntrack.tryClean(logger, clock);
     if (problem) problems.push(problem);
     const figures = reconciler.takeFigures(), chainFigures = chains!.takeFigures(), rules = chains!.rules();

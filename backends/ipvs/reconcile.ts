@@ -1,6 +1,7 @@
 import type { Family, SyncProblem } from "../../core/model.ts";
 import type { Clock } from "../../platform/clock.ts";
 import type { Logger } from "../../platform/log.ts";
+import type { UdpFrontend } from "../conntrack.ts";
 import type { Reconciler as ChainReconciler } from "../iptables/reconcile.ts";
 import { createAddressSync } from "./address_sync.ts";
 import type { Desired } from "./desired.ts";
@@ -30,6 +31,8 @@ export interface Reconciler {
   againAfterMs(): number | undefined;
   /** The figures since this was last asked. */
   takeFigures(): ReconcileFigures;
+  /** The UDP frontends that the kernel had virtual servers for at the first look; empty when asked again. */
+  takeEarlierUdpFrontends(): ReadonlySet<UdpFrontend>;
 }
 
 /** What the reconciler works with. */
@@ -118,6 +121,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
     },
     problems: () => [...refusals.problems(), ...chains.problems()],
     againAfterMs: servers.againAfterMs,
+    takeEarlierUdpFrontends: servers.takeEarlierUdpFrontends,
     takeFigures() {
       const figures = {
         serverOperations: servers.takeOperations(),

@@ -1,5 +1,6 @@
 import { prefixContains } from "../../platform/address.ts";
 import type { Clock } from "../../platform/clock.ts";
+import { type UdpFrontend, udpFrontend } from "../conntrack.ts";
 import { lacksMeans } from "../runner.ts";
 import type { Desired, HeldServer } from "./desired.ts";
 import { serverOperations, terminatingAfter } from "./difference.ts";
@@ -7,7 +8,7 @@ import { addressOf, type VirtualServers } from "./ipvsadm.ts";
 import type { Difference } from "./ledger.ts";
 import type { Refusals } from "./refusals.ts";
 import { createTermination } from "./termination.ts";
-import type { ListedServer, Operation, ServerKey } from "./virtual_servers.ts";
+import { type ListedServer, type Operation, parseServerKey, type ServerKey } from "./virtual_servers.ts";
 
 /** Keeps the kernel's virtual servers to what is desired. */
 export interface ServerSync {
@@ -27,6 +28,8 @@ export interface ServerSync {
   againAfterMs(): number | undefined;
   /** How many operations there were since this was last asked. */
   takeOperations(): number;
+  /** The UDP frontends that the kernel had virtual servers for at the first reading; empty when asked again. */
+  takeEarlierUdpFrontends(): ReadonlySet<UdpFrontend>;
 }
 
 /** What it works with. */
@@ -50,6 +53,7 @@ export function createServerSync(options: ServerSyncOptions): ServerSync {
   const { servers: ledger } = desired;
   const termination = createTermination(servers, clock);
   let operations = 0;
+  let earlierFrontends: ReadonlySet<UdpFrontend> | undefined;
 
   function isExcluded(key: ServerKey): boolean {
     const address = addressOf(key);
@@ -66,6 +70,7 @@ export function createServerSync(options: ServerSyncOptions): ServerSync {
       held.set(key, server);
       if (ending.size > 0) terminating.set(key, ending);
     }
+    earlierFrontends ??= udpFrontendsOf(held.keys());
     termination.reset(terminating);
     return ledger.adopt(held);
   }
@@ -139,7 +144,23 @@ export function createServerSync(options: ServerSyncOptions): ServerSync {
       operations = 0;
       return taken;
     },
+    takeEarlierUdpFrontends() {
+      const taken = earlierFrontends ?? NO_FRONTENDS;
+      if (earlierFrontends) earlierFrontends = NO_FRONTENDS;
+      return taken;
+    },
   };
+}
+
+const NO_FRONTENDS: ReadonlySet<UdpFrontend> = new Set();
+
+function udpFrontendsOf(keys: Iterable<ServerKey>): Set<UdpFrontend> {
+  const frontends = new Set<UdpFrontend>();
+  for (const key of keys) {
+    const named = parseServerKey(key);
+    if (named?.protocol === "udp") frontends.add(udpFrontend(named.address, named.port));
+  }
+  return frontends;
 }
 
 /** What a listed virtual server is in our terms. A list of real servers that is the wanted one is not kept twice. */

@@ -22,6 +22,7 @@ export function createNftablesBackend(options: BackendOptions): Backend {
   async function finish(): Promise<SyncResult> {
     const problems: SyncProblem[] = reconciler.problems();
     const startedMs = clock.monotonic();
+    conntrack.noteEarlier(reconciler.takeEarlierUdpFrontends(), desired);
     const { deleted, problem } = await conntrack.tryClean(logger, clock);
     if (problem) problems.push(problem);
     const figures = reconciler.takeFigures();

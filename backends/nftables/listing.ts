@@ -1,5 +1,6 @@
+import { type UdpFrontend, udpFrontend } from "../conntrack.ts";
 import { isClientSet } from "./affinity.ts";
-import type { SetName } from "./table.ts";
+import type { Dialect, SetName } from "./table.ts";
 import type { NftTools } from "./tools.ts";
 
 /** What our table in the kernel reads as. */
@@ -65,4 +66,20 @@ function addElement(into: Map<string, string>, element: string): void {
   const colon = element.indexOf(" : ");
   if (colon < 0) into.set(element, "");
   else into.set(element.slice(0, colon), element.slice(colon + 3));
+}
+
+/** The sets whose keys are the frontends of all services. */
+const FRONTEND_SETS: readonly SetName[] = ["services", "refused", "dropped"];
+
+/** The UDP frontends that a table serves, those that refuse included. */
+export function udpFrontendsOf({ elements }: Listing, { anyAddress }: Dialect): Set<UdpFrontend> {
+  const frontends = new Set<UdpFrontend>();
+  for (const set of FRONTEND_SETS) {
+    for (const key of elements.get(set)?.keys() ?? []) {
+      const [address, protocol, port] = key.split(" . ");
+      if (protocol !== "udp") continue;
+      frontends.add(udpFrontend(address === anyAddress ? undefined : address, Number(port)));
+    }
+  }
+  return frontends;
 }

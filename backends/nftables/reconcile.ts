@@ -1,12 +1,13 @@
 import type { FamilySettings, ServicePortKey, SyncProblem } from "../../core/model.ts";
 import type { Clock } from "../../platform/clock.ts";
 import type { Logger } from "../../platform/log.ts";
+import type { UdpFrontend } from "../conntrack.ts";
 import { findRefused } from "../find_refused.ts";
 import { failureText, wasKilled } from "../runner.ts";
 import { changeBatches } from "./batches.ts";
 import { LAST_BASE_CHAIN } from "./base_chains.ts";
 import type { Desired } from "./desired.ts";
-import { readTable } from "./listing.ts";
+import { readTable, udpFrontendsOf } from "./listing.ts";
 import { compare, type Shadow } from "./shadow.ts";
 import { createSpellings } from "./spellings.ts";
 import { type Dialect, TABLE } from "./table.ts";
@@ -42,6 +43,8 @@ export interface Reconciler {
   problemOf(key: ServicePortKey): SyncProblem | undefined;
   /** The figures since this was last asked. */
   takeFigures(): ReconcileFigures;
+  /** The UDP frontends that the table served at the first look; empty when asked again. */
+  takeEarlierUdpFrontends(): ReadonlySet<UdpFrontend>;
 }
 
 /** What the reconciler works with. */
@@ -81,6 +84,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
   let shadow: Shadow | undefined;
   let compareNotBeforeMs = 0;
   let figures = noFigures();
+  let earlierFrontends: ReadonlySet<UdpFrontend> | undefined;
   const budget = { left: SEARCH_LIMIT };
 
   function settingsNow(): FamilySettings {
@@ -95,6 +99,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
     shadow = undefined;
     const startedMs = clock.monotonic();
     const listing = await readTable(tools);
+    earlierFrontends ??= listing ? udpFrontendsOf(listing, dialect) : NO_FRONTENDS;
     spellings.note(listing, before);
     const comparison = compare(listing, desired, settingsNow(), dialect, spellings.written);
     compareNotBeforeMs = clock.monotonic() + (clock.monotonic() - startedMs) / COMPARING_SHARE;
@@ -272,8 +277,15 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
       figures = noFigures();
       return taken;
     },
+    takeEarlierUdpFrontends() {
+      const taken = earlierFrontends ?? NO_FRONTENDS;
+      if (earlierFrontends) earlierFrontends = NO_FRONTENDS;
+      return taken;
+    },
   };
 }
+
+const NO_FRONTENDS: ReadonlySet<UdpFrontend> = new Set();
 
 function noFigures(): ReconcileFigures {
   return {

@@ -8,9 +8,19 @@ import {
 } from "../../backends/runner.ts";
 import { familyOf } from "../../platform/address.ts";
 import { createFakeClock, type FakeClock } from "./clock.ts";
+import { type ConntrackEntry, createConntrackTool } from "./iptables/conntrack_tool.ts";
 import { everyOutcome } from "./every_outcome.ts";
 import { sendThrough } from "./nft_packet.ts";
-import { applyStatement, copyTables, NftError, type NftSet, type NftTables, printTable } from "./nft_tables.ts";
+import {
+  applyStatement,
+  copyTables,
+  NftError,
+  type NftSet,
+  type NftTables,
+  printChains,
+  printTable,
+} from "./nft_tables.ts";
+import { handOver } from "./runner.ts";
 import { canonical, DEFAULT_SURROUNDINGS, type PacketHost, type PacketRequest, type Surroundings } from "./packet.ts";
 
 /** What a fake host is made of; each has a default. */
@@ -38,12 +48,15 @@ export interface FakeNftHost extends PacketHost {
   /** Called after each transaction that went through; what it throws is thrown by the run. */
   afterTransaction: () => void;
   readonly clock: FakeClock;
+  /** The connections that conntrack knows; a test may add some. */
+  readonly conntrack: ConntrackEntry[];
 }
 
-/** A host with an empty kernel, without iptables, and with a conntrack that knows no flow. */
+/** A host with an empty kernel, without iptables. */
 export function createFakeNftHost(options: FakeNftHostOptions = {}): FakeNftHost {
   const { random = Math.random, clock = createFakeClock() } = options;
   const surroundings: Surroundings = { ...DEFAULT_SURROUNDINGS, ...options.surroundings };
+  const conntrack = createConntrackTool();
   const answer = (stdout = "", exitCode = 0, stderr = ""): ToolResult => ({ exitCode, stdout, stderr });
 
   function nft(call: ToolCall): ToolResult {
@@ -55,20 +68,17 @@ export function createFakeNftHost(options: FakeNftHostOptions = {}): FakeNftHost
       const content = host.tables.get(table);
       if (!content) return answer("", 1, "Error: No such file or directory\n");
       host.listings++;
-      for (const line of printTable(table, content)) call.onLine?.(line);
-      return answer();
+      return handOver(answer([...printTable(table, content), ""].join("\n")), call);
     }
     const family = /^list (chains|tables) (\S+)$/.exec(args);
     if (!family) throw new Error(`the fake does not know nft ${args}`);
     const lines: string[] = [];
-    for (const [name, { chains }] of host.tables) {
+    for (const [name, table] of host.tables) {
       if (!name.startsWith(`${family[2]} `)) continue;
       if (family[1] === "tables") lines.push(`table ${name}`);
-      else lines.push(`table ${name} {`, ...[...chains.keys()].flatMap((chain) => [`\tchain ${chain} {`, "\t}"]), "}");
+      else lines.push(...printChains(name, table));
     }
-    if (!call.onLine) return answer(lines.map((line) => `${line}\n`).join(""));
-    lines.forEach(call.onLine);
-    return answer();
+    return handOver(answer(lines.map((line) => `${line}\n`).join("")), call);
   }
 
   function transact(statements: string[]): ToolResult {
@@ -132,7 +142,9 @@ export function createFakeNftHost(options: FakeNftHostOptions = {}): FakeNftHost
     runner: {
       run(call) {
         if (call.tool === "nft") return Promise.resolve().then(() => nft(call));
-        if (call.tool === "conntrack") return Promise.resolve(answer());
+        if (call.tool === "conntrack") {
+          return Promise.resolve().then(() => handOver(conntrack.run(call.args, [...call.stdin ?? []].join("")), call));
+        }
         return Promise.reject(new ToolMissingError(call.tool));
       },
       converse: ({ tool, args }) => {
@@ -147,6 +159,7 @@ export function createFakeNftHost(options: FakeNftHostOptions = {}): FakeNftHost
     onTransaction: () => {},
     afterTransaction: () => {},
     clock,
+    conntrack: conntrack.entries,
   };
   return host;
 }

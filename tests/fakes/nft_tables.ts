@@ -1,4 +1,5 @@
 /** nftables in memory: takes the text that nft takes, and prints it as nft 1.0.6 does. */
+import { overlaps, printedKey } from "./nft_intervals.ts";
 
 /** A set or map: what it is declared as, and its elements with their values (empty in a set). */
 export interface NftSet {
@@ -51,7 +52,7 @@ export function applyStatement(tables: NftTables, statement: string): void {
   const match = /^(add|delete|flush) (table|set|map|chain|rule|element) (\S+ \S+)(?: (\S+)(?: (.*))?)?$/.exec(
     statement,
   );
-  if (!match) throw new NftError(`syntax error in "${statement}"`);
+  if (!match) throw new NftError(`syntax error, in "${statement}"`);
   const [, verb, kind, tableName, name = "", rest = ""] = match;
   if (kind === "table") {
     if (verb === "add" && !tables.has(tableName!)) tables.set(tableName!, { sets: new Map(), chains: new Map() });
@@ -75,7 +76,8 @@ export function applyStatement(tables: NftTables, statement: string): void {
       found(table.chains.get(name)).rules = [];
       return;
     case "delete chain":
-      if (isReferredTo(table, name) || found(table.chains.get(name)).rules.length > 0) throw new NftError(BUSY);
+      found(table.chains.get(name));
+      if (isReferredTo(table, name)) throw new NftError(BUSY);
       table.chains.delete(name);
       return;
     case "add rule": {
@@ -100,13 +102,16 @@ export function applyStatement(tables: NftTables, statement: string): void {
 
 function declaredSet(kind: "set" | "map", body: string): NftSet {
   const lines = /^\{ (.*); \}$/.exec(body)?.[1]?.split("; ");
-  if (!lines) throw new NftError(`syntax error in "${body}"`);
+  if (!lines) throw new NftError(`syntax error, in "${body}"`);
   return { kind, lines, elements: new Map(), clients: new Map() };
 }
 
 function addElement(table: NftTable, set: NftSet, key: string, value: string): void {
   const chain = /^goto (\S+)$/.exec(value)?.[1];
   if (chain !== undefined) found(table.chains.get(chain));
+  if (set.lines.includes("flags interval") && !set.elements.has(key) && overlaps(key, set.elements.keys())) {
+    throw new NftError(EXISTS);
+  }
   const held = set.elements.get(key);
   if (held !== undefined && held !== value) throw new NftError(EXISTS);
   set.elements.set(key, value);
@@ -114,10 +119,10 @@ function addElement(table: NftTable, set: NftSet, key: string, value: string): v
 
 function elementsOf(body: string): { key: string; value: string }[] {
   const list = /^\{ (.*) \}$/.exec(body)?.[1];
-  if (list === undefined) throw new NftError(`syntax error in "${body}"`);
+  if (list === undefined) throw new NftError(`syntax error, in "${body}"`);
   return list.split(", ").map((element) => {
     const [key, value = ""] = element.split(" : ");
-    return { key: key!, value };
+    return { key: printedKey(key!), value };
   });
 }
 
@@ -131,29 +136,54 @@ function isReferredTo(table: NftTable, name: string): boolean {
 /** A table as `nft list table` prints it. */
 export function* printTable(name: string, { sets, chains }: NftTable): Generator<string> {
   yield `table ${name} {`;
+  let isFirst = true;
   for (const [set, { kind, lines, elements, clients }] of sets) {
+    if (!isFirst) yield "";
+    isFirst = false;
     yield `\t${kind} ${set} {`;
-    for (const line of lines) yield `\t\t${line}`;
+    for (const line of lines) {
+      yield `\t\t${line.replace(/(?<=^timeout )(\d+)s$/, (_, seconds) => duration(Number(seconds)))}`;
+    }
     yield* printElements([
       ...[...elements].map(([key, value]) => value === "" ? key : `${key} : ${value}`),
       ...[...clients.keys()].map((client) => `${client} expires 59s`),
     ]);
     yield "\t}";
-    yield "";
   }
   for (const [chain, { hook, rules }] of chains) {
-    yield `\tchain ${chain} {`;
-    if (hook !== undefined) yield `\t\t${hook}`;
-    for (const rule of rules) yield `\t\t${rule}`;
-    yield "\t}";
-    yield "";
+    if (!isFirst) yield "";
+    isFirst = false;
+    yield* printChain(chain, hook, rules);
   }
   yield "}";
 }
 
-/** Two elements to a line where they are single words, one where they are not, as nft does. */
+/** Seconds in nft's units: `1m30s`. */
+function duration(seconds: number): string {
+  const units = [["d", 86_400, Number.MAX_SAFE_INTEGER], ["h", 3_600, 24], ["m", 60, 60], ["s", 1, 60]] as const;
+  return units.map(([unit, size, limit]) => {
+    const count = Math.floor(seconds / size) % limit;
+    return count === 0 ? "" : `${count}${unit}`;
+  }).join("");
+}
+
+/** The chains of a table as `nft list chains` prints them. */
+export function* printChains(name: string, { chains }: NftTable): Generator<string> {
+  yield `table ${name} {`;
+  for (const [chain, { hook }] of chains) yield* printChain(chain, hook, []);
+  yield "}";
+}
+
+function* printChain(chain: string, hook: string | undefined, rules: readonly string[]): Generator<string> {
+  yield `\tchain ${chain} {`;
+  if (hook !== undefined) yield `\t\t${hook}`;
+  for (const rule of rules) yield `\t\t${rule}`;
+  yield "\t}";
+}
+
+/** Two elements to a line where each is one IPv4 address, and one where it is more, as nft does. */
 function* printElements(elements: readonly string[]): Generator<string> {
-  const perLine = elements.some((element) => element.includes(" ")) ? 1 : 2;
+  const perLine = elements.some((element) => /[ :]/.test(element)) ? 1 : 2;
   for (let i = 0; i < elements.length; i += perLine) {
     const line = elements.slice(i, i + perLine).join(", ");
     yield (i === 0 ? "\t\telements = { " : "\t\t\t     ") + line + (i + perLine < elements.length ? "," : " }");

@@ -254,7 +254,8 @@ async function fail(call: ToolCall, failure: InjectedFailure, clock: Clock): Pro
   }
 }
 
-function handOver(result: ToolResult, { onLine }: ToolCall): ToolResult {
+/** Hands the output over as its caller wants it: line by line, or as a whole. */
+export function handOver(result: ToolResult, { onLine }: ToolCall): ToolResult {
   if (!onLine) return result;
   const lines = result.stdout.split("\n");
   if (lines.at(-1) === "") lines.pop();

@@ -4,13 +4,19 @@
  *
  *     deno task test:ipvs [--all] [PART OF A NAME]…
  *     deno task test:ipvs --model
+ *     deno task test:ipvs --tools
  *
  * By default all scenarios of cluster IPs and one of each other group, as many as can be begun within ten minutes;
  * `--all` runs the whole set, which takes some 30 minutes. Compiles where there is no dist/sluice. The folder with the
  * conformance scenarios and the machine is SHARED (../shared). Ends with `N passed, N failed`.
  *
+ * Before the scenarios, unless some are named, the fake tools of IPVS mode are compared with the real ones (tool_cases.ts);
+ * `--tools` does that alone.
+ *
  * `--model` runs the random histories of tests/chaos/model there instead, CHAOS_HISTORIES of them from the seed CHAOS_SEED.
  */
+import { compareFakeTools } from "./fake_tools.ts";
+
 const ROOT = new URL("../../", import.meta.url).pathname;
 
 /**
@@ -106,8 +112,14 @@ async function scenarioNames(folder: string): Promise<string[]> {
   );
 }
 
-async function run(command: string, args: readonly string[], cwd: string, onText?: (text: string) => void) {
-  const child = new Deno.Command(command, { args: [...args], cwd, stdout: onText ? "piped" : "inherit" }).spawn();
+/** What a command is run with, beside its arguments. */
+interface RunOptions {
+  readonly onText?: (text: string) => void;
+  readonly env?: Record<string, string>;
+}
+
+async function run(command: string, args: readonly string[], cwd: string, { onText, env }: RunOptions = {}) {
+  const child = new Deno.Command(command, { args: [...args], cwd, env, stdout: onText ? "piped" : "inherit" }).spawn();
   if (onText) {
     for await (const text of child.stdout.pipeThrough(new TextDecoderStream())) {
       onText(text);
@@ -123,9 +135,16 @@ async function main(args: readonly string[]): Promise<number> {
   const parts = args.filter((arg) => !arg.startsWith("--"));
   const shared = Deno.env.get("SHARED") ?? `${ROOT}../shared`;
   const binary = `${ROOT}dist/sluice`;
+  const machine = `${shared}/tools/vm-run`;
+  const comparesTools = args.includes("--tools") || (parts.length === 0 && !args.includes("--model"));
+  const tools = comparesTools
+    ? await compareFakeTools((script, folder) =>
+      run(machine, ["bash", "-c", script], ROOT, { env: { VM_OUT: folder } })
+    )
+    : { passed: 0, failed: 0 };
+  if (args.includes("--tools")) return conclude(tools.passed, tools.failed);
   const isCompiled = await Deno.stat(binary).then(() => true, () => false);
   if (!isCompiled && await run("./compile.sh", [], ROOT) !== 0) return 1;
-  const machine = `${shared}/tools/vm-run`;
   if (args.includes("--model")) return await run(machine, ["bash", "-c", modelScript(binary)], ROOT);
   // The machine sees the host's files, but not those in /tmp.
   const stage = await Deno.makeTempDir({ dir: "/var/tmp", prefix: "sluice-ipvs-" });
@@ -145,17 +164,23 @@ async function main(args: readonly string[]): Promise<number> {
       starts(names.filter(isAlone), all || parts.length > 0 ? MODES : ["ipvs"]),
       all ? 86_400 : BEGIN_WITHIN_SECONDS,
     );
-    const code = await run(machine, ["bash", "-c", script], stage, (piece) => {
+    const onText = (piece: string) => {
       text += piece;
-    });
+    };
+    const code = await run(machine, ["bash", "-c", script], stage, { onText });
     if (code !== 0) console.log(`the machine ended with status ${code}`);
   } finally {
     await Deno.remove(stage, { recursive: true });
   }
   const count = (what: string) => text.match(new RegExp(`^${what} `, "gm"))?.length ?? 0;
-  const passed = count("ok   ");
+  const passed = count("ok   ") + tools.passed;
   // A scenario that ends otherwise than by an expectation leaves a trace of Python's.
-  const failed = count("FAIL ") + count("Traceback");
+  const failed = count("FAIL ") + count("Traceback") + tools.failed;
+  return conclude(passed, failed);
+}
+
+/** Prints how it went; the exit status. */
+function conclude(passed: number, failed: number): number {
   console.log(`${passed} passed, ${failed} failed`);
   return failed === 0 && passed > 0 ? 0 : 1;
 }

@@ -1,9 +1,4 @@
-/** One run of a tool. */
-export interface Step {
-  readonly tool: string;
-  readonly args: readonly string[];
-  readonly stdin?: string;
-}
+import type { Step } from "./tool_steps.ts";
 
 /** What is given to the real iptables and to the fake one, in an empty kernel. */
 export interface IptablesCase {

@@ -18,7 +18,7 @@ export function runIp(kernel: IpvsKernel, args: readonly string[], stdin: string
       return succeeded(listing(kernel, family, words.includes("dev") ? device : undefined));
     }
     case "link add":
-      if (kernel.interfaces.has(words[2]!)) return failed("RTNETLINK answers: File exists");
+      if (kernel.interfaces.has(words[2]!)) return failed("RTNETLINK answers: File exists", 2);
       kernel.interfaces.set(words[2]!, new Set());
       return succeeded();
     case "link del":
@@ -38,8 +38,8 @@ function succeeded(stdout = ""): ToolResult {
   return { exitCode: 0, stdout, stderr: "" };
 }
 
-function failed(stderr: string): ToolResult {
-  return { exitCode: 1, stdout: "", stderr: `${stderr}\n` };
+function failed(stderr: string, exitCode = 1): ToolResult {
+  return { exitCode, stdout: "", stderr: `${stderr}\n` };
 }
 
 function listing({ interfaces }: IpvsKernel, family: string | undefined, device: string | undefined): string {

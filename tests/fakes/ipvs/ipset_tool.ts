@@ -5,7 +5,9 @@ import type { IpvsKernel } from "./kernel.ts";
 const VERSION = "ipset v7.17";
 
 /**
- * What ipset 7.17 answers. A batch ends at the first line that the kernel refuses; what stands before it is done.
+ * What ipset 7.17 answers. A batch ends at the first line that is refused. What stands before it is done, but for lines
+ * that ipset has not sent yet: it sends those that do the same to the same set together, and looks for the next line's
+ * set before.
  * @param isUsed whether a rule of iptables names a set
  */
 export function runIpset(
@@ -24,12 +26,32 @@ export function runIpset(
     };
   }
   if (words !== "restore -exist") throw new Uninterpreted(`ipset ${words}`);
-  const lines = stdin.split("\n");
-  for (let i = 0; i < lines.length; i++) {
-    const refusal = lines[i] === "" ? undefined : command(kernel, lines[i]!, isUsed);
-    if (refusal) return { exitCode: 1, stdout: "", stderr: `${VERSION}: Error in line ${i + 1}: ${refusal}\n` };
+  let unsent: { readonly text: string; readonly number: number }[] = [];
+  const send = (): ToolResult | undefined => {
+    const lines = unsent;
+    unsent = [];
+    for (const { text, number } of lines) {
+      const refusal = command(kernel, text, isUsed);
+      if (refusal) return failedAt(number, refusal);
+    }
+    return undefined;
+  };
+  for (const [i, text] of stdin.split("\n").entries()) {
+    if (text === "") continue;
+    const [does, name = ""] = text.split(" ", 2), changesSet = does === "add" || does === "del";
+    if (changesSet && !kernel.sets.has(name)) return failedAt(i + 1, "The set with the given name does not exist");
+    const isTogether = changesSet && (unsent[0]?.text ?? text).startsWith(`${does} ${name} `);
+    const failed = isTogether ? undefined : send();
+    if (failed) return failed;
+    unsent.push({ text, number: i + 1 });
+    const failedAtOnce = changesSet ? undefined : send();
+    if (failedAtOnce) return failedAtOnce;
   }
-  return { exitCode: 0, stdout: "", stderr: "" };
+  return send() ?? { exitCode: 0, stdout: "", stderr: "" };
+}
+
+function failedAt(line: number, refusal: string): ToolResult {
+  return { exitCode: 1, stdout: "", stderr: `${VERSION}: Error in line ${line}: ${refusal}\n` };
 }
 
 /** What `ipset save` prints. */
@@ -55,13 +77,11 @@ function command({ sets }: IpvsKernel, line: string, isUsed: (set: string) => bo
       if (!set) sets.set(name, { type: element, options: options.join(" "), entries: new Set() });
       return undefined;
     case "add":
-      if (!set) return "The set with the given name does not exist";
       if (/\/0$/.test(element)) return "The value of the CIDR parameter of the IP address is invalid";
-      set.entries.add(element);
+      set!.entries.add(element);
       return undefined;
     case "del":
-      if (!set) return "The set with the given name does not exist";
-      set.entries.delete(element);
+      set!.entries.delete(element);
       return undefined;
     case "destroy":
       if (isUsed(name)) return "Set cannot be destroyed: it is in use by a kernel component";

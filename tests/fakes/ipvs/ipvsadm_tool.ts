@@ -7,7 +7,10 @@ const HEAD = "IP Virtual Server version 1.2.1 (size=4096)\n";
 const COLUMNS = "Prot LocalAddress:Port Scheduler Flags\n" +
   "  -> RemoteAddress:Port           Forward Weight ActiveConn InActConn\n";
 
-/** What ipvsadm 1.31 answers. In a batch it goes on behind what the kernel refuses, and ends with status 0. */
+/**
+ * What ipvsadm 1.31 answers. In a batch it goes on behind what the kernel refuses, and its status is that of the last
+ * line.
+ */
 export function runIpvsadm(kernel: IpvsKernel, args: readonly string[], stdin: string): ToolResult {
   if (!kernel.hasIpvs) {
     return failed(
@@ -35,15 +38,16 @@ function failed(exitCode: number, stderr: string): ToolResult {
 }
 
 function restore(kernel: IpvsKernel, stdin: string): ToolResult {
-  let stderr = "";
+  let stderr = "", exitCode = 0;
   for (const line of stdin.split("\n")) {
     if (line === "") continue;
     const words = line.split(" ");
     if (!isAddress(words[2]!)) return failed(2, `${stderr}illegal virtual server address[:port] specified\n`);
     const refusal = command(kernel, words);
+    exitCode = refusal ? 255 : 0;
     if (refusal) stderr += `${refusal}\n`;
   }
-  return { exitCode: 0, stdout: "", stderr };
+  return { exitCode, stdout: "", stderr };
 }
 
 /** Does one line of a batch; returns what the kernel says against it. */
@@ -66,7 +70,7 @@ function command({ servers, schedulers }: IpvsKernel, words: readonly string[]):
     case "-a":
     case "-e":
     case "-d": {
-      if (!server) return does === "-a" ? "Service not defined" : "No such service";
+      if (!server) return "Service not defined";
       const real = words[4]!, before = server.reals.get(real);
       if (does === "-a" && before) return "Destination already exists";
       if (does !== "-a" && !before) return "No such destination";
@@ -126,13 +130,13 @@ function list({ servers }: IpvsKernel, only: readonly string[]): ToolResult {
   const chosen = only.length === 0 ? [...servers] : [...servers].filter(([key]) => key === only.join(" "));
   if (only.length > 0 && chosen.length === 0) return failed(1, "No such service\n");
   let text = only.length === 0 ? HEAD + COLUMNS : COLUMNS;
-  for (const [key, { scheduler, persistentSeconds, reals }] of chosen) {
+  for (const [key, { scheduler, persistentSeconds, flags, reals }] of chosen) {
     const [option = "", at = ""] = key.split(" ");
     const { address, port } = option === "-f" ? { address: at, port: 0 } : splitHostPort(at);
     const named = option === "-f" ? at : joinHostPort(address, port);
     text += `${PROTOCOLS[option]} ${named} ${scheduler}${
       persistentSeconds > 0 ? ` persistent ${persistentSeconds}` : ""
-    }\n`;
+    }${flags === "" ? "" : ` (${flags})`}\n`;
     for (const [real, { weight, active, inactive }] of reals) {
       text += `  -> ${real.padEnd(28)} Masq    ${String(weight).padEnd(6)} ${String(active).padEnd(10)} ${
         String(inactive).padEnd(10)

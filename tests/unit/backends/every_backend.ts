@@ -9,6 +9,7 @@ import type {
   ServicePortKey,
 } from "../../../core/model.ts";
 import type { FakeClock } from "../../fakes/clock.ts";
+import type { ConntrackEntry } from "../../fakes/iptables/conntrack_tool.ts";
 import { createFakeNftHost } from "../../fakes/nft_runner.ts";
 import { type PacketHost, type PacketRequest, type Surroundings, told, whereTo } from "../../fakes/packet.ts";
 import { fakeSettings } from "../../fakes/service_port.ts";
@@ -27,6 +28,8 @@ export interface CaseOptions {
 export interface KernelUnderTest {
   readonly host: PacketHost;
   readonly clock: FakeClock;
+  /** The connections that conntrack knows; a test may add some. */
+  readonly conntrack: ConntrackEntry[];
   /** A backend that is set up and knows nothing of the kernel. */
   start(): Promise<Backend>;
   /** What the kernel holds: equal texts for equal kernels. */
@@ -70,6 +73,7 @@ function iptablesKernel(bpf: boolean, { family = "IPv4", surroundings }: CaseOpt
   return {
     host: host.runner,
     clock: host.clock,
+    conntrack: host.runner.conntrack,
     start: async () => (await iptablesUnderTest(host, family)).backend,
     dump: () => host.runner.dump(family),
     failOnce(when) {
@@ -95,6 +99,7 @@ function ipvsKernel({ family = "IPv4", surroundings }: CaseOptions = {}): Kernel
   return {
     host: runner,
     clock,
+    conntrack: runner.conntrack,
     start: async () => (await ipvsUnderTest(host, family)).backend,
     dump: () => runner.dump(family),
     failOnce(when) {
@@ -146,6 +151,7 @@ function nftablesKernel({ family = "IPv4", surroundings }: CaseOptions = {}): Ke
   return {
     host,
     clock: host.clock,
+    conntrack: host.conntrack,
     async start() {
       const { backend } = nftablesUnderTest(host, family);
       await backend.setup();

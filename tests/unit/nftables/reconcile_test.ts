@@ -311,3 +311,21 @@ Deno.test("an nft that hangs over a transaction is killed after the minute that 
   await tools.listTable(() => {});
   assert.deepEqual([...timeouts], [["-f -", 60_000], ["list table ip sluice", 180_000]]);
 });
+
+Deno.test("of source ranges within each other the widest is written, in whatever order they come and change", async () => {
+  const { whole, change, table } = backendUnderTest();
+  const open = (sourceRanges: readonly string[]) =>
+    service(1, { loadBalancerIPs: ["192.168.5.5"], external: "cluster", sourceRanges });
+  const written = () =>
+    [...table().sets.get("source-ranges")!.elements.keys()].map((key) => key.split(" . ").at(-1)).sort();
+  const nested = ["10.0.0.0/8", "10.0.0.0/16", "10.1.0.0/16", "10.255.255.255/32", "172.16.0.0/12"];
+  assert.deepEqual((await whole([open(nested)])).problems, []);
+  assert.deepEqual(written(), ["10.0.0.0/8", "172.16.0.0/12"]);
+  assert.deepEqual((await change([open(nested.slice(1))])).problems, []);
+  assert.deepEqual(written(), ["10.0.0.0/16", "10.1.0.0/16", "10.255.255.255", "172.16.0.0/12"]);
+  assert.deepEqual((await change([open(nested.toReversed())])).problems, []);
+  assert.deepEqual(written(), ["10.0.0.0/8", "172.16.0.0/12"]);
+  // The node may enter, and with it the load balancer's own address, which the range holds already.
+  assert.deepEqual((await change([open(["192.168.0.0/16"])])).problems, []);
+  assert.deepEqual(written(), ["192.168.0.0/16"]);
+});

@@ -1,0 +1,72 @@
+/** Compares the fake tools of IPVS mode with the real ones, in the machine that has a kernel with IPVS. */
+import assert from "node:assert/strict";
+import { FAMILIES, type Family } from "../../platform/address.ts";
+import { createFakeRunner } from "../fakes/runner.ts";
+import { everyKindOfPort, everyKindOfSettings } from "../kernel/every_kind.ts";
+import { inMemory, readAnswers, stageSteps } from "../kernel/tool_steps.ts";
+import { backendUnderTest, createIpvsHost } from "../unit/ipvs/host.ts";
+import { comparable, MACHINE_CASES, type ToolCase } from "./tool_cases.ts";
+
+/** The folder that the machine shares with its host, as the machine sees it. */
+const SHARED_FOLDER = "/mnt/out";
+
+/** What the backend asks of its tools for service ports of every kind, and for their end. */
+async function backendCase(family: Family): Promise<ToolCase> {
+  const { runner, backend, whole, change } = await backendUnderTest(createIpvsHost(), family);
+  const ports = everyKindOfPort(family), settings = { ...everyKindOfSettings(family)[0]!, mode: "ipvs" } as const;
+  await whole(ports, settings);
+  await change(
+    ports.map((port, i) => ({ ...ports[(i + 1) % ports.length]!, name: port.name, clusterIP: port.clusterIP })),
+  );
+  await whole(ports.slice(5), settings);
+  await backend.cleanup();
+  const steps = runner.calls.filter(({ tool }) => ["ipset", "ipvsadm", "ip"].includes(tool));
+  return { name: `everything that the backend asks for ${family}`, steps: [...steps] };
+}
+
+/** IPVS takes real servers only at addresses that there is a route to. */
+const ROUTE = `ip link add uplink type dummy
+ip addr add 192.168.1.1/24 dev uplink
+ip link set uplink up
+ip route add default dev uplink
+`;
+
+/**
+ * Runs all cases in one machine, each in a network namespace of its own. Prints `ok` or `FAIL` and the name of each.
+ * @param start runs a script in the machine, with a folder of this host as its shared folder; resolves with its status
+ * @returns how many cases passed and how many failed
+ */
+export async function compareFakeTools(
+  start: (script: string, folder: string) => Promise<number>,
+): Promise<{ readonly passed: number; readonly failed: number }> {
+  let passed = 0, failed = 0;
+  // The machine does not see what is in /tmp.
+  const folder = await Deno.makeTempDir({ dir: "/var/tmp", prefix: "sluice-ipvs-tools-" });
+  try {
+    let script = "modprobe -a nf_conntrack ip_vs ip_vs_rr ip_vs_sh ip_vs_mh ip_set dummy\n";
+    const cases = [...MACHINE_CASES, ...await Promise.all(FAMILIES.map(backendCase))];
+    for (const [i, { steps }] of cases.entries()) {
+      await Deno.mkdir(`${folder}/${i}`);
+      const own = ROUTE + await stageSteps(steps, `${folder}/${i}`, `${SHARED_FOLDER}/${i}`);
+      await Deno.writeTextFile(`${folder}/${i}/script`, own);
+      script += `unshare -n sh ${SHARED_FOLDER}/${i}/script\n`;
+    }
+    const code = await start(script, folder);
+    for (const [i, { name, steps }] of cases.entries()) {
+      try {
+        assert.equal(code, 0, `the machine ended with status ${code}`);
+        const fake = createFakeRunner({ hasIpvs: true });
+        const real = await readAnswers(steps, `${folder}/${i}`);
+        assert.deepEqual(comparable(await inMemory(steps, fake)), comparable(real));
+        console.log(`ok    tools: ${name}`);
+        passed++;
+      } catch (error) {
+        console.log(`FAIL  tools: ${name}\n${error instanceof Error ? error.message : error}`);
+        failed++;
+      }
+    }
+    return { passed, failed };
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+}

@@ -1,0 +1,175 @@
+import { declareSets, DIALECTS } from "../../backends/nftables/table.ts";
+import type { Family } from "../../core/model.ts";
+
+/** What is given to the real nft and to the fake one, in an empty kernel. */
+export interface NftCase {
+  readonly name: string;
+  /** What nft gets: each is a transaction, with a statement a line. The table is listed after each. */
+  readonly transactions: readonly string[];
+}
+
+const SETS = `add table ip sluice
+add set ip sluice plain { typeof ip daddr; }
+add set ip sluice frontends { typeof ip daddr . meta l4proto . th dport; }
+add map ip sluice services { typeof ip daddr . meta l4proto . th dport : verdict; }
+add map ip sluice tcp-endpoints { typeof ip daddr . tcp dport . numgen random mod 65536 : ip daddr . tcp dport; }
+add set ip sluice source-ranges { typeof ip daddr . meta l4proto . th dport . ip saddr; flags interval; }
+`;
+
+const CHAINS = `${SETS}add chain ip sluice a
+add chain ip sluice b
+add chain ip sluice hooked { type filter hook forward priority filter; policy accept; }
+add rule ip sluice a goto b
+add rule ip sluice hooked ct state new ip daddr . meta l4proto . th dport vmap @services
+add element ip sluice services { 10.0.0.1 . tcp . 80 : goto a }
+`;
+
+/** A service's source ranges, one after the other. */
+const ranges = (...all: readonly string[]) => [
+  SETS,
+  ...all.map((range) => `add element ip sluice source-ranges { 10.0.0.1 . tcp . 80 . ${range} }\n`),
+];
+
+function declarations(family: Family): string {
+  const table = `${DIALECTS[family].ip} sluice`;
+  const sets = [...declareSets(DIALECTS[family])].map(([name, { kind, lines }]) =>
+    `add ${kind} ${table} ${name} { ${lines.join("; ")}; }\n`
+  );
+  return `add table ${table}\n${sets.join("")}`;
+}
+
+/** Inputs that nft takes or refuses in a way of its own. */
+export const CASES: readonly NftCase[] = [
+  { name: "the sets of IPv4, as they are printed", transactions: [declarations("IPv4")] },
+  { name: "the sets of IPv6, as they are printed", transactions: [declarations("IPv6")] },
+  {
+    name: "tables come and go",
+    transactions: [
+      "add table ip sluice\n",
+      "add table ip sluice\nadd table ip6 sluice\n",
+      "delete table ip sluice\n",
+      "delete table ip sluice\n",
+      "add table ip sluice\ndelete table ip sluice\n",
+      "add set ip sluice a { typeof ip daddr; }\n",
+    ],
+  },
+  {
+    name: "elements of every kind, as they are printed",
+    transactions: [
+      CHAINS,
+      "add element ip sluice plain { 10.0.0.1 }\n",
+      "add element ip sluice plain { 10.0.0.1, 10.0.0.2 }\n",
+      "add element ip sluice plain { 10.0.0.3, 10.0.0.4, 10.0.0.5 }\n",
+      "add element ip sluice frontends { 10.0.0.1 . tcp . 80, 10.0.0.1 . udp . 53, 10.0.0.1 . sctp . 65535 }\n",
+      "add element ip sluice services { 0.0.0.0 . udp . 30000 : goto b }\n",
+      "add element ip sluice tcp-endpoints { 10.0.0.1 . 80 . 0 : 10.1.0.1 . 8080, 10.0.0.1 . 80 . 1 : 10.1.0.2 . 8080 }\n",
+      "delete element ip sluice frontends { 10.0.0.1 . tcp . 80, 10.0.0.1 . sctp . 65535 }\n",
+      "delete element ip sluice plain { 10.0.0.1, 10.0.0.2, 10.0.0.3, 10.0.0.4 }\n",
+      "delete element ip sluice plain { 10.0.0.5 }\n",
+    ],
+  },
+  {
+    name: "what is there already, and what is not there",
+    transactions: [
+      CHAINS,
+      "add element ip sluice services { 10.0.0.1 . tcp . 80 : goto a }\n",
+      "add element ip sluice services { 10.0.0.1 . tcp . 80 : goto b }\n",
+      "delete element ip sluice services { 10.0.0.1 . tcp . 81 }\n",
+      "delete element ip sluice services { 10.0.0.1 . tcp . 80 }\n",
+      "delete element ip sluice services { 10.0.0.1 . tcp . 80 }\nadd element ip sluice services { 10.0.0.1 . tcp . 80 : goto b }\n",
+      "delete element ip sluice services { 10.0.0.1 . tcp . 80 }\nadd element ip sluice services { 10.0.0.1 . tcp . 80 : goto b }\n" +
+      "delete element ip sluice services { 10.0.0.1 . tcp . 80 }\n",
+      "add chain ip sluice a\n",
+      "add set ip sluice plain { typeof ip daddr; }\n",
+      "add element ip sluice tcp-endpoints { 10.0.0.1 . 80 . 0 : 10.1.0.1 . 80 }\n",
+      "add element ip sluice tcp-endpoints { 10.0.0.1 . 80 . 0 : 10.1.0.2 . 80 }\n",
+    ],
+  },
+  {
+    name: "names that nothing has",
+    transactions: [
+      CHAINS,
+      "add element ip sluice nosuchset { 10.0.0.1 }\n",
+      "delete element ip sluice nosuchset { 10.0.0.1 }\n",
+      "add element ip sluice services { 10.0.0.9 . tcp . 80 : goto nosuchchain }\n",
+      "add rule ip sluice nosuchchain drop\n",
+      "add rule ip sluice a goto nosuchchain\n",
+      "add rule ip sluice a ip daddr @nosuchset drop\n",
+      "flush chain ip sluice nosuchchain\n",
+      "delete chain ip sluice nosuchchain\n",
+      "delete set ip sluice nosuchset\n",
+    ],
+  },
+  {
+    name: "what is in use stays",
+    transactions: [
+      CHAINS,
+      "delete chain ip sluice b\n",
+      "delete chain ip sluice a\n",
+      "delete set ip sluice services\n",
+      "flush chain ip sluice a\ndelete chain ip sluice b\n",
+      "delete element ip sluice services { 10.0.0.1 . tcp . 80 }\ndelete chain ip sluice a\n",
+      "flush chain ip sluice hooked\ndelete set ip sluice services\n",
+      "delete set ip sluice plain\n",
+    ],
+  },
+  {
+    name: "a chain with rules that nobody refers to",
+    transactions: [
+      CHAINS,
+      "delete chain ip sluice hooked\n",
+      "add chain ip sluice c\nadd rule ip sluice c drop\n",
+      "delete chain ip sluice c\n",
+    ],
+  },
+  {
+    name: "a transaction that is refused changes nothing",
+    transactions: [
+      CHAINS,
+      "add chain ip sluice c\nadd rule ip sluice c drop\nadd element ip sluice plain { 10.0.0.9 }\nflush chain ip sluice hooked\n" +
+      "add rule ip sluice c goto nosuchchain\n",
+      "add element ip sluice plain { 10.0.0.9 }\nflush chain ip sluice nosuchchain\n",
+    ],
+  },
+  {
+    name: "chains are emptied and written again",
+    transactions: [
+      CHAINS,
+      "flush chain ip sluice a\nadd rule ip sluice a ip saddr 10.0.0.0/8 drop\nadd rule ip sluice a goto b\n",
+      "flush chain ip sluice hooked\ndelete chain ip sluice hooked\n" +
+      "add chain ip sluice hooked { type filter hook input priority filter; policy accept; }\nadd rule ip sluice hooked drop\n",
+    ],
+  },
+  { name: "a range within another that is there", transactions: ranges("10.0.0.0/8", "10.1.0.0/16", "10.2.3.4") },
+  { name: "a range around another that is there", transactions: ranges("10.1.0.0/16", "10.0.0.0/8", "0.0.0.0/0") },
+  { name: "a range that begins where another does", transactions: ranges("10.0.0.0/16", "10.0.0.0/8", "10.0.0.0") },
+  {
+    name: "a range that ends where another does",
+    transactions: ranges("10.255.0.0/16", "10.0.0.0/8", "10.255.255.255"),
+  },
+  {
+    name: "the same range again",
+    transactions: ranges("10.0.0.0/8", "10.0.0.0/8", "10.9.9.9/8", "9.0.0.0/8", "9.0.0.0/32"),
+  },
+  {
+    name: "the same ranges of other frontends",
+    transactions: [
+      ...ranges("10.0.0.0/8"),
+      "add element ip sluice source-ranges { 10.0.0.1 . udp . 80 . 10.1.0.0/16, 10.0.0.1 . tcp . 81 . 10.0.0.0/8 }\n",
+      "add element ip sluice source-ranges { 10.0.0.2 . tcp . 80 . 10.1.0.0/16, 10.0.0.2 . tcp . 80 . 10.1.1.0/24 }\n",
+      "delete element ip sluice source-ranges { 10.0.0.1 . tcp . 80 . 10.0.0.0/8 }\n" +
+      "add element ip sluice source-ranges { 10.0.0.1 . tcp . 80 . 10.0.0.0/16, 10.0.0.1 . tcp . 80 . 10.1.0.0/16 }\n",
+    ],
+  },
+  {
+    name: "ranges of IPv6",
+    transactions: [
+      `${declarations("IPv6")}add element ip6 sluice source-ranges { fd00::1 . tcp . 80 . 2001:db8::/32 }\n`,
+      "add element ip6 sluice source-ranges { fd00::1 . tcp . 80 . 2001:db8:1::/48 }\n",
+      "add element ip6 sluice source-ranges { fd00::1 . tcp . 80 . 2001:db8::/32 }\n",
+      "add element ip6 sluice source-ranges { fd00::1 . tcp . 80 . 2001:db9::1, fd00::1 . udp . 80 . 2001:db8:1::/48 }\n",
+      "add element ip6 sluice source-ranges { fd00::1 . tcp . 80 . 2001:db9::1/128 }\n",
+    ],
+  },
+  { name: "nonsense", transactions: [SETS, "add nonsense ip sluice a\n", "nonsense\n"] },
+];

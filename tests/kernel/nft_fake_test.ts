@@ -1,0 +1,59 @@
+/** The fake nft answers as the real one does: the same transactions go to both, in a network namespace of their own. */
+import assert from "node:assert/strict";
+import { createFakeNftHost } from "../fakes/nft_runner.ts";
+import { backendUnderTest } from "../unit/nftables/host.ts";
+import { everyKindOfPort, everyKindOfSettings } from "./every_kind.ts";
+import { CASES, type NftCase } from "./nft_cases.ts";
+import { type Answer, inMemory, onKernel, type Step } from "./tool_steps.ts";
+
+const LISTINGS = ["list table ip sluice", "list table ip6 sluice", "list chains ip", "list tables ip"].map((
+  words,
+): Step => ({
+  tool: "nft",
+  args: words.split(" "),
+}));
+
+function stepsOf({ transactions }: NftCase): Step[] {
+  return transactions.flatMap((stdin) => [{ tool: "nft", args: ["-f", "-"], stdin }, ...LISTINGS]);
+}
+
+/**
+ * Leaves out what the fake does not know: where an error is, whether nft or the kernel found it, and further errors. The order of the
+ * elements of a set follows from the kernel's hash.
+ */
+function comparable(answers: readonly Answer[]): Answer[] {
+  return answers.map((answer) => ({
+    ...answer,
+    stdout: answer.stdout.replace(/(\belements = \{) ([^}]*) \}/g, (_, head, list) => `${head} ${inOrder(list)} }`),
+    stderr: /Error: (?:Could not process rule: )?([^;,\n]*)/.exec(answer.stderr)?.[1] ?? "",
+  }));
+}
+
+/** Sorts elements, with as many to each line as there were. */
+function inOrder(list: string): string {
+  const lines = list.split(",\n").map((line) => line.trim().split(", "));
+  const sorted = lines.flat().sort();
+  return lines.map(({ length }) => sorted.splice(0, length).join(", ")).join("\n");
+}
+
+for (const each of CASES) {
+  Deno.test(`nft: ${each.name}`, async () => {
+    const steps = stepsOf(each);
+    assert.deepEqual(comparable(await inMemory(steps, createFakeNftHost().runner)), comparable(await onKernel(steps)));
+  });
+}
+
+for (const family of ["IPv4", "IPv6"] as const) {
+  Deno.test(`nft: everything that the backend writes for ${family}`, async () => {
+    const { host, whole, change } = backendUnderTest(createFakeNftHost(), family);
+    const ports = everyKindOfPort(family), settings = everyKindOfSettings(family);
+    for (const each of settings) await whole(ports, each);
+    await change(
+      ports.map((port, i) => ({ ...ports[(i + 1) % ports.length]!, name: port.name, clusterIP: port.clusterIP })),
+    );
+    await whole(ports.slice(5), settings[0]);
+    const transactions = host.transactions.map((statements) => statements.map((line) => `${line}\n`).join(""));
+    const steps = stepsOf({ name: "", transactions });
+    assert.deepEqual(comparable(await inMemory(steps, createFakeNftHost().runner)), comparable(await onKernel(steps)));
+  });
+}
