@@ -25,7 +25,8 @@ export NO_COLOR=1
 kernel_tools=iptables,iptables-save,iptables-restore,ip6tables,ip6tables-save,ip6tables-restore,nft,ipvsadm,ipset,ip
 kernel_tools+=,conntrack,sysctl,modprobe,choom
 # `ss` tells `sluice check` who listens where: without /proc, nothing else does. `systemctl` is for `sluice install --now`.
-node_tools=ss,systemctl
+# `prlimit` raises the limit of open files before a run gives up the right to start programs.
+node_tools=ss,systemctl,prlimit
 # The credential plugins that kubeconfigs of the common providers name. A plugin is a program of any name; allowing
 # all of them would mean any program at all. Another one is named when the executable is built, or goes by the name of
 # sluice-credentials (a link will do) on the node.

@@ -2,7 +2,7 @@ import { type Configuration, ipvsDeprecation, RUN } from "../core/config/mod.ts"
 import type { Clock } from "../platform/clock.ts";
 import { searchPath } from "../platform/environment.ts";
 import { errorText, type Logger } from "../platform/log.ts";
-import type { Command } from "./command.ts";
+import type { Command, Invocation } from "./command.ts";
 import { inClusterVariables, leaveEnvironment, rights, startNoMorePrograms } from "./privileges.ts";
 
 /** The proxy itself. */
@@ -31,6 +31,7 @@ export const runCommand: Command = {
     // A run writes no file; only --write-config-to does. Connecting to a unix socket counts as writing to it, though, and
     // there is no giving up of all paths but one.
     if (!isUnixSocket(configuration)) Deno.permissions.revokeSync({ name: "write" });
+    const fileLimit = await raiseFileLimit({ clock, signal, logger });
     const { startFamilyWorkers } = await import("../workers/start.ts");
     const startFamily = startFamilyWorkers(configuration.mode, (reason) => lost.abort(new Error(reason)));
     if (!configuration.cleanup && !configuration.initOnly) {
@@ -54,10 +55,28 @@ export const runCommand: Command = {
       env,
       lost: lost.signal,
       controlSocket,
+      fileLimit,
       signal,
     });
   },
 };
+
+/**
+ * Raises this process's limit of open files, while it may still start programs. Where that fails, the limit is not known,
+ * and the proxy makes do with Linux's common one.
+ */
+async function raiseFileLimit(
+  { clock, signal, logger }: Pick<Invocation, "clock" | "signal" | "logger">,
+): Promise<number | undefined> {
+  const { createProcessRunner } = await import("../backends/process_runner.ts");
+  const { raiseOpenFiles } = await import("../backends/file_limit.ts");
+  try {
+    return (await raiseOpenFiles(createProcessRunner({ clock, path: searchPath(), signal }), Deno.pid)).soft;
+  } catch (error) {
+    logger.info("limit of open files not raised", { error: errorText(error) });
+    return undefined;
+  }
+}
 
 function isUnixSocket({ source }: Configuration): boolean {
   return source.kind === "grpc" && source.address.kind === "unix";

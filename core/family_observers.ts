@@ -21,7 +21,7 @@ export interface FamilyObservers {
 }
 
 /** Passes what the families say on to all who observe them. */
-export function tellObservers(observers: FamilyObservers): Omit<ServedFamilyListener, "onProblem"> {
+export function tellObservers(observers: FamilyObservers): Omit<ServedFamilyListener, "onHealthChecks" | "onProblem"> {
   const { health, metrics, recorder, nodeEvents, driftWatch, logger, onNoneSupported } = observers;
   const unsupported = new Set<Family>();
 

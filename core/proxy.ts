@@ -6,6 +6,7 @@ import { tellObservers } from "./family_observers.ts";
 import { nodePortPrefixes } from "./family_settings.ts";
 import { serveControlSocket } from "./control/serve.ts";
 import { runCleanup, runInit } from "./family_task.ts";
+import { shareFiles } from "./file_shares.ts";
 import {
   addressesWithin,
   createMetrics,
@@ -13,6 +14,7 @@ import {
   createServiceHealth,
   type FamilyPacketCounts,
 } from "./observe/mod.ts";
+import { createConnectionLimits } from "./observe/connection_limits.ts";
 import { createDriftWatch } from "./observe/drift_watch.ts";
 import { createEventRecorder } from "./observe/events.ts";
 import { findNeighbours } from "./observe/neighbours.ts";
@@ -75,9 +77,14 @@ async function serve(options: ProxyOptions): Promise<number> {
     readPacketCounts: () => packetCountsOf(families),
   });
   const healthChecks = createHealthCheckPlanner({ nodeName, tracking });
+  const files = shareFiles(options.fileLimit);
+  const limits = createConnectionLimits({ clock, most: files.connections });
   const serviceHealth = createServiceHealth({
     addresses: () => healthCheckAddresses(configuration, tracking),
     isHealthy: () => health.status().healthy,
+    onFailure: (service, port, why) => nodeEvents?.healthCheckFailed(service, port, why),
+    mostListeners: files.listeners,
+    limits,
     clock,
     logger,
     signal,
@@ -94,14 +101,14 @@ async function serve(options: ProxyOptions): Promise<number> {
     return await createStatusPage(await answers());
   };
   const flags: GivenFlags = options.flags ?? new Map();
-  const watched = { configuration, health, metrics, flags, startedAtMs, statusPage };
+  const watched = { configuration, health, metrics, flags, startedAtMs, statusPage, limits };
   await startOperatorServers({ ...watched, clock, logger, signal });
   const recordEvents = events && createEventRecorder({ ...events, nodeName, clock, logger, signal });
   const nodeEvents = recordEvents && createNodeEvents(recordEvents, mode, clock);
   const onNoneSupported = () => ending.abort(new Error("this host can serve neither IP family"));
   const driftWatch = createDriftWatch({ findNeighbours: () => findNeighbours(configuration, clock), logger });
   const observers = tellObservers({ health, metrics, recorder, nodeEvents, driftWatch, logger, onNoneSupported });
-  const listener = { ...observers, onProblem };
+  const listener = { ...observers, onHealthChecks: serviceHealth.inEffect, onProblem };
   const families: readonly ServedFamily[] = FAMILIES.map((family) => serveFamily(family, tracking, options, listener));
   let started = false;
 
@@ -137,7 +144,9 @@ async function serve(options: ProxyOptions): Promise<number> {
       family.apply(changes);
       if (!started) family.start();
     }
-    serviceHealth.apply(healthChecks.plan(changes));
+    const planned = healthChecks.plan(changes);
+    serviceHealth.apply(planned);
+    for (const family of families) family.holdHealthChecks(planned);
     if (!started) logger.info("everything was read once, the kernel follows from now on", { mode, node: nodeName });
     started = true;
   }

@@ -22,6 +22,8 @@ export interface ProxyOptions {
   readonly env?: (name: string) => string | undefined;
   /** Where the proxy can be asked about what it does; undefined for nowhere. */
   readonly controlSocket?: Deno.Listener;
+  /** How many files this process may open; undefined where that is not known. */
+  readonly fileLimit?: number;
   /** Ends the run. */
   readonly signal: AbortSignal;
   /** Ends it with status 1: something is gone that it cannot do without, nor start anew. */

@@ -8,15 +8,18 @@ import { familySettings } from "./family_settings.ts";
 import { createNodePortCheck } from "./node_port_check.ts";
 import { conntrackSettings } from "./host_settings.ts";
 import type { PacketCounts, SyncReport } from "./model.ts";
-import { createFamilyPlanner, type NoLocalEndpoints } from "./planning/mod.ts";
+import { createHeldUntilSynced } from "./held_until_synced.ts";
+import { createFamilyPlanner, type HealthCheckChanges, type NoLocalEndpoints } from "./planning/mod.ts";
 import { familyOptions, type ProxyOptions } from "./proxy_options.ts";
-import type { TrackedChanges, Tracking } from "./tracking/mod.ts";
+import { type ServiceKey, serviceKey, serviceKeyOf, type TrackedChanges, type Tracking } from "./tracking/mod.ts";
 
 /** One IP family on its way from what is tracked to the kernel: its planner, its channel and its worker. */
 export interface ServedFamily {
   readonly family: Family;
   /** Plans what changed and sends it on. */
   apply(changes: TrackedChanges): void;
+  /** Holds what these say of this family until everything applied so far is in effect; then the listener is told. */
+  holdHealthChecks(changes: HealthCheckChanges): void;
   /** This node or the service ranges are known, or have changed. */
   configure(): void;
   /** From now on the kernel follows. */
@@ -41,6 +44,8 @@ export interface ServedFamilyListener {
    */
   onReport(report: SyncReport, triggerTimesMs: readonly number[]): void;
   onHealth(family: Family, health: FamilyHealth): void;
+  /** The rules to so many local endpoints of these services are in effect. */
+  onHealthChecks(family: Family, localReadyEndpoints: ReadonlyMap<ServiceKey, number>): void;
   onProblem(where: string, message: string): void;
 }
 
@@ -55,6 +60,14 @@ export function serveFamily(
   const { nodeName } = configuration;
   const latencies = createTriggerTimes();
   const history = createEffectHistory();
+  const healthChecks = createHeldUntilSynced<ServiceKey, number>();
+  let lastInEffect: SyncReport | undefined;
+  const releaseHealthChecks = () => {
+    if (lastInEffect === undefined) return;
+    const failed = new Set(lastInEffect.problems.flatMap(({ servicePort }) => servicePort ?? []).map(serviceKeyOf));
+    const arrived = healthChecks.inEffect(lastInEffect.revision, failed);
+    if (arrived.size > 0) listener.onHealthChecks(family, arrived);
+  };
   const planner = createFamilyPlanner({ family, nodeName, tracking, onProblem: listener.onProblem });
   const checkNodePorts = createNodePortCheck(family, configuration, listener.onProblem);
   const kernel = family === "IPv4" ? conntrackSettings(configuration.conntrack, machineCores()) : [];
@@ -67,9 +80,14 @@ export function serveFamily(
     onSend(revision) {
       latencies.sent(revision);
       history.sent(revision, planner.rounds());
+      healthChecks.sent(revision);
     },
     onReport(report) {
-      if (report.ok) history.inEffect(report.revision, report.endedAtMs);
+      if (report.ok) {
+        history.inEffect(report.revision, report.endedAtMs);
+        lastInEffect = report;
+        releaseHealthChecks();
+      }
       listener.onReport(report, report.ok ? latencies.inEffect(report.revision) : []);
     },
     onHealth: (health) => listener.onHealth(family, health),
@@ -85,6 +103,19 @@ export function serveFamily(
       listener.onChange(family);
       channel.set(set);
       channel.delete(deleted);
+    },
+    holdHealthChecks({ set, deleted }) {
+      deleted.forEach(healthChecks.drop);
+      for (const { namespace, name, localReadyEndpoints } of set) {
+        const key = serviceKey(namespace, name);
+        const count = localReadyEndpoints[family];
+        if (count === undefined) healthChecks.drop(key);
+        else healthChecks.hold(key, count);
+      }
+      if (channel.pending() > 0) return;
+      // Nothing is to be sent for them: they are in effect with what was sent last.
+      healthChecks.sent(channel.revision());
+      releaseHealthChecks();
     },
     configure: () => channel.configure(settings()),
     start: () => channel.start(),

@@ -1,6 +1,7 @@
 /** The node before a proxy runs on it: its tools, its kernel, and who else is at work there. */
 import type { IpvsSettings, ProxyMode } from "../../core/model.ts";
 import type { Finding } from "../../platform/finding.ts";
+import { findOpenFiles, judgeOpenFiles } from "../file_limit.ts";
 import type { Runner } from "../runner.ts";
 import { findListeners, findTraces, judgeListeners, judgeTraces } from "./conflicts.ts";
 import { findConntrackSize, judgeConntrack } from "./conntrack.ts";
@@ -39,6 +40,7 @@ export async function examineNode(options: PreflightOptions): Promise<readonly F
       : [...judgeTrials(mode, trials), judgeModules(await findModules(mode, runner), trials)]),
     ...judgeListeners(await findListeners(runner), ports, running !== undefined),
     ...judgeTraces(await findTraces(runner), mode, running),
+    judgeOpenFiles(await findOpenFiles(runner).catch(() => undefined)),
     judgeConntrack(await findConntrackSize(runner), conntrackMax),
   ];
 }

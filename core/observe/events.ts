@@ -1,4 +1,4 @@
-/** Kubernetes Events about this node's Node object: what `kubectl describe node` shows an administrator. */
+/** Kubernetes Events of this node, about its Node object or another: what `kubectl describe` shows an administrator. */
 import { type Clock, sleep } from "../../platform/clock.ts";
 import { errorText, type Logger } from "../../platform/log.ts";
 import { createBackoff, retry } from "../../platform/retry.ts";
@@ -32,12 +32,24 @@ export interface EventRecorder {
    * Something happened. Returns at once. What is told again of the same `reason` and `about` becomes one Event with a
    * count and the latest message, written at most every five minutes.
    */
-  record(type: "Normal" | "Warning", reason: string, about: string, message: string): void;
+  record(type: "Normal" | "Warning", reason: string, about: string, message: string, object?: EventObject): void;
+}
+
+/** The object that an event is about, where it is not this node's Node. */
+export interface EventObject {
+  readonly kind: "Service";
+  readonly namespace: string;
+  readonly name: string;
+  readonly uid: string;
+  /** What was tried with it, in one word. */
+  readonly action: string;
 }
 
 /** One Event of the API, and what is not written of it yet. */
 interface Series {
   readonly name: string;
+  /** What it is about; undefined for this node's Node. */
+  readonly object: EventObject | undefined;
   readonly firstAtMs: number;
   lastAtMs: number;
   count: number;
@@ -48,7 +60,7 @@ interface Series {
 }
 
 /** Events of the cluster's own objects, which Nodes are, go into this namespace (as client-go's recorder does it). */
-const PATH = "/api/v1/namespaces/default/events";
+const CLUSTER_NAMESPACE = "default";
 const COMPONENT = "sluice";
 const LONGEST_MESSAGE = 1000;
 /** client-go's spam filter: so many at once, and one more every five minutes. */
@@ -125,27 +137,29 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
         one.state = "written";
         if (one.count > written && takeToken()) write(one, event);
       }, () => {});
+      const path = `/api/v1/namespaces/${one.object?.namespace ?? CLUSTER_NAMESPACE}/events`;
       await send(
         one.created
           ? {
             verb: "patch",
             resource: "events",
-            path: `${PATH}/${one.name}`,
+            path: `${path}/${one.name}`,
             object: { count, lastTimestamp, message },
           }
-          : { verb: "create", resource: "events", path: PATH, object: event(one) },
+          : { verb: "create", resource: "events", path, object: event(one) },
       );
       one.created = true;
     });
     run();
   };
 
-  const begin = (key: string): Series => {
+  const begin = (key: string, object: EventObject | undefined): Series => {
     // As client-go names them, the object and a time; made unique where two come at once.
     const nowMs = clock.now();
     const stamp = nowMs.toString(16) + Math.floor(random() * 2 ** 24).toString(16).padStart(6, "0");
     const one: Series = {
-      name: `${nodeName}.${stamp}`,
+      name: `${object?.name ?? nodeName}.${stamp}`,
+      object,
       firstAtMs: nowMs,
       lastAtMs: nowMs,
       count: 0,
@@ -159,10 +173,10 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
   };
 
   return {
-    record(type, reason, about, message) {
+    record(type, reason, about, message, object) {
       if (refused || signal.aborted) return;
       const key = `${type} ${reason} ${about}`;
-      const one = series.get(key) ?? begin(key);
+      const one = series.get(key) ?? begin(key, object);
       one.count++;
       one.lastAtMs = clock.now();
       one.message = message.length > LONGEST_MESSAGE ? `${message.slice(0, LONGEST_MESSAGE - 1)}…` : message;
@@ -174,12 +188,14 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
 
 function eventObject(nodeName: string, type: string, reason: string, one: Series): unknown {
   const time = (ms: number) => new Date(ms).toISOString().replace(/\.\d+Z$/, "Z");
+  // `kubectl describe node` looks for the node's name in place of its UID, as the kubelet and kube-proxy write it.
+  const { action, ...reference } = one.object ?? { kind: "Node", name: nodeName, uid: nodeName, action: undefined };
   return {
     apiVersion: "v1",
     kind: "Event",
-    metadata: { name: one.name, namespace: "default" },
-    // `kubectl describe node` looks for the node's name in place of its UID, as the kubelet and kube-proxy write it.
-    involvedObject: { apiVersion: "v1", kind: "Node", name: nodeName, uid: nodeName },
+    metadata: { name: one.name, namespace: one.object?.namespace ?? CLUSTER_NAMESPACE },
+    involvedObject: { apiVersion: "v1", ...reference },
+    action,
     type,
     reason,
     message: one.message,

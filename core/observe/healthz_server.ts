@@ -17,13 +17,14 @@ export interface HealthzServerOptions extends ServerOptions {
 const NEVER = "0001-01-01T00:00:00Z";
 
 /**
- * Starts the server that load balancers and the kubelet ask: `/healthz` is 503 when the proxy does not keep up or the
- * node is leaving, `/livez` only when the proxy does not keep up (KEP-3836). Rejects where `bindAddressHardFail` says so.
+ * Starts the server that load balancers and the kubelet ask: `/healthz` is 503 until the first rules are in effect, when the
+ * proxy does not keep up, and when the node is leaving; `/livez` only when the proxy does not keep up (KEP-3836). Rejects
+ * where `bindAddressHardFail` says so.
  */
 export function startHealthzServer(options: HealthzServerOptions): Promise<RunningServer> {
   const { health, clock, onAnswer } = options;
-  const answerAt = (endpoint: HealthEndpoint, includesNode: boolean) => (): HttpAnswer => {
-    const answer = healthAnswer(health, clock, includesNode);
+  const answerAt = (endpoint: HealthEndpoint, isForTraffic: boolean) => (): HttpAnswer => {
+    const answer = healthAnswer(health, clock, isForTraffic);
     onAnswer(endpoint, answer.status);
     return answer;
   };
@@ -35,10 +36,11 @@ export function startHealthzServer(options: HealthzServerOptions): Promise<Runni
  * The fields are those of kube-proxy's ProxyHealth, in its order; `healthy` is the proxy's alone, and `lastUpdated` is
  * the current time when all is well. A family whose worker is down has a `reason` besides.
  */
-function healthAnswer(health: ProxyHealth, clock: Clock, includesNode: boolean): HttpAnswer {
+function healthAnswer(health: ProxyHealth, clock: Clock, isForTraffic: boolean): HttpAnswer {
   const status = health.status();
   const nodeEligible = health.nodeEligible();
-  const ok = status.healthy && (nodeEligible || !includesNode);
+  const healthy = status.healthy && (status.inEffect || !isForTraffic);
+  const ok = healthy && (nodeEligible || !isForTraffic);
   const families = status.families.map(({ family, lastUpdatedMs, healthy, reason }) =>
     [family, { lastUpdated: timeText(lastUpdatedMs), healthy, reason }] as const
   );
@@ -49,8 +51,8 @@ function healthAnswer(health: ProxyHealth, clock: Clock, includesNode: boolean):
     body: JSON.stringify({
       lastUpdated: ok ? currentTime : timeText(status.lastUpdatedMs),
       currentTime,
-      nodeEligible: includesNode ? nodeEligible : undefined,
-      healthy: status.healthy,
+      nodeEligible: isForTraffic ? nodeEligible : undefined,
+      healthy,
       status: families.length === 0 ? undefined : Object.fromEntries(families),
     }),
   };

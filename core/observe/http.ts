@@ -3,9 +3,10 @@
  * case they are written in, which Deno.serve of Deno 2.4 does not do: load balancers' health checkers have been built
  * against kube-proxy's `X-Load-Balancing-Endpoint-Weight`. And with nothing kept alive, nothing holds up a shutdown.
  */
-import { canonicalAddress, isLoopback } from "../../platform/address.ts";
+import { canonicalAddress, type Family, familyOf, isLoopback } from "../../platform/address.ts";
 import type { Clock } from "../../platform/clock.ts";
 import { errorText, type Logger } from "../../platform/log.ts";
+import { close, type Connection } from "./connection_limits.ts";
 
 /** What was asked for. */
 export interface HttpRequest {
@@ -20,6 +21,8 @@ export interface HttpRequest {
   readonly host: string;
   /** Whether it comes from this very host: from loopback, or from the address that it was sent to. */
   readonly isFromThisHost: boolean;
+  /** The family of the address that it was sent to; undefined for a unix socket. */
+  readonly family?: Family;
 }
 
 /** What is answered. */
@@ -70,7 +73,7 @@ export function textAnswer(status: HttpAnswer["status"], body: string): HttpAnsw
  * sends more than 16 KiB, is turned away. Never rejects: a client that goes away is no error.
  */
 export async function answerConnection(
-  connection: Deno.Conn,
+  connection: Connection,
   handler: HttpHandler,
   { clock, logger }: AnswerOptions,
 ): Promise<void> {
@@ -94,15 +97,6 @@ export async function answerConnection(
   }
 }
 
-/** Closes what may be closed already. */
-export function close(closable: { close(): void }): void {
-  try {
-    closable.close();
-  } catch {
-    // It was closed by its deadline, by a shutdown or by the other side.
-  }
-}
-
 async function answerOf(handler: HttpHandler, request: HttpRequest, logger: Logger): Promise<HttpAnswer> {
   try {
     return await handler(request);
@@ -113,7 +107,7 @@ async function answerOf(handler: HttpHandler, request: HttpRequest, logger: Logg
 }
 
 /** A request; or the answer to what is none; or undefined where the client hung up first. */
-async function readRequest(connection: Deno.Conn): Promise<HttpRequest | HttpAnswer | undefined> {
+async function readRequest(connection: Connection): Promise<HttpRequest | HttpAnswer | undefined> {
   const chunk = new Uint8Array(1024);
   const decoder = new TextDecoder("latin1");
   let head = "";
@@ -121,12 +115,12 @@ async function readRequest(connection: Deno.Conn): Promise<HttpRequest | HttpAns
     const length = await connection.read(chunk);
     if (length === null) return undefined;
     head += decoder.decode(chunk.subarray(0, length), { stream: true });
-    if (/\r?\n\r?\n/.test(head)) return parseHead(head, isFromThisHost(connection));
+    if (/\r?\n\r?\n/.test(head)) return parseHead(head, connection);
     if (head.length > LONGEST_HEAD) return textAnswer(431, "the request's head is longer than 16 KiB\n");
   }
 }
 
-function parseHead(head: string, isFromThisHost: boolean): HttpRequest | HttpAnswer {
+function parseHead(head: string, connection: Connection): HttpRequest | HttpAnswer {
   const [, method, target] = /^([A-Z]+) (\S+) HTTP\/1\.[01]\r?\n/.exec(head) ?? [];
   if (method === undefined || target === undefined) return textAnswer(400, "not an HTTP/1 request\n");
   // A proxy's absolute form (RFC 9112, 3.2.2) names the host too.
@@ -135,11 +129,24 @@ function parseHead(head: string, isFromThisHost: boolean): HttpRequest | HttpAns
   const path = local.replace(/\?.*$/, "");
   const host = named ?? (/^host:(.*)$/im.exec(head)?.[1] ?? "").trim();
   const accept = (/^accept:(.*)$/im.exec(head)?.[1] ?? "").trim();
-  const query = local.slice(path.length + 1);
-  return { method, path: path === "" ? "/" : path, query, accept, host, isFromThisHost };
+  return {
+    method,
+    path: path === "" ? "/" : path,
+    query: local.slice(path.length + 1),
+    accept,
+    host,
+    isFromThisHost: isFromThisHost(connection),
+    family: familyAsked(connection),
+  };
 }
 
-function isFromThisHost({ remoteAddr, localAddr }: Deno.Conn): boolean {
+/** An IPv4 address that comes as an IPv4-mapped IPv6 one is of IPv4. */
+function familyAsked({ localAddr }: Connection): Family | undefined {
+  const address = localAddr.transport === "tcp" ? canonicalAddress(localAddr.hostname) : undefined;
+  return address === undefined ? undefined : familyOf(address);
+}
+
+function isFromThisHost({ remoteAddr, localAddr }: Connection): boolean {
   if (remoteAddr.transport !== "tcp" || localAddr.transport !== "tcp") return remoteAddr.transport === "unix";
   const from = canonicalAddress(remoteAddr.hostname);
   return from !== undefined && (isLoopback(from) || from === canonicalAddress(localAddr.hostname));
@@ -166,11 +173,11 @@ function encode(answer: HttpAnswer, withBody: boolean, date: Date): Uint8Array {
   return whole;
 }
 
-async function writeAll(connection: Deno.Conn, bytes: Uint8Array): Promise<void> {
+async function writeAll(connection: Connection, bytes: Uint8Array): Promise<void> {
   for (let written = 0; written < bytes.length;) written += await connection.write(bytes.subarray(written));
 }
 
-async function readToEnd(connection: Deno.Conn): Promise<void> {
+async function readToEnd(connection: Connection): Promise<void> {
   const chunk = new Uint8Array(1024);
   while (await connection.read(chunk) !== null);
 }

@@ -1,6 +1,7 @@
-import { type Clock, sleep } from "../../platform/clock.ts";
-import { errorText, type Logger } from "../../platform/log.ts";
-import { answerConnection, close, type HttpHandler } from "./http.ts";
+import type { Clock } from "../../platform/clock.ts";
+import type { Logger } from "../../platform/log.ts";
+import { close, type Connection, type ConnectionLimits, createConnectionLimits } from "./connection_limits.ts";
+import { answerConnection, type HttpHandler } from "./http.ts";
 
 /** Opens a TCP port, as Deno.listen does. */
 export type OpenPort = (options: { readonly hostname: string; readonly port: number }) => Deno.Listener;
@@ -14,6 +15,8 @@ export interface ListenOptions {
   readonly handler: HttpHandler;
   readonly clock: Clock;
   readonly logger: Logger;
+  /** Shared with other listeners; limits of its own by default. */
+  readonly limits?: ConnectionLimits;
   /** Deno.listen by default. */
   readonly open?: OpenPort;
 }
@@ -21,47 +24,30 @@ export interface ListenOptions {
 /** An open port whose requests are answered. */
 export interface HttpListener {
   readonly port: number;
+  /** The descriptors that it holds, connections aside. */
+  readonly descriptors: number;
   /** Stops listening and breaks off every connection, at once. */
   close(): void;
 }
 
-const AFTER_FAILED_ACCEPT_MS = 100;
+/** Connections that may wait in the kernel: in a flood, a probe then waits its turn, not for its SYN to be sent again. */
+const BACKLOG = 4096;
+
+function openPort(options: { readonly hostname: string; readonly port: number }): Deno.Listener {
+  return Deno.listen({ ...options, tcpBacklog: BACKLOG });
+}
 
 /** Opens a port and answers what is asked there until it is closed. Throws what `open` throws. */
 export function listenHttp(options: ListenOptions): HttpListener {
-  const { handler, clock, logger, open = Deno.listen } = options;
+  const { handler, clock, logger, open = openPort, limits = createConnectionLimits({ clock }) } = options;
   const listeners = openAll(options.address, options.port, open);
-  const connections = new Set<Deno.Conn>();
   const closed = new AbortController();
-
-  const answer = async (connection: Deno.Conn) => {
-    connections.add(connection);
-    await answerConnection(connection, handler, { clock, logger });
-    connections.delete(connection);
-  };
-
-  const accept = async (listener: Deno.Listener) => {
-    while (!closed.signal.aborted) {
-      try {
-        answer(await listener.accept());
-      } catch (error) {
-        if (closed.signal.aborted) return;
-        // The process has too many open files, say; that passes.
-        logger.warn("a connection could not be accepted", { port: options.port, error: errorText(error) });
-        await sleep(clock, AFTER_FAILED_ACCEPT_MS, closed.signal).catch(() => {});
-      }
-    }
-  };
-
-  for (const listener of listeners) accept(listener);
-  return {
-    port: portOf(listeners[0]),
-    close() {
-      closed.abort();
-      listeners.forEach(close);
-      connections.forEach(close);
-    },
-  };
+  const serve = (connection: Connection) => answerConnection(connection, handler, { clock, logger });
+  const port = portOf(listeners[0]);
+  for (const listener of listeners) {
+    limits.accept(listener, { serve, logger: logger.with({ port }), signal: closed.signal });
+  }
+  return { port, descriptors: listeners.length, close: () => closed.abort() };
 }
 
 /**

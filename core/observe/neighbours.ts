@@ -2,7 +2,8 @@
 import { isLoopback, joinHostPort, splitHostPort } from "../../platform/address.ts";
 import type { Clock } from "../../platform/clock.ts";
 import { type Configuration, HEALTHZ_PORT, METRICS_PORT } from "../config/mod.ts";
-import { close, SERVER } from "./http.ts";
+import { close } from "./connection_limits.ts";
+import { SERVER } from "./http.ts";
 
 /**
  * A service proxy that answers on this node: a Sluice; kube-proxy, or a program that contains it, such as k3s; or one that

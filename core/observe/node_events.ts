@@ -2,6 +2,7 @@ import type { Clock } from "../../platform/clock.ts";
 import { VERSION } from "../../platform/version.ts";
 import type { FamilyHealth } from "../family_link.ts";
 import type { Family, ProxyMode, SyncReport } from "../model.ts";
+import { type ServiceKey, splitServiceKey } from "../tracking/mod.ts";
 import type { EventRecorder } from "./events.ts";
 
 /** Tells an administrator what he must know of this node's proxy: that it starts, and what it cannot do. */
@@ -10,6 +11,8 @@ export interface NodeEvents {
   workerHealth(family: Family, health: FamilyHealth): void;
   /** There is no Node object of this node's name. */
   nodeMissing(message: string): void;
+  /** The health check node port of a service does not open: an Event of the Service, as kube-proxy writes it. */
+  healthCheckFailed(service: ServiceKey, port: number, why: string): void;
 }
 
 /** How long a family may fail to sync before that is news: what mends itself at the next try is none. */
@@ -59,6 +62,15 @@ export function createNodeEvents(recorder: EventRecorder, mode: ProxyMode, clock
     workerHealth(family, health) {
       if (health.state === "restarting") tellFailure(family, "WorkerRestarted", health.reason);
       if (health.state === "unfit" && !health.unsupported) tellFailure(family, "CannotBeServed", health.reason);
+    },
+    healthCheckFailed(service, port, why) {
+      recorder.record(
+        "Warning",
+        "FailedToStartServiceHealthcheck",
+        `${service} ${port}`,
+        `health check node port ${port} is not served on this node: ${why}`,
+        { kind: "Service", ...splitServiceKey(service), uid: service, action: "Listen" },
+      );
     },
   };
 }

@@ -17,6 +17,11 @@ export interface FamilyStatus {
 /** How the proxy is doing, the node aside. */
 export interface ProxyHealthStatus {
   readonly healthy: boolean;
+  /**
+   * Whether the kernel has had the rules of every family at least once since this process started; families that the host
+   * cannot serve do not matter.
+   */
+  readonly inEffect: boolean;
   /** The latest of the families' last updates. */
   readonly lastUpdatedMs: number | undefined;
   /** Families that have synced at least once, or whose worker cannot. */
@@ -54,6 +59,7 @@ interface FamilyState {
   pendingSinceMs: number | undefined;
   reason: string | undefined;
   counts: boolean;
+  unsupported: boolean;
 }
 
 /**
@@ -68,6 +74,7 @@ export function createProxyHealth({ clock, syncPeriodMs }: ProxyHealthOptions): 
     pendingSinceMs: undefined,
     reason: undefined,
     counts: false,
+    unsupported: false,
   }]));
   const stateOf = (family: Family) => states.get(family)!;
   let eligible = true;
@@ -94,6 +101,7 @@ export function createProxyHealth({ clock, syncPeriodMs }: ProxyHealthOptions): 
     workerHealth(family, health) {
       const state = stateOf(family);
       state.reason = "reason" in health ? health.reason : undefined;
+      state.unsupported = health.state === "unfit" && health.unsupported;
       // A host that cannot serve a family at all is no worse for it.
       if (health.state !== "restarting" && (health.state !== "unfit" || health.unsupported)) return;
       state.counts = true;
@@ -108,6 +116,7 @@ export function createProxyHealth({ clock, syncPeriodMs }: ProxyHealthOptions): 
       const updates = families.flatMap(({ lastUpdatedMs }) => lastUpdatedMs ?? []);
       return {
         healthy: families.every(({ healthy }) => healthy),
+        inEffect: [...states.values()].every((one) => one.lastUpdatedMs !== undefined || one.unsupported),
         lastUpdatedMs: updates.length === 0 ? undefined : Math.max(...updates),
         families,
       };

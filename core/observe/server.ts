@@ -2,6 +2,7 @@ import type { Clock } from "../../platform/clock.ts";
 import { joinHostPort, splitHostPort } from "../../platform/address.ts";
 import { errorText, type Logger } from "../../platform/log.ts";
 import { createBackoff, retry } from "../../platform/retry.ts";
+import type { ConnectionLimits } from "./connection_limits.ts";
 import { type HttpHandler, textAnswer } from "./http.ts";
 import { type HttpListener, listenHttp, type OpenPort } from "./listen.ts";
 
@@ -15,6 +16,8 @@ export interface ServerOptions {
   readonly logger: Logger;
   /** Ends the server at once. */
   readonly signal: AbortSignal;
+  /** Shared with other listeners; limits of its own by default. */
+  readonly limits?: ConnectionLimits;
   /** Deno.listen by default. */
   readonly open?: OpenPort;
 }
@@ -42,14 +45,14 @@ export function route(routes: Routes, otherwise: string): HttpHandler {
  * `bindAddressHardFail`; without, it is logged and tried again every 5 seconds.
  */
 export async function startServer(name: string, handler: HttpHandler, options: ServerOptions): Promise<RunningServer> {
-  const { bindAddress, bindAddressHardFail, clock, signal, open } = options;
+  const { bindAddress, bindAddressHardFail, clock, signal, limits, open } = options;
   if (bindAddress === undefined || signal.aborted) return { address: () => undefined };
   const logger = options.logger.with({ server: name, address: bindAddress });
   const { address, port } = splitHostPort(bindAddress);
   let listener: HttpListener | undefined;
 
   const listen = () => {
-    listener = listenHttp({ address, port, handler, clock, logger, open });
+    listener = listenHttp({ address, port, handler, clock, logger, limits, open });
     signal.addEventListener("abort", listener.close, { once: true });
     logger.info("the server listens");
   };

@@ -2,6 +2,7 @@ import type { Clock } from "../../platform/clock.ts";
 import type { Logger } from "../../platform/log.ts";
 import { type Configuration, documentOf, flagTexts, type GivenFlags, isFeatureEnabled } from "../config/mod.ts";
 import type { StatusPage } from "../page/mod.ts";
+import type { ConnectionLimits } from "./connection_limits.ts";
 import { startHealthzServer } from "./healthz_server.ts";
 import type { Metrics } from "./metrics.ts";
 import { startMetricsServer } from "./metrics_server.ts";
@@ -19,6 +20,7 @@ export interface OperatorServersOptions {
   readonly startedAtMs: number;
   /** Called when somebody asks for the status page for the first time. */
   readonly statusPage: () => Promise<StatusPage>;
+  readonly limits: ConnectionLimits;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly signal: AbortSignal;
@@ -26,9 +28,9 @@ export interface OperatorServersOptions {
 
 /** Starts the health server and the metrics server. Rejects where the configuration's bindAddressHardFail says so. */
 export async function startOperatorServers(options: OperatorServersOptions): Promise<void> {
-  const { configuration, health, metrics, flags, startedAtMs, statusPage, clock, logger, signal } = options;
+  const { configuration, health, metrics, flags, startedAtMs, statusPage, limits, clock, logger, signal } = options;
   const { bindAddressHardFail, featureGates, mode, healthzBindAddress, metricsBindAddress } = configuration;
-  const shared = { bindAddressHardFail, clock, logger, signal };
+  const shared = { bindAddressHardFail, limits, clock, logger, signal };
   await Promise.all([
     startHealthzServer({
       ...shared,

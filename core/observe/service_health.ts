@@ -1,16 +1,20 @@
+import { type Family, otherFamily } from "../../platform/address.ts";
 import type { Clock } from "../../platform/clock.ts";
 import { errorText, type Logger } from "../../platform/log.ts";
 import type { SyncProblem } from "../model.ts";
 import type { HealthCheck, HealthCheckChanges } from "../planning/mod.ts";
 import { sameData } from "../same_data.ts";
 import { type ServiceKey, serviceKey } from "../tracking/mod.ts";
-import type { HttpAnswer } from "./http.ts";
+import type { ConnectionLimits } from "./connection_limits.ts";
+import type { HttpAnswer, HttpRequest } from "./http.ts";
 import { type HttpListener, listenHttp, type OpenPort } from "./listen.ts";
 
 /** Tells load balancers, on each service's health check node port, whether this node has endpoints of it. */
 export interface ServiceHealth {
   /** Takes changes in: ports are opened, closed and handed over from one service to another. */
   apply(changes: HealthCheckChanges): void;
+  /** The rules of this family to so many local endpoints are in effect: no more than these are answered. */
+  inEffect(family: Family, localReadyEndpoints: ReadonlyMap<ServiceKey, number>): void;
   /**
    * Asks for the addresses again, and tries what could not be opened. Happens at every `apply`, and every 5 seconds
    * while there are problems.
@@ -30,6 +34,12 @@ export interface ServiceHealthOptions {
   readonly logger: Logger;
   /** Closes everything at once. */
   readonly signal: AbortSignal;
+  /** How many descriptors may be used for listening; unlimited by default. */
+  readonly mostListeners?: number;
+  /** Shared with other listeners; limits of each listener's own by default. */
+  readonly limits?: ConnectionLimits;
+  /** Told when a service's port is first found not to open, and why. */
+  readonly onFailure?: (service: ServiceKey, port: number, why: string) => void;
   /** Deno.listen by default. */
   readonly open?: OpenPort;
 }
@@ -46,11 +56,13 @@ const BETWEEN_TRIES_MS = 5_000;
 
 /** Health checks of no service yet. They answer as kube-proxy's do, but what cannot be opened is tried unasked. */
 export function createServiceHealth(options: ServiceHealthOptions): ServiceHealth {
-  const { isHealthy, clock, signal, open } = options;
+  const { isHealthy, clock, signal, limits, open, mostListeners = Infinity } = options;
   const logger = options.logger.with({ server: "health check node ports" });
   const checks = new Map<ServiceKey, HealthCheck>();
   const slots = new Map<number, Slot>();
+  const synced = new Map<ServiceKey, Map<Family, number>>();
   const problems = new Map<ServiceKey, string>();
+  let descriptors = 0;
   let addresses = EVERY_ADDRESS;
   let cancelRetry: (() => void) | undefined;
 
@@ -58,8 +70,19 @@ export function createServiceHealth(options: ServiceHealthOptions): ServiceHealt
     for (const [address, listener] of slot.listeners) {
       if (stillWanted.includes(address)) continue;
       listener.close();
+      descriptors -= listener.descriptors;
       slot.listeners.delete(address);
     }
+  };
+
+  /** The answer about a service to who asks in a family: a service of one family alone is asked about in either. */
+  const answer = (key: ServiceKey | undefined, { family = "IPv4" }: HttpRequest): HttpAnswer => {
+    const check = key === undefined ? undefined : checks.get(key);
+    if (key === undefined || check === undefined) return answerFor("", "", 0, isHealthy());
+    const counted = check.localReadyEndpoints[family] === undefined ? otherFamily(family) : family;
+    const planned = check.localReadyEndpoints[counted] ?? 0;
+    const count = Math.min(planned, synced.get(key)?.get(counted) ?? 0);
+    return answerFor(check.namespace, check.name, count, isHealthy());
   };
 
   /** Opens a service's port on every address that lacks it; returns why it is not open everywhere, if so. */
@@ -72,9 +95,15 @@ export function createServiceHealth(options: ServiceHealthOptions): ServiceHealt
     const failures: string[] = [];
     for (const address of addresses) {
       if (slot.listeners.has(address)) continue;
-      const handler = () => answerFor(slot.owner === undefined ? undefined : checks.get(slot.owner), isHealthy());
+      if (descriptors >= mostListeners) {
+        failures.push(`the limit of open files leaves room for ${mostListeners} listeners, and they are in use`);
+        continue;
+      }
+      const handler = (request: HttpRequest) => answer(slot.owner, request);
       try {
-        slot.listeners.set(address, listenHttp({ address, port, handler, clock, logger, open }));
+        const listener = listenHttp({ address, port, handler, clock, logger, limits, open });
+        descriptors += listener.descriptors;
+        slot.listeners.set(address, listener);
       } catch (error) {
         failures.push(`cannot listen on ${address}: ${errorText(error)}`);
       }
@@ -92,7 +121,10 @@ export function createServiceHealth(options: ServiceHealthOptions): ServiceHealt
     }
     const problem = `health check node port ${check.port} of Service ${key} is not served: ${why}; ` +
       `tried again every ${BETWEEN_TRIES_MS / 1000} s`;
-    if (problems.get(key) !== problem) logger.warn(problem, { service: key });
+    if (problems.get(key) !== problem) {
+      logger.warn(problem, { service: key });
+      options.onFailure?.(key, check.port, why);
+    }
     problems.set(key, problem);
   };
 
@@ -134,6 +166,7 @@ export function createServiceHealth(options: ServiceHealthOptions): ServiceHealt
       const moved = set.filter(({ namespace, name, port }) => checks.get(serviceKey(namespace, name))?.port !== port);
       const movedKeys = moved.map(({ namespace, name }) => serviceKey(namespace, name));
       const vacated = [...deleted, ...movedKeys].flatMap(vacate);
+      for (const key of deleted) synced.delete(key);
       for (const check of set) checks.set(serviceKey(check.namespace, check.name), check);
       // A service that waited for one of the vacated ports gets it here.
       refresh(movedKeys);
@@ -144,23 +177,25 @@ export function createServiceHealth(options: ServiceHealthOptions): ServiceHealt
         slots.delete(port);
       }
     },
+    inEffect(family, localReadyEndpoints) {
+      for (const [key, count] of localReadyEndpoints) {
+        if (!checks.has(key)) continue;
+        const counts = synced.get(key) ?? new Map<Family, number>();
+        synced.set(key, counts.set(family, count));
+      }
+    },
     refresh: () => refresh(),
     problems: () => [...problems].map(([servicePort, message]) => ({ servicePort, message })),
   };
 }
 
 /** kube-proxy's answer, byte for byte. */
-function answerFor(check: HealthCheck | undefined, isHealthy: boolean): HttpAnswer {
-  const { namespace = "", name = "", localReadyEndpoints = 0 } = check ?? {};
-  const body = {
-    service: { namespace, name },
-    localEndpoints: localReadyEndpoints,
-    serviceProxyHealthy: isHealthy,
-  };
+function answerFor(namespace: string, name: string, localEndpoints: number, isHealthy: boolean): HttpAnswer {
+  const body = { service: { namespace, name }, localEndpoints, serviceProxyHealthy: isHealthy };
   return {
-    status: localReadyEndpoints > 0 && isHealthy ? 200 : 503,
+    status: localEndpoints > 0 && isHealthy ? 200 : 503,
     contentType: "application/json",
-    fields: { "X-Load-Balancing-Endpoint-Weight": String(localReadyEndpoints) },
+    fields: { "X-Load-Balancing-Endpoint-Weight": String(localEndpoints) },
     body: JSON.stringify(body, null, "\t"),
   };
 }

@@ -1,4 +1,4 @@
-import { FAMILIES } from "../../platform/address.ts";
+import { FAMILIES, type Family, familyOf } from "../../platform/address.ts";
 import type { Service } from "../objects/mod.ts";
 import { sameData } from "../same_data.ts";
 import { type ServiceKey, serviceKey, type TrackedChanges, type Tracking } from "../tracking/mod.ts";
@@ -9,8 +9,11 @@ export interface HealthCheck {
   readonly namespace: string;
   readonly name: string;
   readonly port: number;
-  /** How many addresses of ready endpoints are on this node; terminating ones do not count (KEP-1669). */
-  readonly localReadyEndpoints: number;
+  /**
+   * The addresses of ready endpoints on this node, counted in each family that the service has a cluster IP of, as each of
+   * kube-proxy's two proxiers counts; terminating ones do not count (KEP-1669).
+   */
+  readonly localReadyEndpoints: Readonly<Partial<Record<Family, number>>>;
 }
 
 /** What changed among the health checks. */
@@ -46,10 +49,11 @@ export function createHealthCheckPlanner({ nodeName, tracking }: HealthCheckPlan
     };
   };
 
-  // A pod of a dual-stack service is in both families and yet one endpoint: the families are not added up.
-  const localReadyEndpoints = (service: Service): number => {
-    const key = serviceKey(service.namespace, service.name);
-    const counts = FAMILIES.map((family) => {
+  const localReadyEndpoints = ({ namespace, name, clusterIPs }: Service): HealthCheck["localReadyEndpoints"] => {
+    const key = serviceKey(namespace, name);
+    const counts: Partial<Record<Family, number>> = {};
+    for (const family of FAMILIES) {
+      if (!clusterIPs.some((address) => familyOf(address) === family)) continue;
       const addresses = new Set<string>();
       for (const slice of tracking.endpoints[family].slicesOf(key)) {
         if (slice.ports.length === 0) continue;
@@ -57,9 +61,9 @@ export function createHealthCheckPlanner({ nodeName, tracking }: HealthCheckPlan
           if (ready && home === nodeName && nodeName !== "") addresses.add(address);
         }
       }
-      return addresses.size;
-    });
-    return Math.max(...counts);
+      counts[family] = addresses.size;
+    }
+    return counts;
   };
 
   return {

@@ -22,7 +22,7 @@ export type { EndpointChanges, EndpointsChangeTracker } from "./endpoints_change
 export type { NodeChange, NodeState, NodeTracker } from "./node_tracker.ts";
 export type { ServiceChangeTracker } from "./service_change_tracker.ts";
 export type { ServiceCIDRTracker, ServiceRanges } from "./service_cidr_tracker.ts";
-export { type ServiceKey, serviceKey } from "./service_key.ts";
+export { type ServiceKey, serviceKey, serviceKeyOf, splitServiceKey } from "./service_key.ts";
 
 /** What changed between two calls of `take`. */
 export interface TrackedChanges {

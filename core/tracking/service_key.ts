@@ -13,3 +13,9 @@ export function splitServiceKey(key: ServiceKey): { readonly namespace: string; 
   const slash = key.indexOf("/");
   return { namespace: key.slice(0, slash), name: key.slice(slash + 1) };
 }
+
+/** The key of the Service that a service port (`namespace/name:port`) is of. */
+export function serviceKeyOf(servicePort: string): ServiceKey {
+  const colon = servicePort.indexOf(":");
+  return colon === -1 ? servicePort : servicePort.slice(0, colon);
+}

@@ -20,12 +20,14 @@ import { longRun } from "./long_run.ts";
 import { missingTools } from "./missing_tools.ts";
 import { model } from "./model/mod.ts";
 import { meddling } from "./meddling.ts";
+import { outsideConnections } from "./outside_connections.ts";
 import { overload } from "./overload.ts";
 import type { Scenario } from "./scenario.ts";
 import { tools } from "./tools.ts";
 
 const SCENARIOS: readonly Scenario[] = [
   ...overload,
+  ...outsideConnections,
   ...crash,
   ...tools,
   ...missingTools,

@@ -9,6 +9,8 @@ export interface SluiceOptions {
   readonly mode: ProxyMode;
   readonly minSyncPeriod?: string;
   readonly syncPeriod?: string;
+  /** The soft and the hard limit of open files. */
+  readonly openFiles?: readonly [soft: number, hard: number];
   /** A folder that comes first on the PATH. */
   readonly toolsFirst?: string;
   /** What its kubeconfig says of the server, beside or in place of the lab's. */
@@ -35,7 +37,7 @@ export const METRICS_URL = `http://${API_LINK.node}:${METRICS_PORT}/metrics`;
 
 /** Starts it. */
 export async function startSluice(lab: ChaosLab, options: SluiceOptions): Promise<ChaosSluice> {
-  const { mode, minSyncPeriod = "0s", syncPeriod = "30s", toolsFirst, env, cluster, user = {} } = options;
+  const { mode, minSyncPeriod = "0s", syncPeriod = "30s", toolsFirst, openFiles, env, cluster, user = {} } = options;
   const kubeconfig = `${lab.folder}/kubeconfig.json`, config = `${lab.folder}/config.json`;
   await Deno.writeTextFile(
     kubeconfig,
@@ -65,7 +67,8 @@ export async function startSluice(lab: ChaosLab, options: SluiceOptions): Promis
     }),
   );
   const path = Deno.env.get("PATH") ?? "";
-  const child = lab.start("node", [...program(), "--config", config], {
+  const limited = openFiles ? ["prlimit", `--nofile=${openFiles.join(":")}`] : [];
+  const child = lab.start("node", [...limited, ...program(), "--config", config], {
     stdout: "null",
     stderr: "piped",
     env: { ...env, ...(toolsFirst ? { PATH: `${toolsFirst}:${path}` } : {}) },

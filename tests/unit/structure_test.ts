@@ -18,6 +18,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "platform/",
     "core/",
     "workers/",
+    "backends/file_limit.ts",
     "backends/registry.ts",
     "backends/rehearsal/mod.ts",
     "backends/preflight/mod.ts",

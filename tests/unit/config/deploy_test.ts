@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { parseAllDocuments } from "yaml";
 import { withFlags } from "../../../core/config/mod.ts";
+import { shareFiles } from "../../../core/file_shares.ts";
 import { accepted } from "./parse.ts";
 
 const DEPLOY = new URL("../../../deploy/", import.meta.url);
@@ -37,3 +38,8 @@ for (const mode of ["iptables", "nftables", "ipvs"]) {
     assert.deepEqual([configuration.mode, configuration.minSyncPeriodMs], [mode, 0]);
   });
 }
+
+Deno.test("the unit allows a listener on every node port, and descriptors for the rest", () => {
+  const limit = Number(/^LimitNOFILE=(\d+)$/m.exec(read("sluice.service"))?.[1]);
+  assert.ok(shareFiles(limit).listeners > 32_768);
+});

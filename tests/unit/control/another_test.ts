@@ -4,7 +4,8 @@ import { AnotherSluiceError, refuseAnother } from "../../../core/control/another
 import { askProcess } from "../../../core/control/client.ts";
 import { type ControlAnswers, createControlHandler } from "../../../core/control/server.ts";
 import { listenOnControlSocket } from "../../../core/control/socket.ts";
-import { answerConnection, close, type HttpHandler, textAnswer } from "../../../core/observe/http.ts";
+import { close } from "../../../core/observe/connection_limits.ts";
+import { answerConnection, type HttpHandler, textAnswer } from "../../../core/observe/http.ts";
 import { startHealthzServer } from "../../../core/observe/healthz_server.ts";
 import { createProxyHealth } from "../../../core/observe/proxy_health.ts";
 import { systemClock } from "../../../platform/clock.ts";

@@ -174,3 +174,23 @@ Deno.test("services that cannot be programmed are named, and workers that die; a
     "Warning WorkerRestarted IPv4: it hung",
   ]);
 });
+
+Deno.test("a health check node port that does not open is an event of its Service, in its namespace", async () => {
+  const { clock, recorder, requests } = setUp();
+  const events = createNodeEvents(recorder, "nftables", clock);
+  events.healthCheckFailed("shop/web", 32000, "cannot listen on 192.0.2.1: Address already in use");
+  await settled();
+  const { verb, path, object } = requests[1]!;
+  assert.deepEqual([verb, path], ["create", "/api/v1/namespaces/shop/events"]);
+  const { metadata, involvedObject, type, reason, action, message } = object as Record<string, unknown>;
+  assert.deepEqual([type, reason, action], ["Warning", "FailedToStartServiceHealthcheck", "Listen"]);
+  assert.equal((metadata as { namespace: string }).namespace, "shop");
+  assert.deepEqual(involvedObject, {
+    apiVersion: "v1",
+    kind: "Service",
+    namespace: "shop",
+    name: "web",
+    uid: "shop/web",
+  });
+  assert.match(String(message), /32000 is not served on this node: cannot listen on 192\.0\.2\.1/);
+});

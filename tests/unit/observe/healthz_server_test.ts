@@ -54,19 +54,35 @@ Deno.test("/healthz answers in kube-proxy's words, families and node included", 
 
 Deno.test("a node that is leaving gets no traffic, but its proxy lives", () =>
   withServer(async ({ health, address, counted }) => {
+    health.updated("IPv4");
+    health.updated("IPv6");
     health.setNodeEligible(false);
+    const healthz = await ask(address, "/healthz");
+    assert.equal(healthz.status, 503);
+    const { nodeEligible, healthy } = JSON.parse(healthz.body);
+    assert.deepEqual({ nodeEligible, healthy }, { nodeEligible: false, healthy: true });
+    assert.equal((await ask(address, "/livez")).status, 200);
+    assert.deepEqual(counted, ["healthz 503", "livez 200"]);
+  }));
+
+Deno.test("a node gets no traffic before both families' rules are in effect, but its proxy lives", () =>
+  withServer(async ({ health, address, counted }) => {
     const healthz = await ask(address, "/healthz");
     assert.equal(healthz.status, 503);
     assert.deepEqual(JSON.parse(healthz.body), {
       lastUpdated: "0001-01-01T00:00:00Z",
       currentTime: START,
-      nodeEligible: false,
-      healthy: true,
+      nodeEligible: true,
+      healthy: false,
     });
     const livez = await ask(address, "/livez");
     assert.equal(livez.status, 200);
     assert.deepEqual(JSON.parse(livez.body), { lastUpdated: START, currentTime: START, healthy: true });
-    assert.deepEqual(counted, ["healthz 503", "livez 200"]);
+    health.updated("IPv4");
+    assert.equal((await ask(address, "/healthz")).status, 503);
+    health.updated("IPv6");
+    assert.equal((await ask(address, "/healthz")).status, 200);
+    assert.deepEqual(counted, ["healthz 503", "livez 200", "healthz 503", "healthz 200"]);
   }));
 
 Deno.test("a proxy that does not keep up is neither healthy nor alive, and says since when and why", () =>
@@ -88,7 +104,7 @@ Deno.test("a proxy that does not keep up is neither healthy nor alive, and says 
 Deno.test("any other path is not found, and not counted", () =>
   withServer(async ({ address, counted }) => {
     assert.equal((await ask(address, "/")).status, 404);
-    assert.equal((await ask(address, "/healthz/x")).status, 404);
-    assert.equal((await ask(address, "/healthz?verbose")).status, 200);
-    assert.deepEqual(counted, ["healthz 200"]);
+    assert.equal((await ask(address, "/livez/x")).status, 404);
+    assert.equal((await ask(address, "/livez?verbose")).status, 200);
+    assert.deepEqual(counted, ["livez 200"]);
   }));

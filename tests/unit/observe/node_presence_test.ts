@@ -5,7 +5,7 @@ import { createNodeTracker } from "../../../core/tracking/node_tracker.ts";
 import { systemClock } from "../../../platform/clock.ts";
 import { createLogger } from "../../../platform/log.ts";
 import { startFakeApiServer } from "../../fakes/api_server.ts";
-import { createFakeClock } from "../../fakes/clock.ts";
+import { createFakeClock, settled } from "../../fakes/clock.ts";
 import { node } from "../../fakes/cluster_objects.ts";
 import { freePort, withManifests, withWholeProxy } from "../../fakes/whole_proxy.ts";
 
@@ -140,9 +140,14 @@ Deno.test("with manifests as the source, no Node object is needed", async () => 
     const all = [...args, "--healthz-bind-address", `127.0.0.1:${port}`, "--detect-local-mode", "NodeCIDR"];
     await withWholeProxy({ args: all, logger: log.logger }, async () => {
       await log.says("everything was read once");
-      const answer = await fetch(`http://127.0.0.1:${port}/healthz`);
-      await answer.body?.cancel();
-      assert.equal(answer.status, 200);
+      const status = async () => {
+        const answer = await fetch(`http://127.0.0.1:${port}/healthz`);
+        await answer.body?.cancel();
+        return answer.status;
+      };
+      // The first sync comes a moment later.
+      for (let turn = 0; turn < 1_000 && await status() !== 200; turn++) await settled();
+      assert.equal(await status(), 200);
     });
   });
 });

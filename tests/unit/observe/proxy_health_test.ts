@@ -14,7 +14,7 @@ Deno.test("a proxy that has just started is healthy, and no family counts yet, h
   const { clock, health } = setUp();
   health.queuedUpdate("IPv4");
   clock.advance(10 * PERIOD);
-  assert.deepEqual(health.status(), { healthy: true, lastUpdatedMs: undefined, families: [] });
+  assert.deepEqual(health.status(), { healthy: true, inEffect: false, lastUpdatedMs: undefined, families: [] });
 });
 
 Deno.test("a change is overdue once it has waited for two sync periods, and not a moment before", () => {
@@ -46,6 +46,7 @@ Deno.test("a sync makes an overdue family healthy again; without changes it may 
   clock.advance(100 * PERIOD);
   assert.deepEqual(health.status(), {
     healthy: true,
+    inEffect: false,
     lastUpdatedMs: START + 2 * PERIOD,
     families: [{ family: "IPv4", lastUpdatedMs: START + 2 * PERIOD, healthy: true, reason: undefined }],
   });
@@ -74,6 +75,7 @@ Deno.test("a worker that is down says so at once, and is unhealthy when it stays
     health.workerHealth("IPv6", down);
     assert.deepEqual(health.status(), {
       healthy: true,
+      inEffect: false,
       lastUpdatedMs: undefined,
       families: [{ family: "IPv6", lastUpdatedMs: undefined, healthy: true, reason: "it hung" }],
     });
@@ -96,7 +98,21 @@ Deno.test("a host that cannot serve a family is healthy without it", () => {
   health.queuedUpdate("IPv6");
   health.workerHealth("IPv6", { state: "unfit", reason: "no ip6tables", unsupported: true });
   clock.advance(10 * PERIOD);
-  assert.deepEqual(health.status(), { healthy: true, lastUpdatedMs: undefined, families: [] });
+  assert.deepEqual(health.status(), { healthy: true, inEffect: false, lastUpdatedMs: undefined, families: [] });
+  health.updated("IPv4");
+  assert.equal(health.status().inEffect, true);
+});
+
+Deno.test("the rules are in effect once both families have synced, and stay so while a worker is down", () => {
+  const { health } = setUp();
+  const inEffect = () => health.status().inEffect;
+  health.updated("IPv4");
+  assert.equal(inEffect(), false);
+  health.updated("IPv6");
+  assert.equal(inEffect(), true);
+  health.workerHealth("IPv6", { state: "restarting", reason: "it hung", restarts: 1 });
+  health.queuedUpdate("IPv4");
+  assert.equal(inEffect(), true);
 });
 
 Deno.test("the node is eligible until it is told otherwise", () => {

@@ -80,16 +80,74 @@ Deno.test("a large answer arrives whole", () => {
   }, () => textAnswer(200, body));
 });
 
-Deno.test("a client that says nothing is hung up on after 10 seconds", () =>
+/** Whether the server has hung up; with an answer or without. */
+function endOf(connection: Deno.Conn): { isOver: () => boolean } {
+  let over = false;
+  (async () => {
+    while (await connection.read(new Uint8Array(65_536)) !== null);
+  })().catch(() => {}).finally(() => over = true);
+  return { isOver: () => over };
+}
+
+/** Lets sockets deliver what is under way, until a condition holds. */
+async function eventually(condition: () => boolean): Promise<void> {
+  for (let turn = 0; turn < 5_000 && !condition(); turn++) await settled();
+  assert.ok(condition());
+}
+
+Deno.test("a client that says nothing is hung up on after 5 seconds", () =>
   withServer(async (address, { clock }) => {
     const connection = await connect(address);
     await ask(address);
-    const end = connection.read(new Uint8Array(1)).catch(() => null);
-    await clock.advanceSettled(9_999);
-    assert.equal(await Promise.race([end, settled()]), undefined);
+    const end = endOf(connection);
+    await clock.advanceSettled(4_999);
+    assert.equal(end.isOver(), false);
     await clock.advanceSettled(1);
-    assert.equal(await end, null);
+    await eventually(end.isOver);
     connection.close();
+  }));
+
+Deno.test("a client that says its request a byte at a time is hung up on after 10 seconds", () =>
+  withServer(async (address, { clock }) => {
+    const connection = await connect(address);
+    const end = endOf(connection);
+    for (const byte of "GET /") {
+      await connection.write(new TextEncoder().encode(byte));
+      // The byte was there first.
+      await ask(address);
+      await clock.advanceSettled(1_999);
+    }
+    assert.equal(end.isOver(), false);
+    await clock.advanceSettled(5);
+    await eventually(end.isOver);
+    connection.close();
+  }));
+
+Deno.test("a client that does not take its answer is hung up on after 5 seconds", () => {
+  const asked = Promise.withResolvers<void>();
+  return withServer(async (address, { clock }) => {
+    const connection = await connect(address);
+    await connection.write(new TextEncoder().encode("GET / HTTP/1.1\r\n\r\n"));
+    await asked.promise;
+    await ask(address, "/small");
+    await eventually(() => clock.pending().length > 0);
+    await clock.advanceSettled(10_000);
+    assert.deepEqual(clock.pending(), [], "nothing of it is left");
+    connection.close();
+  }, ({ path }) => {
+    if (path === "/") asked.resolve();
+    return textAnswer(200, path === "/" ? "x".repeat(64 * 1024 * 1024) : "");
+  });
+});
+
+Deno.test("a client that keeps the connection after its answer is hung up on after a second", () =>
+  withServer(async (address, { clock }) => {
+    const connection = await connect(address);
+    await connection.write(new TextEncoder().encode("GET / HTTP/1.1\r\n\r\n"));
+    await new Response(connection.readable).text();
+    await eventually(() => clock.pending().includes(1_000));
+    await clock.advanceSettled(1_000);
+    await eventually(() => clock.pending().length === 0);
   }));
 
 Deno.test("the signal ends the server at once, and clients that say nothing with it", () =>

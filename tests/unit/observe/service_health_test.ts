@@ -1,13 +1,14 @@
 import assert from "node:assert/strict";
-import { createServiceHealth } from "../../../core/observe/mod.ts";
+import { createServiceHealth, type ServiceHealth } from "../../../core/observe/mod.ts";
 import type { HealthCheck } from "../../../core/planning/mod.ts";
+import type { Family } from "../../../platform/address.ts";
 import { silentLogger } from "../../../platform/log.ts";
 import { createFakeClock } from "../../fakes/clock.ts";
 import { ask, isClosed } from "./http_client.ts";
 
-/** A health check of `default/NAME`. */
-function check(name: string, port: number, localReadyEndpoints: number): HealthCheck {
-  return { namespace: "default", name, port, localReadyEndpoints };
+/** A health check of `default/NAME`, an IPv4 service. */
+function check(name: string, port: number, count: number): HealthCheck {
+  return { namespace: "default", name, port, localReadyEndpoints: { IPv4: count } };
 }
 
 /** Health checks whose ports are in truth free ports of the loopback interface; `where` says which. */
@@ -26,12 +27,15 @@ function setUp() {
   const clock = createFakeClock(), stop = new AbortController();
   const opened: string[] = [], real = new Map<string, string>(), taken = new Set<string>();
   const node: { healthy: boolean; addresses: string[] | undefined } = { healthy: true, addresses: ["192.0.2.1"] };
-  const health = createServiceHealth({
+  const failures: string[] = [];
+  const created = createServiceHealth({
     addresses: () => node.addresses,
     isHealthy: () => node.healthy,
     clock,
     logger: silentLogger,
     signal: stop.signal,
+    mostListeners: 4,
+    onFailure: (service, port, why) => failures.push(`${service} ${port}: ${why}`),
     open({ hostname, port }) {
       const asked = `${hostname} ${port}`;
       if (taken.has(asked)) throw new Deno.errors.AddrInUse("Address already in use (os error 98)");
@@ -41,8 +45,17 @@ function setUp() {
       return listener;
     },
   });
+  // Most tests are about a kernel that has everything at once.
+  const health: ServiceHealth = {
+    ...created,
+    apply(changes) {
+      created.apply(changes);
+      const counts = changes.set.map((one) => [`default/${one.name}`, one.localReadyEndpoints.IPv4 ?? 0] as const);
+      created.inEffect("IPv4", new Map(counts));
+    },
+  };
   const where = (asked: string) => real.get(asked) ?? assert.fail(`${asked} was never opened`);
-  return { health, node, clock, stop, opened, taken, where };
+  return { health, created, failures, node, clock, stop, opened, taken, where };
 }
 
 Deno.test("a service with endpoints here is answered for in kube-proxy's words, byte for byte", () =>
@@ -183,3 +196,64 @@ Deno.test("the signal closes everything, and nothing is opened after it", async 
   await clock.advanceSettled(60_000);
   assert.deepEqual(opened, ["192.0.2.1 32000"]);
 });
+
+Deno.test("endpoints count once the rules to them are in effect, and no longer than they are wanted", () =>
+  withHealth(async ({ created, where }) => {
+    const answered = async () => {
+      const { status, headers } = await ask(where("192.0.2.1 32000"));
+      return [status, headers.get("X-Load-Balancing-Endpoint-Weight")];
+    };
+    const inEffect = (count: number) => created.inEffect("IPv4", new Map([["default/web", count]]));
+    created.apply({ set: [check("web", 32000, 2)], deleted: [] });
+    assert.deepEqual(await answered(), [503, "0"], "planned");
+    inEffect(2);
+    assert.deepEqual(await answered(), [200, "2"], "in effect");
+    created.apply({ set: [check("web", 32000, 3)], deleted: [] });
+    assert.deepEqual(await answered(), [200, "2"], "the third is not in effect");
+    created.apply({ set: [check("web", 32000, 0)], deleted: [] });
+    assert.deepEqual(await answered(), [503, "0"], "none is wanted any more");
+    inEffect(0);
+    created.apply({ set: [check("web", 32000, 1)], deleted: [] });
+    assert.deepEqual(await answered(), [503, "0"], "another one is not in effect");
+  }));
+
+Deno.test("what was in effect for a deleted service says nothing about the next one of its name", () =>
+  withHealth(async ({ health, created, where }) => {
+    health.apply({ set: [check("web", 32000, 2)], deleted: [] });
+    created.apply({ set: [], deleted: ["default/web"] });
+    created.inEffect("IPv4", new Map([["default/web", 2]]));
+    created.apply({ set: [check("web", 32000, 2)], deleted: [] });
+    assert.equal((await ask(where("192.0.2.1 32000"))).status, 503);
+  }));
+
+Deno.test("a check by IPv4 counts IPv4's endpoints; a service of IPv6 alone is answered for by either", () =>
+  withHealth(async ({ created, where }) => {
+    const weight = async (port: number) =>
+      (await ask(where(`192.0.2.1 ${port}`))).headers.get("X-Load-Balancing-Endpoint-Weight");
+    const inEffect = (family: Family, count: number) =>
+      created.inEffect(family, new Map([["default/web", count], ["default/only6", count]]));
+    const counts = (IPv4: number, IPv6: number) => ({ ...check("web", 32000, 0), localReadyEndpoints: { IPv4, IPv6 } });
+    const only6 = { ...check("only6", 32001, 0), localReadyEndpoints: { IPv6: 3 } };
+    created.apply({ set: [counts(0, 3), only6], deleted: [] });
+    inEffect("IPv4", 0);
+    inEffect("IPv6", 3);
+    assert.deepEqual([await weight(32000), await weight(32001)], ["0", "3"]);
+    created.apply({ set: [counts(1, 3)], deleted: [] });
+    inEffect("IPv4", 1);
+    assert.equal(await weight(32000), "1");
+  }));
+
+Deno.test("ports beyond the share of open files are problems of their services, served when there is room", () =>
+  withHealth(async ({ health, failures, clock, where }) => {
+    const all = [1, 2, 3, 4, 5].map((n) => check(`s${n}`, 32000 + n, 1));
+    health.apply({ set: all, deleted: [] });
+    const why = "the limit of open files leaves room for 4 listeners, and they are in use";
+    assert.deepEqual(failures, [`default/s5 32005: ${why}`]);
+    clock.advance(20_000);
+    assert.equal(failures.length, 1, "the same failure is told once");
+    assert.equal((await ask(where("192.0.2.1 32004"))).status, 200);
+    health.apply({ set: [], deleted: ["default/s1"] });
+    clock.advance(5_000);
+    assert.equal((await ask(where("192.0.2.1 32005"))).status, 200);
+    assert.deepEqual(health.problems(), []);
+  }));

@@ -33,11 +33,11 @@ const web: Service = service("default/web", {
   externalPolicyLocal: true,
   healthCheckNodePort: 32000,
 });
-const check = (localReadyEndpoints: number) => ({
+const check = (IPv4: number, IPv6 = 0) => ({
   namespace: "default",
   name: "web",
   port: 32000,
-  localReadyEndpoints,
+  localReadyEndpoints: { IPv4, IPv6 },
 });
 const here = { nodeName: "here" };
 
@@ -59,13 +59,14 @@ Deno.test("the addresses of ready endpoints on this node count, each once", () =
   assert.deepEqual(set, [check(2)]);
 });
 
-Deno.test("an endpoint of both families is one", () => {
-  const { set } = createPlanned().set(
-    web,
-    endpointSlice("default/web-a", [endpoint("10.1.0.1", here)]),
+Deno.test("each family of the service is counted by itself, and others are not", () => {
+  const slices = [
+    endpointSlice("default/web-a", [endpoint("10.1.0.1", here), endpoint("10.1.0.2", here)]),
     endpointSlice("default/web-b", [endpoint("fd00:1::1", here)], { family: "IPv6" }),
-  );
-  assert.deepEqual(set, [check(1)]);
+  ];
+  assert.deepEqual(createPlanned().set(web, ...slices).set, [check(2, 1)]);
+  const { set } = createPlanned().set({ ...web, clusterIPs: ["fd00::1"] }, ...slices);
+  assert.deepEqual(set.map(({ localReadyEndpoints }) => localReadyEndpoints), [{ IPv6: 1 }]);
 });
 
 Deno.test("changes are said once, and services without a health check never", () => {

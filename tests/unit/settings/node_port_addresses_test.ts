@@ -31,7 +31,7 @@ function served(family: Family, args: readonly string[], addresses: readonly str
     controlSocket: undefined,
     signal: new AbortController().signal,
   } as const;
-  const listener = { onChange() {}, onReport() {}, onHealth() {}, onProblem };
+  const listener = { onChange() {}, onReport() {}, onHealth() {}, onHealthChecks() {}, onProblem };
   const one = serveFamily(family, tracking, options, listener);
   const apply = () => {
     const changes = tracking.take();

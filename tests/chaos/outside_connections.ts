@@ -1,0 +1,142 @@
+/** Connections from outside, more than there are descriptors: changes stay fast, and probes get their turn. */
+import assert from "node:assert/strict";
+import { sleep, systemClock } from "../../platform/clock.ts";
+import type { ApiObject } from "../fakes/api_server.ts";
+import { cluster, service, slice } from "./cluster.ts";
+import { API_LINK, type ChaosLab, withLab } from "./lab.ts";
+import { holdings } from "./observe.ts";
+import { type Figures, MODES, type Scenario } from "./scenario.ts";
+import { createSentinel } from "./sentinel.ts";
+import { startSluice } from "./sluice.ts";
+import { PATIENCE, until } from "./until.ts";
+
+const OPEN_FILES = 1024;
+const IDLE = 4000;
+const HEALTHZ_PORT = 10256, FIRST_CHECK_PORT = 31000;
+const CHANGES = 3;
+const CHANGE_LIMIT_MS = 2000, PROBE_LIMIT_MS = 60_000;
+const LOAD_BALANCERS = 1100;
+
+/** Both modes. */
+export const outsideConnections: readonly Scenario[] = MODES.flatMap((mode) => [
+  {
+    name: `outside connections: ${IDLE} idle ones that come back, ${OPEN_FILES} open files, ${mode}`,
+    run: () =>
+      withLab(async (lab) => {
+        lab.api.apply(...cluster(100), ...loadBalancer(0));
+        const sentinel = createSentinel(lab);
+        const sluice = await startSluice(lab, { mode, openFiles: [OPEN_FILES, OPEN_FILES] });
+        const end = new AbortController();
+        let flooding: Promise<unknown> | undefined;
+        try {
+          await sentinel.settle();
+          const before = holdings(sluice.pid).handles;
+          flooding = flood([HEALTHZ_PORT, FIRST_CHECK_PORT], end.signal);
+          const changes: number[] = [], probes: number[] = [];
+          let handles = 0;
+          for (let i = 0; i < CHANGES; i++) {
+            changes.push(await sentinel.move(60_000));
+            for (const port of [HEALTHZ_PORT, FIRST_CHECK_PORT]) probes.push(await probe(port));
+            handles = Math.max(handles, holdings(sluice.pid).handles);
+          }
+          const figures: Figures = {
+            "changes in effect after ms": changes.map(Math.round).join(", "),
+            "probes answered after ms": probes.map(Math.round).join(", "),
+            "descriptors before, highest": `${before}, ${handles}`,
+          };
+          const seen = JSON.stringify(figures);
+          assert.ok(Math.max(...changes) < CHANGE_LIMIT_MS * PATIENCE, `a change was late: ${seen}`);
+          assert.ok(handles < OPEN_FILES / 2, `descriptors are used up: ${seen}`);
+          assert.doesNotMatch(sluice.log(), /Too many open files|os error 24/);
+          return figures;
+        } finally {
+          end.abort();
+          await flooding;
+          await sluice.end("SIGTERM");
+        }
+      }),
+  },
+  {
+    name: `outside connections: ${LOAD_BALANCERS} health check node ports, ${OPEN_FILES} open files, ${mode}`,
+    run: () =>
+      withLab(async (lab) => {
+        lab.api.apply(...cluster(10));
+        for (let i = 0; i < LOAD_BALANCERS; i++) lab.api.apply(...loadBalancer(i));
+        const all = await served(lab, mode, OPEN_FILES, 8192);
+        assert.equal(all.answering, LOAD_BALANCERS, "the soft limit is not raised");
+        const some = await served(lab, mode, OPEN_FILES, OPEN_FILES);
+        assert.ok(some.answering > OPEN_FILES / 3, `only ${some.answering} answer`);
+        assert.match(some.log, /limit of open files leaves room for/);
+        return {
+          "answering with a hard limit of 8,192": all.answering,
+          "answering with a hard limit of 1,024": some.answering,
+          "first rules in effect after ms, for each": `${Math.round(all.startMs)}, ${Math.round(some.startMs)}`,
+        };
+      }),
+  },
+]);
+
+/** Runs Sluice with these limits until changes are in effect; resolves with how many health checks then say 200. */
+async function served(lab: ChaosLab, mode: (typeof MODES)[number], soft: number, hard: number) {
+  const sentinel = createSentinel(lab);
+  const sluice = await startSluice(lab, { mode, openFiles: [soft, hard] });
+  try {
+    const startMs = await sentinel.move(60_000);
+    await sentinel.settle();
+    let answering = 0;
+    for (let i = 0; i < LOAD_BALANCERS; i++) {
+      const answer = await fetch(`http://${API_LINK.node}:${FIRST_CHECK_PORT + i}/`).catch(() => undefined);
+      await answer?.body?.cancel();
+      if (answer?.status === 200) answering++;
+    }
+    assert.doesNotMatch(sluice.log(), /Too many open files|os error 24/);
+    return { startMs, answering, log: sluice.log() };
+  } finally {
+    await sluice.end("SIGTERM");
+  }
+}
+
+/** A service with a health check node port and an endpoint on this node. */
+function loadBalancer(index: number): ApiObject[] {
+  const name = `lb-${index}`;
+  const spec = {
+    type: "LoadBalancer",
+    externalTrafficPolicy: "Local",
+    healthCheckNodePort: FIRST_CHECK_PORT + index,
+    ports: [{ name: "http", protocol: "TCP", port: 80, targetPort: 8080, nodePort: 32100 + index % 600 }],
+  };
+  if (index >= 600) delete (spec.ports[0] as { nodePort?: number }).nodePort;
+  const address = `10.97.${index >> 8}.${index & 255}`;
+  return [service(name, [address], spec), slice(name, "IPv4", ["pod-1"])];
+}
+
+/** Holds idle connections, each replaced as soon as it is closed, until the signal. */
+async function flood(ports: readonly number[], signal: AbortSignal): Promise<void> {
+  const hold = async (port: number) => {
+    while (!signal.aborted) {
+      try {
+        using connection = await Deno.connect({ hostname: API_LINK.node, port });
+        const close = () => connection.close();
+        signal.addEventListener("abort", close, { once: true });
+        await connection.read(new Uint8Array(1)).catch(() => null);
+        signal.removeEventListener("abort", close);
+      } catch {
+        await sleep(systemClock, 100, signal).catch(() => {});
+      }
+    }
+  };
+  await Promise.all(Array.from({ length: IDLE }, (_, i) => hold(ports[i % ports.length]!)));
+}
+
+/** Asks as a load balancer does, again where it got no answer, and resolves with how many ms that took. */
+function probe(port: number): Promise<number> {
+  return until(`an answer from port ${port}`, PROBE_LIMIT_MS, async () => {
+    try {
+      const answer = await fetch(`http://${API_LINK.node}:${port}/healthz`, { signal: AbortSignal.timeout(5_000) });
+      await answer.body?.cancel();
+      return answer.status === 200;
+    } catch {
+      return false;
+    }
+  });
+}
