@@ -119,13 +119,13 @@ Deno.test("another mode that takes over leaves martians dropped; a cleanup does 
 Deno.test("without a sync, martians are dropped before loopback addresses are routed, or those are not", async () => {
   const host = createHost();
   const options: BackendOptions = { family: "IPv4", ...host, logger: silentLogger };
-  const settings = [{ name: "net.a", value: 1 }, { name: ROUTE_LOCALNET, value: 1 }];
-  host.runner.sysctls.set("net.a", "0");
+  const settings = [{ name: "net.ipv4.ip_forward", value: 1 }, { name: ROUTE_LOCALNET, value: 1 }];
+  host.runner.sysctls.set("net.ipv4.ip_forward", "0");
   const refusal = { how: "exits", exitCode: 1, stderr: "no" } as const;
   const endRefusal = host.runner.inject(({ tool }) => tool === "iptables-restore", refusal);
   await writeHostSettings(options, settings);
   endRefusal();
-  assert.deepEqual([host.runner.sysctls.get("net.a"), host.runner.sysctls.get(ROUTE_LOCALNET)], ["1", "0"]);
+  assert.deepEqual([host.runner.sysctls.get("net.ipv4.ip_forward"), host.runner.sysctls.get(ROUTE_LOCALNET)], ["1", "0"]);
 
   host.runner.forgetCalls();
   await writeHostSettings(options, settings);
