@@ -1,8 +1,9 @@
+import { basename } from "node:path";
 import { errorText, type Logger } from "../../../platform/log.ts";
 import type { Decode } from "../../objects/decoded.ts";
 import type { SourceSink } from "../source.ts";
 import { type FileReading, type ManifestFile, type PlacedObject, readFile } from "./file.ts";
-import { type FoundFile, nameOf } from "./folder.ts";
+import type { FoundFile } from "./folder.ts";
 
 /** The files of a source, each as it was last good. */
 export interface Files {
@@ -68,7 +69,7 @@ export function createFiles(options: FilesOptions): Files {
       const now = new Map<string, KnownFile>();
       for (const { path, fingerprint } of found) {
         const before = files.get(path);
-        const unchanged = before?.fingerprint === fingerprint && !touched.has(nameOf(path));
+        const unchanged = before?.fingerprint === fingerprint && !touched.has(basename(path));
         const file = unchanged ? before : await read(path, fingerprint, before, breathe);
         if (file !== undefined) now.set(path, file);
       }

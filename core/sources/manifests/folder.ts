@@ -1,4 +1,4 @@
-import { basename, dirname, join } from "node:path";
+import { dirname, join } from "node:path";
 
 /** A file that may hold manifests. */
 export interface FoundFile {
@@ -42,11 +42,6 @@ export async function findFiles(path: string): Promise<Found> {
 /** The folder to watch while there is nothing at the path. */
 export function folderOf(path: string): string {
   return dirname(path);
-}
-
-/** The name by which a watch reports a file. */
-export function nameOf(path: string): string {
-  return basename(path);
 }
 
 async function statIfThere(path: string): Promise<Deno.FileInfo | undefined> {

@@ -8,7 +8,7 @@ import { decodeObject } from "../../objects/decode.ts";
 import type { Decode } from "../../objects/decoded.ts";
 import { KINDS } from "../../objects/mod.ts";
 import type { Source, SourceSink } from "../source.ts";
-import { openDenoWatch, type OpenWatch, watchChanges } from "./changes.ts";
+import { openDenoWatch, type OpenWatch, watchChanges } from "../../../platform/folder_changes.ts";
 import { createEmitter } from "./emitter.ts";
 import { createFiles } from "./files.ts";
 import { findFiles, folderOf, type Found } from "./folder.ts";

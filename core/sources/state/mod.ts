@@ -3,7 +3,7 @@ import { type Clock } from "../../../platform/clock.ts";
 import { errorText, type Logger } from "../../../platform/log.ts";
 import { createAssembler } from "../../wire/assembler.ts";
 import { readGlobalEndpoint } from "../../wire/received_endpoint.ts";
-import { openDenoWatch, watchChanges } from "../manifests/changes.ts";
+import { openDenoWatch, watchChanges } from "../../../platform/folder_changes.ts";
 import { findFiles, folderOf } from "../manifests/folder.ts";
 import type { Source, SourceSink } from "../source.ts";
 import { affinityOfNote } from "./affinity_note.ts";

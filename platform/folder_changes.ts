@@ -1,6 +1,7 @@
-import type { Clock } from "../../../platform/clock.ts";
-import { errorText, type Logger } from "../../../platform/log.ts";
-import { nameOf } from "./folder.ts";
+/** Waits for changes of the files in a folder. */
+import { basename } from "node:path";
+import type { Clock } from "./clock.ts";
+import { errorText, type Logger } from "./log.ts";
 
 /** Tells when to look at the files again. */
 export interface Changes {
@@ -67,7 +68,7 @@ export function watchChanges(options: ChangesOptions): Changes {
 
   const onEvent = (event: Deno.FsEvent) => {
     if (event.kind === "access") return;
-    for (const path of event.paths) touched.add(nameOf(path));
+    for (const path of event.paths) touched.add(basename(path));
     awaitQuiet();
   };
 
@@ -80,7 +81,7 @@ export function watchChanges(options: ChangesOptions): Changes {
     try {
       for await (const event of watcher) onEvent(event);
     } catch (error) {
-      logger.debug("A watch on a folder of manifests has ended", { error: errorText(error) });
+      logger.debug("folder watch ended", { error: errorText(error) });
     }
     onEnd();
   };
@@ -124,7 +125,7 @@ export function watchChanges(options: ChangesOptions): Changes {
         });
       } catch (error) {
         unwatch();
-        logger.debug("A folder of manifests cannot be watched and is looked at now and then", {
+        logger.debug("cannot watch folder, polling it", {
           folder,
           error: errorText(error),
         });
