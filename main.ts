@@ -1,21 +1,23 @@
 /** The command line: reads it and starts one command. */
 import { COMMANDS } from "./commands/mod.ts";
+import { createProcessLogger } from "./commands/logging.ts";
 import { credentialPlugin, startCredentialPlugin, startNoMorePrograms } from "./commands/privileges.ts";
 import { type CommandLine, parseCommandLine } from "./core/config/mod.ts";
 import { systemClock } from "./platform/clock.ts";
-import { createLogger, errorText, levelOfVerbosity } from "./platform/log.ts";
+import { errorText } from "./platform/log.ts";
 import { writeToStderr, writeToStdout } from "./platform/output.ts";
-import { limitRepeats } from "./platform/repeats.ts";
 
 /** Runs what the arguments ask for and resolves with the exit status: 0, 1 for a failure, 2 for a bad command line. */
 export async function main(args: readonly string[]): Promise<number> {
-  const line = parseCommandLine(args, {
-    readFile: (path) => Deno.readTextFileSync(path),
-    hostname: () => Deno.hostname(),
-    kernelRelease: () => Deno.osRelease(),
-    builtModes: ["iptables", "nftables", "ipvs"],
-    commands: COMMANDS,
-  });
+  const read = () =>
+    parseCommandLine(args, {
+      readFile: (path) => Deno.readTextFileSync(path),
+      hostname: () => Deno.hostname(),
+      kernelRelease: () => Deno.osRelease(),
+      builtModes: ["iptables", "nftables", "ipvs"],
+      commands: COMMANDS,
+    });
+  const line = read();
   switch (line.kind) {
     case "help":
     case "version":
@@ -29,7 +31,7 @@ export async function main(args: readonly string[]): Promise<number> {
       for (const warning of line.warnings) writeToStderr(`sluice: warning: ${warning}\n`);
       return writeConfig(line.path, line.content);
     case "start":
-      return await start(line);
+      return await start(line, read);
   }
 }
 
@@ -43,13 +45,9 @@ function writeConfig(path: string, content: string): number {
   }
 }
 
-async function start(line: CommandLine & { kind: "start" }): Promise<number> {
+async function start(line: CommandLine & { kind: "start" }, reread: () => CommandLine): Promise<number> {
   const { configuration, warnings, arguments: given, flags } = line;
-  const logging = {
-    level: levelOfVerbosity(configuration.verbosity),
-    format: configuration.loggingFormat ?? (Deno.stderr.isTerminal() ? "text" : "json"),
-  } as const;
-  const logger = limitRepeats(createLogger({ ...logging, clock: systemClock, write: writeToStderr }), systemClock);
+  const { logger, logging } = createProcessLogger(configuration);
   for (const warning of warnings) logger.warn(warning);
   const command = COMMANDS.find(({ name }) => name === line.command)!;
   const lost = new AbortController();
@@ -61,6 +59,7 @@ async function start(line: CommandLine & { kind: "start" }): Promise<number> {
       configuration,
       arguments: given,
       flags,
+      reread,
       logger,
       logging,
       clock: systemClock,

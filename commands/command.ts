@@ -1,4 +1,4 @@
-import type { CommandSpec, Configuration, GivenFlags } from "../core/config/mod.ts";
+import type { CommandLine, CommandSpec, Configuration, GivenFlags } from "../core/config/mod.ts";
 import type { ProxyOptions } from "../core/proxy_options.ts";
 import type { RunProgram } from "../core/run_program.ts";
 import type { CredentialPlugin } from "../core/sources/kubernetes/plugin.ts";
@@ -10,6 +10,8 @@ export interface Invocation extends Pick<ProxyOptions, "logger" | "logging" | "c
   readonly arguments: readonly string[];
   /** The values of all flags that were given, by name; those of the command itself among them. */
   readonly flags: GivenFlags;
+  /** Reads the command line again, and with it the configuration file. */
+  readonly reread: () => CommandLine;
   /** Ends the command: SIGTERM or SIGINT came. */
   readonly signal: AbortSignal;
   /** What gives the kubeconfig's user its credentials. */

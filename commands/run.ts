@@ -1,8 +1,10 @@
 import { type Configuration, ipvsDeprecation, RUN } from "../core/config/mod.ts";
+import type { ControlAnswers } from "../core/control/server.ts";
 import type { Clock } from "../platform/clock.ts";
 import { searchPath } from "../platform/environment.ts";
 import { errorText, type Logger } from "../platform/log.ts";
 import type { Command, Invocation } from "./command.ts";
+import { runWithReloads } from "./reload.ts";
 import { inClusterVariables, leaveEnvironment, rights, startNoMorePrograms } from "./privileges.ts";
 
 /** The proxy itself. */
@@ -22,7 +24,8 @@ export const runCommand: Command = {
     { line: "sluice --cleanup", does: "remove all rules, Sluice's and kube-proxy's, and end" },
   ],
   startsPrograms: true,
-  async start({ configuration, flags, logger, logging, clock, signal, plugin, runProgram, lost }) {
+  async start(invocation) {
+    const { configuration, flags, logger, clock, signal, plugin, runProgram, lost } = invocation;
     if (configuration.mode === "ipvs" && !configuration.cleanup) {
       logger.warn(ipvsDeprecation(flags.get("config") as string | undefined));
     }
@@ -33,7 +36,7 @@ export const runCommand: Command = {
     if (!isUnixSocket(configuration)) Deno.permissions.revokeSync({ name: "write" });
     const fileLimit = await raiseFileLimit({ clock, signal, logger });
     const { startFamilyWorkers } = await import("../workers/start.ts");
-    const startFamily = startFamilyWorkers(configuration.mode, (reason) => lost.abort(new Error(reason)));
+    const startFamily = startFamilyWorkers((reason) => lost.abort(new Error(reason)));
     if (!configuration.cleanup && !configuration.initOnly) {
       const { adjustOomScore } = await import("../backends/oom_score.ts");
       const { createProcessRunner } = await import("../backends/process_runner.ts");
@@ -44,22 +47,45 @@ export const runCommand: Command = {
     leaveEnvironment(plugin);
     logger.debug("what the isolate on the network may do from now on", { ...rights() });
     const { runProxy } = await import("../core/proxy.ts");
-    return await runProxy({
-      configuration,
-      flags,
-      logger,
-      logging,
-      clock,
-      startFamily,
-      runProgram,
-      env,
-      lost: lost.signal,
-      controlSocket,
-      fileLimit,
-      signal,
-    });
+    const setAnswers = await answerQuestions(controlSocket, invocation);
+    return await runWithReloads(invocation, (changing) =>
+      runProxy({
+        ...changing,
+        flags,
+        clock,
+        startFamily,
+        runProgram,
+        env,
+        lost: lost.signal,
+        onAnswers: setAnswers,
+        fileLimit,
+        signal,
+      }));
   },
 };
+
+/**
+ * Serves the control socket, where there is one, with the answers of the proxy that runs. Returns what sets them; questions
+ * that come before wait for it.
+ */
+async function answerQuestions(
+  listener: Deno.Listener | undefined,
+  { clock, logger, signal }: Invocation,
+): Promise<(answers: () => Promise<ControlAnswers>) => void> {
+  if (listener === undefined) return () => {};
+  const first = Promise.withResolvers<void>();
+  let current: () => Promise<ControlAnswers>;
+  const answers = async () => {
+    await first.promise;
+    return await current();
+  };
+  const { serveControlSocket } = await import("../core/control/serve.ts");
+  serveControlSocket({ listener, answers, clock, logger, signal });
+  return (answers) => {
+    current = answers;
+    first.resolve();
+  };
+}
 
 /**
  * Raises this process's limit of open files, while it may still start programs. Where that fails, the limit is not known,

@@ -77,7 +77,6 @@ async function removeRules({ configuration, logger, logging, clock, signal }: In
     logging,
     clock,
     signal,
-    startFamily: startFamilyWorkers(configuration.mode, (reason) => logger.error(reason)),
-    controlSocket: undefined,
+    startFamily: startFamilyWorkers((reason) => logger.error(reason)),
   });
 }

@@ -2,7 +2,7 @@
 import type { Clock } from "../platform/clock.ts";
 import type { Logger } from "../platform/log.ts";
 import { createBoundedFrequency } from "./bounded_frequency.ts";
-import type { FamilyHealth, FamilyLink, FamilyListener } from "./family_link.ts";
+import type { FamilyHealth, FamilyLink, FamilyListener, StopOptions } from "./family_link.ts";
 import {
   type Family,
   type FamilyDelta,
@@ -55,8 +55,8 @@ export interface FamilyChannel {
   packetCounts(): Promise<PacketCounts | undefined>;
   /** How many service ports are not as they were last sent. */
   pending(): number;
-  /** Ends the worker within a second; the rules stay. */
-  stop(): Promise<void>;
+  /** See `FamilyLink.stop`. */
+  stop(options?: StopOptions): Promise<void>;
 }
 
 /** Without a minSyncPeriod, how many times as long as a sync took is the time to the next one, on average. */
@@ -205,9 +205,9 @@ export function createFamilyChannel(options: FamilyChannelOptions): FamilyChanne
     describe: (key) => link.describe(key),
     packetCounts: () => link.packetCounts(),
     pending: () => sent === undefined ? ports.size : differing.size,
-    stop() {
+    stop(options) {
       cancelTimer?.();
-      stopped ??= link.stop();
+      stopped ??= link.stop(options);
       return stopped;
     },
   };

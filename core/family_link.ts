@@ -67,6 +67,12 @@ export interface FamilyListener {
   onHealth(health: FamilyHealth): void;
 }
 
+/** How a family's link is stopped. */
+export interface StopOptions {
+  /** Whether the worker stays for the next start; false by default. */
+  readonly keepWorker?: boolean;
+}
+
 /** One family's worker, restarted as often as it takes. */
 export interface FamilyLink {
   /**
@@ -83,8 +89,11 @@ export interface FamilyLink {
   packetCounts(): Promise<PacketCounts | undefined>;
   /** Removes every trace from the kernel. Rejects with what could not be removed, or when the worker dies over it. */
   cleanup(): Promise<void>;
-  /** Ends the worker within a second, whatever it is doing; the rules stay. */
-  stop(): Promise<void>;
+  /**
+   * Ends the worker within a second, whatever it is doing; the rules stay. With `keepWorker` only its syncs end, and it
+   * waits for the family to be started again.
+   */
+  stop(options?: StopOptions): Promise<void>;
 }
 
 /** Starts a family's worker. Throws nothing: what goes wrong is told through the listener. */

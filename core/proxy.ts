@@ -2,9 +2,9 @@ import { abortedBy } from "../platform/abort.ts";
 import { FAMILIES, type Family } from "../platform/address.ts";
 import { errorText, type Logger } from "../platform/log.ts";
 import { type Configuration, type GivenFlags, isFeatureEnabled } from "./config/mod.ts";
+import type { ControlAnswers } from "./control/server.ts";
 import { tellObservers } from "./family_observers.ts";
 import { nodePortPrefixes } from "./family_settings.ts";
-import { serveControlSocket } from "./control/serve.ts";
 import { runCleanup, runInit } from "./family_task.ts";
 import { shareFiles } from "./file_shares.ts";
 import {
@@ -43,7 +43,7 @@ const GATHERING_MS = 2;
 async function serve(options: ProxyOptions): Promise<number> {
   const { configuration, logger, clock } = options;
   const { nodeName, mode, syncPeriodMs } = configuration;
-  const ending = abortedBy(options.signal, options.lost);
+  const ending = abortedBy(options.signal, options.lost, options.replaced);
   const { signal } = ending;
 
   // Other sources need not know this node: they serve those who have no cluster, or leave out what it says.
@@ -92,10 +92,12 @@ async function serve(options: ProxyOptions): Promise<number> {
 
   const { source, events, otherNodes, close } = await openSource({ ...options, onApiRequest: metrics.apiRequest });
   // What people ask is answered by what is loaded when they first do.
-  const answers = async () => {
+  let loaded: Promise<ControlAnswers> | undefined;
+  const load = async () => {
     const { answersOfProxy } = await import("./running_answers.ts");
     return answersOfProxy({ configuration, tracking, families, health, recorder, clock, startedAtMs });
   };
+  const answers = () => loaded ??= load();
   const statusPage = async () => {
     const { createStatusPage } = await import("./page/mod.ts");
     return await createStatusPage(await answers());
@@ -151,18 +153,17 @@ async function serve(options: ProxyOptions): Promise<number> {
     started = true;
   }
 
-  if (options.controlSocket) {
-    serveControlSocket({ listener: options.controlSocket, answers, clock, logger, signal });
-  }
+  options.onAnswers?.(answers);
   logger.info("Sluice starts", { mode, node: nodeName, source: configuration.source.kind });
   try {
     await source.run(tracking, signal);
-    if (options.signal.aborted) return 0;
+    if (options.signal.aborted || options.replaced?.aborted) return 0;
     logger.error("Sluice ends", { error: errorText(signal.reason) });
     return 1;
   } finally {
     close();
-    await Promise.all(families.map((family) => family.stop()));
+    const keepWorker = options.replaced?.aborted && !options.signal.aborted;
+    await Promise.all(families.map((family) => family.stop({ keepWorker })));
   }
 }
 

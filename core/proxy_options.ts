@@ -1,6 +1,7 @@
 import type { Clock } from "../platform/clock.ts";
 import type { Level, Logger } from "../platform/log.ts";
 import type { Configuration, GivenFlags, LoggingFormat } from "./config/mod.ts";
+import type { ControlAnswers } from "./control/server.ts";
 import type { FamilyOptions, KernelSetting, StartFamily } from "./family_link.ts";
 import { ipvsSettings } from "./family_settings.ts";
 import type { Family } from "./model.ts";
@@ -20,12 +21,14 @@ export interface ProxyOptions {
   readonly runProgram?: RunProgram;
   /** The environment, for the in-cluster address; the process's by default. */
   readonly env?: (name: string) => string | undefined;
-  /** Where the proxy can be asked about what it does; undefined for nowhere. */
-  readonly controlSocket?: Deno.Listener;
   /** How many files this process may open; undefined where that is not known. */
   readonly fileLimit?: number;
+  /** Called once the proxy can be asked about what it does; the answers are loaded with the first question. */
+  readonly onAnswers?: (answers: () => Promise<ControlAnswers>) => void;
   /** Ends the run. */
   readonly signal: AbortSignal;
+  /** Ends the run in favor of another one with a new configuration, which finds the families' workers waiting. */
+  readonly replaced?: AbortSignal;
   /** Ends it with status 1: something is gone that it cannot do without, nor start anew. */
   readonly lost?: AbortSignal;
 }

@@ -3,7 +3,7 @@ import { machineCores } from "../platform/cores.ts";
 import type { FamilyBasis } from "./answers/basis.ts";
 import { createFamilyChannel, type FamilyChannel } from "./channel.ts";
 import { createEffectHistory } from "./effect_history.ts";
-import type { FamilyHealth } from "./family_link.ts";
+import type { FamilyHealth, StopOptions } from "./family_link.ts";
 import { familySettings } from "./family_settings.ts";
 import { createNodePortCheck } from "./node_port_check.ts";
 import { conntrackSettings } from "./host_settings.ts";
@@ -31,7 +31,8 @@ export interface ServedFamily {
   packetCounts(): Promise<PacketCounts | undefined>;
   /** What questions about this family are answered from. */
   readonly basis: FamilyBasis;
-  stop(): Promise<void>;
+  /** See `FamilyLink.stop`. */
+  stop(options?: StopOptions): Promise<void>;
 }
 
 /** Whom a served family tells. */
@@ -134,7 +135,7 @@ export function serveFamily(
         return { ...effect, state: "in effect", orEarlier: true };
       },
     },
-    stop: () => channel.stop(),
+    stop: (stopOptions) => channel.stop(stopOptions),
   };
 }
 

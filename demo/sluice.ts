@@ -20,14 +20,18 @@ const READY_WITHIN_MS = 60_000;
 /**
  * Starts Sluice in the node: from source, or the executable at SLUICE_BINARY.
  * @param manifests the folder that the file source reads
+ * @param configuration the configuration file; flags by default
  */
-export function startSluice(lab: Lab, manifests: string, clock: Clock): RunningSluice {
+export function startSluice(lab: Lab, manifests: string, clock: Clock, configuration?: string): RunningSluice {
   const { IPv4, IPv6 } = NETWORK.clusterCIDR;
+  const flags = [
+    ...["--detect-local-mode", "ClusterCIDR", "--cluster-cidr", `${IPv4},${IPv6}`],
+    ...["--conntrack-max-per-core", "0", "--iptables-min-sync-period", "0s"],
+  ];
   const child = lab.start("node", [
     ...program(),
-    ...["--source", `file:${manifests}`, "--hostname-override", NETWORK.nodeName],
-    ...["--detect-local-mode", "ClusterCIDR", "--cluster-cidr", `${IPv4},${IPv6}`],
-    ...["--conntrack-max-per-core", "0", "--iptables-min-sync-period", "0s", "--logging-format", "text"],
+    ...["--source", `file:${manifests}`, "--hostname-override", NETWORK.nodeName, "--logging-format", "text"],
+    ...(configuration === undefined ? flags : ["--config", configuration]),
   ], { stdout: "null", stderr: "piped" });
   let log = "", ended = false;
   const drained = (async () => {

@@ -120,7 +120,7 @@ const type: Check = () => true;
 
 /** The checks of each message. */
 const MESSAGES: { readonly [Type in ToWorker["type"]]: Fields<Extract<ToWorker, { type: Type }>> } = {
-  role: { type, family: oneOf(...FAMILIES), mode: isMode, path: text(SEARCH_PATH) },
+  role: { type, family: oneOf(...FAMILIES), path: text(SEARCH_PATH) },
   start: {
     type,
     family: oneOf(...FAMILIES),
@@ -135,7 +135,7 @@ const MESSAGES: { readonly [Type in ToWorker["type"]]: Fields<Extract<ToWorker, 
   count: { type, number: isCount },
   describe: { type, number: isCount, key: (value) => typeof value === "string" },
   cleanup: { type },
-  stop: { type },
+  stop: { type, keepWorker: isBoolean },
   ping: { type },
   "use-port": { type, port: isPort },
   "start-sibling": { type, number: isCount, port: isPort },

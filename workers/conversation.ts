@@ -1,5 +1,4 @@
 /** The worker's end of what it and the main isolate say to each other. */
-import type { ProxyMode } from "../core/model.ts";
 import { type Family, otherFamily } from "../platform/address.ts";
 import { errorText } from "../platform/log.ts";
 import { checkedMessage } from "./checked_message.ts";
@@ -29,7 +28,7 @@ export interface Conversation {
  * in every field ends this worker (see `checkedMessage`).
  */
 export function converse(
-  codeOf: (mode: ProxyMode, family: Family) => WorkerCode,
+  codeOf: (family: Family) => WorkerCode,
   hear: (message: ToWorker, role: RoleMessage) => void,
 ): Conversation {
   const scope = globalThis as unknown as WorkerScope;
@@ -42,7 +41,7 @@ export function converse(
     sibling?.terminate();
     try {
       const family = otherFamily(own.family);
-      sibling = createWebWorker(codeOf(own.mode, family), fail);
+      sibling = createWebWorker(codeOf(family), fail);
       sibling.postMessage({ ...own, family } satisfies ToWorker);
       sibling.postMessage({ type: "use-port", port } satisfies ToWorker, [port]);
     } catch (error) {

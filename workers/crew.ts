@@ -1,6 +1,5 @@
 /** The workers of both families, each of which can start the other's successor. */
 import { FAMILIES, type Family, otherFamily } from "../platform/address.ts";
-import type { ProxyMode } from "../core/model.ts";
 import type { FromWorker, ToWorker, WorkerCode } from "./protocol.ts";
 import type { WorkerHandle, WorkerListener } from "./supervise.ts";
 import { createWebWorker } from "./web_worker.ts";
@@ -8,7 +7,6 @@ import { createWebWorker } from "./web_worker.ts";
 /** How a crew is put together. */
 export interface CrewOptions {
   readonly codeOf: (family: Family) => WorkerCode;
-  readonly mode: ProxyMode;
   /** Where the workers look for tools. */
   readonly path: string;
   /** Both workers are gone, and with them everybody who could start one; or a worker needs the program to restart. */
@@ -50,7 +48,7 @@ interface Member {
  * A worker that was started so ends with the one that has started it. Throws where this program may not run the tools.
  */
 export function createCrew(options: CrewOptions): Crew {
-  const { codeOf, mode, path, onLost, createWorker = createWebWorker } = options;
+  const { codeOf, path, onLost, createWorker = createWebWorker } = options;
   const members = new Map<Family, Member>();
   let numbers = 0;
   let isLost = false;
@@ -98,7 +96,7 @@ export function createCrew(options: CrewOptions): Crew {
       end: () => worker.terminate(),
     });
     worker.onmessage = ({ data }: MessageEvent<FromWorker>) => hear(member, data);
-    member.post({ type: "role", family, mode, path });
+    member.post({ type: "role", family, path });
   };
 
   const successor = (family: Family): Member => {
@@ -148,10 +146,13 @@ export function createCrew(options: CrewOptions): Crew {
       if (reason !== undefined) queueMicrotask(() => failed(member, reason));
       return {
         post(message) {
-          if (message.type === "stop") member.isStopping = true;
+          if (message.type === "stop") member.isStopping = !message.keepWorker;
           member.post(message);
         },
         terminate: () => dismiss(member),
+        release() {
+          member.listener = undefined;
+        },
       };
     },
   };

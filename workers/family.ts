@@ -16,7 +16,7 @@ import { startSyncLoop, type SyncLoop } from "./sync_loop.ts";
 /** How long a tool that runs when the worker is to stop may go on before it is killed. */
 const STOP_PATIENCE_MS = 400;
 
-const stopping = new AbortController();
+let stopping = new AbortController();
 let backend: Backend | undefined;
 let loop: SyncLoop | undefined;
 let log: LimitedLogger | undefined;
@@ -42,7 +42,7 @@ const { say, close } = converse(familyCode, (message, role) => {
       loop?.cleanup();
       break;
     case "stop":
-      stop();
+      stop(message.keepWorker);
       break;
     case "ping":
       say({ type: "pong" });
@@ -55,6 +55,7 @@ function start(
   { family, path }: RoleMessage,
 ): SyncLoop {
   const clock = systemClock;
+  stopping = new AbortController();
   log = limitRepeats(createLogger({ level: logLevel, format: logFormat, clock, write: writeToStderr }), clock);
   const logger = log.with({ family });
   const onMoved = (error: Error) => say({ type: "restart-needed", reason: error.message });
@@ -88,10 +89,16 @@ async function count(number: number): Promise<void> {
   say({ type: "counted", number, counts });
 }
 
-async function stop(): Promise<void> {
-  systemClock.schedule(STOP_PATIENCE_MS, () => stopping.abort(new Error("the worker is stopping")));
+async function stop(keepWorker: boolean): Promise<void> {
+  const killTools = () => stopping.abort(new Error("the worker is stopping"));
+  const cancel = systemClock.schedule(STOP_PATIENCE_MS, killTools);
   await loop?.stop();
+  cancel();
+  // Also the tool that a backend goes on talking with.
+  killTools();
   log?.flush();
+  loop = undefined;
+  backend = undefined;
   say({ type: "stopped" });
-  close();
+  if (!keepWorker) close();
 }

@@ -1,14 +1,6 @@
 /** The messages between the main isolate and a family's worker: plain data, told apart by `type`. */
 import type { FamilyOptions } from "../core/family_link.ts";
-import type {
-  Family,
-  FamilyDelta,
-  PacketCounts,
-  ProxyMode,
-  RuleDescription,
-  ServicePortKey,
-  SyncReport,
-} from "../core/model.ts";
+import type { Family, FamilyDelta, PacketCounts, RuleDescription, ServicePortKey, SyncReport } from "../core/model.ts";
 
 /** The first message: what the worker is to be. */
 export interface StartMessage extends Omit<FamilyOptions, "clock" | "logger"> {
@@ -22,7 +14,6 @@ export interface StartMessage extends Omit<FamilyOptions, "clock" | "logger"> {
 export interface RoleMessage {
   readonly type: "role";
   readonly family: Family;
-  readonly mode: ProxyMode;
   /** Where tools are looked for: folders, with colons in between. */
   readonly path: string;
 }
@@ -49,8 +40,8 @@ export type ToWorker =
   | { readonly type: "count"; readonly number: number }
   /** Remove every trace from the kernel; answered with `cleaned`. */
   | { readonly type: "cleanup" }
-  /** End what can be ended soon, and yourself; answered with `stopped`. */
-  | { readonly type: "stop" }
+  /** End what can be ended soon, and yourself unless `keepWorker`, for another start; answered with `stopped`. */
+  | { readonly type: "stop"; readonly keepWorker: boolean }
   /** Answered with `pong` as long as the worker is alive, however long a tool takes. */
   | { readonly type: "ping" }
   /** The first message to a worker that its sibling has started: from now on talk over this port. */

@@ -1,6 +1,5 @@
 /** Starts the families' Web Workers with no more permissions than they need. */
 import type { StartFamily } from "../core/family_link.ts";
-import type { ProxyMode } from "../core/model.ts";
 import { searchPath } from "../platform/environment.ts";
 import { createCrew } from "./crew.ts";
 import { familyCode } from "./family_code.ts";
@@ -12,8 +11,8 @@ import { superviseFamily } from "./supervise.ts";
  * until the link is stopped. After this, the isolate needs no right to start programs or to read the environment any more.
  * `onLost` is called when both workers are gone, or when only a restart helps. Throws where this program may not run the tools of the mode.
  */
-export function startFamilyWorkers(mode: ProxyMode, onLost: (reason: string) => void): StartFamily {
-  const crew = createCrew({ codeOf: (family) => familyCode(mode, family), mode, path: searchPath(), onLost });
+export function startFamilyWorkers(onLost: (reason: string) => void): StartFamily {
+  const crew = createCrew({ codeOf: familyCode, path: searchPath(), onLost });
   let memory: MemoryWatch | undefined;
   return ({ clock, logger, ...plain }, listener) =>
     superviseFamily({

@@ -1,5 +1,5 @@
 /** Keeps one family's worker running: tells dead from busy, and starts a new one with growing waits. */
-import type { FamilyHealth, FamilyLink, FamilyListener } from "../core/family_link.ts";
+import type { FamilyHealth, FamilyLink, FamilyListener, StopOptions } from "../core/family_link.ts";
 import type { PacketCounts, RuleDescription } from "../core/model.ts";
 import type { Clock } from "../platform/clock.ts";
 import { errorText, type Logger } from "../platform/log.ts";
@@ -12,6 +12,8 @@ export interface WorkerHandle {
   post(message: ToWorker): void;
   /** Ends it at once, even from an endless loop. */
   terminate(): void;
+  /** Leaves it, stopped with `keepWorker`, to the next start of its family. */
+  release(): void;
 }
 
 /** Who is told of a worker. */
@@ -62,6 +64,7 @@ export function superviseFamily(options: SuperviseOptions): FamilyLink {
   const descriptions = new Map<number, (rules: RuleDescription | undefined) => void>();
   const countings = new Map<number, (counts: PacketCounts | undefined) => void>();
   let stopping: PromiseWithResolvers<void> | undefined;
+  let keepsWorker = false;
 
   const launch = () => {
     let current: WorkerHandle | undefined;
@@ -147,6 +150,7 @@ export function superviseFamily(options: SuperviseOptions): FamilyLink {
         cleaning = undefined;
         break;
       case "stopped":
+        if (keepsWorker) release();
         ended();
         break;
       case "pong":
@@ -168,6 +172,11 @@ export function superviseFamily(options: SuperviseOptions): FamilyLink {
   const abandonCleanup = (reason: string) => {
     cleaning?.reject(new Error(`the ${start.family} rules were not all removed: ${reason}`));
     cleaning = undefined;
+  };
+
+  const release = () => {
+    worker?.release();
+    worker = undefined;
   };
 
   const ended = () => {
@@ -215,14 +224,15 @@ export function superviseFamily(options: SuperviseOptions): FamilyLink {
       else abandonCleanup("no worker is running");
       return promise;
     },
-    stop() {
+    stop({ keepWorker = false }: StopOptions = {}) {
       if (stopping) return stopping.promise;
       stopping = Promise.withResolvers<void>();
+      keepsWorker = keepWorker;
       cancelTimer?.();
       if (worker) {
-        worker.post({ type: "stop" });
+        worker.post({ type: "stop", keepWorker });
         cancelTimer = clock.schedule(stopGraceMs, () => {
-          logger.warn("the worker is still busy with a tool, and is left behind");
+          logger.warn("worker did not stop in time; terminating it");
           ended();
         });
       } else {

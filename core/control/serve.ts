@@ -7,7 +7,7 @@ import type { ControlAnswers } from "./server.ts";
 /** What the control socket is served with. */
 export interface ControlOptions {
   readonly listener: Deno.Listener;
-  /** Called with the first question: until then, nothing that questions need is loaded. */
+  /** Called with every question: before the first one, nothing that questions need is loaded. */
   readonly answers: () => Promise<ControlAnswers>;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -17,14 +17,12 @@ export interface ControlOptions {
 
 /** Answers on the control socket until the signal. */
 export async function serveControlSocket({ listener, answers, clock, logger, signal }: ControlOptions): Promise<void> {
-  let handler: Promise<HttpHandler> | undefined;
-  const load = async () => {
+  const handle: HttpHandler = async (request) => {
     const { createControlHandler } = await import("./server.ts");
-    return createControlHandler(await answers());
+    return await createControlHandler(await answers())(request);
   };
-  const answer: HttpHandler = async (request) => (await (handler ??= load()))(request);
   await createConnectionLimits({ clock }).accept(listener, {
-    serve: (connection) => answerConnection(connection, answer, { clock, logger }),
+    serve: (connection) => answerConnection(connection, handle, { clock, logger }),
     logger: logger.with({ server: "control socket" }),
     signal,
   });

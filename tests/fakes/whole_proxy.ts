@@ -1,6 +1,7 @@
 /** A whole proxy in this process, with workers that only say what they would have done. */
 import { COMMANDS } from "../../commands/mod.ts";
 import { type CommandLine, parseCommandLine } from "../../core/config/mod.ts";
+import { serveControlSocket } from "../../core/control/serve.ts";
 import type { FamilyHealth, FamilyListener, StartFamily } from "../../core/family_link.ts";
 import type { Family, FamilyDelta, SyncReport } from "../../core/model.ts";
 import { runProxy } from "../../core/proxy.ts";
@@ -27,7 +28,7 @@ export interface WholeProxyOptions {
 
 /** Runs `test` with a proxy and ends it. */
 export async function withWholeProxy(
-  { args, logger = silentLogger, controlSocket }: WholeProxyOptions,
+  { args, logger = silentLogger, controlSocket: listener }: WholeProxyOptions,
   test: (proxy: WholeProxy) => Promise<void>,
 ): Promise<void> {
   const port = freePort();
@@ -49,7 +50,9 @@ export async function withWholeProxy(
     logging: { level: "info", format: "text" },
     clock: systemClock,
     startFamily,
-    controlSocket,
+    onAnswers(answers) {
+      if (listener) serveControlSocket({ listener, answers, clock: systemClock, logger, signal: end.signal });
+    },
     signal: end.signal,
   });
   const url = `http://127.0.0.1:${port}/`;

@@ -118,7 +118,7 @@ const ATTACKS: Readonly<Record<string, Attack>> = {
       const code = { entry: workerCode(`touch ${folder}/sibling`), name: "x", tools: ["nft", "choom", "iptables"] };
       post({ type: "start-sibling", number: 77, code, port: port2 }, [port2]);
     }),
-  "gives a worker another PATH": send((folder) => ({ type: "role", family: "IPv4", mode: "iptables", path: folder })),
+  "gives a worker another PATH": send((folder) => ({ type: "role", family: "IPv4", path: folder })),
   "has a worker set any setting": send(() => ({ ...START, kernel: [{ name: "kernel.core_pattern", value: 1 }] })),
   "has a worker give a setting any value": send(() => ({
     ...START,

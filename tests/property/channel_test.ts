@@ -89,6 +89,7 @@ function startLocalWorker(listener: WorkerListener, clock: FakeClock): LocalWork
       alive = false;
       loop.stop();
     },
+    release: () => assert.fail("no run is replaced here"),
   };
 }
 

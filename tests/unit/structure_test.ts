@@ -25,7 +25,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "backends/process_runner.ts",
     "backends/oom_score.ts",
   ],
-  "main.ts": ["platform/", "core/config/mod.ts", "commands/mod.ts", "commands/privileges.ts"],
+  "main.ts": ["platform/", "core/config/mod.ts", "commands/logging.ts", "commands/mod.ts", "commands/privileges.ts"],
 };
 
 /** What only one place may do, and where that is. */

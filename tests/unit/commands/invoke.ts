@@ -32,6 +32,7 @@ export async function invoke(
     configuration: line.configuration,
     arguments: line.arguments,
     flags: line.flags,
+    reread: () => line,
     logging,
     logger: createLogger({ ...logging, clock: systemClock, write: (text) => log += text }),
     clock: systemClock,

@@ -125,7 +125,10 @@ Deno.test("without a sync, martians are dropped before loopback addresses are ro
   const endRefusal = host.runner.inject(({ tool }) => tool === "iptables-restore", refusal);
   await writeHostSettings(options, settings);
   endRefusal();
-  assert.deepEqual([host.runner.sysctls.get("net.ipv4.ip_forward"), host.runner.sysctls.get(ROUTE_LOCALNET)], ["1", "0"]);
+  assert.deepEqual([host.runner.sysctls.get("net.ipv4.ip_forward"), host.runner.sysctls.get(ROUTE_LOCALNET)], [
+    "1",
+    "0",
+  ]);
 
   host.runner.forgetCalls();
   await writeHostSettings(options, settings);

@@ -16,7 +16,6 @@ function crewUnderTest() {
   const losses: string[] = [];
   const crew = createCrew({
     codeOf: (family) => ({ entry: "file:///family.ts", name: family, tools: [] }),
-    mode: "nftables",
     path: "/usr/sbin:/sbin",
     onLost: (reason) => losses.push(reason),
     createWorker({ name }) {
@@ -51,7 +50,7 @@ Deno.test("each worker is given its role before anything else, and no message sa
   const first = spawn("IPv4");
   spawn("IPv6");
   for (const [worker, family] of [[IPv4, "IPv4"], [IPv6, "IPv6"]] as const) {
-    assert.deepEqual(worker.received, [{ type: "role", family, mode: "nftables", path: "/usr/sbin:/sbin" }]);
+    assert.deepEqual(worker.received, [{ type: "role", family, path: "/usr/sbin:/sbin" }]);
   }
   first.terminate();
   const successor = spawn("IPv4");
@@ -67,7 +66,7 @@ Deno.test("a starter that is to end stays until the worker that it started ends,
   first!.terminate();
   assert.ok(IPv4.isTerminated);
   const successor = spawn("IPv4");
-  for (const handle of [starter!, successor]) handle.post({ type: "stop" });
+  for (const handle of [starter!, successor]) handle.post({ type: "stop", keepWorker: false });
   starter!.terminate();
   assert.equal(IPv6.isTerminated, false);
   successor.terminate();
@@ -75,6 +74,22 @@ Deno.test("a starter that is to end stays until the worker that it started ends,
   assert.ok(IPv6.isTerminated);
   assert.deepEqual(losses, []);
   closePorts(IPv6);
+});
+
+Deno.test("a released worker is the one that its family starts next", () => {
+  const { spawn, losses, IPv4, IPv6 } = crewUnderTest();
+  const heard: string[] = [];
+  const first = spawn("IPv4", { onMessage: ({ type }) => heard.push(`first ${type}`) });
+  first.post({ type: "stop", keepWorker: true });
+  first.release();
+  const second = spawn("IPv4", { onMessage: ({ type }) => heard.push(`second ${type}`) });
+  second.post({ type: "ping" });
+  IPv4.says({ type: "pong" });
+  assert.deepEqual(types(IPv4), ["role", "stop", "ping"]);
+  assert.deepEqual(types(IPv6), ["role"]);
+  assert.deepEqual(heard, ["second pong"]);
+  assert.equal(IPv4.isTerminated, false);
+  assert.deepEqual(losses, []);
 });
 
 Deno.test("a worker that needs a restart of the program is a loss, which is reported once", () => {

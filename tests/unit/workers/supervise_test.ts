@@ -32,6 +32,7 @@ interface FakeWorker {
   readonly says: (message: FromWorker) => void;
   readonly fails: (reason: string) => void;
   terminated: boolean;
+  released: boolean;
 }
 
 interface Setup {
@@ -61,11 +62,13 @@ async function supervise(failures: Error[] = []): Promise<Setup> {
       says: listener.onMessage,
       fails: listener.onFailure,
       terminated: false,
+      released: false,
     };
     workers.push(worker);
     return {
       post: (message: ToWorker) => void worker.received.push(message),
       terminate: () => void (worker.terminated = true),
+      release: () => void (worker.released = true),
     };
   };
   const link = superviseFamily({
@@ -256,6 +259,17 @@ Deno.test("a worker that ends by itself when told to is not waited for any longe
   worker().says({ type: "stopped" });
   await stopped;
   assert.ok(worker().terminated);
+  assert.deepEqual(clock.pending(), []);
+});
+
+Deno.test("a worker that is stopped for another start is released and lives on", async () => {
+  const { link, worker, clock } = await supervise();
+  const stopped = link.stop({ keepWorker: true });
+  assert.deepEqual(worker().received.at(-1), { type: "stop", keepWorker: true });
+  worker().says({ type: "stopped" });
+  await stopped;
+  assert.ok(worker().released);
+  assert.equal(worker().terminated, false);
   assert.deepEqual(clock.pending(), []);
 });
 

@@ -1,0 +1,79 @@
+/** A configuration file that changes while Sluice runs: real connections through the rules before and after. */
+import assert from "node:assert/strict";
+import { type Lab, NETWORK } from "../../demo/lab.ts";
+import { type RunningSluice, startSluice } from "../../demo/sluice.ts";
+import { sleep, systemClock } from "../../platform/clock.ts";
+import { inLab } from "./in_lab.ts";
+
+const WITHIN_MS = 30_000;
+const { IPv4, IPv6 } = NETWORK.clusterCIDR;
+
+/** A configuration file, replaced as a whole as a tool that writes configuration does. */
+function write(path: string, mode: string, more = ""): void {
+  Deno.writeTextFileSync(
+    `${path}.new`,
+    `apiVersion: kubeproxy.config.k8s.io/v1alpha1
+kind: KubeProxyConfiguration
+mode: ${mode}
+detectLocalMode: ClusterCIDR
+clusterCIDR: ${IPv4},${IPv6}
+conntrack:
+  maxPerCore: 0
+${more}`,
+  );
+  Deno.renameSync(`${path}.new`, path);
+}
+
+async function withSluice(mode: string, test: (lab: Lab, sluice: RunningSluice, file: string) => Promise<void>) {
+  const file = `${await Deno.makeTempDir({ dir: "/run" })}/config.yaml`;
+  write(file, mode);
+  await inLab(async (lab) => {
+    const sluice = startSluice(lab, new URL("../../deploy/example/", import.meta.url).pathname, systemClock, file);
+    try {
+      await sluice.ready();
+      await test(lab, sluice, file);
+    } finally {
+      await sluice.stop();
+    }
+  });
+}
+
+/** Opens connections until `isDone`; each must be answered. Returns how many there were. */
+async function connectUntil(lab: Lab, sluice: RunningSluice, isDone: () => Promise<boolean>): Promise<number> {
+  const deadline = systemClock.monotonic() + WITHIN_MS;
+  for (let connections = 1;; connections++) {
+    const outcome = await lab.connect("pod-1", { protocol: "tcp", address: "10.96.0.10", port: 80 });
+    assert.equal(outcome.kind, "answered", `connection ${connections}: ${outcome.kind}; ${sluice.log()}`);
+    if (await isDone()) return connections;
+    assert(systemClock.monotonic() < deadline, `not done in time: ${sluice.log()}`);
+    await sleep(systemClock, 5);
+  }
+}
+
+async function tablesOf(lab: Lab): Promise<{ readonly nft: boolean; readonly iptables: boolean }> {
+  const nft = await lab.run("node", ["nft", "list", "tables"]);
+  const iptables = await lab.run("node", ["iptables-save", "-t", "nat"]);
+  return { nft: nft.includes("table ip sluice"), iptables: iptables.includes(":KUBE-SERVICES") };
+}
+
+Deno.test("a changed mode takes effect in the running process, and every connection is answered meanwhile", () =>
+  withSluice("nftables", async (lab, sluice, file) => {
+    assert.deepEqual(await tablesOf(lab), { nft: true, iptables: false });
+    write(file, "iptables");
+    const moved = async (nft: boolean) =>
+      JSON.stringify(await tablesOf(lab)) === JSON.stringify({ nft, iptables: !nft });
+    await connectUntil(lab, sluice, () => moved(false));
+    write(file, "nftables");
+    await connectUntil(lab, sluice, () => moved(true));
+    assert.match(sluice.log(), /configuration file changed, running with the new configuration/);
+  }));
+
+Deno.test("an invalid change is named with its line, and the configuration in effect stays", () =>
+  withSluice("nftables", async (lab, sluice, file) => {
+    write(file, "nftables", "nftables:\n  masqueradeBit: 99\n");
+    const isNamed = () => Promise.resolve(/config\.yaml:9: nftables\.masqueradeBit/.test(sluice.log()));
+    await connectUntil(lab, sluice, isNamed);
+    assert.deepEqual(await tablesOf(lab), { nft: true, iptables: false });
+    write(file, "iptables");
+    await connectUntil(lab, sluice, async () => (await tablesOf(lab)).iptables);
+  }));

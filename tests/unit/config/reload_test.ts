@@ -1,0 +1,92 @@
+import assert from "node:assert/strict";
+import { applicable, followConfiguration } from "../../../core/config/reload.ts";
+import { createLogger } from "../../../platform/log.ts";
+import { createFakeClock, settled } from "../../fakes/clock.ts";
+import { accepted, HEADER, parse } from "./parse.ts";
+
+/** A follower of kp.yaml, whose content a test replaces; the file is read when the clock goes on. */
+function follow(content: string) {
+  const files = { "kp.yaml": HEADER + content };
+  const clock = createFakeClock();
+  const lines: string[] = [];
+  const end = new AbortController();
+  const follower = followConfiguration({
+    path: "kp.yaml",
+    read: () => parse(["--config", "kp.yaml"], { files }),
+    readText: (path) => files[path as keyof typeof files],
+    clock,
+    logger: createLogger({ level: "info", format: "text", clock, write: (line) => lines.push(line.slice(25)) }),
+    signal: end.signal,
+    openWatch: () => {
+      throw new Error("no watches here");
+    },
+  });
+  const { configuration } = accepted(["--config", "kp.yaml"], { files });
+  return {
+    lines,
+    configuration,
+    next: () => follower.next(configuration),
+    end: () => end.abort(),
+    async write(content: string) {
+      files["kp.yaml"] = HEADER + content;
+      // The follower looks at the folder before it waits.
+      while (clock.pending().length === 0) await settled();
+      await clock.advanceSettled(10_000);
+    },
+  };
+}
+
+Deno.test("a changed configuration file yields the new configuration and its warnings", async () => {
+  const file = follow("mode: iptables\n");
+  const next = file.next();
+  await file.write("mode: nftables\nportRange: 1-2\n");
+  const changed = await next;
+  assert.equal(changed?.configuration.mode, "nftables");
+  assert(Array.isArray(changed?.warnings));
+});
+
+Deno.test("an invalid configuration file is named once with its line, and the next valid one counts", async () => {
+  const file = follow("mode: iptables\n");
+  const next = file.next();
+  await file.write("mode: nftables\nnftables:\n  masqueradeBit: 99\n");
+  await file.write("mode: nftables\nnftables:\n  masqueradeBit: 99\n");
+  assert.equal(file.lines.length, 1, file.lines.join(""));
+  assert.match(file.lines[0]!, /^ERROR configuration file changed but is invalid.*kp\.yaml:5: nftables\.masqueradeBit/);
+  await file.write("mode: nftables\n");
+  assert.equal((await next)?.configuration.mode, "nftables");
+});
+
+Deno.test("a file that cannot be read, or is torn, leaves the configuration in effect", async () => {
+  const file = follow("mode: iptables\n");
+  const next = file.next();
+  await file.write("mode: {\n");
+  assert.match(file.lines[0]!, /^ERROR configuration file changed but is invalid/);
+  await file.write("mode: ipvs\n");
+  assert.equal((await next)?.configuration.mode, "ipvs");
+});
+
+Deno.test("a changed comment changes nothing, and the end of the run ends the wait", async () => {
+  const file = follow("mode: iptables\n");
+  const next = file.next();
+  await file.write("# as it was\nmode: iptables\n");
+  assert.match(file.lines[0]!, /^INFO {2}configuration file changed without effect/);
+  file.end();
+  assert.equal(await next, undefined);
+});
+
+Deno.test("settings that only a restart can change stay, and are named", () => {
+  const { configuration: before } = accepted([]);
+  const { configuration: after } = accepted([
+    "--oom-score-adj",
+    "-5",
+    "--kubeconfig",
+    "/k",
+    "--proxy-mode",
+    "nftables",
+  ]);
+  const { configuration, needRestart } = applicable(before, after);
+  assert.deepEqual(needRestart, ["clientConnection.kubeconfig", "oomScoreAdj"]);
+  assert.equal(configuration.mode, "nftables");
+  assert.equal(configuration.oomScoreAdj, before.oomScoreAdj);
+  assert.equal(configuration.kubeconfig, before.kubeconfig);
+});
