@@ -80,7 +80,7 @@ export async function writeSysctls(runner: Runner, logger: Logger, settings: rea
 }
 
 /** How long a setting that is only nice to know is waited for. */
-const READ_TIMEOUT_MS = 1000;
+const READ_TIMEOUT_MS = 10_000;
 
 /**
  * A setting of the kernel, or undefined where it has none of that name, or it cannot be read in a second, which is

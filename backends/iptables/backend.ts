@@ -2,8 +2,9 @@ import { servicePortKey, type SyncProblem } from "../../core/model.ts";
 import type { Backend, BackendOptions, SyncResult } from "../backend.ts";
 import { createConntrackCleaner } from "../conntrack.ts";
 import { repeatingRunner } from "../refusal.ts";
-import { readSysctl, writeSysctls } from "../sysctl.ts";
+import { writeSysctls } from "../sysctl.ts";
 import { IPTABLES_LAYOUTS } from "./base_chains.ts";
+import { BASE } from "./chain_names.ts";
 import { removeIptablesTraces } from "./cleanup.ts";
 import { describeServicePort } from "./describe.ts";
 import { examineHost } from "./host.ts";
@@ -11,13 +12,18 @@ import { ROUTE_LOOPBACK, servesLocalhost } from "./martians.ts";
 import { readPacketCounts } from "./packet_counts.ts";
 import { createReconciler, type Reconciler } from "./reconcile.ts";
 import { createRuleset, type Ruleset } from "./ruleset.ts";
+import { createTcpLiberal } from "./tcp_liberal.ts";
 import { createIptablesTools } from "./tools.ts";
+
+/** How long after a sync the next one comes, as long as a setting that the rules depend on is not known. */
+const WHILE_SETTING_IS_READ_MS = 1_000;
 
 /** The iptables backend of one family. */
 export function createIptablesBackend(options: BackendOptions): Backend {
   const { family, runner, clock, logger } = options;
   const tools = createIptablesTools(family, runner);
   const conntrack = createConntrackCleaner(family, runner);
+  const tcpLiberal = createTcpLiberal(options);
   // Whether the kernel is to be made to route loopback addresses once the rules, which drop martians, are in effect.
   let routesLoopback = false;
   let parts: { readonly ruleset: Ruleset; readonly reconciler: Reconciler } | undefined;
@@ -42,6 +48,7 @@ export function createIptablesBackend(options: BackendOptions): Backend {
     const figures = reconciler.takeFigures(), rules = reconciler.rules();
     return {
       problems,
+      againAfterMs: tcpLiberal.isPending() ? WHILE_SETTING_IS_READ_MS : undefined,
       figures: {
         iptables_rules_nat: rules.nat,
         iptables_rules_filter: rules.filter,
@@ -58,23 +65,14 @@ export function createIptablesBackend(options: BackendOptions): Backend {
     };
   }
 
-  /**
-   * Whether the host's kernel takes out-of-window TCP packets for valid, without being asked to. Then no INVALID ones
-   * need to be dropped (kube-proxy reads it at its start, too).
-   */
-  async function isTcpLiberal(): Promise<boolean> {
-    const setting = "net.netfilter.nf_conntrack_tcp_be_liberal";
-    const value = await readSysctl(runner, logger, setting);
-    const isLiberal = value !== undefined && value !== "0";
-    if (isLiberal) logger.info("INVALID packets are not dropped, as the kernel is set to liberal", { setting, value });
-    return isLiberal;
-  }
-
   return {
     async setup() {
-      const host = await examineHost(family, createIptablesTools(family, repeatingRunner(runner)));
+      const [host] = await Promise.all([
+        examineHost(family, createIptablesTools(family, repeatingRunner(runner))),
+        tcpLiberal.read(),
+      ]);
       logger.info("iptables is ready", { flavour: host.flavour, hairpin: host.hairpin });
-      const ruleset = createRuleset({ ...host, tcpLiberal: await isTcpLiberal() });
+      const ruleset = createRuleset({ ...host, tcpLiberal: tcpLiberal.value });
       const layout = IPTABLES_LAYOUTS[family];
       parts = {
         ruleset,
@@ -89,6 +87,7 @@ export function createIptablesBackend(options: BackendOptions): Backend {
         ...delta.set.map((port) => servicePortKey(port.name, port.protocol)),
       ]);
       reconciler.touch(ruleset.apply(delta));
+      if (tcpLiberal.takeLateChange()) reconciler.touch({ filter: new Set([BASE.forward]), nat: new Set() });
       if (delta.settings) routesLoopback = servesLocalhost(family, delta.settings);
       await reconciler.run();
       return await finish(ready());

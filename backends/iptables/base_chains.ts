@@ -19,7 +19,7 @@ export interface BaseOptions {
   /** Whether MASQUERADE can choose ports at random, which avoids collisions under load. */
   readonly randomFully: boolean;
   /** Whether the kernel takes out-of-window TCP packets for valid already, whatever the settings ask for. */
-  readonly tcpLiberal: boolean;
+  readonly tcpLiberal: () => boolean;
 }
 
 const NEW = "-m conntrack --ctstate NEW ";
@@ -121,7 +121,7 @@ export function markRules({ masqueradeMark }: FamilySettings): string[] {
 function forwardRules(settings: FamilySettings, { tcpLiberal }: BaseOptions): string[] {
   return [
     // An INVALID packet would cross without its translation, and reset the connection (kubernetes issue 74839).
-    ...(settings.conntrackTcpLiberal || tcpLiberal ? [] : ["-m conntrack --ctstate INVALID -j DROP"]),
+    ...(settings.conntrackTcpLiberal || tcpLiberal() ? [] : ["-m conntrack --ctstate INVALID -j DROP"]),
     ...acceptRules(settings),
   ];
 }

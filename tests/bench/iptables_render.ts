@@ -7,7 +7,7 @@ import type { Stage } from "./stage.ts";
 
 /** A ruleset without services. */
 export function emptyRuleset(): Ruleset {
-  return createRuleset({ family: "IPv4", hairpin: "compare", randomFully: true, tcpLiberal: false });
+  return createRuleset({ family: "IPv4", hairpin: "compare", randomFully: true, tcpLiberal: () => false });
 }
 
 /** Makes these all the service ports of a ruleset; returns the chains that this touches. */

@@ -39,7 +39,7 @@ for (const hairpin of ["compare", "per-endpoint"] as const) {
   Deno.test(`any history of changes ends in the chains that its end has at once, and says which changed (${hairpin})`, () => {
     fc.assert(
       fc.property(settings, steps, (first, history) => {
-        const options = { family: "IPv4", hairpin, randomFully: true, tcpLiberal: false } as const;
+        const options = { family: "IPv4", hairpin, randomFully: true, tcpLiberal: () => false } as const;
         const ruleset = createRuleset(options);
         const current = new Map<ServicePortKey, ServicePort>();
         let currentSettings = first;

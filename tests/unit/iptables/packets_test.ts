@@ -1,5 +1,9 @@
 /** Where packets go in iptables mode alone; what it has in common with others is in tests/unit/backends. */
 import assert from "node:assert/strict";
+import { createIptablesBackend } from "../../../backends/iptables/backend.ts";
+import type { Runner } from "../../../backends/runner.ts";
+import { silentLogger } from "../../../platform/log.ts";
+import { settled } from "../../fakes/clock.ts";
 import { type PacketRequest, whereTo } from "../../fakes/packet.ts";
 import { fakeServicePort } from "../../fakes/service_port.ts";
 import { backendUnderTest, createHost, podSettings } from "./host.ts";
@@ -73,6 +77,33 @@ Deno.test("INVALID packets are not forwarded, unless the settings or the host sa
   assert.equal(await forwarded(false, undefined), false);
   assert.equal(await forwarded(true, 0), true);
   assert.equal(await forwarded(false, 1), true);
+});
+
+Deno.test("a sysctl that answers late holds up no start, and what it says counts from the next sync on", async () => {
+  const host = createHost();
+  host.runner.sysctls.set("net.netfilter.nf_conntrack_tcp_be_liberal", "1");
+  const answer = Promise.withResolvers<void>();
+  const runner: Runner = {
+    async run(call) {
+      if (call.tool === "sysctl") await answer.promise;
+      return await host.runner.run(call);
+    },
+  };
+  const backend = createIptablesBackend({ family: "IPv4", runner, clock: host.clock, logger: silentLogger });
+  const ready = backend.setup();
+  await host.clock.advanceSettled(250);
+  await ready;
+  const settings = podSettings({ localhostNodePorts: false });
+  const first = await backend.sync({ revision: 1, base: undefined, settings, set: [], deleted: [] });
+  const isForwarded = () =>
+    whereTo(host.runner, { from: "outside", to: "10.244.1.9", port: 8080, state: "INVALID" })["passed"] === 1;
+  assert.equal(isForwarded(), false);
+  assert.equal(first.againAfterMs, 1000);
+  answer.resolve();
+  await settled();
+  const again = await backend.sync({ revision: 1, base: 1, settings: undefined, set: [], deleted: [] });
+  assert.equal(isForwarded(), true);
+  assert.equal(again.againAfterMs, undefined);
 });
 
 Deno.test("a sysctl that fails or hangs leaves INVALID packets to the settings", async () => {
