@@ -12,10 +12,12 @@ export type ClosureReason =
   | "streams reset too fast"
   | "PING or SETTINGS flood"
   | "too many frames"
+  | "broken frames"
+  | "the client left"
   | "no answer to PING";
 
 /** Reasons that honest clients give, too. */
-const ORDINARY: ReadonlySet<ClosureReason> = new Set(["no call", "no answer to PING"]);
+const ORDINARY: ReadonlySet<ClosureReason> = new Set(["no call", "the client left", "no answer to PING"]);
 
 /** Connections that the server closed by itself, counted. */
 export interface Closures {

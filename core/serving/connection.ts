@@ -1,7 +1,13 @@
 import type { ServerHttp2Session } from "node:http2";
 import type { Socket } from "node:net";
 import type { Clock } from "../../platform/clock.ts";
-import { createFrameTypeReader, FRAME, PREFACE_BYTES, wantsAnswer } from "../wire/frame_types.ts";
+import {
+  createClientFrameCheck,
+  createHttp2FrameReader,
+  FRAME,
+  PREFACE_BYTES,
+  wantsAnswer,
+} from "../wire/http2_frames.ts";
 import { watchLiveness } from "../wire/liveness.ts";
 import { createQuota } from "../wire/quota.ts";
 import type { ClosureReason, Closures } from "./closures.ts";
@@ -9,6 +15,7 @@ import type { Limits } from "./limits.ts";
 
 /** HTTP/2's error codes, RFC 9113 section 7. */
 const NO_ERROR = 0;
+const PROTOCOL_ERROR = 1;
 const ENHANCE_YOUR_CALM = 11;
 
 /** One connection and what guards it. */
@@ -33,6 +40,7 @@ export function guardConnection({ session, socket, limits, clock, closures, onId
   const resets = quota(limits.resetsPerWindow);
   const controlFrames = quota(limits.controlFramesPerWindow);
   const frames = quota(limits.framesPerWindow);
+  const check = createClientFrameCheck();
   const address = socket.remoteAddress;
   let open = 0;
   let isClosing = false;
@@ -48,11 +56,16 @@ export function guardConnection({ session, socket, limits, clock, closures, onId
   };
 
   // In front of the session's own listener, which ignores what comes once the session is destroyed: node:http2 makes
-  // objects for every stream in a packet, some 10 kB each, before it tells of the first one.
+  // objects for every stream in a packet, some 10 kB each, before it tells of the first one, and broken frames have made
+  // it end the process: with an error that nobody can catch, an assertion, or a segmentation fault (Deno 2.9).
   socket.prependListener(
     "data",
-    createFrameTypeReader(PREFACE_BYTES, (type) => {
-      if (!frames.take()) close("too many frames", ENHANCE_YOUR_CALM);
+    createHttp2FrameReader(PREFACE_BYTES, (frame) => {
+      const { type } = frame;
+      if (check.problemOf(frame) !== undefined) close("broken frames", PROTOCOL_ERROR);
+      // A client that says that it leaves gets no more. nghttp2 aborts the process over frames that follow a GOAWAY.
+      else if (type === FRAME.goaway) close("the client left", NO_ERROR);
+      else if (!frames.take()) close("too many frames", ENHANCE_YOUR_CALM);
       else if (type === FRAME.headers && !opened.take()) close("streams opened too fast", ENHANCE_YOUR_CALM);
       else if (wantsAnswer(type) && !controlFrames.take()) {
         close("PING or SETTINGS flood", ENHANCE_YOUR_CALM);
@@ -69,7 +82,9 @@ export function guardConnection({ session, socket, limits, clock, closures, onId
     limits,
     ask() {
       // A session that broke off is destroyed before its socket, which may have much to write still.
-      if (!session.destroyed) session.ping((error) => error ?? liveness.heard());
+      if (session.destroyed) return;
+      check.pinged();
+      session.ping((error) => error ?? liveness.heard());
     },
     onSilent: () => {
       close("no answer to PING", NO_ERROR);

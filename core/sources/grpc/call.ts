@@ -3,7 +3,7 @@ import type { Socket } from "node:net";
 import type { Clock } from "../../../platform/clock.ts";
 import { hasHttp2 } from "../../../platform/runtime.ts";
 import { type WireAddress } from "../../wire/address.ts";
-import { createFrameTypeReader, wantsAnswer } from "../../wire/frame_types.ts";
+import { createHttp2FrameReader, FRAME, isPingAck, wantsAnswer } from "../../wire/http2_frames.ts";
 import { createFrameReader, framesOf } from "../../wire/frames.ts";
 import { type LivenessLimits, silenceText, watchLiveness } from "../../wire/liveness.ts";
 import { PROBE_METHOD } from "../../wire/messages.ts";
@@ -73,7 +73,7 @@ export async function call(options: CallOptions): Promise<never> {
       // Deno 2.4 reads past this socket, and does not let it go.
       if (!hasHttp2()) return;
       socket = connected as Socket;
-      refuseFloods(socket, clock, (error) => session.destroy(error));
+      refuseHostileFrames(socket, clock, (error) => session.destroy(error));
     });
     session.on("close", () => reject(new Error("the connection was closed")));
     stream = session.request(headersOf(method));
@@ -109,14 +109,21 @@ function destroyLate(socket: Socket, clock: Clock): void {
   socket.once("close", cancel);
 }
 
-/** Watches for a server that makes this side answer without end: it need not read what is answered. */
-function refuseFloods(socket: Socket, clock: Clock, refuse: (error: Error) => void): void {
+/**
+ * Watches for a server that makes this side answer without end, for it need not read what is answered, and for frames over
+ * which node:http2 ends the process (Deno 2.9).
+ */
+function refuseHostileFrames(socket: Socket, clock: Clock, refuse: (error: Error) => void): void {
   const quota = createQuota(CONTROL_FRAMES_PER_WINDOW, WINDOW_MS, clock);
   // In front of the session's own listener, which ignores what comes once the session is destroyed.
   socket.prependListener(
     "data",
-    createFrameTypeReader(0, (type) => {
-      if (wantsAnswer(type) && !quota.take()) refuse(new Error("the server floods with PING or SETTINGS frames"));
+    createHttp2FrameReader(0, (frame) => {
+      if (wantsAnswer(frame.type) && !quota.take()) {
+        refuse(new Error("the server floods with PING or SETTINGS frames"));
+      } else if (isPingAck(frame)) refuse(new Error("the server acknowledges a PING that was not sent"));
+      // What it has still to send on this connection is the beginning of what the next one begins with.
+      else if (frame.type === FRAME.goaway) refuse(new Error("the server is shutting down"));
     }),
   );
 }

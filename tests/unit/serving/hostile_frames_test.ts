@@ -20,6 +20,7 @@ import {
   uint32,
   zeros,
 } from "../../fakes/raw_http2.ts";
+import { randomFrames, seeded } from "../../fakes/random_frames.ts";
 import { manyServices, type Served, withServer } from "./served.ts";
 
 const ENHANCE_YOUR_CALM = 11;
@@ -53,6 +54,8 @@ const BROKEN: Readonly<Record<string, Uint8Array>> = {
   "RST_STREAM of five bytes": frame(TYPE.reset, 0, 1, zeros(5)),
   "RST_STREAM of stream 0": frame(TYPE.reset, 0, 0, CANCEL),
   "RST_STREAM of a stream that was never opened": frame(TYPE.reset, 0, 99, CANCEL),
+  "PING acknowledged that was not sent": frame(TYPE.ping, FLAG.ack, 0, zeros(8)),
+  "HEADERS after a GOAWAY": joined(frame(TYPE.goaway, 0, 0, zeros(8)), callFrames(3, METHODS.global)),
   "PING of seven bytes": frame(TYPE.ping, 0, 0, zeros(7)),
   "PING of a stream": frame(TYPE.ping, 0, 1, zeros(8)),
   "SETTINGS of five bytes": frame(TYPE.settings, 0, 0, zeros(5)),
@@ -258,13 +261,16 @@ Deno.test("random frames end nothing but their connections", async () => {
   });
 });
 
-/** Numbers from 0 up to a bound, the same ones in every run (mulberry32). */
-function seeded(seed: number): (below: number) => number {
-  let state = seed;
-  return (below) => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return Math.floor((((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32) * below);
-  };
-}
+Deno.test("random frames that are formed well end nothing but their connections", async () => {
+  await withServer(OBJECTS, async (served) => {
+    const random = seeded(2);
+    for (let i = 0; i < 400; i++) {
+      const frames = randomFrames(random, "client");
+      const hostile = await connectRaw(served.port, ...frames);
+      if (random(2) === 0) await hostile.send(...frames);
+      hostile.close();
+    }
+    assert.ok(await isServed(served));
+    await until(() => served.serving.connections() === 0 && served.serving.watchers() === 0);
+  });
+});

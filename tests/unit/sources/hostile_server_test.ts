@@ -1,5 +1,7 @@
 /** Servers that break HTTP/2, or use it up: none of them ends the process, and the next good one is watched. */
 import assert from "node:assert/strict";
+import { call } from "../../../core/sources/grpc/call.ts";
+import { METHODS, WATCH_REQUEST } from "../../../core/wire/messages.ts";
 import { SYNC } from "../../../core/wire/operations.ts";
 import { framesOf } from "../../../core/wire/frames.ts";
 import { service } from "../../fakes/cluster_objects.ts";
@@ -15,6 +17,8 @@ import {
   uint32,
   zeros,
 } from "../../fakes/raw_http2.ts";
+import { systemClock } from "../../../platform/clock.ts";
+import { randomFrames, seeded } from "../../fakes/random_frames.ts";
 import { withServer } from "../serving/served.ts";
 import { withSource } from "./grpc_source.ts";
 
@@ -74,6 +78,7 @@ const BROKEN: Readonly<Record<string, Uint8Array>> = {
     frame(TYPE.reset, 0, 2, zeros(3)),
   ),
   "GOAWAY with an error": joined(RESPONSE, frame(TYPE.goaway, 0, 0, joined(uint32(0), uint32(11)))),
+  "PING acknowledged that was not sent": joined(RESPONSE, frame(TYPE.ping, FLAG.ack, 0, zeros(8))),
   "GOAWAY of three bytes": joined(RESPONSE, frame(TYPE.goaway, 0, 0, zeros(3))),
   "PING flood": joined(RESPONSE, repeated(20_000, frame(TYPE.ping, 0, 0, zeros(8)))),
   "a status that is no number": joined(
@@ -149,3 +154,32 @@ for (const [name, bytes] of Object.entries(BROKEN)) {
     });
   });
 }
+
+Deno.test("servers that say random frames end nothing but their connections", async () => {
+  const random = seeded(1);
+  const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  const answers = (async () => {
+    for await (const client of listener) {
+      await client.read(new Uint8Array(4096));
+      const hostile = rawConnection(client);
+      await hostile.send(joined(RESPONSE, ...randomFrames(random, "server")));
+      hostile.close();
+    }
+  })();
+  const address = { kind: "tcp", host: "127.0.0.1", port: (listener.addr as Deno.NetAddr).port } as const;
+  for (let i = 0; i < 300; i++) {
+    const watching = call({
+      address,
+      tls: undefined,
+      method: METHODS.global,
+      request: WATCH_REQUEST.encode({}),
+      onMessage: () => true,
+      clock: systemClock,
+      liveness: { askMs: 10_000, answerMs: 10_000 },
+      signal: new AbortController().signal,
+    });
+    await assert.rejects(watching);
+  }
+  listener.close();
+  await answers;
+});
