@@ -16,6 +16,8 @@ const HEALTHZ_PORT = 10256, FIRST_CHECK_PORT = 31000;
 const CHANGES = 3;
 const CHANGE_LIMIT_MS = 2000, PROBE_LIMIT_MS = 60_000;
 const LOAD_BALANCERS = 1100;
+/** In nftables mode only the primary address serves node ports by default, and connections come in by another one. */
+const ADDRESSES = [`${API_LINK.node}/32`, "::1/128"];
 
 /** Both modes. */
 export const outsideConnections: readonly Scenario[] = MODES.flatMap((mode) => [
@@ -25,7 +27,11 @@ export const outsideConnections: readonly Scenario[] = MODES.flatMap((mode) => [
       withLab(async (lab) => {
         lab.api.apply(...cluster(100), ...loadBalancer(0));
         const sentinel = createSentinel(lab);
-        const sluice = await startSluice(lab, { mode, openFiles: [OPEN_FILES, OPEN_FILES] });
+        const sluice = await startSluice(lab, {
+          mode,
+          nodePortAddresses: ADDRESSES,
+          openFiles: [OPEN_FILES, OPEN_FILES],
+        });
         const end = new AbortController();
         let flooding: Promise<unknown> | undefined;
         try {
@@ -36,9 +42,9 @@ export const outsideConnections: readonly Scenario[] = MODES.flatMap((mode) => [
           let handles = 0;
           for (let i = 0; i < CHANGES; i++) {
             changes.push(await sentinel.move(60_000));
-            for (const port of [HEALTHZ_PORT, FIRST_CHECK_PORT]) probes.push(await probe(port));
             handles = Math.max(handles, holdings(sluice.pid).handles);
           }
+          for (const port of [HEALTHZ_PORT, FIRST_CHECK_PORT]) probes.push(await probe(port));
           const figures: Figures = {
             "changes in effect after ms": changes.map(Math.round).join(", "),
             "probes answered after ms": probes.map(Math.round).join(", "),
@@ -51,8 +57,9 @@ export const outsideConnections: readonly Scenario[] = MODES.flatMap((mode) => [
           return figures;
         } finally {
           end.abort();
-          await flooding;
+          // Connections that wait for their turn are refused then.
           await sluice.end("SIGTERM");
+          await flooding;
         }
       }),
   },
@@ -65,7 +72,7 @@ export const outsideConnections: readonly Scenario[] = MODES.flatMap((mode) => [
         const all = await served(lab, mode, OPEN_FILES, 8192);
         assert.equal(all.answering, LOAD_BALANCERS, "the soft limit is not raised");
         const some = await served(lab, mode, OPEN_FILES, OPEN_FILES);
-        assert.ok(some.answering > OPEN_FILES / 3, `only ${some.answering} answer`);
+        assert.ok(some.answering > OPEN_FILES / 3 / ADDRESSES.length, `only ${some.answering} answer`);
         assert.match(some.log, /limit of open files leaves room for/);
         return {
           "answering with a hard limit of 8,192": all.answering,
@@ -79,7 +86,7 @@ export const outsideConnections: readonly Scenario[] = MODES.flatMap((mode) => [
 /** Runs Sluice with these limits until changes are in effect; resolves with how many health checks then say 200. */
 async function served(lab: ChaosLab, mode: (typeof MODES)[number], soft: number, hard: number) {
   const sentinel = createSentinel(lab);
-  const sluice = await startSluice(lab, { mode, openFiles: [soft, hard] });
+  const sluice = await startSluice(lab, { mode, nodePortAddresses: ADDRESSES, openFiles: [soft, hard] });
   try {
     const startMs = await sentinel.move(60_000);
     await sentinel.settle();
@@ -132,7 +139,7 @@ async function flood(ports: readonly number[], signal: AbortSignal): Promise<voi
 function probe(port: number): Promise<number> {
   return until(`an answer from port ${port}`, PROBE_LIMIT_MS, async () => {
     try {
-      const answer = await fetch(`http://${API_LINK.node}:${port}/healthz`, { signal: AbortSignal.timeout(5_000) });
+      const answer = await fetch(`http://${API_LINK.node}:${port}/healthz`, { signal: AbortSignal.timeout(20_000) });
       await answer.body?.cancel();
       return answer.status === 200;
     } catch {

@@ -13,6 +13,8 @@ export interface SluiceOptions {
   readonly openFiles?: readonly [soft: number, hard: number];
   /** A folder that comes first on the PATH. */
   readonly toolsFirst?: string;
+  /** Where node ports and health checks are served; the mode's default by default. */
+  readonly nodePortAddresses?: readonly string[];
   /** What its kubeconfig says of the server, beside or in place of the lab's. */
   readonly cluster?: Readonly<Record<string, unknown>>;
   /** What its kubeconfig says of the user; nothing by default. */
@@ -38,6 +40,7 @@ export const METRICS_URL = `http://${API_LINK.node}:${METRICS_PORT}/metrics`;
 /** Starts it. */
 export async function startSluice(lab: ChaosLab, options: SluiceOptions): Promise<ChaosSluice> {
   const { mode, minSyncPeriod = "0s", syncPeriod = "30s", toolsFirst, openFiles, env, cluster, user = {} } = options;
+  const { nodePortAddresses } = options;
   const kubeconfig = `${lab.folder}/kubeconfig.json`, config = `${lab.folder}/config.json`;
   await Deno.writeTextFile(
     kubeconfig,
@@ -63,6 +66,7 @@ export async function startSluice(lab: ChaosLab, options: SluiceOptions): Promis
       healthzBindAddress: `${API_LINK.node}:10256`,
       metricsBindAddress: `${API_LINK.node}:${METRICS_PORT}`,
       conntrack: { maxPerCore: 0, min: 0, tcpEstablishedTimeout: "0s", tcpCloseWaitTimeout: "0s" },
+      nodePortAddresses,
       [mode]: { syncPeriod, minSyncPeriod },
     }),
   );
