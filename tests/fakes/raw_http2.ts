@@ -1,18 +1,8 @@
 /** HTTP/2 frames by hand, for peers that no library would be. */
+import { FRAME } from "../../core/wire/http2_frames.ts";
 
 /** Frame types, RFC 9113 section 6. */
-export const TYPE = {
-  data: 0,
-  headers: 1,
-  priority: 2,
-  reset: 3,
-  settings: 4,
-  pushPromise: 5,
-  ping: 6,
-  goaway: 7,
-  windowUpdate: 8,
-  continuation: 9,
-} as const;
+export const TYPE = FRAME;
 
 /** Frame flags; END_STREAM has the number of ACK. */
 export const FLAG = { endStream: 1, ack: 1, endHeaders: 4, padded: 8 } as const;
