@@ -1,4 +1,5 @@
 import { isMap, isSeq, LineCounter, type Node, parseAllDocuments } from "yaml";
+import { countLines } from "../lines.ts";
 
 /** One document's stretch of a file. */
 export interface DocumentText {
@@ -103,10 +104,4 @@ function parseJson(text: string): unknown {
 function lineOf(node: Node | null | undefined, lines: LineCounter): number {
   const start = node?.range?.[0];
   return start === undefined ? 1 : Math.max(1, lines.linePos(start).line);
-}
-
-function countLines(text: string): number {
-  let count = 0;
-  for (let at = text.indexOf("\n"); at >= 0; at = text.indexOf("\n", at + 1)) count++;
-  return count;
 }

@@ -2,13 +2,14 @@
  * The cluster's state from Kubernetes manifests: a file or a folder of them, watched, so that Sluice runs without a
  * cluster.
  */
-import { type Clock, sleep } from "../../../platform/clock.ts";
+import type { Clock } from "../../../platform/clock.ts";
 import { errorText, type Logger } from "../../../platform/log.ts";
 import { decodeObject } from "../../objects/decode.ts";
 import type { Decode } from "../../objects/decoded.ts";
 import { KINDS } from "../../objects/mod.ts";
 import type { Source, SourceSink } from "../source.ts";
 import { openDenoWatch, type OpenWatch, watchChanges } from "../../../platform/folder_changes.ts";
+import { startTurn } from "../../../platform/turns.ts";
 import { createEmitter } from "./emitter.ts";
 import { createFiles } from "./files.ts";
 import { findFiles, folderOf, type Found } from "./folder.ts";
@@ -30,9 +31,6 @@ export interface ManifestSourceOptions {
   /** How often the files are looked at without an event; 3000 by default. */
   readonly pollMs?: number;
 }
-
-/** How long one turn may parse before others get theirs. */
-const TURN_MS = 20;
 
 /**
  * A source that reads manifests (YAML with one or more documents, JSON, lists of objects) and follows their changes. A
@@ -102,15 +100,5 @@ function createPathProblem(path: string, sink: SourceSink) {
       if (message !== undefined && message !== said) sink.problem(path, message);
       said = message;
     },
-  };
-}
-
-/** Starts a turn; awaiting what it returns lets others have theirs when this one has lasted long enough. */
-function startTurn(clock: Clock): () => Promise<void> {
-  let startMs = clock.monotonic();
-  return async () => {
-    if (clock.monotonic() - startMs < TURN_MS) return;
-    await sleep(clock, 0);
-    startMs = clock.monotonic();
   };
 }

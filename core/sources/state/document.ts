@@ -1,14 +1,3 @@
-import {
-  isAlias,
-  isMap,
-  isPair,
-  isScalar,
-  isSeq,
-  LineCounter,
-  type Node as YamlNode,
-  parseDocument,
-  type YAMLMap,
-} from "yaml";
 import { quote } from "../../objects/raw.ts";
 import { writtenFields } from "../../wire/lower_case.ts";
 import {
@@ -20,126 +9,105 @@ import {
   type ServiceMessage,
 } from "../../wire/messages.ts";
 import type { FieldShape, Schema } from "../../wire/schema.ts";
+import { type Section, SECTIONS } from "./items.ts";
+import { type StateEntry, StateError, type StateNode } from "./tree.ts";
 
-/** A state file that KPNG would refuse, too. */
-export class StateError extends Error {
-  override readonly name = "StateError";
-  /** `line` counts from 1. */
-  constructor(message: string, readonly line: number) {
-    super(message);
-  }
-}
-
-/** Something that a state file holds, and the line at which it starts. */
+/** Something that a state file holds, and the file's line at which it starts, from 1. */
 export interface Placed<T> {
   readonly line: number;
   readonly message: T;
 }
 
-/** What a state file says. */
-export interface StateDocument {
-  readonly nodes: readonly Placed<NodeMessage>[];
-  readonly services: readonly {
-    readonly service: Placed<ServiceMessage>;
+/** An item of one of a state file's lists. */
+export type StateItem =
+  | Placed<NodeMessage> & { readonly section: "nodes" }
+  | Placed<ServiceMessage> & {
+    readonly section: "services";
     readonly endpoints: readonly Placed<EndpointInfoMessage>[];
-  }[];
+  };
+
+/** The items of a whole state file. Throws StateError for its first mistake: fields that it does not have are mistakes. */
+export function readState(root: StateNode): readonly StateItem[] {
+  return entriesOf(root, "the state").flatMap(({ key, line, value }) => {
+    const section = SECTIONS.find((section) => section === key);
+    if (section === undefined) throw unknown(key, SECTIONS, "the state", line);
+    return itemsOf(value, key).map((item) => readItem(section, item));
+  });
 }
 
-/** Reads a state file. Throws StateError for its first mistake: fields that it does not have are mistakes. */
-export function readStateDocument(text: string): StateDocument {
-  const lines = new LineCounter();
-  const document = parseDocument(text, { lineCounter: lines, prettyErrors: false, logLevel: "silent", merge: true });
-  const lineOf = (node: unknown) => {
-    const start = (node as YamlNode | null | undefined)?.range?.[0];
-    return start === undefined ? 1 : Math.max(1, lines.linePos(start).line);
-  };
-  const [mistake] = document.errors;
-  if (mistake !== undefined) throw new StateError(mistake.message, lines.linePos(mistake.pos[0]).line);
-
-  const resolve = (node: unknown): unknown => isAlias(node) ? node.resolve(document) : node;
-  const nothing = (node: unknown) => node === null || node === undefined || (isScalar(node) && node.value === null);
-
-  const entriesOf = (node: unknown, where: string): readonly (readonly [string, unknown, unknown])[] => {
-    const map = resolve(node);
-    if (nothing(map)) return [];
-    if (!isMap(map)) throw new StateError(`${where} must be a mapping`, lineOf(node));
-    return (map as YAMLMap).items.filter(isPair).map(({ key, value }) => {
-      const name = isScalar(key) ? String(key.value) : "";
-      return [name, value, key] as const;
-    });
-  };
-
-  const itemsOf = (node: unknown, where: string): readonly unknown[] => {
-    const list = resolve(node);
-    if (nothing(list)) return [];
-    if (!isSeq(list)) throw new StateError(`${where} must be a list`, lineOf(node));
-    return list.items;
-  };
-
-  const unknown = (name: string, known: Iterable<string>, where: string, key: unknown) => (
-    new StateError(`${where} has no field ${quote(name)}, but only ${[...known].join(", ")}`, lineOf(key))
-  );
-
-  const readMessage = (schema: Schema, node: unknown, where: string): Record<string, unknown> => {
-    const fields = writtenFields(schema);
-    const message: Record<string, unknown> = {};
-    for (const [key, value, keyNode] of entriesOf(node, where)) {
-      const found = fields.get(key);
-      if (found === undefined) throw unknown(key, fields.keys(), where, keyNode);
-      if (!nothing(value)) message[found.name] = readValue(found.field.shape, value, key);
-    }
-    return message;
-  };
-
-  const readValue = (shape: FieldShape, node: unknown, where: string): unknown => {
-    if (shape.kind === "message") return readMessage(shape.message, node, where);
-    if (shape.kind === "list") return itemsOf(node, where).map((item) => readValue(shape.of, item, where));
-    if (shape.kind === "map") {
-      return Object.fromEntries(entriesOf(node, where).map(([key, value]) => [key, readText(value, key)]));
-    }
-    const scalar = resolve(node);
-    const value = isScalar(scalar) ? scalar.value : undefined;
-    if (shape.kind === "text") return readText(node, where);
-    if (shape.kind === "number" && Number.isSafeInteger(value)) return value;
-    if (shape.kind === "boolean" && typeof value === "boolean") return value;
-    throw new StateError(
-      `${where} must be ${shape.kind === "number" ? "a whole number" : "true or false"}`,
-      lineOf(node),
-    );
-  };
-
-  const readText = (node: unknown, where: string): string => {
-    const scalar = resolve(node);
-    if (nothing(scalar)) return "";
-    // A name like 8080 or true is a text all the same, as it stands there.
-    if (isScalar(scalar)) {
-      return typeof scalar.value === "string" ? scalar.value : scalar.source ?? String(scalar.value);
-    }
-    throw new StateError(`${where} must be a text`, lineOf(node));
-  };
-
-  const place = <T>(schema: Schema, node: unknown, where: string): Placed<T> => (
-    { line: lineOf(node), message: readMessage(schema, node, where) as T }
-  );
-
-  const nodes: Placed<NodeMessage>[] = [];
-  const services: StateDocument["services"][number][] = [];
-  for (const [key, value, keyNode] of entriesOf(document.contents, "the state")) {
-    if (key === "nodes") nodes.push(...itemsOf(value, key).map((item) => place<NodeMessage>(NODE, item, "a node")));
-    else if (key === "services") services.push(...itemsOf(value, key).map(readService));
-    else throw unknown(key, ["nodes", "services"], "the state", keyNode);
+/** An item of that list. Throws StateError for its first mistake. */
+export function readItem(section: Section, node: StateNode): StateItem {
+  if (section === "nodes") return { section, ...place<NodeMessage>(NODE, node, "a node") };
+  let service: Placed<ServiceMessage> = { line: node.line, message: {} };
+  let endpoints: readonly Placed<EndpointInfoMessage>[] = [];
+  for (const { key, line, value } of entriesOf(node, "an item of services")) {
+    if (key === "service") service = place(SERVICE, value, "a service");
+    else if (key === "endpoints") {
+      endpoints = itemsOf(value, key).map((item) => place<EndpointInfoMessage>(ENDPOINT_INFO, item, "an endpoint"));
+    } else throw unknown(key, ["service", "endpoints"], "an item of services", line);
   }
-  return { nodes, services };
+  return { section, ...service, endpoints };
+}
 
-  function readService(node: unknown): StateDocument["services"][number] {
-    let service: Placed<ServiceMessage> = { line: lineOf(node), message: {} };
-    let endpoints: readonly Placed<EndpointInfoMessage>[] = [];
-    for (const [key, value, keyNode] of entriesOf(node, "an item of services")) {
-      if (key === "service") service = place(SERVICE, value, "a service");
-      else if (key === "endpoints") {
-        endpoints = itemsOf(value, key).map((item) => place<EndpointInfoMessage>(ENDPOINT_INFO, item, "an endpoint"));
-      } else throw unknown(key, ["service", "endpoints"], "an item of services", keyNode);
-    }
-    return { service, endpoints };
+function place<T>(schema: Schema, node: StateNode, where: string): Placed<T> {
+  return { line: node.line, message: readMessage(schema, node, where) as T };
+}
+
+function readMessage(schema: Schema, node: StateNode, where: string): Record<string, unknown> {
+  const fields = writtenFields(schema);
+  const message: Record<string, unknown> = {};
+  for (const { key, line, value } of entriesOf(node, where)) {
+    const found = fields.get(key);
+    if (found === undefined) throw unknown(key, fields.keys(), where, line);
+    if (!isNothing(value)) message[found.name] = readValue(found.field.shape, value, key);
   }
+  return message;
+}
+
+function readValue(shape: FieldShape, node: StateNode, where: string): unknown {
+  if (shape.kind === "message") return readMessage(shape.message, node, where);
+  if (shape.kind === "list") return itemsOf(node, where).map((item) => readValue(shape.of, item, where));
+  if (shape.kind === "map") {
+    return Object.fromEntries(entriesOf(node, where).map(({ key, value }) => [key, readText(value, key)]));
+  }
+  if (shape.kind === "text") return readText(node, where);
+  const value = node.kind === "scalar" ? node.value : undefined;
+  if (shape.kind === "number" && Number.isSafeInteger(value)) return value;
+  if (shape.kind === "boolean" && typeof value === "boolean") return value;
+  throw new StateError(`${where} must be ${shape.kind === "number" ? "a whole number" : "true or false"}`, node.line);
+}
+
+function readText(node: StateNode, where: string): string {
+  if (isNothing(node)) return "";
+  if (node.kind !== "scalar") throw new StateError(`${where} must be a text`, node.line);
+  // A name like 8080 or true is a text all the same, as it stands there.
+  return detached(typeof node.value === "string" ? node.value : node.source ?? String(node.value));
+}
+
+/** The shortest part of a text that V8 keeps as a reference to the whole, and so the whole in memory. */
+const SHORTEST_SLICE = 13;
+
+/** A copy of a text that may be a part of the file's, which it must not keep in memory. */
+function detached(text: string): string {
+  return text.length < SHORTEST_SLICE ? text : JSON.parse(JSON.stringify(text)) as string;
+}
+
+function isNothing(node: StateNode): boolean {
+  return node.kind === "scalar" && node.value === null;
+}
+
+function entriesOf(node: StateNode, where: string): readonly StateEntry[] {
+  if (isNothing(node)) return [];
+  if (node.kind !== "map") throw new StateError(`${where} must be a mapping`, node.line);
+  return node.entries;
+}
+
+function itemsOf(node: StateNode, where: string): readonly StateNode[] {
+  if (isNothing(node)) return [];
+  if (node.kind !== "list") throw new StateError(`${where} must be a list`, node.line);
+  return node.items;
+}
+
+function unknown(name: string, known: Iterable<string>, where: string, line: number): StateError {
+  return new StateError(`${where} has no field ${quote(name)}, but only ${[...known].join(", ")}`, line);
 }

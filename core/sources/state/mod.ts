@@ -1,13 +1,13 @@
 /** A state file of KPNG's (`kpng file`) as a source, watched, and polled every second as KPNG does. */
 import { type Clock } from "../../../platform/clock.ts";
 import { errorText, type Logger } from "../../../platform/log.ts";
-import { createAssembler } from "../../wire/assembler.ts";
-import { readGlobalEndpoint } from "../../wire/received_endpoint.ts";
 import { openDenoWatch, watchChanges } from "../../../platform/folder_changes.ts";
+import { startTurn } from "../../../platform/turns.ts";
 import { findFiles, folderOf } from "../manifests/folder.ts";
-import type { Source, SourceSink } from "../source.ts";
-import { affinityOfNote } from "./affinity_note.ts";
-import { readStateDocument, type StateDocument, StateError } from "./document.ts";
+import type { Source } from "../source.ts";
+import { readStateFile } from "./reading.ts";
+import { createTeller } from "./teller.ts";
+import { StateError } from "./tree.ts";
 
 /** What the source needs. */
 export interface StateSourceOptions {
@@ -46,13 +46,20 @@ export function createStateSource({ path, inFull, clock, logger }: StateSourceOp
         complaint = where + message;
       };
 
+      // What was read is let go of when this ends, and not only when the file changes again.
+      const read = async () => {
+        const breathe = startTurn(clock);
+        const items = await readStateFile(await Deno.readTextFile(path), teller.known, breathe);
+        if (!signal.aborted) await teller.tell(items, breathe);
+      };
+
       while (!signal.aborted) {
         try {
           await changes.watch(folderOf(path));
           const [file] = (await findFiles(path)).files;
           const fingerprint = file?.fingerprint;
           if (fingerprint === undefined || fingerprint !== seen) {
-            teller.tell(readStateDocument(await Deno.readTextFile(path)));
+            await read();
             complaint = "";
           }
           seen = fingerprint;
@@ -63,36 +70,6 @@ export function createStateSource({ path, inFull, clock, logger }: StateSourceOp
         }
         if (!signal.aborted) await changes.next();
       }
-    },
-  };
-}
-
-/** Tells a sink what state files say, one after the other, each problem with its line. */
-function createTeller(path: string, sink: SourceSink, inFull: boolean) {
-  let line = 1;
-  const problem = (where: string, message: string) => sink.problem(`${path}:${line}`, `${where}: ${message}`);
-  const assembler = createAssembler({ ...sink, problem }, inFull);
-
-  return {
-    tell({ nodes, services }: StateDocument) {
-      assembler.reset();
-      for (const { line: at, message } of nodes) {
-        line = at;
-        assembler.setNode(message.name ?? "", message);
-      }
-      for (const { service: { line: at, message }, endpoints } of services) {
-        line = at;
-        const { namespace = "default", name = "" } = message;
-        const key = `${namespace}/${name}`;
-        assembler.setService(key, affinityOfNote(message));
-        endpoints.forEach((endpoint, index) => {
-          line = endpoint.line;
-          const info = { ...endpoint.message, namespace, serviceName: name, sourceName: name };
-          const reading = { inFull, problem: (what: string) => problem(`Service ${key}`, what) };
-          assembler.setEndpoint(`${key}/${index}`, readGlobalEndpoint(info, reading));
-        });
-      }
-      assembler.sync();
     },
   };
 }

@@ -1,0 +1,146 @@
+import assert from "node:assert/strict";
+import { type ReadItem, readStateFile } from "../../../../core/sources/state/reading.ts";
+import { createTeller } from "../../../../core/sources/state/teller.ts";
+import { StateError } from "../../../../core/sources/state/tree.ts";
+import { createRecordingSink } from "../../../fakes/kpng.ts";
+
+const SERVICES = 200;
+const NOT_KNOWN = () => undefined;
+const atOnce = () => Promise.resolve();
+
+/** A service with two endpoints, as Go's YAML packages write it. */
+function item(index: number, address = `10.180.0.${index}`): string {
+  return `- service:
+    namespace: default
+    name: web-${index}
+    labels: {}
+    ips:
+      clusterips:
+        v4:
+        - 10.96.0.${index}
+        v6: []
+    ports:
+    - name: http
+      protocol: 1
+      port: 80
+      targetport: 8080
+      targetportname: ""
+    mapip: false
+  endpoints:
+  - podname: web-${index}-a
+    endpoint:
+      ips:
+        v4:
+        - ${address}
+        v6: []
+    conditions:
+      ready: true
+  - podname: web-${index}-b
+    endpoint:
+      ips:
+        v4:
+        - 10.181.0.${index}
+`;
+}
+
+function file(items: readonly string[]): string {
+  return `nodes:\n- name: node-a\nservices:\n${items.join("")}`;
+}
+
+/** A teller, and how much of each file was not known before. */
+function createReadings() {
+  const sink = createRecordingSink();
+  const teller = createTeller("state.yaml", sink, false);
+  return {
+    async next(text: string): Promise<{ readonly told: readonly string[]; readonly parsed: number }> {
+      let parsed = 0;
+      const items = await readStateFile(text, (section, text) => {
+        const path = teller.known(section, text);
+        if (path === undefined) parsed += text.length;
+        return path;
+      }, atOnce);
+      await teller.tell(items, atOnce);
+      return { told: sink.take(), parsed };
+    },
+  };
+}
+
+const items = Array.from({ length: SERVICES }, (_, index) => item(index));
+
+Deno.test("of a changed state file only what changed is parsed and told", async () => {
+  const readings = createReadings();
+  const first = await readings.next(file(items));
+  assert.equal(first.told.filter((line) => line.startsWith("set Service ")).length, SERVICES);
+  const same = await readings.next(file(items));
+  assert.deepEqual(same, { told: [], parsed: 0 });
+  const changed = item(7, "10.180.9.9");
+  const second = await readings.next(file(items.with(7, changed)));
+  assert.equal(second.parsed, changed.length);
+  assert.equal(second.told.length, 1);
+  assert.match(second.told[0]!, /^set EndpointSlice default\/web-7\..*10\.180\.9\.9.*10\.181\.0\.7/);
+  const moved = await readings.next(file(items.with(7, changed).toReversed()));
+  assert.deepEqual(moved, { told: [], parsed: 0 });
+  const fewer = await readings.next(file(items.toSpliced(7, 1)));
+  assert.equal(fewer.parsed, 0);
+  assert.deepEqual(fewer.told.map((line) => line.split(" ").slice(0, 2).join(" ")).sort(), [
+    "delete EndpointSlice",
+    "delete Service",
+  ]);
+});
+
+Deno.test("of a service that stands in a state file twice the last one counts, also where only the first changes", async () => {
+  const readings = createReadings();
+  const second = item(1, "10.180.2.2");
+  await readings.next(file([item(1), second]));
+  const { told } = await readings.next(file([item(1, "10.180.3.3"), second]));
+  assert.deepEqual(told, []);
+  const alone = await readings.next(file([item(1, "10.180.3.3")]));
+  assert.equal(alone.told.length, 1);
+  assert.match(alone.told[0]!, /^set EndpointSlice .*10\.180\.3\.3/);
+});
+
+Deno.test("endpoints that a service loses are gone", async () => {
+  const readings = createReadings();
+  const first = item(1);
+  await readings.next(file([first]));
+  const { told } = await readings.next(file([first.slice(0, first.indexOf("  - podname: web-1-b"))]));
+  assert.equal(told.length, 1);
+  assert.ok(!told[0]!.includes("10.181.0.1"), told[0]);
+});
+
+Deno.test("a file that cannot be split is told by its difference, too, and one that can after it", async () => {
+  const readings = createReadings();
+  await readings.next(file(items.slice(0, 3)));
+  const anchored = file(items.slice(0, 3)).replaceAll("{}", "*none").replace("*none", "&none {}");
+  assert.deepEqual((await readings.next(anchored)).told, []);
+  assert.deepEqual((await readings.next(file(items.slice(0, 3)))).told, []);
+});
+
+Deno.test("others get their turn after each item", async () => {
+  let turns = 0;
+  const breathe = () => {
+    turns++;
+    return Promise.resolve();
+  };
+  const read = await readStateFile(file(items), NOT_KNOWN, breathe);
+  assert.ok(turns >= 2 * SERVICES, `${turns} turns to split and parse`);
+  turns = 0;
+  await createTeller("state.yaml", createRecordingSink(), false).tell(read, breathe);
+  assert.ok(turns >= SERVICES, `${turns} turns to tell`);
+});
+
+Deno.test("a mistake in the syntax comes before one in a field, wherever it stands", async () => {
+  const text = file(items.with(3, "- service:\n    nam: web\n").with(5, "- service: {\n"));
+  const before = file(items.slice(0, 5).with(3, "- service:\n    nam: web\n")).split("\n").length;
+  await assert.rejects(readStateFile(text, NOT_KNOWN, atOnce), (error) => {
+    assert.ok(error instanceof StateError);
+    assert.ok(error.line >= before && error.line <= before + 1, `line ${error.line}, and not about ${before}`);
+    return true;
+  });
+});
+
+Deno.test("an alias of what another item has is resolved", async () => {
+  const text = "services:\n- service: {name: a, labels: &labels {x: y}}\n- service: {name: b, labels: *labels}\n";
+  const read: readonly ReadItem[] = await readStateFile(text, NOT_KNOWN, atOnce);
+  assert.deepEqual((await read[1]!.item()).message.labels, { x: "y" });
+});
