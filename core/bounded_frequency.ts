@@ -14,8 +14,7 @@ export interface BoundedFrequency {
  */
 export function createBoundedFrequency(
   { periodMs, burst, clock }: {
-    /** Asked whenever it counts. */
-    readonly periodMs: () => number;
+    readonly periodMs: number;
     readonly burst: number;
     readonly clock: Clock;
   },
@@ -24,12 +23,12 @@ export function createBoundedFrequency(
   let restedAtMs = -Infinity;
   return {
     waitMs() {
-      const waitMs = restedAtMs - (burst - 1) * periodMs() - clock.monotonic();
+      const waitMs = restedAtMs - (burst - 1) * periodMs - clock.monotonic();
       // Timers count whole milliseconds: half of one early is on time.
       return waitMs < 0.5 ? 0 : waitMs;
     },
     count() {
-      restedAtMs = Math.max(restedAtMs, clock.monotonic()) + periodMs();
+      restedAtMs = Math.max(restedAtMs, clock.monotonic()) + periodMs;
     },
   };
 }

@@ -2,6 +2,7 @@
 import type { Clock } from "../platform/clock.ts";
 import type { Logger } from "../platform/log.ts";
 import { createBoundedFrequency } from "./bounded_frequency.ts";
+import { createWorkBudget } from "./work_budget.ts";
 import type { FamilyHealth, FamilyLink, FamilyListener, StopOptions } from "./family_link.ts";
 import {
   type Family,
@@ -22,8 +23,8 @@ export interface FamilyChannelOptions {
   /** Starts the worker; called once, at once. */
   readonly connect: (listener: FamilyListener) => FamilyLink;
   /**
-   * The least time between two messages on average, as kube-proxy's minSyncPeriod; 0 for none but what keeps the
-   * kernel's work on them at a tenth of the time.
+   * The least time between two messages on average, as kube-proxy's minSyncPeriod; 0 for none but what keeps syncs at
+   * a fifth of the time.
    */
   readonly minSyncPeriodMs: number;
   readonly clock: Clock;
@@ -59,10 +60,10 @@ export interface FamilyChannel {
   stop(options?: StopOptions): Promise<void>;
 }
 
-/** Without a minSyncPeriod, how many times as long as a sync took is the time to the next one, on average. */
-const REST_PER_WORK = 10;
-/** And how long at the most: kube-proxy's minSyncPeriod. */
-const LONGEST_REST_MS = 1000;
+/** The budget of syncs without a minSyncPeriod; no change waits longer for it than for kube-proxy's minSyncPeriod of 1 s. */
+const SYNC_BUDGET = { share: 0.2, windowMs: 10_000, longestWaitMs: 1000 };
+/** The work of a small sync beside what the worker measures: to track, plan, send and report a change. */
+const WORK_BESIDE_SYNC_MS = 5;
 
 /**
  * A channel with a worker of its own. It has at most one message in flight; what changes meanwhile is merged, and what
@@ -71,12 +72,9 @@ const LONGEST_REST_MS = 1000;
 export function createFamilyChannel(options: FamilyChannelOptions): FamilyChannel {
   const { clock } = options;
   const logger = options.logger.with({ family: options.family });
-  let lastSyncMs = 0;
-  const frequency = createBoundedFrequency({
-    periodMs: () => options.minSyncPeriodMs || Math.min(lastSyncMs * REST_PER_WORK, LONGEST_REST_MS),
-    burst: 2,
-    clock,
-  });
+  const { minSyncPeriodMs } = options;
+  const frequency = createBoundedFrequency({ periodMs: minSyncPeriodMs, burst: 2, clock });
+  const budget = minSyncPeriodMs === 0 ? createWorkBudget({ ...SYNC_BUDGET, clock }) : undefined;
 
   const ports = new Map<ServicePortKey, ServicePort>();
   let settings: FamilySettings | undefined;
@@ -87,7 +85,7 @@ export function createFamilyChannel(options: FamilyChannelOptions): FamilyChanne
   const differing = new Map<ServicePortKey, ServicePort | undefined>();
 
   let revision = 0;
-  let inFlight: number | undefined;
+  let inFlight: { readonly revision: number; readonly isWhole: boolean } | undefined;
   let started = false;
   let workerListens = false;
   let stopped: Promise<void> | undefined;
@@ -120,7 +118,7 @@ export function createFamilyChannel(options: FamilyChannelOptions): FamilyChanne
     if (settings === undefined) return;
     const delta = sent === undefined ? wholeState(settings) : differenceTo(sent, settings);
     if (delta === undefined) return;
-    const waitMs = frequency.waitMs();
+    const waitMs = budget?.waitMs() ?? frequency.waitMs();
     if (waitMs > 0) {
       cancelTimer = clock.schedule(Math.ceil(waitMs), () => {
         cancelTimer = undefined;
@@ -130,7 +128,7 @@ export function createFamilyChannel(options: FamilyChannelOptions): FamilyChanne
     }
     frequency.count();
     revision = delta.revision;
-    inFlight = revision;
+    inFlight = { revision, isWhole: delta.base === undefined };
     sent = { revision, settings };
     differing.clear();
     logger.debug("sending changes to the worker", {
@@ -174,8 +172,9 @@ export function createFamilyChannel(options: FamilyChannelOptions): FamilyChanne
     },
     onReport(report) {
       options.onReport?.(report);
-      if (report.revision !== inFlight) return;
-      lastSyncMs = report.durationMs;
+      if (report.revision !== inFlight?.revision) return;
+      // The long sync at the start says nothing of what changes will cost.
+      if (!inFlight.isWhole) budget?.spend(report.durationMs + WORK_BESIDE_SYNC_MS);
       inFlight = undefined;
       flushSoon();
     },

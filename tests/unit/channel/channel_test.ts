@@ -260,43 +260,53 @@ Deno.test("with a bound a rested channel sends twice at once and then once every
   assert.equal(link.sent.length, 6);
 });
 
-Deno.test("without a bound, messages rest ten times as long as their syncs take, after a burst of two", async () => {
-  const { channel, link, clock } = await setUpIdle();
-  await clock.advanceSettled(10_000);
-  const change = async (port: number) => {
-    channel.set([fakeServicePort("web", { port })]);
-    await settled();
-  };
-  const sentBefore = link.sent.length;
-  for (const port of [1, 2]) {
-    await change(port);
-    link.report({ durationMs: 20 });
-    await settled();
-  }
-  assert.equal(link.sent.length, sentBefore + 2);
-  await change(3);
-  assert.equal(link.sent.length, sentBefore + 2);
-  await clock.advanceSettled(210);
-  assert.equal(link.sent.length, sentBefore + 3);
-});
-
-Deno.test("without a bound, long syncs make the rest a second, and never longer", async () => {
-  const { channel, link, clock } = await setUpIdle();
-  await clock.advanceSettled(10_000);
+/** Changes a service port as often as there are durations of syncs; returns how long each change waited to be sent. */
+async function waitsOf({ channel, link, clock }: Setup, durationsMs: readonly number[]): Promise<number[]> {
   const waitsMs: number[] = [];
-  for (const port of [1, 2, 3, 4, 5]) {
+  for (const durationMs of durationsMs) {
     const sentBefore = link.sent.length;
-    channel.set([fakeServicePort("web", { port })]);
+    channel.set([fakeServicePort("web", { port: 1000 + sentBefore })]);
     await settled();
     const waitMs = link.sent.length > sentBefore ? 0 : clock.pending()[0]!;
     waitsMs.push(waitMs);
     await clock.advanceSettled(waitMs);
     assert.equal(link.sent.length, sentBefore + 1);
-    link.report({ durationMs: 60_000 });
+    await clock.advanceSettled(durationMs);
+    link.report({ durationMs });
     await settled();
   }
-  // Two in a row after a rest; the third waits out the rest of the short sync before them.
-  assert.deepEqual(waitsMs, [0, 0, 10, 1000, 1000]);
+  return waitsMs;
+}
+
+Deno.test("without a bound, changes that come one by one are sent at once", async () => {
+  const setup = await setUpIdle();
+  for (let i = 0; i < 100; i++) {
+    assert.deepEqual(await waitsOf(setup, [20]), [0]);
+    await setup.clock.advanceSettled(130);
+  }
+});
+
+Deno.test("without a bound, churn takes a fifth of the time, what is done beside each sync included", async () => {
+  const setup = await setUpIdle();
+  const waitsMs = await waitsOf(setup, new Array<number>(200).fill(45));
+  // 50 ms of work each, of which 9 drain meanwhile, until there are 2 s.
+  assert.equal(waitsMs.findIndex((waitMs) => waitMs > 0), 49);
+  assert.deepEqual(new Set(waitsMs.slice(50)), new Set([205]));
+});
+
+Deno.test("without a bound, no change waits longer than a second, however long syncs take", async () => {
+  assert.deepEqual(await waitsOf(await setUpIdle(), [60_000, 60_000, 60_000, 60_000]), [0, 1000, 1000, 1000]);
+});
+
+Deno.test("a whole state uses up nothing of what changes may take", async () => {
+  const setup = setUp();
+  setup.channel.configure(fakeSettings());
+  setup.channel.start();
+  setup.link.reset();
+  await settled();
+  setup.link.report({ durationMs: 60_000 });
+  await settled();
+  assert.deepEqual(await waitsOf(setup, [1000, 900]), [0, 0]);
 });
 
 Deno.test("a bound counts no message that undone changes made needless", async () => {
