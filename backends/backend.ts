@@ -31,6 +31,9 @@ export interface SyncResult {
   readonly againAfterMs?: number;
 }
 
+/** The result of a sync that looked at nothing. */
+export const NOTHING_DONE: SyncResult = { problems: [], figures: {} };
+
 /** Keeps the kernel of one IP family to what the deltas say. */
 export interface Backend {
   /** Checks tools and kernel. Throws what a person must mend before anything can work. */
@@ -43,7 +46,8 @@ export interface Backend {
   /**
    * Applies a delta on top of all deltas before. Idempotent. Throws when the kernel could not be brought to it as a
    * whole, and keeps both what it knows of the kernel and what is still to be done: the next call, with an empty delta
-   * if need be, tries again.
+   * if need be, tries again. The head of a whole state is brought into effect where the kernel serves nothing yet, and
+   * only noted elsewhere: what is there stays until the rest is known.
    */
   sync(delta: FamilyDelta): Promise<SyncResult>;
   /** Compares the kernel with what it should hold and repairs the difference. Throws as `sync` does. */

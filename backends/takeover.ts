@@ -1,3 +1,4 @@
+import { completesState } from "../core/model.ts";
 import { errorText } from "../platform/log.ts";
 import type { Backend, BackendOptions, SyncResult } from "./backend.ts";
 import type { Layout } from "./iptables/layout.ts";
@@ -56,7 +57,7 @@ export function withTakeover(chosen: Mode, others: readonly Mode[], options: Bac
     configure: backend.configure,
     async sync(delta) {
       const result = await backend.sync(delta);
-      if (delta.base !== undefined) return result;
+      if (!completesState(delta)) return result;
       return { ...result, figures: { ...result.figures, ...await removeLeftovers() } };
     },
     async resync() {

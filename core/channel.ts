@@ -46,6 +46,11 @@ export interface FamilyChannel {
   delete(keys: Iterable<ServicePortKey>): void;
   /** What holds for all service ports; nothing is sent before the first call. */
   configure(settings: FamilySettings): void;
+  /**
+   * The service ports set until now are to be in effect before all others: they are sent at once, as the head of the
+   * state that `start` says is whole.
+   */
+  startAhead(): void;
   /** All sources are synced: from now on the worker is told. */
   start(): void;
   /** The revision that was last sent; 0 before the first. */
@@ -65,6 +70,13 @@ const SYNC_BUDGET = { share: 0.2, windowMs: 10_000, longestWaitMs: 1000 };
 /** The work of a small sync beside what the worker measures: to track, plan, send and report a change. */
 const WORK_BESIDE_SYNC_MS = 5;
 
+/** What was last sent. */
+interface Sent {
+  readonly revision: number;
+  readonly settings: FamilySettings;
+  readonly isHead: boolean;
+}
+
 /**
  * A channel with a worker of its own. It has at most one message in flight; what changes meanwhile is merged, and what
  * is undone meanwhile is never sent, so that what waits is bounded by the number of service ports.
@@ -80,12 +92,13 @@ export function createFamilyChannel(options: FamilyChannelOptions): FamilyChanne
   let settings: FamilySettings | undefined;
 
   // What was last sent; undefined where the next message must be the whole state.
-  let sent: { readonly revision: number; readonly settings: FamilySettings } | undefined;
+  let sent: Sent | undefined;
   // By key, what was last sent of each service port that differs from it now; undefined for one that was not there.
   const differing = new Map<ServicePortKey, ServicePort | undefined>();
 
   let revision = 0;
-  let inFlight: { readonly revision: number; readonly isWhole: boolean } | undefined;
+  let inFlight: FamilyDelta | undefined;
+  let head: ReadonlySet<ServicePortKey> = new Set();
   let started = false;
   let workerListens = false;
   let stopped: Promise<void> | undefined;
@@ -114,9 +127,9 @@ export function createFamilyChannel(options: FamilyChannelOptions): FamilyChanne
   };
 
   const flush = () => {
-    if (!started || !workerListens || stopped || inFlight !== undefined || cancelTimer) return;
+    if (!workerListens || stopped || inFlight !== undefined || cancelTimer) return;
     if (settings === undefined) return;
-    const delta = sent === undefined ? wholeState(settings) : differenceTo(sent, settings);
+    const delta = nextDelta(settings);
     if (delta === undefined) return;
     const waitMs = budget?.waitMs() ?? frequency.waitMs();
     if (waitMs > 0) {
@@ -126,31 +139,49 @@ export function createFamilyChannel(options: FamilyChannelOptions): FamilyChanne
       });
       return;
     }
-    frequency.count();
+    const isHead = delta.part === "head";
     revision = delta.revision;
-    inFlight = { revision, isWhole: delta.base === undefined };
-    sent = { revision, settings };
+    inFlight = delta;
+    sent = { revision, settings: delta.settings ?? settings, isHead };
     differing.clear();
+    if (isHead) {
+      for (const key of ports.keys()) if (!head.has(key)) differing.set(key, undefined);
+    } else {
+      frequency.count();
+    }
     logger.debug("sending changes to the worker", {
       revision,
       whole: delta.base === undefined,
+      part: delta.part,
       set: delta.set.length,
       deleted: delta.deleted.length,
     });
-    options.onSend?.(revision);
+    if (!isHead) options.onSend?.(revision);
     link.send(delta);
+  };
+
+  const nextDelta = (settings: FamilySettings): FamilyDelta | undefined => {
+    if (sent === undefined) return headOf(settings) ?? (started ? wholeState(settings) : undefined);
+    if (!started) return undefined;
+    if (sent.isHead) return { ...changesSince(sent, settings), part: "rest" };
+    const isSame = differing.size === 0 && sameData(sent.settings, settings);
+    return isSame ? undefined : changesSince(sent, settings);
+  };
+
+  /** Undefined where there is no head. The ranges of services stay open until all services are known. */
+  const headOf = (settings: FamilySettings): FamilyDelta | undefined => {
+    const set = [...head].flatMap((key) => ports.get(key) ?? []);
+    if (set.length === 0) return undefined;
+    const open = { ...settings, serviceRanges: [] };
+    return { revision: revision + 1, base: undefined, settings: open, set, deleted: [], part: "head" };
   };
 
   const wholeState = (settings: FamilySettings): FamilyDelta => (
     { revision: revision + 1, base: undefined, settings, set: [...ports.values()], deleted: [] }
   );
 
-  const differenceTo = (
-    sent: { readonly revision: number; readonly settings: FamilySettings },
-    settings: FamilySettings,
-  ): FamilyDelta | undefined => {
+  const changesSince = (sent: Sent, settings: FamilySettings): FamilyDelta => {
     const settingsDiffer = !sameData(sent.settings, settings);
-    if (!settingsDiffer && differing.size === 0) return undefined;
     const set: ServicePort[] = [];
     const deleted: ServicePortKey[] = [];
     for (const key of differing.keys()) {
@@ -171,10 +202,13 @@ export function createFamilyChannel(options: FamilyChannelOptions): FamilyChanne
       flushSoon();
     },
     onReport(report) {
-      options.onReport?.(report);
+      // A head's report says nothing of the state: it may only have been noted.
+      if (report.revision !== sent?.revision || !sent.isHead) options.onReport?.(report);
       if (report.revision !== inFlight?.revision) return;
       // The long sync at the start says nothing of what changes will cost.
-      if (!inFlight.isWhole) budget?.spend(report.durationMs + WORK_BESIDE_SYNC_MS);
+      if (inFlight.base !== undefined && inFlight.part === undefined) {
+        budget?.spend(report.durationMs + WORK_BESIDE_SYNC_MS);
+      }
       inFlight = undefined;
       flushSoon();
     },
@@ -194,6 +228,10 @@ export function createFamilyChannel(options: FamilyChannelOptions): FamilyChanne
     },
     configure(changed) {
       settings = changed;
+      flushSoon();
+    },
+    startAhead() {
+      head = new Set(ports.keys());
       flushSoon();
     },
     start() {

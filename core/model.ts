@@ -140,6 +140,16 @@ export interface FamilyDelta {
   readonly settings: FamilySettings | undefined;
   readonly set: readonly ServicePort[];
   readonly deleted: readonly ServicePortKey[];
+  /**
+   * The part of a whole state that this is, where it comes in two: the `head` has the service ports that are to be in
+   * effect before all others. It says nothing of those others, which the kernel may serve; the `rest` follows it.
+   */
+  readonly part?: "head" | "rest";
+}
+
+/** Whether a family's whole state is known with this delta. */
+export function completesState({ base, part }: FamilyDelta): boolean {
+  return part === undefined ? base === undefined : part === "rest";
 }
 
 /** What could not be programmed, and for whom. */

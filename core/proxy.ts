@@ -22,7 +22,7 @@ import { createNodeEvents } from "./observe/node_events.ts";
 import { watchNodePresence } from "./observe/node_presence.ts";
 import { startOperatorServers } from "./observe/servers.ts";
 import { createStatusRecorder } from "./observe/status.ts";
-import { createHealthCheckPlanner } from "./planning/mod.ts";
+import { createHealthCheckPlanner, servicesFirst } from "./planning/mod.ts";
 import type { ProxyOptions } from "./proxy_options.ts";
 import { type ServedFamily, serveFamily } from "./served_family.ts";
 import { kindsOf } from "./sources/kinds.ts";
@@ -113,6 +113,7 @@ async function serve(options: ProxyOptions): Promise<number> {
   const listener = { ...observers, onHealthChecks: serviceHealth.inEffect, onProblem };
   const families: readonly ServedFamily[] = FAMILIES.map((family) => serveFamily(family, tracking, options, listener));
   let started = false;
+  let startedAhead = false;
 
   function checkNode(): void {
     setNodeEligible();
@@ -135,7 +136,21 @@ async function serve(options: ProxyOptions): Promise<number> {
     health.setNodeEligible(!leaving && (known || otherNodes === undefined));
   }
 
+  /** Sends ahead what the node's start waits for. Says whether there is such a thing among many others. */
+  function startAhead(): boolean {
+    startedAhead = true;
+    const first = servicesFirst(tracking.services);
+    if (first.length === 0) return false;
+    for (const family of families) family.startAhead(first);
+    return true;
+  }
+
   function applyChanges(): void {
+    if (!startedAhead && startAhead()) {
+      // In a turn of its own, so that they are sent before everything is planned.
+      clock.schedule(0, applyChanges);
+      return;
+    }
     const changes = tracking.take();
     if (changes.node) {
       setNodeEligible();

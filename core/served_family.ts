@@ -22,6 +22,8 @@ export interface ServedFamily {
   holdHealthChecks(changes: HealthCheckChanges): void;
   /** This node or the service ranges are known, or have changed. */
   configure(): void;
+  /** Plans these services ahead of all others and sends them to the worker, before the first call of `apply`. */
+  startAhead(services: readonly ServiceKey[]): void;
   /** From now on the kernel follows. */
   start(): void;
   /** How many service ports wait for the worker. */
@@ -119,6 +121,13 @@ export function serveFamily(
       releaseHealthChecks();
     },
     configure: () => channel.configure(settings()),
+    startAhead(services) {
+      const { set } = planner.planAhead(services);
+      checkNodePorts(tracking.node.state(), set);
+      channel.configure(settings());
+      channel.set(set);
+      channel.startAhead();
+    },
     start: () => channel.start(),
     changesPending: () => channel.pending(),
     noLocalEndpoints: () => planner.noLocalEndpoints(),

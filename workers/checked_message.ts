@@ -110,6 +110,7 @@ const isDelta = record<FamilyDelta>({
   settings: optional(isSettings),
   set: list(record(SERVICE_PORT)),
   deleted: list(text(SERVICE_PORT_KEY)),
+  part: optional(oneOf("head", "rest")),
 });
 
 const isSysctl: Check = (value) =>

@@ -1,6 +1,6 @@
 /** One family's state machine: sets up, applies deltas, tries again what failed, and compares with the kernel. */
 import { type Backend, type SyncResult, UnsupportedHostError } from "../backends/backend.ts";
-import type { Family, FamilyDelta, SyncProblem } from "../core/model.ts";
+import { completesState, type Family, type FamilyDelta, type SyncProblem } from "../core/model.ts";
 import type { Clock } from "../platform/clock.ts";
 import { errorText, type Logger } from "../platform/log.ts";
 import type { Backoff } from "../platform/retry.ts";
@@ -35,6 +35,8 @@ const REFUSALS_BELIEVED = 3;
 interface Held {
   readonly revision: number;
   readonly syncPeriodMs: number;
+  /** Whether the rest of the state is still to come: until then the kernel may hold what is right and not known. */
+  readonly isHead: boolean;
 }
 
 /** Starts a sync loop, with the setup of its backend. */
@@ -78,7 +80,7 @@ export function startSyncLoop(options: SyncLoopOptions): SyncLoop {
       waiting = undefined;
       return () => applyDelta(delta);
     }
-    if (held === undefined) return undefined;
+    if (held === undefined || held.isHead) return undefined;
     const { revision } = held;
     if (retryIsDue) return () => tryAgain(revision);
     if (resyncIsDue && !failing) return () => attempt(revision, true, () => backend.resync());
@@ -117,9 +119,9 @@ export function startSyncLoop(options: SyncLoopOptions): SyncLoop {
       return Promise.resolve();
     }
     const periodChanged = syncPeriodMs !== held?.syncPeriodMs;
-    held = { revision: delta.revision, syncPeriodMs };
+    held = { revision: delta.revision, syncPeriodMs, isHead: delta.part === "head" };
     if (periodChanged) resyncLater();
-    return attempt(delta.revision, delta.base === undefined, () => backend.sync(delta));
+    return attempt(delta.revision, completesState(delta), () => backend.sync(delta));
   };
 
   // What the backend believes of the kernel may itself be what makes it fail (somebody else took chains away), and what

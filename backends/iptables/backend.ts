@@ -1,5 +1,5 @@
 import { servicePortKey, type SyncProblem } from "../../core/model.ts";
-import type { Backend, BackendOptions, SyncResult } from "../backend.ts";
+import { type Backend, type BackendOptions, NOTHING_DONE, type SyncResult } from "../backend.ts";
 import { createConntrackCleaner } from "../conntrack.ts";
 import { repeatingRunner } from "../refusal.ts";
 import { writeSysctls } from "../sysctl.ts";
@@ -89,6 +89,10 @@ export function createIptablesBackend(options: BackendOptions): Backend {
       reconciler.touch(ruleset.apply(delta));
       if (tcpLiberal.takeLateChange()) reconciler.touch({ filter: new Set([BASE.forward]), nat: new Set() });
       if (delta.settings) routesLoopback = servesLocalhost(family, delta.settings);
+      if (delta.part === "head") {
+        if (await reconciler.isBlank()) await reconciler.run();
+        return NOTHING_DONE;
+      }
       await reconciler.run();
       return await finish(ready());
     },

@@ -31,6 +31,8 @@ export interface Reconciler {
   forgetRefused(keys: Iterable<ServicePortKey>): void;
   /** What the kernel refused is tried again at the next run. */
   retryRefused(): void;
+  /** Whether the kernel has no chain of any service, kube-proxy's included. Throws where it cannot be read. */
+  isBlank(): Promise<boolean>;
   /** Writes what is touched and differs. Throws where the kernel could not be brought to the ruleset. */
   run(): Promise<void>;
   /** Looks at the kernel anew and repairs what differs from the ruleset. Throws as `run` does. */
@@ -224,11 +226,20 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
     return true;
   }
 
+  async function known(): Promise<KernelState> {
+    if (kernel) return kernel;
+    kernel = await look();
+    touchUnwanted(kernel);
+    return kernel;
+  }
+
+  async function isBlank(): Promise<boolean> {
+    const { chains } = await known();
+    return TABLES.every((table) => [...chains[table].names()].every((chain) => !layout.isServiceChain(table, chain)));
+  }
+
   async function run(): Promise<void> {
-    if (!kernel) {
-      kernel = await look();
-      touchUnwanted(kernel);
-    }
+    const kernel = await known();
     budget.left = SEARCH_LIMIT;
     for (let done = false; !done;) {
       if (jumpsInDoubt) await look();
@@ -281,6 +292,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
       for (const key of refused.keys()) touch(ruleset.exclude(key, false));
       refused.clear();
     },
+    isBlank,
     run,
     async compareAndRun() {
       const first = kernel === undefined;

@@ -1,5 +1,5 @@
 import type { IpvsSettings, SyncProblem } from "../../core/model.ts";
-import type { Backend, BackendOptions, SyncResult } from "../backend.ts";
+import { type Backend, type BackendOptions, NOTHING_DONE, type SyncResult } from "../backend.ts";
 import { createConntrackCleaner } from "../conntrack.ts";
 import { repeatingRunner } from "../refusal.ts";
 import { createReconciler as createChainReconciler } from "../iptables/reconcile.ts";
@@ -96,6 +96,7 @@ export function createIpvsBackend(options: BackendOptions): Backend {
       const reconciler = ready();
       conntrack.noteDelta(desired, delta);
       desired.apply(delta);
+      if (delta.part === "head") return NOTHING_DONE;
       await reconciler.run();
       return await finish(reconciler);
     },

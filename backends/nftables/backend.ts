@@ -1,5 +1,5 @@
 import type { SyncProblem } from "../../core/model.ts";
-import type { Backend, BackendOptions, SyncResult } from "../backend.ts";
+import { type Backend, type BackendOptions, NOTHING_DONE, type SyncResult } from "../backend.ts";
 import { createConntrackCleaner } from "../conntrack.ts";
 import { removeNftablesTraces } from "./cleanup.ts";
 import { describeServicePort } from "./describe.ts";
@@ -48,6 +48,10 @@ export function createNftablesBackend(options: BackendOptions): Backend {
     async sync(delta) {
       conntrack.noteDelta(desired, delta);
       reconciler.touch(desired.apply(delta));
+      if (delta.part === "head") {
+        if (await reconciler.isBlank()) await reconciler.run();
+        return NOTHING_DONE;
+      }
       await reconciler.run();
       return await finish();
     },

@@ -31,6 +31,8 @@ export interface Reconciler {
   touch(keys: Iterable<ServicePortKey>): void;
   /** What the kernel refused is tried again at the next run. */
   retryRefused(): void;
+  /** Whether there is no chain in the table, or no table. Throws where the kernel cannot be asked. */
+  isBlank(): Promise<boolean>;
   /** Writes what is touched and differs. Throws where the kernel could not be brought to it. */
   run(): Promise<void>;
   /** Looks at the kernel anew, where that is due, and repairs what differs. Throws as `run` does. */
@@ -64,6 +66,9 @@ const SEARCH_LIMIT = 200;
  * all of it. In between, only the names of the chains are compared, which shows a table that was flushed or deleted.
  */
 const COMPARING_SHARE = 0.01;
+
+/** So many service ports make more than one transaction, each of which is put together while nft is busy with another. */
+const MANY = 5_000;
 
 /** nft's transaction did not go through. */
 class TransactionError extends Error {
@@ -190,11 +195,13 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
     const replaces = shadow!.sets === "different";
     const isFirst = !replaces && !shadow!.chains.has(LAST_BASE_CHAIN);
     if (isFirst || shadow!.sets === "missing") await must(plan([], "frame"));
+    // Without packets yet, or behind the head of a state.
+    const manyAreNew = isFirst || dirty.size > MANY;
     const all = changeBatches({ desired, dirty, kernel: shadow!, settings, dialect });
     for (let next = all.next(); !next.done;) {
       const changes = next.value;
       let written: Promise<string | undefined>;
-      if (isFirst) {
+      if (!replaces && manyAreNew) {
         // The next batch is put together while nft is busy with this one, having read all of it.
         const taken = Promise.withResolvers<void>();
         written = transact(plan(changes, "ports"), taken.resolve);
@@ -241,13 +248,18 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
   }
 
   async function chainsAreThere(): Promise<boolean> {
-    const missing = new Set(shadow!.chains.keys());
+    const there = await chainsInTable();
+    return [...shadow!.chains.keys()].every((name) => there.has(name));
+  }
+
+  async function chainsInTable(): Promise<ReadonlySet<string>> {
+    const names = new Set<string>();
     let inTable = false;
     await tools.listChains((line) => {
       if (line.startsWith("table ")) inTable = line === `table ${dialect.ip} ${TABLE} {`;
-      else if (inTable && line.startsWith("\tchain ")) missing.delete(line.slice("\tchain ".length, -" {".length));
+      else if (inTable && line.startsWith("\tchain ")) names.add(line.slice("\tchain ".length, -" {".length));
     });
-    return missing.size === 0;
+    return names;
   }
 
   return {
@@ -261,6 +273,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
       for (const key of refused.keys()) dirty.add(key);
       refused.clear();
     },
+    isBlank: async () => (await chainsInTable()).size === 0,
     run,
     async compareAndRun() {
       if (shadow && await isComparisonDue()) await look();

@@ -17,6 +17,9 @@ const LONGEST_AFFINITY_SECONDS = 86400;
 /** Gives a Service to another proxy. The label's presence counts, not its value (KEP-2447). */
 const SERVICE_PROXY_NAME = "service.kubernetes.io/service-proxy-name";
 
+/** The label and its value by which installers mark the Service of cluster DNS, whatever serves it. */
+const APP = "k8s-app", CLUSTER_DNS = "kube-dns";
+
 /** Reduces a Service; in full, it keeps the details. */
 export function decodeService(raw: RawObject, inFull: boolean): Decoded {
   const { ref, labels, problem } = readIdentity("Service", raw);
@@ -44,6 +47,7 @@ export function decodeService(raw: RawObject, inFull: boolean): Decoded {
     externalPolicyLocal,
     healthCheckNodePort: type === "LoadBalancer" && externalPolicyLocal ? readHealthCheckNodePort(spec, problems) : 0,
     leftAlone: labels[SERVICE_PROXY_NAME] !== undefined,
+    ...labels[APP] === CLUSTER_DNS && { isClusterDNS: true },
     ...inFull && { details: readServiceDetails(labels) },
   };
   return { ref, object: service, problems: problems.sentences() };

@@ -23,6 +23,8 @@ export interface Service {
   readonly healthCheckNodePort: number;
   /** Whether a label gives it to another proxy (`service.kubernetes.io/service-proxy-name`). */
   readonly leftAlone: boolean;
+  /** Whether a label says that it is cluster DNS (`k8s-app: kube-dns`). */
+  readonly isClusterDNS?: true;
   readonly details?: ServiceDetails;
 }
 

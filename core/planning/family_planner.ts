@@ -35,6 +35,8 @@ export interface FamilyPlanner {
    * that is tracked; later ones what changed, and everything again when this node's zone did.
    */
   plan(changes: TrackedChanges): PlanChanges;
+  /** Plans these services alone, before the first call of `plan`. A frontend that others ask for as well may be theirs then. */
+  planAhead(services: Iterable<ServiceKey>): PlanChanges;
   /** All service ports, as of the last call of `plan`. */
   ports(): Iterable<PlannedPort>;
   /** The service ports of one service. */
@@ -164,27 +166,32 @@ export function createFamilyPlanner(options: FamilyPlannerOptions): FamilyPlanne
     return settlement.port;
   };
 
+  const planServices = (services: Iterable<ServiceKey>, zone: string): PlanChanges => {
+    rounds++;
+    const node = { name: options.nodeName, zone };
+    const affected = new Set<Entry>();
+    for (const service of services) update(service, node, affected);
+    const set: ServicePort[] = [];
+    const deleted: ServicePortKey[] = [];
+    for (const entry of affected) {
+      const port = settle(entry);
+      if (sameData(entry.planned, port)) continue;
+      entry.planned = port;
+      entry.plannedIn = rounds;
+      if (port === undefined) deleted.push(entry.key);
+      else set.push(port);
+    }
+    return { set, deleted };
+  };
+
   return {
     plan(changes) {
-      rounds++;
       const { zone } = tracking.node.state();
       const everything = zone !== plannedZone;
       plannedZone = zone;
-      const node = { name: options.nodeName, zone };
-      const affected = new Set<Entry>();
-      for (const service of servicesToPlan(changes, everything)) update(service, node, affected);
-      const set: ServicePort[] = [];
-      const deleted: ServicePortKey[] = [];
-      for (const entry of affected) {
-        const port = settle(entry);
-        if (sameData(entry.planned, port)) continue;
-        entry.planned = port;
-        entry.plannedIn = rounds;
-        if (port === undefined) deleted.push(entry.key);
-        else set.push(port);
-      }
-      return { set, deleted };
+      return planServices(servicesToPlan(changes, everything), zone);
     },
+    planAhead: (services) => planServices(services, tracking.node.state().zone),
     *ports() {
       for (const some of entries.values()) yield* some;
     },

@@ -198,6 +198,10 @@ export interface Served {
   readonly kernel: KernelUnderTest;
   /** Sends a whole state. */
   whole(ports: readonly ServicePort[], settings?: FamilySettings): ReturnType<Backend["sync"]>;
+  /** Sends the head of a whole state. */
+  head(ports: readonly ServicePort[], settings: FamilySettings): ReturnType<Backend["sync"]>;
+  /** Sends the rest of it. */
+  rest(ports: readonly ServicePort[]): ReturnType<Backend["sync"]>;
   /** Sends what has changed. */
   change(set: readonly ServicePort[], deleted?: readonly ServicePortKey[]): ReturnType<Backend["sync"]>;
   resync(): ReturnType<Backend["resync"]>;
@@ -229,6 +233,8 @@ export async function serve(mode: ProxyMode, kernel: KernelUnderTest): Promise<S
   return {
     kernel,
     whole: (set, settings = commonSettings(mode)) => send({ base: undefined, settings, set, deleted: [] }),
+    head: (set, settings) => send({ base: undefined, settings, set, deleted: [], part: "head" }),
+    rest: (set) => send({ base: revision, settings: undefined, set, deleted: [], part: "rest" }),
     change: (set, deleted = []) => send({ base: revision, settings: undefined, set, deleted }),
     resync: () => backend.resync(),
     ask: (packet) => whereTo(kernel.host, { ...PACKET, ...packet }),

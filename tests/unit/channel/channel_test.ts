@@ -365,3 +365,79 @@ Deno.test("the worker's health is passed on", () => {
   link.health({ state: "restarting", reason: "it died", restarts: 1 });
   assert.deepEqual(seen, ["starting", "restarting"]);
 });
+
+/** A channel that has sent the service port `dns` ahead, and knows of `web` as well. */
+async function setUpAhead(): Promise<Setup> {
+  const setup = setUp();
+  const { channel, link } = setup;
+  channel.configure(fakeSettings({ serviceRanges: ["10.96.0.0/12"] }));
+  channel.set([fakeServicePort("dns")]);
+  channel.startAhead();
+  link.reset();
+  await settled();
+  channel.set([fakeServicePort("web")]);
+  await settled();
+  return setup;
+}
+
+Deno.test("what starts ahead is sent before all is known, and drops nothing that is not; then comes the rest", async () => {
+  const { channel, link } = await setUpAhead();
+  assert.deepEqual(link.sent, [{
+    revision: 1,
+    base: undefined,
+    settings: fakeSettings(),
+    set: [fakeServicePort("dns")],
+    deleted: [],
+    part: "head",
+  }]);
+  channel.start();
+  link.report();
+  await settled();
+  assert.deepEqual(link.sent[1], {
+    revision: 2,
+    base: 1,
+    settings: fakeSettings({ serviceRanges: ["10.96.0.0/12"] }),
+    set: [fakeServicePort("web")],
+    deleted: [],
+    part: "rest",
+  });
+  link.report();
+  channel.set([fakeServicePort("web", { port: 81 })]);
+  await settled();
+  assert.equal(link.sent[2]?.part, undefined);
+  assert.equal(link.sent[2]?.base, 2);
+});
+
+Deno.test("a head is neither announced nor reported, whatever became of it", async () => {
+  const { channel, link, events } = await setUpAhead();
+  link.report({ ok: false });
+  channel.start();
+  await settled();
+  assert.deepEqual(events, ["send 2"]);
+  link.report();
+  assert.deepEqual(events, ["send 2", "report 2"]);
+});
+
+Deno.test("the rest is sent even if nothing is left to say: only then is the state whole", async () => {
+  const { channel, link } = await setUpAhead();
+  channel.delete(["web|tcp"]);
+  channel.start();
+  link.report();
+  await settled();
+  assert.deepEqual([link.sent[1]?.part, setNames(link.sent[1])], ["rest", []]);
+});
+
+Deno.test("a worker that is late, or is another one, is sent both parts too, and their syncs use up no budget", async () => {
+  const setup = await setUpAhead();
+  const { channel, link } = setup;
+  channel.start();
+  link.reset();
+  await settled();
+  assert.deepEqual([link.sent[1]?.part, setNames(link.sent[1])], ["head", ["dns"]]);
+  link.report({ durationMs: 60_000 });
+  await settled();
+  assert.deepEqual([link.sent[2]?.part, setNames(link.sent[2])], ["rest", ["web"]]);
+  link.report({ durationMs: 60_000 });
+  await settled();
+  assert.deepEqual(await waitsOf(setup, [1000, 900]), [0, 0]);
+});

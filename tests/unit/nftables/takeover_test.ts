@@ -85,3 +85,11 @@ Deno.test("nftables mode takes over from kube-proxy's", async () => {
   await createBackend("nftables", options).sync(WHOLE);
   assert.deepEqual([...host.tables.keys()], ["ip sluice"]);
 });
+
+Deno.test("what others left behind stays while only the head of the own rules is known", async () => {
+  const { done, taking } = modes();
+  await taking.sync({ ...WHOLE, part: "head" });
+  assert.deepEqual(done, ["sync"]);
+  await taking.sync({ ...WHOLE, revision: 2, base: 1, settings: undefined, set: [], part: "rest" });
+  assert.deepEqual(done, ["sync", "sync", "traces of other", "leftovers of chosen"]);
+});

@@ -164,6 +164,16 @@ const cases: Record<string, Case> = {
     labels: { "service.kubernetes.io/service-proxy-name": "" },
     gives: { leftAlone: true },
   },
+  "the label of cluster DNS": {
+    spec: {},
+    labels: { "k8s-app": "kube-dns" },
+    gives: { isClusterDNS: true },
+  },
+  "another application's label": {
+    spec: {},
+    labels: { "k8s-app": "metrics-server" },
+    gives: {},
+  },
   "a cluster IP and the label for headless services, which means nothing on a Service": {
     spec: {},
     labels: { "service.kubernetes.io/headless": "" },

@@ -298,3 +298,23 @@ Deno.test("an external IP that becomes the load balancer's takes precedence with
     new Map([["default/a:http", []], ["default/b:http", ["192.0.2.1"]]]),
   );
 });
+
+Deno.test("what is planned ahead is planned alone, and not handed on again with everything", () => {
+  const { tracking, planner } = createPlanned();
+  for (const object of [web, webSlice, service("default/other")]) tracking.set(object);
+  assert.deepEqual(names(planner.planAhead(["default/web"]).set), ["default/web:http"]);
+  assert.deepEqual(names(planner.plan(tracking.take()).set), ["default/other:http"]);
+});
+
+Deno.test("a frontend that was planned ahead goes to whom it belongs once that one is planned", () => {
+  const { tracking, planner, takeProblems } = createPlanned();
+  tracking.set(claiming("default/b", "10.0.0.2", { externalIPs: ["192.0.2.1"] }));
+  tracking.set(claiming("default/a", "10.0.0.1", { externalIPs: ["192.0.2.1"] }));
+  assert.deepEqual(planner.planAhead(["default/b"]).set.map(({ externalIPs }) => externalIPs), [["192.0.2.1"]]);
+  const { set } = planner.plan(tracking.take());
+  assert.deepEqual(
+    new Map(set.map(({ name, externalIPs }) => [name, externalIPs])),
+    new Map([["default/a:http", ["192.0.2.1"]], ["default/b:http", []]]),
+  );
+  assert.equal(takeProblems().length, 1);
+});

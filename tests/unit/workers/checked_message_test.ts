@@ -34,6 +34,8 @@ Deno.test("what main sends is taken as it is", () => {
     withSettings({ localTraffic: { by: "interface-prefix", prefix: "veth_0-a.1" } }),
     withSettings({ nodePortPrefixes: ["192.0.2.1/32"], ipvs: IPVS }),
     sync({ deleted: ["default/web:http|tcp", "default/web|sctp"] }),
+    sync({ base: undefined, settings: fakeSettings(), part: "head" }),
+    sync({ part: "rest" }),
     { type: "describe", number: 1, key: "whatever is asked" },
     { type: "count", number: 2 },
     ...["cleanup", "ping", "end-sibling"].map((type) => ({ type })),
@@ -44,6 +46,7 @@ Deno.test("what main sends is taken as it is", () => {
 
 const LINE = "\n-A INPUT -j DROP";
 const REFUSED: Readonly<Record<string, unknown>> = {
+  "another part of a state": sync({ part: "middle" }),
   "no object": null,
   "no type": {},
   "an unknown type": { type: "run", tool: "sh" },

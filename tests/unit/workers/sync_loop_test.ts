@@ -385,3 +385,20 @@ Deno.test("a backend that asks for it is called again after that time, with noth
   await clock.advanceSettled(20_000);
   assert.deepEqual(backend.calls.slice(2), ["sync 2", "sync 2", "sync 3"]);
 });
+
+Deno.test("a head is synced once: until the rest comes, nothing is tried again or compared", async () => {
+  const { loop, backend, clock, reports } = start();
+  await settled();
+  backend.failNext(new Error("busy"));
+  loop.sync({ ...whole(1, "dns"), part: "head" });
+  await clock.advanceSettled(3 * SYNC_PERIOD_MS);
+  assert.deepEqual(backend.calls, ["setup", "sync 1 whole"]);
+  loop.sync({ ...delta(1, "web"), part: "rest" });
+  await settled();
+  assert.deepEqual(reports().map(({ revision, ok, full }) => ({ revision, ok, full })), [
+    { revision: 1, ok: false, full: false },
+    { revision: 2, ok: true, full: true },
+  ]);
+  await clock.advanceSettled(SYNC_PERIOD_MS);
+  assert.deepEqual(backend.calls, ["setup", "sync 1 whole", "sync 2", "resync"]);
+});
