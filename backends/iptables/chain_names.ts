@@ -29,7 +29,15 @@ export const SERVICE_CHAIN_PREFIXES = {
 
 /** The names of a service port's chains. */
 export function serviceChainNames(port: Pick<ServicePort, "name" | "protocol">): ServiceChainNames {
-  const hash = shortHash(port.name + port.protocol);
+  return namesOfHash(shortHash(port.name + port.protocol));
+}
+
+/** The names of all chains of the service port that has this one: to hash its name again would cost more. */
+export function namesBeside(chain: string): ServiceChainNames {
+  return namesOfHash(chain.slice(chain.lastIndexOf("-") + 1));
+}
+
+function namesOfHash(hash: string): ServiceChainNames {
   return {
     cluster: SERVICE_CHAIN_PREFIXES.cluster + hash,
     local: SERVICE_CHAIN_PREFIXES.local + hash,

@@ -1,6 +1,6 @@
 import type { FamilySettings, ServicePort } from "../../core/model.ts";
 import { prefixContains } from "../../platform/address.ts";
-import { affinityListName, BASE, type ServiceChainNames, serviceChainNames } from "./chain_names.ts";
+import { affinityListName, BASE, namesBeside, type ServiceChainNames, serviceChainNames } from "./chain_names.ts";
 import { destinationPort, fromPrefix, hostPrefix, localMatch, oneOf } from "./matches.ts";
 
 /** Whether any traffic of this service port goes through its external chain. */
@@ -26,7 +26,7 @@ export function chainsOf(port: ServicePort, names: ServiceChainNames = serviceCh
 
 /** The rules of one of the chains that `chainsOf` names. */
 export function renderServiceChain(port: ServicePort, chain: string, settings: FamilySettings): readonly string[] {
-  const names = serviceChainNames(port);
+  const names = namesBeside(chain);
   switch (chain) {
     case names.cluster:
       return [
