@@ -1,5 +1,4 @@
 import { option, text } from "../core/config/mod.ts";
-import { requireHttp2 } from "../platform/runtime.ts";
 import type { Command, Invocation } from "./command.ts";
 import { feedStore } from "./feeding.ts";
 
@@ -31,7 +30,6 @@ export const serveCommand: Command = {
   ],
   async start(invocation) {
     const { logger, clock, signal } = invocation;
-    requireHttp2("sluice serve");
     const { startServing } = await import("../core/serving/mod.ts");
     const { readTlsFiles } = await import("../core/wire/tls.ts");
     const { readWireAddress } = await import("../core/wire/address.ts");

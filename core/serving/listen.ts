@@ -1,13 +1,11 @@
 import type { Http2Server } from "node:http2";
 import { errorText } from "../../platform/log.ts";
-import { requireHttp2 } from "../../platform/runtime.ts";
 import { type WireAddress, wireAddressText } from "../wire/address.ts";
 import type { TlsFiles } from "../wire/tls.ts";
 import type { Limits } from "./limits.ts";
 
 /** Opens an HTTP/2 server. Throws an Error that says what is wrong and what to do about it. */
 export async function listen(address: WireAddress, tls: TlsFiles | undefined, limits: Limits): Promise<Http2Server> {
-  requireHttp2("a gRPC server");
   const { createServer, createSecureServer } = await import("node:http2");
   const options = {
     settings: {

@@ -42,7 +42,7 @@ export interface Serving {
   close(): Promise<void>;
 }
 
-/** Starts a server. Throws an Error that says why where the runtime is too old, or the address cannot be had. */
+/** Starts a server. Throws an Error that says why where it cannot listen at the address. */
 export async function startServing(options: ServingOptions): Promise<Serving> {
   const { store, clock, logger } = options;
   const limits = { ...LIMITS, ...options.limits };

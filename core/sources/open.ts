@@ -1,11 +1,9 @@
 import type { Clock } from "../../platform/clock.ts";
 import type { Logger } from "../../platform/log.ts";
-import { requireHttp2 } from "../../platform/runtime.ts";
 import type { ApiRequestOutcome } from "../api_request.ts";
 import type { Configuration } from "../config/mod.ts";
 import { decodeObject, decodeObjectInFull } from "../objects/decode.ts";
 import { KINDS } from "../objects/mod.ts";
-import type { WireAddress } from "../wire/address.ts";
 import { kindsOf } from "./kinds.ts";
 import type { EventRecorderOptions } from "../observe/events.ts";
 import type { ApiErrorKind } from "./kubernetes/mod.ts";
@@ -27,12 +25,6 @@ export interface OpenSource {
  * objects, all nodes, and what load balancing does not need.
  */
 export type Extent = "node" | "everything";
-
-/** Throws where a server cannot be spoken to with TLS: not by this runtime, or not at that address. */
-function requireTls(address: WireAddress): void {
-  requireHttp2("TLS to a gRPC server");
-  if (address.kind === "unix") throw new Error("--api-client-tls-…: a unix socket is not spoken to with TLS");
-}
 
 /** What repeating a request does not change, other than it does for the source's own. */
 const REFUSALS: readonly ApiErrorKind[] = ["unauthorized", "forbidden", "not-found", "rejected", "garbled"];
@@ -73,7 +65,9 @@ export async function openSource(
       const { readTlsFiles } = await import("../wire/tls.ts");
       const { address, scope } = choice;
       const tls = readTlsFiles(choice.tls, "--api-client-tls");
-      if (tls !== undefined) requireTls(address);
+      if (tls !== undefined && address.kind === "unix") {
+        throw new Error("--api-client-tls-…: a unix socket is not spoken to with TLS");
+      }
       return { source: createGrpcSource({ address, tls, scope, nodeName, inFull, clock, logger }), close };
     }
     case "kube": {

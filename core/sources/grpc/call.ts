@@ -1,7 +1,6 @@
 import type { ClientHttp2Session, ClientHttp2Stream, IncomingHttpHeaders, OutgoingHttpHeaders } from "node:http2";
 import type { Socket } from "node:net";
 import type { Clock } from "../../../platform/clock.ts";
-import { hasHttp2 } from "../../../platform/runtime.ts";
 import { type WireAddress } from "../../wire/address.ts";
 import { createHttp2FrameReader, FRAME, isPingAck, wantsAnswer } from "../../wire/http2_frames.ts";
 import { createFrameReader, framesOf } from "../../wire/frames.ts";
@@ -10,7 +9,6 @@ import { PROBE_METHOD } from "../../wire/messages.ts";
 import { createQuota } from "../../wire/quota.ts";
 import { STATUS, statusText } from "../../wire/status.ts";
 import type { TlsFiles } from "../../wire/tls.ts";
-import { hearEscapedErrors } from "./escaped_errors.ts";
 
 /** A call of a method whose both directions are streams. */
 export interface CallOptions {
@@ -64,14 +62,11 @@ export async function call(options: CallOptions): Promise<never> {
     },
     onSilent: () => reject(new Error(silenceText(limits))),
   });
-  const stopHearing = hearEscapedErrors(reject);
   let stream: ClientHttp2Stream | undefined;
   try {
     signal.addEventListener("abort", () => reject(signal.reason), { once: true });
     session.on("error", reject);
     session.on("connect", (_, connected) => {
-      // Deno 2.4 reads past this socket, and does not let it go.
-      if (!hasHttp2()) return;
       socket = connected as Socket;
       refuseHostileFrames(socket, clock, (error) => session.destroy(error));
     });
@@ -96,7 +91,6 @@ export async function call(options: CallOptions): Promise<never> {
     return await ended;
   } finally {
     liveness.stop();
-    stopHearing();
     stream?.close(CANCEL);
     session.destroy();
     if (socket !== undefined) destroyLate(socket, clock);
@@ -134,7 +128,7 @@ function headersOf(method: string): OutgoingHttpHeaders {
 
 /**
  * Makes the server say something: that it has no such method. HTTP/2 has a frame for this, but KPNG's servers hang up on a
- * client that sends it more than once in five minutes, and the client of Deno 2.4 cannot send it.
+ * client that sends it more than once in five minutes.
  */
 function probe(session: ClientHttp2Session, answered: () => void): void {
   const stream = session.request(headersOf(PROBE_METHOD), { endStream: true });
