@@ -62,9 +62,10 @@ export async function call(options: CallOptions): Promise<never> {
     },
     onSilent: () => reject(new Error(silenceText(limits))),
   });
+  const onAbort = () => reject(signal.reason);
+  signal.addEventListener("abort", onAbort, { once: true });
   let stream: ClientHttp2Stream | undefined;
   try {
-    signal.addEventListener("abort", () => reject(signal.reason), { once: true });
     session.on("error", reject);
     session.on("connect", (_, connected) => {
       socket = connected as Socket;
@@ -90,6 +91,7 @@ export async function call(options: CallOptions): Promise<never> {
     stream.write(framesOf([request]));
     return await ended;
   } finally {
+    signal.removeEventListener("abort", onAbort);
     liveness.stop();
     stream?.close(CANCEL);
     session.destroy();

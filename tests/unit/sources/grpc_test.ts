@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
+import { call } from "../../../core/sources/grpc/call.ts";
 import { LIVENESS } from "../../../core/wire/liveness.ts";
+import { METHODS } from "../../../core/wire/messages.ts";
 import { sleep, systemClock } from "../../../platform/clock.ts";
 import { silentLogger } from "../../../platform/log.ts";
 import { createCertificateAuthority } from "../../fakes/certificates.ts";
@@ -119,6 +121,39 @@ Deno.test("a silent server that answers when asked stays connected, whatever it 
   }, { clock });
   line.close();
   await server.close();
+});
+
+Deno.test("a call that ends leaves nothing on the signal that would end it", async () => {
+  const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  const closing = (async () => {
+    for await (const connection of listener) connection.close();
+  })();
+  const { signal } = new AbortController();
+  const listening = new Set<unknown>();
+  const { addEventListener, removeEventListener } = signal;
+  Object.assign(signal, {
+    addEventListener(...args: Parameters<typeof addEventListener>) {
+      listening.add(args[1]);
+      addEventListener.apply(signal, args);
+    },
+    removeEventListener(...args: Parameters<typeof removeEventListener>) {
+      listening.delete(args[1]);
+      removeEventListener.apply(signal, args);
+    },
+  });
+  await assert.rejects(call({
+    address: { kind: "tcp", host: "127.0.0.1", port: (listener.addr as Deno.NetAddr).port },
+    tls: undefined,
+    method: METHODS.global,
+    request: new Uint8Array(),
+    onMessage: () => false,
+    clock: createFakeClock(),
+    liveness: LIVENESS,
+    signal,
+  }));
+  assert.equal(listening.size, 0);
+  listener.close();
+  await closing;
 });
 
 Deno.test("a server of something else is told from one of gRPC", async () => {
