@@ -15,7 +15,7 @@ export class NoProxyError extends Error {
  * @throws {NoProxyError} where nobody answers there
  */
 export async function askProxy(path: string): Promise<ControlAnswers> {
-  (await connect(path)).close();
+  await requireListener(path);
   const get = <T>(route: string, query: Record<string, string> = {}) => getFrom<T>(path, route, query);
   return {
     explain: (question) => get("explain", queryOf(question)),
@@ -38,16 +38,20 @@ export function askProcess(path: string): Promise<ProxyProcess> {
 
 /** What is asked for is what is answered with: both ends are of one program. */
 async function getFrom<T>(path: string, route: string, query: Record<string, string>): Promise<T> {
-  return JSON.parse(await request(path, `/v1/${route}?${new URLSearchParams(query)}`)) as T;
+  const { status, body } = await request(path, `/v1/${route}?${new URLSearchParams(query)}`);
+  if (status === 200) return JSON.parse(body) as T;
+  if (status === 400) throw new QuestionError(body.trim());
+  throw new Error(`the proxy did not answer: ${status} ${body.trim()}`);
 }
 
 function queryOf({ address, port, protocol, from }: Question): Record<string, string> {
   return { to: endpointText(address, port, protocol), ...(from === undefined ? {} : { from }) };
 }
 
-async function connect(path: string): Promise<Deno.Conn> {
+/** Throws where nobody accepts a connection at `path`. */
+async function requireListener(path: string): Promise<void> {
   try {
-    return await Deno.connect({ transport: "unix", path });
+    (await Deno.connect({ transport: "unix", path })).close();
   } catch (error) {
     if (error instanceof Deno.errors.NotFound) throw new NoProxyError(`there is no control socket at ${path}`);
     if (error instanceof Deno.errors.ConnectionRefused) {
@@ -60,27 +64,21 @@ async function connect(path: string): Promise<Deno.Conn> {
   }
 }
 
-async function request(path: string, target: string): Promise<string> {
-  const connection = await connect(path);
-  try {
-    const text = `GET ${target} HTTP/1.1\r\nHost: sluice\r\nConnection: close\r\n\r\n`;
-    await new Response(text).body!.pipeTo(connection.writable, { preventClose: true });
-    const answer = await new Response(connection.readable).text();
-    return bodyOf(answer);
-  } finally {
-    try {
-      connection.close();
-    } catch {
-      // Its end was read, which closed it.
-    }
-  }
-}
+/**
+ * The origin of requests. fetch leaves the socket out where NO_PROXY covers the host, as `*` covers every name; it covers no
+ * address of the block that discards packets (RFC 6666).
+ */
+const ORIGIN = "http://[100::]";
 
-function bodyOf(answer: string): string {
-  const end = answer.indexOf("\r\n\r\n");
-  const [, status] = /^HTTP\/1\.1 (\d+) /.exec(answer) ?? [];
-  const body = answer.slice(end + 4);
-  if (status === "200") return body;
-  if (status === "400") throw new QuestionError(body.trim());
-  throw new Error(`the proxy did not answer: ${status === undefined ? "it broke off" : `${status} ${body.trim()}`}`);
+/** An answer of any status, read to its end. */
+async function request(path: string, target: string): Promise<{ readonly status: number; readonly body: string }> {
+  const client = Deno.createHttpClient({ proxy: { transport: "unix", path } });
+  try {
+    const answer = await fetch(`${ORIGIN}${target}`, { client });
+    return { status: answer.status, body: await answer.text() };
+  } catch (error) {
+    throw new Error("the proxy did not answer", { cause: error });
+  } finally {
+    client.close();
+  }
 }

@@ -100,6 +100,40 @@ Deno.test("what a proxy that is gone left behind is replaced, another one's is n
     assert.equal(await Deno.readTextFile(path), "precious");
   }));
 
+Deno.test("the socket is asked whatever hosts go without a proxy", () =>
+  withPath((path) =>
+    serving(path, async () => {
+      const remote = await askProxy(path);
+      const before = Deno.env.get("NO_PROXY");
+      Deno.env.set("NO_PROXY", "*");
+      let status: Promise<ProxyStatus>;
+      try {
+        // The environment is read before the first wait, so that no other test sees this one's.
+        status = remote.status();
+      } finally {
+        if (before === undefined) Deno.env.delete("NO_PROXY");
+        else Deno.env.set("NO_PROXY", before);
+      }
+      assert.deepEqual(await status, STATUS);
+    }).then(() => {})
+  ));
+
+Deno.test("an answer that breaks off is none", () =>
+  withPath(async (path) => {
+    const listener = await listenOnControlSocket(path);
+    const answering = (async () => {
+      for await (const connection of listener) {
+        if (await connection.read(new Uint8Array(4096)) !== null) {
+          await connection.write(new TextEncoder().encode("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{}"));
+        }
+        connection.close();
+      }
+    })();
+    await assert.rejects((await askProxy(path)).status(), /the proxy did not answer/);
+    listener.close();
+    await answering;
+  }));
+
 /** A socket that nobody listens on any more: some runtimes remove theirs when they end, so its name is kept by a link. */
 async function leaveStale(path: string): Promise<void> {
   await Deno.remove(path).catch(() => {});
