@@ -1,6 +1,6 @@
 /**
- * A controller of its own that is also aborted by each of these signals, with their reason. Not AbortSignal.any: Deno 2.4
- * forgets what that makes, listeners and all, at the next garbage collection.
+ * A controller of its own that is also aborted by each of these signals, with their reason. Not AbortSignal.any: Deno 2.7
+ * forgets what that makes, listeners and all, at the next garbage collection (2.9 does not).
  */
 export function abortedBy(...signals: readonly (AbortSignal | undefined)[]): AbortController {
   const controller = new AbortController();

@@ -1,7 +1,8 @@
 /**
- * HTTP for health checks and scrapes: one request a connection, answered at once. The answer's header names keep the
- * case they are written in, which Deno.serve of Deno 2.4 does not do: load balancers' health checkers have been built
- * against kube-proxy's `X-Load-Balancing-Endpoint-Weight`. And with nothing kept alive, nothing holds up a shutdown.
+ * HTTP for health checks, scrapes, the status page and the control socket: one request a connection, answered at once. It is
+ * not Deno.serve's because that has no limits on connections (connection_limits.ts) and no deadline for a request's head: 600
+ * clients that send half a request keep 600 connections open for as long as they like. node:http closes none of them
+ * either, and needs 5 MB more. With nothing kept alive, nothing holds up a shutdown.
  */
 import { canonicalAddress, type Family, familyOf, isLoopback } from "../../platform/address.ts";
 import type { Clock } from "../../platform/clock.ts";
@@ -29,7 +30,7 @@ export interface HttpRequest {
 export interface HttpAnswer {
   readonly status: 200 | 400 | 403 | 404 | 405 | 406 | 431 | 500 | 503;
   readonly contentType: string;
-  /** Further header fields, sent as they are spelled. */
+  /** Further header fields. */
   readonly fields?: Readonly<Record<string, string>>;
   readonly body: string;
 }

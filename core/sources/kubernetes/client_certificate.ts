@@ -5,7 +5,8 @@ const PRIVATE_KEY = /-----BEGIN ([A-Z ]*PRIVATE KEY)-----[^-]+-----END \1-----/;
 
 /**
  * Throws an Error where a client certificate and its key (PEM; either text may hold both) cannot be used, and says
- * why. Deno 2.4 does not throw over these but ends the process, and a rotation may well be seen half done.
+ * why. Over a key of another certificate, a damaged certificate and one of version 1, Deno 2.7 does not throw but ends the
+ * process (2.9 throws), and a rotation may well be seen half done.
  */
 export function checkClientCertificate(certificate: string, key: string): void {
   const first = CERTIFICATE.exec(certificate);

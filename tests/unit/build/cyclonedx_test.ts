@@ -4,7 +4,7 @@ import { cyclonedx, type Part } from "../../../build/cyclonedx.ts";
 
 const WHOLE = { name: "sluice", version: "1.2.3", commit: "abc", builtAt: 1_700_000_000 };
 const PARTS: readonly Part[] = [
-  { type: "platform", name: "deno", version: "2.4.2", licence: "MIT", purl: "pkg:github/denoland/deno@v2.4.2" },
+  { type: "platform", name: "deno", version: "2.7.14", licence: "MIT", purl: "pkg:github/denoland/deno@v2.7.14" },
   {
     type: "library",
     name: "@scope/name",

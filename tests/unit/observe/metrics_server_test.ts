@@ -161,7 +161,7 @@ Deno.test("/flagz and /statusz answer in the form that is asked for", () =>
           [status, contentType],
           `${path} ${accept}`,
         );
-        assert.equal(answer.headers.get("Warning"), undefined);
+        assert.equal(answer.headers.get("Warning"), null);
       }
       const flagz = await ask(address, "/flagz", "GET", json("v1beta1", "Flagz"));
       assert.deepEqual(JSON.parse(flagz.body), {
