@@ -14,6 +14,7 @@ import {
   servicePortKey,
   type SyncReport,
 } from "./model.ts";
+import { createIdleTimer, type RestDelays } from "./rest.ts";
 import { sameData } from "./same_data.ts";
 
 /** What a channel needs to know, and whom it tells. */
@@ -26,6 +27,10 @@ export interface FamilyChannelOptions {
    * kernel's work on them at a tenth of the time.
    */
   readonly minSyncPeriodMs: number;
+  /** How long the family must have been without service ports before its worker ends. */
+  readonly restDelays: RestDelays;
+  /** Whether the worker of this family may end now, as long as the family has no service ports. */
+  readonly mayRest: () => boolean;
   readonly clock: Clock;
   readonly logger: Logger;
   /**
@@ -55,6 +60,8 @@ export interface FamilyChannel {
   packetCounts(): Promise<PacketCounts | undefined>;
   /** How many service ports are not as they were last sent. */
   pending(): number;
+  /** Whether there are any service ports. */
+  hasServicePorts(): boolean;
   /** See `FamilyLink.stop`. */
   stop(options?: StopOptions): Promise<void>;
 }
@@ -91,6 +98,11 @@ export function createFamilyChannel(options: FamilyChannelOptions): FamilyChanne
   let started = false;
   let workerListens = false;
   let stopped: Promise<void> | undefined;
+  // The revision that is in effect with nothing left to do for it.
+  let finished: number | undefined;
+  let hadServicePorts = false;
+  // The settings in effect while the worker is away.
+  let resting: { readonly settings: FamilySettings } | undefined;
   let flushIsDue = false;
   let cancelTimer: (() => void) | undefined;
 
@@ -99,6 +111,7 @@ export function createFamilyChannel(options: FamilyChannelOptions): FamilyChanne
     if (sameData(before, after)) return;
     if (after === undefined) ports.delete(key);
     else ports.set(key, after);
+    hadServicePorts ||= ports.size > 0;
     if (sent === undefined) return;
     if (!differing.has(key)) differing.set(key, before);
     else if (sameData(differing.get(key), after)) differing.delete(key);
@@ -111,8 +124,32 @@ export function createFamilyChannel(options: FamilyChannelOptions): FamilyChanne
     flushIsDue = true;
     queueMicrotask(() => {
       flushIsDue = false;
+      wakeIfNeeded();
       flush();
+      idle.note(isIdle(), hadServicePorts);
     });
+  };
+
+  const isIdle = () =>
+    !stopped && ports.size === 0 && differing.size === 0 && sent !== undefined && sent.revision === finished &&
+    sameData(sent.settings, settings);
+
+  const idle = createIdleTimer({
+    clock,
+    delays: options.restDelays,
+    onRest() {
+      if (sent === undefined || !options.mayRest() || !link.rest()) return false;
+      resting = sent;
+      sent = undefined;
+      workerListens = false;
+      return true;
+    },
+  });
+
+  const wakeIfNeeded = () => {
+    if (stopped || resting === undefined || ports.size === 0 && sameData(resting.settings, settings)) return;
+    resting = undefined;
+    link.wake();
   };
 
   const flush = () => {
@@ -174,10 +211,11 @@ export function createFamilyChannel(options: FamilyChannelOptions): FamilyChanne
     },
     onReport(report) {
       options.onReport?.(report);
+      finished = report.unfinished ? undefined : report.revision;
+      flushSoon();
       if (report.revision !== inFlight) return;
       lastSyncMs = report.durationMs;
       inFlight = undefined;
-      flushSoon();
     },
     onHealth(health) {
       options.onHealth?.(health);
@@ -205,8 +243,10 @@ export function createFamilyChannel(options: FamilyChannelOptions): FamilyChanne
     describe: (key) => link.describe(key),
     packetCounts: () => link.packetCounts(),
     pending: () => sent === undefined ? ports.size : differing.size,
+    hasServicePorts: () => ports.size > 0,
     stop(options) {
       cancelTimer?.();
+      idle.stop();
       stopped ??= link.stop(options);
       return stopped;
     },

@@ -162,7 +162,7 @@ Deno.test("a worker that was started by its sibling ends with it, which is a los
   await makeThrow(crew.IPv4);
   await succeeded(crew.IPv4);
   await makeThrow(crew.IPv6);
-  assert.match(await crew.lost, /both families are gone/);
+  assert.match(await crew.lost, /no worker is left/);
   const health = await crew.IPv4.nextHealth();
   assert.ok(health.state === "restarting" && /IPv6 worker, which had started it/.test(health.reason));
   crew.IPv4.clock.advance(100);

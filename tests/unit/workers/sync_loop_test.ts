@@ -240,6 +240,26 @@ Deno.test("a service port that cannot be programmed does not make the sync fail,
   assert.equal(reports().length, 3);
 });
 
+Deno.test("a report says whether something is left to do", async () => {
+  const { loop, backend, reports } = await startSynced();
+  const problems = [{ servicePort: "default/web", message: "line 7: bad port" }];
+  const results = [
+    { problems, figures: {} },
+    { problems: [], figures: {}, againAfterMs: 9_000 },
+    { problems: [], figures: { cleanup_failures: 1 } },
+    { problems: [], figures: { cleanup_failures: 0 } },
+  ];
+  for (const [i, result] of results.entries()) {
+    backend.returnNext(result);
+    loop.sync(delta(1 + i));
+    await settled();
+  }
+  backend.failNext(new Error("refused"));
+  loop.sync(delta(5));
+  await settled();
+  assert.deepEqual(reports().slice(1).map(({ unfinished }) => unfinished), [true, true, true, undefined, true]);
+});
+
 Deno.test("the kernel is compared every sync period, counted from the last full look", async () => {
   const { loop, backend, clock, reports } = await startSynced();
   await clock.advanceSettled(SYNC_PERIOD_MS - 1);
