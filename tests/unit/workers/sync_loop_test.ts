@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { UnsupportedHostError } from "../../../backends/backend.ts";
+import { type SyncResult, UnsupportedHostError } from "../../../backends/backend.ts";
 import type { FamilyDelta, SyncReport } from "../../../core/model.ts";
 import { createLogger, type Logger, silentLogger } from "../../../platform/log.ts";
 import { createBackoff } from "../../../platform/retry.ts";
@@ -243,7 +243,7 @@ Deno.test("a service port that cannot be programmed does not make the sync fail,
 Deno.test("a report says whether something is left to do", async () => {
   const { loop, backend, reports } = await startSynced();
   const problems = [{ servicePort: "default/web", message: "line 7: bad port" }];
-  const results = [
+  const results: SyncResult[] = [
     { problems, figures: {} },
     { problems: [], figures: {}, againAfterMs: 9_000 },
     { problems: [], figures: { cleanup_failures: 1 } },
