@@ -258,7 +258,7 @@ export function superviseFamily(options: SuperviseOptions): FamilyLink {
     wake() {
       if (!isResting) return;
       isResting = false;
-      logger.info("worker starts: the family has services");
+      logger.info("worker starts again");
       tell("starting");
       if (!isLeaving) launch();
     },

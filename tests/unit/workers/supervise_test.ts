@@ -287,6 +287,16 @@ Deno.test("a worker that does not stop is ended in less than a second", async ()
   assert.ok(worker().terminated);
 });
 
+Deno.test("a worker that is to be used again has longer to stop, since it may be the only one", async () => {
+  const { link, worker, clock } = await supervise();
+  const stopped = link.stop({ keepWorker: true });
+  await clock.advanceSettled(4_999);
+  assert.equal(worker().terminated, false);
+  await clock.advanceSettled(1);
+  await stopped;
+  assert.ok(worker().terminated);
+});
+
 for (const when of ["before", "after"] as const) {
   Deno.test(`a worker that dies ${when} the stop is not started anew`, async () => {
     const { link, workers, worker, clock } = await supervise();
