@@ -15,6 +15,7 @@ import {
   servicePortKey,
   type SyncReport,
 } from "./model.ts";
+import { createIdleTimer, type RestDelays } from "./rest.ts";
 import { sameData } from "./same_data.ts";
 
 /** What a channel needs to know, and whom it tells. */
@@ -27,6 +28,10 @@ export interface FamilyChannelOptions {
    * a fifth of the time.
    */
   readonly minSyncPeriodMs: number;
+  /** How long the family must have been without service ports before its worker ends. */
+  readonly restDelays: RestDelays;
+  /** Whether the worker of this family may end now, as long as the family has no service ports. */
+  readonly mayRest: () => boolean;
   readonly clock: Clock;
   readonly logger: Logger;
   /**
@@ -61,6 +66,8 @@ export interface FamilyChannel {
   packetCounts(): Promise<PacketCounts | undefined>;
   /** How many service ports are not as they were last sent. */
   pending(): number;
+  /** Whether there are any service ports. */
+  hasServicePorts(): boolean;
   /** See `FamilyLink.stop`. */
   stop(options?: StopOptions): Promise<void>;
 }
@@ -102,6 +109,11 @@ export function createFamilyChannel(options: FamilyChannelOptions): FamilyChanne
   let started = false;
   let workerListens = false;
   let stopped: Promise<void> | undefined;
+  // The revision that is in effect with nothing left to do for it.
+  let finished: number | undefined;
+  let hadServicePorts = false;
+  // The settings in effect while the worker is away.
+  let resting: { readonly settings: FamilySettings } | undefined;
   let flushIsDue = false;
   let cancelTimer: (() => void) | undefined;
 
@@ -110,6 +122,7 @@ export function createFamilyChannel(options: FamilyChannelOptions): FamilyChanne
     if (sameData(before, after)) return;
     if (after === undefined) ports.delete(key);
     else ports.set(key, after);
+    hadServicePorts ||= ports.size > 0;
     if (sent === undefined) return;
     if (!differing.has(key)) differing.set(key, before);
     else if (sameData(differing.get(key), after)) differing.delete(key);
@@ -122,8 +135,32 @@ export function createFamilyChannel(options: FamilyChannelOptions): FamilyChanne
     flushIsDue = true;
     queueMicrotask(() => {
       flushIsDue = false;
+      wakeIfNeeded();
       flush();
+      idle.note(isIdle(), hadServicePorts);
     });
+  };
+
+  const isIdle = () =>
+    !stopped && ports.size === 0 && differing.size === 0 && sent !== undefined && sent.revision === finished &&
+    sameData(sent.settings, settings);
+
+  const idle = createIdleTimer({
+    clock,
+    delays: options.restDelays,
+    onRest() {
+      if (sent === undefined || !options.mayRest() || !link.rest()) return false;
+      resting = sent;
+      sent = undefined;
+      workerListens = false;
+      return true;
+    },
+  });
+
+  const wakeIfNeeded = () => {
+    if (stopped || resting === undefined || ports.size === 0 && sameData(resting.settings, settings)) return;
+    resting = undefined;
+    link.wake();
   };
 
   const flush = () => {
@@ -203,14 +240,16 @@ export function createFamilyChannel(options: FamilyChannelOptions): FamilyChanne
     },
     onReport(report) {
       // A head's report says nothing of the state: it may only have been noted.
-      if (report.revision !== sent?.revision || !sent.isHead) options.onReport?.(report);
+      const isOfHead = report.revision === sent?.revision && sent.isHead;
+      if (!isOfHead) options.onReport?.(report);
+      finished = report.unfinished || isOfHead ? undefined : report.revision;
+      flushSoon();
       if (report.revision !== inFlight?.revision) return;
       // The long sync at the start says nothing of what changes will cost.
       if (inFlight.base !== undefined && inFlight.part === undefined) {
         budget?.spend(report.durationMs + WORK_BESIDE_SYNC_MS);
       }
       inFlight = undefined;
-      flushSoon();
     },
     onHealth(health) {
       options.onHealth?.(health);
@@ -242,8 +281,10 @@ export function createFamilyChannel(options: FamilyChannelOptions): FamilyChanne
     describe: (key) => link.describe(key),
     packetCounts: () => link.packetCounts(),
     pending: () => sent === undefined ? ports.size : differing.size,
+    hasServicePorts: () => ports.size > 0,
     stop(options) {
       cancelTimer?.();
+      idle.stop();
       stopped ??= link.stop(options);
       return stopped;
     },

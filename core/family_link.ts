@@ -43,10 +43,11 @@ export interface FamilyOptions {
  * - `unfit`: the check failed, and is tried again with growing waits; `unsupported` where it found three times in a row that
  *   this host cannot serve the family in this mode (a tool is not installed, the kernel has no such table) until a person
  *   changes it;
+ * - `resting`: the family has no service ports, and so no worker; its rules are those of a family without services;
  * - `restarting`: it died or hung, and a new one is (being) started; the kernel keeps the rules it has.
  */
 export type FamilyHealth =
-  | { readonly state: "starting" | "ready" }
+  | { readonly state: "starting" | "ready" | "resting" }
   | { readonly state: "unfit"; readonly reason: string; readonly unsupported: boolean }
   | {
     readonly state: "restarting";
@@ -87,6 +88,13 @@ export interface FamilyLink {
   describe(key: ServicePortKey): Promise<RuleDescription | undefined>;
   /** What rules have counted; undefined where nothing is counted, or the worker does not answer. */
   packetCounts(): Promise<PacketCounts | undefined>;
+  /**
+   * Ends the worker, of which everything sent is in effect, until `wake`. Returns whether it does: only where the other
+   * family's worker can start it again.
+   */
+  rest(): boolean;
+  /** Starts a worker for a family that rests; `onReset` follows. */
+  wake(): void;
   /** Removes every trace from the kernel. Rejects with what could not be removed, or when the worker dies over it. */
   cleanup(): Promise<void>;
   /**

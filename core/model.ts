@@ -173,6 +173,8 @@ export interface SyncReport {
   readonly endedAtMs: number;
   readonly durationMs: number;
   readonly problems: readonly SyncProblem[];
+  /** Whether the worker goes on without a delta: it tries again what failed, or looks after something later. */
+  readonly unfinished?: true;
   /** The figures of this sync by metric, for the metrics of the backend's own (see core/observe/metrics.ts). */
   readonly figures: Readonly<Record<string, number>>;
 }

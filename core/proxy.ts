@@ -111,7 +111,10 @@ async function serve(options: ProxyOptions): Promise<number> {
   const driftWatch = createDriftWatch({ findNeighbours: () => findNeighbours(configuration, clock), logger });
   const observers = tellObservers({ health, metrics, recorder, nodeEvents, driftWatch, logger, onNoneSupported });
   const listener = { ...observers, onHealthChecks: serviceHealth.inEffect, onProblem };
-  const families: readonly ServedFamily[] = FAMILIES.map((family) => serveFamily(family, tracking, options, listener));
+  const families: readonly ServedFamily[] = FAMILIES.map((family) => {
+    const otherHasServicePorts = () => families.some((other) => other.family !== family && other.hasServicePorts());
+    return serveFamily(family, tracking, options, listener, otherHasServicePorts);
+  });
   let started = false;
   let startedAhead = false;
 

@@ -5,6 +5,7 @@ import type { ControlAnswers } from "./control/server.ts";
 import type { FamilyOptions, KernelSetting, StartFamily } from "./family_link.ts";
 import { ipvsSettings } from "./family_settings.ts";
 import type { Family } from "./model.ts";
+import type { RestDelays } from "./rest.ts";
 import type { RunProgram } from "./run_program.ts";
 
 /** What a run of the proxy works with. */
@@ -21,6 +22,8 @@ export interface ProxyOptions {
   readonly runProgram?: RunProgram;
   /** The environment, for the in-cluster address; the process's by default. */
   readonly env?: (name: string) => string | undefined;
+  /** When a family without service ports does without its worker; `REST_DELAYS` by default. */
+  readonly restDelays?: RestDelays;
   /** How many files this process may open; undefined where that is not known. */
   readonly fileLimit?: number;
   /** Called once the proxy can be asked about what it does; the answers are loaded with the first question. */

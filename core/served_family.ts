@@ -11,6 +11,7 @@ import type { PacketCounts, SyncReport } from "./model.ts";
 import { createHeldUntilSynced } from "./held_until_synced.ts";
 import { createFamilyPlanner, type HealthCheckChanges, type NoLocalEndpoints } from "./planning/mod.ts";
 import { familyOptions, type ProxyOptions } from "./proxy_options.ts";
+import { mayRest, REST_DELAYS } from "./rest.ts";
 import { type ServiceKey, serviceKey, serviceKeyOf, type TrackedChanges, type Tracking } from "./tracking/mod.ts";
 
 /** One IP family on its way from what is tracked to the kernel: its planner, its channel and its worker. */
@@ -29,6 +30,8 @@ export interface ServedFamily {
   /** How many service ports wait for the worker. */
   changesPending(): number;
   noLocalEndpoints(): NoLocalEndpoints;
+  /** Whether this family has any service ports. */
+  hasServicePorts(): boolean;
   /** What rules in the kernel have counted; undefined where nothing is counted, or the worker does not answer. */
   packetCounts(): Promise<PacketCounts | undefined>;
   /** What questions about this family are answered from. */
@@ -52,12 +55,16 @@ export interface ServedFamilyListener {
   onProblem(where: string, message: string): void;
 }
 
-/** Starts a family's worker and plans for it. */
+/**
+ * Starts a family's worker and plans for it.
+ * @param otherHasServicePorts whether the other family has any
+ */
 export function serveFamily(
   family: Family,
   tracking: Tracking,
   options: ProxyOptions,
   listener: ServedFamilyListener,
+  otherHasServicePorts: () => boolean,
 ): ServedFamily {
   const { configuration, logger, clock } = options;
   const { nodeName } = configuration;
@@ -78,6 +85,8 @@ export function serveFamily(
     family,
     connect: (workerListener) => options.startFamily(familyOptions(family, kernel, options), workerListener),
     minSyncPeriodMs: configuration.minSyncPeriodMs,
+    restDelays: options.restDelays ?? REST_DELAYS,
+    mayRest: () => mayRest(family, settings(), otherHasServicePorts()),
     clock,
     logger,
     onSend(revision) {
@@ -130,6 +139,7 @@ export function serveFamily(
     },
     start: () => channel.start(),
     changesPending: () => channel.pending(),
+    hasServicePorts: () => channel.hasServicePorts(),
     noLocalEndpoints: () => planner.noLocalEndpoints(),
     packetCounts: () => channel.packetCounts(),
     basis: {

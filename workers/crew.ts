@@ -9,7 +9,7 @@ export interface CrewOptions {
   readonly codeOf: (family: Family) => WorkerCode;
   /** Where the workers look for tools. */
   readonly path: string;
-  /** Both workers are gone, and with them everybody who could start one; or a worker needs the program to restart. */
+  /** No worker is left, so that none can be started; or a worker needs the program to restart. */
   readonly onLost: (reason: string) => void;
   /** Starts one of the first workers; a Web Worker by default. */
   readonly createWorker?: (code: WorkerCode, onFailure: (reason: string) => void) => FirstWorker;
@@ -38,6 +38,8 @@ interface Member {
   isAlive: boolean;
   /** It was told to stop, which is no loss. */
   isStopping: boolean;
+  /** It is about to end since its family has no services: its sibling is to stay. */
+  isResting: boolean;
   /** It is to end, once the sibling that it has started has. */
   isDismissed: boolean;
 }
@@ -80,6 +82,7 @@ export function createCrew(options: CrewOptions): Crew {
       listener: undefined,
       isAlive: true,
       isStopping: false,
+      isResting: false,
       isDismissed: false,
       ...parts,
     };
@@ -122,7 +125,7 @@ export function createCrew(options: CrewOptions): Crew {
   const dismiss = (member: Member) => {
     const started = [...members.values()].find(({ starter, isAlive }) => starter === member && isAlive);
     if (!member.isAlive) return;
-    if (started && member.isStopping) {
+    if (started && (member.isStopping || member.isResting)) {
       member.isDismissed = true;
       return;
     }
@@ -131,8 +134,14 @@ export function createCrew(options: CrewOptions): Crew {
     if (started) failed(started, `the ${member.family} worker, which had started it, is gone`);
     if (member.starter?.isDismissed) dismiss(member.starter);
     if ([...members.values()].every(({ isAlive, isStopping }) => !isAlive && !isStopping)) {
-      lose("the workers of both families are gone, and nobody is left who may start new ones; the rules stay");
+      lose("no worker is left that could start another; the rules stay");
     }
+  };
+
+  // Its sibling must be able to start it again, and must not end with it.
+  const mayRest = (member: Member): boolean => {
+    const sibling = members.get(otherFamily(member.family))!;
+    return sibling.isAlive && !sibling.isResting && sibling.starter !== member;
   };
 
   for (const family of FAMILIES) first(family);
@@ -140,7 +149,10 @@ export function createCrew(options: CrewOptions): Crew {
   return {
     spawn(family, listener) {
       const present = members.get(family)!;
-      const member = present.listener === undefined ? present : successor(family);
+      // One that was to rest may have stayed for the sibling that it has started.
+      const isFree = present.listener === undefined || present.isAlive && present.isDismissed && present.isResting;
+      const member = isFree ? present : successor(family);
+      member.isResting = member.isDismissed = false;
       member.listener = listener;
       const reason = early.get(member);
       if (reason !== undefined) queueMicrotask(() => failed(member, reason));
@@ -153,6 +165,7 @@ export function createCrew(options: CrewOptions): Crew {
         release() {
           member.listener = undefined;
         },
+        beginRest: () => member.isResting ||= mayRest(member),
       };
     },
   };

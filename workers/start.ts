@@ -9,7 +9,7 @@ import { superviseFamily } from "./supervise.ts";
 /**
  * Starts both families' workers, which wait for the call of the function returned; it keeps a family's worker running
  * until the link is stopped. After this, the isolate needs no right to start programs or to read the environment any more.
- * `onLost` is called when both workers are gone, or when only a restart helps. Throws where this program may not run the tools of the mode.
+ * `onLost` is called when no worker is left, or when only a restart helps. Throws where this program may not run the tools of the mode.
  */
 export function startFamilyWorkers(onLost: (reason: string) => void): StartFamily {
   const crew = createCrew({ codeOf: familyCode, path: searchPath(), onLost });

@@ -14,6 +14,11 @@ export interface WorkerHandle {
   terminate(): void;
   /** Leaves it, stopped with `keepWorker`, to the next start of its family. */
   release(): void;
+  /**
+   * Announces that it is to end until its family has services again. Returns whether it may: `stop` with `keepWorker` and
+   * `terminate` are to follow then.
+   */
+  beginRest(): boolean;
 }
 
 /** Who is told of a worker. */
@@ -42,6 +47,8 @@ export interface SuperviseOptions {
   readonly pingsUnanswered?: number;
   /** How long a stop may take before the worker is ended from outside. */
   readonly stopGraceMs?: number;
+  /** The same for one after which the worker is to be used again: there may be no other that could start a new one. */
+  readonly keepGraceMs?: number;
   /** How long a question to the worker may take. */
   readonly describeTimeoutMs?: number;
 }
@@ -50,7 +57,7 @@ export interface SuperviseOptions {
 export function superviseFamily(options: SuperviseOptions): FamilyLink {
   const { start, spawn, listener, clock, memory, pingPeriodMs = 10_000, pingsUnanswered = 6, stopGraceMs = 700 } =
     options;
-  const { describeTimeoutMs = 5_000 } = options;
+  const { describeTimeoutMs = 5_000, keepGraceMs = 5_000 } = options;
   const logger = options.logger.with({ family: start.family });
   const backoff = options.backoff ?? createBackoff({ firstMs: 500, longestMs: 30_000 });
 
@@ -65,6 +72,10 @@ export function superviseFamily(options: SuperviseOptions): FamilyLink {
   const countings = new Map<number, (counts: PacketCounts | undefined) => void>();
   let stopping: PromiseWithResolvers<void> | undefined;
   let keepsWorker = false;
+  /** From `rest` to `wake`. */
+  let isResting = false;
+  /** The worker was told to stop since the family rests, and has not stopped yet. */
+  let isLeaving = false;
 
   const launch = () => {
     let current: WorkerHandle | undefined;
@@ -78,7 +89,8 @@ export function superviseFamily(options: SuperviseOptions): FamilyLink {
       current?.terminate();
       worker = undefined;
       cancelTimer?.();
-      if (stopping) ended();
+      if (isLeaving) left();
+      else if (stopping) ended();
       else restartLater(reason);
     };
 
@@ -119,6 +131,10 @@ export function superviseFamily(options: SuperviseOptions): FamilyLink {
   };
 
   const receive = (message: FromWorker) => {
+    if (isLeaving) {
+      if (message.type === "stopped") left();
+      return;
+    }
     switch (message.type) {
       case "ready":
         listener.onHealth({ state: "ready" });
@@ -179,6 +195,19 @@ export function superviseFamily(options: SuperviseOptions): FamilyLink {
     worker = undefined;
   };
 
+  /** Ends the worker of a family that rests, or has rested until just now. */
+  const left = () => {
+    isLeaving = false;
+    cancelTimer?.();
+    worker?.terminate();
+    worker = undefined;
+    if (stopping) ended();
+    else if (isResting) logger.info("worker ended: the family has no services");
+    else launch();
+  };
+
+  const tell = (state: "starting" | "resting") => queueMicrotask(() => listener.onHealth({ state }));
+
   const ended = () => {
     cancelTimer?.();
     workIsDone();
@@ -193,7 +222,7 @@ export function superviseFamily(options: SuperviseOptions): FamilyLink {
     awaited: Map<number, (answer: T | undefined) => void>,
     message: (number: number) => ToWorker,
   ): Promise<T | undefined> => {
-    if (worker === undefined) return Promise.resolve(undefined);
+    if (worker === undefined || isLeaving) return Promise.resolve(undefined);
     const { promise, resolve } = Promise.withResolvers<T | undefined>();
     const number = ++questions;
     const cancel = clock.schedule(describeTimeoutMs, () => resolve(undefined));
@@ -205,7 +234,7 @@ export function superviseFamily(options: SuperviseOptions): FamilyLink {
     });
   };
 
-  queueMicrotask(() => listener.onHealth({ state: "starting" }));
+  tell("starting");
   launch();
 
   return {
@@ -216,11 +245,28 @@ export function superviseFamily(options: SuperviseOptions): FamilyLink {
     },
     describe: (key) => ask(descriptions, (number) => ({ type: "describe", number, key })),
     packetCounts: () => ask(countings, (number) => ({ type: "count", number })),
+    rest() {
+      if (worker === undefined || isLeaving || stopping || cleaning || !worker.beginRest()) return false;
+      isResting = isLeaving = true;
+      workIsDone();
+      cancelTimer?.();
+      cancelTimer = clock.schedule(stopGraceMs, left);
+      worker.post({ type: "stop", keepWorker: true });
+      tell("resting");
+      return true;
+    },
+    wake() {
+      if (!isResting) return;
+      isResting = false;
+      logger.info("worker starts again");
+      tell("starting");
+      if (!isLeaving) launch();
+    },
     cleanup() {
       if (cleaning) return cleaning.promise;
       cleaning = Promise.withResolvers<void>();
       const { promise } = cleaning;
-      if (worker) worker.post({ type: "cleanup" });
+      if (worker && !isLeaving) worker.post({ type: "cleanup" });
       else abandonCleanup("no worker is running");
       return promise;
     },
@@ -228,10 +274,11 @@ export function superviseFamily(options: SuperviseOptions): FamilyLink {
       if (stopping) return stopping.promise;
       stopping = Promise.withResolvers<void>();
       keepsWorker = keepWorker;
+      if (isLeaving) return stopping.promise;
       cancelTimer?.();
       if (worker) {
         worker.post({ type: "stop", keepWorker });
-        cancelTimer = clock.schedule(stopGraceMs, () => {
+        cancelTimer = clock.schedule(keepWorker ? keepGraceMs : stopGraceMs, () => {
           logger.warn("worker did not stop in time; terminating it");
           ended();
         });

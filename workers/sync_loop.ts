@@ -1,6 +1,6 @@
 /** One family's state machine: sets up, applies deltas, tries again what failed, and compares with the kernel. */
 import { type Backend, type SyncResult, UnsupportedHostError } from "../backends/backend.ts";
-import { completesState, type Family, type FamilyDelta, type SyncProblem } from "../core/model.ts";
+import { completesState, type Family, type FamilyDelta, type SyncProblem, type SyncReport } from "../core/model.ts";
 import type { Clock } from "../platform/clock.ts";
 import { errorText, type Logger } from "../platform/log.ts";
 import type { Backoff } from "../platform/retry.ts";
@@ -159,10 +159,12 @@ export function startSyncLoop(options: SyncLoopOptions): SyncLoop {
     }
     if (ok) logger.debug("synced", { revision, full: isFull, durationMs: Math.round(durationMs), ...result.figures });
     const { problems, figures } = result;
-    emit({
-      type: "report",
-      report: { family, revision, ok, full: isFull, endedAtMs: clock.now(), durationMs, problems, figures },
-    });
+    const owesMore = problems.length > 0 || result.againAfterMs !== undefined || (figures["cleanup_failures"] ?? 0) > 0;
+    const report: SyncReport = {
+      ...{ family, revision, ok, full: isFull, endedAtMs: clock.now(), durationMs, problems, figures },
+      ...(owesMore ? { unfinished: true } : {}),
+    };
+    emit({ type: "report", report });
   };
 
   const succeeded = () => {

@@ -25,6 +25,8 @@ export function stateOfFamily(
       return { tone: "bad", words: `worker restarting (${worker.restarts})`, reason: worker.reason };
     case "starting":
       return { tone: "doubtful", words: "starting", reason: undefined };
+    case "resting":
+      return { tone: "idle", words: "no services", reason: undefined };
   }
   if (last === undefined) return { tone: "doubtful", words: "waiting for the cluster's state", reason: undefined };
   if (!healthy) return { tone: "bad", words: "behind: changes are overdue", reason: last.ok ? undefined : told };

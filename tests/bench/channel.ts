@@ -1,4 +1,5 @@
 import { createFamilyChannel, type FamilyChannel } from "../../core/channel.ts";
+import { REST_DELAYS } from "../../core/rest.ts";
 import { systemClock } from "../../platform/clock.ts";
 import { createFakeFamilyLink, type FakeFamilyLink } from "../fakes/family_link.ts";
 import { fakeSettings } from "../fakes/service_port.ts";
@@ -24,6 +25,8 @@ export const channelStage: Stage<Connected> = {
           family: "IPv4",
           connect: link.connect,
           minSyncPeriodMs: 0,
+          restDelays: REST_DELAYS,
+          mayRest: () => false,
           clock: systemClock,
           logger: throwingLogger,
         });

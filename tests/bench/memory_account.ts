@@ -10,6 +10,7 @@ import type { FamilyDelta } from "../../core/model.ts";
 import { decodeObject } from "../../core/objects/decode.ts";
 import { KINDS } from "../../core/objects/mod.ts";
 import { createFamilyPlanner } from "../../core/planning/mod.ts";
+import { REST_DELAYS } from "../../core/rest.ts";
 import { createItemScanner } from "../../core/sources/kubernetes/json_items.ts";
 import { createKnownObjects } from "../../core/sources/kubernetes/known_objects.ts";
 import { createTracking, type Tracking } from "../../core/tracking/mod.ts";
@@ -63,11 +64,15 @@ const channel = createFamilyChannel({
       send: (delta) => sent.resolve(structuredClone(delta)),
       describe: () => Promise.resolve(undefined),
       packetCounts: () => Promise.resolve(undefined),
+      rest: () => false,
+      wake() {},
       cleanup: () => Promise.resolve(),
       stop: () => Promise.resolve(),
     };
   },
   minSyncPeriodMs: 0,
+  restDelays: REST_DELAYS,
+  mayRest: () => false,
   clock: systemClock,
   logger: throwingLogger,
 });

@@ -8,6 +8,10 @@ export interface FakeFamilyLink {
   /** Every delta that was sent, the oldest first. */
   readonly sent: readonly FamilyDelta[];
   isStopped(): boolean;
+  /** How often the worker was told to rest and to wake, in order. */
+  readonly rests: readonly ("rest" | "wake")[];
+  /** From now on the worker may, or may not, rest; it may at first. */
+  letRest(may: boolean): void;
   /** The worker has started, or has lost its state. */
   reset(): void;
   /** The worker reports on `revision`; on the last one sent where none is given. */
@@ -20,6 +24,8 @@ export function createFakeFamilyLink(): FakeFamilyLink {
   const sent: FamilyDelta[] = [];
   let listener: FamilyListener | undefined;
   let stopped = false;
+  let canRest = true;
+  const rests: ("rest" | "wake")[] = [];
   const told = () => {
     if (listener === undefined) throw new Error("nothing has connected to this link");
     return listener;
@@ -32,6 +38,11 @@ export function createFakeFamilyLink(): FakeFamilyLink {
         send: (delta) => void sent.push(delta),
         describe: () => Promise.resolve(undefined),
         packetCounts: () => Promise.resolve(undefined),
+        rest() {
+          if (canRest) rests.push("rest");
+          return canRest;
+        },
+        wake: () => void rests.push("wake"),
         cleanup: () => Promise.resolve(),
         stop() {
           stopped = true;
@@ -39,6 +50,8 @@ export function createFakeFamilyLink(): FakeFamilyLink {
         },
       };
     },
+    rests,
+    letRest: (may) => void (canRest = may),
     isStopped: () => stopped,
     reset: () => told().onReset(),
     report(report = {}) {

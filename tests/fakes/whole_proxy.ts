@@ -137,6 +137,8 @@ function createFakeWorker(family: Family, listener: FamilyListener): FakeWorker 
       },
       describe: () => Promise.resolve(undefined),
       packetCounts: () => Promise.resolve(undefined),
+      rest: () => false,
+      wake() {},
       cleanup: () => Promise.resolve(),
       stop() {
         for (const cancel of syncs) cancel();

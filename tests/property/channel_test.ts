@@ -90,6 +90,7 @@ function startLocalWorker(listener: WorkerListener, clock: FakeClock): LocalWork
       loop.stop();
     },
     release: () => assert.fail("no run is replaced here"),
+    beginRest: () => true,
   };
 }
 
@@ -123,6 +124,8 @@ async function play(events: readonly Event[], minSyncPeriodMs: number): Promise<
         logger: silentLogger,
       }),
     minSyncPeriodMs,
+    restDelays: { firstMs: 50, laterMs: 1_000 },
+    mayRest: () => true,
     clock,
     logger: silentLogger,
     onSend(revision) {

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { createFamilyChannel, type FamilyChannel } from "../../../core/channel.ts";
 import type { FamilyDelta, SyncReport } from "../../../core/model.ts";
+import { REST_DELAYS } from "../../../core/rest.ts";
 import { silentLogger } from "../../../platform/log.ts";
 import { createFakeClock, type FakeClock, settled } from "../../fakes/clock.ts";
 import { createFakeFamilyLink, type FakeFamilyLink } from "../../fakes/family_link.ts";
@@ -24,6 +25,8 @@ function setUp(minSyncPeriodMs = 0): Setup {
     family: "IPv4",
     connect: link.connect,
     minSyncPeriodMs,
+    restDelays: REST_DELAYS,
+    mayRest: () => true,
     clock,
     logger: silentLogger,
     onSend: (revision) => events.push(`send ${revision}`),
@@ -357,6 +360,8 @@ Deno.test("the worker's health is passed on", () => {
     family: "IPv6",
     connect: link.connect,
     minSyncPeriodMs: 0,
+    restDelays: REST_DELAYS,
+    mayRest: () => true,
     clock: createFakeClock(),
     logger: silentLogger,
     onHealth: (health) => seen.push(health.state),

@@ -47,7 +47,7 @@ function setUp() {
     onHealth: () => {},
     onHealthChecks: (_family, counts) => told.push(...counts),
     onProblem: () => {},
-  });
+  }, () => true);
   family.configure();
   family.start();
   link.reset();

@@ -122,3 +122,17 @@ Deno.test("the node is eligible until it is told otherwise", () => {
   assert.equal(health.nodeEligible(), false);
   assert.equal(health.status().healthy, true, "the proxy itself is none the worse for it");
 });
+
+Deno.test("a family that rests is healthy as it was, and unhealthy if it does not sync in time once it is needed", () => {
+  const { clock, health } = setUp();
+  for (const family of ["IPv4", "IPv6"] as const) health.updated(family);
+  health.workerHealth("IPv6", { state: "resting" });
+  clock.advance(100 * PERIOD);
+  const { healthy, inEffect, families } = health.status();
+  assert.deepEqual({ healthy, inEffect }, { healthy: true, inEffect: true });
+  assert.deepEqual(families[1], { family: "IPv6", lastUpdatedMs: START, healthy: true, reason: undefined });
+  health.queuedUpdate("IPv6");
+  health.workerHealth("IPv6", { state: "starting" });
+  clock.advance(2 * PERIOD);
+  assert.equal(health.status().healthy, false);
+});

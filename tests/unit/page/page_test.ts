@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { createAnswers } from "../../../core/answers/mod.ts";
 import { NotReadyError } from "../../../core/control/not_ready.ts";
 import type { FamilyStatusDetails, ProxyStatus } from "../../../core/control/status.ts";
+import { stateOfFamily, stateOfProxy } from "../../../core/control/state_words.ts";
 import { createStatusPage, type PageAnswers } from "../../../core/page/mod.ts";
 import { fakeAnswerBasis, HERE } from "../../fakes/answer_basis.ts";
 import { endpoint, endpointSlice, node, service } from "../../fakes/cluster_objects.ts";
@@ -55,6 +56,22 @@ const request = (query = "") => ({
   accept: "",
   host: "localhost",
   isFromThisHost: true,
+});
+
+Deno.test("a family that rests has no services, which is no reason to worry", async () => {
+  const sync = { revision: 1, ok: true, full: true, endedAtMs: 0, durationMs: 1, figures: {}, problems: 0 };
+  const resting = family({ family: "IPv6", worker: { state: "resting" }, syncs: [sync], servicePorts: 0 });
+  const status = {
+    ...STATUS,
+    healthy: true,
+    nodeEligible: true,
+    problems: [],
+    families: [family({ syncs: [sync] }), resting],
+  };
+  assert.equal(stateOfFamily(resting, status).words, "no services");
+  assert.deepEqual(stateOfProxy(status), { tone: "good", words: "all in sync", reason: undefined });
+  const { body } = await (await pageOf(status)).page(request());
+  assert.match(body, /no services/);
 });
 
 Deno.test("names and messages from elsewhere are text, wherever they stand", async () => {

@@ -32,7 +32,7 @@ function served(family: Family, args: readonly string[], addresses: readonly str
     signal: new AbortController().signal,
   } as const;
   const listener = { onChange() {}, onReport() {}, onHealth() {}, onHealthChecks() {}, onProblem };
-  const one = serveFamily(family, tracking, options, listener);
+  const one = serveFamily(family, tracking, options, listener, () => true);
   const apply = () => {
     const changes = tracking.take();
     one.configure();

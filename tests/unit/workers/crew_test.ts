@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { FAMILIES, type Family } from "../../../platform/address.ts";
 import { createCrew, type FirstWorker } from "../../../workers/crew.ts";
 import type { FromWorker, ToWorker } from "../../../workers/protocol.ts";
-import type { WorkerListener } from "../../../workers/supervise.ts";
+import type { WorkerHandle, WorkerListener } from "../../../workers/supervise.ts";
 
 interface FakeWorker {
   readonly received: ToWorker[];
@@ -99,4 +99,88 @@ Deno.test("a worker that needs a restart of the program is a loss, which is repo
   for (const worker of [IPv4, IPv6]) worker.says({ type: "restart-needed", reason: "nft was moved" });
   assert.deepEqual(losses, ["nft was moved"]);
   assert.deepEqual(heard, []);
+});
+
+/** Ends a worker as the supervision of a family that rests does; `false` where it may not. */
+function rest(handle: WorkerHandle): boolean {
+  if (!handle.beginRest()) return false;
+  handle.post({ type: "stop", keepWorker: true });
+  handle.terminate();
+  return true;
+}
+
+Deno.test("a worker that rests is no loss, and is started again by its sibling, which must stay", () => {
+  const { spawn, losses, IPv4, IPv6 } = crewUnderTest();
+  const [first, second] = FAMILIES.map((family) => spawn(family));
+  assert.ok(rest(second!));
+  assert.ok(IPv6.isTerminated);
+  assert.equal(rest(first!), false, "the last worker");
+  const again = spawn("IPv6");
+  assert.deepEqual(types(IPv4), ["role", "start-sibling"]);
+  assert.equal(rest(first!), false, "the other one would end with it");
+  assert.ok(rest(again));
+  assert.deepEqual(types(IPv4).slice(2), ["end-sibling"]);
+  assert.deepEqual(losses, []);
+  closePorts(IPv4);
+});
+
+Deno.test("of two workers that would rest at the same time, one stays", () => {
+  const { spawn, IPv4, IPv6 } = crewUnderTest();
+  const [first, second] = FAMILIES.map((family) => spawn(family));
+  assert.equal(first!.beginRest(), true);
+  assert.equal(second!.beginRest(), false);
+  first!.terminate();
+  assert.deepEqual([IPv4.isTerminated, IPv6.isTerminated], [true, false]);
+});
+
+Deno.test("the end of the only worker is a loss while the other family rests", () => {
+  const { spawn, losses } = crewUnderTest();
+  const [first, second] = FAMILIES.map((family) => spawn(family));
+  assert.ok(rest(second!));
+  first!.terminate();
+  assert.deepEqual(losses, ["no worker is left that could start another; the rules stay"]);
+  assert.throws(() => spawn("IPv6"));
+});
+
+Deno.test("the end of the only worker is no loss at a shutdown while the other family rests", () => {
+  const { spawn, losses, IPv4 } = crewUnderTest();
+  const [first, second] = FAMILIES.map((family) => spawn(family));
+  assert.ok(rest(second!));
+  first!.post({ type: "stop", keepWorker: false });
+  first!.terminate();
+  assert.ok(IPv4.isTerminated);
+  assert.deepEqual(losses, []);
+});
+
+Deno.test("a new run starts a worker for a family that rests with the one that was kept", () => {
+  const { spawn, losses, IPv4, IPv6 } = crewUnderTest();
+  const [first, second] = FAMILIES.map((family) => spawn(family));
+  assert.ok(rest(second!));
+  first!.post({ type: "stop", keepWorker: true });
+  first!.release();
+  for (const family of FAMILIES) spawn(family);
+  assert.deepEqual(types(IPv4), ["role", "stop", "start-sibling"]);
+  assert.deepEqual(types(IPv6), ["role", "stop"]);
+  assert.deepEqual(losses, []);
+  closePorts(IPv4);
+});
+
+Deno.test("a worker that is about to rest stays for a sibling that dies meanwhile, and serves again when needed", () => {
+  const { spawn, losses, IPv4, IPv6 } = crewUnderTest();
+  const [first, second] = FAMILIES.map((family) => spawn(family));
+  assert.ok(second!.beginRest());
+  second!.post({ type: "stop", keepWorker: true });
+  first!.terminate();
+  assert.ok(IPv4.isTerminated);
+  const successor = spawn("IPv4");
+  second!.terminate();
+  assert.equal(IPv6.isTerminated, false, "the successor would end with it");
+  assert.equal(rest(successor), false);
+  const again = spawn("IPv6");
+  again.post({ type: "ping" });
+  assert.deepEqual(types(IPv6), ["role", "stop", "start-sibling", "ping"]);
+  assert.ok(rest(successor));
+  assert.equal(IPv6.isTerminated, false, "it serves its family again");
+  assert.deepEqual(losses, []);
+  closePorts(IPv6);
 });

@@ -101,6 +101,13 @@ async function makeHang({ link, clock, nextHealth }: Setup): Promise<void> {
   assert.equal((await nextHealth()).state, "restarting");
 }
 
+/** Ends a worker until it wakes, though the clock stands still. */
+async function makeRest({ link, clock, nextHealth }: Setup): Promise<void> {
+  assert.equal(link.rest(), true);
+  assert.equal((await nextHealth()).state, "resting");
+  clock.advance(700);
+}
+
 /** Waits for the successor, which has no more rights than the first one, and answers. */
 async function succeeded({ clock, nextHealth }: Setup): Promise<void> {
   clock.advance(100);
@@ -162,7 +169,7 @@ Deno.test("a worker that was started by its sibling ends with it, which is a los
   await makeThrow(crew.IPv4);
   await succeeded(crew.IPv4);
   await makeThrow(crew.IPv6);
-  assert.match(await crew.lost, /both families are gone/);
+  assert.match(await crew.lost, /no worker is left/);
   const health = await crew.IPv4.nextHealth();
   assert.ok(health.state === "restarting" && /IPv6 worker, which had started it/.test(health.reason));
   crew.IPv4.clock.advance(100);
@@ -177,6 +184,27 @@ Deno.test("workers that die one after the other, before a successor is there, ar
   await makeThrow(crew.IPv6);
   await makeHang(crew.IPv4);
   await crew.lost;
+  await stop(crew);
+});
+
+Deno.test("a worker that rested is started again by its sibling, again and again", async () => {
+  const crew = await startedCrew();
+  for (let times = 0; times < 3; times++) {
+    await makeRest(crew.IPv6);
+    crew.IPv6.link.wake();
+    assert.equal((await crew.IPv6.nextHealth()).state, "starting");
+    assert.deepEqual(await crew.IPv6.nextHealth(), PERMISSIONLESS);
+  }
+  await stop(crew);
+  assert.equal(crew.losses(), 0);
+});
+
+Deno.test("the end of the only worker is a loss while the other family rests", async () => {
+  const crew = await startedCrew();
+  await makeRest(crew.IPv6);
+  assert.equal(crew.IPv4.link.rest(), false);
+  await makeThrow(crew.IPv4);
+  assert.match(await crew.lost, /no worker is left/);
   await stop(crew);
 });
 

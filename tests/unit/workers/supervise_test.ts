@@ -33,6 +33,7 @@ interface FakeWorker {
   readonly fails: (reason: string) => void;
   terminated: boolean;
   released: boolean;
+  mayRest: boolean;
 }
 
 interface Setup {
@@ -63,12 +64,14 @@ async function supervise(failures: Error[] = []): Promise<Setup> {
       fails: listener.onFailure,
       terminated: false,
       released: false,
+      mayRest: true,
     };
     workers.push(worker);
     return {
       post: (message: ToWorker) => void worker.received.push(message),
       terminate: () => void (worker.terminated = true),
       release: () => void (worker.released = true),
+      beginRest: () => worker.mayRest,
     };
   };
   const link = superviseFamily({
@@ -284,6 +287,16 @@ Deno.test("a worker that does not stop is ended in less than a second", async ()
   assert.ok(worker().terminated);
 });
 
+Deno.test("a worker that is to be used again has longer to stop, since it may be the only one", async () => {
+  const { link, worker, clock } = await supervise();
+  const stopped = link.stop({ keepWorker: true });
+  await clock.advanceSettled(4_999);
+  assert.equal(worker().terminated, false);
+  await clock.advanceSettled(1);
+  await stopped;
+  assert.ok(worker().terminated);
+});
+
 for (const when of ["before", "after"] as const) {
   Deno.test(`a worker that dies ${when} the stop is not started anew`, async () => {
     const { link, workers, worker, clock } = await supervise();
@@ -329,3 +342,76 @@ Deno.test("a question about counts gets the answer with its number, or none", as
   worker().fails("boom");
   assert.equal(await link.packetCounts(), undefined);
 });
+
+Deno.test("a worker that rests is stopped and ended, and one is started again when it wakes", async () => {
+  const { link, workers, worker, clock, told } = await supervise();
+  worker().says({ type: "ready" });
+  assert.equal(link.rest(), true);
+  assert.deepEqual(worker().received.at(-1), { type: "stop", keepWorker: true });
+  assert.equal(link.rest(), false, "it is about to end");
+  worker().says({ type: "report", report: REPORT });
+  worker().says({ type: "stopped" });
+  assert.ok(worker().terminated);
+  await clock.advanceSettled(100_000);
+  assert.deepEqual(told, ["starting", "ready", "reset", "resting"]);
+  assert.equal(await link.packetCounts(), undefined);
+  assert.deepEqual(clock.pending(), []);
+  link.wake();
+  link.wake();
+  await settled();
+  assert.equal(workers.length, 2);
+  assert.deepEqual(worker().received, [START]);
+  worker().says({ type: "ready" });
+  assert.deepEqual(told.slice(4), ["starting", "ready", "reset"]);
+});
+
+Deno.test("a worker that is woken before it has stopped is replaced once it has", async () => {
+  const { link, workers, worker, told } = await supervise();
+  link.rest();
+  link.wake();
+  assert.equal(workers.length, 1);
+  worker().says({ type: "stopped" });
+  assert.ok(workers[0]!.terminated);
+  assert.equal(workers.length, 2);
+  await settled();
+  assert.deepEqual(told, ["starting", "resting", "starting"]);
+});
+
+for (const how of ["dies", "hangs"] as const) {
+  Deno.test(`a worker that ${how} over the stop for a rest is ended, and none is started`, async () => {
+    const { link, workers, worker, clock, told } = await supervise();
+    link.rest();
+    if (how === "dies") worker().fails("boom");
+    else clock.advance(700);
+    assert.ok(worker().terminated);
+    await clock.advanceSettled(100_000);
+    assert.equal(workers.length, 1);
+    assert.deepEqual(told, ["starting", "resting"]);
+  });
+}
+
+Deno.test("a worker that may not rest, or is being restarted, does not rest", async () => {
+  const { link, worker } = await supervise();
+  worker().mayRest = false;
+  assert.equal(link.rest(), false);
+  assert.deepEqual(types(worker()), ["start"]);
+  worker().mayRest = true;
+  worker().fails("boom");
+  assert.equal(link.rest(), false);
+});
+
+for (const when of ["resting", "about to rest"] as const) {
+  Deno.test(`a family that is ${when} can be stopped`, async () => {
+    const { link, workers, worker, clock } = await supervise();
+    link.rest();
+    if (when === "resting") worker().says({ type: "stopped" });
+    const stopped = link.stop({ keepWorker: true });
+    if (when === "about to rest") worker().says({ type: "stopped" });
+    await stopped;
+    assert.ok(worker().terminated);
+    assert.equal(worker().released, false);
+    await clock.advanceSettled(100_000);
+    assert.equal(workers.length, 1);
+    assert.deepEqual(clock.pending(), []);
+  });
+}

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { UnsupportedHostError } from "../../../backends/backend.ts";
+import { type SyncResult, UnsupportedHostError } from "../../../backends/backend.ts";
 import type { FamilyDelta, SyncReport } from "../../../core/model.ts";
 import { createLogger, type Logger, silentLogger } from "../../../platform/log.ts";
 import { createBackoff } from "../../../platform/retry.ts";
@@ -238,6 +238,26 @@ Deno.test("a service port that cannot be programmed does not make the sync fail,
   assert.deepEqual([reports()[2]?.ok, reports()[2]?.problems], [true, []]);
   await clock.advanceSettled(5000);
   assert.equal(reports().length, 3);
+});
+
+Deno.test("a report says whether something is left to do", async () => {
+  const { loop, backend, reports } = await startSynced();
+  const problems = [{ servicePort: "default/web", message: "line 7: bad port" }];
+  const results: SyncResult[] = [
+    { problems, figures: {} },
+    { problems: [], figures: {}, againAfterMs: 9_000 },
+    { problems: [], figures: { cleanup_failures: 1 } },
+    { problems: [], figures: { cleanup_failures: 0 } },
+  ];
+  for (const [i, result] of results.entries()) {
+    backend.returnNext(result);
+    loop.sync(delta(1 + i));
+    await settled();
+  }
+  backend.failNext(new Error("refused"));
+  loop.sync(delta(5));
+  await settled();
+  assert.deepEqual(reports().slice(1).map(({ unfinished }) => unfinished), [true, true, true, undefined, true]);
 });
 
 Deno.test("the kernel is compared every sync period, counted from the last full look", async () => {

@@ -1,0 +1,35 @@
+/** The program of the test of resting families: runs the proxy as a command does, with short delays. */
+import { COMMANDS } from "../../commands/mod.ts";
+import { startNoMorePrograms } from "../../commands/privileges.ts";
+import { parseCommandLine } from "../../core/config/mod.ts";
+import { runProxy } from "../../core/proxy.ts";
+import { systemClock } from "../../platform/clock.ts";
+import { createLogger } from "../../platform/log.ts";
+import { writeToStderr } from "../../platform/output.ts";
+import { startFamilyWorkers } from "../../workers/start.ts";
+
+const line = parseCommandLine(Deno.args, {
+  readFile: (path) => Deno.readTextFileSync(path),
+  hostname: () => Deno.hostname(),
+  kernelRelease: () => Deno.osRelease(),
+  builtModes: ["iptables", "nftables", "ipvs"],
+  commands: COMMANDS,
+});
+if (line.kind !== "start") throw new Error(`the command line is refused: ${JSON.stringify(line)}`);
+const logging = { level: "info", format: "text" } as const;
+const ending = new AbortController(), lost = new AbortController();
+Deno.addSignalListener("SIGTERM", () => ending.abort());
+const startFamily = startFamilyWorkers((reason) => lost.abort(new Error(reason)));
+startNoMorePrograms();
+Deno.exit(
+  await runProxy({
+    configuration: line.configuration,
+    logger: createLogger({ ...logging, clock: systemClock, write: writeToStderr }),
+    logging,
+    clock: systemClock,
+    startFamily,
+    restDelays: { firstMs: 100, laterMs: 500 },
+    signal: ending.signal,
+    lost: lost.signal,
+  }),
+);
