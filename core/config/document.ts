@@ -1,4 +1,3 @@
-import { stringify } from "yaml";
 import { FAMILIES } from "../../platform/address.ts";
 import type { Configuration } from "./configuration.ts";
 import { formatDuration } from "./duration.ts";
@@ -20,7 +19,8 @@ export function documentOf(configuration: Configuration): Readonly<Record<string
 }
 
 /** A KubeProxyConfiguration in YAML that loads as the same configuration. */
-export function writeDocument(configuration: Configuration): string {
+export async function writeDocument(configuration: Configuration): Promise<string> {
+  const { stringify } = await import("yaml");
   return stringify(documentOf(configuration), { version: "1.1" });
 }
 
