@@ -64,8 +64,8 @@ export interface NeedsYaml {
 export async function readCommandLine(args: readonly string[], context: CommandLineContext): Promise<CommandLine> {
   const line = parseCommandLine(args, context);
   if (line.kind !== "needs-yaml") return line;
-  const { parseYamlFile } = await import("./yaml_file.ts");
-  return parseCommandLine(args, context, parseYamlFile);
+  const { loadYamlParser } = await import("./yaml_file.ts");
+  return parseCommandLine(args, context, await loadYamlParser());
 }
 
 /**

@@ -1,21 +1,19 @@
-/** Configuration files in YAML; loaded for a file that is not JSON. */
-import {
-  type Alias,
-  isAlias,
-  isMap,
-  isScalar,
-  isSeq,
-  LineCounter,
-  type Node,
-  type Pair,
-  parseAllDocuments,
-} from "yaml";
-import type { FileEntry, FileNode, ParsedFile } from "./file_node.ts";
+import type { Alias, Node, Pair } from "yaml";
+import { loadYaml, type Yaml } from "../../platform/yaml.ts";
+import type { FileEntry, FileNode, ParsedFile, ParseFile } from "./file_node.ts";
 
 const MERGE = "<<";
 
-/** Reads a file in YAML: aliases and merge keys (`<<`) are replaced by what they stand for. */
-export function parseYamlFile(text: string): ParsedFile {
+/** Loads the parser of configuration files in YAML: it puts what they stand for in the place of aliases and merge keys (`<<`). */
+export async function loadYamlParser(): Promise<ParseFile> {
+  const yaml = await loadYaml();
+  return (text) => parseYamlFile(yaml, text);
+}
+
+function parseYamlFile(
+  { isAlias, isMap, isScalar, isSeq, LineCounter, parseAllDocuments }: Yaml,
+  text: string,
+): ParsedFile {
   const lines = new LineCounter();
   const lineAt = (offset: number) => lines.linePos(offset).line;
   const [document, ...others] = [
@@ -38,6 +36,7 @@ export function parseYamlFile(text: string): ParsedFile {
     return lineAt(range?.[0] ?? 0);
   };
 
+  const keyOf = ({ key }: Pair) => String(isScalar(key) ? key.value : key);
   const convert = (node: unknown, emptyAt: number): FileNode => {
     const known = converted.get(node);
     if (known !== undefined) return known;
@@ -82,8 +81,4 @@ export function parseYamlFile(text: string): ParsedFile {
   const hasMore = others.some((other) => other.contents !== null);
   const secondDocument = hasMore ? lineAt(others[0]!.range[0]) : undefined;
   return { root, secondDocument, errors };
-}
-
-function keyOf({ key }: Pair): string {
-  return String(isScalar(key) ? key.value : key);
 }

@@ -3,8 +3,10 @@ import assert from "node:assert/strict";
 import { COMMANDS } from "../../../commands/mod.ts";
 import { type CommandLine, type CommandSpec, type Configuration, parseCommandLine } from "../../../core/config/mod.ts";
 import { helpText } from "../../../core/config/help.ts";
-import { parseYamlFile } from "../../../core/config/yaml_file.ts";
+import { loadYamlParser } from "../../../core/config/yaml_file.ts";
 import type { ProxyMode } from "../../../core/model.ts";
+
+const parseYaml = await loadYamlParser();
 
 /** What a test gives the command line beside its arguments. */
 export interface Given {
@@ -29,7 +31,7 @@ export function parse(args: readonly string[], given: Given = {}): CommandLine {
     kernelRelease: () => "6.1.0",
     builtModes: given.builtModes ?? ["iptables", "nftables", "ipvs"],
     commands: given.commands ?? COMMANDS,
-  }, parseYamlFile);
+  }, parseYaml);
 }
 
 /** The command line's outcome as one that runs. */
