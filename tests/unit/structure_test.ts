@@ -206,9 +206,15 @@ Deno.test("packages come through the import map", () => {
   assert.deepEqual(unmappedPackages(readTree(ALL), Object.keys(imports)), []);
 });
 
+/** CommonJS packages of which the bundle would get the default export alone. */
+function lateCommonJs(tree: Tree): string[] {
+  return [...tree].filter(([, text]) => /\bimport\("(yaml|commander|ipaddr\.js)"\)/.test(text)).map(([path]) => path);
+}
+
 Deno.test("a running proxy loads nothing before it is needed that takes much memory", () => {
   assert.deepEqual(LOADED_BY_A_PROXY.filter((path) => !product.has(path)), []);
   assert.deepEqual(heavyImports(product, LOADED_BY_A_PROXY), []);
+  assert.deepEqual(lateCommonJs(product), []);
 });
 
 Deno.test("one place starts programs, one reads the clock, one prints", () => {
@@ -255,6 +261,7 @@ Deno.test("each rule finds what breaks it", () => {
     ),
     ["core/b.ts imports yaml", "workers/d.ts imports core/page/mod.ts"],
   );
+  assert.deepEqual(lateCommonJs(tree({ "core/a.ts": 'const { stringify } = await import("yaml");' })), ["core/a.ts"]);
   assert.deepEqual(
     outOfPlace(tree({
       "core/a.ts": "const t = Date.now();",
