@@ -72,9 +72,15 @@ if grep -rlqs 'lib/mappingTable.json' "$stage" --include='*.js'; then
     "import table from '$host_names_table' with { type: 'json' }; console.log(JSON.stringify(table));" \
     2>/dev/null > "$stage/lib/mappingTable.json"
 fi
-# Deno 2.4's bundler leaves CommonJS packages without a `require` for Node's own modules.
-{ grep -rl 'Dynamic require of' "$stage" --include='*.js' || true; } | while read -r file; do
-  sed -i '1s/^/import{createRequire}from"node:module";var require=createRequire(import.meta.url);/' "$file"
+# Bundlers of Deno leave CommonJS packages without a `require` for Node's own modules, or give every isolate one, and with it
+# node:module, which takes 1.5 MB of each. Only @kubernetes/client-node calls it: node:module is loaded by the first call.
+readonly create_require='import{createRequire as __deno_internal_createRequire} from "node:module";'
+readonly late_require='(id)=>process.getBuiltinModule("node:module").createRequire(import.meta.url)(id);'
+{ grep -rlF -e 'Dynamic require of' "$stage" --include='*.js' || true; } | while read -r file; do
+  sed -i "1s/^/var require=$late_require/" "$file"
+done
+{ grep -rlF -e "$create_require" "$stage" --include='*.js' || true; } | while read -r file; do
+  sed -i "s/$create_require/var __deno_internal_createRequire=()=>$late_require/" "$file"
 done
 
 include=()

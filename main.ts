@@ -2,7 +2,7 @@
 import { COMMANDS } from "./commands/mod.ts";
 import { createProcessLogger } from "./commands/logging.ts";
 import { credentialPlugin, startCredentialPlugin, startNoMorePrograms } from "./commands/privileges.ts";
-import { type CommandLine, parseCommandLine } from "./core/config/mod.ts";
+import { type CommandLine, type Configuration, readCommandLine, writeDocument } from "./core/config/mod.ts";
 import { systemClock } from "./platform/clock.ts";
 import { errorText } from "./platform/log.ts";
 import { writeToStderr, writeToStdout } from "./platform/output.ts";
@@ -10,16 +10,20 @@ import { writeToStderr, writeToStdout } from "./platform/output.ts";
 /** Runs what the arguments ask for and resolves with the exit status: 0, 1 for a failure, 2 for a bad command line. */
 export async function main(args: readonly string[]): Promise<number> {
   const read = () =>
-    parseCommandLine(args, {
+    readCommandLine(args, {
       readFile: (path) => Deno.readTextFileSync(path),
       hostname: () => Deno.hostname(),
       kernelRelease: () => Deno.osRelease(),
       builtModes: ["iptables", "nftables", "ipvs"],
       commands: COMMANDS,
     });
-  const line = read();
+  const line = await read();
   switch (line.kind) {
-    case "help":
+    case "help": {
+      const { helpText } = await import("./core/config/help.ts");
+      writeToStdout(`${helpText(line.command, COMMANDS).trimEnd()}\n`);
+      return 0;
+    }
     case "version":
       writeToStdout(`${line.text.trimEnd()}\n`);
       return 0;
@@ -29,15 +33,15 @@ export async function main(args: readonly string[]): Promise<number> {
       return line.exitCode;
     case "write-config":
       for (const warning of line.warnings) writeToStderr(`sluice: warning: ${warning}\n`);
-      return writeConfig(line.path, line.content);
+      return await writeConfig(line.path, line.configuration);
     case "start":
       return await start(line, read);
   }
 }
 
-function writeConfig(path: string, content: string): number {
+async function writeConfig(path: string, configuration: Configuration): Promise<number> {
   try {
-    Deno.writeTextFileSync(path, content);
+    Deno.writeTextFileSync(path, await writeDocument(configuration));
     return 0;
   } catch (error) {
     writeToStderr(`sluice: --write-config-to: cannot write ${path}: ${errorText(error)}\n`);
@@ -45,7 +49,7 @@ function writeConfig(path: string, content: string): number {
   }
 }
 
-async function start(line: CommandLine & { kind: "start" }, reread: () => CommandLine): Promise<number> {
+async function start(line: CommandLine & { kind: "start" }, reread: () => Promise<CommandLine>): Promise<number> {
   const { configuration, warnings, arguments: given, flags } = line;
   const { logger, logging } = createProcessLogger(configuration);
   for (const warning of warnings) logger.warn(warning);

@@ -11,7 +11,7 @@ export interface Invocation extends Pick<ProxyOptions, "logger" | "logging" | "c
   /** The values of all flags that were given, by name; those of the command itself among them. */
   readonly flags: GivenFlags;
   /** Reads the command line again, and with it the configuration file. */
-  readonly reread: () => CommandLine;
+  readonly reread: () => Promise<CommandLine>;
   /** Ends the command: SIGTERM or SIGINT came. */
   readonly signal: AbortSignal;
   /** What gives the kubeconfig's user its credentials. */

@@ -26,7 +26,8 @@ export const getCommand: Command = {
     const write = async <T>(items: readonly T[], table: (items: readonly T[]) => string) => {
       if (output === "table") return invocation.print(table(items));
       if (output === "json") return invocation.print(jsonText(items));
-      const { stringify } = await import("yaml");
+      const { loadYaml } = await import("../platform/yaml.ts");
+      const { stringify } = await loadYaml();
       invocation.print(stringify(items));
     };
     if (what === "services") await write(await answers.services(name), servicesTable);

@@ -129,7 +129,7 @@ export function stepsText(steps: readonly Step[], root: string, dryRun: boolean)
 
 async function filesToInstall({ flags }: Invocation, commands: readonly CommandSpec[]) {
   const { resolve } = await import("node:path");
-  const { flagsBesideFile, withFlags } = await import("../core/config/mod.ts");
+  const { flagsBesideFile, withFlags } = await import("../core/config/edited_text.ts");
   const { CONFIGURATION, filesOf, unitWith } = await import("../core/installation/mod.ts");
   const { shippedText } = await import("../platform/shipped.ts");
   const given = new Map(flags);
@@ -170,10 +170,10 @@ async function checkInstalled(
   configurationText: string,
   words: readonly string[],
 ): Promise<readonly Finding[]> {
-  const { parseCommandLine } = await import("../core/config/mod.ts");
+  const { readCommandLine } = await import("../core/config/mod.ts");
   const { CONFIGURATION } = await import("../core/installation/mod.ts");
   const { MODES } = await import("../backends/registry.ts");
-  const line = parseCommandLine(["run", "--config", CONFIGURATION, ...words], {
+  const line = await readCommandLine(["run", "--config", CONFIGURATION, ...words], {
     readFile: (path) => path === CONFIGURATION ? configurationText : Deno.readTextFileSync(path),
     hostname: () => Deno.hostname(),
     kernelRelease: () => Deno.osRelease(),

@@ -1,5 +1,4 @@
 /** Which of its rights a command keeps: the isolate that talks to the network starts no programs. */
-import process from "node:process";
 import type { Configuration } from "../core/config/mod.ts";
 import type { RunProgram } from "../core/run_program.ts";
 import type { CredentialPlugin } from "../core/sources/kubernetes/plugin.ts";
@@ -10,7 +9,7 @@ export async function credentialPlugin(
 ): Promise<CredentialPlugin | undefined> {
   if (source.kind !== "kube" || kubeconfig === undefined) return undefined;
   const { pluginOf } = await import("../core/sources/kubernetes/plugin_program.ts");
-  return pluginOf(kubeconfig, master);
+  return await pluginOf(kubeconfig, master);
 }
 
 /** Starts what runs a credential plugin, where it is a program. `onLost` is called when that has ended. */
@@ -48,8 +47,6 @@ export function startNoMorePrograms(): void {
  */
 export function leaveEnvironment(plugin: CredentialPlugin | undefined): void {
   if (plugin?.kind === "auth-provider") return;
-  // `yaml` looks into it for two variables of its own whenever it parses; of an empty one it needs no right.
-  process.env = {};
   Deno.permissions.revokeSync({ name: "env" });
 }
 

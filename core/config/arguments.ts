@@ -1,9 +1,9 @@
-import { Command, CommanderError, Option } from "commander";
-import { type CommandSpec, RUN } from "./command_spec.ts";
-import { FLAG_GROUPS, FLAGS, SOURCE_FLAGS } from "./flag_table.ts";
+import type { CommandSpec } from "./command_spec.ts";
+import { FLAGS } from "./flag_table.ts";
 import type { Flag } from "./flags.ts";
-import { flagValue, normalizeArguments, standsAlone } from "./go_flags.ts";
+import { flagValue, normalizeArguments } from "./go_flags.ts";
 import { nearest, suggestion } from "./nearest.ts";
+import { usageLine } from "./usage.ts";
 
 /** The flags that were given, by name, with their values read. */
 export type GivenFlags = ReadonlyMap<string, unknown>;
@@ -13,14 +13,11 @@ export interface Arguments {
   readonly given: GivenFlags;
   /** What was given beside flags, in order. */
   readonly rest: readonly string[];
-  /** The help text, where it was asked for. */
-  readonly help: string | undefined;
+  /** Whether the help was asked for; the other arguments are not read then. */
+  readonly help: boolean;
   readonly version: boolean;
   readonly errors: readonly string[];
 }
-
-/** Columns of the help: descriptions beside the longest flag are to be more than a word wide. */
-const HELP_WIDTH = 100;
 
 /**
  * Reads what follows a command's name, in Go's flag syntax. Every unknown flag, unreadable value and argument too many or
@@ -31,31 +28,21 @@ export function readArguments(args: readonly string[], spec: CommandSpec): Argum
   const collected = new Map<Flag, string[]>();
   const { normal, errors: unfinished } = normalizeArguments(args, flags);
   const errors = [...unfinished];
-  const command = new Command(spec.name).description(spec.summary).allowUnknownOption().exitOverride()
-    .configureOutput({ writeOut: () => {}, writeErr: () => {}, getOutHelpWidth: () => HELP_WIDTH }).helpOption(
-      "-h, --help",
-      "Show this help.",
-    );
-  command.option("--version [raw]", "Show the version.");
-  for (const flag of flags) {
-    const collect = (text: string) => collected.set(flag, [...collected.get(flag) ?? [], text]);
-    const option = new Option(usageOf(flag), flag.description).argParser(collect);
-    option.helpGroup(spec.flags.includes(flag) ? `Flags of ${spec.name}:` : `${titleOf(flag)}:`);
-    command.addOption(isShown(flag, spec) ? option : option.hideHelp());
+  const end = normal.indexOf("--");
+  const options = end < 0 ? normal : normal.slice(0, end);
+  const rest: string[] = [];
+  let version: string | undefined;
+  for (const arg of options) {
+    const [, name, value] = /^--([^=]+)=(.*)$/s.exec(arg) ?? [];
+    const flag = flags.find((flag) => flag.name === name);
+    if (arg === "-h" || arg === "--help") return { given: new Map(), rest, help: true, version: false, errors };
+    else if (arg === "--version" || name === "version") version = value ?? "true";
+    else if (flag !== undefined) collected.set(flag, [...collected.get(flag) ?? [], value!]);
+    else if (arg.startsWith("-")) errors.push(explainUnknown(arg, flags));
+    else rest.push(arg);
   }
-  command.argument("[arguments...]");
-  let help: string | undefined;
-  let rest: readonly string[] = [];
-  try {
-    command.parse(normal, { from: "user" });
-    rest = command.args.filter((arg) => !arg.startsWith("-"));
-    for (const arg of command.args.filter((arg) => arg.startsWith("-"))) errors.push(explainUnknown(arg, flags));
-    errors.push(...miscounted(rest, spec), ...misworded(rest, spec));
-  } catch (error) {
-    if (!(error instanceof CommanderError)) throw error;
-    if (error.code === "commander.helpDisplayed") help = helpOf(command, spec);
-    else errors.push(error.message.replace(/^error: /, ""));
-  }
+  if (end >= 0) rest.push(...normal.slice(end + 1));
+  errors.push(...miscounted(rest, spec), ...misworded(rest, spec));
   const given = new Map<string, unknown>();
   for (const [flag, texts] of collected) {
     const read = flagValue(flag, texts);
@@ -64,83 +51,7 @@ export function readArguments(args: readonly string[], spec: CommandSpec): Argum
       errors.push(`--${flag.name} is ${noneOf(flag.values!, texts.at(-1)!)}`);
     } else given.set(flag.name, read.value);
   }
-  const version: unknown = command.getOptionValue("version");
-  return { given, rest, help, version: version !== undefined && version !== "false", errors };
-}
-
-/** The flags of a command that its help describes. */
-function isShown(flag: Flag, spec: CommandSpec): boolean {
-  return spec.name === RUN && flag.effective || spec.flags.includes(flag) || SOURCE_FLAGS.includes(flag.name);
-}
-
-function titleOf(flag: Flag): string {
-  return FLAG_GROUPS.find(({ flags }) => flags.includes(flag))?.title ?? "Flags";
-}
-
-/** `sluice explain ADDRESS:PORT [flags]`. */
-export function usageLine(spec: CommandSpec): string {
-  const name = spec.name === RUN ? `[${RUN}]` : spec.name;
-  const words = spec.arguments.map(({ name, required }) => required ? name : `[${name}]`);
-  return ["sluice", name, ...words, "[flags]"].join(" ");
-}
-
-function helpOf(command: Command, spec: CommandSpec): string {
-  const text = command.helpInformation().replace(/^Usage: .*/, `Usage: ${usageLine(spec)}`)
-    .replace("Options:", `${argumentsOf(spec)}Options:`);
-  const more = spec.name === RUN
-    ? withoutEffect()
-    : `\nIt takes every flag of sluice ${RUN}, too: sluice ${RUN} --help lists them.\n`;
-  return text + more + examplesOf(spec);
-}
-
-/** The flags that do nothing here, in one paragraph: nobody looks for one of them. */
-function withoutEffect(): string {
-  const { title, flags } = FLAG_GROUPS.find(({ flags }) => flags.every(({ effective }) => !effective))!;
-  const lines: string[] = [""];
-  for (const { name } of flags) {
-    const longer = `${lines.at(-1)} --${name}`;
-    if (longer.length < HELP_WIDTH) lines[lines.length - 1] = longer;
-    else lines.push(` --${name}`);
-  }
-  return `\n${title}:\n${lines.map((line) => ` ${line}\n`).join("")}`;
-}
-
-function argumentsOf({ arguments: words }: CommandSpec): string {
-  if (words.length === 0) return "";
-  const width = Math.max(...words.map(({ name }) => name.length));
-  const lines = words.map(({ name, description }) => `  ${name.padEnd(width)}  ${description}\n`);
-  return `Arguments:\n${lines.join("")}\n`;
-}
-
-function examplesOf({ examples }: CommandSpec): string {
-  if (examples.length === 0) return "";
-  return ["\nExamples:", ...examples.flatMap(({ line, does }) => [`  # ${does}`, `  ${line}`]), ""].join("\n");
-}
-
-const PLACEHOLDERS: Readonly<Record<Flag["field"]["kind"], string>> = {
-  text: "text",
-  boolean: "true|false",
-  integer: "n",
-  number: "n",
-  duration: "duration",
-  quantity: "quantity",
-  texts: "a,b,…",
-  switches: "name=true,…",
-};
-
-/** Characters of the words that a flag takes that its placeholder may list. */
-const MOST_WORDS = 24;
-
-function usageOf(flag: Flag): string {
-  const long = flag.letter === undefined ? `--${flag.name}` : `-${flag.letter}, --${flag.name}`;
-  return `${long} ${placeholderOf(flag)}`;
-}
-
-/** What stands for a flag's value in a list of flags: `<a|b>`, `<duration>`, `[true|false]` where it may stand alone. */
-export function placeholderOf(flag: Flag): string {
-  if (standsAlone(flag)) return "[true|false]";
-  const words = flag.values?.join("|") ?? "";
-  return `<${words !== "" && words.length <= MOST_WORDS ? words : PLACEHOLDERS[flag.field.kind]}>`;
+  return { given, rest, help: false, version: version !== undefined && version !== "false", errors };
 }
 
 function explainUnknown(arg: string, flags: readonly Flag[]): string {

@@ -3,11 +3,11 @@ import type { ProxyMode } from "../model.ts";
 import { type GivenFlags, readArguments } from "./arguments.ts";
 import { type CommandSpec, RUN } from "./command_spec.ts";
 import { type Configuration, deepFreeze, type LoggingFormat } from "./configuration.ts";
-import { unwritable, writeDocument } from "./document.ts";
+import { unwritable } from "./document.ts";
+import type { ParseFile } from "./file_node.ts";
 import { ipvsSchedulers } from "./ipvs_schedulers.ts";
 import type { Settings } from "./kube_proxy_configuration.ts";
 import { suggestion } from "./nearest.ts";
-import { programHelp } from "./program_help.ts";
 import { readSettings } from "./settings.ts";
 import { readSource } from "./source.ts";
 import { type Decisions, validate } from "./validation.ts";
@@ -28,12 +28,13 @@ export type CommandLine =
   | {
     readonly kind: "write-config";
     readonly path: string;
-    /** The file's new content. */
-    readonly content: string;
+    /** What the file is to say (see `writeDocument`). */
+    readonly configuration: Configuration;
     readonly warnings: readonly string[];
   }
   | { readonly kind: "version"; readonly text: string }
-  | { readonly kind: "help"; readonly text: string }
+  /** The help of a command, or of the program where that is undefined (see `helpText`). */
+  | { readonly kind: "help"; readonly command: CommandSpec | undefined }
   | {
     readonly kind: "errors";
     readonly exitCode: 2;
@@ -54,15 +55,39 @@ export interface CommandLineContext {
   readonly commands: readonly CommandSpec[];
 }
 
+/** The configuration file is not JSON: the command line is to be read again with a parser of YAML. */
+export interface NeedsYaml {
+  readonly kind: "needs-yaml";
+}
+
+/** Reads the command line as `parseCommandLine` does, with a parser of YAML that is loaded if it is needed. */
+export async function readCommandLine(args: readonly string[], context: CommandLineContext): Promise<CommandLine> {
+  const line = parseCommandLine(args, context);
+  if (line.kind !== "needs-yaml") return line;
+  const { loadYamlParser } = await import("./yaml_file.ts");
+  return parseCommandLine(args, context, await loadYamlParser());
+}
+
 /**
  * Reads the arguments after the program's name, and the configuration file that they name. `run` is the command where
  * none is given. Everything that is wrong is reported at once.
  */
-export function parseCommandLine(args: readonly string[], context: CommandLineContext): CommandLine {
+export function parseCommandLine(
+  args: readonly string[],
+  context: CommandLineContext,
+  parseYaml: ParseFile,
+): CommandLine;
+/** The same without a parser of YAML. */
+export function parseCommandLine(args: readonly string[], context: CommandLineContext): CommandLine | NeedsYaml;
+export function parseCommandLine(
+  args: readonly string[],
+  context: CommandLineContext,
+  parseYaml?: ParseFile,
+): CommandLine | NeedsYaml {
   const { commands } = context;
   const named = args[0] !== undefined && !args[0].startsWith("-");
   if (!named && args.some((arg) => arg === "--help" || arg === "-h") || args[0] === "help" && args.length === 1) {
-    return { kind: "help", text: programHelp(commands) };
+    return { kind: "help", command: undefined };
   }
   const name = !named ? RUN : args[0] === "help" ? args[1]! : args[0]!;
   const spec = commands.find((command) => command.name === name);
@@ -73,14 +98,13 @@ export function parseCommandLine(args: readonly string[], context: CommandLineCo
   }
   const words = args[0] === "help" ? ["--help"] : args.slice(named ? 1 : 0);
   const { given, rest, help, version, errors: argumentErrors } = readArguments(words, spec);
-  if (help !== undefined) return { kind: "help", text: help };
+  if (help) return { kind: "help", command: spec };
   if (version && argumentErrors.length === 0) {
     return { kind: "version", text: `Sluice ${VERSION} (behaves as kube-proxy ${KUBERNETES_VERSION})` };
   }
-  const { settings, originOf, errors: settingErrors, warnings: settingWarnings } = readSettings(
-    given,
-    context.readFile,
-  );
+  const read = readSettings(given, context.readFile, parseYaml);
+  if (read === undefined) return { kind: "needs-yaml" };
+  const { settings, originOf, errors: settingErrors, warnings: settingWarnings } = read;
   const { decisions, problems, warnings: doubts } = validate(
     settings,
     context.builtModes,
@@ -101,8 +125,7 @@ export function parseCommandLine(args: readonly string[], context: CommandLineCo
   const configuration = deepFreeze({ ...configurationOf(settings, decisions, given), nodeName, source });
   const path = given.get("write-config-to") as string | undefined;
   if (path) {
-    const content = writeDocument(configuration);
-    return { kind: "write-config", path, content, warnings: [...warnings, ...unwritable(configuration)] };
+    return { kind: "write-config", path, configuration, warnings: [...warnings, ...unwritable(configuration)] };
   }
   return { kind: "start", command: name, configuration, arguments: rest, flags: given, warnings };
 }

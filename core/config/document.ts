@@ -1,5 +1,5 @@
-import { stringify } from "yaml";
 import { FAMILIES } from "../../platform/address.ts";
+import { loadYaml } from "../../platform/yaml.ts";
 import type { Configuration } from "./configuration.ts";
 import { formatDuration } from "./duration.ts";
 import { type Field, type Fields, valueName } from "./fields.ts";
@@ -20,7 +20,8 @@ export function documentOf(configuration: Configuration): Readonly<Record<string
 }
 
 /** A KubeProxyConfiguration in YAML that loads as the same configuration. */
-export function writeDocument(configuration: Configuration): string {
+export async function writeDocument(configuration: Configuration): Promise<string> {
+  const { stringify } = await loadYaml();
   return stringify(documentOf(configuration), { version: "1.1" });
 }
 

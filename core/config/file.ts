@@ -1,15 +1,6 @@
-import {
-  type Alias,
-  isAlias,
-  isMap,
-  isPair,
-  isScalar,
-  isSeq,
-  LineCounter,
-  parseAllDocuments,
-  type YAMLMap,
-} from "yaml";
 import { boolean, defaultsOf, type Field, type Fields, orDefault, type ScalarField, valueName } from "./fields.ts";
+import type { FileEntry, FileNode, ParseFile } from "./file_node.ts";
+import { parseJsonFile } from "./json_file.ts";
 import { API_VERSION, defaultSettings, FIELDS, KIND, type Settings } from "./kube_proxy_configuration.ts";
 import { nearest, suggestion } from "./nearest.ts";
 import { readScalar } from "./scalar.ts";
@@ -24,12 +15,10 @@ export interface FileReading {
   readonly warnings: readonly string[];
 }
 
-type Node = YAMLMap["items"][number]["value"];
-
 /** What reading any part of a file needs: where it is, and where to say what. */
 interface Reading {
-  readonly where: (node: unknown) => string;
-  readonly resolve: (node: Node) => Node;
+  /** A line of the file, to begin a message with. */
+  readonly at: (line: number) => string;
   readonly origins: Map<string, string>;
   readonly errors: string[];
   /** What kube-proxy's lenient decoding lets pass: a warning, or an error under `--strict-config`. */
@@ -37,46 +26,36 @@ interface Reading {
 }
 
 /**
- * Reads a KubeProxyConfiguration in YAML or JSON. `name` is what messages call the file. An unknown field and a field
- * that is set twice (the last one counts) are warnings, as kube-proxy falls back to lenient decoding for them, or
- * errors when `strict`; a value of the wrong type is always an error. As in kube-proxy, null stands for the default and
- * only the first document of a file counts. Never throws: everything that is wrong with the file is in `errors`.
+ * Reads a KubeProxyConfiguration in JSON, or in YAML with `parseYaml`; undefined where that is needed but not given.
+ * `name` is what messages call the file. An unknown field and a field that is set twice (the last one counts) are warnings,
+ * as kube-proxy falls back to lenient decoding for them, or errors when `strict`; a value of the wrong type is always an
+ * error. As in kube-proxy, null stands for the default and only the first document of a file counts. Never throws:
+ * everything that is wrong with the file is in `errors`.
  */
-export function readConfigurationFile(name: string, content: string, strict: boolean): FileReading {
-  const lines = new LineCounter();
-  const documents = [...parseAllDocuments(content, { lineCounter: lines, prettyErrors: false, uniqueKeys: false })];
-  const line = (offset: number) => `${name}:${lines.linePos(offset).line}`;
+export function readConfigurationFile(
+  name: string,
+  content: string,
+  strict: boolean,
+  parseYaml: ParseFile | undefined,
+): FileReading | undefined {
+  const parsed = parseJsonFile(content) ?? parseYaml?.(content);
+  if (parsed === undefined) return undefined;
+  const { root, secondDocument } = parsed;
+  const at = (line: number) => `${name}:${line}`;
   const settings = defaultSettings();
   const origins = new Map<string, string>();
-  const [document, ...others] = documents;
-  if (document === undefined) return { settings, origins, errors: [`${name}: the file is empty`], warnings: [] };
-  if (document.errors.length > 0) {
-    const errors = document.errors.map((error) => `${line(error.pos[0])}: not YAML: ${error.message}`);
-    return { settings, origins, errors, warnings: [] };
+  const errors = parsed.errors.map(({ line, message }) => `${at(line)}: ${message}`);
+  if (root === undefined) {
+    return { settings, origins, errors: errors.length > 0 ? errors : [`${name}: the file is empty`], warnings: [] };
   }
-  const errors: string[] = [];
-  const reading: Reading = {
-    where: (node) => line(offsetOf(node)),
-    resolve: (node) => {
-      if (!isAlias(node)) return node;
-      const target = (node as Alias).resolve(document);
-      if (target === undefined) {
-        errors.push(`${line(offsetOf(node))}: there is no anchor for the alias *${node.source}`);
-      }
-      return target;
-    },
-    origins,
-    errors,
-    lenient: [],
-  };
-  const root = document.contents;
-  if (!isMap(root)) {
+  const reading: Reading = { at, origins, errors, lenient: [] };
+  if (root.kind !== "section") {
     return { settings, origins, errors: [`${name}: must be a ${KIND}, not ${describe(root)}`], warnings: [] };
   }
-  readTypeMeta(reading, name, root as YAMLMap);
-  readSection(reading, root as YAMLMap, FIELDS, "", settings);
-  if (others.some((other) => other.contents !== null)) {
-    reading.lenient.push(`${line(others[0]!.range[0])}: only the first document of the file is read`);
+  readTypeMeta(reading, name, root.entries);
+  readSection(reading, root.entries, FIELDS, "", settings);
+  if (secondDocument !== undefined) {
+    reading.lenient.push(`${at(secondDocument)}: only the first document of the file is read`);
   }
   return {
     settings,
@@ -87,26 +66,30 @@ export function readConfigurationFile(name: string, content: string, strict: boo
 }
 
 /** A file of another kind or version is refused, as kube-proxy has no decoder for it. */
-function readTypeMeta(reading: Reading, name: string, root: YAMLMap): void {
+function readTypeMeta(reading: Reading, name: string, root: readonly FileEntry[]): void {
   for (const [key, expected] of [["apiVersion", API_VERSION], ["kind", KIND]] as const) {
-    const node = root.get(key, true);
+    const node = root.find((entry) => entry.key === key)?.value;
     if (node === undefined) {
       reading.errors.push(`${name}: ${key} is missing: must be ${expected}`);
-    } else if (!isScalar(node) || node.value !== expected) {
-      reading.errors.push(`${reading.where(node)}: ${key} is ${describe(node)}: must be ${expected}`);
+    } else if (node.kind !== "scalar" || node.value !== expected) {
+      reading.errors.push(`${reading.at(node.line)}: ${key} is ${describe(node)}: must be ${expected}`);
     }
   }
 }
 
-function readSection(reading: Reading, map: YAMLMap, fields: Fields, path: string, values: object): void {
-  const last = new Map(map.items.map((pair) => [keyOf(pair), pair]));
-  const merged = mergedPairs(reading, map).filter((pair) => !last.has(keyOf(pair)));
-  for (const pair of merged) last.set(keyOf(pair), pair);
-  for (const pair of [...map.items.filter((pair) => keyOf(pair) !== MERGE), ...merged]) {
-    const key = keyOf(pair);
+function readSection(
+  reading: Reading,
+  entries: readonly FileEntry[],
+  fields: Fields,
+  path: string,
+  values: object,
+): void {
+  const last = new Map(entries.map((entry) => [entry.key, entry]));
+  for (const entry of entries) {
+    const { key } = entry;
     const keyPath = path === "" ? key : `${path}.${key}`;
-    const where = reading.where(pair.key);
-    if (last.get(key) !== pair) {
+    const where = reading.at(entry.line);
+    if (last.get(key) !== entry) {
       reading.lenient.push(`${where}: ${keyPath} is set again below; the last one counts`);
       continue;
     }
@@ -118,80 +101,64 @@ function readSection(reading: Reading, map: YAMLMap, fields: Fields, path: strin
     }
     reading.origins.set(keyPath, `${where}: ${keyPath}`);
     const target = values as Record<string, unknown>;
-    const value = readField(reading, reading.resolve(pair.value), field, keyPath, target[key]);
+    const value = readField(reading, entry.value, field, keyPath, target[key]);
     if (value !== undefined) target[valueName(key, field)] = value;
   }
 }
 
-const MERGE = "<<";
-
-/** What a section takes over from others by YAML's merge key; what it sets itself goes before. */
-function mergedPairs(reading: Reading, map: YAMLMap): YAMLMap["items"] {
-  return map.items.filter((pair) => keyOf(pair) === MERGE).flatMap((pair) => {
-    const from = reading.resolve(pair.value as Node);
-    const sources = isSeq(from) ? from.items.map((item) => reading.resolve(item as Node)).reverse() : [from];
-    return sources.flatMap((source) => isMap(source) ? (source as YAMLMap).items : []);
-  });
-}
-
 /** The value of a field; undefined leaves the default, after an error where there was something to complain about. */
-function readField(reading: Reading, node: Node, field: Field, path: string, current: unknown): unknown {
-  if (node === null || node === undefined || isScalar(node) && node.value === null) return undefined;
-  const refuse = (at: Node, what: string, must: string) => {
-    reading.errors.push(`${reading.where(at)}: ${what} is ${describe(at)}: must be ${must}`);
+function readField(reading: Reading, node: FileNode, field: Field, path: string, current: unknown): unknown {
+  if (isNothing(node)) return undefined;
+  const refuse = (at: FileNode, what: string, must: string) => {
+    reading.errors.push(`${reading.at(at.line)}: ${what} is ${describe(at)}: must be ${must}`);
     return undefined;
   };
   switch (field.kind) {
     case "section":
-      if (!isMap(node)) return refuse(node, path, "a section with fields of its own");
-      readSection(reading, node as YAMLMap, field.fields, path, current as object);
+      if (node.kind !== "section") return refuse(node, path, "a section with fields of its own");
+      readSection(reading, node.entries, field.fields, path, current as object);
       return undefined;
-    case "sections": {
-      if (!isSeq(node)) return refuse(node, path, "a list");
+    case "sections":
+      if (node.kind !== "list") return refuse(node, path, "a list");
       return node.items.map((item, i) => {
         const values = defaultsOf(field.fields);
-        const resolved = reading.resolve(item as Node);
-        if (isMap(resolved)) readSection(reading, resolved as YAMLMap, field.fields, `${path}[${i}]`, values);
-        else refuse(resolved, `${path}[${i}]`, "a section with fields of its own");
+        if (item.kind === "section") readSection(reading, item.entries, field.fields, `${path}[${i}]`, values);
+        else refuse(item, `${path}[${i}]`, "a section with fields of its own");
         return values;
       });
-    }
-    case "texts": {
-      if (!isSeq(node)) return refuse(node, path, "a list of texts");
+    case "texts":
+      if (node.kind !== "list") return refuse(node, path, "a list of texts");
       return node.items.flatMap((item, i) => {
-        const resolved = reading.resolve(item as Node);
-        reading.origins.set(`${path}[${i}]`, `${reading.where(resolved)}: ${path}[${i}]`);
-        if (isScalar(resolved) && typeof resolved.value === "string") return [resolved.value];
-        refuse(resolved, `${path}[${i}]`, "text");
+        reading.origins.set(`${path}[${i}]`, `${reading.at(item.line)}: ${path}[${i}]`);
+        if (item.kind === "scalar" && typeof item.value === "string") return [item.value];
+        refuse(item, `${path}[${i}]`, "text");
         return [];
       });
-    }
-    case "switches": {
-      if (!isMap(node)) return refuse(node, path, "names that are each true or false");
-      return Object.fromEntries(node.items.flatMap((pair) => {
-        const resolved = reading.resolve(pair.value as Node);
-        const read = readScalar(boolean(), scalarOf(resolved));
-        if ("value" in read) return [[keyOf(pair), read.value]];
-        refuse(resolved, `${path}.${keyOf(pair)}`, read.must);
+    case "switches":
+      if (node.kind !== "section") return refuse(node, path, "names that are each true or false");
+      return Object.fromEntries(node.entries.flatMap(({ key, value }) => {
+        const read = readScalar(boolean(), scalarOf(value));
+        if ("value" in read) return [[key, read.value]];
+        refuse(value, `${path}.${key}`, read.must);
         return [];
       }));
-    }
     default:
       return readScalarField(node, field, (must) => refuse(node, path, must));
   }
 }
 
-function readScalarField(node: Node, field: ScalarField, refuse: (must: string) => undefined): unknown {
+function readScalarField(node: FileNode, field: ScalarField, refuse: (must: string) => undefined): unknown {
   const read = readScalar(field, scalarOf(node));
   return "value" in read ? orDefault(field, read.value) : refuse(read.must);
 }
 
-function keyOf(pair: YAMLMap["items"][number]): string {
-  return String(isScalar(pair.key) ? pair.key.value : pair.key);
+function isNothing(node: FileNode): boolean {
+  return node.kind === "scalar" && (node.value === null || node.value === undefined);
 }
 
-function scalarOf(node: Node): unknown {
-  return isScalar(node) ? node.value : node;
+/** A scalar's value; for anything else the node itself, which no field takes. */
+function scalarOf(node: FileNode): unknown {
+  return node.kind === "scalar" ? node.value : node;
 }
 
 /** The name that was most probably meant: one of this section's, or the path of a field that belongs elsewhere. */
@@ -211,15 +178,8 @@ function pathsOf(fields: Fields, prefix = ""): string[] {
   );
 }
 
-function offsetOf(node: unknown): number {
-  if (isPair(node)) return offsetOf(node.key);
-  const range = (node as { range?: [number, number, number] | null } | null)?.range;
-  return range?.[0] ?? 0;
-}
-
-function describe(node: unknown): string {
-  if (isMap(node)) return "a section";
-  if (isSeq(node)) return "a list";
-  if (isScalar(node)) return JSON.stringify(node.value) ?? String(node.value);
-  return "empty";
+function describe(node: FileNode): string {
+  if (node.kind === "section") return "a section";
+  if (node.kind === "list") return "a list";
+  return node.value === undefined ? "empty" : JSON.stringify(node.value) ?? String(node.value);
 }

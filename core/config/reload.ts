@@ -12,7 +12,7 @@ export interface ConfigurationFollowerOptions {
   /** The path of the configuration file. */
   readonly path: string;
   /** Reads the command line again, and with it the configuration file. */
-  readonly read: () => CommandLine;
+  readonly read: () => Promise<CommandLine>;
   /** Reads a file's text; Deno.readTextFileSync by default. */
   readonly readText?: (path: string) => string;
   readonly clock: Clock;
@@ -74,7 +74,7 @@ export function followConfiguration(options: ConfigurationFollowerOptions): Conf
         if (signal.aborted) break;
         if (now === text) continue;
         text = now;
-        const line = read();
+        const line = await read();
         if (line.kind === "errors") {
           logger.error("configuration file changed but is invalid, keeping the configuration in effect", {
             file: path,

@@ -3,6 +3,7 @@ import { errorText } from "../../platform/log.ts";
 import type { GivenFlags } from "./arguments.ts";
 import { fieldAt } from "./fields.ts";
 import { readConfigurationFile } from "./file.ts";
+import type { ParseFile } from "./file_node.ts";
 import { FLAGS } from "./flag_table.ts";
 import type { Flag } from "./flags.ts";
 import { defaultSettings, FIELDS, type Settings } from "./kube_proxy_configuration.ts";
@@ -21,13 +22,19 @@ const WITHOUT_EFFECT = "accepted, but without effect in Sluice";
 /**
  * The settings from the configuration file, if one is named, or else from the flags. As in kube-proxy
  * (cmd/kube-proxy/app/options.go), flags do not add to a file, but for those about logging and `--hostname-override`;
- * the others are named in a warning.
+ * the others are named in a warning. Undefined where `parseYaml` is needed but not given.
  */
-export function readSettings(given: GivenFlags, readFile: (path: string) => string): GivenSettings {
+export function readSettings(
+  given: GivenFlags,
+  readFile: (path: string) => string,
+  parseYaml: ParseFile | undefined,
+): GivenSettings | undefined {
   const warnings: string[] = [];
   const errors: string[] = [];
   const file = given.get("config") as string | undefined || undefined;
-  const base = file === undefined ? withoutFile() : readNamedFile(file, given.get("strict-config") === true, readFile);
+  const strict = given.get("strict-config") === true;
+  const base = file === undefined ? withoutFile() : readNamedFile(file, strict, readFile, parseYaml);
+  if (base === undefined) return undefined;
   errors.push(...base.errors);
   warnings.push(...base.warnings);
   const { settings } = base;
@@ -55,14 +62,19 @@ function withoutFile() {
   return { settings: defaultSettings(), origins: new Map<string, string>(), errors: [], warnings: [] };
 }
 
-function readNamedFile(file: string, strict: boolean, readFile: (path: string) => string) {
+function readNamedFile(
+  file: string,
+  strict: boolean,
+  readFile: (path: string) => string,
+  parseYaml: ParseFile | undefined,
+) {
   let content: string;
   try {
     content = readFile(file);
   } catch (error) {
     return { ...withoutFile(), errors: [`--config: cannot read ${file}: ${errorText(error)}`] };
   }
-  return readConfigurationFile(file, content, strict);
+  return readConfigurationFile(file, content, strict, parseYaml);
 }
 
 /** A warning that names the fields that a file sets to something other than their default, and that do nothing here. */

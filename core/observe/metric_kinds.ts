@@ -1,4 +1,13 @@
-import { Counter, Gauge, Histogram, type Registry } from "prom-client";
+import {
+  type Counter,
+  counter,
+  type Gauge,
+  gauge,
+  type Histogram,
+  histogram,
+  readWhenShown,
+  type Registry,
+} from "./exposition.ts";
 
 /** 1 ms, 2 ms, 4 ms … 16.4 s: kube-proxy's buckets for everything that is a sync or part of one. */
 export const SYNC_BUCKETS: readonly number[] = Array.from({ length: 15 }, (_, power) => 0.001 * 2 ** power);
@@ -29,26 +38,21 @@ export interface MetricMaker {
 
 /** Makes metrics whose names begin with `prefix`. */
 export function metricMaker(registry: Registry, prefix: string): MetricMaker {
-  const registers = [registry];
   return {
-    counter: (name, help, labelNames = []) => new Counter({ name: prefix + name, help, labelNames, registers }),
-    gauge: (name, help, labelNames = []) => new Gauge({ name: prefix + name, help, labelNames, registers }),
-    histogram: (name, help, labelNames, buckets) =>
-      new Histogram({ name: prefix + name, help, labelNames, buckets: [...buckets], registers }),
+    counter: (name, help, labels = []) => counter(registry, { name: prefix + name, help, labels }),
+    gauge: (name, help, labels = []) => gauge(registry, { name: prefix + name, help, labels }),
+    histogram: (name, help, labels, buckets) => histogram(registry, { name: prefix + name, help, labels }, buckets),
   };
 }
 
-/** A counter that someone else counts: `read` is asked at every scrape. */
+/** A counter without labels that someone else counts: `read` is asked at every scrape. */
 export function counterReadAtScrape(registry: Registry, name: string, help: string, read: () => number): void {
-  new Counter({
-    name,
-    help,
-    registers: [registry],
-    collect() {
-      this.reset();
-      this.inc(read());
-    },
-  });
+  readWhenShown(registry, "counter", { name, help, labels: [] }, () => [[{}, read()]]);
+}
+
+/** A gauge without labels whose value is known elsewhere: `read` is asked at every scrape. */
+export function gaugeReadAtScrape(registry: Registry, name: string, help: string, read: () => number): void {
+  readWhenShown(registry, "gauge", { name, help, labels: [] }, () => [[{}, read()]]);
 }
 
 function steps(first: number, width: number, count: number): readonly number[] {

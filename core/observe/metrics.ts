@@ -1,4 +1,3 @@
-import { Gauge, Registry } from "prom-client";
 import { KUBERNETES_VERSION, VERSION } from "../../platform/version.ts";
 import type { ApiRequestOutcome } from "../api_request.ts";
 import type { FamilyHealth } from "../family_link.ts";
@@ -6,7 +5,14 @@ import { FEATURE_GATES, type FeatureName, isFeatureEnabled } from "../config/mod
 import type { Family, PacketCounts, ProxyMode, SyncReport } from "../model.ts";
 import type { NoLocalEndpoints } from "../planning/mod.ts";
 import type { HealthEndpoint } from "./healthz_server.ts";
-import { counterReadAtScrape, metricMaker, PROGRAMMING_BUCKETS, SYNC_BUCKETS } from "./metric_kinds.ts";
+import { CONTENT_TYPE, createRegistry, readWhenShown, type Registry } from "./exposition.ts";
+import {
+  counterReadAtScrape,
+  gaugeReadAtScrape,
+  metricMaker,
+  PROGRAMMING_BUCKETS,
+  SYNC_BUCKETS,
+} from "./metric_kinds.ts";
 import { addProcessMetrics } from "./process_metrics.ts";
 import { restClientMetrics } from "./rest_client_metrics.ts";
 
@@ -74,7 +80,7 @@ const TABLES = ["nat", "filter"] as const;
 
 /** The metrics of kube-proxy 1.36 under its names, labels and buckets, as the mode has them; and, as `sluice_…`, more. */
 export function createMetrics({ mode, now, read, featureGates, readPacketCounts }: MetricsOptions): Metrics {
-  const registry = new Registry();
+  const registry = createRegistry();
   const syncs = syncMetrics(registry, mode);
   const kube = metricMaker(registry, "kubeproxy_");
   const own = metricMaker(registry, "sluice_");
@@ -92,7 +98,7 @@ export function createMetrics({ mode, now, read, featureGates, readPacketCounts 
   addChangeMetrics(registry, read);
   addBuildInfo(registry);
   addFeatures(registry, featureGates);
-  addProcessMetrics(registry);
+  const readCpuTime = addProcessMetrics(registry);
   const updatePacketCounts = mode === "iptables" ? packetMetrics(registry, readPacketCounts) : undefined;
 
   return {
@@ -110,10 +116,10 @@ export function createMetrics({ mode, now, read, featureGates, readPacketCounts 
     },
     apiRequest: restClientMetrics(registry),
     async expose() {
-      await updatePacketCounts?.();
-      return await registry.metrics();
+      await Promise.all([updatePacketCounts?.(), readCpuTime()]);
+      return registry.expose();
     },
-    contentType: registry.contentType,
+    contentType: CONTENT_TYPE,
   };
 }
 
@@ -202,45 +208,46 @@ function figureMetrics(registry: Registry, mode: ProxyMode): (report: SyncReport
 
 /** The metrics that are read from the trackers, the planners and the channels. */
 function addChangeMetrics(registry: Registry, read: () => ChangeFigures): void {
-  const registers = [registry];
   const prefix = "kubeproxy_sync_proxy_rules_";
-  const pending = (kind: "service" | "endpoint") => {
-    new Gauge({
-      name: `${prefix}${kind}_changes_pending`,
-      help: `Changes of ${kind}s that wait for a sync`,
-      registers,
-      collect() {
-        this.set(read()[`${kind}ChangesPending`]);
-      },
-    });
+  for (const kind of ["service", "endpoint"] as const) {
+    const pending = `${prefix}${kind}_changes_pending`;
+    gaugeReadAtScrape(
+      registry,
+      pending,
+      `Changes of ${kind}s that wait for a sync`,
+      () => read()[`${kind}ChangesPending`],
+    );
     const total = `${prefix}${kind}_changes_total`;
     counterReadAtScrape(registry, total, `Changes of ${kind}s so far`, () => read()[`${kind}ChangesTotal`]);
-  };
-  pending("service");
-  pending("endpoint");
-  new Gauge({
-    name: `${prefix}no_local_endpoints_total`,
-    help: "Service ports of a Local traffic policy without an endpoint on this node",
-    labelNames: ["ip_family", "traffic_policy"],
-    registers,
-    collect() {
-      for (const [family, { noLocalEndpoints }] of Object.entries(read().families)) {
-        this.set({ ip_family: family, traffic_policy: "internal" }, noLocalEndpoints.internal);
-        this.set({ ip_family: family, traffic_policy: "external" }, noLocalEndpoints.external);
-      }
+  }
+  readWhenShown(
+    registry,
+    "gauge",
+    {
+      name: `${prefix}no_local_endpoints_total`,
+      help: "Service ports of a Local traffic policy without an endpoint on this node",
+      labels: ["ip_family", "traffic_policy"],
     },
-  });
-  new Gauge({
-    name: "sluice_changes_pending",
-    help: "Service ports whose change waits for the family's worker",
-    labelNames: FAMILY,
-    registers,
-    collect() {
-      for (const [family, { changesPending }] of Object.entries(read().families)) {
-        this.set({ ip_family: family }, changesPending);
-      }
+    () =>
+      Object.entries(read().families).flatMap(([family, { noLocalEndpoints }]) =>
+        (["internal", "external"] as const).map((policy) =>
+          [{ ip_family: family, traffic_policy: policy }, noLocalEndpoints[policy]] as const
+        )
+      ),
+  );
+  readWhenShown(
+    registry,
+    "gauge",
+    {
+      name: "sluice_changes_pending",
+      help: "Service ports whose change waits for the family's worker",
+      labels: FAMILY,
     },
-  });
+    () =>
+      Object.entries(read().families).map(([family, { changesPending }]) =>
+        [{ ip_family: family }, changesPending] as const
+      ),
+  );
 }
 
 /**
@@ -264,7 +271,7 @@ function packetMetrics(registry: Registry, read: () => Promise<FamilyPacketCount
     for (const [family, counts] of Object.entries(await read()) as [Family, PacketCounts][]) {
       for (const name of Object.keys(counters) as (keyof PacketCounts)[]) {
         const before = last.get(family)?.[name] ?? 0;
-        counters[name].inc(counts[name] >= before ? counts[name] - before : counts[name]);
+        counters[name].inc({}, counts[name] >= before ? counts[name] - before : counts[name]);
       }
       last.set(family, counts);
     }
@@ -292,7 +299,7 @@ function addFeatures(registry: Registry, set: Readonly<Record<string, boolean>>)
 /** `kubernetes_build_info` names the release that this version behaves like, for alerts on mixed versions. */
 function addBuildInfo(registry: Registry): void {
   const info = (name: string, help: string, labels: Readonly<Record<string, string>>) =>
-    new Gauge({ name, help, labelNames: Object.keys(labels), registers: [registry] }).set(labels, 1);
+    metricMaker(registry, "").gauge(name, help, Object.keys(labels)).set(labels, 1);
   const [major = "", minor = ""] = KUBERNETES_VERSION.replace(/^v/, "").split(".");
   info("kubernetes_build_info", "The Kubernetes release that this proxy behaves like", {
     major,

@@ -1,5 +1,5 @@
-import type { Registry } from "prom-client";
 import type { ApiRequestOutcome } from "../api_request.ts";
+import type { Registry } from "./exposition.ts";
 import { metricMaker } from "./metric_kinds.ts";
 
 /** client-go's buckets, in seconds. */

@@ -1,6 +1,6 @@
 /** `/flagz` and `/statusz` (KEP-4828, KEP-4827): what this process was started with, and what it is, for people. */
-import { stringify } from "yaml";
 import type { Clock } from "../../platform/clock.ts";
+import { loadYaml } from "../../platform/yaml.ts";
 import { KUBERNETES_VERSION } from "../../platform/version.ts";
 import { type HttpAnswer, type HttpHandler, textAnswer } from "./http.ts";
 import { preferredForms } from "./media_types.ts";
@@ -99,14 +99,14 @@ function pageHandler(page: Page): HttpHandler {
   };
 }
 
-function objectAnswer(page: Page, type: string, version: string, name: string): HttpAnswer {
+async function objectAnswer(page: Page, type: string, version: string, name: string): Promise<HttpAnswer> {
   const object = {
     kind: page.kind,
     apiVersion: `${GROUP}/${version}`,
     metadata: { name: COMPONENT },
     ...page.fields(),
   };
-  const body = type === "application/json" ? JSON.stringify(object) : stringify(object);
+  const body = type === "application/json" ? JSON.stringify(object) : (await loadYaml()).stringify(object);
   if (version !== DEPRECATED_VERSION) return { status: 200, contentType: type, body };
   const warning = `299 - "This version of the ${name} endpoint is deprecated. Please use a newer version."`;
   return { status: 200, contentType: type, fields: { Warning: warning }, body };

@@ -46,7 +46,7 @@ export interface ApiPreflightOptions {
 export async function examineApi(options: ApiPreflightOptions): Promise<readonly Finding[]> {
   let api: ApiClient;
   try {
-    api = connectToApi({ ...options, responseDeadlineMs: 10_000 });
+    api = await connectToApi({ ...options, responseDeadlineMs: 10_000 });
   } catch (error) {
     return [{ name: API_SERVER, verdict: "red", says: errorText(error), mend: MEND_CREDENTIALS }];
   }

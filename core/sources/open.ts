@@ -1,5 +1,6 @@
 import type { Clock } from "../../platform/clock.ts";
 import type { Logger } from "../../platform/log.ts";
+import { loadYaml } from "../../platform/yaml.ts";
 import type { ApiRequestOutcome } from "../api_request.ts";
 import type { Configuration } from "../config/mod.ts";
 import { decodeObject, decodeObjectInFull } from "../objects/decode.ts";
@@ -53,10 +54,12 @@ export async function openSource(
   const close = () => {};
   switch (choice.kind) {
     case "file": {
+      await loadYaml();
       const { createManifestSource } = await import("./manifests/mod.ts");
       return { source: createManifestSource({ path: choice.path, decode, clock, logger }), close };
     }
     case "state": {
+      await loadYaml();
       const { createStateSource } = await import("./state/mod.ts");
       return { source: createStateSource({ path: choice.path, inFull, clock, logger }), close };
     }
@@ -74,7 +77,7 @@ export async function openSource(
       const { ApiError, connectToApi, createKubernetesSource, listNodeNames, otherNodesText, sendObject } =
         await import("./kubernetes/mod.ts");
       const { kubeconfig, master, mode } = configuration;
-      const api = connectToApi({ kubeconfig, master, runProgram, env, logger, clock, onRequest: onApiRequest });
+      const api = await connectToApi({ kubeconfig, master, runProgram, env, logger, clock, onRequest: onApiRequest });
       const source = createKubernetesSource({
         api,
         kinds: inFull ? KINDS : kindsOf(mode),

@@ -1,6 +1,6 @@
 /** A whole proxy in this process, with workers that only say what they would have done. */
 import { COMMANDS } from "../../commands/mod.ts";
-import { type CommandLine, parseCommandLine } from "../../core/config/mod.ts";
+import { type CommandLine, readCommandLine } from "../../core/config/mod.ts";
 import { serveControlSocket } from "../../core/control/serve.ts";
 import type { FamilyHealth, FamilyListener, StartFamily } from "../../core/family_link.ts";
 import type { Family, FamilyDelta, SyncReport } from "../../core/model.ts";
@@ -32,7 +32,7 @@ export async function withWholeProxy(
   test: (proxy: WholeProxy) => Promise<void>,
 ): Promise<void> {
   const port = freePort();
-  const { configuration, flags } = configure([
+  const { configuration, flags } = await configure([
     ...["--metrics-bind-address", `127.0.0.1:${port}`, "--healthz-bind-address", "", "--proxy-mode", "nftables"],
     ...args,
   ]);
@@ -148,8 +148,8 @@ function createFakeWorker(family: Family, listener: FamilyListener): FakeWorker 
   };
 }
 
-function configure(args: readonly string[]): CommandLine & { readonly kind: "start" } {
-  const line = parseCommandLine(args, {
+async function configure(args: readonly string[]): Promise<CommandLine & { readonly kind: "start" }> {
+  const line = await readCommandLine(args, {
     readFile: (path) => Deno.readTextFileSync(path),
     hostname: () => "host",
     kernelRelease: () => "6.1.0",

@@ -25,7 +25,14 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "backends/process_runner.ts",
     "backends/oom_score.ts",
   ],
-  "main.ts": ["platform/", "core/config/mod.ts", "commands/logging.ts", "commands/mod.ts", "commands/privileges.ts"],
+  "main.ts": [
+    "platform/",
+    "core/config/mod.ts",
+    "core/config/help.ts",
+    "commands/logging.ts",
+    "commands/mod.ts",
+    "commands/privileges.ts",
+  ],
 };
 
 /** What only one place may do, and where that is. */
@@ -91,10 +98,56 @@ function unmappedPackages(tree: Tree, map: readonly string[]): string[] {
   );
 }
 
-/** Whoever imports @kubernetes/client-node at start pays tens of megabytes for it on every node. */
-function eagerClientNode(tree: Tree): string[] {
-  return [...tree].filter(([, text]) => /^import (?!type\b)[^;]*from "@kubernetes\/client-node"/m.test(text))
-    .map(([path]) => path);
+/** The modules that a running proxy loads in any case, and what reads from an API server. */
+const LOADED_BY_A_PROXY: readonly string[] = [
+  "main.ts",
+  "workers/start.ts",
+  "workers/family.ts",
+  "backends/file_limit.ts",
+  "backends/oom_score.ts",
+  "core/proxy.ts",
+  "core/observe/neighbours.ts",
+  "core/control/process.ts",
+  "core/control/socket.ts",
+  "core/control/serve.ts",
+  "core/sources/kubernetes/mod.ts",
+  "core/sources/kubernetes/plugin_program.ts",
+];
+/** Packages and modules of Node that cost little (docs/performance.md); any other takes a megabyte or more of each isolate. */
+const LIGHT: readonly string[] = ["ipaddr.js", "@noble/hashes/sha2.js", "node:os", "node:path", "node:v8"];
+/** What a proxy loads when it is first asked for. */
+const LOADED_LATE: readonly string[] = [
+  "core/answers/",
+  "core/config/help.ts",
+  "core/config/yaml_file.ts",
+  "core/control/server.ts",
+  "core/installation/",
+  "core/manual/",
+  "core/page/",
+  "core/preflight/",
+  "core/serving/",
+  "core/sources/grpc/",
+  "core/sources/manifests/",
+  "core/sources/state/",
+  "core/store/",
+];
+
+/** What the entries import statically, directly or not, that is not to be in the memory of every proxy; with the importer. */
+function heavyImports(tree: Tree, entries: readonly string[]): string[] {
+  const found: string[] = [];
+  const seen = new Set(entries);
+  // A Set can be added to while it is walked.
+  for (const path of seen) {
+    const text = (tree.get(path) ?? "").replace(/\bimport\(/g, "").replace(/^(import|export) type\b[^;]*;/gm, "");
+    for (const imported of importsOf(path, text)) {
+      const isHeavy = isOfProject(imported)
+        ? LOADED_LATE.some((late) => imported.startsWith(late))
+        : !LIGHT.includes(imported);
+      if (isHeavy) found.push(`${path} imports ${imported}`);
+      else if (isOfProject(imported)) seen.add(imported);
+    }
+  }
+  return found.sort();
 }
 
 function outOfPlace(tree: Tree): string[] {
@@ -148,10 +201,20 @@ Deno.test("imports go one way: platform, backends and core, workers, the command
   assert.deepEqual(rings(product), []);
 });
 
-Deno.test("packages come through the import map, and client-node only when it is needed", () => {
+Deno.test("packages come through the import map", () => {
   const { imports } = JSON.parse(Deno.readTextFileSync(new URL("deno.json", ROOT)));
   assert.deepEqual(unmappedPackages(readTree(ALL), Object.keys(imports)), []);
-  assert.deepEqual(eagerClientNode(product), []);
+});
+
+/** CommonJS packages of which the bundle would get the default export alone. */
+function lateCommonJs(tree: Tree): string[] {
+  return [...tree].filter(([, text]) => /\bimport\("(yaml|commander|ipaddr\.js)"\)/.test(text)).map(([path]) => path);
+}
+
+Deno.test("a running proxy loads nothing before it is needed that takes much memory", () => {
+  assert.deepEqual(LOADED_BY_A_PROXY.filter((path) => !product.has(path)), []);
+  assert.deepEqual(heavyImports(product, LOADED_BY_A_PROXY), []);
+  assert.deepEqual(lateCommonJs(product), []);
 });
 
 Deno.test("one place starts programs, one reads the clock, one prints", () => {
@@ -186,12 +249,19 @@ Deno.test("each rule finds what breaks it", () => {
   const packages = tree({ "core/a.ts": 'import y from "yaml";\nimport z from "npm:zod";\nimport "node:os";' });
   assert.deepEqual(unmappedPackages(packages, ["yaml"]), ["core/a.ts imports npm:zod"]);
   assert.deepEqual(
-    eagerClientNode(tree({
-      "core/a.ts": 'import { KubeConfig } from "@kubernetes/client-node";',
-      "core/b.ts": 'import type { User } from "@kubernetes/client-node";\nawait import("@kubernetes/client-node");',
-    })),
-    ["core/a.ts"],
+    heavyImports(
+      tree({
+        "main.ts": 'import {\n  a,\n} from "./core/a.ts";\nconst { help } = await import("./core/config/help.ts");',
+        "core/a.ts": 'import type { User } from "@kubernetes/client-node";\nexport { b } from "./b.ts";',
+        "core/b.ts": 'import { parse, type Node } from "yaml";\nimport "node:path";\nawait import("node:http2");',
+        "core/c.ts": 'import { readFileSync } from "node:fs";',
+        "workers/d.ts": 'import { page } from "../core/page/mod.ts";\nimport { b } from "../core/b.ts";',
+      }),
+      ["main.ts", "workers/d.ts"],
+    ),
+    ["core/b.ts imports yaml", "workers/d.ts imports core/page/mod.ts"],
   );
+  assert.deepEqual(lateCommonJs(tree({ "core/a.ts": 'const { stringify } = await import("yaml");' })), ["core/a.ts"]);
   assert.deepEqual(
     outOfPlace(tree({
       "core/a.ts": "const t = Date.now();",

@@ -49,18 +49,18 @@ export interface ConnectionOptions {
 
 /**
  * Finds the API server and its credentials: the kubeconfig file, else `master` alone, else the pod's service account
- * (kube-proxy's order). Throws an Error that names what was looked for where, when there is nothing.
+ * (kube-proxy's order). Rejects with an Error that names what was looked for where, when there is nothing.
  */
-export function loadCredentials(options: ConnectionOptions, logger: Logger): CredentialSource {
-  const access = accessOf(options);
+export async function loadCredentials(options: ConnectionOptions, logger: Logger): Promise<CredentialSource> {
+  const access = await accessOf(options);
   for (const warning of access.warnings) logger.warn(warning);
   const { runProgram = runNothing, clock = systemClock } = options;
   return createCredentialSource(access, access.plugin && startPlugin(access.plugin, runProgram, clock));
 }
 
-function accessOf(options: ConnectionOptions): Access {
+async function accessOf(options: ConnectionOptions): Promise<Access> {
   const master = options.master ? serverUrl(options.master, "--master") : undefined;
-  if (options.kubeconfig) return readKubeconfig(options.kubeconfig, master);
+  if (options.kubeconfig) return await readKubeconfig(options.kubeconfig, master);
   if (master === undefined) {
     return readInCluster(options.env ?? ((name) => Deno.env.get(name)), options.serviceAccountFolder);
   }

@@ -11,7 +11,6 @@ import {
   what,
 } from "./api_error.ts";
 import type { ApiRequestOutcome } from "../../api_request.ts";
-import { checkClientCertificate } from "./client_certificate.ts";
 import type { Credentials, CredentialSource } from "./credentials.ts";
 import { serverReturns, tryToConnect } from "./return_of_server.ts";
 
@@ -88,7 +87,8 @@ export function createApiClient(options: ApiClientOptions): ApiClient {
   ): Promise<boolean> => {
     const subject: RequestSubject = { verb: request.verb, resource: request.resource, server: credentials.server };
     const current = await credentials.current(signal);
-    const client = connections.clientFor(current);
+    const check = current.certificate === undefined ? undefined : await loadCertificateCheck();
+    const client = connections.clientFor(current, check);
     const deadline = createDeadline(clock, signal);
     const told = tellOnce(request, host, clock, options.onRequest);
     let refusedByCaller = false;
@@ -234,9 +234,9 @@ function createConnections() {
   const same = (a: Credentials, b: Credentials) =>
     a.caCerts === b.caCerts && a.certificate === b.certificate && a.key === b.key && a.proxyUrl === b.proxyUrl;
   return {
-    clientFor(credentials: Credentials): Deno.HttpClient {
+    clientFor(credentials: Credentials, check: CertificateCheck | undefined): Deno.HttpClient {
       if (made && same(made.credentials, credentials)) return made.client;
-      const client = makeClient(credentials);
+      const client = makeClient(credentials, check);
       made?.client.close();
       made = { credentials, client };
       return client;
@@ -252,7 +252,16 @@ function createConnections() {
   };
 }
 
-function makeClient(credentials: Credentials): Deno.HttpClient {
+/** Throws where a client certificate and its key cannot be used. */
+type CertificateCheck = (certificate: string, key: string) => void;
+
+/** Loads the check, and `node:crypto` with it, which takes megabytes of memory. */
+async function loadCertificateCheck(): Promise<CertificateCheck> {
+  const { checkClientCertificate } = await import("./client_certificate.ts");
+  return checkClientCertificate;
+}
+
+function makeClient(credentials: Credentials, check: CertificateCheck | undefined): Deno.HttpClient {
   const { caCerts, certificate, key, proxyUrl } = credentials;
   try {
     const common: Deno.CreateHttpClientOptions = {
@@ -263,7 +272,7 @@ function makeClient(credentials: Credentials): Deno.HttpClient {
       ...(proxyUrl === undefined ? {} : { proxy: { url: proxyUrl } }),
     };
     if (certificate === undefined || key === undefined) return Deno.createHttpClient(common);
-    checkClientCertificate(certificate, key);
+    check?.(certificate, key);
     return Deno.createHttpClient({ ...common, cert: certificate, key });
   } catch (error) {
     throw new ApiError(

@@ -1,5 +1,5 @@
 import { dirname, isAbsolute, join } from "node:path";
-import { LineCounter, parseDocument } from "yaml";
+import { loadYaml } from "../../../platform/yaml.ts";
 import { type Access, serverUrl } from "./access.ts";
 import { execExtension, readExecSection } from "./exec_section.ts";
 import type { Material } from "./material.ts";
@@ -9,11 +9,11 @@ type Section = Readonly<Record<string, unknown>>;
 
 /**
  * The API server and credentials that a kubeconfig file (YAML or JSON) names for its current context; `master` takes
- * the place of its server. Throws an Error with the file, and the line where the text is at fault.
+ * the place of its server. Rejects with an Error with the file, and the line where the text is at fault.
  */
-export function readKubeconfig(path: string, master?: string): Access {
+export async function readKubeconfig(path: string, master?: string): Promise<Access> {
   const text = readText(path);
-  const config = parse(path, text);
+  const config = parseJson(text) ?? await parseYaml(path, text);
   const contextName = scalar(config["current-context"]);
   const context = contextName ? named(path, config, "contexts", "context", contextName) : {};
   const clusterName = scalar(context.cluster);
@@ -86,7 +86,18 @@ function readText(path: string): string {
   }
 }
 
-function parse(path: string, text: string): Section {
+/** The object of a text in JSON; undefined for any other, which may be YAML. */
+function parseJson(text: string): Section | undefined {
+  if (!/^\s*\{/.test(text)) return undefined;
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+async function parseYaml(path: string, text: string): Promise<Section> {
+  const { LineCounter, parseDocument } = await loadYaml();
   const lineCounter = new LineCounter();
   const document = parseDocument(text, { lineCounter, intAsBigInt: true, prettyErrors: false });
   const error = document.errors[0];

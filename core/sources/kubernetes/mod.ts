@@ -58,9 +58,9 @@ export interface KubernetesSourceOptions {
  * Finds the API server and its credentials, and makes the connection that the source and others use. Opens files, but
  * no connection yet. Throws an Error that says what is missing or wrong, and where.
  */
-export function connectToApi(options: ApiConnectionOptions): ApiClient {
+export async function connectToApi(options: ApiConnectionOptions): Promise<ApiClient> {
   const { logger, clock = systemClock, responseDeadlineMs, onRequest } = options;
-  const credentials = loadCredentials(options, logger);
+  const credentials = await loadCredentials(options, logger);
   return createApiClient({ credentials, clock, logger, responseDeadlineMs, onRequest });
 }
 

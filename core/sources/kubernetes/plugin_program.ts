@@ -6,9 +6,12 @@ import type { CredentialPlugin } from "./plugin.ts";
  * What gives a kubeconfig's user its credentials; undefined where there is nothing, or where the file cannot be read, which
  * whoever connects then says.
  */
-export function pluginOf(kubeconfig: string, master: string | undefined): CredentialPlugin | undefined {
+export async function pluginOf(
+  kubeconfig: string,
+  master: string | undefined,
+): Promise<CredentialPlugin | undefined> {
   try {
-    return readKubeconfig(kubeconfig, master ? serverUrl(master, "--master") : undefined).plugin;
+    return (await readKubeconfig(kubeconfig, master ? serverUrl(master, "--master") : undefined)).plugin;
   } catch {
     return undefined;
   }

@@ -1,7 +1,7 @@
 /** Starting commands in tests as the command line does, with what they print kept. */
 import assert from "node:assert/strict";
 import { COMMANDS } from "../../../commands/mod.ts";
-import { parseCommandLine } from "../../../core/config/mod.ts";
+import { readCommandLine } from "../../../core/config/mod.ts";
 import { systemClock } from "../../../platform/clock.ts";
 import { createLogger } from "../../../platform/log.ts";
 
@@ -18,7 +18,7 @@ export async function invoke(
   args: readonly string[],
   options: InvokeOptions = {},
 ): Promise<{ status: number; stdout: string; log: string }> {
-  const line = parseCommandLine(args, {
+  const line = await readCommandLine(args, {
     readFile: (path) => Deno.readTextFileSync(path),
     hostname: () => "node-a",
     kernelRelease: () => Deno.osRelease(),
@@ -32,7 +32,7 @@ export async function invoke(
     configuration: line.configuration,
     arguments: line.arguments,
     flags: line.flags,
-    reread: () => line,
+    reread: () => Promise.resolve(line),
     logging,
     logger: createLogger({ ...logging, clock: systemClock, write: (text) => log += text }),
     clock: systemClock,

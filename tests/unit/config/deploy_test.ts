@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { parseAllDocuments } from "yaml";
-import { withFlags } from "../../../core/config/mod.ts";
+import { withFlags } from "../../../core/config/edited_text.ts";
 import { shareFiles } from "../../../core/file_shares.ts";
 import { accepted } from "./parse.ts";
 

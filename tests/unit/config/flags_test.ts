@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { COMMANDS } from "../../../commands/mod.ts";
 import { FLAG_GROUPS, FLAGS } from "../../../core/config/flag_table.ts";
 import { boolean, type CommandSpec, type Configuration, option, text } from "../../../core/config/mod.ts";
-import { accepted, HEADER, parse, refused } from "./parse.ts";
+import { accepted, HEADER, helpOf, parse, refused } from "./parse.ts";
 
 Deno.test("without flags, everything but minSyncPeriod is as kube-proxy has it", () => {
   const { configuration, warnings } = accepted([]);
@@ -289,9 +289,8 @@ Deno.test("version and help", () => {
     assert.match(command.text, /^Sluice \d+\.\d+\.\d+ \(behaves as kube-proxy v1\.\d+\.\d+\)$/);
   }
   for (const args of [["run", "--help"], ["help", "run"], ["run", "-h"]]) {
-    const command = parse(args);
-    assert(command.kind === "help");
-    for (const { name } of FLAGS) assert(new RegExp(`--${name}\\s`).test(command.text), name);
+    const help = helpOf(args);
+    for (const { name } of FLAGS) assert(new RegExp(`--${name}\\s`).test(help), name);
   }
   assert.match(refused(["--version", "--bogus"]).join(), /--bogus/);
 });
@@ -329,13 +328,11 @@ Deno.test("a command takes its arguments, its own flags and those of run", () =>
 Deno.test("the help of the program fits a screen and names every command, that of a command its flags and examples", () => {
   const given = { commands: [...COMMANDS, TELL] };
   for (const args of [["--help"], ["-h"], ["help"]]) {
-    const program = parse(args, given);
-    assert(program.kind === "help");
-    assert.match(program.text, /\n {2}tell +Tell something\.\n/);
-    assert(program.text.split("\n").length <= 40, "too long for a screen");
+    const program = helpOf(args, given);
+    assert.match(program, /\n {2}tell +Tell something\.\n/);
+    assert(program.split("\n").length <= 40, "too long for a screen");
   }
-  const tell = parse(["tell", "--help"], given);
-  assert(tell.kind === "help");
+  const tell = helpOf(["tell", "--help"], given);
   for (
     const part of [
       "Usage: sluice tell WHAT [WHOM] [flags]",
@@ -345,21 +342,20 @@ Deno.test("the help of the program fits a screen and names every command, that o
       "sluice tell joke me",
     ]
   ) {
-    assert(tell.text.includes(part), `${part} in ${tell.text}`);
+    assert(tell.includes(part), `${part} in ${tell}`);
   }
-  assert(!tell.text.includes("--conntrack-min"));
+  assert(!tell.includes("--conntrack-min"));
 });
 
 Deno.test("the help of run has every flag in its group, and folds those without effect at the end", () => {
-  const help = parse(["run", "--help"]);
-  assert(help.kind === "help");
-  const titles = FLAG_GROUPS.map(({ title }) => help.text.indexOf(`\n${title}:\n`));
+  const help = helpOf(["run", "--help"]);
+  const titles = FLAG_GROUPS.map(({ title }) => help.indexOf(`\n${title}:\n`));
   assert(titles.every((at, i) => at > 0 && (i === 0 || at > titles[i - 1]!)), titles.join());
   for (const { name, effective } of FLAGS) {
-    assert.equal(new RegExp(`^ +(-v, )?--${name} [<[]`, "m").test(help.text), effective, name);
-    assert(help.text.includes(`--${name}`), name);
+    assert.equal(new RegExp(`^ +(-v, )?--${name} [<[]`, "m").test(help), effective, name);
+    assert(help.includes(`--${name}`), name);
   }
-  assert(help.text.indexOf("--vmodule") > help.text.indexOf("--logging-format"));
+  assert(help.indexOf("--vmodule") > help.indexOf("--logging-format"));
 });
 
 Deno.test("a word that a command does not know is refused with the nearest that it does", () => {

@@ -2,7 +2,11 @@
 import assert from "node:assert/strict";
 import { COMMANDS } from "../../../commands/mod.ts";
 import { type CommandLine, type CommandSpec, type Configuration, parseCommandLine } from "../../../core/config/mod.ts";
+import { helpText } from "../../../core/config/help.ts";
+import { loadYamlParser } from "../../../core/config/yaml_file.ts";
 import type { ProxyMode } from "../../../core/model.ts";
+
+const parseYaml = await loadYamlParser();
 
 /** What a test gives the command line beside its arguments. */
 export interface Given {
@@ -27,7 +31,7 @@ export function parse(args: readonly string[], given: Given = {}): CommandLine {
     kernelRelease: () => "6.1.0",
     builtModes: given.builtModes ?? ["iptables", "nftables", "ipvs"],
     commands: given.commands ?? COMMANDS,
-  });
+  }, parseYaml);
 }
 
 /** The command line's outcome as one that runs. */
@@ -57,4 +61,11 @@ export function fromFile(body: string, args: readonly string[] = [], given: Give
 /** The warnings that do not only say that something has no effect here. */
 export function beyondEffect(warnings: readonly string[]): readonly string[] {
   return warnings.filter((warning) => !/without effect in Sluice$|no effect in Sluice,/.test(warning));
+}
+
+/** The help that the arguments ask for. */
+export function helpOf(args: readonly string[], given: Given = {}): string {
+  const command = parse(args, given);
+  assert(command.kind === "help", `accepted as ${command.kind}`);
+  return helpText(command.command, given.commands ?? COMMANDS);
 }

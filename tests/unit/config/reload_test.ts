@@ -12,7 +12,7 @@ function follow(content: string) {
   const end = new AbortController();
   const follower = followConfiguration({
     path: "kp.yaml",
-    read: () => parse(["--config", "kp.yaml"], { files }),
+    read: () => Promise.resolve(parse(["--config", "kp.yaml"], { files })),
     readText: (path) => files[path as keyof typeof files],
     clock,
     logger: createLogger({ level: "info", format: "text", clock, write: (line) => lines.push(line.slice(25)) }),

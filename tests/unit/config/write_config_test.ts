@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { documentOf } from "../../../core/config/mod.ts";
+import { documentOf, writeDocument } from "../../../core/config/mod.ts";
 import { accepted, beyondEffect, HEADER, parse } from "./parse.ts";
 
 const text = fc.string({ minLength: 1, maxLength: 8 });
@@ -57,9 +57,9 @@ const document = optional({
   winkernel: optional({ networkName: words, enableDSR: fc.boolean() }),
 });
 
-Deno.test("what --write-config-to writes loads as the same configuration", () => {
-  fc.assert(
-    fc.property(document, (body) => {
+Deno.test("what --write-config-to writes loads as the same configuration", async () => {
+  await fc.assert(
+    fc.asyncProperty(document, async (body) => {
       const json = JSON.stringify({
         apiVersion: "kubeproxy.config.k8s.io/v1alpha1",
         kind: "KubeProxyConfiguration",
@@ -69,7 +69,9 @@ Deno.test("what --write-config-to writes loads as the same configuration", () =>
       const command = parse(["--config=in", "--write-config-to=out"], { files: { in: json } });
       assert(command.kind === "write-config");
       assert.equal(command.path, "out");
-      const again = accepted(["--config=out", "--strict-config"], { files: { out: command.content } });
+      const again = accepted(["--config=out", "--strict-config"], {
+        files: { out: await writeDocument(command.configuration) },
+      });
       assert.deepEqual(beyondEffect(again.warnings), []);
       assert.deepEqual({ ...again.configuration, strictConfig: false }, configuration);
     }),
@@ -77,10 +79,10 @@ Deno.test("what --write-config-to writes loads as the same configuration", () =>
   );
 });
 
-Deno.test("flags are written, too", () => {
+Deno.test("flags are written, too", async () => {
   const command = parse(["--write-config-to=out", "--oom-score-adj=3", "--iptables-min-sync-period=2s", "-v=4"]);
   assert(command.kind === "write-config");
-  const { configuration } = accepted(["--config=out"], { files: { out: command.content } });
+  const { configuration } = accepted(["--config=out"], { files: { out: await writeDocument(command.configuration) } });
   assert.deepEqual([configuration.oomScoreAdj, configuration.minSyncPeriodMs, configuration.verbosity], [3, 2000, 4]);
 });
 

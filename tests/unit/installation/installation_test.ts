@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { flagsBesideFile, withFlags } from "../../../core/config/mod.ts";
+import { flagsBesideFile, withFlags } from "../../../core/config/edited_text.ts";
 import {
   CONFIGURATION,
   filesOf,

@@ -49,7 +49,7 @@ Deno.test("a kubeconfig's current context counts, data before files, and files a
         `client-certificate: client.pem, client-key: nowhere.pem, client-key-data: ${btoa("KEY")}, token: t0k`,
       ),
     );
-    const credentials = load({ kubeconfig: path });
+    const credentials = await load({ kubeconfig: path });
     assert.equal(credentials.server, "https://api.example:6443");
     assert.deepEqual(await credentials.current(never), {
       caCerts: "AUTHORITY",
@@ -58,7 +58,7 @@ Deno.test("a kubeconfig's current context counts, data before files, and files a
       proxyUrl: "http://proxy:3128",
       headers: [["authorization", "Bearer t0k"]],
     });
-    assert.equal(load({ kubeconfig: path, master: "10.0.0.1:8080" }).server, "http://10.0.0.1:8080");
+    assert.equal((await load({ kubeconfig: path, master: "10.0.0.1:8080" })).server, "http://10.0.0.1:8080");
   });
 });
 
@@ -73,7 +73,7 @@ Deno.test("a kubeconfig may be JSON", async () => {
         users: [{ name: "x", user: { username: "ann", password: "pä:ss", as: "bob", "as-groups": ["a", "b"] } }],
       }),
     );
-    const credentials = load({ kubeconfig: path });
+    const credentials = await load({ kubeconfig: path });
     assert.equal(credentials.server, "https://[fd00::1]:6443");
     assert.deepEqual((await credentials.current(never)).headers, [
       ["authorization", "Basic YW5uOnDDpDpzcw=="],
@@ -88,7 +88,7 @@ Deno.test("a token file that is replaced counts at once; while it is away the la
   await inFolder(async (folder, write) => {
     const token = write("token", "one\n");
     Deno.utimeSync(token, 1000, 1000);
-    const credentials = load({ kubeconfig: write("config", kubeconfig("", "token: old, tokenFile: token")) });
+    const credentials = await load({ kubeconfig: write("config", kubeconfig("", "token: old, tokenFile: token")) });
     const authorization = async () => (await credentials.current(never)).headers[0]![1];
     assert.equal(await authorization(), "Bearer one");
     write("token", "two\n");
@@ -101,34 +101,37 @@ Deno.test("a token file that is replaced counts at once; while it is away the la
 });
 
 Deno.test("what is wrong in a kubeconfig is named, with the file", async () => {
-  await inFolder((_folder, write) => {
-    const refuses = (text: string, expected: RegExp) => {
+  await inFolder(async (_folder, write) => {
+    const refuses = async (text: string, expected: RegExp) => {
       const path = write("config", text);
-      assert.throws(() => load({ kubeconfig: path }), (error: Error) => {
+      await assert.rejects(() => load({ kubeconfig: path }), (error: Error) => {
         assert.match(error.message, expected);
         assert.ok(error.message.includes(path), error.message);
         return true;
       });
     };
-    refuses("a: [\nb: {", /config:\d+: /);
-    refuses("just words", /no kubeconfig/);
-    refuses("current-context: gone\ncontexts: [{name: a}, {name: b}]", /no "gone" among contexts, only "a", "b"/);
-    refuses("contexts: [{name: a}]", /no current-context; set one of "a"/);
-    refuses(kubeconfig("insecure-skip-tls-verify: true", ""), /cluster "c": insecure-skip-tls-verify cannot/);
-    refuses(kubeconfig("certificate-authority-data: '%'", ""), /certificate-authority-data is not base64/);
-    refuses(kubeconfig("", "client-key: k"), /user "u" has a client key but no certificate/);
-    refuses(kubeconfig("", "as-groups: [a]"), /as-groups or as-uid but no "as"/);
-    refuses(kubeconfig("server: 'ftp://x'", "").replace('server: "https://api.example:6443/", ', ""), /no URL/);
-    assert.throws(() => load({ kubeconfig: "/nowhere/config" }), /the kubeconfig \/nowhere\/config cannot be read/);
-    assert.throws(() => load({ master: "ftp://x" }), /--master/);
+    await refuses("a: [\nb: {", /config:\d+: /);
+    await refuses("just words", /no kubeconfig/);
+    await refuses("current-context: gone\ncontexts: [{name: a}, {name: b}]", /no "gone" among contexts, only "a", "b"/);
+    await refuses("contexts: [{name: a}]", /no current-context; set one of "a"/);
+    await refuses(kubeconfig("insecure-skip-tls-verify: true", ""), /cluster "c": insecure-skip-tls-verify cannot/);
+    await refuses(kubeconfig("certificate-authority-data: '%'", ""), /certificate-authority-data is not base64/);
+    await refuses(kubeconfig("", "client-key: k"), /user "u" has a client key but no certificate/);
+    await refuses(kubeconfig("", "as-groups: [a]"), /as-groups or as-uid but no "as"/);
+    await refuses(kubeconfig("server: 'ftp://x'", "").replace('server: "https://api.example:6443/", ', ""), /no URL/);
+    await assert.rejects(
+      () => load({ kubeconfig: "/nowhere/config" }),
+      /the kubeconfig \/nowhere\/config cannot be read/,
+    );
+    await assert.rejects(() => load({ master: "ftp://x" }), /--master/);
   });
 });
 
 Deno.test("tls-server-name is warned of", async () => {
-  await inFolder((_folder, write) => {
+  await inFolder(async (_folder, write) => {
     const warnings: string[] = [];
     const logger = { ...silentLogger, warn: (message: string) => warnings.push(message) };
-    loadCredentials({ kubeconfig: write("config", kubeconfig("tls-server-name: x.example", "")) }, logger);
+    await loadCredentials({ kubeconfig: write("config", kubeconfig("tls-server-name: x.example", "")) }, logger);
     assert.match(warnings.join(), /tls-server-name "x.example" cannot be honoured/);
   });
 });
@@ -138,13 +141,13 @@ Deno.test("a pod's service account is used where neither kubeconfig nor master i
     write("token", "pod");
     const env = (name: string) => ({ KUBERNETES_SERVICE_HOST: "fd00::1", KUBERNETES_SERVICE_PORT: "443" })[name];
     const options = { env, serviceAccountFolder: folder };
-    assert.throws(() => load(options), /service account the file \S+\/ca.crt is missing/);
+    await assert.rejects(() => load(options), /service account the file \S+\/ca.crt is missing/);
     write("ca.crt", "AUTHORITY");
-    const credentials = load(options);
+    const credentials = await load(options);
     assert.equal(credentials.server, "https://[fd00::1]:443");
     const { caCerts, headers } = await credentials.current(never);
     assert.deepEqual({ caCerts, headers }, { caCerts: "AUTHORITY", headers: [["authorization", "Bearer pod"]] });
-    assert.throws(
+    await assert.rejects(
       () => load({ env: () => undefined, serviceAccountFolder: "/nowhere" }),
       /KUBERNETES_SERVICE_HOST and .*KUBERNETES_SERVICE_PORT and the file \/nowhere\/token and the file .* are missing/,
     );
@@ -162,17 +165,17 @@ Deno.test("a plugin is run for users with exec alone, once, and anew after a ref
         stderr: "",
       });
     };
-    const plain = load({ kubeconfig: write("plain", kubeconfig("", "token: t")), runProgram });
+    const plain = await load({ kubeconfig: write("plain", kubeconfig("", "token: t")), runProgram });
     assert.deepEqual((await plain.current(never)).headers, [["authorization", "Bearer t"]]);
     assert.equal(runs, 0);
     const exec = "exec: {command: x, apiVersion: client.authentication.k8s.io/v1}";
-    const credentials = load({ kubeconfig: write("exec", kubeconfig("", exec)), runProgram });
+    const credentials = await load({ kubeconfig: write("exec", kubeconfig("", exec)), runProgram });
     for (let times = 0; times < 2; times++) {
       assert.deepEqual((await credentials.current(never)).headers, [["authorization", "Bearer plugin-1"]]);
     }
     credentials.refused();
     assert.deepEqual((await credentials.current(never)).headers, [["authorization", "Bearer plugin-2"]]);
-    const unarmed = load({ kubeconfig: write("exec", kubeconfig("", exec)) });
+    const unarmed = await load({ kubeconfig: write("exec", kubeconfig("", exec)) });
     await assert.rejects(unarmed.current(never), /plugin "x" of user "u" in .* failed: no program may be started here/);
   });
 });

@@ -13,7 +13,7 @@ Deno.test("where a connection died unnoticed, no request is put onto those that 
   const server = startFakeApiServer();
   const line = startSilentLine(Number(new URL(server.url).port));
   const clock = createFakeClock();
-  const credentials = loadCredentials({ master: `http://127.0.0.1:${line.port}` }, silentLogger);
+  const credentials = await loadCredentials({ master: `http://127.0.0.1:${line.port}` }, silentLogger);
   const api = createApiClient({ credentials, clock, logger: silentLogger, responseDeadlineMs: 30_000 });
   const list = () => {
     const request = { verb: "list", resource: "services", path: "/api/v1/services", readDeadlineMs: 30_000 };

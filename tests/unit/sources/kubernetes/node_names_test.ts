@@ -8,7 +8,7 @@ import { startFakeApiServer, statusResponse } from "../../../fakes/api_server.ts
 
 Deno.test("one page of the Nodes' metadata is read, and how many more there are", async () => {
   const server = startFakeApiServer();
-  const credentials = loadCredentials({ master: server.url }, silentLogger);
+  const credentials = await loadCredentials({ master: server.url }, silentLogger);
   const api = createApiClient({ credentials, clock: systemClock, logger: silentLogger });
   const signal = new AbortController().signal;
   const items = [{ metadata: { name: "a" } }, { metadata: { name: "b" } }];

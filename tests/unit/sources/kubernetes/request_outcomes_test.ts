@@ -18,7 +18,7 @@ function plain({ durationMs, host, ...rest }: ApiRequestOutcome) {
 Deno.test("each request is told with its status, its sizes and its time; a watch when it is answered", async () => {
   const server = startFakeApiServer();
   const told: ApiRequestOutcome[] = [];
-  const api = connectToApi({
+  const api = await connectToApi({
     master: server.url,
     kubeconfig: undefined,
     logger: silentLogger,

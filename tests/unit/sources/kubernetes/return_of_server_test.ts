@@ -69,7 +69,7 @@ async function withSilentServer(
   const clock = createFakeClock();
   const server = startFakeApiServer();
   const { addresses, connect } = connecting(outcomes);
-  const credentials = loadCredentials({ master: server.url }, silentLogger);
+  const credentials = await loadCredentials({ master: server.url }, silentLogger);
   const api = createApiClient({ credentials, clock, logger: silentLogger, connect });
   const send = (method?: "POST") => {
     const body = method && { method, contentType: "application/json", text: "{}" };

@@ -7,7 +7,7 @@ const { signal } = new AbortController();
 
 Deno.test("objects are created by POST and patched by PATCH, and what the server made of them comes back", async () => {
   const server = startFakeApiServer();
-  const api = connectToApi({ master: server.url, kubeconfig: undefined, logger: silentLogger });
+  const api = await connectToApi({ master: server.url, kubeconfig: undefined, logger: silentLogger });
   try {
     const path = "/api/v1/namespaces/default/events";
     const object = { kind: "Event", metadata: { name: "wéb" } };

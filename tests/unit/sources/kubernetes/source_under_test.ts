@@ -71,7 +71,12 @@ export async function withSource(
   const logger = createLogger({ level: "trace", format: "text", clock, write: (line) => tell(logged, line) });
   const connection = settings.connection?.(server) ?? { master: server.url };
   const { responseDeadlineMs, readDeadlineMs, pageSize } = settings;
-  const api = createApiClient({ credentials: loadCredentials(connection, logger), clock, logger, responseDeadlineMs });
+  const api = createApiClient({
+    credentials: await loadCredentials(connection, logger),
+    clock,
+    logger,
+    responseDeadlineMs,
+  });
   const source = createKubernetesSource({
     api,
     kinds: settings.kinds ?? ["Service", "EndpointSlice", "Node"],

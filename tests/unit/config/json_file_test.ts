@@ -1,0 +1,60 @@
+import assert from "node:assert/strict";
+import fc from "fast-check";
+import { COMMANDS } from "../../../commands/mod.ts";
+import type { FileNode } from "../../../core/config/file_node.ts";
+import { parseJsonFile } from "../../../core/config/json_file.ts";
+import { parseCommandLine, readCommandLine } from "../../../core/config/mod.ts";
+import { loadYamlParser } from "../../../core/config/yaml_file.ts";
+
+const contextOf = (content: string) => ({
+  readFile: () => content,
+  hostname: () => "node-a",
+  kernelRelease: () => "6.1.0",
+  builtModes: ["iptables", "nftables", "ipvs"] as const,
+  commands: COMMANDS,
+});
+const TYPE_META = { apiVersion: "kubeproxy.config.k8s.io/v1alpha1", kind: "KubeProxyConfiguration" };
+
+Deno.test("a configuration file in JSON needs no parser of YAML, and its mistakes have lines", () => {
+  const text = JSON.stringify({ ...TYPE_META, mode: "nftables", oomScoreAdj: "x", clusterCDIR: "" }, undefined, 2);
+  const line = parseCommandLine(["--config=kp"], contextOf(text.replace('"mode"', '"mode": "ipvs",\n  "mode"')));
+  assert(line.kind === "errors");
+  assert.match(line.errors.join(), /^kp:6: oomScoreAdj is "x": must be a whole number/);
+  assert.match(line.warnings.join("\n"), /^kp:4: mode is set again below; the last one counts$/m);
+  assert.match(line.warnings.join("\n"), /^kp:7: unknown field clusterCDIR; did you mean clusterCIDR\?$/m);
+});
+
+Deno.test("any other file is read by a parser that is loaded then", async () => {
+  const context = contextOf(
+    "apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\nmode: nftables\n",
+  );
+  assert.deepEqual(parseCommandLine(["--config=kp"], context), { kind: "needs-yaml" });
+  const line = await readCommandLine(["--config=kp"], context);
+  assert(line.kind === "start");
+  assert.equal(line.configuration.mode, "nftables");
+});
+
+Deno.test("JSON means the same to both parsers, line by line", async () => {
+  const parseYaml = await loadYamlParser();
+  fc.assert(
+    fc.property(fc.dictionary(fc.string(), fc.jsonValue({ noUnicodeString: false })), fc.nat(3), (value, indent) => {
+      const text = JSON.stringify(value, undefined, indent);
+      fc.pre(!text.includes('"<<"') && !text.includes("-0"));
+      assert.deepEqual(withoutListLines(parseJsonFile(text)!.root!), withoutListLines(parseYaml(text).root!));
+    }),
+    { numRuns: 200 },
+  );
+});
+
+/** The same values as plain data, with the lines of fields. */
+function withoutListLines(node: FileNode): unknown {
+  if (node.kind === "scalar") return { value: node.value };
+  if (node.kind === "list") return { items: node.items.map(withoutListLines) };
+  return { entries: node.entries.map(({ key, line, value }) => [key, line, withoutListLines(value)]) };
+}
+
+Deno.test("an alias that is part of what it stands for is an error, and ends", async () => {
+  const parseYaml = await loadYamlParser();
+  const { errors } = parseYaml("a: &a\n  b: *a\n");
+  assert.deepEqual(errors, [{ line: 2, message: "the alias *a stands for something that it is part of" }]);
+});

@@ -1,0 +1,86 @@
+import assert from "node:assert/strict";
+import { counter, createRegistry, gauge, histogram, readWhenShown } from "../../../core/observe/exposition.ts";
+
+Deno.test("counters and gauges are shown with their labels in the order of the description", () => {
+  const registry = createRegistry();
+  const requests = counter(registry, { name: "requests_total", help: "Requests", labels: ["code", "method"] });
+  const depth = gauge(registry, { name: "depth", help: "Depth", labels: [] });
+  requests.inc({ method: "GET", code: "200" });
+  requests.inc({ code: "200", method: "GET" }, 2);
+  requests.inc({ code: "404", method: "GET" });
+  depth.set({}, -0.5);
+  assert.equal(
+    registry.expose(),
+    `# HELP requests_total Requests
+# TYPE requests_total counter
+requests_total{code="200",method="GET"} 3
+requests_total{code="404",method="GET"} 1
+
+# HELP depth Depth
+# TYPE depth gauge
+depth -0.5
+`,
+  );
+});
+
+Deno.test("a metric without labels begins at 0, one with labels without samples; a reset goes back there", () => {
+  const registry = createRegistry();
+  const plain = counter(registry, { name: "plain_total", help: "Plain", labels: [] });
+  const labelled = gauge(registry, { name: "labelled", help: "Labelled", labels: ["a"] });
+  const times = histogram(registry, { name: "times", help: "Times", labels: ["a"] }, [1]);
+  const atFirst = registry.expose();
+  assert.match(atFirst, /^plain_total 0$/m);
+  assert.doesNotMatch(atFirst, /^(labelled|times)/m);
+  plain.inc({}, 7);
+  labelled.set({ a: "x" }, 1);
+  times.observe({ a: "x" }, 1);
+  assert.notEqual(registry.expose(), atFirst);
+  registry.reset();
+  assert.equal(registry.expose(), atFirst);
+});
+
+Deno.test("a histogram's buckets add up, bounds included, and every observation is in the last", () => {
+  const registry = createRegistry();
+  const seconds = histogram(registry, { name: "seconds", help: "Seconds", labels: ["family"] }, [0.001, 1]);
+  for (const value of [0.001, 0.5, 1, 70]) seconds.observe({ family: "IPv4" }, value);
+  assert.deepEqual(registry.expose().split("\n").filter((line) => !line.startsWith("#") && line !== ""), [
+    'seconds_bucket{le="0.001",family="IPv4"} 1',
+    'seconds_bucket{le="1",family="IPv4"} 3',
+    'seconds_bucket{le="+Inf",family="IPv4"} 4',
+    'seconds_sum{family="IPv4"} 71.501',
+    'seconds_count{family="IPv4"} 4',
+  ]);
+});
+
+Deno.test("what is kept elsewhere is read each time", () => {
+  const registry = createRegistry();
+  let value = 0;
+  readWhenShown(
+    registry,
+    "counter",
+    { name: "read_total", help: "Read", labels: ["a"] },
+    () => [[{ a: "x" }, ++value]],
+  );
+  assert.match(registry.expose(), /^read_total\{a="x"\} 1$/m);
+  assert.match(registry.expose(), /^read_total\{a="x"\} 2$/m);
+});
+
+Deno.test("label values and help are escaped, as the text format asks for", () => {
+  const registry = createRegistry();
+  gauge(registry, { name: "odd", help: "Back\\slash\nand line", labels: ["value"] }).set(
+    { value: 'a"b\\c\nd' },
+    Infinity,
+  );
+  assert.equal(
+    registry.expose(),
+    '# HELP odd Back\\\\slash\\nand line\n# TYPE odd gauge\nodd{value="a\\"b\\\\c\\nd"} +Inf\n',
+  );
+});
+
+Deno.test("a name is taken once, and no counter goes down", () => {
+  const registry = createRegistry();
+  const first = counter(registry, { name: "a_total", help: "A", labels: [] });
+  assert.throws(() => gauge(registry, { name: "a_total", help: "A", labels: [] }), /a_total is registered already/);
+  assert.throws(() => first.inc({}, -1), RangeError);
+  assert.throws(() => first.inc({}, NaN), RangeError);
+});

@@ -1,0 +1,12 @@
+import assert from "node:assert/strict";
+import { loadYaml } from "../../../platform/yaml.ts";
+
+Deno.test({
+  name: "YAML is read and written without the right to read the environment",
+  permissions: { env: false, read: "inherit" },
+  async fn() {
+    const { parseDocument, stringify } = await loadYaml();
+    assert.deepEqual(parseDocument("a: [1, b]").toJS(), { a: [1, "b"] });
+    assert.equal(stringify({ a: "yes" }, { version: "1.1" }), 'a: "yes"\n');
+  },
+});
