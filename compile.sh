@@ -123,6 +123,7 @@ find "$stage" -exec touch --date="@$epoch" {} +
   ${v8_flags:+"--v8-flags=$v8_flags"} "${include[@]}" --target "$target" --output "$executable" "$stage/main.js" 2> >(grep -v 'npm warn' >&2)
 
 if [[ $(od -An -tu2 -j18 -N2 "$executable" | tr -d ' ') != "$machine" ]]; then
+  rm "$executable"
   fail "$executable is no program for $target: DENORT_BIN=${DENORT_BIN:-} is the base binary of another target"
 fi
 for trace in "$root" "$stage" "$HOME/" fast-check; do
