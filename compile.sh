@@ -1,12 +1,17 @@
 #!/usr/bin/env bash
-# Builds dist/sluice, one executable file, dist/sluice.sha256, and dist/sluice.cdx.json, the list of what is inside. The same
-# commit, Deno and base binary make the same bytes.
+# Builds dist/sluice-TARGET, one executable file, its checksum in dist/sluice-TARGET.sha256, and dist/sluice.cdx.json, the list
+# of what is inside. For this machine's own target, dist/sluice is the same file, with dist/sluice.sha256. The same commit, Deno,
+# base binary and target make the same bytes.
 #
-#   ./compile.sh
+#   ./compile.sh [--target x86_64-unknown-linux-gnu|aarch64-unknown-linux-gnu]    # default: this machine's own
 #
-# With any Deno from 2.4 on, and nothing else. From the environment:
+# With any Deno from 2.7 on, and nothing else. Where Deno's base binary cannot be downloaded:
+#
+#   DENORT_BIN=$(build/denort.sh) DENO="npx -y deno@$(build/denort.sh --version)" ./compile.sh
+#
+# From the environment:
 #   DENO           the deno to use, words allowed: 'npx -y deno@2.9.6' (default: deno)
-#   DENORT_BIN     the base binary of `deno compile` for that version, where it cannot be downloaded
+#   DENORT_BIN     the base binary of `deno compile` for that version and the target (default: Deno downloads it)
 #   COMMIT         what the executable says that it was made of (default: git's answer)
 #   EXEC_PLUGINS   further credential plugins that a kubeconfig may start, comma-separated (see below)
 #   SOURCE_DATE_EPOCH  the time in the list, in seconds since 1970 (default: the commit's)
@@ -14,11 +19,31 @@
 set -euo pipefail
 cd "$(dirname "$0")"
 
+fail() {
+  echo "compile.sh: $*" >&2
+  exit 1
+}
+
+native=$(uname -m)-unknown-linux-gnu
+target=$native
+case $#:${1:-} in
+  0:) ;;
+  2:--target) target=$2 ;;
+  *) fail "unknown arguments “$*”: ./compile.sh [--target TARGET]" ;;
+esac
+# The number of the processor in the header of an ELF file (e_machine).
+case $target in
+  x86_64-unknown-linux-gnu) machine=62 ;;
+  aarch64-unknown-linux-gnu) machine=183 ;;
+  *) fail "unknown target $target: name x86_64-unknown-linux-gnu or aarch64-unknown-linux-gnu" ;;
+esac
+readonly native target machine executable=dist/sluice-$target
+
 read -ra deno <<<"${DENO:-deno}"
 readonly deno
 readonly root=$PWD
-# Deno 2.4 overflows its stack on large packages without it, and otherwise trusts no certificate of the system's store.
-export RUST_MIN_STACK="${RUST_MIN_STACK:-67108864}" DENO_TLS_CA_STORE="${DENO_TLS_CA_STORE:-mozilla,system}"
+# Without it, Deno before 2.9 trusts none of the certificates in the system's store when it downloads packages.
+export DENO_TLS_CA_STORE="${DENO_TLS_CA_STORE:-mozilla,system}"
 export NO_COLOR=1
 
 # What the executable may do; it can never do more, and gives up what a run does not need (see main.ts).
@@ -46,10 +71,9 @@ v8_flags=${V8_FLAGS---optimize-for-size,--max-semi-space-size=1,--initial-heap-s
 stage=$(mktemp -d) maps=$(mktemp -d)
 trap 'rm -rf "$stage" "$maps"' EXIT
 
-# Packages that others load when they happen to be there, and a table that the bundler of Deno 2.4 refuses to take in.
+# Packages that others load when they happen to be there.
 external=()
-for name in bufferutil encoding supports-color utf-8-validate ./lib/mappingTable.json; do external+=(--external "$name"); done
-readonly host_names_table=npm:tr46@0.0.3/lib/mappingTable.json
+for name in bufferutil encoding supports-color utf-8-validate; do external+=(--external "$name"); done
 
 # Split, so that @kubernetes/client-node, imported where a kubeconfig needs it, stays a file of its own that is not
 # even read before that.
@@ -66,12 +90,6 @@ bundle() (
 bundle --outdir "$stage"
 # Once more for the source maps, which say what is inside: with them, the names of the files would depend on the folders.
 bundle --outdir "$maps/bundle" --sourcemap=external
-if grep -rlqs 'lib/mappingTable.json' "$stage" --include='*.js'; then
-  mkdir "$stage/lib"
-  "${deno[@]}" eval --no-config --no-lock --quiet \
-    "import table from '$host_names_table' with { type: 'json' }; console.log(JSON.stringify(table));" \
-    2>/dev/null > "$stage/lib/mappingTable.json"
-fi
 # Bundlers of Deno leave CommonJS packages without a `require` for Node's own modules, or give every isolate one, and with it
 # node:module, which takes 1.5 MB of each. Only @kubernetes/client-node calls it: node:module is loaded by the first call.
 readonly create_require='import{createRequire as __deno_internal_createRequire} from "node:module";'
@@ -90,7 +108,6 @@ for worker in "${workers[@]}"; do
   echo "import './workers/$name';" > "$stage/$name"
   include+=(--include "$stage/$name")
 done
-if [[ -e $stage/lib ]]; then include+=(--include "$stage/lib"); fi
 
 # What the program reads of itself (platform/shipped.ts, platform/build.ts): files of the tree, the commit, and the
 # packages that the source maps of the bundle name.
@@ -109,18 +126,28 @@ epoch=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || echo 0)}
 find "$stage" -exec touch --date="@$epoch" {} +
 # No code cache: Deno keeps it under a name that anybody can guess in a folder that anybody can write to, and Sluice is root.
 "${deno[@]}" compile --quiet --no-config --no-lock --no-check --no-code-cache --unstable-worker-options "${permissions[@]}" \
-  ${v8_flags:+"--v8-flags=$v8_flags"} "${include[@]}" --output dist/sluice "$stage/main.js" 2> >(grep -v 'npm warn' >&2)
+  ${v8_flags:+"--v8-flags=$v8_flags"} "${include[@]}" --target "$target" --output "$executable" "$stage/main.js" 2> >(grep -v 'npm warn' >&2)
 
+if [[ $(od -An -tu2 -j18 -N2 "$executable" | tr -d ' ') != "$machine" ]]; then
+  rm "$executable"
+  fail "$executable is no program for $target: DENORT_BIN=${DENORT_BIN:-} is the base binary of another target"
+fi
 for trace in "$root" "$stage" "$HOME/" fast-check; do
-  if grep -qaF -- "$trace" dist/sluice; then
-    echo "compile.sh: dist/sluice contains “$trace”: a trace of the machine it was built on, or of development" >&2
-    exit 1
+  if grep -qaF -- "$trace" "$executable"; then
+    fail "$executable contains “$trace”: a trace of the machine it was built on, or of development"
   fi
 done
-if ! dist/sluice version -o json | grep -qF "\"commit\": \"$commit\""; then
-  echo "compile.sh: dist/sluice does not know that it was made of $commit" >&2
-  exit 1
+grep -qaF "{\"commit\":\"$commit\"" "$executable" || fail "$executable does not carry the commit $commit"
+
+# checksum NAME: writes dist/NAME.sha256.
+checksum() { (cd dist && sha256sum "$1" > "$1.sha256"); }
+checksum "sluice-$target"
+made=$executable
+if [[ $target == "$native" ]]; then
+  "$executable" version -o json | grep -qF "\"commit\": \"$commit\"" || fail "$executable does not know that it was made of $commit"
+  ln -f "$executable" dist/sluice
+  checksum sluice
+  made+=' and dist/sluice'
 fi
-(cd dist && sha256sum sluice > sluice.sha256)
-printf 'dist/sluice: %s bytes (%s MB), sha256 %s\n' "$(stat -c %s dist/sluice)" \
-  "$(($(stat -c %s dist/sluice) / 1000000))" "$(cut -c1-16 dist/sluice.sha256)…"
+bytes=$(stat -c %s "$executable")
+printf '%s: %s bytes (%s MB), sha256 %s\n' "$made" "$bytes" "$((bytes / 1000000))" "$(cut -c1-16 "$executable.sha256")…"

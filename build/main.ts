@@ -16,7 +16,6 @@ if (maps === undefined || build === undefined || list === undefined || commit ==
 
 const locked = lockedPackages(Deno.readTextFileSync(new URL("../deno.lock", import.meta.url)));
 const caches = cacheFolders();
-/** A table that the bundler does not take in, so that no source map names it, is of this package, which they do name. */
 const packages = bundledPackages(mapsIn(maps));
 
 const libraries = packages.map(({ name, version }): Part => {

@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
-# Compiles the commit that is checked out a second time, in a folder of another name, and compares the bytes with those
+# Compiles the commit that is checked out twice, in folders of different names, and compares the second's bytes with those of
 # of dist/. Says which files of the bundle differ where they do. With the environment of compile.sh.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
+target=${1:-$(uname -m)-unknown-linux-gnu}
+readonly target
 
 if [[ -n $(git status --porcelain --untracked-files=no) ]]; then
   echo 'reproducible.sh: there are changes that are not committed, which a second build would not have' >&2
@@ -16,11 +18,11 @@ trap 'rm -rf "${folders[0]}" "$(dirname "${folders[1]}")"' EXIT
 for folder in "${folders[@]}"; do
   mkdir -p "$folder"
   git archive HEAD | tar -x -C "$folder"
-  (cd "$folder" && ./compile.sh)
+  (cd "$folder" && ./compile.sh --target "$target")
 done
 
 status=0
-for file in sluice sluice.cdx.json; do
+for file in "sluice-$target" sluice.cdx.json; do
   if cmp "${folders[0]}/dist/$file" "${folders[1]}/dist/$file"; then
     echo "$file: the same bytes, twice"
   else
