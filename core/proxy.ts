@@ -74,6 +74,7 @@ async function serve(options: ProxyOptions): Promise<number> {
     now: () => clock.now(),
     read: () => changeFigures(tracking, families),
     featureGates: configuration.featureGates,
+    fileLimit: options.fileLimit,
     readPacketCounts: () => packetCountsOf(families),
   });
   const healthChecks = createHealthCheckPlanner({ nodeName, tracking });

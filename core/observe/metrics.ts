@@ -68,6 +68,8 @@ export interface MetricsOptions {
   readonly read: () => ChangeFigures;
   /** The feature gates that are set, by name. */
   readonly featureGates: Readonly<Record<string, boolean>>;
+  /** The number of files that this process may open; undefined where that is not known. */
+  readonly fileLimit?: number;
   /** What rules have counted, by family that can tell; asked at a scrape, where the mode has such rules. */
   readonly readPacketCounts: () => Promise<FamilyPacketCounts>;
 }
@@ -79,7 +81,7 @@ const FAMILY = ["ip_family"] as const;
 const TABLES = ["nat", "filter"] as const;
 
 /** The metrics of kube-proxy 1.36 under its names, labels and buckets, as the mode has them; and, as `sluice_…`, more. */
-export function createMetrics({ mode, now, read, featureGates, readPacketCounts }: MetricsOptions): Metrics {
+export function createMetrics({ mode, now, read, featureGates, fileLimit, readPacketCounts }: MetricsOptions): Metrics {
   const registry = createRegistry();
   const syncs = syncMetrics(registry, mode);
   const kube = metricMaker(registry, "kubeproxy_");
@@ -98,7 +100,7 @@ export function createMetrics({ mode, now, read, featureGates, readPacketCounts 
   addChangeMetrics(registry, read);
   addBuildInfo(registry);
   addFeatures(registry, featureGates);
-  const readCpuTime = addProcessMetrics(registry);
+  const readCpuTime = addProcessMetrics(registry, fileLimit);
   const updatePacketCounts = mode === "iptables" ? packetMetrics(registry, readPacketCounts) : undefined;
 
   return {

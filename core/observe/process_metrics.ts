@@ -3,10 +3,11 @@ import { counterReadAtScrape, gaugeReadAtScrape, metricMaker } from "./metric_ki
 
 /**
  * Adds what Prometheus expects of every process (`process_cpu_seconds_total`, `process_resident_memory_bytes`,
- * `process_start_time_seconds`), as far as it can be known without reading files of /proc; and `process_open_fds` where the
- * runtime lets the folder be listed that tells. Returns what reads the CPU time, to be awaited before a scrape.
+ * `process_start_time_seconds`), as far as it can be known without reading files of /proc; `process_open_fds` where the
+ * runtime lets the folder be listed that tells, and `process_max_fds` where the limit is known. Returns what reads the CPU
+ * time, to be awaited before a scrape.
  */
-export function addProcessMetrics(registry: Registry): () => Promise<void> {
+export function addProcessMetrics(registry: Registry, fileLimit: number | undefined): () => Promise<void> {
   let cpuSeconds = 0;
   counterReadAtScrape(
     registry,
@@ -25,6 +26,9 @@ export function addProcessMetrics(registry: Registry): () => Promise<void> {
       const open = openDescriptors();
       return open === undefined ? [] : [[{}, open]];
     });
+  }
+  if (fileLimit !== undefined) {
+    metricMaker(registry, "process_").gauge("max_fds", "Limit of open file descriptors").set({}, fileLimit);
   }
   metricMaker(registry, "process_").gauge("start_time_seconds", "When the process started, in seconds since 1970").set(
     {},

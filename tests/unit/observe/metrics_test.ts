@@ -36,6 +36,7 @@ function setUp(mode: ProxyMode = "iptables") {
       return figures;
     },
     featureGates: { ComponentFlagz: false },
+    fileLimit: 65_536,
     readPacketCounts: () => packets(),
   });
   const lines = async () => (await metrics.expose()).split("\n");
@@ -347,6 +348,10 @@ Deno.test("a restore that fails in a sync of what had changed counts as partial,
 Deno.test("open file descriptors are shown where the runtime lets them be counted, and never as none", async () => {
   const samples = await setUp().samplesOf("process_open_fds");
   for (const sample of samples) assert.ok(Number(sample.split(" ")[1]) > 2, sample);
+});
+
+Deno.test("the limit of open files is shown where it is known", async () => {
+  assert.deepEqual(await setUp().samplesOf("process_max_fds"), ["process_max_fds 65536"]);
 });
 
 Deno.test("what could not be cleaned up counts in nftables mode", async () => {
