@@ -134,11 +134,12 @@ async function lookForOthers(configuration: Configuration, clock: Clock, logger:
  * @throws {AnotherSluiceError} where a Sluice that serves this network answers there
  */
 async function openControlSocket(
-  { controlSocket: path, cleanup, initOnly }: Configuration,
+  configuration: Configuration,
   isAskedFor: boolean,
   clock: Clock,
   logger: Logger,
 ): Promise<Deno.Listener | undefined> {
+  const { controlSocket: path, cleanup, initOnly } = configuration;
   if (path === undefined || cleanup || initOnly || !isAskedFor && Deno.uid() !== 0) return undefined;
   const { thisProcess } = await import("../core/control/process.ts");
   // Its network namespace may be out of reach once the right to write is given up.
@@ -149,7 +150,8 @@ async function openControlSocket(
   } catch (error) {
     if (error instanceof SocketInUseError) {
       const { refuseAnother } = await import("../core/control/another.ts");
-      await refuseAnother(path, clock);
+      const { portsAreFree } = await import("../core/observe/neighbours.ts");
+      await refuseAnother(path, clock, { self: thisProcess(), portsAreFree: () => portsAreFree(configuration) });
     }
     if (isAskedFor) throw error;
     logger.warn("there is no control socket for this proxy, which cannot be asked about what it does", {

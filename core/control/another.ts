@@ -1,6 +1,6 @@
 import { type Clock, sleep } from "../../platform/clock.ts";
 import { askProcess } from "./client.ts";
-import { type ProxyProcess, thisProcess } from "./process.ts";
+import type { ProxyProcess } from "./process.ts";
 
 /** Another Sluice serves this node. */
 export class AnotherSluiceError extends Error {
@@ -16,15 +16,26 @@ export class AnotherSluiceError extends Error {
 /** How long the other process has to say who it is. */
 const LONGEST_ANSWER_MS = 2000;
 
+/** What is known of this process where a control socket is in use. */
+export interface Refuser {
+  readonly self: ProxyProcess;
+  /** Whether nothing listens on the ports that this proxy is to serve. */
+  readonly portsAreFree: () => boolean;
+}
+
 /**
- * Throws where the process that answers on the control socket `path` serves the same network namespace as this one, or does
- * not say who it is. Returns where it serves another one, since its rules are not ours, and where either process cannot
- * read its own: nodes may share a file system, and the ports tell then.
+ * Throws where the process that holds the control socket `path` serves the same network namespace as this one, or does not
+ * say who it is (it hangs, or is busy starting on a slow machine) and a port of ours is taken. Returns where it serves
+ * another namespace, since its rules are not ours, and where either process cannot read its own: nodes may share a file
+ * system, and the ports tell then.
  * @throws {AnotherSluiceError}
  */
-export async function refuseAnother(path: string, clock: Clock, self: ProxyProcess = thisProcess()): Promise<void> {
+export async function refuseAnother(path: string, clock: Clock, { self, portsAreFree }: Refuser): Promise<void> {
   const other = await processAt(path, clock);
-  if (other === undefined) throw new AnotherSluiceError(path, undefined);
+  if (other === undefined) {
+    if (portsAreFree()) return;
+    throw new AnotherSluiceError(path, undefined);
+  }
   const { pid, networkNamespace } = other;
   if (networkNamespace !== undefined && networkNamespace === self.networkNamespace) {
     throw new AnotherSluiceError(path, pid);

@@ -39,6 +39,22 @@ export async function findNeighbours(
   return found.filter((neighbour) => neighbour !== undefined);
 }
 
+/** Whether nothing listens where this proxy is to serve metrics and health checks, as far as that can be tried. */
+export function portsAreFree(
+  { metricsBindAddress, healthzBindAddress }: Pick<Configuration, "metricsBindAddress" | "healthzBindAddress">,
+): boolean {
+  return [metricsBindAddress, healthzBindAddress].every((bindAddress) => {
+    if (bindAddress === undefined) return true;
+    const { address, port } = splitHostPort(bindAddress);
+    try {
+      Deno.listen({ hostname: address, port }).close();
+      return true;
+    } catch (error) {
+      return !(error instanceof Deno.errors.AddrInUse);
+    }
+  });
+}
+
 /** Where a server with this bind address, or with kube-proxy's default port, is reached from this node. */
 function placesOf(bindAddress: string | undefined, defaultPort: number): readonly string[] {
   const { address, port } = splitHostPort(bindAddress ?? joinHostPort("0.0.0.0", defaultPort));

@@ -14,6 +14,8 @@ import { createFakeClock, settled } from "../../fakes/clock.ts";
 import { invoke } from "../commands/invoke.ts";
 
 const SELF = { pid: 1, networkNamespace: "4026531840" };
+const free = { self: SELF, portsAreFree: () => true };
+const taken = { self: SELF, portsAreFree: () => false };
 
 /** Runs a test with the path of a control socket at which `handler` answers; without one, nobody ever does. */
 async function withSocket(handler: HttpHandler | undefined, test: (path: string) => Promise<void>): Promise<void> {
@@ -49,7 +51,7 @@ Deno.test("a second sluice names the first by its pid and control socket", () =>
   withSocket(
     says({ pid: 7, networkNamespace: SELF.networkNamespace }),
     (path) =>
-      assert.rejects(refuseAnother(path, createFakeClock(), SELF), {
+      assert.rejects(refuseAnother(path, createFakeClock(), free), {
         name: "AnotherSluiceError",
         message: `another sluice is running (pid 7): it answers on ${path}; stop it before you start this one`,
       }),
@@ -70,31 +72,37 @@ for (
   ] as const
 ) {
   Deno.test(`a sluice that ${what} is not refused for its control socket alone`, () =>
-    withSocket(says(other), (path) => refuseAnother(path, createFakeClock(), self)));
+    withSocket(says(other), (path) => refuseAnother(path, createFakeClock(), { ...taken, self })));
 }
 
-Deno.test("an older sluice, which does not know the question, is another one without a pid", () =>
-  withSocket(
-    () => textAnswer(404, ""),
-    (path) => assert.rejects(refuseAnother(path, createFakeClock(), SELF), /another sluice is running: it answers on/),
-  ));
-
-Deno.test("a sluice that hangs is another one after two seconds", () =>
-  withSocket(undefined, async (path) => {
-    const clock = createFakeClock();
-    const refused = assert.rejects(refuseAnother(path, clock, SELF), AnotherSluiceError);
-    await settled();
-    assert.deepEqual(clock.pending(), [2000]);
-    clock.advance(2000);
-    await refused;
+Deno.test("an older sluice, which does not know the question, is another one where a port of ours is taken", () =>
+  withSocket(() => textAnswer(404, ""), async (path) => {
+    await assert.rejects(refuseAnother(path, createFakeClock(), taken), /another sluice is running: it answers on/);
+    await refuseAnother(path, createFakeClock(), free);
   }));
 
-Deno.test("sluice run ends where another sluice answers on its control socket", () =>
-  withSocket(() => textAnswer(404, ""), (path) =>
-    assert.rejects(
-      invoke(["run", "--source", "file:/nowhere", "--proxy-mode", "nftables", "--control-socket", path]),
+Deno.test("a sluice that hangs is another one after two seconds, where a port of ours is taken", () =>
+  withSocket(undefined, async (path) => {
+    const clock = createFakeClock();
+    const refused = assert.rejects(refuseAnother(path, clock, taken), AnotherSluiceError);
+    const ignored = refuseAnother(path, clock, free);
+    await settled();
+    assert.deepEqual(clock.pending(), [2000, 2000]);
+    clock.advance(2000);
+    await refused;
+    await ignored;
+  }));
+
+Deno.test("sluice run ends where another sluice holds its control socket and a port", () =>
+  withSocket(() => textAnswer(404, ""), async (path) => {
+    using port = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+    const metrics = `127.0.0.1:${(port.addr as Deno.NetAddr).port}`;
+    const flags = ["--proxy-mode", "nftables", "--control-socket", path, "--metrics-bind-address", metrics];
+    await assert.rejects(
+      invoke(["run", "--source", "file:/nowhere", ...flags]),
       /another sluice is running: it answers on/,
-    )));
+    );
+  }));
 
 Deno.test("sluice run ends where another sluice answers at its ports", async () => {
   const end = new AbortController();
