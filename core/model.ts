@@ -180,8 +180,8 @@ export interface SyncReport {
 }
 
 /**
- * Packets that rules of this family have met so far, as far as the kernel remembers: a count begins anew when its rule is
- * written anew. kube-proxy counts the same with nfacct.
+ * Packets that rules of this family have met so far, as far as the kernel remembers: a count restarts when its rule is
+ * rewritten. kube-proxy counts the same with nfacct.
  */
 export interface PacketCounts {
   /** Dropped because connection tracking took them for INVALID. */

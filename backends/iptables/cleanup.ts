@@ -39,7 +39,7 @@ export async function removeIptablesTraces(options: BackendOptions, stays?: Layo
   if (tables.some(({ chains }) => chains.includes(BASE.martians))) await warnOfMartians(options);
 }
 
-/** The setting of the kernel is the host's, and may be somebody else's: it stays. */
+/** The setting of the kernel is the host's, and may belong to another program: it stays. */
 async function warnOfMartians({ runner, logger }: BackendOptions): Promise<void> {
   const { name } = ROUTE_LOOPBACK;
   if (await readSysctl(runner, logger, name) !== "1") return;

@@ -3,7 +3,7 @@ import type { Family, PacketCounts } from "../../core/model.ts";
 import { BASE } from "./chain_names.ts";
 import type { IptablesTools } from "./tools.ts";
 
-/** The counts of the rules that are in the kernel now: they begin anew where a rule is written anew. Throws as the tools do. */
+/** The counts of the rules that are in the kernel now: they restart at 0 where a rule is rewritten. Throws as the tools do. */
 export async function readPacketCounts(family: Family, tools: IptablesTools): Promise<PacketCounts> {
   const [forwarding, localhost] = await Promise.all([
     tools.list("filter", BASE.forward),

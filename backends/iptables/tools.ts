@@ -22,7 +22,7 @@ export type Flavour = "nf_tables" | "legacy";
 
 /** How long a tool waits for the xtables lock, in seconds. */
 const LOCK_WAIT_SECONDS = 5;
-/** The same, and how long the tool may take, where somebody waits for figures that may also be old. */
+/** The same, and how long the tool may take, for figures that may be stale. */
 const COUNT_WAIT_SECONDS = 1;
 const COUNT_TIMEOUT_MS = 2_000;
 

@@ -106,7 +106,7 @@ function ofFamily(canonical: readonly string[], family: Family, taken: readonly 
   return matching.length === 0 ? NONE : [...new Set(matching)].sort();
 }
 
-/** Source ranges that leave somebody out: where one of them is everything, there are none (newBaseServiceInfo). */
+/** Source ranges that restrict access: none where one of them is everything (newBaseServiceInfo). */
 function restricting(ranges: readonly string[]): readonly string[] {
   return ranges.some((range) => range.endsWith("/0")) ? NONE : ranges;
 }

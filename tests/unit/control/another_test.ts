@@ -6,11 +6,9 @@ import { type ControlAnswers, createControlHandler } from "../../../core/control
 import { listenOnControlSocket } from "../../../core/control/socket.ts";
 import { close } from "../../../core/observe/connection_limits.ts";
 import { answerConnection, type HttpHandler, textAnswer } from "../../../core/observe/http.ts";
-import { startHealthzServer } from "../../../core/observe/healthz_server.ts";
-import { createProxyHealth } from "../../../core/observe/proxy_health.ts";
-import { systemClock } from "../../../platform/clock.ts";
 import { silentLogger } from "../../../platform/log.ts";
 import { createFakeClock, settled } from "../../fakes/clock.ts";
+import { withHealthzServer } from "../../fakes/healthz_server.ts";
 import { invoke } from "../commands/invoke.ts";
 
 const SELF = { pid: 1, networkNamespace: "4026531840" };
@@ -104,32 +102,11 @@ Deno.test("sluice run ends where another sluice holds its control socket and a p
     );
   }));
 
-Deno.test("sluice run ends where another sluice answers at its ports", async () => {
-  const end = new AbortController();
-  const server = await startHealthzServer({
-    bindAddress: "127.0.0.1:0",
-    bindAddressHardFail: true,
-    health: createProxyHealth({ clock: systemClock, syncPeriodMs: 1000 }),
-    onAnswer() {},
-    clock: systemClock,
-    logger: silentLogger,
-    signal: end.signal,
-  });
-  const address = server.address()!;
-  try {
-    await assert.rejects(
-      invoke([
-        "run",
-        "--source",
-        "file:/nowhere",
-        "--proxy-mode",
-        "nftables",
-        "--control-socket=",
-        `--healthz-bind-address=${address}`,
-      ]),
+Deno.test("sluice run ends where another sluice answers at its ports", () =>
+  withHealthzServer((address) => {
+    const flags = ["--proxy-mode", "nftables", "--control-socket=", `--healthz-bind-address=${address}`];
+    return assert.rejects(
+      invoke(["run", "--source", "file:/nowhere", ...flags]),
       /another sluice is running: it answers on 127/,
     );
-  } finally {
-    end.abort();
-  }
-});
+  }));

@@ -61,7 +61,7 @@ Deno.test("loopback addresses are routed once martians are dropped, also where t
   assert.deepEqual(ask(host, { from: "node", port: 30080, protocol: "tcp" }), { "10.1.0.1:8080 masqueraded": 1 });
 });
 
-Deno.test("a drop of martians that somebody takes away is put back", async () => {
+Deno.test("a removed drop of martians is restored", async () => {
   const host = createHost();
   const { whole, backend } = await backendUnderTest(host);
   await whole([PORT]);

@@ -123,7 +123,7 @@ Deno.test("nobody takes the place of a connection that is being answered", async
   stop.abort();
 });
 
-Deno.test("whoever says nothing for 5 seconds is hung up on; each byte counts", () =>
+Deno.test("a connection that is silent for 5 seconds is closed; each byte counts", () =>
   withLimits({}, async ({ clock, limits, port }) => {
     const { client } = port();
     const silent = await client(), talking = await client();

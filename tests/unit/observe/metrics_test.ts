@@ -271,7 +271,7 @@ Deno.test("what rules have counted is read at a scrape, adds up over families an
   setPackets(() => Promise.resolve({ IPv6: counts(4, 0) }));
   assert.deepEqual(await shown(), [9, 2], "a family that does not answer keeps what it had");
   setPackets(() => Promise.resolve({ IPv4: counts(2, 3), IPv6: counts(4, 0) }));
-  assert.deepEqual(await shown(), [11, 3], "a rule that was written anew counts from 0");
+  assert.deepEqual(await shown(), [11, 3], "a rewritten rule counts from 0");
 });
 
 Deno.test("scrapes at the same time read the rules' counts once", async () => {

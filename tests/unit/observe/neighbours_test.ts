@@ -1,10 +1,8 @@
 /** Other service proxies on a node, by what answers at their ports. */
 import assert from "node:assert/strict";
-import { startHealthzServer } from "../../../core/observe/healthz_server.ts";
+import { withHealthzServer } from "../../fakes/healthz_server.ts";
 import { findNeighbours, type Neighbour } from "../../../core/observe/neighbours.ts";
-import { createProxyHealth } from "../../../core/observe/proxy_health.ts";
 import { systemClock } from "../../../platform/clock.ts";
-import { silentLogger } from "../../../platform/log.ts";
 import { createFakeClock, settled } from "../../fakes/clock.ts";
 
 /** What is found at a port; whatever else runs on this machine does not count. */
@@ -50,24 +48,11 @@ for (
     }));
 }
 
-Deno.test("a Sluice is told from kube-proxy, whose answers it gives", async () => {
-  const end = new AbortController();
-  const server = await startHealthzServer({
-    bindAddress: "127.0.0.1:0",
-    bindAddressHardFail: true,
-    health: createProxyHealth({ clock: systemClock, syncPeriodMs: 1000 }),
-    onAnswer() {},
-    clock: systemClock,
-    logger: silentLogger,
-    signal: end.signal,
-  });
-  try {
-    const found = await foundAt(Number(server.address()!.split(":")[1]));
+Deno.test("a Sluice is distinguished from kube-proxy, whose answers it gives", () =>
+  withHealthzServer(async (address) => {
+    const found = await foundAt(Number(address.split(":")[1]));
     assert.deepEqual(found.map(({ kind }) => kind), ["Sluice", "Sluice"]);
-  } finally {
-    end.abort();
-  }
-});
+  }));
 
 Deno.test("a port at which nobody listens, and one that never answers, hold no neighbour", async () => {
   const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });

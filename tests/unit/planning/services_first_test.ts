@@ -30,7 +30,7 @@ Deno.test("among few services, none comes first", () => {
   assert.deepEqual(firstOf(100, service("default/kubernetes"), service("kube-system/kube-dns")), []);
 });
 
-Deno.test("services that somebody labels in great number do not keep those of the system from coming first", () => {
+Deno.test("many labelled services do not displace those of the system", () => {
   const labelled = Array.from({ length: 300 }, (_, i) => service(`tenant/s${i}`, { isClusterDNS: true }));
   const first = firstOf(1000, ...labelled, service("kube-system/kube-dns"));
   assert.equal(first[0], "kube-system/kube-dns");

@@ -1,0 +1,23 @@
+import { startHealthzServer } from "../../core/observe/healthz_server.ts";
+import { createProxyHealth } from "../../core/observe/proxy_health.ts";
+import { systemClock } from "../../platform/clock.ts";
+import { silentLogger } from "../../platform/log.ts";
+
+/** Runs a test with the address (`127.0.0.1:port`) of a health server of Sluice's. */
+export async function withHealthzServer(test: (address: string) => Promise<void>): Promise<void> {
+  const end = new AbortController();
+  const server = await startHealthzServer({
+    bindAddress: "127.0.0.1:0",
+    bindAddressHardFail: true,
+    health: createProxyHealth({ clock: systemClock, syncPeriodMs: 1000 }),
+    onAnswer() {},
+    clock: systemClock,
+    logger: silentLogger,
+    signal: end.signal,
+  });
+  try {
+    await test(server.address()!);
+  } finally {
+    end.abort();
+  }
+}
