@@ -1,11 +1,13 @@
 /** The command line: reads it and starts one command. */
-import { COMMANDS } from "./commands/mod.ts";
-import { createProcessLogger } from "./commands/logging.ts";
-import { credentialPlugin, startCredentialPlugin, startNoMorePrograms } from "./commands/privileges.ts";
-import { type CommandLine, type Configuration, readCommandLine, writeDocument } from "./core/config/mod.ts";
-import { systemClock } from "./platform/clock.ts";
-import { errorText } from "./platform/log.ts";
-import { writeToStderr, writeToStdout } from "./platform/output.ts";
+import {
+  COMMANDS,
+  createProcessLogger,
+  credentialPlugin,
+  startCredentialPlugin,
+  startNoMorePrograms,
+} from "./cli/commands/mod.ts";
+import { type CommandLine, type Configuration, readCommandLine, writeDocument } from "./config/mod.ts";
+import { errorText, systemClock, writeToStderr, writeToStdout } from "./platform/mod.ts";
 
 /** Runs what the arguments ask for and resolves with the exit status: 0, 1 for a failure, 2 for a bad command line. */
 export async function main(args: readonly string[]): Promise<number> {
@@ -20,7 +22,7 @@ export async function main(args: readonly string[]): Promise<number> {
   const line = await read();
   switch (line.kind) {
     case "help": {
-      const { helpText } = await import("./core/config/help.ts");
+      const { helpText } = await import("./cli/manual/mod.ts");
       writeToStdout(`${helpText(line.command, COMMANDS).trimEnd()}\n`);
       return 0;
     }

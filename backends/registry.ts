@@ -1,16 +1,10 @@
 /** Which backend keeps the kernel in which mode: a new one is a folder and a line here. */
-import type { ProxyMode } from "../core/model.ts";
-import type { Backend, BackendOptions } from "./backend.ts";
-import { createIptablesBackend } from "./iptables/backend.ts";
-import { IPTABLES_LAYOUTS } from "./iptables/base_chains.ts";
-import { removeIptablesTraces } from "./iptables/cleanup.ts";
-import { NO_LAYOUT } from "./iptables/layout.ts";
-import { withMartians } from "./iptables/martians.ts";
-import { createIpvsBackend } from "./ipvs/backend.ts";
-import { removeIpvsTraces } from "./ipvs/cleanup.ts";
-import { IPVS_LAYOUT } from "./ipvs/rules.ts";
-import { createNftablesBackend } from "./nftables/backend.ts";
-import { removeKubeProxyTable, removeNftablesTraces } from "./nftables/cleanup.ts";
+import type { ProxyMode } from "../core/model/mod.ts";
+import type { Backend, BackendOptions } from "./contract/mod.ts";
+import { createIptablesBackend } from "./iptables/mod.ts";
+import { IPTABLES_LAYOUTS, NO_LAYOUT, removeIptablesTraces, withMartians } from "./xtables/mod.ts";
+import { createIpvsBackend, IPVS_LAYOUT, removeIpvsTraces } from "./ipvs/mod.ts";
+import { createNftablesBackend, removeKubeProxyTable, removeNftablesTraces } from "./nftables/mod.ts";
 import { type Mode, withTakeover } from "./takeover.ts";
 
 const BACKENDS: Readonly<Record<ProxyMode, Mode>> = {

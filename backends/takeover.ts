@@ -1,8 +1,8 @@
-import { completesState } from "../core/model.ts";
-import { errorText } from "../platform/log.ts";
-import type { Backend, BackendOptions, SyncResult } from "./backend.ts";
-import type { Layout } from "./iptables/layout.ts";
-import { ToolMissingError } from "./runner.ts";
+import { completesState } from "../core/model/mod.ts";
+import { errorText } from "../platform/mod.ts";
+import type { Backend, BackendOptions, SyncResult } from "./contract/mod.ts";
+import type { Layout } from "./xtables/mod.ts";
+import { ToolMissingError } from "./tools/mod.ts";
 
 /** A mode: how its backend is made, and what it may find of others. */
 export interface Mode {

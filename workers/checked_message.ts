@@ -1,7 +1,7 @@
 /** Whether a message to a worker is one of ours: what passes is safe in a tool's arguments and in its input. */
-import type { FamilyDelta, FamilySettings, IpvsSettings, LocalTraffic, ServicePort } from "../core/model.ts";
-import { isWritten, type Sysctl } from "../backends/sysctl.ts";
-import { FAMILIES } from "../platform/address.ts";
+import type { FamilyDelta, FamilySettings, IpvsSettings, LocalTraffic, ServicePort } from "../core/model/mod.ts";
+import { isWritten, type Sysctl } from "../backends/host/mod.ts";
+import { FAMILIES } from "../platform/mod.ts";
 import type { ToWorker } from "./protocol.ts";
 
 /** Whether a value is as it must be. */

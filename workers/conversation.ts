@@ -1,6 +1,5 @@
 /** The worker's end of what it and the main isolate say to each other. */
-import { type Family, otherFamily } from "../platform/address.ts";
-import { errorText } from "../platform/log.ts";
+import { errorText, type Family, otherFamily } from "../platform/mod.ts";
 import { checkedMessage } from "./checked_message.ts";
 import type { FromWorker, RoleMessage, ToWorker, WorkerCode } from "./protocol.ts";
 import { createWebWorker } from "./web_worker.ts";

@@ -1,5 +1,5 @@
 /** The workers of both families, each of which can start the other's successor. */
-import { FAMILIES, type Family, otherFamily } from "../platform/address.ts";
+import { FAMILIES, type Family, otherFamily } from "../platform/mod.ts";
 import type { FromWorker, ToWorker, WorkerCode } from "./protocol.ts";
 import type { WorkerHandle, WorkerListener } from "./supervise.ts";
 import { createWebWorker } from "./web_worker.ts";

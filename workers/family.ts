@@ -1,13 +1,17 @@
 /** The entry of a family's worker: builds what works together, and passes messages between it and the main isolate. */
-import type { Backend, BackendOptions } from "../backends/backend.ts";
-import { writeHostSettings } from "../backends/iptables/loopback.ts";
-import { createProcessRunner } from "../backends/process_runner.ts";
-import { createBackend } from "../backends/registry.ts";
-import { systemClock } from "../platform/clock.ts";
-import { createLogger, errorText } from "../platform/log.ts";
-import { writeToStderr } from "../platform/output.ts";
-import { type LimitedLogger, limitRepeats } from "../platform/repeats.ts";
-import { createBackoff } from "../platform/retry.ts";
+import type { Backend, BackendOptions } from "../backends/contract/mod.ts";
+import { writeHostSettings } from "../backends/xtables/mod.ts";
+import { createProcessRunner } from "../backends/tools/mod.ts";
+import { createBackend } from "../backends/mod.ts";
+import {
+  createBackoff,
+  createLogger,
+  errorText,
+  type LimitedLogger,
+  limitRepeats,
+  systemClock,
+  writeToStderr,
+} from "../platform/mod.ts";
 import { converse } from "./conversation.ts";
 import { familyCode } from "./family_code.ts";
 import type { RoleMessage, StartMessage } from "./protocol.ts";

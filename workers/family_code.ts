@@ -1,5 +1,5 @@
-import { BACKEND_TOOLS } from "../backends/tools.ts";
-import type { Family } from "../platform/address.ts";
+import { BACKEND_TOOLS } from "../backends/contract/mod.ts";
+import type { Family } from "../platform/mod.ts";
 import type { WorkerCode } from "./protocol.ts";
 import { workerEntry } from "./web_worker.ts";
 

@@ -1,6 +1,6 @@
 /** Tells workers that take too much memory, before the whole program ends for it. */
 import { getHeapStatistics } from "node:v8";
-import type { Clock } from "../platform/clock.ts";
+import type { Clock } from "../platform/mod.ts";
 
 /** What the program takes, in bytes. */
 export interface MemoryTaken {

@@ -1,8 +1,6 @@
 /** The entry of the worker that runs a kubeconfig's credential plugin, which the main isolate may not. */
-import { createProcessRunner } from "../backends/process_runner.ts";
-import type { Runner } from "../backends/runner.ts";
-import { systemClock } from "../platform/clock.ts";
-import { errorText } from "../platform/log.ts";
+import { createProcessRunner, type Runner } from "../backends/tools/mod.ts";
+import { errorText, systemClock } from "../platform/mod.ts";
 import type { PluginOutcome, PluginRequest, PluginRole } from "./plugin_protocol.ts";
 
 /** The global scope of a worker; the compiler sees that of the main isolate. */

@@ -1,5 +1,5 @@
 /** The messages between the main isolate and the worker that runs a credential plugin. */
-import type { ProgramResult } from "../core/run_program.ts";
+import type { ProgramResult } from "../platform/mod.ts";
 
 /**
  * The first message, which main sends before it has read anything from the network: the program that this worker runs,

@@ -1,6 +1,13 @@
 /** The messages between the main isolate and a family's worker: plain data, told apart by `type`. */
-import type { FamilyOptions } from "../core/family_link.ts";
-import type { Family, FamilyDelta, PacketCounts, RuleDescription, ServicePortKey, SyncReport } from "../core/model.ts";
+import type { FamilyOptions } from "../core/channel/mod.ts";
+import type {
+  Family,
+  FamilyDelta,
+  PacketCounts,
+  RuleDescription,
+  ServicePortKey,
+  SyncReport,
+} from "../core/model/mod.ts";
 
 /** The first message: what the worker is to be. */
 export interface StartMessage extends Omit<FamilyOptions, "clock" | "logger"> {

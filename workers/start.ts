@@ -1,6 +1,6 @@
 /** Starts the families' Web Workers with no more permissions than they need. */
-import type { StartFamily } from "../core/family_link.ts";
-import { searchPath } from "../platform/environment.ts";
+import type { StartFamily } from "../core/channel/mod.ts";
+import { searchPath } from "../platform/mod.ts";
 import { createCrew } from "./crew.ts";
 import { familyCode } from "./family_code.ts";
 import { type MemoryWatch, watchOwnMemory } from "./memory_watch.ts";

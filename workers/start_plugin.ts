@@ -1,4 +1,4 @@
-import type { ProgramResult, RunProgram } from "../core/run_program.ts";
+import type { ProgramResult, RunProgram } from "../platform/mod.ts";
 import type { PluginOutcome, PluginRequest, PluginRole } from "./plugin_protocol.ts";
 import { createWebWorker, workerEntry } from "./web_worker.ts";
 

@@ -1,9 +1,7 @@
 /** Keeps one family's worker running: tells dead from busy, and starts a new one with growing waits. */
-import type { FamilyHealth, FamilyLink, FamilyListener, StopOptions } from "../core/family_link.ts";
-import type { PacketCounts, RuleDescription } from "../core/model.ts";
-import type { Clock } from "../platform/clock.ts";
-import { errorText, type Logger } from "../platform/log.ts";
-import { type Backoff, createBackoff } from "../platform/retry.ts";
+import type { FamilyHealth, FamilyLink, FamilyListener, StopOptions } from "../core/channel/mod.ts";
+import type { PacketCounts, RuleDescription } from "../core/model/mod.ts";
+import { type Backoff, type Clock, createBackoff, errorText, type Logger } from "../platform/mod.ts";
 import type { MemoryWatch } from "./memory_watch.ts";
 import type { FromWorker, StartMessage, ToWorker } from "./protocol.ts";
 

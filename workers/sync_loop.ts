@@ -1,9 +1,7 @@
 /** One family's state machine: sets up, applies deltas, tries again what failed, and compares with the kernel. */
-import { type Backend, type SyncResult, UnsupportedHostError } from "../backends/backend.ts";
-import { completesState, type Family, type FamilyDelta, type SyncProblem, type SyncReport } from "../core/model.ts";
-import type { Clock } from "../platform/clock.ts";
-import { errorText, type Logger } from "../platform/log.ts";
-import type { Backoff } from "../platform/retry.ts";
+import { type Backend, type SyncResult, UnsupportedHostError } from "../backends/contract/mod.ts";
+import { completesState, type Family, type FamilyDelta, type SyncProblem, type SyncReport } from "../core/model/mod.ts";
+import { type Backoff, type Clock, errorText, type Logger } from "../platform/mod.ts";
 import type { FromWorker } from "./protocol.ts";
 
 /** What a sync loop works with. */

@@ -1,4 +1,4 @@
-import { errorText } from "../platform/log.ts";
+import { errorText } from "../platform/mod.ts";
 import type { WorkerCode } from "./protocol.ts";
 
 /**

@@ -1,19 +1,21 @@
-import { servicePortKey, type SyncProblem } from "../../core/model.ts";
-import { type Backend, type BackendOptions, NOTHING_DONE, type SyncResult } from "../backend.ts";
-import { createConntrackCleaner } from "../conntrack.ts";
-import { repeatingRunner } from "../refusal.ts";
-import { writeSysctls } from "../sysctl.ts";
-import { IPTABLES_LAYOUTS } from "./base_chains.ts";
-import { BASE } from "./chain_names.ts";
-import { removeIptablesTraces } from "./cleanup.ts";
+import { servicePortKey, type SyncProblem } from "../../core/model/mod.ts";
+import { type Backend, type BackendOptions, NOTHING_DONE, type SyncResult } from "../contract/mod.ts";
+import { createConntrackCleaner, repeatingRunner, writeSysctls } from "../host/mod.ts";
+import {
+  BASE,
+  createIptablesTools,
+  createReconciler,
+  examineHost,
+  IPTABLES_LAYOUTS,
+  type Reconciler,
+  removeIptablesTraces,
+  ROUTE_LOOPBACK,
+  servesLocalhost,
+} from "../xtables/mod.ts";
 import { describeServicePort } from "./describe.ts";
-import { examineHost } from "./host.ts";
-import { ROUTE_LOOPBACK, servesLocalhost } from "./martians.ts";
 import { readPacketCounts } from "./packet_counts.ts";
-import { createReconciler, type Reconciler } from "./reconcile.ts";
 import { createRuleset, type Ruleset } from "./ruleset.ts";
 import { createTcpLiberal } from "./tcp_liberal.ts";
-import { createIptablesTools } from "./tools.ts";
 
 /** How long after a sync the next one comes, as long as a setting that the rules depend on is not known. */
 const WHILE_SETTING_IS_READ_MS = 1_000;

@@ -1,4 +1,4 @@
-import type { RulePart, ServicePortKey } from "../../core/model.ts";
+import type { RulePart, ServicePortKey } from "../../core/model/mod.ts";
 import { frontendRules, TREE_TABLE } from "./frontends.ts";
 import type { Ruleset } from "./ruleset.ts";
 import { chainsOf } from "./service_chains.ts";

@@ -1,8 +1,7 @@
-import type { Protocol, ServicePortKey } from "../../core/model.ts";
-import { addressBytes, addressOfBytes } from "../../platform/address.ts";
-import { solid } from "../../platform/solid.ts";
-import { shortHash } from "../short_hash.ts";
-import { destinationPort } from "./matches.ts";
+import type { Protocol, ServicePortKey } from "../../core/model/mod.ts";
+import { addressBytes, addressOfBytes, solid } from "../../platform/mod.ts";
+import { shortHash } from "../reconcile/mod.ts";
+import { destinationPort } from "../xtables/mod.ts";
 
 /**
  * How a packet finds its rule among many: a tree of chains over the packet's destination. A place in it is a string

@@ -1,7 +1,13 @@
-import type { ServicePort, ServicePortKey } from "../../core/model.ts";
-import { type ServiceChainNames, serviceChainNames, type Table } from "./chain_names.ts";
+import type { ServicePort, ServicePortKey } from "../../core/model/mod.ts";
+import {
+  comment,
+  destinationPort,
+  hostPrefix,
+  type ServiceChainNames,
+  serviceChainNames,
+  type Table,
+} from "../xtables/mod.ts";
 import { type DispatchEntry, frontendPlace } from "./dispatch.ts";
-import { comment, destinationPort, hostPrefix } from "./matches.ts";
 import { usesExternalChain, usesFirewallChain } from "./service_chains.ts";
 
 /** The dispatch trees, by what they find. */

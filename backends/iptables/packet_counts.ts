@@ -1,7 +1,6 @@
 /** The packets that two kinds of rules have met, which kube-proxy counts with nfacct objects of its own. */
-import type { Family, PacketCounts } from "../../core/model.ts";
-import { BASE } from "./chain_names.ts";
-import type { IptablesTools } from "./tools.ts";
+import type { Family, PacketCounts } from "../../core/model/mod.ts";
+import { BASE, type IptablesTools } from "../xtables/mod.ts";
 
 /** The counts of the rules that are in the kernel now: they restart at 0 where a rule is rewritten. Throws as the tools do. */
 export async function readPacketCounts(family: Family, tools: IptablesTools): Promise<PacketCounts> {

@@ -4,47 +4,32 @@ import {
   type ServicePort,
   type ServicePortKey,
   servicePortKey,
-} from "../../core/model.ts";
-import { type Family, splitHostPort } from "../../platform/address.ts";
-import { type BaseOptions, baseRules, IPTABLES_LAYOUTS } from "./base_chains.ts";
-import { BASE, serviceChainNames, type Table, TABLES } from "./chain_names.ts";
+} from "../../core/model/mod.ts";
+import { type Family, splitHostPort } from "../../platform/mod.ts";
+import {
+  BASE,
+  type BaseOptions,
+  baseRules,
+  type ChainsByTable,
+  IPTABLES_LAYOUTS,
+  serviceChainNames,
+  type Table,
+  TABLES,
+  type WantedChains,
+} from "../xtables/mod.ts";
 import { createDispatchTree, type DispatchEntry, type DispatchTree } from "./dispatch.ts";
 import { frontendRules, TREE_TABLE, type TreeName } from "./frontends.ts";
 import { chainsOf, renderServiceChain } from "./service_chains.ts";
-
-/** A chain that the kernel should hold. */
-export interface RenderedChain {
-  /** Rules without their `-A CHAIN `. */
-  readonly rules: readonly string[];
-  /** How many of the rules lead to chains of services. */
-  readonly jumps: number;
-  /** The service port that a rule is for, by the rule's index; undefined where it is for none or for many. */
-  ownerOf(rule: number): ServicePortKey | undefined;
-}
-
-/** Chains by table. */
-export type ChainsByTable = Readonly<Record<Table, ReadonlySet<string>>>;
 
 /**
  * Everything that the kernel should hold for one family: the state that deltas have led to, from which any chain can
  * be rendered at any time. Pure: it reads and writes nothing.
  */
-export interface Ruleset {
+export interface Ruleset extends WantedChains {
   /** Applies a delta; returns the chains that may look different now, or be gone. */
   apply(delta: FamilyDelta): ChainsByTable;
-  /** Leaves a service port out (or takes it in again) although the state has it, since the kernel refuses its rules. */
-  exclude(key: ServicePortKey, excluded: boolean): ChainsByTable;
-  /** The rules of a chain, or undefined where there should be no such chain. */
-  render(table: Table, chain: string): RenderedChain | undefined;
-  /** Whether there should be such a chain. */
-  has(table: Table, chain: string): boolean;
-  /** All chains. */
-  chains(table: Table): Iterable<string>;
-  /** In which order chains must come to be: each refers to chains of a lower rank only. */
-  rank(table: Table, chain: string): number;
   /** The chains that lead to a frontend's rule, from the entry chain to the one with the rule. */
   dispatchPath(tree: TreeName, place: string): readonly string[];
-  servicePort(key: ServicePortKey): ServicePort | undefined;
   servicePorts(): Iterable<ServicePort>;
   settings(): FamilySettings | undefined;
 }

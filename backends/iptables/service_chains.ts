@@ -1,7 +1,17 @@
-import type { FamilySettings, ServicePort } from "../../core/model.ts";
-import { prefixContains } from "../../platform/address.ts";
-import { affinityListName, BASE, namesBeside, type ServiceChainNames, serviceChainNames } from "./chain_names.ts";
-import { destinationPort, fromPrefix, hostPrefix, localMatch, oneOf } from "./matches.ts";
+import type { FamilySettings, ServicePort } from "../../core/model/mod.ts";
+import { prefixContains } from "../../platform/mod.ts";
+import {
+  affinityListName,
+  BASE,
+  destinationPort,
+  fromPrefix,
+  hostPrefix,
+  localMatch,
+  namesBeside,
+  oneOf,
+  type ServiceChainNames,
+  serviceChainNames,
+} from "../xtables/mod.ts";
 
 /** Whether any traffic of this service port goes through its external chain. */
 export function usesExternalChain(port: ServicePort): boolean {

@@ -1,5 +1,5 @@
-import type { BackendOptions } from "../backend.ts";
-import { readSysctl } from "../sysctl.ts";
+import type { BackendOptions } from "../contract/mod.ts";
+import { readSysctl } from "../host/mod.ts";
 
 /**
  * Whether the host's kernel takes out-of-window TCP packets for valid, without being asked to: then INVALID ones need not

@@ -1,9 +1,7 @@
-import type { IpvsSettings, SyncProblem } from "../../core/model.ts";
-import { type Backend, type BackendOptions, NOTHING_DONE, type SyncResult } from "../backend.ts";
-import { createConntrackCleaner } from "../conntrack.ts";
-import { repeatingRunner } from "../refusal.ts";
-import { createReconciler as createChainReconciler } from "../iptables/reconcile.ts";
-import { createIptablesTools } from "../iptables/tools.ts";
+import type { IpvsSettings, SyncProblem } from "../../core/model/mod.ts";
+import { type Backend, type BackendOptions, NOTHING_DONE, type SyncResult } from "../contract/mod.ts";
+import { createConntrackCleaner, repeatingRunner } from "../host/mod.ts";
+import { createIptablesTools, createReconciler as createChainReconciler } from "../xtables/mod.ts";
 import { removeIpvsTraces } from "./cleanup.ts";
 import { describeContribution } from "./describe.ts";
 import { createDesired } from "./desired.ts";

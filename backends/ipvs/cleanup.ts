@@ -1,6 +1,5 @@
-import type { BackendOptions } from "../backend.ts";
-import { removeIptablesTraces } from "../iptables/cleanup.ts";
-import type { Layout } from "../iptables/layout.ts";
+import type { BackendOptions } from "../contract/mod.ts";
+import { type Layout, removeIptablesTraces } from "../xtables/mod.ts";
 import { createDummyInterface } from "./dummy_interface.ts";
 import { createSets, type ListedSets } from "./ipset.ts";
 import { createVirtualServers } from "./ipvsadm.ts";

@@ -1,5 +1,5 @@
-import type { Family, FamilySettings, ServicePort, Verdict } from "../../core/model.ts";
-import { prefixContains, splitHostPort } from "../../platform/address.ts";
+import type { Family, FamilySettings, ServicePort, Verdict } from "../../core/model/mod.ts";
+import { prefixContains, splitHostPort } from "../../platform/mod.ts";
 import { type Entry, entryOf, NODE_PORT_SETS, type SetKind } from "./sets.ts";
 import { serverDefinition, type ServerKey, serverKey, type VirtualServer } from "./virtual_servers.ts";
 

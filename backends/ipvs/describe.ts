@@ -1,4 +1,4 @@
-import { DUMMY_INTERFACE, type RulePart } from "../../core/model.ts";
+import { DUMMY_INTERFACE, type RulePart } from "../../core/model/mod.ts";
 import type { Contribution } from "./contribution.ts";
 import type { Entry } from "./sets.ts";
 import { operationLine } from "./virtual_servers.ts";

@@ -5,7 +5,7 @@ import {
   type ServicePort,
   type ServicePortKey,
   servicePortKey,
-} from "../../core/model.ts";
+} from "../../core/model/mod.ts";
 import { type Circumstances, type Contribution, contributionOf, dependsOnNode } from "./contribution.ts";
 import { createLedger, type Ledger } from "./ledger.ts";
 import type { VirtualServer } from "./virtual_servers.ts";

@@ -1,6 +1,6 @@
-import { DUMMY_INTERFACE, type Family } from "../../core/model.ts";
-import { canonicalAddress, prefixContains } from "../../platform/address.ts";
-import { failureText, type Runner } from "../runner.ts";
+import { DUMMY_INTERFACE, type Family } from "../../core/model/mod.ts";
+import { canonicalAddress, prefixContains } from "../../platform/mod.ts";
+import { failureText, type Runner } from "../tools/mod.ts";
 
 /** The addresses of this host in one family. */
 export interface HostAddresses {

@@ -1,11 +1,9 @@
-import type { Family, IpvsSettings } from "../../core/model.ts";
-import { errorText, type Logger } from "../../platform/log.ts";
-import { UnsupportedHostError } from "../backend.ts";
-import { examineHost as examineIptables, type Host } from "../iptables/host.ts";
-import type { IptablesTools } from "../iptables/tools.ts";
-import { saysRefused } from "../refusal.ts";
-import { type Runner, ToolMissingError } from "../runner.ts";
-import { type Sysctl, writeSysctls } from "../sysctl.ts";
+import type { Family, IpvsSettings } from "../../core/model/mod.ts";
+import { errorText, type Logger } from "../../platform/mod.ts";
+import { UnsupportedHostError } from "../contract/mod.ts";
+import { examineHost as examineIptables, type Host, type IptablesTools } from "../xtables/mod.ts";
+import { saysRefused, type Sysctl, writeSysctls } from "../host/mod.ts";
+import { type Runner, ToolMissingError } from "../tools/mod.ts";
 import type { Sets } from "./ipset.ts";
 import type { VirtualServers } from "./ipvsadm.ts";
 import { serverDefinition, serverKey } from "./virtual_servers.ts";

@@ -1,5 +1,5 @@
-import type { Family } from "../../core/model.ts";
-import { failureText, type Runner } from "../runner.ts";
+import type { Family } from "../../core/model/mod.ts";
+import { failureText, type Runner } from "../tools/mod.ts";
 import { createLine, type Entry, SET_KINDS, setName } from "./sets.ts";
 
 /** What the kernel holds of a family's sets. */

@@ -1,5 +1,5 @@
-import type { Family, IpvsSettings } from "../../core/model.ts";
-import { failureText, type Runner, type ToolResult } from "../runner.ts";
+import type { Family, IpvsSettings } from "../../core/model/mod.ts";
+import { failureText, type Runner, type ToolResult } from "../tools/mod.ts";
 import {
   createListingReader,
   type ListedServer,

@@ -19,3 +19,8 @@
  *   backend.ts           sync, resync and cleanup, with these parts
  */
 export { createIpvsBackend } from "./backend.ts";
+export { removeIpvsTraces } from "./cleanup.ts";
+export { examineHost } from "./host.ts";
+export { createSets } from "./ipset.ts";
+export { createVirtualServers } from "./ipvsadm.ts";
+export { IPVS_LAYOUT } from "./rules.ts";

@@ -1,8 +1,7 @@
-import type { Family, SyncProblem } from "../../core/model.ts";
-import type { Clock } from "../../platform/clock.ts";
-import type { Logger } from "../../platform/log.ts";
-import type { UdpFrontend } from "../conntrack.ts";
-import type { Reconciler as ChainReconciler } from "../iptables/reconcile.ts";
+import type { Family, SyncProblem } from "../../core/model/mod.ts";
+import type { Clock, Logger } from "../../platform/mod.ts";
+import type { UdpFrontend } from "../host/mod.ts";
+import type { Reconciler as ChainReconciler } from "../xtables/mod.ts";
 import { createAddressSync } from "./address_sync.ts";
 import type { Desired } from "./desired.ts";
 import type { DummyInterface } from "./dummy_interface.ts";

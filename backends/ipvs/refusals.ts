@@ -1,5 +1,5 @@
-import type { SyncProblem } from "../../core/model.ts";
-import type { Logger } from "../../platform/log.ts";
+import type { SyncProblem } from "../../core/model/mod.ts";
+import type { Logger } from "../../platform/mod.ts";
 
 /** What the kernel refuses: it is left out until something else is wanted in its place, or the next comparison. */
 export interface Refusals {

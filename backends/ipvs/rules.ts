@@ -1,9 +1,19 @@
-import type { Family, FamilySettings, Protocol } from "../../core/model.ts";
-import { acceptRules, markRules, masquerade, masqueradeRules } from "../iptables/base_chains.ts";
-import { BASE, type Table } from "../iptables/chain_names.ts";
-import { jump, type Layout } from "../iptables/layout.ts";
-import { comment, hostPrefix, localMatch, LOOPBACK } from "../iptables/matches.ts";
-import type { WantedChains } from "../iptables/reconcile.ts";
+import type { Family, FamilySettings, Protocol } from "../../core/model/mod.ts";
+import {
+  acceptRules,
+  BASE,
+  comment,
+  hostPrefix,
+  jump,
+  type Layout,
+  localMatch,
+  LOOPBACK,
+  markRules,
+  masquerade,
+  masqueradeRules,
+  type Table,
+  type WantedChains,
+} from "../xtables/mod.ts";
 import { NODE_PORT_SETS, type SetKind, setName, SETS } from "./sets.ts";
 
 /** The chains of IPVS mode that iptables mode does not have, by kube-proxy's names. */

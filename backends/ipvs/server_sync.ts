@@ -1,7 +1,6 @@
-import { prefixContains } from "../../platform/address.ts";
-import type { Clock } from "../../platform/clock.ts";
-import { type UdpFrontend, udpFrontend } from "../conntrack.ts";
-import { lacksMeans } from "../runner.ts";
+import { type Clock, prefixContains } from "../../platform/mod.ts";
+import { type UdpFrontend, udpFrontend } from "../host/mod.ts";
+import { lacksMeans } from "../tools/mod.ts";
 import type { Desired, HeldServer } from "./desired.ts";
 import { serverOperations, terminatingAfter } from "./difference.ts";
 import { addressOf, type VirtualServers } from "./ipvsadm.ts";

@@ -1,5 +1,5 @@
-import type { Family } from "../../core/model.ts";
-import { lacksMeans } from "../runner.ts";
+import type { Family } from "../../core/model/mod.ts";
+import { lacksMeans } from "../tools/mod.ts";
 import type { Desired } from "./desired.ts";
 import type { SetChange, Sets } from "./ipset.ts";
 import type { Refusals } from "./refusals.ts";

@@ -1,4 +1,4 @@
-import type { Family, Protocol } from "../../core/model.ts";
+import type { Family, Protocol } from "../../core/model/mod.ts";
 
 /** What a set is for. */
 export type SetKind = keyof typeof SETS;

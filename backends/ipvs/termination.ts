@@ -1,4 +1,4 @@
-import type { Clock } from "../../platform/clock.ts";
+import type { Clock } from "../../platform/mod.ts";
 import type { VirtualServers } from "./ipvsadm.ts";
 import type { Operation, ServerKey } from "./virtual_servers.ts";
 

@@ -2,8 +2,8 @@
  * Virtual and real servers in the field's terms, and how ipvsadm writes them: what `--save -n` prints is what
  * `--restore` takes, so that what the kernel holds is compared as text.
  */
-import type { Family, Protocol } from "../../core/model.ts";
-import { canonicalAddress, familyOf, joinHostPort, splitHostPort } from "../../platform/address.ts";
+import type { Family, Protocol } from "../../core/model/mod.ts";
+import { canonicalAddress, familyOf, joinHostPort, splitHostPort } from "../../platform/mod.ts";
 
 /** What names a virtual server, as ipvsadm writes it: `-t 10.96.0.10:80`. */
 export type ServerKey = string;

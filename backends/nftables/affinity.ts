@@ -1,5 +1,5 @@
-import type { FamilySettings, ServicePort } from "../../core/model.ts";
-import { shortHash } from "../short_hash.ts";
+import type { FamilySettings, ServicePort } from "../../core/model/mod.ts";
+import { shortHash } from "../reconcile/mod.ts";
 import { fromThisNode, setMark } from "./statements.ts";
 import type { Dialect } from "./table.ts";
 

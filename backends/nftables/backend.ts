@@ -1,6 +1,6 @@
-import type { SyncProblem } from "../../core/model.ts";
-import { type Backend, type BackendOptions, NOTHING_DONE, type SyncResult } from "../backend.ts";
-import { createConntrackCleaner } from "../conntrack.ts";
+import type { SyncProblem } from "../../core/model/mod.ts";
+import { type Backend, type BackendOptions, NOTHING_DONE, type SyncResult } from "../contract/mod.ts";
+import { createConntrackCleaner } from "../host/mod.ts";
 import { removeNftablesTraces } from "./cleanup.ts";
 import { describeServicePort } from "./describe.ts";
 import { createDesired } from "./desired.ts";

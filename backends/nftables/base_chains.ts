@@ -1,4 +1,4 @@
-import type { FamilySettings } from "../../core/model.ts";
+import type { FamilySettings } from "../../core/model/mod.ts";
 import { clearMark, frontendKey, localMatch, prefixText, setMark, unmarked } from "./statements.ts";
 import type { Dialect } from "./table.ts";
 

@@ -1,4 +1,4 @@
-import type { FamilySettings, ServicePortKey } from "../../core/model.ts";
+import type { FamilySettings, ServicePortKey } from "../../core/model/mod.ts";
 import { type Contribution, contributionOf, NOTHING } from "./contribution.ts";
 import type { Desired } from "./desired.ts";
 import type { Change } from "./plan.ts";

@@ -1,4 +1,4 @@
-import type { BackendOptions } from "../backend.ts";
+import type { BackendOptions } from "../contract/mod.ts";
 import { KUBE_PROXY_TABLE, TABLE } from "./table.ts";
 import { createNftTools } from "./tools.ts";
 

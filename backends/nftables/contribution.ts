@@ -1,5 +1,5 @@
-import type { FamilySettings, Protocol, ServicePort, Verdict } from "../../core/model.ts";
-import { prefixContains, splitHostPort } from "../../platform/address.ts";
+import type { FamilySettings, Protocol, ServicePort, Verdict } from "../../core/model/mod.ts";
+import { prefixContains, splitHostPort } from "../../platform/mod.ts";
 import { affinityChainNames, affinityChains, type ClientSet, clientSets, type OwnChain } from "./affinity.ts";
 import { type PickChain, pickChainName } from "./pick_chains.ts";
 import { prefixText } from "./statements.ts";

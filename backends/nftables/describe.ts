@@ -1,4 +1,4 @@
-import type { RulePart, ServicePortKey } from "../../core/model.ts";
+import type { RulePart, ServicePortKey } from "../../core/model/mod.ts";
 import { contributionOf } from "./contribution.ts";
 import type { Desired } from "./desired.ts";
 import { parsePickChain, pickRules } from "./pick_chains.ts";

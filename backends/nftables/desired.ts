@@ -4,7 +4,7 @@ import {
   type ServicePort,
   type ServicePortKey,
   servicePortKey,
-} from "../../core/model.ts";
+} from "../../core/model/mod.ts";
 
 /** What the deltas have led to: everything that the kernel should hold follows from it. */
 export interface Desired {

@@ -1,7 +1,7 @@
-import type { Family } from "../../core/model.ts";
-import { UnsupportedHostError } from "../backend.ts";
-import { isRefusal, repeatingRunner } from "../refusal.ts";
-import { failureText, type Runner, ToolMissingError } from "../runner.ts";
+import type { Family } from "../../core/model/mod.ts";
+import { UnsupportedHostError } from "../contract/mod.ts";
+import { isRefusal, repeatingRunner } from "../host/mod.ts";
+import { failureText, type Runner, ToolMissingError } from "../tools/mod.ts";
 import { DIALECTS } from "./table.ts";
 
 /** A table that is never in effect: nft checks it with the kernel, and takes it back. */

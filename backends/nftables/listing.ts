@@ -1,4 +1,4 @@
-import { type UdpFrontend, udpFrontend } from "../conntrack.ts";
+import { type UdpFrontend, udpFrontend } from "../host/mod.ts";
 import { isClientSet } from "./affinity.ts";
 import type { Dialect, SetName } from "./table.ts";
 import type { NftTools } from "./tools.ts";

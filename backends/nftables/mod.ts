@@ -22,3 +22,5 @@
  *   cleanup.ts       how the tables are removed
  */
 export { createNftablesBackend } from "./backend.ts";
+export { removeKubeProxyTable, removeNftablesTraces } from "./cleanup.ts";
+export { examineHost } from "./host.ts";

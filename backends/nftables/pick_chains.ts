@@ -1,4 +1,4 @@
-import type { FamilySettings, Protocol } from "../../core/model.ts";
+import type { FamilySettings, Protocol } from "../../core/model/mod.ts";
 import type { Dialect } from "./table.ts";
 import { fromThisNode, frontendKey, setMark } from "./statements.ts";
 

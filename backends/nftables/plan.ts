@@ -1,4 +1,4 @@
-import type { FamilySettings, ServicePortKey } from "../../core/model.ts";
+import type { FamilySettings, ServicePortKey } from "../../core/model/mod.ts";
 import type { ClientSet } from "./affinity.ts";
 import { baseChains } from "./base_chains.ts";
 import type { Contribution } from "./contribution.ts";

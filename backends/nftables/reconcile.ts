@@ -1,9 +1,8 @@
-import type { FamilySettings, ServicePortKey, SyncProblem } from "../../core/model.ts";
-import type { Clock } from "../../platform/clock.ts";
-import type { Logger } from "../../platform/log.ts";
-import type { UdpFrontend } from "../conntrack.ts";
-import { findRefused } from "../find_refused.ts";
-import { failureText, wasKilled } from "../runner.ts";
+import type { FamilySettings, ServicePortKey, SyncProblem } from "../../core/model/mod.ts";
+import type { Clock, Logger } from "../../platform/mod.ts";
+import type { UdpFrontend } from "../host/mod.ts";
+import { findRefused } from "../reconcile/mod.ts";
+import { failureText, wasKilled } from "../tools/mod.ts";
 import { changeBatches } from "./batches.ts";
 import { LAST_BASE_CHAIN } from "./base_chains.ts";
 import type { Desired } from "./desired.ts";

@@ -1,5 +1,5 @@
-import type { Clock } from "../../platform/clock.ts";
-import type { Conversation, Runner } from "../runner.ts";
+import type { Clock } from "../../platform/mod.ts";
+import type { Conversation, Runner } from "../tools/mod.ts";
 
 /**
  * An nft that goes on running, for short transactions. To start one for each costs ten times the processor time of the

@@ -1,4 +1,4 @@
-import type { FamilySettings, ServicePort, ServicePortKey } from "../../core/model.ts";
+import type { FamilySettings, ServicePort, ServicePortKey } from "../../core/model/mod.ts";
 import type { OwnChain } from "./affinity.ts";
 import { baseChains } from "./base_chains.ts";
 import { type Contribution, contributionOf, type Element, NOTHING } from "./contribution.ts";

@@ -1,5 +1,5 @@
 /** The pieces of rules, each spelled as nft prints it, so that a chain in the kernel can be compared as text. */
-import type { FamilySettings, LocalTraffic } from "../../core/model.ts";
+import type { FamilySettings, LocalTraffic } from "../../core/model/mod.ts";
 import type { Dialect } from "./table.ts";
 
 /** The key of a frontend in sets and maps; a node port has that of the unspecified address. */

@@ -1,4 +1,4 @@
-import type { Family, Protocol } from "../../core/model.ts";
+import type { Family, Protocol } from "../../core/model/mod.ts";
 
 /** The name of the one table of each family that everything of ours is in. */
 export const TABLE = "sluice";

@@ -1,5 +1,5 @@
-import type { Family } from "../../core/model.ts";
-import { failureText, lacksMeans, type Runner, type ToolResult } from "../runner.ts";
+import type { Family } from "../../core/model/mod.ts";
+import { failureText, lacksMeans, type Runner, type ToolResult } from "../tools/mod.ts";
 import type { NftSession } from "./session.ts";
 import { DIALECTS, TABLE } from "./table.ts";
 

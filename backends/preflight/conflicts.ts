@@ -1,6 +1,6 @@
-import type { ProxyMode } from "../../core/model.ts";
-import type { Finding } from "../../platform/finding.ts";
-import { failureText, type Runner, type ToolCall, ToolMissingError } from "../runner.ts";
+import type { ProxyMode } from "../../core/model/mod.ts";
+import type { Finding } from "../../platform/mod.ts";
+import { failureText, type Runner, type ToolCall, ToolMissingError } from "../tools/mod.ts";
 
 /** A process that listens on TCP. */
 export interface Listener {

@@ -1,5 +1,5 @@
-import type { Finding } from "../../platform/finding.ts";
-import { type Runner, ToolMissingError } from "../runner.ts";
+import type { Finding } from "../../platform/mod.ts";
+import { type Runner, ToolMissingError } from "../tools/mod.ts";
 
 /** How many connections the kernel tracks, and how many it can. */
 export interface ConntrackSize {

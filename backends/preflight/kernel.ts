@@ -1,14 +1,9 @@
-import type { Family, IpvsSettings, ProxyMode } from "../../core/model.ts";
-import { FAMILIES } from "../../platform/address.ts";
-import type { Finding } from "../../platform/finding.ts";
-import { errorText } from "../../platform/log.ts";
-import { examineHost as examineIptables } from "../iptables/host.ts";
-import { createIptablesTools } from "../iptables/tools.ts";
-import { createSets } from "../ipvs/ipset.ts";
-import { createVirtualServers } from "../ipvs/ipvsadm.ts";
-import { examineHost as examineIpvs } from "../ipvs/host.ts";
-import { examineHost as examineNftables } from "../nftables/host.ts";
-import { type Runner, ToolMissingError } from "../runner.ts";
+import type { Family, IpvsSettings, ProxyMode } from "../../core/model/mod.ts";
+import { errorText, FAMILIES, type Finding } from "../../platform/mod.ts";
+import { createIptablesTools, examineHost as examineIptables } from "../xtables/mod.ts";
+import { createSets, createVirtualServers, examineHost as examineIpvs } from "../ipvs/mod.ts";
+import { examineHost as examineNftables } from "../nftables/mod.ts";
+import { type Runner, ToolMissingError } from "../tools/mod.ts";
 
 /** What came of a try to use the kernel as a family's backend does. */
 export interface Trial {

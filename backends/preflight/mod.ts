@@ -1,57 +1,6 @@
-/** The node before a proxy runs on it: its tools, its kernel, and who else is at work there. */
-import type { IpvsSettings, ProxyMode } from "../../core/model.ts";
-import type { Finding } from "../../platform/finding.ts";
-import { findOpenFiles, judgeOpenFiles } from "../file_limit.ts";
-import type { Runner } from "../runner.ts";
-import { findListeners, findTraces, judgeListeners, judgeTraces } from "./conflicts.ts";
-import { findConntrackSize, judgeConntrack } from "./conntrack.ts";
-import { findModules, judgeModules, judgeTrials, tryKernel } from "./kernel.ts";
-import { findTools, judgeTools } from "./tools.ts";
-
-/** What the node is looked at for. */
-export interface PreflightOptions {
-  readonly mode: ProxyMode;
-  /** What IPVS mode is told; undefined in other modes. */
-  readonly ipvs: IpvsSettings | undefined;
-  readonly runner: Runner;
-  readonly uid: number | null;
-  /** The kernel's release: `6.1.0-18-amd64`. */
-  readonly kernel: string;
-  /** The ports that the proxy listens on. */
-  readonly ports: readonly number[];
-  /** The limit of tracked connections that the configuration asks for; undefined where it leaves it as it is. */
-  readonly conntrackMax: number | undefined;
-  /** The mode of the Sluice that runs here; undefined where none does. */
-  readonly running: ProxyMode | undefined;
-}
-
-/** Looks at the node, and changes nothing on it that lasts: see `tryKernel`. */
-export async function examineNode(options: PreflightOptions): Promise<readonly Finding[]> {
-  const { mode, ipvs, runner, uid, ports, conntrackMax, running } = options;
-  const tools = await findTools(mode, runner);
-  // What runs is tried already, and a try beside it would be in its way.
-  const trials = running === mode ? undefined : await tryKernel(mode, ipvs, runner);
-  return [
-    ...judgeRights(uid),
-    ...judgeTools(mode, tools),
-    { name: "release", verdict: "green", says: `Linux ${options.kernel}` },
-    ...(trials === undefined
-      ? [{ name: "kernel", verdict: "green", says: `is in use by the Sluice that runs here, in ${mode} mode` } as const]
-      : [...judgeTrials(mode, trials), judgeModules(await findModules(mode, runner), trials)]),
-    ...judgeListeners(await findListeners(runner), ports, running !== undefined),
-    ...judgeTraces(await findTraces(runner), mode, running),
-    judgeOpenFiles(await findOpenFiles(runner).catch(() => undefined)),
-    judgeConntrack(await findConntrackSize(runner), conntrackMax),
-  ];
-}
-
-/** Whether this process is root: without it, the rest may be judged too badly. */
-export function judgeRights(uid: number | null): readonly Finding[] {
-  if (uid === 0) return [{ name: "rights", verdict: "green", says: "this runs as root" }];
-  return [{
-    name: "rights",
-    verdict: "yellow",
-    says: `this runs as user ${uid}, who may not see or do what root may`,
-    mend: "sudo sluice check",
-  }];
-}
+/**
+ * Examines a node before a proxy runs on it: tools, kernel, limits, and other programs that do the same job.
+ *
+ * In: the mode and a runner. Out: findings. May run: the tools, in a trial that it removes again.
+ */
+export { examineNode } from "./preflight.ts";

@@ -1,6 +1,6 @@
-import type { ProxyMode } from "../../core/model.ts";
-import type { Finding } from "../../platform/finding.ts";
-import { type Runner, ToolMissingError } from "../runner.ts";
+import type { ProxyMode } from "../../core/model/mod.ts";
+import type { Finding } from "../../platform/mod.ts";
+import { type Runner, ToolMissingError } from "../tools/mod.ts";
 
 /** A tool that a mode needs, or is the poorer without. */
 interface Need {

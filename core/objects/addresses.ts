@@ -1,5 +1,4 @@
-import { canonicalAddress, canonicalPrefix } from "../../platform/address.ts";
-import { compact } from "../compact.ts";
+import { canonicalAddress, canonicalPrefix, compact } from "../../platform/mod.ts";
 import { listOf, type Problems } from "./problems.ts";
 import { isAbsent, quote } from "./raw.ts";
 

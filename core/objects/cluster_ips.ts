@@ -1,5 +1,4 @@
-import { canonicalAddress, familyOf } from "../../platform/address.ts";
-import { compact } from "../compact.ts";
+import { canonicalAddress, compact, familyOf } from "../../platform/mod.ts";
 import { listOf, type Problems } from "./problems.ts";
 import { isAbsent, quote, type RawObject } from "./raw.ts";
 

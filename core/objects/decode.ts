@@ -3,7 +3,7 @@ import { decodeNode } from "./decode_node.ts";
 import { decodeServiceCIDR } from "./decode_service_cidr.ts";
 import { decodeService } from "./decode_service.ts";
 import type { Decoded } from "./decoded.ts";
-import type { Kind } from "./mod.ts";
+import type { Kind } from "./cluster_object.ts";
 import { isRawObject, quote, type RawObject } from "./raw.ts";
 
 const DECODERS: Readonly<Record<Kind, (raw: RawObject, inFull: boolean) => Decoded>> = {

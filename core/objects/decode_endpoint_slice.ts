@@ -1,5 +1,4 @@
-import { canonicalAddress, type Family, familyOf } from "../../platform/address.ts";
-import { compact } from "../compact.ts";
+import { canonicalAddress, compact, type Family, familyOf } from "../../platform/mod.ts";
 import type { Decoded } from "./decoded.ts";
 import { readEndpointDetails } from "./details.ts";
 import type { EndpointPort, EndpointSlice, SliceEndpoint } from "./endpoint_slice.ts";

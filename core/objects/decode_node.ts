@@ -1,4 +1,4 @@
-import { canonicalAddress } from "../../platform/address.ts";
+import { canonicalAddress } from "../../platform/mod.ts";
 import { readPrefixes } from "./addresses.ts";
 import type { Decoded } from "./decoded.ts";
 import { readNodeDetails } from "./details.ts";

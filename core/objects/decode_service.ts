@@ -1,5 +1,4 @@
-import { canonicalAddress } from "../../platform/address.ts";
-import { compact } from "../compact.ts";
+import { canonicalAddress, compact } from "../../platform/mod.ts";
 import { readAddresses, readPrefixes } from "./addresses.ts";
 import { readClusterIPs } from "./cluster_ips.ts";
 import type { Decoded } from "./decoded.ts";

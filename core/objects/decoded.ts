@@ -1,4 +1,4 @@
-import type { ClusterObject, Kind, ObjectRef } from "./mod.ts";
+import type { ClusterObject, Kind, ObjectRef } from "./cluster_object.ts";
 
 /** What became of an object as the API or a manifest has it. */
 export interface Decoded {

@@ -1,5 +1,5 @@
 import type { EndpointPort } from "./endpoint_slice.ts";
-import { compact } from "../compact.ts";
+import { compact } from "../../platform/mod.ts";
 import { isLabel, NAME_RULE } from "./names.ts";
 import { isWholeNumber, listOf, type Problems } from "./problems.ts";
 import { readProtocol } from "./protocol.ts";

@@ -1,5 +1,5 @@
-import type { Family } from "../../platform/address.ts";
-import type { Protocol } from "../model.ts";
+import type { Family } from "../../platform/mod.ts";
+import type { Protocol } from "../model/mod.ts";
 import type { EndpointDetails, SliceOrigin } from "./details.ts";
 
 /** A Kubernetes EndpointSlice, reduced to what load balancing needs; addresses canonical. */

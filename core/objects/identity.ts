@@ -1,5 +1,5 @@
 import { internString } from "./intern.ts";
-import { isNamespaced, type Kind, type ObjectRef } from "./mod.ts";
+import { isNamespaced, type Kind, type ObjectRef } from "./cluster_object.ts";
 import { isLabel, isObjectName, NAME_RULE } from "./names.ts";
 import { isAbsent, quote, type RawObject, rawObject } from "./raw.ts";
 

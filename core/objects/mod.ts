@@ -1,37 +1,22 @@
-/** The Kubernetes objects that Sluice reads, each reduced at the edge to what it needs, and how they are told apart. */
-import type { EndpointSlice } from "./endpoint_slice.ts";
-import type { Node } from "./node.ts";
-import type { Service } from "./service.ts";
-import type { ServiceCIDR } from "./service_cidr.ts";
-
-export type { EndpointDetails, NodeDetails, PortTarget, ServiceDetails, SliceOrigin } from "./details.ts";
+/**
+ * Services, EndpointSlices, Nodes and ServiceCIDRs as Sluice keeps them, decoded from what a source read, and the contract of
+ * sources: how they report objects.
+ *
+ * In: objects of the Kubernetes API as parsed JSON. Out: `ClusterObject`s, with the problems found in them. Touches nothing.
+ */
+export { type ClusterObject, isNamespaced, type Kind, KINDS, type ObjectRef, refOf } from "./cluster_object.ts";
+export { decodeObject, decodeObjectInFull } from "./decode.ts";
+export { decodeNode } from "./decode_node.ts";
+export { decodeService } from "./decode_service.ts";
+export { decodeServiceCIDR } from "./decode_service_cidr.ts";
+export type { Decode, Decoded } from "./decoded.ts";
 export type { EndpointPort, EndpointSlice, SliceEndpoint } from "./endpoint_slice.ts";
+export { createInterner, internString, internStrings } from "./intern.ts";
+export { isLabel, isObjectName } from "./names.ts";
+export { kindsOf } from "./needed_kinds.ts";
 export type { Node } from "./node.ts";
+export { isWholeNumber } from "./problems.ts";
+export { isRawObject, quote, type RawObject, rawObject } from "./raw.ts";
 export type { Service, ServicePortSpec } from "./service.ts";
 export type { ServiceCIDR } from "./service_cidr.ts";
-
-/** An object that a source hands on. */
-export type ClusterObject = Service | EndpointSlice | Node | ServiceCIDR;
-
-/** The kinds of object that are watched. */
-export type Kind = ClusterObject["kind"];
-
-/** Every kind, in the order in which they are listed. */
-export const KINDS: readonly Kind[] = ["Service", "EndpointSlice", "Node", "ServiceCIDR"];
-
-/** Whether objects of a kind are in namespaces. */
-export function isNamespaced(kind: Kind): boolean {
-  return kind === "Service" || kind === "EndpointSlice";
-}
-
-/** Names an object; the namespace is empty where the kind is in none. */
-export interface ObjectRef {
-  readonly kind: Kind;
-  readonly namespace: string;
-  readonly name: string;
-}
-
-/** The reference of an object. */
-export function refOf(object: ClusterObject): ObjectRef {
-  return { kind: object.kind, namespace: "namespace" in object ? object.namespace : "", name: object.name };
-}
+export type { Source, SourceSink } from "./source.ts";

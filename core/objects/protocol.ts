@@ -1,4 +1,4 @@
-import type { Protocol } from "../model.ts";
+import type { Protocol } from "../model/mod.ts";
 import { isAbsent } from "./raw.ts";
 
 const PROTOCOLS: Readonly<Record<string, Protocol>> = { TCP: "tcp", UDP: "udp", SCTP: "sctp" };

@@ -1,4 +1,4 @@
-import type { Protocol } from "../model.ts";
+import type { Protocol } from "../model/mod.ts";
 import type { PortTarget, ServiceDetails } from "./details.ts";
 
 /** A Kubernetes Service, reduced to what load balancing needs; addresses canonical. */

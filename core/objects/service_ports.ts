@@ -1,4 +1,4 @@
-import { compact } from "../compact.ts";
+import { compact } from "../../platform/mod.ts";
 import { readPortTarget } from "./details.ts";
 import { isLabel, NAME_RULE } from "./names.ts";
 import { internString } from "./intern.ts";

@@ -1,6 +1,6 @@
-import { compact } from "../compact.ts";
+import { compact } from "../../platform/mod.ts";
 import type { SliceEndpoint } from "../objects/mod.ts";
-import type { ServiceEndpoint } from "../tracking/endpoint_slice_cache.ts";
+import type { ServiceEndpoint } from "../tracking/mod.ts";
 
 /** Where the traffic comes from: this node. */
 export interface NodeContext {

@@ -1,5 +1,5 @@
-import { type Family, type ServicePort, type ServicePortKey, servicePortKey } from "../model.ts";
-import { sameData } from "../same_data.ts";
+import { type Family, type ServicePort, type ServicePortKey, servicePortKey } from "../model/mod.ts";
+import { sameData } from "../../platform/mod.ts";
 import type { ServiceKey, TrackedChanges, Tracking } from "../tracking/mod.ts";
 import type { NodeContext } from "./endpoints.ts";
 import { type Claimant, createFrontendClaims, sameFrontends, type Settlement } from "./frontend_claims.ts";

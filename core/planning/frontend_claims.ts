@@ -1,6 +1,5 @@
-import { joinHostPort } from "../../platform/address.ts";
-import { solid } from "../../platform/solid.ts";
-import type { ServicePort, ServicePortKey } from "../model.ts";
+import { joinHostPort, solid } from "../../platform/mod.ts";
+import type { ServicePort, ServicePortKey } from "../model/mod.ts";
 
 /** A service port that wants its frontends for itself. */
 export interface Claimant {

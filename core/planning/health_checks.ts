@@ -1,6 +1,5 @@
-import { FAMILIES, type Family, familyOf } from "../../platform/address.ts";
+import { FAMILIES, type Family, familyOf, sameData } from "../../platform/mod.ts";
 import type { Service } from "../objects/mod.ts";
-import { sameData } from "../same_data.ts";
 import { type ServiceKey, serviceKey, type TrackedChanges, type Tracking } from "../tracking/mod.ts";
 import { healthCheckNodePort } from "./service_port.ts";
 

@@ -1,9 +1,7 @@
-import { type Family, familyOf } from "../../platform/address.ts";
-import { solid } from "../../platform/solid.ts";
-import { type Protocol, type ServicePort, type ServicePortName, type Verdict } from "../model.ts";
+import { type Family, familyOf, solid } from "../../platform/mod.ts";
+import type { Protocol, ServicePort, ServicePortName, Verdict } from "../model/mod.ts";
 import type { Service, ServicePortSpec } from "../objects/mod.ts";
-import type { ServiceEndpoint } from "../tracking/endpoint_slice_cache.ts";
-import { serviceKey } from "../tracking/service_key.ts";
+import { type ServiceEndpoint, serviceKey } from "../tracking/mod.ts";
 import { categorizeEndpoints, type EndpointCategories, type EndpointUse, type NodeContext } from "./endpoints.ts";
 
 /** What the ports of a service are planned from. */

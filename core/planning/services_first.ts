@@ -1,5 +1,4 @@
-import type { ServiceChangeTracker, ServiceKey } from "../tracking/mod.ts";
-import { splitServiceKey } from "../tracking/mod.ts";
+import { type ServiceChangeTracker, type ServiceKey, splitServiceKey } from "../tracking/mod.ts";
 
 /** With no more services than these, all are in effect about as soon as a few would be. */
 const FEW_SERVICES = 500;

@@ -1,7 +1,6 @@
-import { joinHostPort } from "../../platform/address.ts";
-import type { Protocol } from "../model.ts";
+import { joinHostPort, sameData } from "../../platform/mod.ts";
+import type { Protocol } from "../model/mod.ts";
 import type { EndpointSlice, SliceEndpoint } from "../objects/mod.ts";
-import { sameData } from "../same_data.ts";
 import { createChangingMap } from "./changing_map.ts";
 import { type ServiceKey, serviceKey } from "./service_key.ts";
 

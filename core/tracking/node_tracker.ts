@@ -1,6 +1,5 @@
-import { canonicalAddress, type Family, familyOf } from "../../platform/address.ts";
+import { canonicalAddress, type Family, familyOf, sameData } from "../../platform/mod.ts";
 import type { Node } from "../objects/mod.ts";
-import { sameData } from "../same_data.ts";
 
 /** What there is to know of the node that this process runs on. */
 export interface NodeState {

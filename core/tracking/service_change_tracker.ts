@@ -1,5 +1,5 @@
 import type { Service } from "../objects/mod.ts";
-import { sameData } from "../same_data.ts";
+import { sameData } from "../../platform/mod.ts";
 import { createChangingMap } from "./changing_map.ts";
 import { type ServiceKey, serviceKey } from "./service_key.ts";
 

@@ -1,6 +1,5 @@
-import { type Family, familyOf } from "../../platform/address.ts";
+import { type Family, familyOf, sameData } from "../../platform/mod.ts";
 import type { ServiceCIDR } from "../objects/mod.ts";
-import { sameData } from "../same_data.ts";
 
 /** The ranges that cluster IPs are taken from, canonical and in a stable order, by family. */
 export type ServiceRanges = Readonly<Record<Family, readonly string[]>>;

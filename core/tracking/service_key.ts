@@ -1,4 +1,4 @@
-import { solid } from "../../platform/solid.ts";
+import { solid } from "../../platform/mod.ts";
 
 /** Names a Service: `namespace/name`. */
 export type ServiceKey = string;

@@ -1,4 +1,4 @@
-import type { Runner, ToolResult } from "../../backends/runner.ts";
+import type { Runner, ToolResult } from "../../backends/tools/runner.ts";
 
 /** Tools that read their input, count it, and leave the kernel as empty as they found it. */
 export interface CountingRunner extends Runner {

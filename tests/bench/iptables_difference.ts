@@ -1,6 +1,6 @@
-import { IPTABLES_LAYOUTS } from "../../backends/iptables/base_chains.ts";
-import { createReconciler, type Reconciler } from "../../backends/iptables/reconcile.ts";
-import { createIptablesTools } from "../../backends/iptables/tools.ts";
+import { IPTABLES_LAYOUTS } from "../../backends/xtables/base_chains.ts";
+import { createReconciler, type Reconciler } from "../../backends/xtables/reconcile.ts";
+import { createIptablesTools } from "../../backends/xtables/tools.ts";
 import { clusterServicePort, forEachService } from "./cluster.ts";
 import { createCountingRunner } from "./counting_runner.ts";
 import { emptyRuleset, setAll, setOne } from "./iptables_render.ts";

@@ -1,6 +1,7 @@
-import type { ServicePort } from "../../core/model.ts";
-import { TABLES } from "../../backends/iptables/chain_names.ts";
-import { type ChainsByTable, createRuleset, type Ruleset } from "../../backends/iptables/ruleset.ts";
+import type { ServicePort } from "../../core/model/mod.ts";
+import { TABLES } from "../../backends/xtables/chain_names.ts";
+import { createRuleset, type Ruleset } from "../../backends/iptables/ruleset.ts";
+import type { ChainsByTable } from "../../backends/xtables/mod.ts";
 import { fakeSettings } from "../fakes/service_port.ts";
 import { clusterServicePort, forEachService } from "./cluster.ts";
 import type { Stage } from "./stage.ts";

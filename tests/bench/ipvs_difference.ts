@@ -1,4 +1,4 @@
-import type { Backend } from "../../backends/backend.ts";
+import type { Backend } from "../../backends/contract/backend.ts";
 import { createIpvsBackend } from "../../backends/ipvs/mod.ts";
 import { silentLogger } from "../../platform/log.ts";
 import { systemClock } from "../../platform/clock.ts";

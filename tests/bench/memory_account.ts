@@ -2,18 +2,18 @@
  * Says where the memory of a large cluster is, by heap snapshots between the stages of its way to the kernel:
  * `deno task bench:memory`, or `deno task bench:memory 5000` for another number of services than 10,000.
  */
-import { IPTABLES_LAYOUTS } from "../../backends/iptables/base_chains.ts";
-import { createReconciler } from "../../backends/iptables/reconcile.ts";
-import { createIptablesTools } from "../../backends/iptables/tools.ts";
-import { createFamilyChannel } from "../../core/channel.ts";
-import type { FamilyDelta } from "../../core/model.ts";
+import { IPTABLES_LAYOUTS } from "../../backends/xtables/base_chains.ts";
+import { createReconciler } from "../../backends/xtables/reconcile.ts";
+import { createIptablesTools } from "../../backends/xtables/tools.ts";
+import { createFamilyChannel } from "../../core/channel/family_channel.ts";
+import type { FamilyDelta } from "../../core/model/mod.ts";
 import { decodeObject } from "../../core/objects/decode.ts";
-import { KINDS } from "../../core/objects/mod.ts";
+import { KINDS } from "../../core/objects/cluster_object.ts";
 import { createFamilyPlanner } from "../../core/planning/mod.ts";
-import { REST_DELAYS } from "../../core/rest.ts";
-import { createItemScanner } from "../../core/sources/kubernetes/json_items.ts";
-import { createKnownObjects } from "../../core/sources/kubernetes/known_objects.ts";
-import { createTracking, type Tracking } from "../../core/tracking/mod.ts";
+import { REST_DELAYS } from "../../core/channel/idle_worker.ts";
+import { createItemScanner } from "../../sources/kubernetes/json_items.ts";
+import { createKnownObjects } from "../../sources/kubernetes/known_objects.ts";
+import { createTracking, type Tracking } from "../../core/tracking/trackers.ts";
 import { systemClock } from "../../platform/clock.ts";
 import { fakeSettings } from "../fakes/service_port.ts";
 import { listResponse } from "./api_text.ts";

@@ -1,4 +1,4 @@
-import type { Tracking } from "../../core/tracking/mod.ts";
+import type { Tracking } from "../../core/tracking/trackers.ts";
 import { clusterService, clusterSlice, forEachService } from "./cluster.ts";
 import type { Stage } from "./stage.ts";
 import { trackCluster } from "./tracked_cluster.ts";

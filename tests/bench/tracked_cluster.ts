@@ -1,5 +1,7 @@
-import { type EndpointSlice, KINDS, type Service } from "../../core/objects/mod.ts";
-import { createTracking, type Tracking } from "../../core/tracking/mod.ts";
+import { type EndpointSlice } from "../../core/objects/endpoint_slice.ts";
+import { KINDS } from "../../core/objects/cluster_object.ts";
+import { type Service } from "../../core/objects/service.ts";
+import { createTracking, type Tracking } from "../../core/tracking/trackers.ts";
 import { systemClock } from "../../platform/clock.ts";
 
 /** A node that has none of the endpoints. */

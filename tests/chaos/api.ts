@@ -1,6 +1,6 @@
 /** The API server misbehaves: what was served is served on, and what changed meanwhile comes into effect. */
 import assert from "node:assert/strict";
-import type { ProxyMode } from "../../core/model.ts";
+import type { ProxyMode } from "../../core/model/mod.ts";
 import { sleep, systemClock } from "../../platform/clock.ts";
 import { createBackoff } from "../../platform/retry.ts";
 import { statusResponse } from "../fakes/api_server.ts";

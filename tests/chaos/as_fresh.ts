@@ -1,4 +1,4 @@
-import type { ProxyMode } from "../../core/model.ts";
+import type { ProxyMode } from "../../core/model/mod.ts";
 import { kernelState } from "./kernel.ts";
 import type { ChaosLab } from "./lab.ts";
 import { until } from "./until.ts";

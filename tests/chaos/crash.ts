@@ -1,5 +1,5 @@
 /** kill -9 at random moments: the rules go on, the next start brings everything to where a fresh start would. */
-import type { ProxyMode } from "../../core/model.ts";
+import type { ProxyMode } from "../../core/model/mod.ts";
 import { sleep, systemClock } from "../../platform/clock.ts";
 import { rememberState } from "./as_fresh.ts";
 import { change, cluster } from "./cluster.ts";

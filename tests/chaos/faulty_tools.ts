@@ -1,5 +1,5 @@
 /** Kernel tools that fail on demand: programs of their names in a folder that comes first on the PATH. */
-import type { ProxyMode } from "../../core/model.ts";
+import type { ProxyMode } from "../../core/model/mod.ts";
 
 /** The tools that are played. */
 const TOOLS = [

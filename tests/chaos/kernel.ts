@@ -1,5 +1,5 @@
 /** What the node's kernel holds, in a form that can be compared. */
-import type { ProxyMode } from "../../core/model.ts";
+import type { ProxyMode } from "../../core/model/mod.ts";
 import type { ChaosLab } from "./lab.ts";
 
 /**

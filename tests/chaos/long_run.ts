@@ -1,6 +1,6 @@
 /** Churn for an hour: memory, handles and processes stay where they are, every change comes into effect, nothing else is touched. */
 import assert from "node:assert/strict";
-import type { ProxyMode } from "../../core/model.ts";
+import type { ProxyMode } from "../../core/model/mod.ts";
 import { sleep, systemClock } from "../../platform/clock.ts";
 import { cluster, clusterSlice, isProbed } from "./cluster.ts";
 import { withLab } from "./lab.ts";

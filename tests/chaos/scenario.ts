@@ -1,5 +1,5 @@
 /** What a chaos scenario is, and what it is given. */
-import type { ProxyMode } from "../../core/model.ts";
+import type { ProxyMode } from "../../core/model/mod.ts";
 
 /** The modes that scenarios run in. */
 export const MODES = ["iptables", "nftables"] as const satisfies readonly ProxyMode[];

@@ -1,4 +1,4 @@
-import type { ProxyMode } from "../../core/model.ts";
+import type { ProxyMode } from "../../core/model/mod.ts";
 import type { FakeApiServer } from "../fakes/api_server.ts";
 import { rememberState } from "./as_fresh.ts";
 import { change, cluster } from "./cluster.ts";

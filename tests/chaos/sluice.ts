@@ -1,7 +1,7 @@
 /** Sluice in the lab's node, fed by the lab's API server. */
 import { program } from "../../demo/sluice.ts";
 import { NETWORK } from "../../demo/lab.ts";
-import type { ProxyMode } from "../../core/model.ts";
+import type { ProxyMode } from "../../core/model/mod.ts";
 import { API_LINK, type ChaosLab } from "./lab.ts";
 
 /** How to start it. */

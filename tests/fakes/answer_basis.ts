@@ -1,8 +1,8 @@
-import type { AnswerBasis } from "../../core/answers/mod.ts";
-import type { Family, FamilySettings, RuleDescription, ServicePort } from "../../core/model.ts";
-import { type ClusterObject, KINDS } from "../../core/objects/mod.ts";
+import type { AnswerBasis } from "../../answers/mod.ts";
+import type { Family, FamilySettings, RuleDescription, ServicePort } from "../../core/model/mod.ts";
+import { type ClusterObject, KINDS } from "../../core/objects/cluster_object.ts";
 import { createFamilyPlanner } from "../../core/planning/mod.ts";
-import { createTracking } from "../../core/tracking/mod.ts";
+import { createTracking } from "../../core/tracking/trackers.ts";
 import { FAMILIES } from "../../platform/address.ts";
 import { createFakeClock } from "./clock.ts";
 import { fakeSettings } from "./service_port.ts";

@@ -1,5 +1,5 @@
 /** The Kubernetes API as far as a service proxy uses it, over HTTP on 127.0.0.1, with faults on command. */
-import type { Kind } from "../../core/objects/mod.ts";
+import type { Kind } from "../../core/objects/cluster_object.ts";
 
 /** An object as the API has it; the server fills in the resourceVersion. */
 export interface ApiObject {

@@ -1,6 +1,6 @@
-import type { Backend, SyncResult } from "../../backends/backend.ts";
-import type { FamilyDelta, FamilySettings, ServicePort, ServicePortKey } from "../../core/model.ts";
-import { servicePortKey } from "../../core/model.ts";
+import type { Backend, SyncResult } from "../../backends/contract/backend.ts";
+import type { FamilyDelta, FamilySettings, ServicePort, ServicePortKey } from "../../core/model/mod.ts";
+import { servicePortKey } from "../../core/model/mod.ts";
 
 /** A backend that keeps its contract over a kernel that is a Map. */
 export interface FakeBackend extends Backend {

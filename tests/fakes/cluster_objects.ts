@@ -1,4 +1,6 @@
-import type { EndpointSlice, Node, Service, SliceEndpoint } from "../../core/objects/mod.ts";
+import type { EndpointSlice, SliceEndpoint } from "../../core/objects/endpoint_slice.ts";
+import type { Node } from "../../core/objects/node.ts";
+import type { Service } from "../../core/objects/service.ts";
 
 /** A ClusterIP service at 10.0.0.1 with TCP port 80 named `http`, or as `fields` say. `at` is `namespace/name`. */
 export function service(at: string, fields: Partial<Service> = {}): Service {

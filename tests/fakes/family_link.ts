@@ -1,5 +1,5 @@
-import type { FamilyHealth, FamilyLink, FamilyListener } from "../../core/family_link.ts";
-import type { FamilyDelta, SyncReport } from "../../core/model.ts";
+import type { FamilyHealth, FamilyLink, FamilyListener } from "../../core/channel/family_link.ts";
+import type { FamilyDelta, SyncReport } from "../../core/model/mod.ts";
 
 /** A family's worker as its link shows it, told by a test what to say. */
 export interface FakeFamilyLink {

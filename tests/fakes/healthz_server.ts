@@ -1,5 +1,5 @@
-import { startHealthzServer } from "../../core/observe/healthz_server.ts";
-import { createProxyHealth } from "../../core/observe/proxy_health.ts";
+import { startHealthzServer } from "../../observe/healthz_server.ts";
+import { createProxyHealth } from "../../observe/proxy_health.ts";
 import { systemClock } from "../../platform/clock.ts";
 import { silentLogger } from "../../platform/log.ts";
 

@@ -1,11 +1,19 @@
 /** What KPNG programs said and asked for, as it was recorded, and the two sides of their protocol to play it with. */
 import { connect, createServer } from "node:http2";
 import type { AddressInfo } from "node:net";
-import type { Kind, ObjectRef } from "../../core/objects/mod.ts";
-import type { SourceSink } from "../../core/sources/source.ts";
-import type { WireAddress } from "../../core/wire/address.ts";
-import { createFrameReader, framesOf } from "../../core/wire/frames.ts";
-import { ENDPOINT, ENDPOINT_INFO, NODE_INFO, OP_ITEM, SERVICE, SERVICE_INFO, SETS } from "../../core/wire/messages.ts";
+import type { Kind, ObjectRef } from "../../core/objects/cluster_object.ts";
+import type { SourceSink } from "../../core/objects/source.ts";
+import type { WireAddress } from "../../kpng/transport/address.ts";
+import { createFrameReader, framesOf } from "../../kpng/transport/frames.ts";
+import {
+  ENDPOINT,
+  ENDPOINT_INFO,
+  NODE_INFO,
+  OP_ITEM,
+  SERVICE,
+  SERVICE_INFO,
+  SETS,
+} from "../../kpng/messages/messages.ts";
 
 /** One round of a recorded call. */
 export interface RecordedRound {

@@ -5,7 +5,7 @@ import {
   ToolEndedError,
   ToolMissingError,
   type ToolResult,
-} from "../../backends/runner.ts";
+} from "../../backends/tools/runner.ts";
 import { familyOf } from "../../platform/address.ts";
 import { createFakeClock, type FakeClock } from "./clock.ts";
 import { type ConntrackEntry, createConntrackTool } from "./iptables/conntrack_tool.ts";

@@ -1,5 +1,5 @@
 /** Random HTTP/2 frames that are formed well: what is wrong with them is their content and their order. */
-import { METHODS } from "../../core/wire/messages.ts";
+import { METHODS } from "../../kpng/messages/messages.ts";
 import { callHeaders, FLAG, frame, header, TYPE, zeros } from "./raw_http2.ts";
 
 /** Returns a number from 0 up to a bound. */

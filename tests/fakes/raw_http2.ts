@@ -1,5 +1,5 @@
 /** HTTP/2 frames by hand, for peers that no library would be. */
-import { FRAME } from "../../core/wire/http2_frames.ts";
+import { FRAME } from "../../kpng/transport/http2_frames.ts";
 
 /** Frame types, RFC 9113 section 6. */
 export const TYPE = FRAME;

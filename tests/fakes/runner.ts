@@ -4,7 +4,7 @@ import {
   ToolMissingError,
   type ToolResult,
   ToolTimeoutError,
-} from "../../backends/runner.ts";
+} from "../../backends/tools/runner.ts";
 import { FAMILIES, type Family, familyOf } from "../../platform/address.ts";
 import { type Clock, sleep } from "../../platform/clock.ts";
 import { createFakeClock } from "./clock.ts";

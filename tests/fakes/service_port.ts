@@ -1,4 +1,4 @@
-import type { FamilySettings, ServicePort } from "../../core/model.ts";
+import type { FamilySettings, ServicePort } from "../../core/model/mod.ts";
 
 /** A service port named `name`, TCP, with a cluster IP, one endpoint and nothing else; `changes` say what differs. */
 export function fakeServicePort(name: string, changes: Partial<ServicePort> = {}): ServicePort {

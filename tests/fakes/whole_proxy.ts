@@ -1,10 +1,10 @@
 /** A whole proxy in this process, with workers that only say what they would have done. */
-import { COMMANDS } from "../../commands/mod.ts";
-import { type CommandLine, readCommandLine } from "../../core/config/mod.ts";
-import { serveControlSocket } from "../../core/control/serve.ts";
-import type { FamilyHealth, FamilyListener, StartFamily } from "../../core/family_link.ts";
-import type { Family, FamilyDelta, SyncReport } from "../../core/model.ts";
-import { runProxy } from "../../core/proxy.ts";
+import { COMMANDS } from "../../cli/commands/commands.ts";
+import { type CommandLine, readCommandLine } from "../../config/mod.ts";
+import { serveControlSocket } from "../../answers/control/serve.ts";
+import type { FamilyHealth, FamilyListener, StartFamily } from "../../core/channel/family_link.ts";
+import type { Family, FamilyDelta, SyncReport } from "../../core/model/mod.ts";
+import { runProxy } from "../../proxy/proxy.ts";
 import { sleep, systemClock } from "../../platform/clock.ts";
 import { type Logger, silentLogger } from "../../platform/log.ts";
 

@@ -4,7 +4,7 @@ import { FAMILIES, type Family } from "../../platform/address.ts";
 import { createFakeRunner } from "../fakes/runner.ts";
 import { everyKindOfPort, everyKindOfSettings } from "../kernel/every_kind.ts";
 import { inMemory, readAnswers, stageSteps } from "../kernel/tool_steps.ts";
-import { backendUnderTest, createIpvsHost } from "../unit/ipvs/host.ts";
+import { backendUnderTest, createIpvsHost } from "../unit/backends/ipvs/host.ts";
 import { comparable, MACHINE_CASES, type ToolCase } from "./tool_cases.ts";
 
 /** The folder that the machine shares with its host, as the machine sees it. */

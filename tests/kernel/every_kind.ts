@@ -1,6 +1,6 @@
-import type { Family, FamilySettings, ServicePort } from "../../core/model.ts";
+import type { Family, FamilySettings, ServicePort } from "../../core/model/mod.ts";
 import { fakeServicePort } from "../fakes/service_port.ts";
-import { nftSettings } from "../unit/nftables/host.ts";
+import { nftSettings } from "../unit/backends/nftables/host.ts";
 
 const ADDRESSES = {
   IPv4: { address: (network: number, host: number) => `10.${network}.0.${host}`, length: 16, loopback: "127.0.0.1/32" },

@@ -1,16 +1,16 @@
 /** The iptables backend on the kernel: what it writes, and what it finds there. */
 import assert from "node:assert/strict";
-import type { BackendOptions } from "../../backends/backend.ts";
+import type { BackendOptions } from "../../backends/contract/backend.ts";
 import { createIptablesBackend } from "../../backends/iptables/mod.ts";
-import { createProcessRunner } from "../../backends/process_runner.ts";
-import { compareWithKernel } from "../../backends/rehearsal/mod.ts";
-import type { FamilyDelta, ServicePort } from "../../core/model.ts";
+import { createProcessRunner } from "../../backends/tools/process_runner.ts";
+import { compareWithKernel } from "../../backends/dry_run/dry_run.ts";
+import type { FamilyDelta, ServicePort } from "../../core/model/mod.ts";
 import { isSecluded } from "../../demo/seclude.ts";
 import { searchPath } from "../../platform/environment.ts";
 import { systemClock } from "../../platform/clock.ts";
 import { silentLogger } from "../../platform/log.ts";
 import { fakeServicePort } from "../fakes/service_port.ts";
-import { podSettings } from "../unit/iptables/host.ts";
+import { podSettings } from "../unit/backends/iptables/host.ts";
 
 const clock = systemClock;
 const runner = createProcessRunner({ clock, path: searchPath() });

@@ -1,5 +1,5 @@
 import { declareSets, DIALECTS } from "../../backends/nftables/table.ts";
-import type { Family } from "../../core/model.ts";
+import type { Family } from "../../core/model/mod.ts";
 
 /** What is given to the real nft and to the fake one, in an empty kernel. */
 export interface NftCase {

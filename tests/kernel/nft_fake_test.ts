@@ -1,7 +1,7 @@
 /** The fake nft answers as the real one does: the same transactions go to both, in a network namespace of their own. */
 import assert from "node:assert/strict";
 import { createFakeNftHost } from "../fakes/nft_runner.ts";
-import { backendUnderTest } from "../unit/nftables/host.ts";
+import { backendUnderTest } from "../unit/backends/nftables/host.ts";
 import { everyKindOfPort, everyKindOfSettings } from "./every_kind.ts";
 import { CASES, type NftCase } from "./nft_cases.ts";
 import { type Answer, inMemory, onKernel, type Step } from "./tool_steps.ts";

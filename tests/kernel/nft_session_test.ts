@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { createNftSession } from "../../backends/nftables/session.ts";
-import { createProcessRunner } from "../../backends/process_runner.ts";
-import type { Runner } from "../../backends/runner.ts";
+import { createProcessRunner } from "../../backends/tools/process_runner.ts";
+import type { Runner } from "../../backends/tools/runner.ts";
 import { isSecluded } from "../../demo/seclude.ts";
 import { systemClock } from "../../platform/clock.ts";
 import { searchPath } from "../../platform/environment.ts";

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
-import type { Backend } from "../../backends/backend.ts";
+import type { Backend } from "../../backends/contract/backend.ts";
 import { createNftablesBackend } from "../../backends/nftables/mod.ts";
-import { createProcessRunner } from "../../backends/process_runner.ts";
-import type { Family, ServicePort } from "../../core/model.ts";
+import { createProcessRunner } from "../../backends/tools/process_runner.ts";
+import type { Family, ServicePort } from "../../core/model/mod.ts";
 import { isSecluded } from "../../demo/seclude.ts";
 import { systemClock } from "../../platform/clock.ts";
 import { searchPath } from "../../platform/environment.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import { createProcessRunner } from "../../backends/process_runner.ts";
-import { ToolEndedError, ToolMissingError, ToolTimeoutError } from "../../backends/runner.ts";
+import { createProcessRunner } from "../../backends/tools/process_runner.ts";
+import { ToolEndedError, ToolMissingError, ToolTimeoutError } from "../../backends/tools/runner.ts";
 import { systemClock } from "../../platform/clock.ts";
 import { searchPath } from "../../platform/environment.ts";
 

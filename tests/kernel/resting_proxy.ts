@@ -1,8 +1,8 @@
 /** The program of the test of resting families: runs the proxy as a command does, with short delays. */
-import { COMMANDS } from "../../commands/mod.ts";
-import { startNoMorePrograms } from "../../commands/privileges.ts";
-import { parseCommandLine } from "../../core/config/mod.ts";
-import { runProxy } from "../../core/proxy.ts";
+import { COMMANDS } from "../../cli/commands/commands.ts";
+import { startNoMorePrograms } from "../../cli/commands/privileges.ts";
+import { parseCommandLine } from "../../config/mod.ts";
+import { runProxy } from "../../proxy/proxy.ts";
 import { systemClock } from "../../platform/clock.ts";
 import { createLogger } from "../../platform/log.ts";
 import { writeToStderr } from "../../platform/output.ts";

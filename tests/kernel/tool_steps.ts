@@ -1,7 +1,7 @@
 /** Runs the same steps with the real tools and with a fake, and compares the answers. */
 import assert from "node:assert/strict";
-import { createProcessRunner } from "../../backends/process_runner.ts";
-import type { Runner } from "../../backends/runner.ts";
+import { createProcessRunner } from "../../backends/tools/process_runner.ts";
+import type { Runner } from "../../backends/tools/runner.ts";
 import { systemClock } from "../../platform/clock.ts";
 import { searchPath } from "../../platform/environment.ts";
 

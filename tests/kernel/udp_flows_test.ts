@@ -1,10 +1,10 @@
 /** UDP flows through real rules, tracked by the kernel: which of them a change cuts. */
 import assert from "node:assert/strict";
 import { createSocket } from "node:dgram";
-import type { Backend } from "../../backends/backend.ts";
-import { createProcessRunner } from "../../backends/process_runner.ts";
+import type { Backend } from "../../backends/contract/backend.ts";
+import { createProcessRunner } from "../../backends/tools/process_runner.ts";
 import { createBackend } from "../../backends/registry.ts";
-import type { Family, ProxyMode, ServicePort } from "../../core/model.ts";
+import type { Family, ProxyMode, ServicePort } from "../../core/model/mod.ts";
 import { isSecluded } from "../../demo/seclude.ts";
 import { joinHostPort } from "../../platform/address.ts";
 import { systemClock } from "../../platform/clock.ts";

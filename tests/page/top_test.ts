@@ -1,6 +1,6 @@
 /** `sluice top` on a pseudo-terminal, beside a running proxy. */
 import assert from "node:assert/strict";
-import { listenOnControlSocket } from "../../core/control/socket.ts";
+import { listenOnControlSocket } from "../../answers/control/socket.ts";
 import { sleep, systemClock } from "../../platform/clock.ts";
 import { withManifests, withWholeProxy } from "../fakes/whole_proxy.ts";
 import { manifestsOf } from "./cluster.ts";

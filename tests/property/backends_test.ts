@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { type FamilySettings, type ServicePort, type ServicePortKey, servicePortKey } from "../../core/model.ts";
+import { type FamilySettings, type ServicePort, type ServicePortKey, servicePortKey } from "../../core/model/mod.ts";
 import type { PacketRequest } from "../fakes/packet.ts";
 import {
   type BackendCase,

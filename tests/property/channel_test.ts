@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { createFamilyChannel } from "../../core/channel.ts";
-import { type FamilySettings, type ServicePort, servicePortKey } from "../../core/model.ts";
+import { createFamilyChannel } from "../../core/channel/family_channel.ts";
+import { type FamilySettings, type ServicePort, servicePortKey } from "../../core/model/mod.ts";
 import { silentLogger } from "../../platform/log.ts";
 import { createBackoff } from "../../platform/retry.ts";
 import type { ToWorker } from "../../workers/protocol.ts";

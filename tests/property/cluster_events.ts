@@ -1,8 +1,8 @@
 /** Histories of a cluster, for property tests. */
 import fc from "fast-check";
-import { type ClusterObject, type Kind, KINDS, type ObjectRef, refOf } from "../../core/objects/mod.ts";
-import type { Subscription } from "../../core/serving/answers.ts";
-import type { SourceSink } from "../../core/sources/source.ts";
+import { type ClusterObject, type Kind, KINDS, type ObjectRef, refOf } from "../../core/objects/cluster_object.ts";
+import type { Subscription } from "../../kpng/server/answers.ts";
+import type { SourceSink } from "../../core/objects/source.ts";
 import { endpoint, endpointSlice, node, service } from "../fakes/cluster_objects.ts";
 
 /** Something that a source says, or a watcher that asks for what is new. */

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { decodeObject } from "../../core/objects/decode.ts";
-import { KINDS, refOf } from "../../core/objects/mod.ts";
+import { KINDS, refOf } from "../../core/objects/cluster_object.ts";
 import { canonicalAddress, canonicalPrefix, familyOf } from "../../platform/address.ts";
 
 const name = fc.oneof(

@@ -1,10 +1,10 @@
 /** What is explained is what the rules do: every answer is held against packets through the rules of every mode. */
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { explain, readQuestion } from "../../core/answers/mod.ts";
-import type { Way } from "../../core/answers/way.ts";
-import type { FamilySettings } from "../../core/model.ts";
-import type { ClusterObject } from "../../core/objects/mod.ts";
+import { explain, readQuestion } from "../../answers/mod.ts";
+import type { Way } from "../../answers/way.ts";
+import type { FamilySettings } from "../../core/model/mod.ts";
+import type { ClusterObject } from "../../core/objects/cluster_object.ts";
 import { fakeAnswerBasis, HERE } from "../fakes/answer_basis.ts";
 import { endpoint, endpointSlice, node, service } from "../fakes/cluster_objects.ts";
 import { MASQUERADED, type PacketRequest, whereTo } from "../fakes/packet.ts";

@@ -1,6 +1,6 @@
 /** Objects as no API server would send them: valid ones with fields missing, of the wrong type, huge, or written to be misread. */
 import fc from "fast-check";
-import type { Kind } from "../../core/objects/mod.ts";
+import type { Kind } from "../../core/objects/cluster_object.ts";
 
 /** What a field is replaced by. */
 const JUNK: fc.Arbitrary<unknown> = fc.oneof(

@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import type { FamilySettings, ServicePort } from "../../core/model.ts";
+import type { FamilySettings, ServicePort } from "../../core/model/mod.ts";
 import { fakeServicePort, fakeSettings } from "../fakes/service_port.ts";
 
 /** More service ports than a leaf holds, in addresses near each other and far apart. */

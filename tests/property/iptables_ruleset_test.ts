@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { TABLES } from "../../backends/iptables/chain_names.ts";
+import { TABLES } from "../../backends/xtables/chain_names.ts";
 import { createRuleset, type Ruleset } from "../../backends/iptables/ruleset.ts";
-import { type ServicePort, type ServicePortKey, servicePortKey } from "../../core/model.ts";
+import { type ServicePort, type ServicePortKey, servicePortKey } from "../../core/model/mod.ts";
 import { ports, settings } from "./iptables_generators.ts";
 
 const steps = fc.array(

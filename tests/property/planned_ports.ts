@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import type { ServicePort } from "../../core/model.ts";
+import type { ServicePort } from "../../core/model/mod.ts";
 import { fakeServicePort } from "../fakes/service_port.ts";
 
 const ENDPOINTS = ["10.244.1.1:80", "10.244.1.2:80", "10.244.2.3:81"];

@@ -2,12 +2,12 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { stringify } from "yaml";
-import { readState } from "../../core/sources/state/document.ts";
-import { splitItems } from "../../core/sources/state/items.ts";
-import { parsePlainTree } from "../../core/sources/state/plain_tree.ts";
-import { readStateFile } from "../../core/sources/state/reading.ts";
-import { StateError, type StateNode, StateSyntaxError } from "../../core/sources/state/tree.ts";
-import { parseYamlTree } from "../../core/sources/state/yaml_tree.ts";
+import { readState } from "../../sources/state/document.ts";
+import { splitItems } from "../../sources/state/items.ts";
+import { parsePlainTree } from "../../sources/state/plain_tree.ts";
+import { readStateFile } from "../../sources/state/reading.ts";
+import { StateError, type StateNode, StateSyntaxError } from "../../sources/state/tree.ts";
+import { parseYamlTree } from "../../sources/state/yaml_tree.ts";
 
 const RUNS = Number(Deno.env.get("STATE_RUNS") ?? 300);
 const atOnce = () => Promise.resolve();

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { createFrameReader, framesOf } from "../../core/wire/frames.ts";
-import { OP_ITEM, WATCH_REQUEST } from "../../core/wire/messages.ts";
-import { WireError } from "../../core/wire/reader.ts";
-import { createReceiver } from "../../core/wire/receive.ts";
+import { createFrameReader, framesOf } from "../../kpng/transport/frames.ts";
+import { OP_ITEM, WATCH_REQUEST } from "../../kpng/messages/messages.ts";
+import { WireError } from "../../kpng/codec/reader.ts";
+import { createReceiver } from "../../kpng/receiving/receive.ts";
 import {
   bool,
   bytes,
@@ -16,7 +16,7 @@ import {
   textMap,
   texts,
   uint64,
-} from "../../core/wire/schema.ts";
+} from "../../kpng/codec/schema.ts";
 import { recordedCalls } from "../fakes/kpng.ts";
 
 const INNER = message({ name: text(1), count: int32(2) });

@@ -3,9 +3,9 @@
  * ask for more at the end of each round, but decode nothing: what decoding costs is a node's own affair.
  */
 import { connect } from "node:http2";
-import { framesOf } from "../../core/wire/frames.ts";
-import { METHODS, WATCH_REQUEST } from "../../core/wire/messages.ts";
-import { SYNC } from "../../core/wire/operations.ts";
+import { framesOf } from "../../kpng/transport/frames.ts";
+import { METHODS, WATCH_REQUEST } from "../../kpng/messages/messages.ts";
+import { SYNC } from "../../kpng/views/operations.ts";
 import { sleep, systemClock } from "../../platform/clock.ts";
 import { nodeName } from "./cluster.ts";
 import { answerLines } from "./lines.ts";

@@ -3,9 +3,9 @@
  * standard input, a word a line, and answers each on standard output with a line of JSON.
  */
 import process from "node:process";
-import { KINDS } from "../../core/objects/mod.ts";
-import { startServing } from "../../core/serving/mod.ts";
-import { createStore } from "../../core/store/mod.ts";
+import { KINDS } from "../../core/objects/cluster_object.ts";
+import { startServing } from "../../kpng/server/server.ts";
+import { createStore } from "../../kpng/store/store.ts";
 import { sleep, systemClock } from "../../platform/clock.ts";
 import { silentLogger } from "../../platform/log.ts";
 import { clusterObjects, rollingRestart } from "./cluster.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import { COMMANDS } from "../../commands/mod.ts";
-import { completionScript, type Shell } from "../../core/manual/mod.ts";
+import { COMMANDS } from "../../cli/commands/commands.ts";
+import { completionScript, type Shell } from "../../cli/manual/completion.ts";
 import { isInstalled, run } from "./shell.ts";
 
 /** What a shell offers for the last of these words, sorted. */

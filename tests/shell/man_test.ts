@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
-import { manualText } from "../../commands/man.ts";
-import { COMMANDS } from "../../commands/mod.ts";
-import { FLAG_GROUPS } from "../../core/config/mod.ts";
+import { manualText } from "../../cli/commands/man.ts";
+import { COMMANDS } from "../../cli/commands/commands.ts";
+import { FLAG_GROUPS } from "../../config/mod.ts";
 import { isInstalled, run } from "./shell.ts";
 
 /** Bold, as a printer that can go back writes it. */

@@ -5,44 +5,120 @@ import assert from "node:assert/strict";
 type Tree = ReadonlyMap<string, string>;
 
 const ROOT = new URL("../../", import.meta.url);
-const PRODUCT = ["main.ts", "commands", "core", "workers", "backends", "platform"];
+const PRODUCT = [
+  ...[
+    "main.ts",
+    "cli",
+    "proxy",
+    "answers",
+    "observe",
+    "sources",
+    "kpng",
+    "config",
+    "workers",
+    "backends",
+    "core",
+    "platform",
+  ],
+];
 const ALL = [...PRODUCT, "build", "demo", "tests"];
 
-/** What each part may import of the project, by the beginning of the path; a part may always import itself. */
+/**
+ * The rooms and what each may import of the project, from the bottom up: a room imports only rooms above it in this table.
+ * A name with a slash at its end stands for all rooms below it. A room is a folder; its own files always see each other.
+ */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
-  "platform/": [],
-  "backends/": ["platform/", "core/model.ts"],
-  "core/": ["platform/"],
-  "workers/": ["platform/", "backends/", "core/model.ts", "core/family_link.ts", "core/run_program.ts"],
-  "commands/": [
-    "platform/",
-    "core/",
-    "workers/",
-    "backends/file_limit.ts",
-    "backends/registry.ts",
-    "backends/rehearsal/mod.ts",
-    "backends/preflight/mod.ts",
-    "backends/process_runner.ts",
-    "backends/oom_score.ts",
+  "platform": [],
+  "platform/http": ["platform"],
+  "core/model": ["platform"],
+  "core/objects": ["platform", "core/model"],
+  "core/tracking": ["platform", "core/model", "core/objects"],
+  "core/planning": ["platform", "core/model", "core/objects", "core/tracking"],
+  "core/channel": ["platform", "core/model"],
+  "backends/tools": ["platform"],
+  "backends/contract": ["platform", "core/model", "backends/tools"],
+  "backends/host": ["platform", "core/model", "backends/tools"],
+  "backends/reconcile": ["platform", "core/model", "backends/tools"],
+  "backends/xtables": [
+    ...["platform", "core/model", "backends/contract", "backends/host", "backends/reconcile", "backends/tools"],
   ],
-  "main.ts": [
-    "platform/",
-    "core/config/mod.ts",
-    "core/config/help.ts",
-    "commands/logging.ts",
-    "commands/mod.ts",
-    "commands/privileges.ts",
+  "backends/iptables": [
+    ...["platform", "core/model", "backends/contract", "backends/host", "backends/reconcile", "backends/tools"],
+    "backends/xtables",
   ],
+  "backends/nftables": [
+    ...["platform", "core/model", "backends/contract", "backends/host", "backends/reconcile", "backends/tools"],
+  ],
+  "backends/ipvs": [
+    ...["platform", "core/model", "backends/contract", "backends/host", "backends/reconcile", "backends/tools"],
+    "backends/xtables",
+  ],
+  "backends": ["platform", "core/model", "backends/"],
+  "backends/dry_run": ["platform", "core/model", "backends", "backends/contract", "backends/tools"],
+  "backends/preflight": [
+    ...[
+      "platform",
+      "core/model",
+      "backends/host",
+      "backends/ipvs",
+      "backends/nftables",
+      "backends/tools",
+      "backends/xtables",
+    ],
+  ],
+  "workers": [
+    ...["platform", "core/model", "core/channel"],
+    ...["backends", "backends/contract", "backends/host", "backends/tools", "backends/xtables"],
+  ],
+  "kpng/codec": ["platform"],
+  "kpng/transport": ["platform", "kpng/codec"],
+  "kpng/store": ["platform", "core/objects", "core/tracking"],
+  "kpng/messages": ["platform", "core/objects", "kpng/codec", "kpng/store"],
+  "kpng/views": ["platform", "core/", "kpng/codec", "kpng/messages", "kpng/store"],
+  "kpng/receiving": ["platform", "core/", "kpng/messages", "kpng/store", "kpng/views"],
+  "kpng/server": ["platform", "core/", "kpng/"],
+  "config": ["platform", "core/", "kpng/transport"],
+  "observe": ["platform", "platform/http", "core/", "config"],
+  "sources/kubernetes": ["platform", "core/", "config", "observe"],
+  "sources/preflight": ["platform", "core/", "sources/kubernetes"],
+  "sources/manifests": ["platform", "core/"],
+  "sources/state": ["platform", "core/", "kpng/", "sources/manifests"],
+  "sources/grpc": ["platform", "core/", "kpng/"],
+  "sources": ["platform", "core/", "config", "kpng/transport", "observe", "sources/"],
+  "answers": ["platform", "core/", "config", "observe", "sources"],
+  "answers/control": ["platform", "platform/http", "core/", "observe", "answers"],
+  "answers/page": ["platform", "platform/http", "observe", "answers", "answers/control"],
+  "proxy": ["platform", "platform/http", "core/", "config", "observe", "sources", "answers", "answers/"],
+  "cli/text": ["platform", "answers", "answers/control", "observe"],
+  "cli/installation": ["platform", "config"],
+  "cli/manual": ["platform", "config"],
+  "cli/commands": [
+    ...[
+      "platform",
+      "core/",
+      "config",
+      "kpng/",
+      "observe",
+      "sources",
+      "sources/",
+      "answers",
+      "answers/",
+      "proxy",
+      "workers",
+    ],
+    ...["backends", "backends/dry_run", "backends/host", "backends/preflight", "backends/tools", "cli/"],
+  ],
+  "main": ["platform", "config", "cli/"],
 };
 
 /** What only one place may do, and where that is. */
 const ONLY_THERE: readonly { readonly what: RegExp; readonly name: string; readonly where: readonly string[] }[] = [
-  { what: /\bnew Deno\.Command\(/, name: "starts a program", where: ["backends/process_runner.ts"] },
+  { what: /\bnew Deno\.Command\(/, name: "starts a program", where: ["backends/tools/process_runner.ts"] },
   {
     what: /\b(setTimeout|setInterval|Date\.now|performance\.now)\(|\bnew Date\(\)/,
     name: "reads a clock or sets a timer",
     // The page's script is text for a browser, which has no other clock.
-    where: ["platform/clock.ts", "core/page/script.ts"],
+    where: ["platform/clock.ts", "answers/page/script.ts"],
   },
   { what: /\bconsole\.\w+\(|\bDeno\.std(out|err)\.write/, name: "prints", where: ["platform/output.ts"] },
 ];
@@ -77,14 +153,29 @@ function isOfProject(imported: string): boolean {
   return imported.endsWith(".ts");
 }
 
+/** The room that a file is in; the file at the root is a room of its own. */
+function roomOf(path: string): string {
+  return path.includes("/") ? path.slice(0, path.lastIndexOf("/")) : path.replace(/\.ts$/, "");
+}
+
+/** The rooms that a room may import, which the table names one by one or by the folder around them. */
+function allowedRooms(room: string): string[] {
+  const rooms = Object.keys(MAY_IMPORT);
+  const below = new Set(rooms.slice(0, rooms.indexOf(room)));
+  return (MAY_IMPORT[room] ?? []).flatMap((name) =>
+    name.endsWith("/") ? rooms.filter((one) => one.startsWith(name) && below.has(one)) : below.has(name) ? [name] : []
+  );
+}
+
+/** Imports of a room that the importer's room may not know, or by another door than its mod.ts. */
 function forbiddenImports(tree: Tree): string[] {
   return [...tree].flatMap(([path, text]) => {
-    const part = Object.keys(MAY_IMPORT).find((prefix) => path.startsWith(prefix));
-    if (part === undefined) return [];
+    const room = roomOf(path);
+    if (MAY_IMPORT[room] === undefined) return [`${path} is in no room`];
+    const allowed = allowedRooms(room);
     return importsOf(path, text)
-      .filter((imported) =>
-        isOfProject(imported) && ![part, ...MAY_IMPORT[part]!].some((to) => imported.startsWith(to))
-      )
+      .filter((imported) => isOfProject(imported) && roomOf(imported) !== room)
+      .filter((imported) => !allowed.includes(roomOf(imported)) || !imported.endsWith("/mod.ts"))
       .map((imported) => `${path} imports ${imported}`);
   });
 }
@@ -101,35 +192,33 @@ function unmappedPackages(tree: Tree, map: readonly string[]): string[] {
 /** The modules that a running proxy loads in any case, and what reads from an API server. */
 const LOADED_BY_A_PROXY: readonly string[] = [
   "main.ts",
-  "workers/start.ts",
+  "workers/mod.ts",
   "workers/family.ts",
-  "backends/file_limit.ts",
-  "backends/oom_score.ts",
-  "core/proxy.ts",
-  "core/observe/neighbours.ts",
-  "core/control/process.ts",
-  "core/control/socket.ts",
-  "core/control/serve.ts",
-  "core/sources/kubernetes/mod.ts",
-  "core/sources/kubernetes/plugin_program.ts",
+  "backends/host/mod.ts",
+  "proxy/mod.ts",
+  "observe/mod.ts",
+  "answers/control/mod.ts",
+  "answers/control/serve.ts",
+  "sources/kubernetes/mod.ts",
 ];
 /** Packages and modules of Node that cost little (docs/performance.md); any other takes a megabyte or more of each isolate. */
 const LIGHT: readonly string[] = ["ipaddr.js", "@noble/hashes/sha2.js", "node:os", "node:path", "node:v8"];
 /** What a proxy loads when it is first asked for. */
 const LOADED_LATE: readonly string[] = [
-  "core/answers/",
-  "core/config/help.ts",
-  "core/config/yaml_file.ts",
-  "core/control/server.ts",
-  "core/installation/",
-  "core/manual/",
-  "core/page/",
-  "core/preflight/",
-  "core/serving/",
-  "core/sources/grpc/",
-  "core/sources/manifests/",
-  "core/sources/state/",
-  "core/store/",
+  "answers/answers.ts",
+  "answers/explain.ts",
+  "answers/listing.ts",
+  "cli/manual/",
+  "config/yaml_file.ts",
+  "answers/control/server.ts",
+  "cli/installation/",
+  "answers/page/",
+  "sources/preflight/",
+  "kpng/server/",
+  "sources/grpc/",
+  "sources/manifests/",
+  "sources/state/",
+  "kpng/store/",
 ];
 
 /** What the entries import statically, directly or not, that is not to be in the memory of every proxy; with the importer. */
@@ -169,9 +258,9 @@ function defaultExports(tree: Tree): string[] {
 /** Commands that start programs, or load what does, without saying so: they would have given up the right to. */
 function secretStarters(tree: Tree): string[] {
   return [...tree].filter(([path, text]) =>
-    path.startsWith("commands/") && /: Command = \{|\): Command \{/.test(text) &&
+    path.startsWith("cli/commands/") && /: Command = \{|\): Command \{/.test(text) &&
     !text.includes("startsPrograms: true") &&
-    /process_runner\.ts"|\/service\.ts"|workers\/start\.ts"/.test(text)
+    /createProcessRunner|\/service\.ts"|startFamilyWorkers/.test(text)
   ).map(([path]) => path);
 }
 
@@ -196,7 +285,7 @@ function rings(tree: Tree): string[] {
 
 const product = readTree(PRODUCT);
 
-Deno.test("imports go one way: platform, backends and core, workers, the command line", () => {
+Deno.test("rooms import rooms below them, through their mod.ts", () => {
   assert.deepEqual(forbiddenImports(product), []);
   assert.deepEqual(rings(product), []);
 });
@@ -232,18 +321,24 @@ Deno.test("each rule finds what breaks it", () => {
   const tree = (files: Record<string, string>): Tree => new Map(Object.entries(files));
   assert.deepEqual(
     forbiddenImports(tree({
-      "core/a.ts": 'import {\n  x,\n} from "../backends/registry.ts";\nimport { y } from "../platform/log.ts";',
-      "core/sources/b.ts": 'export type { z } from "../../workers/protocol.ts";',
-      "backends/ipvs/c.ts": 'import type { m } from "../../core/model.ts";\nawait import("../../core/channel.ts");',
-      "platform/d.ts": 'import "../core/model.ts";',
+      "core/planning/a.ts":
+        'import {\n  x,\n} from "../../backends/mod.ts";\nimport { y } from "../../platform/mod.ts";',
+      "core/objects/b.ts": 'export type { z } from "../tracking/mod.ts";\nimport { d } from "./d.ts";',
+      "backends/ipvs/c.ts":
+        'import type { m } from "../../core/model/mod.ts";\nawait import("../../core/channel/mod.ts");',
+      "platform/d.ts": 'import "../core/model/mod.ts";',
       "workers/e.ts": 'import { t } from "../tests/fakes/clock.ts";',
+      "proxy/f.ts": 'import { planService } from "../core/planning/service_port.ts";',
+      "attic/g.ts": "",
     })),
     [
-      "core/a.ts imports backends/registry.ts",
-      "core/sources/b.ts imports workers/protocol.ts",
-      "backends/ipvs/c.ts imports core/channel.ts",
-      "platform/d.ts imports core/model.ts",
+      "core/planning/a.ts imports backends/mod.ts",
+      "core/objects/b.ts imports core/tracking/mod.ts",
+      "backends/ipvs/c.ts imports core/channel/mod.ts",
+      "platform/d.ts imports core/model/mod.ts",
       "workers/e.ts imports tests/fakes/clock.ts",
+      "proxy/f.ts imports core/planning/service_port.ts",
+      "attic/g.ts is in no room",
     ],
   );
   const packages = tree({ "core/a.ts": 'import y from "yaml";\nimport z from "npm:zod";\nimport "node:os";' });
@@ -255,11 +350,11 @@ Deno.test("each rule finds what breaks it", () => {
         "core/a.ts": 'import type { User } from "@kubernetes/client-node";\nexport { b } from "./b.ts";',
         "core/b.ts": 'import { parse, type Node } from "yaml";\nimport "node:path";\nawait import("node:http2");',
         "core/c.ts": 'import { readFileSync } from "node:fs";',
-        "workers/d.ts": 'import { page } from "../core/page/mod.ts";\nimport { b } from "../core/b.ts";',
+        "workers/d.ts": 'import { page } from "../answers/page/mod.ts";\nimport { b } from "../core/b.ts";',
       }),
       ["main.ts", "workers/d.ts"],
     ),
-    ["core/b.ts imports yaml", "workers/d.ts imports core/page/mod.ts"],
+    ["core/b.ts imports yaml", "workers/d.ts imports answers/page/mod.ts"],
   );
   assert.deepEqual(lateCommonJs(tree({ "core/a.ts": 'const { stringify } = await import("yaml");' })), ["core/a.ts"]);
   assert.deepEqual(
@@ -272,10 +367,10 @@ Deno.test("each rule finds what breaks it", () => {
     ["core/a.ts reads a clock or sets a timer", "workers/c.ts starts a program"],
   );
   const command =
-    'export const c: Command = {\n  name: "c",\n  start() { await import("../backends/process_runner.ts"); }';
+    'export const c: Command = {\n  name: "c",\n  start() { await import("../backends/tools/mod.ts"); createProcessRunner(); }';
   assert.deepEqual(
-    secretStarters(tree({ "commands/a.ts": command, "commands/b.ts": `${command}, startsPrograms: true };` })),
-    ["commands/a.ts"],
+    secretStarters(tree({ "cli/commands/a.ts": command, "cli/commands/b.ts": `${command}, startsPrograms: true };` })),
+    ["cli/commands/a.ts"],
   );
   assert.deepEqual(
     rings(tree({

@@ -1,4 +1,4 @@
-import type { ProxyMode } from "../../../core/model.ts";
+import type { ProxyMode } from "../../../core/model/mod.ts";
 import type { FaultyTools } from "../faulty_tools.ts";
 import type { ChaosLab } from "../lab.ts";
 import type { Sentinel } from "../sentinel.ts";

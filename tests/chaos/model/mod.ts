@@ -1,5 +1,5 @@
 /** Random histories of a small cluster, probed with packets, against a model that says who may reach what. */
-import type { ProxyMode } from "../../../core/model.ts";
+import type { ProxyMode } from "../../../core/model/mod.ts";
 import { systemClock } from "../../../platform/clock.ts";
 import { createFaultyTools } from "../faulty_tools.ts";
 import { withLab } from "../lab.ts";

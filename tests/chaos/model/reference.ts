@@ -1,5 +1,5 @@
 /** The reference model: who may reach what in a small cluster, and who answers, said as simply as it can be. */
-import type { ProxyMode } from "../../../core/model.ts";
+import type { ProxyMode } from "../../../core/model/mod.ts";
 import { NETWORK, type Place } from "../../../demo/lab.ts";
 import type { EndpointWish, Pod, ServiceNumber, ServiceWish, Step } from "./history.ts";
 

@@ -1,4 +1,4 @@
-import type { ToolResult } from "../../../backends/runner.ts";
+import type { ToolResult } from "../../../backends/tools/runner.ts";
 import { canonicalAddress, type Family, familyOf } from "../../../platform/address.ts";
 import { splitWords } from "./command_line.ts";
 import { Uninterpreted } from "./errors.ts";

@@ -1,4 +1,4 @@
-import type { ToolResult } from "../../../backends/runner.ts";
+import type { ToolResult } from "../../../backends/tools/runner.ts";
 import { Uninterpreted } from "./errors.ts";
 
 /** Settings of the kernel by dotted name, and the tool that shows and changes them. */

@@ -1,4 +1,4 @@
-import type { ToolResult } from "../../../backends/runner.ts";
+import type { ToolResult } from "../../../backends/tools/runner.ts";
 import type { Family } from "../../../platform/address.ts";
 import { applyCommand, parseCommand } from "./command_line.ts";
 import { CommandRefused, ParameterProblem, Uninterpreted } from "./errors.ts";

@@ -1,4 +1,4 @@
-import type { ToolResult } from "../../../backends/runner.ts";
+import type { ToolResult } from "../../../backends/tools/runner.ts";
 import { familyOf } from "../../../platform/address.ts";
 import { Uninterpreted } from "../iptables/errors.ts";
 import type { IpvsKernel } from "./kernel.ts";

@@ -1,4 +1,4 @@
-import type { ToolResult } from "../../../backends/runner.ts";
+import type { ToolResult } from "../../../backends/tools/runner.ts";
 import { canonicalAddress, joinHostPort, splitHostPort } from "../../../platform/address.ts";
 import { Uninterpreted } from "../iptables/errors.ts";
 import type { FakeVirtualServer, IpvsKernel } from "./kernel.ts";

@@ -1,4 +1,4 @@
-import type { ToolResult } from "../../../backends/runner.ts";
+import type { ToolResult } from "../../../backends/tools/runner.ts";
 import { type Family, familyOf, splitHostPort } from "../../../platform/address.ts";
 import type { Tables } from "../iptables/tables.ts";
 import { runIp } from "./ip_tool.ts";

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { type BrowseQuestion, createAnswers } from "../../../core/answers/mod.ts";
+import { type BrowseQuestion, createAnswers } from "../../../answers/mod.ts";
 import { fakeAnswerBasis, HERE } from "../../fakes/answer_basis.ts";
 import { endpoint, endpointSlice, node, service } from "../../fakes/cluster_objects.ts";
 

@@ -1,14 +1,14 @@
 /** What a person reads of a connection, and of services and endpoints. */
 import assert from "node:assert/strict";
+import { explanationText } from "../../../cli/text/explanation_text.ts";
 import {
   createAnswers,
   endpointsTable,
   explain,
-  explanationText,
   QuestionError,
   readQuestion,
   servicesTable,
-} from "../../../core/answers/mod.ts";
+} from "../../../answers/mod.ts";
 import { fakeAnswerBasis, type FakeBasisOptions, HERE } from "../../fakes/answer_basis.ts";
 import { endpoint, endpointSlice, node, service, terminatingEndpoint } from "../../fakes/cluster_objects.ts";
 import { fakeSettings } from "../../fakes/service_port.ts";

@@ -1,5 +1,5 @@
 /** Every backend on a kernel in memory, for tests of what is common to all: a test asks them all the same question. */
-import type { Backend } from "../../../backends/backend.ts";
+import type { Backend } from "../../../backends/contract/backend.ts";
 import type {
   Family,
   FamilyDelta,
@@ -7,16 +7,16 @@ import type {
   ProxyMode,
   ServicePort,
   ServicePortKey,
-} from "../../../core/model.ts";
+} from "../../../core/model/mod.ts";
 import type { FakeClock } from "../../fakes/clock.ts";
 import type { ConntrackEntry } from "../../fakes/iptables/conntrack_tool.ts";
 import { createFakeNftHost } from "../../fakes/nft_runner.ts";
 import { type PacketHost, type PacketRequest, type Surroundings, told, whereTo } from "../../fakes/packet.ts";
 import { fakeSettings } from "../../fakes/service_port.ts";
 import type { NftTable } from "../../fakes/nft_tables.ts";
-import { backendUnderTest as iptablesUnderTest, createHost, meddle } from "../iptables/host.ts";
-import { backendUnderTest as ipvsUnderTest, createIpvsHost } from "../ipvs/host.ts";
-import { backendUnderTest as nftablesUnderTest } from "../nftables/host.ts";
+import { backendUnderTest as iptablesUnderTest, createHost, meddle } from "./iptables/host.ts";
+import { backendUnderTest as ipvsUnderTest, createIpvsHost } from "./ipvs/host.ts";
+import { backendUnderTest as nftablesUnderTest } from "./nftables/host.ts";
 
 /** What a test says of the host. */
 export interface CaseOptions {

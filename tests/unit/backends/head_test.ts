@@ -1,6 +1,6 @@
 /** The head of a whole state: its service ports are in effect before all others, from which it takes nothing. */
 import assert from "node:assert/strict";
-import type { ServicePort } from "../../../core/model.ts";
+import type { ServicePort } from "../../../core/model/mod.ts";
 import { fakeServicePort } from "../../fakes/service_port.ts";
 import { type BackendCase, BACKENDS, commonSettings, serve } from "./every_backend.ts";
 

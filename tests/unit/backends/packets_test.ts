@@ -1,6 +1,6 @@
 /** Where packets go, in what all backends have in common. */
 import assert from "node:assert/strict";
-import type { FamilySettings, ServicePort } from "../../../core/model.ts";
+import type { FamilySettings, ServicePort } from "../../../core/model/mod.ts";
 import { MASQUERADED } from "../../fakes/packet.ts";
 import { fakeServicePort } from "../../fakes/service_port.ts";
 import { type BackendCase, BACKENDS, type CaseOptions, commonSettings, serve, type Served } from "./every_backend.ts";

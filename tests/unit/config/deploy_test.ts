@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { parseAllDocuments } from "yaml";
-import { withFlags } from "../../../core/config/edited_text.ts";
-import { shareFiles } from "../../../core/file_shares.ts";
+import { withFlags } from "../../../cli/installation/edited_configuration.ts";
+import { shareFiles } from "../../../proxy/file_shares.ts";
 import { accepted } from "./parse.ts";
 
 const DEPLOY = new URL("../../../deploy/", import.meta.url);

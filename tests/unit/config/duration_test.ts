@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { formatDuration, parseDuration } from "../../../core/config/duration.ts";
+import { formatDuration, parseDuration } from "../../../config/duration.ts";
 
 Deno.test("durations are read as Go reads them", () => {
   const table: readonly [string, number | undefined][] = [

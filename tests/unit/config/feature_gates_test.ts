@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { FEATURE_GATES, type FeatureName, isFeatureEnabled } from "../../../core/config/mod.ts";
+import { FEATURE_GATES, type FeatureName, isFeatureEnabled } from "../../../config/mod.ts";
 import { accepted, fromFile, refused } from "./parse.ts";
 
 const gates = (text: string) => [`--feature-gates=${text}`];

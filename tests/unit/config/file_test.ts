@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { Configuration } from "../../../core/config/mod.ts";
+import type { Configuration } from "../../../config/mod.ts";
 import { accepted, beyondEffect, fromFile, HEADER, parse, refused } from "./parse.ts";
 
 function loaded(body: string, args: readonly string[] = []) {

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { FLAG_GROUPS, flagTexts } from "../../../core/config/mod.ts";
+import { FLAG_GROUPS, flagTexts } from "../../../config/mod.ts";
 import { parse } from "./parse.ts";
 
 Deno.test("every flag is written with its value or its default, as pflag writes them", () => {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
-import { COMMANDS } from "../../../commands/mod.ts";
-import { FLAG_GROUPS, FLAGS } from "../../../core/config/flag_table.ts";
-import { boolean, type CommandSpec, type Configuration, option, text } from "../../../core/config/mod.ts";
+import { COMMANDS } from "../../../cli/commands/commands.ts";
+import { FLAG_GROUPS, FLAGS } from "../../../config/flag_table.ts";
+import { boolean, type CommandSpec, type Configuration, option, text } from "../../../config/mod.ts";
 import { accepted, HEADER, helpOf, parse, refused } from "./parse.ts";
 
 Deno.test("without flags, everything but minSyncPeriod is as kube-proxy has it", () => {

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
-import { isWritten } from "../../../backends/sysctl.ts";
-import type { FamilyOptions, StartFamily } from "../../../core/family_link.ts";
-import { conntrackSettings } from "../../../core/host_settings.ts";
-import { runProxy } from "../../../core/proxy.ts";
+import { isWritten } from "../../../backends/host/sysctl.ts";
+import type { FamilyOptions, StartFamily } from "../../../core/channel/family_link.ts";
+import { conntrackSettings } from "../../../config/host_settings.ts";
+import { runProxy } from "../../../proxy/proxy.ts";
 import { silentLogger } from "../../../platform/log.ts";
 import { createFakeClock } from "../../fakes/clock.ts";
 import { accepted, refused } from "./parse.ts";

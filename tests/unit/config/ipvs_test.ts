@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { ipvsDeprecation } from "../../../core/config/mod.ts";
+import { ipvsDeprecation } from "../../../config/mod.ts";
 import { accepted, refused } from "./parse.ts";
 
 const MODULES = {

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { COMMANDS } from "../../../commands/mod.ts";
-import type { FileNode } from "../../../core/config/file_node.ts";
-import { parseJsonFile } from "../../../core/config/json_file.ts";
-import { parseCommandLine, readCommandLine } from "../../../core/config/mod.ts";
-import { loadYamlParser } from "../../../core/config/yaml_file.ts";
+import { COMMANDS } from "../../../cli/commands/commands.ts";
+import type { FileNode } from "../../../config/file_node.ts";
+import { parseJsonFile } from "../../../config/json_file.ts";
+import { parseCommandLine, readCommandLine } from "../../../config/mod.ts";
+import { loadYamlParser } from "../../../config/yaml_file.ts";
 
 const contextOf = (content: string) => ({
   readFile: () => content,

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { nearest } from "../../../core/config/nearest.ts";
+import { nearest } from "../../../config/nearest.ts";
 
 Deno.test("the nearest name is the one fewest letters away, if any is near", () => {
   const names = ["masqueradeAll", "masqueradeBit", "syncPeriod", "mode"];

@@ -1,10 +1,10 @@
 /** Reading command lines in tests: files are given as texts by name. */
 import assert from "node:assert/strict";
-import { COMMANDS } from "../../../commands/mod.ts";
-import { type CommandLine, type CommandSpec, type Configuration, parseCommandLine } from "../../../core/config/mod.ts";
-import { helpText } from "../../../core/config/help.ts";
-import { loadYamlParser } from "../../../core/config/yaml_file.ts";
-import type { ProxyMode } from "../../../core/model.ts";
+import { COMMANDS } from "../../../cli/commands/commands.ts";
+import { type CommandLine, type CommandSpec, type Configuration, parseCommandLine } from "../../../config/mod.ts";
+import { helpText } from "../../../cli/manual/help.ts";
+import { loadYamlParser } from "../../../config/yaml_file.ts";
+import type { ProxyMode } from "../../../core/model/mod.ts";
 
 const parseYaml = await loadYamlParser();
 

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { applicable, followConfiguration } from "../../../core/config/reload.ts";
+import { applicable, followConfiguration } from "../../../config/reload.ts";
 import { createLogger } from "../../../platform/log.ts";
 import { createFakeClock, settled } from "../../fakes/clock.ts";
 import { accepted, HEADER, parse } from "./parse.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import { readSource } from "../../../core/config/source.ts";
-import { readWireAddress } from "../../../core/wire/address.ts";
+import { readSource } from "../../../config/source.ts";
+import { readWireAddress } from "../../../kpng/transport/address.ts";
 
 const read = (source: string, flags: Record<string, unknown> = {}) =>
   readSource(new Map<string, unknown>([["source", source], ...Object.entries(flags)]));

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { documentOf, writeDocument } from "../../../core/config/mod.ts";
+import { documentOf, writeDocument } from "../../../config/mod.ts";
 import { accepted, beyondEffect, HEADER, parse } from "./parse.ts";
 
 const text = fc.string({ minLength: 1, maxLength: 8 });

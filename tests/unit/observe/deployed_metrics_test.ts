@@ -1,7 +1,7 @@
 /** The alert rules and the dashboard in deploy/ ask for metrics that there are. */
 import assert from "node:assert/strict";
 import { parse } from "yaml";
-import { createMetrics } from "../../../core/observe/mod.ts";
+import { createMetrics } from "../../../observe/mod.ts";
 
 const DEPLOY = new URL("../../../deploy/", import.meta.url);
 const OURS = /\b(?:kubeproxy|sluice|process|kubernetes)_[a-z0-9_]+/g;

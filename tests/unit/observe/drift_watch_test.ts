@@ -1,8 +1,8 @@
 /** Changes by others that come back, and who is named for them. */
 import assert from "node:assert/strict";
-import type { Family, SyncReport } from "../../../core/model.ts";
-import { createDriftWatch } from "../../../core/observe/drift_watch.ts";
-import type { Neighbour } from "../../../core/observe/neighbours.ts";
+import type { Family, SyncReport } from "../../../core/model/mod.ts";
+import { createDriftWatch } from "../../../observe/drift_watch.ts";
+import type { Neighbour } from "../../../observe/neighbours.ts";
 import { createLogger } from "../../../platform/log.ts";
 import { createFakeClock, settled } from "../../fakes/clock.ts";
 

@@ -1,8 +1,8 @@
 /** Events about the node: which are written, how often, and what becomes of those that cannot be. */
 import assert from "node:assert/strict";
-import { createEventRecorder, type EventRequest } from "../../../core/observe/events.ts";
-import { createNodeEvents } from "../../../core/observe/node_events.ts";
-import type { SyncReport } from "../../../core/model.ts";
+import { createEventRecorder, type EventRequest } from "../../../observe/events.ts";
+import { createNodeEvents } from "../../../observe/node_events.ts";
+import type { SyncReport } from "../../../core/model/mod.ts";
 import { createLogger } from "../../../platform/log.ts";
 import { createFakeClock, settled } from "../../fakes/clock.ts";
 

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { createProxyHealth, startHealthzServer } from "../../../core/observe/mod.ts";
+import { createProxyHealth, startHealthzServer } from "../../../observe/mod.ts";
 import { silentLogger } from "../../../platform/log.ts";
 import { createFakeClock } from "../../fakes/clock.ts";
 import { ask } from "./http_client.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import { createSliMetrics, type MetricsServerOptions, startMetricsServer } from "../../../core/observe/mod.ts";
-import type { StatusPage } from "../../../core/page/mod.ts";
+import { createSliMetrics, type MetricsServerOptions, startMetricsServer } from "../../../observe/mod.ts";
+import type { StatusPage } from "../../../observe/mod.ts";
 import { silentLogger } from "../../../platform/log.ts";
 import { createFakeClock } from "../../fakes/clock.ts";
 import { ask, send } from "./http_client.ts";

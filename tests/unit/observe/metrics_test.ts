@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import type { ProxyMode, SyncReport } from "../../../core/model.ts";
-import { type ChangeFigures, createMetrics, type FamilyPacketCounts } from "../../../core/observe/mod.ts";
+import type { ProxyMode, SyncReport } from "../../../core/model/mod.ts";
+import { type ChangeFigures, createMetrics, type FamilyPacketCounts } from "../../../observe/mod.ts";
 
 const NOW = 1_700_000_000_000;
 

@@ -1,7 +1,7 @@
 /** Other service proxies on a node, by what answers at their ports. */
 import assert from "node:assert/strict";
 import { withHealthzServer } from "../../fakes/healthz_server.ts";
-import { findNeighbours, type Neighbour } from "../../../core/observe/neighbours.ts";
+import { findNeighbours, type Neighbour } from "../../../observe/neighbours.ts";
 import { systemClock } from "../../../platform/clock.ts";
 import { createFakeClock, settled } from "../../fakes/clock.ts";
 

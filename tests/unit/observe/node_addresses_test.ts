@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { addressesWithin } from "../../../core/observe/mod.ts";
+import { addressesWithin } from "../../../observe/mod.ts";
 
 Deno.test("the host's addresses within the prefixes, each once, without link-local ones", () => {
   const found = ["127.0.0.1", "192.0.2.7", "192.0.2.7", "10.0.0.1", "2001:DB8::7", "fe80::1", "fe80::1%eth0"];

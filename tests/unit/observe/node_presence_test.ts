@@ -1,6 +1,6 @@
 /** A Node object or pod CIDR that is not there: who is told, when, and what `/healthz` answers meanwhile. */
 import assert from "node:assert/strict";
-import { watchNodePresence } from "../../../core/observe/node_presence.ts";
+import { watchNodePresence } from "../../../observe/node_presence.ts";
 import { createNodeTracker } from "../../../core/tracking/node_tracker.ts";
 import { systemClock } from "../../../platform/clock.ts";
 import { createLogger } from "../../../platform/log.ts";

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { createProxyHealth } from "../../../core/observe/mod.ts";
+import { createProxyHealth } from "../../../observe/mod.ts";
 import { createFakeClock } from "../../fakes/clock.ts";
 
 const START = 1_700_000_000_000;

@@ -1,7 +1,7 @@
 /** What nobody may read: the credentials of the API server, wherever a proxy tells of itself. */
 import assert from "node:assert/strict";
-import { askProxy } from "../../../core/control/client.ts";
-import { listenOnControlSocket } from "../../../core/control/socket.ts";
+import { askProxy } from "../../../answers/control/client.ts";
+import { listenOnControlSocket } from "../../../answers/control/socket.ts";
 import { sleep, systemClock } from "../../../platform/clock.ts";
 import { createLogger } from "../../../platform/log.ts";
 import { type FakeApiServer, startFakeApiServer, statusResponse } from "../../fakes/api_server.ts";

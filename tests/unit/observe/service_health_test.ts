@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { createServiceHealth, type ServiceHealth } from "../../../core/observe/mod.ts";
+import { createServiceHealth, type ServiceHealth } from "../../../observe/mod.ts";
 import type { HealthCheck } from "../../../core/planning/mod.ts";
 import type { Family } from "../../../platform/address.ts";
 import { silentLogger } from "../../../platform/log.ts";

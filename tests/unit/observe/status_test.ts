@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import type { SyncReport } from "../../../core/model.ts";
-import { createStatusRecorder } from "../../../core/observe/status.ts";
+import type { SyncReport } from "../../../core/model/mod.ts";
+import { createStatusRecorder } from "../../../observe/status.ts";
 import { createFakeClock } from "../../fakes/clock.ts";
 
 const report = (changes: Partial<SyncReport> = {}): SyncReport => ({

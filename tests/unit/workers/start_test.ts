@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { FamilyHealth, FamilyLink } from "../../../core/family_link.ts";
+import type { FamilyHealth, FamilyLink } from "../../../core/channel/family_link.ts";
 import { FAMILIES, type Family } from "../../../platform/address.ts";
 import { silentLogger } from "../../../platform/log.ts";
 import { createBackoff } from "../../../platform/retry.ts";

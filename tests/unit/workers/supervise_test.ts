@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import type { FamilyHealth, FamilyLink } from "../../../core/family_link.ts";
-import type { FamilyDelta, SyncReport } from "../../../core/model.ts";
+import type { FamilyHealth, FamilyLink } from "../../../core/channel/family_link.ts";
+import type { FamilyDelta, SyncReport } from "../../../core/model/mod.ts";
 import { silentLogger } from "../../../platform/log.ts";
 import { createBackoff } from "../../../platform/retry.ts";
 import type { FromWorker, StartMessage, ToWorker } from "../../../workers/protocol.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import { type SyncResult, UnsupportedHostError } from "../../../backends/backend.ts";
-import type { FamilyDelta, SyncReport } from "../../../core/model.ts";
+import { type SyncResult, UnsupportedHostError } from "../../../backends/contract/backend.ts";
+import type { FamilyDelta, SyncReport } from "../../../core/model/mod.ts";
 import { createLogger, type Logger, silentLogger } from "../../../platform/log.ts";
 import { createBackoff } from "../../../platform/retry.ts";
 import type { FromWorker } from "../../../workers/protocol.ts";

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { errorOfFetch, errorOfStatus, statusOf } from "../../../../core/sources/kubernetes/api_error.ts";
+import { errorOfFetch, errorOfStatus, statusOf } from "../../../../sources/kubernetes/api_error.ts";
 
 const subject = { verb: "list", resource: "services", server: "https://api:6443" };
 

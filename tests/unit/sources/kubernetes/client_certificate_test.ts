@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { checkClientCertificate } from "../../../../core/sources/kubernetes/client_certificate.ts";
+import { checkClientCertificate } from "../../../../sources/kubernetes/client_certificate.ts";
 import { createCertificateAuthority } from "../../../fakes/certificates.ts";
 
 const authority = await createCertificateAuthority("authority");

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { type ConnectionOptions, loadCredentials } from "../../../../core/sources/kubernetes/credentials.ts";
+import { type ConnectionOptions, loadCredentials } from "../../../../sources/kubernetes/credentials.ts";
 import { silentLogger } from "../../../../platform/log.ts";
 import { statusResponse } from "../../../fakes/api_server.ts";
 import { withSource } from "./source_under_test.ts";

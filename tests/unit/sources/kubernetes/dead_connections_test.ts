@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import { loadCredentials } from "../../../../core/sources/kubernetes/credentials.ts";
-import { createApiClient } from "../../../../core/sources/kubernetes/http.ts";
+import { loadCredentials } from "../../../../sources/kubernetes/credentials.ts";
+import { createApiClient } from "../../../../sources/kubernetes/http.ts";
 import { silentLogger } from "../../../../platform/log.ts";
 import { startFakeApiServer } from "../../../fakes/api_server.ts";
 import { createFakeClock } from "../../../fakes/clock.ts";

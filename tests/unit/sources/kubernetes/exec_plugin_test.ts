@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
-import type { ProgramCall, ProgramResult } from "../../../../core/run_program.ts";
-import { execPlugin } from "../../../../core/sources/kubernetes/exec_plugin.ts";
-import { type ExecCluster, execExtension, readExecSection } from "../../../../core/sources/kubernetes/exec_section.ts";
+import type { ProgramCall, ProgramResult } from "../../../../platform/run_program.ts";
+import { execPlugin } from "../../../../sources/kubernetes/exec_plugin.ts";
+import { type ExecCluster, execExtension, readExecSection } from "../../../../sources/kubernetes/exec_section.ts";
 import { createFakeClock } from "../../../fakes/clock.ts";
 
 const never = new AbortController().signal;

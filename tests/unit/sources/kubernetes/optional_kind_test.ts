@@ -1,6 +1,6 @@
 /** A kind that can be done without: an older server does not have it, or this user may not read it. */
 import assert from "node:assert/strict";
-import { KINDS } from "../../../../core/objects/mod.ts";
+import { KINDS } from "../../../../core/objects/cluster_object.ts";
 import { statusResponse } from "../../../fakes/api_server.ts";
 import { createFakeClock } from "../../../fakes/clock.ts";
 import { withSource } from "./source_under_test.ts";

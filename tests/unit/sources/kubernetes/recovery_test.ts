@@ -1,10 +1,10 @@
 /** How long reflectors wait after failures, and how soon they come back: with an API server that fails on command. */
 import assert from "node:assert/strict";
-import { ApiError } from "../../../../core/sources/kubernetes/api_error.ts";
-import type { ApiClient } from "../../../../core/sources/kubernetes/http.ts";
-import { createKubernetesSource } from "../../../../core/sources/kubernetes/mod.ts";
-import { createRecovery } from "../../../../core/sources/kubernetes/recovery.ts";
-import type { Kind } from "../../../../core/objects/mod.ts";
+import { ApiError } from "../../../../sources/kubernetes/api_error.ts";
+import type { ApiClient } from "../../../../sources/kubernetes/http.ts";
+import { createKubernetesSource } from "../../../../sources/kubernetes/kubernetes_source.ts";
+import { createRecovery } from "../../../../sources/kubernetes/recovery.ts";
+import type { Kind } from "../../../../core/objects/cluster_object.ts";
 import { silentLogger } from "../../../../platform/log.ts";
 import { createFakeClock, type FakeClock, settled } from "../../../fakes/clock.ts";
 

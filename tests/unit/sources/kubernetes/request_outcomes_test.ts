@@ -1,7 +1,8 @@
 /** What is told of each request to the API server. */
 import assert from "node:assert/strict";
-import type { ApiRequestOutcome } from "../../../../core/api_request.ts";
-import { connectToApi, sendObject } from "../../../../core/sources/kubernetes/mod.ts";
+import type { ApiRequestOutcome } from "../../../../observe/api_request.ts";
+import { connectToApi } from "../../../../sources/kubernetes/kubernetes_source.ts";
+import { sendObject } from "../../../../sources/kubernetes/send_object.ts";
 import { silentLogger } from "../../../../platform/log.ts";
 import { startFakeApiServer, statusResponse } from "../../../fakes/api_server.ts";
 

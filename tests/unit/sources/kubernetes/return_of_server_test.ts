@@ -1,8 +1,8 @@
 /** A server that was away while a request waited for it: the request is repeated as soon as it can be reached again. */
 import assert from "node:assert/strict";
-import { loadCredentials } from "../../../../core/sources/kubernetes/credentials.ts";
-import { createApiClient } from "../../../../core/sources/kubernetes/http.ts";
-import { serverReturns, type TcpAddress, tryToConnect } from "../../../../core/sources/kubernetes/return_of_server.ts";
+import { loadCredentials } from "../../../../sources/kubernetes/credentials.ts";
+import { createApiClient } from "../../../../sources/kubernetes/http.ts";
+import { serverReturns, type TcpAddress, tryToConnect } from "../../../../sources/kubernetes/return_of_server.ts";
 import { silentLogger } from "../../../../platform/log.ts";
 import { startFakeApiServer } from "../../../fakes/api_server.ts";
 import { createFakeClock, type FakeClock, settled } from "../../../fakes/clock.ts";

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import { connectToApi, sendObject } from "../../../../core/sources/kubernetes/mod.ts";
+import { connectToApi } from "../../../../sources/kubernetes/kubernetes_source.ts";
+import { sendObject } from "../../../../sources/kubernetes/send_object.ts";
 import { silentLogger } from "../../../../platform/log.ts";
 import { startFakeApiServer, statusResponse } from "../../../fakes/api_server.ts";
 

@@ -1,7 +1,7 @@
-import { createApiClient } from "../../../../core/sources/kubernetes/http.ts";
-import { type ConnectionOptions, loadCredentials } from "../../../../core/sources/kubernetes/credentials.ts";
-import { createKubernetesSource } from "../../../../core/sources/kubernetes/mod.ts";
-import type { ClusterObject, Kind } from "../../../../core/objects/mod.ts";
+import { createApiClient } from "../../../../sources/kubernetes/http.ts";
+import { type ConnectionOptions, loadCredentials } from "../../../../sources/kubernetes/credentials.ts";
+import { createKubernetesSource } from "../../../../sources/kubernetes/kubernetes_source.ts";
+import type { ClusterObject, Kind } from "../../../../core/objects/cluster_object.ts";
 import type { Decoded } from "../../../../core/objects/decoded.ts";
 import { type Clock, systemClock } from "../../../../platform/clock.ts";
 import { createLogger } from "../../../../platform/log.ts";

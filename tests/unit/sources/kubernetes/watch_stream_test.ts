@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { createWatchDecoder, type WatchEvent } from "../../../../core/sources/kubernetes/watch_stream.ts";
+import { createWatchDecoder, type WatchEvent } from "../../../../sources/kubernetes/watch_stream.ts";
 
 Deno.test("events come out as they went in, whatever the chunks; the end of the stream is a whole line", () => {
   const types = fc.constantFrom("ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR");

@@ -1,10 +1,5 @@
 import assert from "node:assert/strict";
-import {
-  DocumentError,
-  lineOfItem,
-  parseDocument,
-  splitDocuments,
-} from "../../../../core/sources/manifests/document.ts";
+import { DocumentError, lineOfItem, parseDocument, splitDocuments } from "../../../../sources/manifests/document.ts";
 
 Deno.test("documents are told apart by their dashes, each with its line", () => {
   const text = "# first\na: 1\n---\nb: |\n  --- not here\n  ---\n--- # third\nc: 3\n----\n";

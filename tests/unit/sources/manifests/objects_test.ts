@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
-import { readObjects } from "../../../../core/sources/manifests/objects.ts";
-import { DocumentError } from "../../../../core/sources/manifests/document.ts";
-import { refOf } from "../../../../core/objects/mod.ts";
+import { readObjects } from "../../../../sources/manifests/objects.ts";
+import { DocumentError } from "../../../../sources/manifests/document.ts";
+import { refOf } from "../../../../core/objects/cluster_object.ts";
 
 function names(text: string): readonly string[] {
   return readObjects(text).objects.map(({ object }) => {

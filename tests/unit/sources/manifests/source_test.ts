@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { basename, join } from "node:path";
-import { type ClusterObject, type ObjectRef, refOf } from "../../../../core/objects/mod.ts";
-import { createManifestSource, type ManifestSourceOptions } from "../../../../core/sources/manifests/mod.ts";
+import { type ClusterObject, type ObjectRef, refOf } from "../../../../core/objects/cluster_object.ts";
+import { createManifestSource, type ManifestSourceOptions } from "../../../../sources/manifests/manifest_source.ts";
 import { systemClock } from "../../../../platform/clock.ts";
 import { silentLogger } from "../../../../platform/log.ts";
 

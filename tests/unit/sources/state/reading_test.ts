@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
-import { type ReadItem, readStateFile } from "../../../../core/sources/state/reading.ts";
-import { createTeller } from "../../../../core/sources/state/teller.ts";
-import { StateError } from "../../../../core/sources/state/tree.ts";
+import { type ReadItem, readStateFile } from "../../../../sources/state/reading.ts";
+import { createTeller } from "../../../../sources/state/teller.ts";
+import { StateError } from "../../../../sources/state/tree.ts";
 import { createRecordingSink } from "../../../fakes/kpng.ts";
 
 const SERVICES = 200;

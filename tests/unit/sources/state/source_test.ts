@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
-import { KINDS } from "../../../../core/objects/mod.ts";
-import { createStateSource } from "../../../../core/sources/state/mod.ts";
-import { writeStateFile } from "../../../../core/sources/state/write.ts";
-import { createStore } from "../../../../core/store/mod.ts";
+import { KINDS } from "../../../../core/objects/cluster_object.ts";
+import { createStateSource } from "../../../../sources/state/state_source.ts";
+import { writeStateFile } from "../../../../sources/state/write.ts";
+import { createStore } from "../../../../kpng/store/store.ts";
 import { systemClock } from "../../../../platform/clock.ts";
 import { silentLogger } from "../../../../platform/log.ts";
 import { endpoint, endpointSlice, node, service } from "../../../fakes/cluster_objects.ts";

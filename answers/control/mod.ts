@@ -1,0 +1,14 @@
+/**
+ * The control socket, by which commands ask the running proxy.
+ *
+ * In: requests over a unix socket. Out: JSON. May touch: the socket and its folder.
+ */
+export { AnotherSluiceError, refuseAnother } from "./another.ts";
+export { askProxy, NoProxyError } from "./client.ts";
+export { NotReadyError } from "./not_ready.ts";
+export { thisProcess } from "./process.ts";
+export { serveControlSocket } from "./serve.ts";
+export type { ControlAnswers } from "./server.ts";
+export { listenOnControlSocket, SocketInUseError } from "./socket.ts";
+export { stateOfFamily, stateOfProxy, type StateWords } from "./state_words.ts";
+export type { FamilyStatusDetails, ProxyStatus } from "./status.ts";

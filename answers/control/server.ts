@@ -1,0 +1,63 @@
+/**
+ * What a running proxy answers on its control socket: HTTP with JSON.
+ *
+ *   GET /v1/process                                 ProxyProcess
+ *   GET /v1/status                                  ProxyStatus
+ *   GET /v1/explain?to=10.96.0.10:80/tcp&from=pod   Explanation (from: pod, node, outside, an address, or nothing)
+ *   GET /v1/services?search=default/web             ListedService[]
+ *   GET /v1/endpoints?search=default/web            ListedEndpoint[]
+ *   GET /v1/browse?search=web&attention=true&page=2&pageSize=20
+ *                                                   ServicePage
+ *   GET /v1/state?family=IPv4                       FamilyDelta: the whole state that the kernel is to be brought to
+ */
+import { FAMILIES } from "../../platform/mod.ts";
+import { type Answers, QuestionError, readQuestion } from "../mod.ts";
+import { type HttpAnswer, type HttpHandler, type HttpRequest, textAnswer } from "../../platform/http/mod.ts";
+import { NotReadyError } from "./not_ready.ts";
+import { thisProcess } from "./process.ts";
+import type { ProxyStatus } from "./status.ts";
+
+/** Everything a running proxy can be asked. */
+export interface ControlAnswers extends Answers {
+  status(): Promise<ProxyStatus>;
+}
+
+/** Answers requests on the control socket. */
+export function createControlHandler(answers: ControlAnswers): HttpHandler {
+  const routes: Readonly<Record<string, (query: URLSearchParams) => Promise<unknown>>> = {
+    "/v1/process": () => Promise.resolve(thisProcess()),
+    "/v1/status": () => answers.status(),
+    "/v1/explain": (query) => answers.explain(readQuestion(query.get("to") ?? "", query.get("from") ?? undefined)),
+    "/v1/services": (query) => answers.services(query.get("search") ?? ""),
+    "/v1/endpoints": (query) => answers.endpoints(query.get("search") ?? ""),
+    "/v1/browse": (query) =>
+      answers.browse({
+        search: query.get("search") ?? "",
+        attention: query.get("attention") === "true",
+        page: Number(query.get("page")) || 1,
+        pageSize: Number(query.get("pageSize")) || 20,
+      }),
+    "/v1/state": (query) => {
+      const family = FAMILIES.find((one) => one === query.get("family"));
+      if (family === undefined) throw new QuestionError(`family must be one of ${FAMILIES.join(", ")}`);
+      return answers.state(family);
+    },
+  };
+  return async ({ method, path, query }: HttpRequest): Promise<HttpAnswer> => {
+    const route = Object.hasOwn(routes, path) ? routes[path] : undefined;
+    if (route === undefined || method !== "GET") {
+      return textAnswer(404, `GET ${Object.keys(routes).join(", ")}\n`);
+    }
+    try {
+      return json(await route(new URLSearchParams(query)));
+    } catch (error) {
+      if (error instanceof QuestionError) return textAnswer(400, `${error.message}\n`);
+      if (error instanceof NotReadyError) return textAnswer(503, `${error.message}\n`);
+      throw error;
+    }
+  };
+}
+
+function json(data: unknown): HttpAnswer {
+  return { status: 200, contentType: "application/json", body: JSON.stringify(data) };
+}

@@ -1,0 +1,55 @@
+/** The unix socket on which a running proxy is asked: only its owner may, and no other proxy's is ever taken. */
+import { errorText } from "../../platform/mod.ts";
+
+/** Another process answers on the socket. */
+export class SocketInUseError extends Error {
+  override readonly name = "SocketInUseError";
+}
+
+/**
+ * Listens on a unix socket that only this user may open: mode 0600, in a folder that is made with mode 0700 where there is
+ * none. What a proxy that is gone has left there is replaced. This needs the right to write there; what comes in
+ * afterwards is accepted without it.
+ * @throws {SocketInUseError} where somebody answers there
+ */
+export async function listenOnControlSocket(path: string): Promise<Deno.Listener> {
+  try {
+    await Deno.mkdir(folderOf(path), { recursive: true, mode: 0o700 });
+    await removeStale(path);
+    const listener = Deno.listen({ transport: "unix", path });
+    await Deno.chmod(path, 0o600);
+    return listener;
+  } catch (error) {
+    if (error instanceof SocketInUseError) throw error;
+    throw new Error(`the control socket ${path} cannot be opened: ${errorText(error)}`, { cause: error });
+  }
+}
+
+async function removeStale(path: string): Promise<void> {
+  let found: Deno.FileInfo;
+  try {
+    found = await Deno.lstat(path);
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return;
+    throw error;
+  }
+  if (!found.isSocket) throw new Error("something else than a socket is there");
+  if (await answers(path)) throw new SocketInUseError(`another process answers on ${path}`);
+  await Deno.remove(path);
+}
+
+/** Whether anybody answers on a unix socket. */
+async function answers(path: string): Promise<boolean> {
+  try {
+    (await Deno.connect({ transport: "unix", path })).close();
+    return true;
+  } catch (error) {
+    if (error instanceof Deno.errors.ConnectionRefused) return false;
+    throw error;
+  }
+}
+
+function folderOf(path: string): string {
+  const slash = path.lastIndexOf("/");
+  return slash > 0 ? path.slice(0, slash) : slash === 0 ? "/" : ".";
+}

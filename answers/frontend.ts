@@ -1,0 +1,129 @@
+import { familyOf, isLoopback, joinHostPort, prefixContains } from "../platform/mod.ts";
+import type { FamilySettings, Protocol, ServicePort } from "../core/model/mod.ts";
+import type { PlannedPort } from "../core/planning/mod.ts";
+import type { Question } from "./question.ts";
+
+/** The ways in which a service port can be reached. */
+export type FrontendKind = "clusterIP" | "loadBalancerIP" | "externalIP" | "nodePort";
+
+/** The service port that a destination belongs to, and as what. */
+export interface FrontendHit {
+  readonly kind: FrontendKind;
+  readonly owner: PlannedPort;
+  /** As it is in effect. */
+  readonly port: ServicePort;
+}
+
+/** What is known of the destination of a question. */
+export interface Destination {
+  readonly address: string;
+  readonly hit: FrontendHit | undefined;
+  /** The service port whose node port it would be, at an address of this node that serves none. */
+  readonly unserved: ServicePort | undefined;
+  /** Service ports that ask for the same frontend and do not get it. */
+  readonly losers: readonly PlannedPort[];
+  /** Whether it is the cluster IP of a service, on whatever port. */
+  readonly isClusterIP: boolean;
+  /** Whether it is an address of a service and none of this node's: IPVS mode binds those to the node. */
+  readonly isBound: boolean;
+  /** Whether it is an address of this node. */
+  readonly isThisNode: boolean;
+  /** What else a person should know of it, one sentence each. */
+  readonly remarks: readonly string[];
+}
+
+/** What a destination is looked up in. */
+export interface DestinationContext {
+  readonly planned: Iterable<PlannedPort>;
+  readonly settings: FamilySettings;
+  /** The node's own addresses of both families, loopback aside. */
+  readonly nodeAddresses: readonly string[];
+}
+
+/** Finds out what a destination is. It looks at every service port, so that nothing has to be kept for questions. */
+export function findDestination(question: Question, context: DestinationContext): Destination {
+  const { address } = question;
+  const { settings, nodeAddresses } = context;
+  const isThisNode = isLoopback(address) || nodeAddresses.includes(address);
+  const servesNodePorts = isThisNode && isNodePortAddress(address, settings);
+  const losers: PlannedPort[] = [];
+  const remarks: string[] = [];
+  let isClusterIP = false, isBound = false;
+  let hit: FrontendHit | undefined;
+  let unserved: ServicePort | undefined;
+  for (const owner of context.planned) {
+    const { planned, wanted } = owner;
+    isClusterIP ||= planned?.clusterIP === address;
+    isBound ||= !isThisNode && planned !== undefined && hasAddress(planned, address);
+    const kind = planned && frontendOf(planned, question, servesNodePorts);
+    if (planned && kind) {
+      // An address goes before the node's own port, as the rules do.
+      if (hit === undefined || hit.kind === "nodePort") hit = { kind, owner, port: planned };
+    } else if (frontendOf(wanted, question, servesNodePorts)) {
+      losers.push(owner);
+    }
+    if (!isThisNode || planned === undefined) continue;
+    if (!servesNodePorts && planned.nodePort === question.port && planned.protocol === question.protocol) {
+      unserved = planned;
+      remarks.push(unservedRemark(planned, address, settings));
+    }
+    if (planned.healthCheckNodePort === question.port && question.protocol === "tcp") {
+      remarks.push(
+        `${question.port} is the health check node port of ${planned.name}, which this proxy answers itself`,
+      );
+    }
+  }
+  return { address, hit, unserved, losers, isClusterIP, isBound, isThisNode, remarks };
+}
+
+function hasAddress({ clusterIP, externalIPs, loadBalancerIPs }: ServicePort, address: string): boolean {
+  return clusterIP === address || externalIPs.includes(address) || loadBalancerIPs.includes(address);
+}
+
+/** As what a destination belongs to a service port; undefined where it does not. */
+function frontendOf(port: ServicePort, question: Question, servesNodePorts: boolean): FrontendKind | undefined {
+  if (port.protocol !== question.protocol) return undefined;
+  if (port.port === question.port) {
+    if (port.clusterIP === question.address) return "clusterIP";
+    if (port.loadBalancerIPs.includes(question.address)) return "loadBalancerIP";
+    if (port.externalIPs.includes(question.address)) return "externalIP";
+  }
+  return servesNodePorts && port.nodePort === question.port ? "nodePort" : undefined;
+}
+
+/**
+ * Whether an address of this node serves node ports. Loopback does in iptables mode and IPv4 alone, where it is not
+ * turned off: nothing is routed from there to pods otherwise.
+ */
+function isNodePortAddress(address: string, settings: FamilySettings): boolean {
+  const { mode, nodePortPrefixes, localhostNodePorts } = settings;
+  if (isLoopback(address) && !(mode === "iptables" && familyOf(address) === "IPv4" && localhostNodePorts)) return false;
+  return nodePortPrefixes === undefined || nodePortPrefixes.some((prefix) => prefixContains(prefix, address));
+}
+
+function unservedRemark(
+  { name, nodePort }: ServicePort,
+  address: string,
+  { nodePortPrefixes }: FamilySettings,
+): string {
+  const where = nodePortPrefixes ? `at ${nodePortPrefixes.join(", ")}` : "at the node's addresses other than loopback";
+  return `node port ${nodePort} of ${name} is served ${where}, and not at ${address}`;
+}
+
+/** A frontend as a person writes it: `cluster IP 10.0.0.1:80/TCP`, `node port 30080/TCP`. */
+export function frontendText(kind: FrontendKind, port: ServicePort, address: string): string {
+  if (kind === "nodePort") return `node port ${port.nodePort}/${port.protocol.toUpperCase()}`;
+  return `${KIND_NAMES[kind]} ${endpointText(address, port.port, port.protocol)}`;
+}
+
+const KIND_NAMES: Readonly<Record<FrontendKind, string>> = {
+  clusterIP: "cluster IP",
+  loadBalancerIP: "load balancer IP",
+  externalIP: "external IP",
+  nodePort: "node port",
+};
+
+/** `10.0.0.1:80/TCP`. */
+export function endpointText(address: string, port: number, protocol: Protocol): string {
+  return `${joinHostPort(address, port)}/${protocol.toUpperCase()}`;
+}

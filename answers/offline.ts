@@ -1,0 +1,80 @@
+import { abortedBy, FAMILIES, type Family } from "../platform/mod.ts";
+import { familySettings, isFeatureEnabled } from "../config/mod.ts";
+import type { FamilyDelta, RuleDescription, ServicePortKey } from "../core/model/mod.ts";
+import { createFamilyPlanner } from "../core/planning/mod.ts";
+import { kindsOf } from "../core/objects/mod.ts";
+import { openSource, type SourceOptions } from "../sources/mod.ts";
+import { createTracking, type Tracking } from "../core/tracking/mod.ts";
+import { type Answers, createAnswers } from "./answers.ts";
+import { addressesOfHost } from "./basis.ts";
+
+/** What reading a source once works with. */
+export interface OfflineOptions extends SourceOptions {
+  readonly signal: AbortSignal;
+  /** The rules that a proxy would write for a service port. */
+  readonly rules: (family: Family, state: FamilyDelta, key: ServicePortKey) => Promise<RuleDescription | undefined>;
+}
+
+/**
+ * Reads the source of the configuration once, to its end, and answers from that, without a proxy and without the kernel.
+ * Rejects where the source cannot be read, or with the signal's reason.
+ */
+export async function answerOffline(options: OfflineOptions): Promise<Answers> {
+  const { configuration, logger, rules } = options;
+  const { nodeName } = configuration;
+  const onProblem = (where: string, message: string) => logger.warn(message, { object: where });
+  const tracking = await readOnce(options, onProblem);
+  const changes = tracking.take();
+  const answers = createAnswers({
+    nodeName,
+    tracking,
+    families: Object.fromEntries(FAMILIES.map((family) => [family, basisOf(family)])) as Record<
+      Family,
+      ReturnType<typeof basisOf>
+    >,
+    rulesFrom: "rendering",
+    // Another node's addresses are not known beyond what its Node object says.
+    hostAddresses: () => nodeName === Deno.hostname().trim().toLowerCase() ? addressesOfHost() : [],
+  });
+  return answers;
+
+  function basisOf(family: Family) {
+    const planner = createFamilyPlanner({ family, nodeName, tracking, onProblem });
+    planner.plan(changes);
+    return {
+      planner,
+      settings: () => familySettings(family, configuration, tracking.node.state(), tracking.serviceCIDRs.ranges()),
+      revision: () => 0,
+      rules: async (key: ServicePortKey) => await rules(family, await answers.state(family), key),
+      since: () => undefined,
+    };
+  }
+}
+
+async function readOnce(
+  options: OfflineOptions,
+  onProblem: (where: string, message: string) => void,
+): Promise<Tracking> {
+  const { configuration, clock, signal } = options;
+  const { nodeName, bindAddress } = configuration;
+  const synced = new AbortController();
+  const tracking = createTracking({
+    kinds: kindsOf(configuration.mode),
+    nodeName,
+    bindAddress,
+    externalIPs: isFeatureEnabled("AllowServiceExternalIPs", configuration.featureGates),
+    clock,
+    onChange: () => synced.abort(new Error("everything was read once")),
+    onProblem,
+  });
+  const { source, close } = await openSource(options);
+  try {
+    await source.run(tracking, abortedBy(signal, synced.signal).signal);
+  } catch (error) {
+    if (!synced.signal.aborted) throw error;
+  } finally {
+    close();
+  }
+  signal.throwIfAborted();
+  return tracking;
+}

@@ -1,0 +1,58 @@
+import { canonicalAddress, type Family, familyOf, splitHostPort } from "../platform/mod.ts";
+import type { Protocol } from "../core/model/mod.ts";
+
+/** Where a connection comes from, as far as it matters: this node itself, a pod on it, or anywhere else. */
+export type Origin = "node" | "pod" | "outside";
+
+/** All origins, in the order in which they are told of. */
+export const ORIGINS: readonly Origin[] = ["pod", "node", "outside"];
+
+/** What is asked: what becomes of a new connection to there. */
+export interface Question {
+  readonly family: Family;
+  /** Canonical. */
+  readonly address: string;
+  readonly port: number;
+  readonly protocol: Protocol;
+  /** An origin, or an address (canonical, of the same family) whose origin is to be found out; undefined for every origin. */
+  readonly from: string | undefined;
+}
+
+/** A question that cannot be asked, in words for the person who asked it. */
+export class QuestionError extends Error {
+  override readonly name = "QuestionError";
+}
+
+const DESTINATION = /^(.+:\d+)(?:\/(tcp|udp|sctp))?$/i;
+
+/**
+ * Reads `ADDRESS:PORT`, `[ADDRESS]:PORT` for IPv6, with `/udp` or `/sctp` behind it where it is not TCP; and from where:
+ * `pod`, `node`, `outside` or an address.
+ * @throws {QuestionError}
+ */
+export function readQuestion(destination: string, from?: string): Question {
+  const [, target, protocol = "tcp"] = DESTINATION.exec(destination) ?? [];
+  const { address: given, port } = splitHostPort(target ?? "");
+  const isBareIPv6 = given.includes(":") && !target?.startsWith("[");
+  const address = isBareIPv6 ? undefined : canonicalAddress(given);
+  if (address === undefined || port < 1 || port > 65_535) {
+    throw new QuestionError(
+      `${JSON.stringify(destination)} is no destination: give ADDRESS:PORT, or [ADDRESS]:PORT for IPv6, with /udp or ` +
+        `/sctp behind it where it is not TCP`,
+    );
+  }
+  const family = familyOf(address);
+  return { family, address, port, protocol: protocol.toLowerCase() as Protocol, from: readFrom(from, family) };
+}
+
+function readFrom(from: string | undefined, family: Family): string | undefined {
+  if (from === undefined || (ORIGINS as readonly string[]).includes(from)) return from;
+  const address = canonicalAddress(from);
+  if (address === undefined) {
+    throw new QuestionError(`--from is ${JSON.stringify(from)}: must be an address, or one of ${ORIGINS.join(", ")}`);
+  }
+  if (familyOf(address) !== family) {
+    throw new QuestionError(`--from is ${address}: nothing goes from there to an ${family} address`);
+  }
+  return address;
+}

@@ -1,0 +1,220 @@
+import {
+  type Family,
+  type FamilyDelta,
+  type ServicePort,
+  type ServicePortKey,
+  servicePortKey,
+  type SyncProblem,
+} from "../../core/model/mod.ts";
+import { type Clock, errorText, joinHostPort, type Logger, splitHostPort } from "../../platform/mod.ts";
+import { deleteUdpFlows, listUdpFlows, type UdpFlow } from "./conntrack_tool.ts";
+import type { Runner } from "../tools/mod.ts";
+
+/**
+ * Removes conntrack entries of UDP flows that go where they should not any more: a flow to a service outlives a change
+ * of its rules, since only a flow's first packet meets them (kubernetes issues 19029 and 105657).
+ *
+ * - A service that has serving endpoints keeps its flows to them. All others of its flows end, those that began before
+ *   it had endpoints included (kube-proxy's pkg/proxy/conntrack).
+ * - A service without a serving endpoint keeps all of its flows (kube-proxy's rule, too).
+ * - A service that is deleted loses its flows, where kube-proxy leaves them to their clients. This is also done for
+ *   frontends that the kernel serves when the first sync begins and that no service has: they were deleted while
+ *   nothing followed the cluster. Only flows whose destination the kernel rewrites are taken for such a service's.
+ */
+export interface ConntrackCleaner {
+  /** A service port is about to change from `previous` to `next`; undefined where there is none. */
+  note(previous: ServicePort | undefined, next: ServicePort | undefined): void;
+  /** A delta is about to be applied on what is known. */
+  noteDelta(known: KnownServicePorts, delta: FamilyDelta): void;
+  /** The kernel served these UDP frontends before the first sync; those that no known service port has are gone. */
+  noteEarlier(frontends: ReadonlySet<UdpFrontend>, known: KnownServicePorts): void;
+  /**
+   * Removes the entries that what was noted has made stale; to be called when the rules are in effect. Does nothing,
+   * and starts no tool, where nothing was noted. Throws where conntrack fails; what was noted is kept then.
+   * @returns how many entries were removed
+   */
+  clean(): Promise<number>;
+  /**
+   * Does the same without holding anything up: a failure is logged and returned as a problem. A cleaning that takes more
+   * than a second goes on beside the syncs that follow; the first one after its end returns its result.
+   */
+  tryClean(logger: Logger, clock: Clock): Promise<CleaningResult>;
+}
+
+/** The number of entries that a cleaning removed, and why others were not. */
+export interface CleaningResult {
+  readonly deleted: number;
+  readonly problem: SyncProblem | undefined;
+}
+
+/** How long a sync waits for a cleaning. */
+const LONGEST_WAIT_MS = 1_000;
+
+/** The service ports that deltas have led to. */
+export interface KnownServicePorts {
+  servicePort(key: ServicePortKey): ServicePort | undefined;
+  servicePorts(): Iterable<ServicePort>;
+}
+
+/** A destination that UDP flows of a service go to: `address:port`, or `*:port` for a node port. */
+export type UdpFrontend = string;
+
+/** Names a UDP frontend. An undefined address stands for a node port, which any address of the node may serve. */
+export function udpFrontend(address: string | undefined, port: number): UdpFrontend {
+  return address === undefined ? `*:${port}` : joinHostPort(address, port);
+}
+
+/** A cleaner that has noted nothing. */
+export function createConntrackCleaner(family: Family, runner: Runner): ConntrackCleaner {
+  const changed = new Map<ServicePortKey, ServedFlows>();
+  const gone = new Set<UdpFrontend>();
+  let isNoted = false;
+  let running: Promise<void> | undefined;
+  let result: CleaningResult | undefined;
+
+  /** Cleans until nothing was noted since the last time. */
+  const cleanAll = async (logger: Logger): Promise<void> => {
+    let deleted = 0, problem: SyncProblem | undefined;
+    try {
+      do {
+        isNoted = false;
+        deleted += await cleaner.clean();
+      } while (isNoted);
+    } catch (error) {
+      const message = `stale UDP flows could not be removed and are tried again with the next sync: ${
+        errorText(error)
+      }`;
+      logger.warn(message);
+      problem = { servicePort: undefined, message };
+    }
+    result = { deleted: deleted + (result?.deleted ?? 0), problem };
+    running = undefined;
+  };
+
+  const cleaner: ConntrackCleaner = {
+    note(previous, next) {
+      const port = next ?? previous;
+      if (port?.protocol !== "udp") return;
+      const key = servicePortKey(port.name, port.protocol);
+      isNoted = true;
+      if (!next) {
+        changed.delete(key);
+        for (const frontend of frontendsOf(port)) gone.add(frontend);
+        return;
+      }
+      const frontends = frontendsOf(next), endpoints = endpointsOf(next);
+      for (const frontend of frontends) gone.delete(frontend);
+      const pending = changed.get(key);
+      if (endpoints.size === 0) changed.delete(key);
+      else if (pending || mayLeaveStaleFlows(previous, next)) {
+        const before = [...pending?.before ?? [], ...previous ? frontendsOf(previous) : []];
+        changed.set(key, { before: new Set(before), frontends, endpoints });
+      }
+    },
+    noteDelta(known, delta) {
+      const set = new Map<ServicePortKey, ServicePort>();
+      for (const port of delta.set) {
+        if (port.protocol === "udp") set.set(servicePortKey(port.name, port.protocol), port);
+      }
+      // What is deleted comes first: another service port may take over its frontends in the same delta.
+      for (const key of delta.deleted) cleaner.note(known.servicePort(key), undefined);
+      if (delta.base === undefined) {
+        for (const port of known.servicePorts()) {
+          if (port.protocol === "udp" && !set.has(servicePortKey(port.name, port.protocol))) {
+            cleaner.note(port, undefined);
+          }
+        }
+      }
+      for (const [key, port] of set) cleaner.note(known.servicePort(key), port);
+    },
+    noteEarlier(frontends, known) {
+      if (frontends.size === 0) return;
+      const current = new Set<UdpFrontend>();
+      for (const port of known.servicePorts()) {
+        if (port.protocol === "udp") { for (const frontend of frontendsOf(port)) current.add(frontend); }
+      }
+      for (const frontend of frontends) {
+        // IPVS serves a node port as one frontend per address of the node.
+        const onAnyAddress = udpFrontend(undefined, splitHostPort(frontend).port);
+        if (!current.has(frontend) && !current.has(onAnyAddress)) gone.add(frontend);
+      }
+      isNoted = true;
+    },
+    async clean() {
+      if (changed.size === 0 && gone.size === 0) return 0;
+      const services = [...changed], left = [...gone];
+      // Notes that come while conntrack runs are for the next time.
+      changed.clear();
+      gone.clear();
+      const byFrontend = new Map<UdpFrontend, ReadonlySet<string>>();
+      for (const frontend of left) byFrontend.set(frontend, NO_ENDPOINTS);
+      for (const [, { before, endpoints }] of services) {
+        for (const frontend of before) byFrontend.set(frontend, endpoints);
+      }
+      // Last, since one service port may have taken over what was another's.
+      for (const [, { frontends, endpoints }] of services) {
+        for (const frontend of frontends) byFrontend.set(frontend, endpoints);
+      }
+      const stale: UdpFlow[] = [];
+      try {
+        await listUdpFlows(family, runner, (flow) => {
+          const port = Number(flow.destinationPort), destination = udpFrontend(flow.destination, port);
+          const endpoints = byFrontend.get(destination) ?? byFrontend.get(udpFrontend(undefined, port));
+          if (!endpoints || endpoints.has(flow.answeredBy)) return;
+          if (endpoints !== NO_ENDPOINTS || flow.answeredBy !== destination) stale.push(flow);
+        });
+        await deleteUdpFlows(family, runner, stale);
+      } catch (error) {
+        const current = new Set([...changed.values()].flatMap(({ frontends }) => frontends));
+        for (const [key, flows] of services) if (!changed.has(key)) changed.set(key, flows);
+        for (const frontend of left) if (!current.has(frontend)) gone.add(frontend);
+        throw error;
+      }
+      return stale.length;
+    },
+    async tryClean(logger, clock) {
+      running ??= cleanAll(logger);
+      const waited = Promise.withResolvers<void>();
+      const cancel = clock.schedule(LONGEST_WAIT_MS, waited.resolve);
+      await Promise.race([running, waited.promise]);
+      cancel();
+      const done = result ?? { deleted: 0, problem: undefined };
+      result = undefined;
+      return done;
+    },
+  };
+  return cleaner;
+}
+
+/** The flows of a service port that has endpoints. */
+interface ServedFlows {
+  /** The frontends that it had before; it may not have them any more. */
+  readonly before: ReadonlySet<UdpFrontend>;
+  readonly frontends: readonly UdpFrontend[];
+  /** Who may answer them, as `address:port`. */
+  readonly endpoints: ReadonlySet<string>;
+}
+
+/** Stands for a frontend that no service port has any more. */
+const NO_ENDPOINTS: ReadonlySet<string> = new Set();
+
+function endpointsOf(port: ServicePort | undefined): Set<string> {
+  return new Set(port && [...port.clusterEndpoints, ...port.localEndpoints, ...port.lingeringEndpoints]);
+}
+
+function frontendsOf(port: ServicePort): UdpFrontend[] {
+  const frontends = [port.clusterIP, ...port.externalIPs, ...port.loadBalancerIPs].map((address) =>
+    udpFrontend(address, port.port)
+  );
+  if (port.nodePort !== 0) frontends.push(udpFrontend(undefined, port.nodePort));
+  return frontends;
+}
+
+/** Whether the first endpoint came, one of several went, or a frontend came. */
+function mayLeaveStaleFlows(previous: ServicePort | undefined, next: ServicePort): boolean {
+  const before = endpointsOf(previous), after = endpointsOf(next);
+  if (!previous || before.size === 0) return true;
+  for (const endpoint of before) if (!after.has(endpoint)) return true;
+  const known = new Set(frontendsOf(previous));
+  return frontendsOf(next).some((frontend) => !known.has(frontend));
+}

@@ -1,0 +1,63 @@
+import { joinHostPort } from "../../platform/mod.ts";
+import type { Family } from "../../core/model/mod.ts";
+import { failureText, type Runner } from "../tools/mod.ts";
+
+/** One UDP flow, from its client's side, as the kernel tracks it. */
+export interface UdpFlow {
+  readonly source: string;
+  readonly sourcePort: string;
+  readonly destination: string;
+  readonly destinationPort: string;
+  /** `address:port` of the one who answers: the destination itself where the kernel does not translate the flow. */
+  readonly answeredBy: string;
+}
+
+const FAMILY_ARGUMENT: Readonly<Record<Family, string>> = { IPv4: "ipv4", IPv6: "ipv6" };
+
+/** Lists the UDP flows of a family. Throws where conntrack fails. */
+export async function listUdpFlows(family: Family, runner: Runner, onFlow: (flow: UdpFlow) => void): Promise<void> {
+  const result = await runner.run({
+    tool: "conntrack",
+    args: ["-L", "-p", "udp", "-f", FAMILY_ARGUMENT[family]],
+    onLine(line) {
+      const flow = parseEntry(line);
+      if (flow) onFlow(flow);
+    },
+  });
+  if (result.exitCode !== 0) throw new Error(failureText("conntrack", result));
+}
+
+/** Parses a line of `conntrack -L`: the flow's own direction comes first, then the answers'. */
+function parseEntry(line: string): UdpFlow | undefined {
+  const sources: string[] = [],
+    destinations: string[] = [],
+    sourcePorts: string[] = [],
+    destinationPorts: string[] = [];
+  for (const word of line.split(" ")) {
+    if (word.startsWith("src=")) sources.push(word.slice(4));
+    else if (word.startsWith("dst=")) destinations.push(word.slice(4));
+    else if (word.startsWith("sport=")) sourcePorts.push(word.slice(6));
+    else if (word.startsWith("dport=")) destinationPorts.push(word.slice(6));
+  }
+  const [source, answerSource] = sources, [sourcePort, answerPort] = sourcePorts;
+  const [destination] = destinations, [destinationPort] = destinationPorts;
+  if (!source || !answerSource || !sourcePort || !answerPort || !destination || !destinationPort) return undefined;
+  const answeredBy = joinHostPort(answerSource, Number(answerPort));
+  return { source, sourcePort, destination, destinationPort, answeredBy };
+}
+
+/** conntrack's message for an entry that has ended by itself in the meantime. */
+const NOTHING_DELETED = "0 flow entries have been deleted";
+
+/** Deletes flows in one call of conntrack. Throws where it fails. */
+export async function deleteUdpFlows(family: Family, runner: Runner, flows: readonly UdpFlow[]): Promise<void> {
+  if (flows.length === 0) return;
+  const lines = flows.map((flow) =>
+    `-D -f ${FAMILY_ARGUMENT[family]} -p udp -s ${flow.source} -d ${flow.destination} ` +
+    `--sport ${flow.sourcePort} --dport ${flow.destinationPort}\n`
+  );
+  const result = await runner.run({ tool: "conntrack", args: ["--load-file", "-"], stdin: lines, onLine: () => {} });
+  if (result.exitCode !== 0 && !result.stderr.includes(NOTHING_DELETED)) {
+    throw new Error(failureText("conntrack", result));
+  }
+}

@@ -1,0 +1,113 @@
+import { errorText, type Logger } from "../../platform/mod.ts";
+import { failureText, type Runner, type ToolResult } from "../tools/mod.ts";
+
+const INT_MAX = 2 ** 31 - 1;
+const FLAG = [1, 1] as const;
+const SECONDS = [1, INT_MAX] as const;
+
+/** All settings of the kernel that Sluice ever writes, each with the least and the greatest value. */
+const WRITTEN = {
+  "net.ipv4.conf.all.arp_announce": [2, 2],
+  "net.ipv4.conf.all.arp_ignore": [1, 1],
+  "net.ipv4.conf.all.route_localnet": FLAG,
+  "net.ipv4.ip_forward": FLAG,
+  "net.ipv4.vs.conn_reuse_mode": [0, 0],
+  "net.ipv4.vs.conntrack": FLAG,
+  "net.ipv4.vs.expire_nodest_conn": FLAG,
+  "net.ipv4.vs.expire_quiescent_template": FLAG,
+  "net.netfilter.nf_conntrack_buckets": [1, INT_MAX >> 2],
+  "net.netfilter.nf_conntrack_max": [1, INT_MAX],
+  "net.netfilter.nf_conntrack_tcp_be_liberal": FLAG,
+  "net.netfilter.nf_conntrack_tcp_timeout_close_wait": SECONDS,
+  "net.netfilter.nf_conntrack_tcp_timeout_established": SECONDS,
+  "net.netfilter.nf_conntrack_udp_timeout": SECONDS,
+  "net.netfilter.nf_conntrack_udp_timeout_stream": SECONDS,
+} as const satisfies Readonly<Record<string, readonly [number, number]>>;
+
+/** A setting of the kernel and the value that it is to have: `net.ipv4.ip_forward`, 1. */
+export interface Sysctl {
+  readonly name: string;
+  readonly value: number;
+  /** Whether a greater value may stay, and one that cannot be written is nothing to warn of. */
+  readonly atLeast?: true;
+}
+
+/** Whether Sluice ever writes this setting, and with such a value. */
+export function isWritten({ name, value }: Sysctl): boolean {
+  if (!Object.hasOwn(WRITTEN, name)) return false;
+  const [least, greatest] = WRITTEN[name as keyof typeof WRITTEN];
+  return Number.isInteger(value) && value >= least && value <= greatest;
+}
+
+/** A healthy sysctl takes milliseconds. */
+const TIMEOUT_MS = 10_000;
+
+/**
+ * Gives settings of the kernel their values, where they have others: one call reads all of them, one writes those that
+ * differ. What cannot be written is logged and stays as it is: it must not keep services from being served. Writes only
+ * what `isWritten` permits.
+ */
+export async function writeSysctls(runner: Runner, logger: Logger, settings: readonly Sysctl[]): Promise<void> {
+  const failed = ({ name, value, atLeast }: Sysctl, error: string) => {
+    const message = "kernel setting not set, it stays as it is";
+    if (atLeast) logger.info(message, { setting: name, value, error });
+    else logger.warn(message, { setting: name, value, error });
+  };
+  const permitted = settings.filter(isWritten);
+  for (const setting of settings) if (!isWritten(setting)) failed(setting, "Sluice does not write this value there");
+  if (permitted.length === 0) return;
+  const run = (args: readonly string[]) => runner.run({ tool: "sysctl", args, timeoutMs: TIMEOUT_MS });
+  try {
+    const read = await run(permitted.map(({ name }) => name));
+    const before = printedValues(read);
+    const wanted = permitted.filter((setting) => {
+      const { name, value, atLeast } = setting, current = before.get(name);
+      if (current === undefined) failed(setting, complaintAbout(name, read));
+      return current !== undefined && !(atLeast ? Number(current) >= value : current === String(value));
+    });
+    if (wanted.length === 0) return;
+    const written = await run(["-w", ...wanted.map(({ name, value }) => `${name}=${value}`)]);
+    // The exit status says nothing: it is 0 for values that the kernel refuses (procps 4).
+    const after = printedValues(written);
+    for (const setting of wanted) {
+      const { name, value } = setting;
+      if (after.get(name) !== String(value)) failed(setting, complaintAbout(name, written));
+      else logger.info("kernel setting set", { setting: name, value, before: before.get(name) });
+    }
+  } catch (error) {
+    for (const setting of permitted) failed(setting, errorText(error));
+  }
+}
+
+/** How long a setting that is only nice to know is waited for. */
+const READ_TIMEOUT_MS = 10_000;
+
+/**
+ * A setting of the kernel, or undefined where it has none of that name, or it cannot be read in a second, which is
+ * logged: what depends on it must do without.
+ */
+export async function readSysctl(runner: Runner, logger: Logger, name: string): Promise<string | undefined> {
+  try {
+    return printedValues(await runner.run({ tool: "sysctl", args: [name], timeoutMs: READ_TIMEOUT_MS })).get(name);
+  } catch (error) {
+    logger.warn("kernel setting could not be read", { setting: name, error: errorText(error) });
+    return undefined;
+  }
+}
+
+/** What sysctl printed of the settings that it could read or write: `NAME = VALUE`. */
+function printedValues({ stdout }: ToolResult): Map<string, string> {
+  const values = new Map<string, string>();
+  for (const line of stdout.split("\n")) {
+    const [name, value] = line.split("=", 2);
+    if (value !== undefined) values.set(name!.trim(), value.trim());
+  }
+  return values;
+}
+
+/** What sysctl said about a setting, which it calls by name or by path. */
+function complaintAbout(name: string, result: ToolResult): string {
+  const path = name.replaceAll(".", "/");
+  const mentions = result.stderr.split("\n").filter((line) => line.includes(name) || line.includes(path));
+  return mentions.length > 0 ? mentions.join("; ") : failureText("sysctl", result);
+}

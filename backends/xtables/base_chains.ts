@@ -1,0 +1,207 @@
+import type { Family, FamilySettings } from "../../core/model/mod.ts";
+import { prefixContains } from "../../platform/mod.ts";
+import { BASE, isServiceChain, type Table } from "./chain_names.ts";
+import { type Jump, jump, type Layout } from "./layout.ts";
+import { MARTIAN_RULES, withMartians } from "./martians.ts";
+import { comment, hostPrefix, LOOPBACK, marked } from "./matches.ts";
+
+/** How traffic that an endpoint sends to itself through its service is found after its destination was rewritten. */
+export type HairpinMatch =
+  /** One rule compares source and destination (xt_bpf). */
+  | "compare"
+  /** One rule per endpoint on this node, for kernels without xt_bpf. */
+  | "per-endpoint";
+
+/** What the base chains depend on beside the settings. */
+export interface BaseOptions {
+  readonly family: Family;
+  readonly hairpin: HairpinMatch;
+  /** Whether MASQUERADE can choose ports at random, which avoids collisions under load. */
+  readonly randomFully: boolean;
+  /** Whether the kernel takes out-of-window TCP packets for valid already, whatever the settings ask for. */
+  readonly tcpLiberal: () => boolean;
+}
+
+const NEW = "-m conntrack --ctstate NEW ";
+
+/**
+ * The jumps from the built-in chains, as kube-proxy makes them. Each goes to the head of its chain, in this order, so
+ * that the last one stands first.
+ */
+const JUMPS: readonly Jump[] = [
+  jump("filter", "INPUT", NEW, "kubernetes externally-visible service portals", BASE.externalServices),
+  jump("filter", "FORWARD", NEW, "kubernetes externally-visible service portals", BASE.externalServices),
+  jump("filter", "INPUT", "", "kubernetes health check service ports", BASE.nodePorts),
+  jump("filter", "FORWARD", NEW, "kubernetes service portals", BASE.services),
+  jump("filter", "OUTPUT", NEW, "kubernetes service portals", BASE.services),
+  jump("filter", "FORWARD", "", "kubernetes forwarding rules", BASE.forward),
+  jump("filter", "INPUT", NEW, "kubernetes load balancer firewall", BASE.proxyFirewall),
+  jump("filter", "OUTPUT", NEW, "kubernetes load balancer firewall", BASE.proxyFirewall),
+  jump("filter", "FORWARD", NEW, "kubernetes load balancer firewall", BASE.proxyFirewall),
+  jump("nat", "OUTPUT", "", "kubernetes service portals", BASE.services),
+  jump("nat", "PREROUTING", "", "kubernetes service portals", BASE.services),
+  jump("nat", "POSTROUTING", "", "kubernetes postrouting rules", BASE.postrouting),
+];
+
+/** The chains of each table that are there however few services there are. */
+const BASE_CHAINS: Readonly<Record<Table, readonly string[]>> = {
+  filter: [
+    BASE.services,
+    BASE.externalServices,
+    BASE.externalNodePorts,
+    BASE.nodePorts,
+    BASE.proxyFirewall,
+    BASE.forward,
+  ],
+  nat: [BASE.services, BASE.nodePorts, BASE.localhostNodePorts, BASE.postrouting, BASE.markMasquerade],
+};
+
+/**
+ * What iptables mode puts into the tables of a family whatever services there are. Martians are a matter of IPv4: there
+ * is no setting by which the kernel routes ::1.
+ */
+export const IPTABLES_LAYOUTS: Readonly<Record<Family, Layout>> = {
+  IPv4: withMartians({ jumps: JUMPS, baseChains: BASE_CHAINS, isServiceChain }),
+  IPv6: { jumps: JUMPS, baseChains: BASE_CHAINS, isServiceChain },
+};
+
+/**
+ * The fixed rules of a base chain; those of a dispatch tree that begins in it stand before them.
+ * @param hairpinAddresses the addresses of endpoints on this node, in order, where hairpin traffic is matched by them
+ */
+export function baseRules(
+  table: Table,
+  chain: string,
+  settings: FamilySettings,
+  options: BaseOptions,
+  hairpinAddresses: readonly string[],
+): readonly string[] {
+  if (table === "filter") {
+    if (chain === BASE.forward) return forwardRules(settings, options);
+    if (chain === BASE.martians) return MARTIAN_RULES;
+    if (chain === BASE.externalServices) return [`-m addrtype --dst-type LOCAL -j ${BASE.externalNodePorts}`];
+    return [];
+  }
+  switch (chain) {
+    case BASE.services:
+      return nodePortEntries(settings, options.family);
+    case BASE.localhostNodePorts:
+      return localhostRules(settings, options.family);
+    case BASE.postrouting:
+      return [...hairpinRules(options, hairpinAddresses), ...masqueradeRules(settings, options)];
+    case BASE.markMasquerade:
+      return markRules(settings);
+    default:
+      return [];
+  }
+}
+
+/** The end of a rule that masquerades. */
+export function masquerade(options: Pick<BaseOptions, "randomFully">): string {
+  return `-j MASQUERADE${options.randomFully ? " --random-fully" : ""}`;
+}
+
+/** How KUBE-POSTROUTING ends: what carries the mark is masqueraded. */
+export function masqueradeRules(settings: FamilySettings, options: Pick<BaseOptions, "randomFully">): string[] {
+  const mark = settings.masqueradeMark;
+  return [
+    `${marked(mark, false)}-j RETURN`,
+    // The mark is taken off, so that the packet is not masqueraded again if it comes by another time (a tunnel).
+    `-j MARK --set-xmark 0x${mark.toString(16)}/0x0`,
+    `${comment("kubernetes service traffic requiring SNAT")}${masquerade(options)}`,
+  ];
+}
+
+/** The rules of KUBE-MARK-MASQ. */
+export function markRules({ masqueradeMark }: FamilySettings): string[] {
+  const hex = `0x${masqueradeMark.toString(16)}`;
+  return [`-j MARK --set-xmark ${hex}/${hex}`];
+}
+
+function forwardRules(settings: FamilySettings, { tcpLiberal }: BaseOptions): string[] {
+  return [
+    // An INVALID packet would cross without its translation, and reset the connection (kubernetes issue 74839).
+    ...(settings.conntrackTcpLiberal || tcpLiberal() ? [] : ["-m conntrack --ctstate INVALID -j DROP"]),
+    ...acceptRules(settings),
+  ];
+}
+
+/** What KUBE-FORWARD lets through, even where a host forwards nothing by default. */
+export function acceptRules(settings: FamilySettings): string[] {
+  return [
+    `${comment("kubernetes forwarding rules")}${marked(settings.masqueradeMark, true)}-j ACCEPT`,
+    `${comment("kubernetes forwarding conntrack rule")}-m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT`,
+  ];
+}
+
+/**
+ * Which of this node's addresses serve node ports. A prefix is matched together with "is an address of this host", so
+ * that addresses that come and go need no change of rules.
+ */
+function nodePortEntries(settings: FamilySettings, family: Family): string[] {
+  const lastRule = comment("kubernetes service nodeports; NOTE: this must be the last rule in this chain");
+  const local = `-m addrtype --dst-type LOCAL -j ${BASE.nodePorts}`;
+  const everywhere = `! -d ${LOOPBACK[family]} ${lastRule}${local}`;
+  const atLocalhost = localhostPrefixes(settings, family).map((prefix) =>
+    `-d ${prefix} ${comment(AT_LOCALHOST)}-m addrtype --dst-type LOCAL -j ${BASE.localhostNodePorts}`
+  );
+  if (!settings.nodePortPrefixes) return [...atLocalhost, everywhere];
+  const rules = [];
+  for (const prefix of settings.nodePortPrefixes) {
+    if (prefix.endsWith("/0")) return [...atLocalhost, everywhere];
+    if (!isLoopback(prefix)) rules.push(`-d ${prefix} ${lastRule}${local}`);
+  }
+  return [...atLocalhost, ...rules];
+}
+
+/** The prefixes of loopback addresses that serve node ports; none where localhost does not. */
+function localhostPrefixes({ localhostNodePorts, nodePortPrefixes }: FamilySettings, family: Family): string[] {
+  if (family !== "IPv4" || !localhostNodePorts) return [];
+  if (!nodePortPrefixes) return [LOOPBACK.IPv4];
+  if (nodePortPrefixes.some((prefix) => !isLoopback(prefix) && prefixContains(prefix, "127.0.0.1"))) {
+    return [LOOPBACK.IPv4];
+  }
+  return nodePortPrefixes.filter(isLoopback);
+}
+
+const AT_LOCALHOST = "kubernetes service nodeports at localhost";
+
+/** The first rule counts who asks for a node port, the second who found none and came back. */
+function localhostRules(settings: FamilySettings, family: Family): string[] {
+  if (localhostPrefixes(settings, family).length === 0) return [];
+  return [`${comment(AT_LOCALHOST)}-j ${BASE.nodePorts}`, comment(`${AT_LOCALHOST}: there is none`).trimEnd()];
+}
+
+function isLoopback(prefix: string): boolean {
+  return prefix.startsWith("127.") || prefix === LOOPBACK.IPv6;
+}
+
+/**
+ * A classic BPF program over the IP header that matches where source and destination address are equal: each word of
+ * the source is loaded, kept, and compared with the same word of the destination.
+ */
+function equalAddresses(family: Family): string {
+  const source = family === "IPv4" ? 12 : 8;
+  const words = family === "IPv4" ? 1 : 4;
+  const perWord = 4;
+  const instructions: string[] = [];
+  for (let word = 0; word < words; word++) {
+    const toMismatch = (words - 1 - word) * perWord + 1;
+    const at = source + 4 * word;
+    instructions.push(`32 0 0 ${at}`, "7 0 0 0", `32 0 0 ${at + 4 * words}`, `29 0 ${toMismatch} 0`);
+  }
+  instructions.push("6 0 0 1", "6 0 0 0");
+  return `${instructions.length},${instructions.join(",")}`;
+}
+
+/** The rule that finds hairpin traffic of any endpoint; also what is tried to see whether the kernel has xt_bpf. */
+export function compareRule(family: Family): string {
+  return `-m conntrack --ctstate DNAT -m bpf --bytecode "${equalAddresses(family)}" `;
+}
+
+function hairpinRules(options: BaseOptions, addresses: readonly string[]): string[] {
+  if (options.hairpin === "compare") return [compareRule(options.family) + masquerade(options)];
+  return addresses.map((address) =>
+    `-s ${hostPrefix(address)} -d ${hostPrefix(address)} -m conntrack --ctstate DNAT ${masquerade(options)}`
+  );
+}

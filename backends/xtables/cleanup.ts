@@ -1,0 +1,99 @@
+import { failureText } from "../tools/mod.ts";
+import type { BackendOptions } from "../contract/mod.ts";
+import { readSysctl } from "../host/mod.ts";
+import { BASE, TABLES } from "./chain_names.ts";
+import type { Layout } from "./layout.ts";
+import { ROUTE_LOOPBACK } from "./martians.ts";
+import { createIptablesTools, type IptablesTools } from "./tools.ts";
+
+/**
+ * The chains that Sluice and kube-proxy's modes iptables and ipvs make; the kubelet's are others (KUBE-KUBELET-CANARY,
+ * KUBE-FIREWALL, …).
+ */
+const OURS = new RegExp(
+  "^KUBE-(SERVICES|NODEPORTS|POSTROUTING|MARK-MASQ|FORWARD|PROXY-FIREWALL|EXTERNAL-SERVICES|PROXY-CANARY" +
+    "|MARTIANS|NODE-PORT|LOAD-BALANCER|SOURCE-RANGES-FIREWALL|IPVS-FILTER|IPVS-OUT-FILTER|(SVC|SVL|SEP|EXT|FW|XLB)-.+)$",
+);
+
+/** One table of what iptables-save prints. */
+interface SavedTable {
+  readonly name: string;
+  readonly chains: string[];
+  /** Rules of other chains that jump to ours. */
+  readonly jumps: string[];
+}
+
+/**
+ * Removes every chain of Sluice's and of kube-proxy's modes iptables and ipvs, and the jumps to them, but for those of
+ * the layout that is to stay; and nothing else. Throws where something could not be removed.
+ */
+export async function removeIptablesTraces(options: BackendOptions, stays?: Layout): Promise<void> {
+  const tools = createIptablesTools(options.family, options.runner);
+  const tables = await findOurs(tools, stays);
+  for (const table of tables) {
+    for (const input of removal(table)) {
+      const result = await tools.restore(input);
+      if (result.exitCode !== 0) throw new Error(failureText("iptables-restore", result));
+    }
+  }
+  if (tables.some(({ chains }) => chains.includes(BASE.martians))) await warnOfMartians(options);
+}
+
+/** The setting of the kernel is the host's, and may belong to another program: it stays. */
+async function warnOfMartians({ runner, logger }: BackendOptions): Promise<void> {
+  const { name } = ROUTE_LOOPBACK;
+  if (await readSysctl(runner, logger, name) !== "1") return;
+  logger.warn(
+    "the kernel still routes loopback addresses, and Sluice no longer drops packets to them from other hosts and pods; " +
+      `unless a kubelet or kube-proxy does, run sysctl -w ${name}=0`,
+    { setting: name },
+  );
+}
+
+async function findOurs(tools: IptablesTools, stays: Layout | undefined): Promise<SavedTable[]> {
+  const tables: SavedTable[] = [];
+  const chainStays = (name: string, chain: string) => {
+    const table = TABLES.find((known) => known === name);
+    return table && stays && (stays.baseChains[table].includes(chain) || stays.isServiceChain(table, chain));
+  };
+  const jumpStays = (name: string, line: string) =>
+    stays?.jumps.some(({ table, from, rule }) => table === name && line === `-A ${from} ${rule}`);
+  await tools.save((line) => {
+    const table = tables.at(-1);
+    if (line.startsWith("*")) tables.push({ name: line.slice(1), chains: [], jumps: [] });
+    else if (line.startsWith(":")) {
+      const chain = line.slice(1, line.indexOf(" "));
+      if (table && OURS.test(chain) && !chainStays(table.name, chain)) table.chains.push(chain);
+    } else if (line.startsWith("-A ")) {
+      const from = line.slice(3, line.indexOf(" ", 3)), to = / -[jg] (\S+)/.exec(line)?.[1];
+      const isJump = to !== undefined && OURS.test(to) && !OURS.test(from);
+      if (table && isJump && !jumpStays(table.name, line)) table.jumps.push(line);
+    }
+  });
+  return tables;
+}
+
+/** A transaction's time grows with the square of its chains, so many are removed in several. */
+const CHAINS_AT_ONCE = 1000;
+
+/** The inputs that remove a table's chains: first nothing refers to them any more, then they go. */
+function* removal(table: SavedTable): Generator<string[]> {
+  if (table.jumps.length > 0) {
+    yield [
+      `*${table.name}\n`,
+      ...table.jumps.map((rule) => `-D${rule.slice(2)}\n`),
+      "COMMIT\n",
+    ];
+  }
+  for (const deletes of [false, true]) {
+    for (let i = 0; i < table.chains.length; i += CHAINS_AT_ONCE) {
+      const chains = table.chains.slice(i, i + CHAINS_AT_ONCE);
+      yield [
+        `*${table.name}\n`,
+        ...chains.map((chain) => `:${chain} - [0:0]\n`),
+        ...(deletes ? chains.map((chain) => `-X ${chain}\n`) : []),
+        "COMMIT\n",
+      ];
+    }
+  }
+}

@@ -1,0 +1,93 @@
+import type { ServicePortKey } from "../../core/model/mod.ts";
+import { lacksMeans, type ToolResult, wasKilled } from "../tools/mod.ts";
+import { type Table, TABLES } from "./chain_names.ts";
+import type { Jump } from "./layout.ts";
+import type { RenderedChain } from "./wanted_chains.ts";
+
+/** One thing that a restore does to a chain. */
+export type ChainUpdate =
+  & { readonly table: Table; readonly chain: string }
+  & (
+    /** The chain is made, or emptied, and gets these rules. */
+    | { readonly action: "write"; readonly rendered: RenderedChain; readonly hash: number }
+    /** The chain is emptied, so that it refers to no other chain any more. */
+    | { readonly action: "empty" }
+    /** The chain, empty and referred to by none, is removed. */
+    | { readonly action: "delete" }
+  );
+
+/** The input of one iptables-restore. */
+export interface RestoreInput {
+  readonly updates: readonly ChainUpdate[];
+  /** Put at the heads of their built-in chains, in this order. */
+  readonly jumps: readonly Jump[];
+  /** Taken away, the first of its like in its built-in chain. */
+  readonly surplusJumps?: readonly Jump[];
+  /**
+   * The rank of all its chains (see WantedChains), where it only writes chains of one rank: inputs of equal rank do not refer
+   * to each other.
+   */
+  readonly rank?: number;
+}
+
+/** The text that iptables-restore gets, a line a piece, newlines included. */
+export function* restoreLines(input: RestoreInput): Generator<string> {
+  for (const table of TABLES) {
+    const updates = input.updates.filter((update) => update.table === table);
+    const jumps = input.jumps.filter((jump) => jump.table === table);
+    const surplus = input.surplusJumps?.filter((jump) => jump.table === table) ?? [];
+    if (updates.length === 0 && jumps.length === 0 && surplus.length === 0) continue;
+    yield `*${table}\n`;
+    for (const update of updates) {
+      yield `:${update.chain} - [0:0]\n`;
+      if (update.action === "write") { for (const rule of update.rendered.rules) yield `-A ${update.chain} ${rule}\n`; }
+    }
+    for (const jump of surplus) yield `-D ${jump.from} ${jump.rule}\n`;
+    for (const jump of jumps) yield `-I ${jump.from} ${jump.rule}\n`;
+    for (const update of updates) if (update.action === "delete") yield `-X ${update.chain}\n`;
+    yield "COMMIT\n";
+  }
+}
+
+/** What is known about a line of an input. */
+export interface RestoreLine {
+  readonly text: string;
+  /** The service port that the line is for, if it is for one. */
+  readonly owner: ServicePortKey | undefined;
+}
+
+/** What stands at a line of an input, counted from 1 as iptables-restore does; undefined beyond its end. */
+export function lineOf(input: RestoreInput, number: number): RestoreLine | undefined {
+  let at = 0;
+  for (const text of restoreLines(input)) {
+    if (++at === number) return { text: text.trimEnd(), owner: ownerOfLine(input, text) };
+  }
+  return undefined;
+}
+
+/** The service port behind a line, found by what the line says: its chain, and its rule's place there. */
+function ownerOfLine(input: RestoreInput, text: string): ServicePortKey | undefined {
+  const append = /^-A (\S+) (.*)\n$/.exec(text);
+  const chain = append?.[1] ?? /^(?::|-X )(\S+)/.exec(text)?.[1];
+  for (const update of input.updates) {
+    if (update.chain !== chain || update.action !== "write") continue;
+    if (!append) return update.rendered.ownerOf(0);
+    const rule = update.rendered.rules.indexOf(append[2]!);
+    if (rule >= 0) return update.rendered.ownerOf(rule);
+  }
+  return undefined;
+}
+
+/**
+ * The line numbers that iptables-restore complains about: `line 7: RULE_APPEND failed`, `Error occurred at line: 7`,
+ * `iptables-restore: line 7 failed`.
+ */
+export function failedLines(stderr: string): number[] {
+  const numbers = [...stderr.matchAll(/\bline:? (\d+)/g)].map((match) => Number(match[1]));
+  return [...new Set(numbers)];
+}
+
+/** Whether the failure is the host's and not the input's: the lock is held, the tool was killed, or something is missing. */
+export function isHostFailure({ exitCode, stderr }: ToolResult): boolean {
+  return wasKilled(exitCode) || /xtables lock/i.test(stderr) || lacksMeans(stderr);
+}

@@ -1,0 +1,87 @@
+import type { Difference } from "../../backends/dry_run/mod.ts";
+import { boolean, option } from "../../config/mod.ts";
+import type { ProxyStatus } from "../../answers/control/mod.ts";
+import type { Family, FamilyDelta } from "../../core/model/mod.ts";
+import { errorText, searchPath, writeToStderr } from "../../platform/mod.ts";
+import { answersOf, familiesOf, FAMILY_FLAG, jsonText } from "./asking.ts";
+import type { Command, Invocation } from "./command.ts";
+
+/** What the kernel holds, against what it should. */
+export const diffCommand: Command = {
+  name: "diff",
+  summary: "Show how the kernel differs from what it should hold; changes nothing.",
+  arguments: [],
+  flags: [FAMILY_FLAG, option("json", boolean(), "Write JSON.")],
+  examples: [
+    { line: "sluice diff", does: "exit status 0 where they are the same, 1 where they differ, 2 for a failure" },
+    {
+      line: "sluice diff --source file:services.yaml --proxy-mode nftables",
+      does: "against what these manifests ask for",
+    },
+  ],
+  startsPrograms: true,
+  async start(invocation) {
+    try {
+      return await compare(invocation, familiesOf(invocation));
+    } catch (error) {
+      invocation.logger.error("the kernel cannot be compared", { error: errorText(error) });
+      return 2;
+    }
+  },
+};
+
+type Found = Difference & { readonly family: Family };
+
+async function compare(invocation: Invocation, families: readonly Family[]): Promise<0 | 1> {
+  const { clock, signal, print, flags } = invocation;
+  const { compareWithKernel } = await import("../../backends/dry_run/mod.ts");
+  const { createProcessRunner } = await import("../../backends/tools/mod.ts");
+  const answers = await answersOf(invocation);
+  const runner = createProcessRunner({ clock, signal, path: searchPath() });
+  const found: Found[] = [];
+  const unserved = "status" in answers ? unservedFamilies(await answers.status()) : [];
+  for (const family of families) {
+    if (unserved.includes(family)) {
+      writeToStderr(`sluice: this host cannot serve ${family}, which is left out\n`);
+      continue;
+    }
+    const differences = await compareSettled(
+      () => answers.state(family),
+      (state) => compareWithKernel({ family, state, clock }, runner),
+    );
+    found.push(...differences.map((difference) => ({ family, ...difference })));
+  }
+  if (flags.get("json") === true) print(jsonText(found));
+  else {
+    for (const { family, place, what, lines } of found) {
+      print(`${family} ${place} ${WHAT[what]}\n${lines.map(({ sign, text }) => `  ${sign} ${text}\n`).join("")}`);
+    }
+  }
+  return found.length === 0 ? 0 : 1;
+}
+
+function unservedFamilies({ families }: ProxyStatus): readonly Family[] {
+  return families.flatMap(({ family, worker }) => worker.state === "unfit" && worker.unsupported ? family : []);
+}
+
+const MOST_COMPARISONS = 5;
+
+/** A running proxy may change the kernel while it is compared: what differs then is compared anew. */
+async function compareSettled(
+  stateNow: () => Promise<FamilyDelta>,
+  compareWith: (state: FamilyDelta) => Promise<readonly Difference[]>,
+): Promise<readonly Difference[]> {
+  let state = await stateNow();
+  for (let comparisons = 1;; comparisons++) {
+    const differences = await compareWith(state);
+    const after = differences.length === 0 ? state : await stateNow();
+    if (after.revision === state.revision || comparisons === MOST_COMPARISONS) return differences;
+    state = after;
+  }
+}
+
+const WHAT: Readonly<Record<Difference["what"], string>> = {
+  differs: "differs",
+  missing: "is missing",
+  unwanted: "should not be there",
+};

@@ -1,0 +1,42 @@
+import { boolean, choice, option, text } from "../../config/mod.ts";
+import { answersOf, chosen, jsonText, misused } from "./asking.ts";
+import type { Command } from "./command.ts";
+
+const OUTPUT = choice("output", ["text", "json"], "How it is written.", "o");
+
+/** What becomes of a connection, and why. */
+export const explainCommand: Command = {
+  name: "explain",
+  summary: "Explain what becomes of a connection: service, policies, endpoints, rules.",
+  arguments: [{
+    name: "ADDRESS:PORT[/PROTOCOL]",
+    description: "where it goes; [ADDRESS]:PORT for IPv6, TCP unless /udp or /sctp is said",
+    required: true,
+  }],
+  flags: [
+    option("from", text(), "Where it comes from: pod, node, outside or an address; all three without it."),
+    option("all", boolean(), "Show every endpoint and every rule."),
+    OUTPUT,
+  ],
+  examples: [
+    { line: "sluice explain 10.96.0.10:80", does: "from a pod of this node, from the node and from outside" },
+    { line: "sluice explain 203.0.113.9:443 --from 198.51.100.7", does: "whether that client gets through" },
+    { line: "sluice explain 10.96.0.10:53/udp --source file:services.yaml", does: "without a running proxy" },
+  ],
+  async start(invocation) {
+    const output = chosen(invocation, OUTPUT);
+    const { QuestionError, readQuestion } = await import("../../answers/mod.ts");
+    const { explanationText } = await import("../text/mod.ts");
+    let question;
+    try {
+      question = readQuestion(invocation.arguments[0]!, invocation.flags.get("from") as string | undefined);
+    } catch (error) {
+      if (!(error instanceof QuestionError)) throw error;
+      return misused(error.message);
+    }
+    const explanation = await (await answersOf(invocation)).explain(question);
+    const all = invocation.flags.get("all") === true;
+    invocation.print(output === "json" ? jsonText(explanation) : explanationText(explanation, { all }));
+    return 0;
+  },
+};

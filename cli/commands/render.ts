@@ -1,0 +1,45 @@
+import { answersOf, familiesOf, FAMILY_FLAG } from "./asking.ts";
+import type { Command } from "./command.ts";
+
+/** The exact input of the kernel's tools. */
+export const renderCommand: Command = {
+  name: "render",
+  summary: "Print what the kernel's tools would be given, without giving it to them.",
+  arguments: [],
+  flags: [FAMILY_FLAG],
+  examples: [
+    { line: "sluice render --source file:services.yaml", does: "the input of iptables-restore and ip6tables-restore" },
+    { line: "sluice render --source file:services.yaml --proxy-mode nftables --family IPv6", does: "the input of nft" },
+  ],
+  async start(invocation) {
+    const { clock, print } = invocation;
+    const { rehearse } = await import("../../backends/dry_run/mod.ts");
+    const answers = await answersOf(invocation);
+    for (const family of familiesOf(invocation)) {
+      const rehearsal = { family, state: await answers.state(family), clock };
+      await rehearse(rehearsal, {
+        read: undefined,
+        onChange({ tool, args, stdin }) {
+          // What is left of older connections is cleaned up after a change, and is no part of the rules.
+          if (tool === "conntrack") return;
+          print(`# ${[tool, ...args].join(" ")}\n`);
+          for (const text of inLargePieces(stdin ?? [])) print(text);
+        },
+      });
+    }
+    return 0;
+  },
+};
+
+const PIECE_CHARACTERS = 65_536;
+
+function* inLargePieces(lines: Iterable<string>): Generator<string> {
+  let piece = "";
+  for (const line of lines) {
+    piece += line;
+    if (piece.length < PIECE_CHARACTERS) continue;
+    yield piece;
+    piece = "";
+  }
+  yield piece;
+}

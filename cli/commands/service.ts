@@ -1,0 +1,15 @@
+import { createProcessRunner, type ProcessRunnerOptions } from "../../backends/tools/mod.ts";
+import { searchPath } from "../../platform/mod.ts";
+
+/** Asks the service manager for something; returns what it prints. Throws with what it says where it does not do it. */
+export async function runSystemctl(
+  args: readonly string[],
+  options: Omit<ProcessRunnerOptions, "path">,
+): Promise<string> {
+  const runner = createProcessRunner({ ...options, path: searchPath() });
+  const { exitCode, stdout, stderr } = await runner.run({ tool: "systemctl", args });
+  if (exitCode === 0) return stdout;
+  throw new Error(
+    `systemctl ${args.join(" ")} failed with exit status ${exitCode}: ${stderr.trim() || "it said nothing"}`,
+  );
+}

@@ -1,0 +1,78 @@
+/** Sluice on a node as files: putting them there, and taking away what nobody changed. */
+import { VERSION } from "../../platform/mod.ts";
+import { decideInstallation, decideRemoval, type Decision } from "./decision.ts";
+import { hashOf, hashOfContent, putFile, removeFile } from "./disk.ts";
+import { type InstalledFile, PROGRAM } from "./files.ts";
+import { readRecord, RECORD } from "./record.ts";
+
+/** What became of a file, or would. */
+export interface Step {
+  readonly path: string;
+  readonly decision: Decision | "remove";
+}
+
+/** Where and how an installation goes. */
+export interface InstallationOptions {
+  /** What stands before every path; empty for this system itself. */
+  readonly root: string;
+  /** Whether nothing is written, only said. */
+  readonly dryRun: boolean;
+}
+
+/** Puts the files in their places, but for those that somebody changed, and records what was written. */
+export async function install(
+  files: readonly InstalledFile[],
+  { root, dryRun }: InstallationOptions,
+): Promise<readonly Step[]> {
+  const recorded = readRecord(root)?.files ?? {};
+  const steps: Step[] = [];
+  const written: Record<string, string> = { ...recorded };
+  for (const file of files) {
+    const { path } = file;
+    const wanted = await hashOfContent(file);
+    const kind = path === PROGRAM ? "program" : file.isYours ? "yours" : "shipped";
+    const decision = decideInstallation({ wanted, found: await hashOf(root + path), recorded: recorded[path] }, kind);
+    steps.push({ path, decision });
+    if (decision === "keep") continue;
+    written[path] = wanted;
+    if (decision !== "same" && !dryRun) await putFile(root, file);
+  }
+  if (!dryRun) {
+    const text = JSON.stringify({ version: VERSION, files: written }, null, 2) + "\n";
+    await putFile(root, { path: RECORD, mode: 0o644, content: { text }, isYours: false });
+  }
+  return steps;
+}
+
+/** The folders that are an installation's own. */
+const FOLDERS = ["/etc/sluice", "/var/lib/sluice"];
+
+/** Removes what the last installation wrote and nobody changed since; `all`, what was changed, too. */
+export async function uninstall({ root, dryRun, all }: InstallationOptions & { readonly all: boolean }): Promise<
+  readonly Step[]
+> {
+  const record = readRecord(root);
+  if (record === undefined) throw new Error(`nothing was installed here: there is no ${root + RECORD}`);
+  const steps: Step[] = [];
+  for (const [path, recorded] of Object.entries(record.files)) {
+    const found = await hashOf(root + path);
+    if (found === undefined) continue;
+    const goes = decideRemoval({ found, recorded }, all);
+    steps.push({ path, decision: goes ? "remove" : "keep" });
+    if (goes && !dryRun) await removeFile(root, path, FOLDERS);
+  }
+  if (!dryRun) await removeFile(root, RECORD, FOLDERS);
+  return steps;
+}
+
+/** What is left in the folders that are an installation's own: somebody else's files, such as a kubeconfig. */
+export function leftBehind(root: string): readonly string[] {
+  return FOLDERS.flatMap((folder) => {
+    try {
+      return [...Deno.readDirSync(root + folder)].map(({ name }) => `${root}${folder}/${name}`);
+    } catch (error) {
+      if (error instanceof Deno.errors.NotFound) return [];
+      throw error;
+    }
+  });
+}

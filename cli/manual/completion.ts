@@ -1,0 +1,22 @@
+/** What the commands' specs are for others than the help: completions of shells, and the page of the manual. */
+import type { CommandSpec } from "../../config/mod.ts";
+import { bashCompletion } from "./bash.ts";
+import { fishCompletion } from "./fish.ts";
+import { vocabularyOf } from "./vocabulary.ts";
+import { zshCompletion } from "./zsh.ts";
+
+/** A shell that there are completions for. */
+export type Shell = "bash" | "zsh" | "fish";
+
+/** The completion script of a program with these commands. */
+export function completionScript(shell: Shell, commands: readonly CommandSpec[]): string {
+  const vocabulary = vocabularyOf(commands);
+  switch (shell) {
+    case "bash":
+      return bashCompletion(vocabulary);
+    case "zsh":
+      return zshCompletion(vocabulary);
+    case "fish":
+      return fishCompletion(vocabulary);
+  }
+}

@@ -1,0 +1,168 @@
+import {
+  endpointText,
+  type ExplainedEndpoint,
+  type ExplainedRules,
+  type ExplainedService,
+  type Explanation,
+  type FateReason,
+  type From,
+  type KeepReason,
+  type MasqueradeReason,
+  type Origin,
+  type Way,
+} from "../../answers/mod.ts";
+
+/** How much of it is shown: a screen, unless all is asked for. */
+export interface TextOptions {
+  /** Shows every endpoint and every rule. */
+  readonly all: boolean;
+}
+
+const MOST_ENDPOINTS = 12;
+const MOST_LINES = 20;
+
+/** An explanation for a person, on one screen. */
+export function explanationText(explanation: Explanation, { all }: TextOptions): string {
+  const { destination, node, mode, service, ways, remarks } = explanation;
+  const { address, port, protocol } = destination;
+  const zone = node.zone === "" ? "" : `, zone ${node.zone}`;
+  return [
+    `${endpointText(address, port, protocol)} on node ${node.name} (${node.address}${zone}, ${mode} mode)`,
+    service ? `  is ${service.frontendText} of ${service.name} (${service.type})` : "  is no frontend of any service",
+    ...remarks.map((remark) => `  note: ${remark}`),
+    "",
+    "A new connection",
+    ...ways.flatMap((way) => wayLines(way)),
+    ...(service ? serviceLines(service, all) : []),
+    "",
+  ].join("\n");
+}
+
+function wayLines(way: Way): string[] {
+  const lines = [`  from ${fromText(way.from)}: ${fateText(way)}`];
+  if (way.onlySources) lines.push(`    only from ${way.onlySources.join(", ")}; other sources are dropped`);
+  if (way.masquerade) lines.push(`    ${masqueradeText(way.masquerade)}`);
+  if (way.masquerade?.applies === false && way.hairpin.length > 0) {
+    lines.push(`    masqueraded only towards ${way.hairpin.join(", ")}, which is the sender itself`);
+  }
+  return lines;
+}
+
+const ORIGIN_NAMES: Readonly<Record<Origin, string>> = {
+  pod: "a pod of this node",
+  node: "this node",
+  outside: "outside",
+};
+
+function fromText({ origin, address }: From): string {
+  return address === undefined ? ORIGIN_NAMES[origin] : `${ORIGIN_NAMES[origin]} (${address})`;
+}
+
+function fateText(way: Way): string {
+  switch (way.fate) {
+    case "balanced": {
+      const { length } = way.endpoints;
+      const whose = way.policy === "local" ? " on this node" : "";
+      return length === 1
+        ? `goes to ${way.endpoints[0]}`
+        : `goes to one of ${length} endpoints${whose}, with equal chances`;
+    }
+    case "rejected":
+      return `is rejected: ${REASONS[way.reason]}`;
+    case "dropped":
+      return `is dropped: ${REASONS[way.reason]}`;
+    case "untouched":
+      return `passes untouched: ${REASONS[way.reason]}`;
+  }
+}
+
+const REASONS: Readonly<Record<FateReason, string>> = {
+  endpoints: "there are endpoints",
+  "no-endpoints": "no endpoint can serve",
+  "no-local-endpoints": "policy Local, and no endpoint on this node can serve",
+  "source-range": "the source is in none of the load balancer's source ranges",
+  "unused-port": "a cluster IP, of which no service has this port",
+  "unused-service-port": "an address of a service, and no service has this port there",
+  "unused-address": "of the ranges that cluster IPs are taken from, and no service's",
+  "no-service": "no service has this address and port",
+  "not-refused-here": "no endpoint can serve, and iptables mode does not refuse what this node itself sends out",
+};
+
+function masqueradeText(masquerade: NonNullable<Way["masquerade"]>): string {
+  return masquerade.applies
+    ? `masqueraded: ${MASQUERADED[masquerade.reason]}`
+    : `not masqueraded: ${KEPT[masquerade.reason]}`;
+}
+
+const MASQUERADED: Readonly<Record<MasqueradeReason, string>> = {
+  "masquerade-all": "configured for all traffic to cluster IPs (masqueradeAll)",
+  "not-from-local-pod": "it comes from no pod of this node, and the answer must come back this way",
+  "external-policy-cluster": "external traffic policy Cluster, the endpoint may be on another node",
+  "from-this-node": "this node's own traffic to an external address, of which any endpoint may answer",
+};
+
+const KEPT: Readonly<Record<KeepReason, string>> = {
+  "from-local-pod": "it comes from a pod of this node",
+  "local-traffic-unknown": "how pods' traffic is told is not configured (detectLocalMode, clusterCIDR)",
+  "external-policy-local": "external traffic policy Local keeps the client's address",
+};
+
+function serviceLines({ policies, endpoints, rules }: ExplainedService, all: boolean): string[] {
+  const width = Math.max(0, ...policies.map(({ name, value }) => name.length + value.length + 1));
+  return [
+    "",
+    "Policies",
+    ...policies.map(({ name, value, effect }) => `  ${`${name} ${value}`.padEnd(width)}  ${effect}`),
+    "",
+    `Endpoints (${endpoints.filter(({ used }) => used).length} of ${endpoints.length} in use)`,
+    ...endpointLines(endpoints, all),
+    ...(rules ? ruleLines(rules, all) : []),
+  ];
+}
+
+function endpointLines(endpoints: readonly ExplainedEndpoint[], all: boolean): string[] {
+  // What is out is what people look for: it goes first where not everything is shown.
+  const sorted = all || endpoints.length <= MOST_ENDPOINTS
+    ? endpoints
+    : [...endpoints].sort((a, b) => Number(a.used) - Number(b.used));
+  const shown = all ? sorted : sorted.slice(0, MOST_ENDPOINTS);
+  const target = Math.max(0, ...shown.map((endpoint) => endpoint.target.length));
+  const place = Math.max(0, ...shown.map((endpoint) => placeOf(endpoint).length));
+  const left = endpoints.length - shown.length;
+  return [
+    ...shown.map((endpoint) =>
+      `  ${endpoint.used ? "in " : "out"} ${endpoint.target.padEnd(target)}  ${placeOf(endpoint).padEnd(place)}  ` +
+      endpoint.reason
+    ),
+    ...(left > 0 ? [`  and ${left} more (--all shows them)`] : []),
+  ];
+}
+
+function placeOf({ node, zone, onThisNode }: ExplainedEndpoint): string {
+  const where = onThisNode ? "this node" : node === "" ? "no node" : node;
+  return zone === "" ? where : `${where} (${zone})`;
+}
+
+function ruleLines(rules: ExplainedRules, all: boolean): string[] {
+  const lines = rules.parts.flatMap(({ place, lines }, i) => [
+    ...(place === rules.parts[i - 1]?.place ? [] : [`  ${place}`]),
+    ...lines.map((line) => `    ${line}`),
+  ]);
+  const shown = all || lines.length <= MOST_LINES ? lines : lines.slice(0, MOST_LINES);
+  const left = lines.length - shown.length;
+  return [
+    "",
+    `Rules (${sinceText(rules)})`,
+    ...(rules.problem === undefined ? [] : [`  not in effect: ${rules.problem}`]),
+    ...shown,
+    ...(left > 0 ? [`  and ${left} more lines (--all shows them)`] : []),
+  ];
+}
+
+function sinceText({ from, since }: ExplainedRules): string {
+  if (from === "rendering" || since === undefined) return "as a proxy would write them; none was asked";
+  if (since.state === "waiting") return "as they will be; the sync that carries them has not ended yet";
+  if (since.syncedAtMs === undefined) return "in effect";
+  const at = new Date(since.syncedAtMs).toISOString();
+  return `in effect since the sync of revision ${since.revision}${since.orEarlier ? " or an earlier one" : ""}, ${at}`;
+}

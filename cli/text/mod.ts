@@ -1,0 +1,5 @@
+/**
+ * Answers as text for a terminal.
+ */
+export { explanationText } from "./explanation_text.ts";
+export { type TopContent, topLines } from "./top_text.ts";

@@ -1,0 +1,176 @@
+/** How a running proxy is doing, as lines for a terminal: the status page in text. */
+import { type BrowsedService, type ServicePage, stoppedTraffic } from "../../answers/mod.ts";
+import { sizeOfSync, type SyncSummary } from "../../observe/mod.ts";
+import { countText, durationText, megabytesText, plural } from "../../platform/mod.ts";
+import {
+  type FamilyStatusDetails,
+  type ProxyStatus,
+  stateOfFamily,
+  stateOfProxy,
+  type StateWords,
+} from "../../answers/control/mod.ts";
+
+/** What is shown. */
+export interface TopContent {
+  readonly status: ProxyStatus;
+  /** The services that need attention; undefined where they are not known. */
+  readonly attention: ServicePage | undefined;
+  /** Why nothing newer is known; undefined while the proxy answers. */
+  readonly trouble: string | undefined;
+}
+
+/** How it is shown. */
+export interface TopLayout {
+  /** No line is longer. */
+  readonly columns: number;
+  /** There are no more lines; Infinity for as many as there is to tell. */
+  readonly rows: number;
+  readonly colour: boolean;
+}
+
+/** A line in pieces; each may have a style. */
+type Piece = string | readonly [style: Style, text: string];
+type Line = readonly Piece[];
+type Style = "bold" | "soft" | StateWords["tone"];
+
+const CODES: Readonly<Record<Style, string>> = {
+  bold: "\x1b[1m",
+  soft: "\x1b[2m",
+  good: "\x1b[32m",
+  doubtful: "\x1b[33m",
+  bad: "\x1b[31m",
+  idle: "\x1b[2m",
+};
+
+/** The lines of a report. */
+export function topLines(content: TopContent, layout: TopLayout): readonly string[] {
+  const { status } = content;
+  const head: Line[] = [
+    ...headLines(content),
+    ...status.families.flatMap((family) => [[], ...familyLines(family, status)]),
+  ];
+  const lists = [attentionLines(content), problemLines(status)];
+  const room = Math.max(0, layout.rows - head.length);
+  const lines = [...head, ...sharedOut(lists, room)].slice(0, layout.rows);
+  return lines.map((line) => textOf(line, layout));
+}
+
+/** As much of each list as there is room for: what one does not need goes to the other. */
+function sharedOut(lists: readonly (readonly Line[])[], room: number): readonly Line[] {
+  const half = Math.floor(room / lists.length);
+  const spare = lists.reduce((sum, list) => sum + Math.max(0, half - list.length), 0);
+  return lists.flatMap((list) => list.slice(0, list.length <= half ? list.length : half + spare));
+}
+
+function headLines({ status, trouble }: TopContent): Line[] {
+  const { version, node, mode, source, atMs, startedAtMs, services, changesToPlan, residentBytes } = status;
+  const { tone, words, reason } = stateOfProxy(status);
+  const waiting = status.families.reduce((sum, { changesPending }) => sum + changesPending, changesToPlan);
+  const uptime = durationText(Math.max(1000, atMs - startedAtMs));
+  return [
+    [["bold", node], `  Sluice ${version}, ${mode} mode, from ${source}`],
+    trouble === undefined
+      ? [dot(tone), [tone, words], ...(reason === undefined ? [] : [["soft", `  ${reason}`] as const])]
+      : [dot("bad"), ["bad", trouble]],
+    [
+      `services ${countText(services)}  changes waiting ${countText(waiting)}  memory ${megabytesText(residentBytes)}` +
+      `  up ${uptime}`,
+    ],
+  ];
+}
+
+function familyLines(details: FamilyStatusDetails, status: ProxyStatus): Line[] {
+  const { family, revision, servicePorts, changesPending, syncs, latency } = details;
+  const { tone, words, reason } = stateOfFamily(details, status);
+  const last = syncs[0];
+  return [
+    [
+      ["bold", family],
+      "  ",
+      dot(tone),
+      [tone, words],
+      ...(reason === undefined ? [] : [["soft", `  ${reason}`] as const]),
+    ],
+    [
+      "  syncs    ",
+      ...sparkline(syncs),
+      last === undefined ? "none yet" : `  last ${ago(status.atMs, last.endedAtMs)}, ${lastText(last)}`,
+    ],
+    [
+      `  state    revision ${countText(revision)}, ${plural(servicePorts, "service port")}, ` +
+      `${countText(changesPending)} waiting`,
+    ],
+    ...(latency === undefined ? [] : [[
+      `  latency  p50 ${durationText(latency.p50Ms)}  p90 ${durationText(latency.p90Ms)}  p99 ` +
+      `${durationText(latency.p99Ms)}  longest ${durationText(latency.longestMs)}`,
+      ["soft", `  of ${plural(latency.changes, "change")}`] as const,
+    ]]),
+  ];
+}
+
+function lastText(last: SyncSummary): string {
+  const { total } = sizeOfSync(last);
+  return `${durationText(last.durationMs)}, ${total === 0 ? "nothing to write" : plural(total, "change")}`;
+}
+
+const BARS = "▁▂▃▄▅▆▇█";
+
+/** The durations of the last syncs, the newest at the right, by their logarithm. */
+function sparkline(syncs: readonly SyncSummary[]): Line {
+  const longest = Math.max(10, ...syncs.map(({ durationMs }) => durationMs));
+  return [...syncs].reverse().map(({ durationMs, ok, problems }): Piece => {
+    const height = Math.round((BARS.length - 1) * Math.log1p(durationMs) / Math.log1p(longest));
+    return [!ok ? "bad" : problems > 0 ? "doubtful" : "good", BARS[height]!];
+  });
+}
+
+function attentionLines({ attention, status }: TopContent): Line[] {
+  if (attention === undefined || attention.total === 0) return [];
+  return [
+    [],
+    [["bold", "Services needing attention"], ["soft", `  ${countText(attention.total)}`]],
+    ...attention.services.map((service) => serviceLine(service)),
+    ...(attention.pages > 1 ? [[["soft", `  and more: the status page of ${status.node} finds them`] as const]] : []),
+  ];
+}
+
+function serviceLine(service: BrowsedService): Line {
+  const [note = ""] = [...service.problems, ...stoppedTraffic(service)];
+  const { name, family, usedEndpoints, endpoints } = service;
+  return [`  ${name} ${family}  ${usedEndpoints}/${endpoints}  `, ["soft", note]];
+}
+
+function problemLines({ problems, atMs }: ProxyStatus): Line[] {
+  if (problems.length === 0) return [];
+  return [
+    [],
+    [["bold", "Recent problems"]],
+    ...problems.map(({ where, message, lastAtMs, count }): Line => [
+      `  ${ago(atMs, lastAtMs)}${count > 1 ? `, ${countText(count)} times` : ""}  ${where}  `,
+      ["soft", message],
+    ]),
+  ];
+}
+
+function dot(tone: StateWords["tone"]): Piece {
+  return [tone, "● "];
+}
+
+function ago(nowMs: number, atMs: number): string {
+  const ms = nowMs - atMs;
+  return ms < 1000 ? "now" : `${durationText(Math.round(ms / 1000) * 1000)} ago`;
+}
+
+/** A line as it is printed. What comes from elsewhere cannot steer the terminal. */
+function textOf(line: Line, { columns, colour }: TopLayout): string {
+  let room = columns, text = "";
+  for (const piece of line) {
+    const [style, raw] = typeof piece === "string" ? [undefined, piece] : piece;
+    // deno-lint-ignore no-control-regex -- these are what a terminal obeys
+    const clean = raw.replace(/[\u0000-\u001f\u007f-\u009f]+/g, " ");
+    const shown = clean.length <= room ? clean : room > 0 ? `${clean.slice(0, room - 1)}…` : "";
+    room -= shown.length;
+    text += colour && style !== undefined && shown !== "" ? `${CODES[style]}${shown}\x1b[0m` : shown;
+  }
+  return text.trimEnd();
+}

@@ -1,0 +1,174 @@
+import { KUBERNETES_VERSION, VERSION } from "../platform/mod.ts";
+import type { ProxyMode } from "../core/model/mod.ts";
+import { type GivenFlags, readArguments } from "./arguments.ts";
+import { type CommandSpec, RUN } from "./command_spec.ts";
+import { type Configuration, deepFreeze, type LoggingFormat } from "./configuration.ts";
+import { unwritable } from "./document.ts";
+import type { ParseFile } from "./file_node.ts";
+import { ipvsSchedulers } from "./ipvs_schedulers.ts";
+import type { Settings } from "./kube_proxy_configuration.ts";
+import { suggestion } from "./nearest.ts";
+import { readSettings } from "./settings.ts";
+import { readSource } from "./source.ts";
+import { type Decisions, validate } from "./validation.ts";
+
+/** What the command line asks for. Warnings are for the log, in the order in which they were found. */
+export type CommandLine =
+  | {
+    readonly kind: "start";
+    /** The name of the command. */
+    readonly command: string;
+    readonly configuration: Configuration;
+    /** What was given beside flags: no more, and no less, than the command asks for. */
+    readonly arguments: readonly string[];
+    /** The values of all flags that were given, by name; those of the command itself among them. */
+    readonly flags: GivenFlags;
+    readonly warnings: readonly string[];
+  }
+  | {
+    readonly kind: "write-config";
+    readonly path: string;
+    /** What the file is to say (see `writeDocument`). */
+    readonly configuration: Configuration;
+    readonly warnings: readonly string[];
+  }
+  | { readonly kind: "version"; readonly text: string }
+  /** The help of a command, or of the program where that is undefined (see `helpText`). */
+  | { readonly kind: "help"; readonly command: CommandSpec | undefined }
+  | {
+    readonly kind: "errors";
+    readonly exitCode: 2;
+    readonly errors: readonly string[];
+    readonly warnings: readonly string[];
+  };
+
+/** What reading the command line needs of the program and the machine. */
+export interface CommandLineContext {
+  /** The text of a file; throws where there is none to read. */
+  readonly readFile: (path: string) => string;
+  readonly hostname: () => string;
+  /** The release of the running kernel. */
+  readonly kernelRelease: () => string;
+  /** The proxy modes that there is a backend for. */
+  readonly builtModes: readonly ProxyMode[];
+  /** Every command there is, in the order of the help; `run` is among them. */
+  readonly commands: readonly CommandSpec[];
+}
+
+/** The configuration file is not JSON: the command line is to be read again with a parser of YAML. */
+export interface NeedsYaml {
+  readonly kind: "needs-yaml";
+}
+
+/** Reads the command line as `parseCommandLine` does, with a parser of YAML that is loaded if it is needed. */
+export async function readCommandLine(args: readonly string[], context: CommandLineContext): Promise<CommandLine> {
+  const line = parseCommandLine(args, context);
+  if (line.kind !== "needs-yaml") return line;
+  const { loadYamlParser } = await import("./yaml_file.ts");
+  return parseCommandLine(args, context, await loadYamlParser());
+}
+
+/**
+ * Reads the arguments after the program's name, and the configuration file that they name. `run` is the command where
+ * none is given. Everything that is wrong is reported at once.
+ */
+export function parseCommandLine(
+  args: readonly string[],
+  context: CommandLineContext,
+  parseYaml: ParseFile,
+): CommandLine;
+/** The same without a parser of YAML. */
+export function parseCommandLine(args: readonly string[], context: CommandLineContext): CommandLine | NeedsYaml;
+export function parseCommandLine(
+  args: readonly string[],
+  context: CommandLineContext,
+  parseYaml?: ParseFile,
+): CommandLine | NeedsYaml {
+  const { commands } = context;
+  const named = args[0] !== undefined && !args[0].startsWith("-");
+  if (!named && args.some((arg) => arg === "--help" || arg === "-h") || args[0] === "help" && args.length === 1) {
+    return { kind: "help", command: undefined };
+  }
+  const name = !named ? RUN : args[0] === "help" ? args[1]! : args[0]!;
+  const spec = commands.find((command) => command.name === name);
+  if (spec === undefined) {
+    const names = commands.map((command) => command.name);
+    const hint = suggestion(name, names) || "; sluice --help lists those there are";
+    return { kind: "errors", exitCode: 2, errors: [`unknown command ${JSON.stringify(name)}${hint}`], warnings: [] };
+  }
+  const words = args[0] === "help" ? ["--help"] : args.slice(named ? 1 : 0);
+  const { given, rest, help, version, errors: argumentErrors } = readArguments(words, spec);
+  if (help) return { kind: "help", command: spec };
+  if (version && argumentErrors.length === 0) {
+    return { kind: "version", text: `Sluice ${VERSION} (behaves as kube-proxy ${KUBERNETES_VERSION})` };
+  }
+  const read = readSettings(given, context.readFile, parseYaml);
+  if (read === undefined) return { kind: "needs-yaml" };
+  const { settings, originOf, errors: settingErrors, warnings: settingWarnings } = read;
+  const { decisions, problems, warnings: doubts } = validate(
+    settings,
+    context.builtModes,
+    () => ipvsSchedulers({ release: context.kernelRelease(), readFile: context.readFile }),
+  );
+  const warnings = [...settingWarnings, ...doubts.map(({ path, message }) => `${originOf(path)} ${message}`)];
+  const errors = [
+    ...argumentErrors,
+    ...settingErrors,
+    ...problems.map(({ path, message }) => `${originOf(path)} ${message}`),
+  ];
+  const { source, errors: sourceErrors } = readSource(given);
+  errors.push(...sourceErrors);
+  const nodeName = nodeNameOf(settings.hostnameOverride || context.hostname());
+  if (nodeName === "") errors.push(`${originOf("hostnameOverride")}: the node must have a name`);
+  if (errors.length > 0 || source === undefined) return { kind: "errors", exitCode: 2, errors, warnings };
+
+  const configuration = deepFreeze({ ...configurationOf(settings, decisions, given), nodeName, source });
+  const path = given.get("write-config-to") as string | undefined;
+  if (path) {
+    return { kind: "write-config", path, configuration, warnings: [...warnings, ...unwritable(configuration)] };
+  }
+  return { kind: "start", command: name, configuration, arguments: rest, flags: given, warnings };
+}
+
+/** Where the control socket is unless a flag says otherwise; there for root alone (see `run`). */
+const DEFAULT_CONTROL_SOCKET = "/run/sluice/control.sock";
+
+function configurationOf(
+  settings: Settings,
+  decisions: Decisions,
+  given: GivenFlags,
+): Omit<Configuration, "nodeName" | "source"> {
+  const { excludeCIDRs, ...decided } = decisions;
+  const { syncPeriodMs, minSyncPeriodMs } = settings[decisions.mode];
+  const masquerade = decisions.mode === "nftables" ? settings.nftables : settings.iptables;
+  return {
+    ...settings,
+    ...decided,
+    ipvs: { ...settings.ipvs, excludeCIDRs },
+    healthzBindAddress: isOff("healthz", given) ? undefined : decisions.healthzBindAddress,
+    metricsBindAddress: isOff("metrics", given) ? undefined : decisions.metricsBindAddress,
+    syncPeriodMs,
+    minSyncPeriodMs,
+    masqueradeAll: masquerade.masqueradeAll,
+    masqueradeBit: masquerade.masqueradeBit,
+    kubeconfig: settings.clientConnection.kubeconfig || undefined,
+    master: given.get("master") as string | undefined || undefined,
+    controlSocket: (given.get("control-socket") as string | undefined ?? DEFAULT_CONTROL_SOCKET) || undefined,
+    verbosity: settings.logging.verbosity,
+    loggingFormat: (settings.logging.format || undefined) as LoggingFormat | undefined,
+    strictConfig: given.get("strict-config") === true,
+    initOnly: given.get("init-only") === true,
+    cleanup: given.get("cleanup") === true,
+  };
+}
+
+/** Only flags can turn a server off: an empty address in a file means the default (kube-proxy's flag documentation). */
+function isOff(server: "healthz" | "metrics", given: GivenFlags): boolean {
+  if (given.get("config")) return false;
+  return given.get(`${server}-port`) === 0 || server === "metrics" && given.get("metrics-bind-address") === "";
+}
+
+/** As k8s.io/component-helpers' GetHostname does: node names are in lower case. */
+function nodeNameOf(name: string): string {
+  return name.trim().toLowerCase();
+}

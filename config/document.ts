@@ -1,0 +1,48 @@
+import { FAMILIES, loadYaml } from "../platform/mod.ts";
+import type { Configuration } from "./configuration.ts";
+import { formatDuration } from "./duration.ts";
+import { type Field, type Fields, valueName } from "./fields.ts";
+import { API_VERSION, FIELDS, KIND } from "./kube_proxy_configuration.ts";
+
+/**
+ * The configuration as a KubeProxyConfiguration v1alpha1: plain data with every field, as `--write-config-to` writes it
+ * and `/configz` shows it. What the file format cannot say (an address that is off) reads as empty.
+ */
+export function documentOf(configuration: Configuration): Readonly<Record<string, unknown>> {
+  const values = {
+    ...configuration,
+    clusterCIDR: FAMILIES.flatMap((family) => configuration.clusterCIDR[family] ?? []).join(","),
+    healthzBindAddress: configuration.healthzBindAddress ?? "",
+    metricsBindAddress: configuration.metricsBindAddress ?? "",
+  };
+  return { apiVersion: API_VERSION, kind: KIND, ...section(FIELDS, values) };
+}
+
+/** A KubeProxyConfiguration in YAML that loads as the same configuration. */
+export async function writeDocument(configuration: Configuration): Promise<string> {
+  const { stringify } = await loadYaml();
+  return stringify(documentOf(configuration), { version: "1.1" });
+}
+
+/** Warnings for what the flags say but a file cannot: there, an empty or zero value asks for the default. */
+export function unwritable(configuration: Configuration): readonly string[] {
+  const { healthzBindAddress, metricsBindAddress } = configuration;
+  const warnings: string[] = [];
+  if (healthzBindAddress === undefined) warnings.push("healthzBindAddress: a file cannot turn the health server off");
+  if (metricsBindAddress === undefined) warnings.push("metricsBindAddress: a file cannot turn the metrics off");
+  return warnings;
+}
+
+function section(fields: Fields, values: object): Record<string, unknown> {
+  const entries = Object.entries<Field>(fields).map(([name, field]) => {
+    const value = (values as Record<string, unknown>)[valueName(name, field)];
+    return [name, written(field, value)];
+  });
+  return Object.fromEntries(entries);
+}
+
+function written(field: Field, value: unknown): unknown {
+  if (field.kind === "section") return section(field.fields, value as object);
+  if (field.kind === "sections") return (value as object[]).map((item) => section(field.fields, item));
+  return field.kind === "duration" ? formatDuration(value as number) : value;
+}

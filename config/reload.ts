@@ -1,0 +1,115 @@
+/** Follows the configuration file of a running proxy. */
+import { dirname } from "node:path";
+import {
+  type Clock,
+  errorText,
+  type Logger,
+  openDenoWatch,
+  type OpenWatch,
+  sameData,
+  watchChanges,
+} from "../platform/mod.ts";
+import type { CommandLine } from "./command_line.ts";
+import type { Configuration } from "./configuration.ts";
+
+/** Inputs for following a configuration file. */
+export interface ConfigurationFollowerOptions {
+  /** The path of the configuration file. */
+  readonly path: string;
+  /** Reads the command line again, and with it the configuration file. */
+  readonly read: () => Promise<CommandLine>;
+  /** Reads a file's text; Deno.readTextFileSync by default. */
+  readonly readText?: (path: string) => string;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** Ends the follower. */
+  readonly signal: AbortSignal;
+  /** Opens a watch on the file's folder; Deno.watchFs by default. */
+  readonly openWatch?: OpenWatch;
+}
+
+/** Waits for configurations that differ from the one in effect. */
+export interface ConfigurationFollower {
+  /**
+   * Resolves with the next valid configuration that differs from `current`, and its warnings; undefined once the signal
+   * is aborted. An invalid file is logged once, with its lines, and leaves the configuration in effect unchanged.
+   */
+  next(current: Configuration): Promise<ChangedConfiguration | undefined>;
+}
+
+/** A configuration that is to replace the one in effect. */
+export interface ChangedConfiguration {
+  readonly configuration: Configuration;
+  readonly warnings: readonly string[];
+}
+
+/** How long the folder must be quiet before the file is read, so that a file being written is not read half. */
+const QUIET_MS = 200;
+/** How often the file is read without an event: a watch is lost when its folder is replaced. */
+const POLL_MS = 10_000;
+
+/** Starts to follow a configuration file. What the file holds now counts as read. */
+export function followConfiguration(options: ConfigurationFollowerOptions): ConfigurationFollower {
+  const { path, read, readText = Deno.readTextFileSync, clock, logger, signal } = options;
+  const changes = watchChanges({
+    clock,
+    logger,
+    signal,
+    openWatch: options.openWatch ?? openDenoWatch,
+    quietMs: QUIET_MS,
+    longestQuietMs: 10 * QUIET_MS,
+    pollMs: POLL_MS,
+  });
+
+  const currentText = (): string => {
+    try {
+      return readText(path);
+    } catch (error) {
+      return `cannot read: ${errorText(error)}`;
+    }
+  };
+  let text = currentText();
+
+  return {
+    async next(current) {
+      while (!signal.aborted) {
+        await changes.watch(dirname(path));
+        await changes.next();
+        const now = currentText();
+        if (signal.aborted) break;
+        if (now === text) continue;
+        text = now;
+        const line = await read();
+        if (line.kind === "errors") {
+          logger.error("configuration file changed but is invalid, keeping the configuration in effect", {
+            file: path,
+            errors: line.errors.join("; "),
+          });
+        } else if (line.kind === "start" && sameData(line.configuration, current)) {
+          logger.info("configuration file changed without effect", { file: path });
+        } else if (line.kind === "start") {
+          return { configuration: line.configuration, warnings: line.warnings };
+        }
+      }
+      return undefined;
+    },
+  };
+}
+
+/**
+ * The new configuration with the settings kept that only a restart of the process can change, and the names of those
+ * that differ: oomScoreAdj is written before the process gives up the right to, and a kubeconfig may need a program.
+ */
+export function applicable(
+  current: Configuration,
+  changed: Configuration,
+): { readonly configuration: Configuration; readonly needRestart: readonly string[] } {
+  const kept: Partial<Record<keyof Configuration, string>> = {
+    kubeconfig: "clientConnection.kubeconfig",
+    oomScoreAdj: "oomScoreAdj",
+  };
+  const differing = (Object.keys(kept) as (keyof Configuration)[])
+    .filter((name) => !sameData(current[name], changed[name]));
+  const before = Object.fromEntries(differing.map((name) => [name, current[name]]));
+  return { configuration: { ...changed, ...before }, needRestart: differing.map((name) => kept[name]!) };
+}

@@ -1,0 +1,116 @@
+import { canonicalAddress, errorText, joinHostPort } from "../platform/mod.ts";
+import type { GivenFlags } from "./arguments.ts";
+import { fieldAt } from "./fields.ts";
+import { readConfigurationFile } from "./file.ts";
+import type { ParseFile } from "./file_node.ts";
+import { FLAGS } from "./flag_table.ts";
+import type { Flag } from "./flags.ts";
+import { defaultSettings, FIELDS, type Settings } from "./kube_proxy_configuration.ts";
+
+/** The settings that file and flags make together, and where each came from. */
+export interface GivenSettings {
+  readonly settings: Settings;
+  /** How a message about the setting at a dotted path begins: `FILE:LINE: path`, or the flag. */
+  readonly originOf: (path: string) => string;
+  readonly errors: readonly string[];
+  readonly warnings: readonly string[];
+}
+
+const WITHOUT_EFFECT = "accepted, but without effect in Sluice";
+
+/**
+ * The settings from the configuration file, if one is named, or else from the flags. As in kube-proxy
+ * (cmd/kube-proxy/app/options.go), flags do not add to a file, but for those about logging and `--hostname-override`;
+ * the others are named in a warning. Undefined where `parseYaml` is needed but not given.
+ */
+export function readSettings(
+  given: GivenFlags,
+  readFile: (path: string) => string,
+  parseYaml: ParseFile | undefined,
+): GivenSettings | undefined {
+  const warnings: string[] = [];
+  const errors: string[] = [];
+  const file = given.get("config") as string | undefined || undefined;
+  const strict = given.get("strict-config") === true;
+  const base = file === undefined ? withoutFile() : readNamedFile(file, strict, readFile, parseYaml);
+  if (base === undefined) return undefined;
+  errors.push(...base.errors);
+  warnings.push(...base.warnings);
+  const { settings } = base;
+  warnings.push(...ineffectiveIn(settings, base.origins));
+  const origins = new Map(base.origins);
+
+  const flags = FLAGS.filter((flag) => given.has(flag.name));
+  const ineffective = flags.filter((flag) => !flag.effective);
+  if (ineffective.length > 0) warnings.push(`${list(ineffective)}: ${WITHOUT_EFFECT}`);
+  const ignored = flags.filter((flag) => file !== undefined && flag.effective && !flag.besideConfig);
+  if (ignored.length > 0) warnings.push(`${list(ignored)}: ignored, because --config is given`);
+
+  const mode = given.get("proxy-mode") as string | undefined ?? "";
+  for (const flag of flags) {
+    const path = flag.setting?.(mode);
+    if (path === undefined || file !== undefined && !flag.besideConfig) continue;
+    fieldAt(FIELDS, path).set(settings, given.get(flag.name));
+    origins.set(path, `--${flag.name}`);
+  }
+  if (file === undefined) warnings.push(...applyDeprecatedPorts(given, settings));
+  return { settings, originOf: (path) => originOf(path, origins, file), errors, warnings };
+}
+
+function withoutFile() {
+  return { settings: defaultSettings(), origins: new Map<string, string>(), errors: [], warnings: [] };
+}
+
+function readNamedFile(
+  file: string,
+  strict: boolean,
+  readFile: (path: string) => string,
+  parseYaml: ParseFile | undefined,
+) {
+  let content: string;
+  try {
+    content = readFile(file);
+  } catch (error) {
+    return { ...withoutFile(), errors: [`--config: cannot read ${file}: ${errorText(error)}`] };
+  }
+  return readConfigurationFile(file, content, strict, parseYaml);
+}
+
+/** A warning that names the fields that a file sets to something other than their default, and that do nothing here. */
+function ineffectiveIn(settings: Settings, origins: ReadonlyMap<string, string>): string[] {
+  const defaults = defaultSettings();
+  const named = FLAGS.flatMap((flag) => {
+    const path = flag.effective ? undefined : flag.setting?.("");
+    const origin = path === undefined ? undefined : origins.get(path);
+    if (path === undefined || origin === undefined) return [];
+    const place = fieldAt(FIELDS, path);
+    return place.get(settings) === place.get(defaults) ? [] : [origin];
+  });
+  return named.length === 0 ? [] : [`${named.sort().join(", ")}: ${WITHOUT_EFFECT}`];
+}
+
+/** The nearest of the path itself and the lists and sections around it that something was said about. */
+function originOf(path: string, origins: ReadonlyMap<string, string>, file: string | undefined): string {
+  const said = origins.get(path);
+  if (said !== undefined) return said;
+  const flag = FLAGS.find((flag) => flag.setting?.("") === path.replace(/\[\d+\]$/, ""));
+  if (file === undefined && flag !== undefined) return `--${flag.name}`;
+  return file === undefined ? path : `${file}: ${path}`;
+}
+
+/** As in kube-proxy, the port of a deprecated flag completes an address that has none; 0 is dealt with by the caller. */
+function applyDeprecatedPorts(given: GivenFlags, settings: Settings): string[] {
+  const warnings: string[] = [];
+  for (const name of ["healthz", "metrics"] as const) {
+    const port = given.get(`${name}-port`) as number | undefined;
+    if (port === undefined) continue;
+    warnings.push(`--${name}-port is deprecated: use --${name}-bind-address`);
+    const bare = canonicalAddress(settings[`${name}BindAddress`]);
+    if (bare !== undefined && port !== 0) settings[`${name}BindAddress`] = joinHostPort(bare, port);
+  }
+  return warnings;
+}
+
+function list(flags: readonly Flag[]): string {
+  return flags.map((flag) => `--${flag.name}`).join(", ");
+}

@@ -1,0 +1,240 @@
+import { canonicalAddress, canonicalPrefix, type Family, familyOf, KUBERNETES_VERSION } from "../platform/mod.ts";
+import type { ProxyMode } from "../core/model/mod.ts";
+import { LOCAL_MODES, LOGGING_FORMATS, PROXY_MODES } from "./choices.ts";
+import { type BindAddress, parseBindAddress } from "./bind_address.ts";
+import type { LocalMode } from "./configuration.ts";
+import { formatDuration } from "./duration.ts";
+import { checkFeatureGates } from "./feature_gates.ts";
+import type { Settings } from "./kube_proxy_configuration.ts";
+import { suggestion } from "./nearest.ts";
+
+/** The ports that kube-proxy serves health and metrics on (pkg/cluster/ports). */
+export const HEALTHZ_PORT = 10256;
+/** The default port of the metrics. */
+export const METRICS_PORT = 10249;
+
+/** What is wrong with a setting: its dotted path, and a message to follow it (`is 40: must be 0 to 31`). */
+export interface Problem {
+  readonly path: string;
+  readonly message: string;
+}
+
+/** What validation decides beside accepting: the values whose form or default depends on more than one field. */
+export interface Decisions {
+  readonly mode: ProxyMode;
+  readonly detectLocalMode: LocalMode;
+  readonly bindAddress: string;
+  readonly healthzBindAddress: string;
+  readonly metricsBindAddress: string;
+  readonly clusterCIDR: Readonly<Partial<Record<Family, string>>>;
+  readonly nodePortAddresses: readonly string[];
+  readonly excludeCIDRs: readonly string[];
+}
+
+/**
+ * Checks all settings together, by the rules of kube-proxy's pkg/proxy/apis/config/validation, and makes addresses and
+ * prefixes canonical. `builtModes` are the modes that this program has a backend for, `schedulers` the IPVS schedulers
+ * that the kernel has. `problems` are settings that cannot stand, `warnings` those that can, but do not do what somebody
+ * who set them may expect.
+ */
+export function validate(
+  settings: Settings,
+  builtModes: readonly ProxyMode[],
+  schedulers: () => readonly string[],
+): { readonly decisions: Decisions; readonly problems: readonly Problem[]; readonly warnings: readonly Problem[] } {
+  const problems: Problem[] = [];
+  const warnings: Problem[] = [];
+  const report = (path: string, value: unknown, must: string) => {
+    problems.push({ path, message: `is ${typeof value === "number" ? value : JSON.stringify(value)}: ${must}` });
+  };
+  const range = (path: string, value: number, least: number, most: number) => {
+    if (value < least || value > most) report(path, value, `must be ${least} to ${most}`);
+  };
+  const notNegative = (path: string, ms: number) => {
+    if (ms < 0) report(path, formatDuration(ms), "must be 0 or more");
+  };
+
+  const mode = checkMode(settings.mode, builtModes, report);
+  checkPeriods(mode, settings[mode], report);
+  range("iptables.masqueradeBit", settings.iptables.masqueradeBit, 0, 31);
+  if (mode === "nftables") range("nftables.masqueradeBit", settings.nftables.masqueradeBit, 0, 31);
+  const { ipvs, conntrack } = settings;
+  if (mode === "ipvs") {
+    notNegative("ipvs.tcpTimeout", ipvs.tcpTimeoutMs);
+    notNegative("ipvs.tcpFinTimeout", ipvs.tcpFinTimeoutMs);
+    notNegative("ipvs.udpTimeout", ipvs.udpTimeoutMs);
+    checkScheduler(ipvs.scheduler, schedulers, report);
+  }
+  range("oomScoreAdj", settings.oomScoreAdj, -1000, 1000);
+  range("conntrack.maxPerCore", conntrack.maxPerCore, 0, 2 ** 31 - 1);
+  range("conntrack.min", conntrack.min, 0, 2 ** 31 - 1);
+  notNegative("conntrack.tcpEstablishedTimeout", conntrack.tcpEstablishedTimeoutMs);
+  notNegative("conntrack.tcpCloseWaitTimeout", conntrack.tcpCloseWaitTimeoutMs);
+  notNegative("conntrack.udpTimeout", conntrack.udpTimeoutMs);
+  notNegative("conntrack.udpStreamTimeout", conntrack.udpStreamTimeoutMs);
+  range("clientConnection.burst", settings.clientConnection.burst, 0, 2 ** 31 - 1);
+  if (settings.configSyncPeriodMs <= 0) {
+    report("configSyncPeriod", formatDuration(settings.configSyncPeriodMs), "must be greater than 0");
+  }
+  warnings.push(...checkPortRange(settings.portRange));
+  const gates = checkFeatureGates(settings.featureGates);
+  problems.push(...gates.refused.map((message) => ({ path: "featureGates", message })));
+  warnings.push(...gates.warnings.map((message) => ({ path: "featureGates", message })));
+  checkHiddenMetricsVersion(settings.showHiddenMetricsForVersion, report);
+  checkLogging(settings.logging, report);
+
+  const bindAddress = canonicalAddress(settings.bindAddress);
+  if (bindAddress === undefined) report("bindAddress", settings.bindAddress, "must be an IP address");
+  const onIPv6 = familyOf(bindAddress ?? "") === "IPv6";
+  const listen = (path: "healthzBindAddress" | "metricsBindAddress", host: string, port: number): string => {
+    const parsed: BindAddress = parseBindAddress(settings[path] || host, port);
+    if ("joined" in parsed) return parsed.joined;
+    report(path, settings[path], `must be ${parsed.must}`);
+    return "";
+  };
+  const detectLocalMode = checkDetectLocal(settings, report);
+  const decisions: Decisions = {
+    mode,
+    detectLocalMode,
+    bindAddress: bindAddress ?? "",
+    healthzBindAddress: listen("healthzBindAddress", onIPv6 ? "::" : "0.0.0.0", HEALTHZ_PORT),
+    metricsBindAddress: listen("metricsBindAddress", onIPv6 ? "::1" : "127.0.0.1", METRICS_PORT),
+    clusterCIDR: decideClusterCIDR(settings.clusterCIDR, detectLocalMode, report),
+    nodePortAddresses: decideNodePortAddresses(settings.nodePortAddresses, mode, report),
+    excludeCIDRs: decidePrefixes("ipvs.excludeCIDRs", ipvs.excludeCIDRs, mode === "ipvs" ? report : () => {}),
+  };
+  return { decisions, problems, warnings };
+}
+
+type Report = (path: string, value: unknown, must: string) => void;
+
+function checkMode(given: string, builtModes: readonly ProxyMode[], report: Report): ProxyMode {
+  const mode = given === "" ? "iptables" : PROXY_MODES.find((known) => known === given);
+  const allowed = `must be ${builtModes.join(", ")} or nothing (which means iptables)`;
+  if (given === "userspace") {
+    report("mode", given, `Kubernetes removed this mode in 1.26; ${allowed}`);
+  } else if (given === "kernelspace") {
+    report("mode", given, `that mode is for Windows, and Sluice runs on Linux; ${allowed}`);
+  } else if (mode === undefined) {
+    report("mode", given, `${allowed}${suggestion(given, PROXY_MODES)}`);
+  } else if (!builtModes.includes(mode)) {
+    report("mode", given, `that mode is not built yet; ${allowed}`);
+  }
+  return mode ?? "iptables";
+}
+
+function checkScheduler(given: string, schedulers: () => readonly string[], report: Report): void {
+  if (given === "") return;
+  const known = schedulers();
+  if (known.includes(given)) return;
+  report("ipvs.scheduler", given, `must be one that the kernel has: ${known.join(", ")}${suggestion(given, known)}`);
+}
+
+/** kube-proxy validates the periods of the chosen mode only. */
+function checkPeriods(
+  section: ProxyMode,
+  periods: { readonly syncPeriodMs: number; readonly minSyncPeriodMs: number },
+  report: Report,
+): void {
+  const syncPeriod = formatDuration(periods.syncPeriodMs), minSyncPeriod = formatDuration(periods.minSyncPeriodMs);
+  if (periods.minSyncPeriodMs < 0) report(`${section}.minSyncPeriod`, minSyncPeriod, "must be 0 or more");
+  if (periods.syncPeriodMs <= 0) {
+    report(`${section}.syncPeriod`, syncPeriod, "must be greater than 0");
+  } else if (periods.minSyncPeriodMs > periods.syncPeriodMs) {
+    report(`${section}.minSyncPeriod`, minSyncPeriod, `must not be longer than syncPeriod, which is ${syncPeriod}`);
+  }
+}
+
+/** The port range is without effect since the userspace mode went, and kube-proxy takes any text for it. */
+function checkPortRange(given: string): readonly Problem[] {
+  const [, first, separator, second] = /^\s*(\d+)(?:([-+])(\d+))?\s*$/.exec(given) ?? [];
+  const low = Number(first), high = separator === "+" ? low + Number(second) : Number(second ?? first);
+  if (given.trim() === "" || low <= high && high <= 65535) return [];
+  const message = `is ${JSON.stringify(given)}, which is no range of ports; it has no effect in any case`;
+  return [{ path: "portRange", message }];
+}
+
+function checkHiddenMetricsVersion(given: string, report: Report): void {
+  const [, major, minor] = /^v(\d+)\.(\d+)/.exec(KUBERNETES_VERSION) ?? [];
+  const previous = `${major}.${Number(minor) - 1}`;
+  if (given !== "" && given !== previous) {
+    report("showHiddenMetricsForVersion", given, `must be ${previous}, the previous minor version, or nothing`);
+  }
+}
+
+function checkLogging(logging: Settings["logging"], report: Report): void {
+  const { format, verbosity, vmodule } = logging;
+  if (format !== "" && !LOGGING_FORMATS.some((known) => known === format)) {
+    report("logging.format", format, `must be ${LOGGING_FORMATS.join(" or ")}${suggestion(format, LOGGING_FORMATS)}`);
+  }
+  if (verbosity < 0) report("logging.verbosity", verbosity, "must be 0 or more");
+  if (vmodule.length > 0 && format === "json") {
+    report("logging.vmodule", vmodule.map((item) => item.filePattern), "is for logging.format text only");
+  }
+  vmodule.forEach((item, i) => {
+    const path = `logging.vmodule[${i}]`;
+    if (!/^[^=,]+$/.test(item.filePattern)) {
+      report(`${path}.filePattern`, item.filePattern, "must be text without = and ,");
+    }
+    if (item.verbosity < 0) report(`${path}.verbosity`, item.verbosity, "must be 0 or more");
+  });
+}
+
+/** Part of a rule's text, so that nothing may be in it that the tools would take for something else. */
+const INTERFACE = /^[A-Za-z0-9_][A-Za-z0-9_.:@-]{0,14}$/;
+const INTERFACE_RULE = "must be 1 to 15 letters, digits, '_', '.', ':', '@' and '-', not starting with a sign";
+
+function checkDetectLocal(settings: Settings, report: Report): LocalMode {
+  const given = settings.detectLocalMode;
+  const mode = given === "" ? "ClusterCIDR" : LOCAL_MODES.find((known) => known === given);
+  if (mode === undefined) {
+    report("detectLocalMode", given, `must be ${LOCAL_MODES.join(", ")}${suggestion(given, LOCAL_MODES)}`);
+  }
+  const { bridgeInterface, interfaceNamePrefix } = settings.detectLocal;
+  if (mode === "BridgeInterface" && bridgeInterface === "") {
+    report("detectLocal.bridgeInterface", "", "detectLocalMode BridgeInterface needs the name of a bridge");
+  }
+  if (mode === "InterfaceNamePrefix" && interfaceNamePrefix === "") {
+    report("detectLocal.interfaceNamePrefix", "", "detectLocalMode InterfaceNamePrefix needs the start of a name");
+  }
+  const checkInterface = (field: string, name: string) => {
+    if (name !== "" && !INTERFACE.test(name)) report(field, name, INTERFACE_RULE);
+  };
+  if (mode === "BridgeInterface") checkInterface("detectLocal.bridgeInterface", bridgeInterface);
+  if (mode === "InterfaceNamePrefix") checkInterface("detectLocal.interfaceNamePrefix", interfaceNamePrefix);
+  return mode ?? "ClusterCIDR";
+}
+
+/** The cluster's prefixes by family. As in kube-proxy, what is wrong with them matters under ClusterCIDR only. */
+function decideClusterCIDR(given: string, localMode: LocalMode, report: Report): Partial<Record<Family, string>> {
+  const parts = given === "" ? [] : given.split(",");
+  const prefixes = parts.map(canonicalPrefix);
+  const byFamily: Partial<Record<Family, string>> = {};
+  for (const prefix of prefixes) if (prefix !== undefined) byFamily[familyOf(prefix)] ??= prefix;
+  const wrong = parts.find((_, i) => prefixes[i] === undefined);
+  if (localMode !== "ClusterCIDR") return byFamily;
+  if (wrong !== undefined || Object.keys(byFamily).length !== parts.length) {
+    const because = wrong === undefined || wrong === given ? "" : ` (${JSON.stringify(wrong)} is no prefix)`;
+    report("clusterCIDR", given, `must be a prefix, or one of each family (10.100.0.0/16,fd00:100::/48)${because}`);
+  }
+  return byFamily;
+}
+
+/** In nftables mode, node ports are on the node's primary addresses unless told otherwise (KEP-3866). */
+function decideNodePortAddresses(given: readonly string[], mode: ProxyMode, report: Report): readonly string[] {
+  if (given.length === 0) return mode === "nftables" ? ["primary"] : [];
+  const primary = given.indexOf("primary");
+  if (primary < 0) return decidePrefixes("nodePortAddresses", given, report, " or the single word primary");
+  if (given.length > 1) {
+    report(`nodePortAddresses[${primary}]`, "primary", "primary must stand alone, without prefixes");
+  }
+  return ["primary"];
+}
+
+function decidePrefixes(path: string, given: readonly string[], report: Report, orElse = ""): readonly string[] {
+  return given.flatMap((text, i) => {
+    const prefix = canonicalPrefix(text);
+    if (prefix === undefined) report(`${path}[${i}]`, text, `must be a prefix such as 10.0.0.0/8${orElse}`);
+    return prefix ?? [];
+  });
+}

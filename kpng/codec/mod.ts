@@ -1,0 +1,22 @@
+/**
+ * Protocol buffers by declared schemas: bytes to plain objects and back.
+ */
+export { inLowerCase, writtenFields } from "./lower_case.ts";
+export { WireError } from "./reader.ts";
+export {
+  bool,
+  bytes,
+  double,
+  type FieldShape,
+  int32,
+  type Message,
+  message,
+  nested,
+  type Schema,
+  several,
+  text,
+  textMap,
+  texts,
+  type TypeOf,
+  uint64,
+} from "./schema.ts";

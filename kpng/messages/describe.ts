@@ -1,0 +1,105 @@
+import { joinHostPort } from "../../platform/mod.ts";
+import { listIps } from "./ip_set.ts";
+import {
+  ENDPOINT,
+  ENDPOINT_INFO,
+  type EndpointMessage,
+  NODE_INFO,
+  type NodeMessage,
+  OP_ITEM,
+  PROTOCOLS,
+  SERVICE,
+  SERVICE_INFO,
+  type ServiceMessage,
+  SETS,
+} from "./messages.ts";
+import { isSecondPath } from "./paths.ts";
+
+/** The kinds of things in KPNG's sets. */
+export type SetName = "services" | "endpoints" | "nodes";
+
+/** One operation of a stream, for people and for their programs. */
+export interface DescribedOperation {
+  readonly op: "set" | "delete" | "sync" | "reset";
+  readonly set?: SetName;
+  readonly path?: string;
+  /** What was set, as the wire has it. */
+  readonly value?: object;
+  /** The same in a few words. */
+  readonly text?: string;
+}
+
+const NAMES: Readonly<Record<number, SetName>> = {
+  [SETS.services]: "services",
+  [SETS.globalServices]: "services",
+  [SETS.endpoints]: "endpoints",
+  [SETS.globalEndpoints]: "endpoints",
+  [SETS.globalNodes]: "nodes",
+};
+
+/** What an `OpItem` says; undefined for what says nothing new: the second path of an endpoint. */
+export function describeOperation(bytes: Uint8Array<ArrayBuffer>): DescribedOperation | undefined {
+  const operation = OP_ITEM.decode(bytes);
+  if (operation.reset !== undefined) return { op: "reset" };
+  if (operation.sync !== undefined) return { op: "sync" };
+  const { set: number = 0, path = "" } = operation.set?.ref ?? operation.delete ?? {};
+  const set = NAMES[number];
+  if (set === undefined || (number === SETS.globalEndpoints && isSecondPath(path))) return undefined;
+  if (operation.set === undefined) return { op: "delete", set, path };
+  return { op: "set", set, path, ...describeValue(number, operation.set.bytes ?? new Uint8Array()) };
+}
+
+function describeValue(set: number, bytes: Uint8Array<ArrayBuffer>): { value: object; text: string } {
+  switch (set) {
+    case SETS.services:
+    case SETS.globalServices: {
+      const value = set === SETS.services ? SERVICE.decode(bytes) : SERVICE_INFO.decode(bytes).service ?? {};
+      return { value, text: serviceText(value) };
+    }
+    case SETS.endpoints: {
+      const value = ENDPOINT.decode(bytes);
+      return { value, text: [...endpointTexts(value), ...scopeTexts(value)].join(" ") };
+    }
+    case SETS.globalEndpoints: {
+      const { hash: _, ...value } = ENDPOINT_INFO.decode(bytes);
+      const { podName, conditions, topology } = value;
+      const words = endpointTexts(value.endpoint ?? {});
+      if (podName) words.push(`pod ${podName}`);
+      if (topology?.node) words.push(`on ${topology.node}`);
+      if (conditions?.ready !== true) words.push("not ready");
+      return { value, text: words.join(" ") };
+    }
+    default: {
+      const { node = {} } = NODE_INFO.decode(bytes);
+      return { value: node, text: nodeText(node) };
+    }
+  }
+}
+
+function serviceText({ type = "", ips = {}, ports = [] }: ServiceMessage): string {
+  const addresses = [...listIps(ips.clusterIPs), ...listIps(ips.externalIPs), ...listIps(ips.loadBalancerIPs)];
+  const told = ports.map(({ port = 0, protocol = 0, nodePort = 0 }) =>
+    `${port}${nodePort === 0 ? "" : `:${nodePort}`}/${(PROTOCOLS[protocol] ?? "?").toUpperCase()}`
+  );
+  return [type, addresses.join() || "headless", told.join()].filter((word) => word !== "").join(" ");
+}
+
+function endpointTexts({ ips, portOverrides = [] }: EndpointMessage): string[] {
+  const addresses = listIps(ips);
+  const [first] = portOverrides;
+  if (portOverrides.length === 1 && first?.port) return [addresses.map((ip) => joinHostPort(ip, first.port!)).join()];
+  const ports = portOverrides.map(({ name, port }) => `${name}:${port}`);
+  return [addresses.join(), ...ports.length === 0 ? [] : [ports.join()]];
+}
+
+function scopeTexts({ local, scopes }: EndpointMessage): string[] {
+  const words = local ? ["on this node"] : [];
+  if (scopes?.internal && !scopes.external) words.push("for internal traffic");
+  if (scopes?.external && !scopes.internal) words.push("for external traffic");
+  return words;
+}
+
+function nodeText({ labels = {}, topology }: NodeMessage): string {
+  const zone = topology?.zone ?? labels["topology.kubernetes.io/zone"];
+  return zone ? `zone ${zone}` : "";
+}

@@ -1,0 +1,168 @@
+/**
+ * KPNG's messages (packages `localv1` and `globalv1`), with its field names as a state file writes them but for the case
+ * of their letters. Fields from 1001 on are Sluice's own: KPNG programs pass over them, and they are only sent to who
+ * asked for them (see `WATCH_REQUEST`).
+ */
+import {
+  bool,
+  bytes,
+  double,
+  int32,
+  message,
+  nested,
+  several,
+  text,
+  textMap,
+  texts,
+  type TypeOf,
+  uint64,
+} from "../codec/mod.ts";
+
+export const IP_SET = message({ v4: texts(1), v6: texts(2) });
+
+export const IP_FILTER = message({ targetIPs: nested(1, IP_SET), sourceRanges: texts(2) });
+
+/** KPNG's numbers of the protocols, from 1. */
+export const PROTOCOLS = [undefined, "tcp", "udp", "sctp"] as const;
+
+export const PORT_MAPPING = message({
+  name: text(1),
+  protocol: int32(2),
+  port: int32(3),
+  nodePort: int32(4),
+  targetPort: int32(5),
+  targetPortName: text(6),
+});
+
+export const SERVICE_IPS = message({
+  clusterIPs: nested(1, IP_SET),
+  externalIPs: nested(2, IP_SET),
+  headless: bool(3),
+  loadBalancerIPs: nested(4, IP_SET),
+});
+
+export const CLIENT_IP_AFFINITY = message({ timeoutSeconds: int32(1) });
+
+export const SERVICE = message({
+  namespace: text(1),
+  name: text(2),
+  type: text(3),
+  ips: nested(4, SERVICE_IPS),
+  mapIP: bool(5),
+  ports: several(6, PORT_MAPPING),
+  externalTrafficToLocal: bool(7),
+  labels: textMap(8),
+  annotations: textMap(9),
+  ipFilters: several(10, IP_FILTER),
+  clientIP: nested(11, CLIENT_IP_AFFINITY),
+  internalTrafficToLocal: bool(12),
+  healthCheckNodePort: int32(13),
+});
+
+/** A port of an endpoint by the name of the service's port; `protocol` is Sluice's own. */
+export const PORT_NAME = message({ name: text(1), port: int32(2), protocol: int32(1001) });
+
+export const ENDPOINT_SCOPES = message({ internal: bool(1), external: bool(2) });
+
+/** What Sluice knows of an endpoint beyond KPNG's messages, so that nothing is lost between two Sluices. */
+export const ENDPOINT_DETAILS = message({
+  notReady: bool(1),
+  notServing: bool(2),
+  terminating: bool(3),
+  node: text(4),
+  zone: text(5),
+  zoneHints: texts(6),
+  nodeHints: texts(7),
+  /** The name of its EndpointSlice, of which all endpoints carry all ports. */
+  slice: text(8),
+  /** When the slice's change was triggered, in milliseconds since 1970. */
+  triggerTimeMs: double(9),
+});
+
+export const ENDPOINT = message({
+  hostname: text(1),
+  ips: nested(2, IP_SET),
+  local: bool(3),
+  portOverrides: several(4, PORT_NAME),
+  scopes: nested(5, ENDPOINT_SCOPES),
+  details: nested(1001, ENDPOINT_DETAILS),
+});
+
+export const TOPOLOGY_INFO = message({ node: text(1), zone: text(2) });
+
+export const SERVICE_INFO = message({ hash: uint64(1), service: nested(2, SERVICE) });
+
+export const ENDPOINT_CONDITIONS = message({ ready: bool(1) });
+
+export const TOPOLOGY_HINTS = message({ zones: texts(1) });
+
+export const ENDPOINT_INFO = message({
+  hash: uint64(1),
+  namespace: text(2),
+  sourceName: text(3),
+  serviceName: text(4),
+  endpoint: nested(6, ENDPOINT),
+  conditions: nested(7, ENDPOINT_CONDITIONS),
+  podName: text(8),
+  topology: nested(9, TOPOLOGY_INFO),
+  hints: nested(10, TOPOLOGY_HINTS),
+});
+
+/** `addresses`, `podCIDRs` and `leaving` are Sluice's own. */
+export const NODE = message({
+  name: text(1),
+  labels: textMap(2),
+  annotations: textMap(3),
+  topology: nested(4, TOPOLOGY_INFO),
+  addresses: texts(1001),
+  podCIDRs: texts(1002),
+  leaving: bool(1003),
+});
+
+export const NODE_INFO = message({ hash: uint64(1), node: nested(2, NODE) });
+
+/** Sluice's own: a range that cluster IPs are taken from. */
+export const SERVICE_CIDR = message({ name: text(1), cidrs: texts(2) });
+
+/** The sets that a reference can be of (enum `Set`); from 1001 on they are Sluice's own. */
+export const SETS = {
+  services: 1,
+  endpoints: 2,
+  globalServices: 10,
+  globalEndpoints: 11,
+  globalNodes: 12,
+  serviceCIDRs: 1001,
+} as const;
+
+export const REF = message({ set: int32(1), path: text(2) });
+
+export const VALUE = message({ ref: nested(1, REF), bytes: bytes(2) });
+
+const EMPTY_OP = message({});
+
+export const OP_ITEM = message({
+  sync: nested(1, EMPTY_OP),
+  set: nested(2, VALUE),
+  delete: nested(3, REF),
+  reset: nested(4, EMPTY_OP),
+});
+
+/**
+ * A request of either method; KPNG's global one is empty. `extended` asks for Sluice's own fields; with it, `onlyNode` asks
+ * the global state to leave out all nodes but one.
+ */
+export const WATCH_REQUEST = message({ nodeName: text(1), extended: bool(1001), onlyNode: text(1002) });
+
+export type ServiceMessage = TypeOf<typeof SERVICE>;
+export type EndpointMessage = TypeOf<typeof ENDPOINT>;
+export type EndpointInfoMessage = TypeOf<typeof ENDPOINT_INFO>;
+export type NodeMessage = TypeOf<typeof NODE>;
+export type ServiceCIDRMessage = TypeOf<typeof SERVICE_CIDR>;
+export type IPSetMessage = TypeOf<typeof IP_SET>;
+export type OpItemMessage = TypeOf<typeof OP_ITEM>;
+export type WatchRequestMessage = TypeOf<typeof WATCH_REQUEST>;
+
+/** The gRPC methods, by whose view of the cluster they answer with. */
+export const METHODS = { global: "/globalv1.Sets/Watch", local: "/localv1.Sets/Watch" } as const;
+/** A method that no server has, so that every server answers a call of it at once. */
+export const PROBE_METHOD = "/sluice.Probe/Answer";

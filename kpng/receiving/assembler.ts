@@ -1,0 +1,197 @@
+import {
+  type ClusterObject,
+  type Decoded,
+  KINDS,
+  type ObjectRef,
+  refOf,
+  type Service,
+  type SourceSink,
+} from "../../core/objects/mod.ts";
+import { sameData } from "../../platform/mod.ts";
+import type { ClusterScoped } from "../store/mod.ts";
+import { type ServiceKey, serviceKey, splitServiceKey } from "../../core/tracking/mod.ts";
+import { assembleSlices, type ReceivedEndpoint, type Slices } from "./assemble_slices.ts";
+import {
+  type NodeMessage,
+  nodeOfMessage,
+  type ServiceCIDRMessage,
+  serviceCIDROfMessage,
+  type ServiceMessage,
+  serviceOfMessage,
+} from "../messages/mod.ts";
+
+/**
+ * Makes Kubernetes objects of the entries of KPNG's sets, each known by a path, and tells a sink how they differ from what
+ * it was told before: at the end of a round, and all at once.
+ */
+export interface Assembler {
+  setService(path: string, message: ServiceMessage): void;
+  /** An endpoint of that service; undefined for one that cannot be used. */
+  setEndpoint(path: string, endpoint: ReceivedEndpoint | undefined): void;
+  setNode(path: string, message: NodeMessage): void;
+  setServiceCIDR(path: string, message: ServiceCIDRMessage): void;
+  deleteService(path: string): void;
+  deleteEndpoint(path: string): void;
+  deleteNode(path: string): void;
+  deleteServiceCIDR(path: string): void;
+  /** Everything follows anew: what is not set again before `sync` is gone. */
+  reset(): void;
+  /** The round is complete: the sink is told of it, and after the first one that everything is synced. */
+  sync(): void;
+}
+
+/** What is known of a service. */
+interface Entry {
+  service: Service | undefined;
+  readonly endpoints: Map<string, ReceivedEndpoint>;
+  /** The slices that the sink was told of. */
+  slices: Slices;
+}
+
+const NO_SLICES: Slices = new Map();
+
+/** An assembler that knows of nothing. In full, the objects keep what load balancing does not need. */
+export function createAssembler(sink: SourceSink, inFull: boolean): Assembler {
+  const entries = new Map<ServiceKey, Entry>();
+  const serviceAt = new Map<string, ServiceKey>();
+  const endpointAt = new Map<string, ServiceKey>();
+  // Of nodes and the like, by kind and path.
+  const scopedAt = new Map<string, ClusterScoped>();
+  // The services of which something changed in this round, by what the sink was last told.
+  const touched = new Map<ServiceKey, Service | undefined>();
+  const scopedTold = new Map<string, ClusterScoped>();
+  let unconfirmed:
+    | { readonly services: Set<string>; readonly endpoints: Set<string>; readonly scoped: Set<string> }
+    | undefined;
+  let scopedTouched = false;
+  let synced = false;
+
+  const touch = (key: ServiceKey): Entry => {
+    const entry = entries.get(key) ?? { service: undefined, endpoints: new Map(), slices: NO_SLICES };
+    entries.set(key, entry);
+    if (!touched.has(key)) touched.set(key, entry.service);
+    return entry;
+  };
+
+  const use = <T extends ClusterObject>(
+    { ref, object, problems }: Decoded,
+    known: (key: string) => T | undefined,
+  ): T | undefined => {
+    const before = ref === undefined ? undefined : known(serviceKey(ref.namespace, ref.name));
+    if (object !== undefined && before !== undefined && sameData(object, before)) return before;
+    for (const problem of problems) sink.problem(ref === undefined ? "what the source says" : nameOf(ref), problem);
+    return object as T | undefined;
+  };
+
+  const deleteService = (path: string) => {
+    const key = serviceAt.get(path);
+    if (key === undefined) return;
+    serviceAt.delete(path);
+    touch(key).service = undefined;
+  };
+
+  const deleteEndpoint = (path: string) => {
+    const key = endpointAt.get(path);
+    if (key === undefined) return;
+    endpointAt.delete(path);
+    touch(key).endpoints.delete(path);
+  };
+
+  /** What one service has become. */
+  const settle = (key: ServiceKey) => {
+    const entry = entries.get(key)!;
+    const before = entry.slices;
+    entry.slices = assembleSlices(splitServiceKey(key), entry.service, entry.endpoints.values(), before);
+    if (entry.service === undefined && entry.endpoints.size === 0) entries.delete(key);
+    return { key, service: entry.service, before, slices: entry.slices };
+  };
+
+  const settleServices = () => {
+    const settled = Array.from(touched.keys(), settle);
+    // First what goes: a slice can go from one service to another.
+    for (const { key, before, slices } of settled) {
+      const { namespace } = splitServiceKey(key);
+      for (const name of before.keys()) if (!slices.has(name)) sink.delete({ kind: "EndpointSlice", namespace, name });
+    }
+    for (const { key, service, before, slices } of settled) {
+      const told = touched.get(key);
+      if (service !== undefined && !sameData(service, told)) sink.set(service);
+      if (service === undefined && told !== undefined) sink.delete({ kind: "Service", ...splitServiceKey(key) });
+      for (const [name, slice] of slices) if (slice !== before.get(name)) sink.set(slice);
+    }
+    touched.clear();
+  };
+
+  const settleScoped = () => {
+    const now = new Map(Array.from(scopedAt.values(), (object) => [`${object.kind} ${object.name}`, object]));
+    for (const [key, object] of now) if (!sameData(object, scopedTold.get(key))) sink.set(object);
+    for (const [key, object] of scopedTold) if (!now.has(key)) sink.delete(refOf(object));
+    scopedTold.clear();
+    for (const [key, object] of now) scopedTold.set(key, object);
+  };
+
+  const setScoped = (key: string, decoded: Decoded) => {
+    unconfirmed?.scoped.delete(key);
+    const object = use<ClusterScoped>(decoded, () => scopedAt.get(key));
+    if (object === scopedAt.get(key)) return;
+    scopedTouched = true;
+    if (object === undefined) scopedAt.delete(key);
+    else scopedAt.set(key, object);
+  };
+
+  const deleteScoped = (key: string) => {
+    scopedTouched = scopedAt.delete(key) || scopedTouched;
+  };
+
+  return {
+    setService(path, message) {
+      unconfirmed?.services.delete(path);
+      const service = use(serviceOfMessage(message, inFull), (key) => entries.get(key)?.service);
+      const key = service === undefined ? undefined : serviceKey(service.namespace, service.name);
+      if (serviceAt.get(path) !== key) deleteService(path);
+      if (key === undefined) return;
+      serviceAt.set(path, key);
+      if (entries.get(key)?.service !== service) touch(key).service = service;
+    },
+    setEndpoint(path, endpoint) {
+      unconfirmed?.endpoints.delete(path);
+      const key = endpoint?.service;
+      const before = endpointAt.get(path);
+      if (before !== undefined && before === key && sameData(entries.get(before)!.endpoints.get(path), endpoint)) {
+        return;
+      }
+      if (before !== key) deleteEndpoint(path);
+      if (endpoint === undefined || key === undefined) return;
+      endpointAt.set(path, key);
+      touch(key).endpoints.set(path, endpoint);
+    },
+    setNode: (path, message) => setScoped(`Node ${path}`, nodeOfMessage(message, inFull)),
+    setServiceCIDR: (path, message) => setScoped(`ServiceCIDR ${path}`, serviceCIDROfMessage(message)),
+    deleteService,
+    deleteEndpoint,
+    deleteNode: (path) => deleteScoped(`Node ${path}`),
+    deleteServiceCIDR: (path) => deleteScoped(`ServiceCIDR ${path}`),
+    reset() {
+      unconfirmed = {
+        services: new Set(serviceAt.keys()),
+        endpoints: new Set(endpointAt.keys()),
+        scoped: new Set(scopedAt.keys()),
+      };
+    },
+    sync() {
+      for (const path of unconfirmed?.services ?? []) deleteService(path);
+      for (const path of unconfirmed?.endpoints ?? []) deleteEndpoint(path);
+      for (const key of unconfirmed?.scoped ?? []) deleteScoped(key);
+      unconfirmed = undefined;
+      settleServices();
+      if (scopedTouched) settleScoped();
+      scopedTouched = false;
+      if (!synced) { for (const kind of KINDS) sink.synced(kind); }
+      synced = true;
+    },
+  };
+}
+
+function nameOf({ kind, namespace, name }: ObjectRef): string {
+  return namespace === "" ? `${kind} ${name}` : `${kind} ${namespace}/${name}`;
+}

@@ -1,0 +1,75 @@
+import type { SourceSink } from "../../core/objects/mod.ts";
+import { createAssembler } from "./assembler.ts";
+import {
+  ENDPOINT,
+  ENDPOINT_INFO,
+  isSecondPath,
+  NODE_INFO,
+  OP_ITEM,
+  SERVICE,
+  SERVICE_CIDR,
+  SERVICE_INFO,
+  SETS,
+} from "../messages/mod.ts";
+import { readGlobalEndpoint, readLocalEndpoint } from "./received_endpoint.ts";
+
+/** How what a server says is read. */
+export interface ReceiverOptions {
+  readonly sink: SourceSink;
+  /** The node whose local state is watched, or which watches the global one. */
+  readonly nodeName: string;
+  /** Whether what load balancing does not need is kept, for those who hand it on. */
+  readonly inFull: boolean;
+}
+
+/** Takes what a server of KPNG's protocol says, global or local, over one connection after another. */
+export interface Receiver {
+  /** Takes one `OpItem`. Returns whether it ends the round. Throws WireError for what is none. */
+  receive(bytes: Uint8Array<ArrayBuffer>): boolean;
+}
+
+/** A receiver that was told nothing. */
+export function createReceiver({ sink, nodeName, inFull }: ReceiverOptions): Receiver {
+  const assembler = createAssembler(sink, inFull);
+
+  const set = (set: number, path: string, bytes: Uint8Array<ArrayBuffer>) => {
+    const reading = { inFull, problem: (what: string) => sink.problem(`endpoint ${path}`, what) };
+    switch (set) {
+      case SETS.services:
+        return assembler.setService(path, SERVICE.decode(bytes));
+      case SETS.globalServices:
+        return assembler.setService(path, SERVICE_INFO.decode(bytes).service ?? {});
+      case SETS.endpoints:
+        return assembler.setEndpoint(path, readLocalEndpoint(path, ENDPOINT.decode(bytes), nodeName, reading));
+      case SETS.globalEndpoints:
+        if (isSecondPath(path)) return;
+        return assembler.setEndpoint(path, readGlobalEndpoint(ENDPOINT_INFO.decode(bytes), reading));
+      case SETS.globalNodes:
+        return assembler.setNode(path, NODE_INFO.decode(bytes).node ?? {});
+      case SETS.serviceCIDRs:
+        return assembler.setServiceCIDR(path, SERVICE_CIDR.decode(bytes));
+    }
+  };
+
+  const remove = (set: number, path: string) => {
+    if (set === SETS.services || set === SETS.globalServices) assembler.deleteService(path);
+    else if (set === SETS.endpoints || set === SETS.globalEndpoints) assembler.deleteEndpoint(path);
+    else if (set === SETS.globalNodes) assembler.deleteNode(path);
+    else if (set === SETS.serviceCIDRs) assembler.deleteServiceCIDR(path);
+  };
+
+  return {
+    receive(bytes) {
+      const operation = OP_ITEM.decode(bytes);
+      if (operation.reset !== undefined) assembler.reset();
+      if (operation.set?.ref !== undefined) {
+        const { ref, bytes: content = new Uint8Array() } = operation.set;
+        set(ref.set ?? 0, ref.path ?? "", content);
+      }
+      if (operation.delete !== undefined) remove(operation.delete.set ?? 0, operation.delete.path ?? "");
+      if (operation.sync === undefined) return false;
+      assembler.sync();
+      return true;
+    },
+  };
+}

@@ -1,0 +1,124 @@
+import { canonicalAddress, familyOf } from "../../platform/mod.ts";
+import {
+  internString,
+  internStrings,
+  isLabel,
+  isObjectName,
+  isWholeNumber,
+  quote,
+  type SliceEndpoint,
+} from "../../core/objects/mod.ts";
+import { serviceKey } from "../../core/tracking/mod.ts";
+import type { PortOverride, ReceivedEndpoint } from "./assemble_slices.ts";
+import { type EndpointInfoMessage, type EndpointMessage, listIps, PROTOCOLS, splitLocalPath } from "../messages/mod.ts";
+
+/** How an endpoint is read. */
+export interface EndpointReading {
+  /** Whether what load balancing does not need is kept. */
+  readonly inFull: boolean;
+  /** Told of what cannot be used, in a sentence. */
+  readonly problem: (what: string) => void;
+}
+
+/** The endpoint of the global state that a message describes; undefined where it cannot be used. */
+export function readGlobalEndpoint(info: EndpointInfoMessage, reading: EndpointReading): ReceivedEndpoint | undefined {
+  const { namespace = "default", serviceName = "", endpoint = {}, conditions, topology = {}, hints, podName } = info;
+  const { details = {} } = endpoint;
+  return assemble(namespace, serviceName, info.sourceName || serviceName, endpoint, {
+    // An endpoint that says nothing of its conditions is ready, as in a state file.
+    ready: conditions === undefined || conditions.ready === true,
+    nodeName: topology.node ?? details.node ?? "",
+    zone: topology.zone ?? details.zone ?? "",
+    zoneHints: hints?.zones ?? details.zoneHints,
+    podName: podName ?? "",
+  }, reading);
+}
+
+/**
+ * The endpoint of a local state at a path; undefined where it cannot be used, or is used for nothing. What comes from KPNG
+ * is there because this node may use it, so that it counts as ready.
+ */
+export function readLocalEndpoint(
+  path: string,
+  endpoint: EndpointMessage,
+  nodeName: string,
+  reading: EndpointReading,
+): ReceivedEndpoint | undefined {
+  const { details, scopes, local } = endpoint;
+  const { namespace, service } = splitLocalPath(path);
+  if (details === undefined && scopes !== undefined && !scopes.internal && !scopes.external) return undefined;
+  return assemble(namespace, service, details?.slice ?? service, endpoint, {
+    ready: details === undefined || !details.notReady,
+    nodeName: details === undefined ? (local ? nodeName : "") : details.node ?? "",
+    zone: details?.zone ?? "",
+    zoneHints: details?.zoneHints,
+    podName: "",
+  }, reading);
+}
+
+interface Told {
+  readonly ready: boolean;
+  readonly nodeName: string;
+  readonly zone: string;
+  readonly zoneHints: readonly string[] | undefined;
+  readonly podName: string;
+}
+
+function assemble(
+  namespace: string,
+  service: string,
+  source: string,
+  { hostname = "", ips, portOverrides = [], details }: EndpointMessage,
+  told: Told,
+  { inFull, problem }: EndpointReading,
+): ReceivedEndpoint | undefined {
+  if (!isLabel(namespace) || !isLabel(service) || !isObjectName(source)) {
+    problem(`an endpoint is of ${quote(`${namespace}/${service} (${source})`)}, which is no name; it is left out`);
+    return undefined;
+  }
+  const { podName } = told;
+  const common: Omit<SliceEndpoint, "address"> = {
+    ready: told.ready,
+    serving: details === undefined ? told.ready : !details.notServing,
+    terminating: details?.terminating === true,
+    nodeName: internString(told.nodeName),
+    zone: internString(told.zone),
+    zoneHints: hintsOf(told.zoneHints),
+    nodeHints: hintsOf(details?.nodeHints),
+    ...inFull && (podName !== "" || hostname !== "") && { details: { podName, hostname } },
+  };
+  return {
+    service: serviceKey(internString(namespace), internString(service)),
+    source: internString(source),
+    slice: details?.slice,
+    overrides: portOverrides.flatMap((one) => readOverride(one, problem)),
+    endpoints: readAddresses(listIps(ips), problem).map((address) => ({ address, ...common })),
+    triggerTimeMs: details?.triggerTimeMs ?? 0,
+  };
+}
+
+/** One address of each family: all of a set are the same endpoint. */
+function readAddresses(told: readonly string[], problem: EndpointReading["problem"]): readonly string[] {
+  const found: string[] = [];
+  for (const text of told) {
+    const address = canonicalAddress(text);
+    if (address === undefined) problem(`an endpoint has the address ${quote(text)}, which is none; it is left out`);
+    else if (!found.some((other) => familyOf(other) === familyOf(address))) found.push(address);
+  }
+  return found;
+}
+
+function readOverride(
+  { name = "", port, protocol = 0 }: NonNullable<EndpointMessage["portOverrides"]>[number],
+  problem: EndpointReading["problem"],
+): PortOverride[] {
+  if ((name === "" || isLabel(name)) && isWholeNumber(port, 1, 65535) && protocol < PROTOCOLS.length) {
+    return [{ name: internString(name), port, protocol: PROTOCOLS[protocol] }];
+  }
+  problem(`an endpoint has the port ${quote(name)} ${quote(port)}, which is none; it is left out`);
+  return [];
+}
+
+function hintsOf(names: readonly string[] | undefined): readonly string[] | undefined {
+  return names === undefined || names.length === 0 ? undefined : internStrings(names);
+}

@@ -1,0 +1,124 @@
+import type { ServerHttp2Stream } from "node:http2";
+import type { Clock } from "../../platform/mod.ts";
+import { createFrameReader, STATUS } from "../transport/mod.ts";
+import { METHODS, WATCH_REQUEST, type WatchRequestMessage } from "../messages/mod.ts";
+import { WireError } from "../codec/mod.ts";
+import type { Subscription } from "./answers.ts";
+import type { Limits } from "./limits.ts";
+import type { WatcherStream } from "./watcher.ts";
+
+/** Why a call is ended from here. */
+export class CallError extends Error {
+  override readonly name = "CallError";
+  /** `status` is one of gRPC's codes; the message goes to the client. */
+  constructor(readonly status: number, message: string) {
+    super(message);
+  }
+}
+
+/** What a watching stream needs. */
+export interface StreamOptions {
+  readonly scope: Subscription["scope"];
+  readonly limits: Limits;
+  readonly clock: Clock;
+  /** Ends everything that waits, with its reason. */
+  readonly abort: AbortController;
+}
+
+/** The scope that a path asks for; undefined for no method of ours. */
+export function scopeOf(path: string | undefined): Subscription["scope"] | undefined {
+  return path === METHODS.global ? "global" : path === METHODS.local ? "local" : undefined;
+}
+
+/**
+ * Reads requests from, and writes answers to, one HTTP/2 stream. A client that sends more requests than may wait, or one
+ * that is none, ends its own call; one that takes nothing for too long loses it.
+ */
+export function openStream(stream: ServerHttp2Stream, options: StreamOptions): WatcherStream {
+  const { scope, limits, clock, abort } = options;
+  const { signal } = abort;
+  const frames = createFrameReader(limits.requestBytes);
+  const requests: Subscription[] = [];
+  let ended = false;
+  let subscribed: Subscription | undefined;
+  let wake = () => {};
+
+  const cancelIdle = clock.schedule(limits.idleMs, () => {
+    abort.abort(new CallError(STATUS.invalidArgument, "no request came"));
+  });
+
+  stream.on("data", (bytes: Uint8Array) => {
+    if (signal.aborted) return;
+    try {
+      for (const message of frames.push(bytes)) {
+        if (requests.length >= limits.requestsWaiting) {
+          throw new CallError(STATUS.resourceExhausted, "more requests than may wait");
+        }
+        requests.push(subscriptionOf(scope, WATCH_REQUEST.decode(message)));
+      }
+      if (requests.length > 0) cancelIdle();
+      wake();
+    } catch (error) {
+      abort.abort(error instanceof WireError ? new CallError(STATUS.invalidArgument, error.message) : error);
+    }
+  });
+  stream.on("end", () => {
+    ended = true;
+    wake();
+  });
+  stream.on("error", (error: Error) => abort.abort(error));
+  stream.on("close", () => {
+    cancelIdle();
+    abort.abort(new Error("the stream was closed"));
+  });
+  signal.addEventListener("abort", () => wake());
+
+  return {
+    async nextRequest() {
+      while (requests.length === 0 && !ended) {
+        signal.throwIfAborted();
+        await new Promise<void>((resolve) => wake = resolve);
+      }
+      signal.throwIfAborted();
+      const next = requests.shift();
+      // A watcher that becomes another one halfway would be told differences to what it never knew.
+      if (next !== undefined && subscribed !== undefined && next.nodeName !== subscribed.nodeName) {
+        throw new CallError(STATUS.invalidArgument, "a stream is about one node");
+      }
+      subscribed ??= next;
+      return next === undefined ? undefined : subscribed;
+    },
+    write(bytes) {
+      signal.throwIfAborted();
+      return taken(bytes);
+    },
+  };
+
+  function taken(bytes: Uint8Array): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const settle = (then: () => void) => () => {
+        cancelStall();
+        signal.removeEventListener("abort", onAbort);
+        then();
+      };
+      const cancelStall = clock.schedule(limits.stallMs, () => {
+        abort.abort(new CallError(STATUS.resourceExhausted, "the reader takes nothing"));
+      });
+      const onAbort = settle(() => reject(signal.reason));
+      signal.addEventListener("abort", onAbort);
+      const onTaken = settle(resolve);
+      // A write that fails is followed by the stream's end, which aborts.
+      stream.write(bytes, (error) => error || onTaken());
+    });
+  }
+}
+
+function subscriptionOf(
+  scope: Subscription["scope"],
+  { nodeName = "", extended = false, onlyNode }: WatchRequestMessage,
+): Subscription {
+  if (scope === "local" && nodeName === "") {
+    throw new CallError(STATUS.invalidArgument, "a local watch must name its node");
+  }
+  return { scope, nodeName, extended, onlyNode: extended ? onlyNode : undefined };
+}

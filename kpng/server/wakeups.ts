@@ -1,0 +1,47 @@
+import type { Clock } from "../../platform/mod.ts";
+import type { Store } from "../store/mod.ts";
+
+/** Tells waiting watchers of changes, a few in each turn, so that thousands of them do not hold up everything else. */
+export interface Wakeups {
+  /** Resolves after the next change of the store, or at once where it is past that revision; rejects with the signal. */
+  changed(after: number, signal: AbortSignal): Promise<void>;
+  close(): void;
+}
+
+const WAKE_PER_TURN = 250;
+
+/** Wakeups by the changes of this store. */
+export function createWakeups(store: Store, clock: Clock): Wakeups {
+  let waiting = new Set<() => void>();
+
+  const unsubscribe = store.subscribe(() => {
+    const woken = [...waiting];
+    waiting = new Set();
+    wake(woken, 0);
+  });
+
+  const wake = (woken: readonly (() => void)[], from: number) => {
+    for (const resolve of woken.slice(from, from + WAKE_PER_TURN)) resolve();
+    if (from + WAKE_PER_TURN < woken.length) clock.schedule(0, () => wake(woken, from + WAKE_PER_TURN));
+  };
+
+  return {
+    changed(after, signal) {
+      if (signal.aborted) return Promise.reject(signal.reason);
+      if (store.ready() && store.revision() > after) return Promise.resolve();
+      return new Promise((resolve, reject) => {
+        const onAbort = () => {
+          waiting.delete(onChange);
+          reject(signal.reason);
+        };
+        const onChange = () => {
+          signal.removeEventListener("abort", onAbort);
+          resolve();
+        };
+        waiting.add(onChange);
+        signal.addEventListener("abort", onAbort, { once: true });
+      });
+    },
+    close: unsubscribe,
+  };
+}

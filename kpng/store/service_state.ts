@@ -1,0 +1,45 @@
+import type { EndpointSlice, Service } from "../../core/objects/mod.ts";
+import { sameData } from "../../platform/mod.ts";
+import { sameSlice } from "../../core/tracking/mod.ts";
+
+/** All that is known of one service; never changed, but replaced. */
+export interface ServiceState {
+  readonly namespace: string;
+  readonly name: string;
+  /** Undefined where there are slices for a service that is not there. */
+  readonly service: Service | undefined;
+  /** In the order of their names. */
+  readonly slices: readonly EndpointSlice[];
+}
+
+/** The state with this service; undefined where nothing is left of it. */
+export function withService(state: ServiceState, service: Service | undefined): ServiceState | undefined {
+  return service === undefined && state.slices.length === 0 ? undefined : { ...state, service };
+}
+
+/** The state with this slice, in place of the one of that name. */
+export function withSlice(state: ServiceState, slice: EndpointSlice): ServiceState {
+  const others = state.slices.filter(({ name }) => name !== slice.name);
+  const position = others.findIndex(({ name }) => slice.name < name);
+  return { ...state, slices: others.toSpliced(position === -1 ? others.length : position, 0, slice) };
+}
+
+/** The state without the slice of that name; undefined where nothing is left of it. */
+export function withoutSlice(state: ServiceState, name: string): ServiceState | undefined {
+  const slices = state.slices.filter((slice) => slice.name !== name);
+  return state.service === undefined && slices.length === 0 ? undefined : { ...state, slices };
+}
+
+/** Whether two states say the same. */
+export function sameState(a: ServiceState | undefined, b: ServiceState | undefined): boolean {
+  if (a === b) return true;
+  if (a === undefined || b === undefined || a.slices.length !== b.slices.length) return false;
+  if (a.service !== b.service && !sameData(a.service, b.service)) return false;
+  return a.slices.every((slice, i) => slice === b.slices[i] || sameSlice(slice, b.slices[i]!));
+}
+
+/** A measure of the memory that a state takes: its objects and endpoints. */
+export function weightOf(state: ServiceState | undefined): number {
+  if (state === undefined) return 1;
+  return state.slices.reduce((sum, { endpoints }) => sum + 1 + endpoints.length, 1);
+}

@@ -1,0 +1,246 @@
+/**
+ * The state of the cluster for those who hand it on: services with the slices of their endpoints, nodes and the like, each change
+ * with a revision, so that whoever knows a revision is told what is different since.
+ */
+import { type Clock, sameData } from "../../platform/mod.ts";
+import {
+  type ClusterObject,
+  type EndpointSlice,
+  type Kind,
+  KINDS,
+  type Node,
+  type ObjectRef,
+  refOf,
+  type ServiceCIDR,
+  type SourceSink,
+} from "../../core/objects/mod.ts";
+import { createConfirmation, sameSlice, type ServiceKey, serviceKey } from "../../core/tracking/mod.ts";
+import { createHistory } from "./history.ts";
+import { sameState, type ServiceState, weightOf, withoutSlice, withService, withSlice } from "./service_state.ts";
+
+/** An object that is in no namespace. */
+export type ClusterScoped = Node | ServiceCIDR;
+
+/** Everything there is at a revision; never changed. */
+export interface StoreState {
+  readonly revision: number;
+  /** In the order of their keys (`namespace/name`). */
+  readonly services: readonly ServiceState[];
+  /** In the order of their kinds and names. */
+  readonly scoped: readonly ClusterScoped[];
+}
+
+/** How something was, and how it is. */
+export interface Change<T> {
+  readonly before: T | undefined;
+  readonly after: T | undefined;
+}
+
+/** What is different from an earlier revision, in the order of the first change of each. */
+export interface StoreDifference {
+  readonly services: readonly Change<ServiceState>[];
+  readonly scoped: readonly Change<ClusterScoped>[];
+}
+
+/** The state of the cluster, told by a source. */
+export interface Store extends SourceSink {
+  /** Whether every kind was synced once: before that, what is known must not be taken for all there is. */
+  ready(): boolean;
+  /** Grows with every difference; all that a source says in one turn is one revision. */
+  revision(): number;
+  state(): StoreState;
+  /**
+   * What is different since a revision; undefined where that is too long ago to be known: who asks must be given the
+   * whole state. What was changed and changed back is no difference.
+   */
+  since(revision: number): StoreDifference | undefined;
+  node(name: string): Node | undefined;
+  /** Calls `listener` after every new revision once the store is ready, until the returned function is called. */
+  subscribe(listener: () => void): () => void;
+}
+
+/** What a store needs. */
+export interface StoreOptions {
+  readonly clock: Clock;
+  readonly onProblem: (where: string, message: string) => void;
+  /** How long changes gather before they are a revision, in milliseconds; 2 by default. */
+  readonly gatheringMs?: number;
+  /**
+   * The least that may be kept of what was replaced, in services and endpoints; 1000 by default. It is never more than
+   * that or the weight of what there is, whichever is more.
+   */
+  readonly leastHistory?: number;
+}
+
+/** A store that knows nothing yet. */
+export function createStore(options: StoreOptions): Store {
+  const { clock, onProblem, gatheringMs = 2, leastHistory = 1000 } = options;
+  const services = new Map<ServiceKey, ServiceState>();
+  const scoped = new Map<string, ClusterScoped>();
+  const serviceOfSlice = new Map<string, ServiceKey>();
+  // What was changed since the last revision, as it was then.
+  const touchedServices = new Map<ServiceKey, ServiceState | undefined>();
+  const touchedScoped = new Map<string, ClusterScoped | undefined>();
+  const serviceHistory = createHistory<ServiceState>();
+  const scopedHistory = createHistory<ClusterScoped>();
+
+  const unsynced = new Set<Kind>(KINDS);
+  const confirmation = createConfirmation();
+  const listeners = new Set<() => void>();
+  let revision = 0;
+  let announced = 0;
+  let weight = 0;
+  let isScheduled = false;
+  let cached: StoreState | undefined;
+
+  const stateOf = (key: ServiceKey, namespace: string, name: string): ServiceState => (
+    services.get(key) ?? { namespace, name, service: undefined, slices: [] }
+  );
+
+  const put = (key: ServiceKey, state: ServiceState | undefined) => {
+    if (!touchedServices.has(key)) touchedServices.set(key, services.get(key));
+    if (state === undefined) services.delete(key);
+    else services.set(key, state);
+    commitSoon();
+  };
+
+  const putScoped = (kind: Kind, name: string, object: ClusterScoped | undefined) => {
+    const key = scopedKey(kind, name);
+    if (sameData(scoped.get(key), object)) return;
+    if (!touchedScoped.has(key)) touchedScoped.set(key, scoped.get(key));
+    if (object === undefined) scoped.delete(key);
+    else scoped.set(key, object);
+    commitSoon();
+  };
+
+  const putSlice = (slice: EndpointSlice) => {
+    const sliceKey = serviceKey(slice.namespace, slice.name);
+    const key = serviceKey(slice.namespace, slice.serviceName);
+    if (serviceOfSlice.get(sliceKey) !== key) removeSlice(slice.namespace, slice.name);
+    serviceOfSlice.set(sliceKey, key);
+    const state = stateOf(key, slice.namespace, slice.serviceName);
+    const before = state.slices.find(({ name }) => name === slice.name);
+    if (before === undefined || !sameSlice(before, slice)) put(key, withSlice(state, slice));
+  };
+
+  const removeSlice = (namespace: string, name: string) => {
+    const sliceKey = serviceKey(namespace, name);
+    const key = serviceOfSlice.get(sliceKey);
+    if (key === undefined) return;
+    serviceOfSlice.delete(sliceKey);
+    put(key, withoutSlice(services.get(key)!, name));
+  };
+
+  const apply = (object: ClusterObject) => {
+    if (object.kind === "EndpointSlice") return putSlice(object);
+    if (object.kind !== "Service") return putScoped(object.kind, object.name, object);
+    const key = serviceKey(object.namespace, object.name);
+    const state = stateOf(key, object.namespace, object.name);
+    if (!sameData(state.service, object)) put(key, withService(state, object));
+  };
+
+  const remove = ({ kind, namespace, name }: ObjectRef) => {
+    if (kind === "EndpointSlice") return removeSlice(namespace, name);
+    if (kind !== "Service") return putScoped(kind, name, undefined);
+    const key = serviceKey(namespace, name);
+    const state = services.get(key);
+    if (state?.service !== undefined) put(key, withService(state, undefined));
+  };
+
+  const known = (kind: Kind): Iterable<ObjectRef> => {
+    if (kind === "EndpointSlice") return services.values().flatMap(({ slices }) => slices.map(refOf));
+    if (kind !== "Service") return scoped.values().filter((object) => object.kind === kind).map(refOf);
+    return services.values().flatMap(({ service }) => service === undefined ? [] : [refOf(service)]);
+  };
+
+  const commitSoon = () => {
+    if (isScheduled || unsynced.size > 0) return;
+    isScheduled = true;
+    clock.schedule(gatheringMs, () => {
+      isScheduled = false;
+      commit();
+      if (revision === announced) return;
+      announced = revision;
+      for (const listener of [...listeners]) listener();
+    });
+  };
+
+  const commit = () => {
+    const next = revision + 1;
+    for (const [key, before] of touchedServices) {
+      const after = services.get(key);
+      if (sameState(before, after)) continue;
+      revision = next;
+      serviceHistory.add(revision, key, before, weightOf(before));
+      weight += (after === undefined ? 0 : weightOf(after)) - (before === undefined ? 0 : weightOf(before));
+    }
+    for (const [key, before] of touchedScoped) {
+      if (sameData(before, scoped.get(key))) continue;
+      revision = next;
+      scopedHistory.add(revision, key, before, 1);
+    }
+    touchedServices.clear();
+    touchedScoped.clear();
+    serviceHistory.trim(Math.max(leastHistory, weight));
+    scopedHistory.trim(Math.max(leastHistory, scoped.size));
+  };
+
+  return {
+    set(object) {
+      confirmation.confirm(refOf(object));
+      apply(object);
+    },
+    delete(ref) {
+      confirmation.confirm(ref);
+      remove(ref);
+    },
+    reset(kind) {
+      confirmation.start(kind, known(kind));
+    },
+    synced(kind) {
+      for (const ref of confirmation.finish(kind)) remove(ref);
+      const isLast = unsynced.delete(kind) && unsynced.size === 0;
+      if (!isLast) return;
+      // There is something to tell now, even if it is that there is nothing.
+      revision++;
+      commitSoon();
+    },
+    problem: onProblem,
+    ready: () => unsynced.size === 0,
+    revision() {
+      commit();
+      return revision;
+    },
+    state() {
+      commit();
+      if (cached?.revision === revision) return cached;
+      cached = {
+        revision,
+        services: [...services].sort(([a], [b]) => a < b ? -1 : 1).map(([, state]) => state),
+        scoped: [...scoped].sort(([a], [b]) => a < b ? -1 : 1).map(([, object]) => object),
+      };
+      return cached;
+    },
+    since(past) {
+      commit();
+      const changedServices = serviceHistory.since(past);
+      const changedScoped = scopedHistory.since(past);
+      if (changedServices === undefined || changedScoped === undefined) return undefined;
+      return {
+        services: Array.from(changedServices, ([key, before]) => ({ before, after: services.get(key) }))
+          .filter(({ before, after }) => !sameState(before, after)),
+        scoped: Array.from(changedScoped, ([key, before]) => ({ before, after: scoped.get(key) }))
+          .filter(({ before, after }) => !sameData(before, after)),
+      };
+    },
+    node: (name) => scoped.get(scopedKey("Node", name)) as Node | undefined,
+    subscribe(listener) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+  };
+}
+
+function scopedKey(kind: Kind, name: string): string {
+  return `${kind} ${name}`;
+}

@@ -1,0 +1,31 @@
+import { canonicalAddress } from "../../platform/mod.ts";
+
+/** Where a gRPC server is, or is to be. */
+export type WireAddress =
+  | { readonly kind: "tcp"; readonly host: string; readonly port: number }
+  | { readonly kind: "unix"; readonly path: string };
+
+/** KPNG's port. */
+export const DEFAULT_PORT = 12090;
+
+/**
+ * Reads `tcp://HOST:PORT`, `grpc://HOST:PORT`, `HOST:PORT` or `unix://PATH`; an IPv6 host stands in brackets. Undefined
+ * for anything else.
+ */
+export function readWireAddress(text: string): WireAddress | undefined {
+  const path = /^unix:(?:\/\/)?(\/?[^/].*)$/s.exec(text)?.[1];
+  if (path !== undefined) return { kind: "unix", path };
+  const found = /^(?:(?:tcp|grpc):\/\/)?(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]*)(?::(\d{1,5}))?\/?$/.exec(text);
+  if (found === null) return undefined;
+  const port = found[2] === undefined ? DEFAULT_PORT : Number(found[2]);
+  const host = found[1]!.replace(/^\[(.*)\]$/, "$1");
+  if (port > 65535 || (host === "" && found[2] === undefined)) return undefined;
+  if (found[1]!.startsWith("[") && canonicalAddress(host) === undefined) return undefined;
+  return { kind: "tcp", host, port };
+}
+
+/** The address as a person writes it. */
+export function wireAddressText(address: WireAddress): string {
+  if (address.kind === "unix") return `unix://${address.path}`;
+  return `${address.host.includes(":") ? `[${address.host}]` : address.host}:${address.port}`;
+}

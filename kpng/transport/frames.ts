@@ -1,0 +1,59 @@
+/** gRPC's framing of messages: a byte that says "not compressed", four bytes of length, the message. */
+import { WireError } from "../codec/mod.ts";
+
+const HEADER_BYTES = 5;
+
+/** The bytes of some messages in a row. */
+export function framesOf(messages: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
+  const frames = new Uint8Array(messages.reduce((sum, { length }) => sum + HEADER_BYTES + length, 0));
+  const view = new DataView(frames.buffer);
+  let at = 0;
+  for (const message of messages) {
+    view.setUint32(at + 1, message.length);
+    frames.set(message, at + HEADER_BYTES);
+    at += HEADER_BYTES + message.length;
+  }
+  return frames;
+}
+
+/** Takes a stream of bytes apart into messages. */
+export interface FrameReader {
+  /** The messages that are complete with these bytes. Throws WireError for one that is too long or compressed. */
+  push(bytes: Uint8Array): Uint8Array<ArrayBuffer>[];
+}
+
+/** A reader of messages of at most so many bytes; it never holds more than one of them, and copies each byte once. */
+export function createFrameReader(longestBytes: number): FrameReader {
+  const header = new Uint8Array(HEADER_BYTES);
+  /** Undefined while the header is read. */
+  let message: Uint8Array<ArrayBuffer> | undefined;
+  let filled = 0;
+
+  const startMessage = () => {
+    const length = new DataView(header.buffer).getUint32(1);
+    if (header[0] !== 0) throw new WireError("a message is compressed, which was not agreed upon");
+    if (length > longestBytes) {
+      throw new WireError(`a message has ${length} bytes, more than the ${longestBytes} that are allowed`);
+    }
+    return new Uint8Array(length);
+  };
+
+  return {
+    push(bytes) {
+      const messages: Uint8Array<ArrayBuffer>[] = [];
+      let at = 0;
+      do {
+        const target = message ?? header;
+        const taken = bytes.subarray(at, at + target.length - filled);
+        target.set(taken, filled);
+        filled += taken.length;
+        at += taken.length;
+        if (filled < target.length) break;
+        filled = 0;
+        if (message !== undefined) messages.push(message);
+        message = message === undefined ? startMessage() : undefined;
+      } while (at < bytes.length || message?.length === 0);
+      return messages;
+    },
+  };
+}

@@ -1,0 +1,86 @@
+import type { EndpointSlice, ServiceCIDR } from "../../core/objects/mod.ts";
+import type { ServiceState } from "../store/mod.ts";
+import { contentHash } from "./content_hash.ts";
+import {
+  eachEndpoint,
+  ENDPOINT_INFO,
+  endpointInfoMessage,
+  endpointMessage,
+  extendedEndpointMessage,
+  NODE_INFO,
+  nodeMessage,
+  podEndpoints,
+  SERVICE_CIDR,
+  SERVICE_INFO,
+  serviceCIDRMessage,
+  serviceMessage,
+  SETS,
+  type SourceEndpoint,
+} from "../messages/mod.ts";
+import type { Message } from "../codec/mod.ts";
+import type { View, WireItem } from "./view.ts";
+
+/** What a global watcher asks for. */
+export interface GlobalViewOptions {
+  /** Whether it is a Sluice. */
+  readonly extended: boolean;
+  /** The one node that it wants to know of; undefined for all. */
+  readonly nodeName: string | undefined;
+}
+
+/** The whole cluster: every service, endpoint and node (package `globalv1`). */
+export function createGlobalView({ extended, nodeName }: GlobalViewOptions): View {
+  const set = SETS.globalEndpoints;
+
+  const extendedItem = (state: ServiceState, one: SourceEndpoint): WireItem => {
+    const { namespace, name } = state;
+    const info = (withTime: boolean) => endpointInfoMessage(state, one, extendedEndpointMessage(one, withTime));
+    const { hash, bytes } = hashed(ENDPOINT_INFO, info(false));
+    const path = `${namespace}|${name}|${one.source}|${hash}`;
+    if (one.slice.triggerTimeMs === 0) return { set, path, hash, bytes };
+    return { set, path, hash, bytes: ENDPOINT_INFO.encode({ hash: BigInt(`0x${hash}`), ...info(true) }) };
+  };
+
+  const plainItems = (state: ServiceState, one: SourceEndpoint): WireItem[] => {
+    const { namespace, name, service } = state;
+    const { hash, bytes } = hashed(ENDPOINT_INFO, endpointInfoMessage(state, one, endpointMessage(one, service)));
+    // KPNG's programs find an endpoint by its service and by its source, and expect it at both paths.
+    return [`${namespace}|${name}|${one.source}|${hash}`, `${namespace}||${one.source}|${hash}`]
+      .map((path) => ({ set, path, hash, bytes }));
+  };
+
+  return {
+    service: ({ namespace, name, service }) =>
+      service === undefined || service.leftAlone ? undefined : {
+        set: SETS.globalServices,
+        path: `${namespace}|${name}||`,
+        ...hashed(SERVICE_INFO, { service: serviceMessage(service) }),
+      },
+    endpoints(state, other) {
+      if (!extended) return podEndpoints(state.slices, true).flatMap((one) => plainItems(state, one));
+      return eachEndpoint(changedSlices(state, other)).map((one) => extendedItem(state, one));
+    },
+    scoped(object) {
+      if (object.kind === "ServiceCIDR") return extended ? serviceCIDRItem(object) : undefined;
+      if (nodeName !== undefined && object.name !== nodeName) return undefined;
+      const content = hashed(NODE_INFO, { node: nodeMessage(object, extended) });
+      return { set: SETS.globalNodes, path: `|${object.name}||`, ...content };
+    },
+  };
+}
+
+/** Sluice's own: the range of cluster IPs, as a Sluice is told of it. */
+export function serviceCIDRItem(object: ServiceCIDR): WireItem {
+  const bytes = SERVICE_CIDR.encode(serviceCIDRMessage(object));
+  return { set: SETS.serviceCIDRs, path: object.name, hash: contentHash(bytes).text, bytes };
+}
+
+function changedSlices(state: ServiceState, other: ServiceState | undefined): readonly EndpointSlice[] {
+  return other === undefined ? state.slices : state.slices.filter((slice) => !other.slices.includes(slice));
+}
+
+/** A message with its own hash in the field that all messages of `globalv1` have for it. */
+function hashed<T extends { readonly hash?: bigint }>(message: Message<T>, value: T): Pick<WireItem, "hash" | "bytes"> {
+  const { value: hash, text } = contentHash(message.encode(value));
+  return { hash: text, bytes: message.encode({ ...value, hash }) };
+}

@@ -1,0 +1,134 @@
+import type { SliceEndpoint } from "../../core/objects/mod.ts";
+import { categorizeEndpoints, type NodeContext, trafficPolicies } from "../../core/planning/mod.ts";
+import { FAMILIES } from "../../platform/mod.ts";
+import type { ServiceState } from "../store/mod.ts";
+import { endpointsOfSlices, type ServiceEndpoint } from "../../core/tracking/mod.ts";
+import { contentHash } from "./content_hash.ts";
+import {
+  eachEndpoint,
+  ENDPOINT,
+  type EndpointMessage,
+  endpointMessage,
+  extendedEndpointMessage,
+  NODE_INFO,
+  nodeMessage,
+  podEndpoints,
+  SERVICE,
+  serviceMessage,
+  SETS,
+} from "../messages/mod.ts";
+import { serviceCIDRItem } from "./global_view.ts";
+import type { View, WireItem } from "./view.ts";
+
+/** What a local watcher asks for. */
+export interface LocalViewOptions {
+  /** Whether it is a Sluice. */
+  readonly extended: boolean;
+  /** The node whose state it wants, with the zone that it is in. */
+  readonly node: NodeContext;
+}
+
+/** For which traffic of this node an endpoint is used. Both may be false for what only a Sluice is told of. */
+interface Scopes {
+  internal: boolean;
+  external: boolean;
+}
+
+/**
+ * What one node may use (package `localv1`), as planning decides it. A Sluice is told a little more, so that its own
+ * planning comes to the same: endpoints whose UDP flows may stay, and, where nothing is used but something elsewhere
+ * could be, one of that, because then packets are dropped instead of rejected.
+ */
+export function createLocalView({ extended, node }: LocalViewOptions): View {
+  const item = (path: string, encode: (withTime: boolean) => EndpointMessage, timed: boolean): WireItem => {
+    const bytes = ENDPOINT.encode(encode(false));
+    const hash = contentHash(bytes).text;
+    return {
+      set: SETS.endpoints,
+      path: path.endsWith("/") ? path + hash : path,
+      hash,
+      bytes: timed ? ENDPOINT.encode(encode(true)) : bytes,
+    };
+  };
+
+  return {
+    service({ namespace, name, service }) {
+      if (service === undefined || service.leftAlone) return undefined;
+      const bytes = SERVICE.encode(serviceMessage(service));
+      return { set: SETS.services, path: `${namespace}/${name}`, hash: contentHash(bytes).text, bytes };
+    },
+    endpoints(state) {
+      const { namespace, name, service, slices } = state;
+      const used = usedEndpoints(state, node, extended);
+      const chosen = (endpoint: SliceEndpoint) => used.has(endpoint);
+      const found = extended ? eachEndpoint(slices, chosen) : podEndpoints(slices, false, chosen);
+      return found.map((one) => {
+        const scopes = used.get(one.endpoint);
+        const local = isOn(node, one.endpoint);
+        const podName = extended ? undefined : one.endpoint.details?.podName;
+        return item(
+          `${namespace}/${name}/${podName ?? ""}`,
+          (withTime) => (
+            { ...extended ? extendedEndpointMessage(one, withTime) : endpointMessage(one, service), local, scopes }
+          ),
+          extended && one.slice.triggerTimeMs !== 0,
+        );
+      });
+    },
+    scoped(object) {
+      if (!extended) return undefined;
+      if (object.kind === "ServiceCIDR") return serviceCIDRItem(object);
+      if (object.name !== node.name) return undefined;
+      const bytes = NODE_INFO.encode({ node: nodeMessage(object, true) });
+      return { set: SETS.globalNodes, path: `|${object.name}||`, hash: contentHash(bytes).text, bytes };
+    },
+  };
+}
+
+function usedEndpoints(
+  { service, slices }: ServiceState,
+  node: NodeContext,
+  extended: boolean,
+): ReadonlyMap<SliceEndpoint, Scopes> {
+  const used = new Map<SliceEndpoint, Scopes>();
+  if (service === undefined || service.leftAlone) return used;
+  for (const family of FAMILIES) {
+    const ofFamily = slices.filter((slice) => slice.family === family);
+    if (ofFamily.length === 0) continue;
+    for (const spec of service.ports) {
+      const { internalLocal, externalLocal, use } = trafficPolicies(service, family, spec);
+      const endpoints = endpointsOfSlices(ofFamily, spec.name, spec.protocol);
+      const found = categorizeEndpoints(endpoints, use, node);
+      const internal = new Set(internalLocal ? found.local : found.cluster);
+      const external = new Set(externalLocal ? found.local : found.cluster);
+      const also = new Set(extended ? [...found.cluster, ...spec.protocol === "udp" ? found.lingering : []] : []);
+      const isUsed = ({ target }: ServiceEndpoint) => internal.has(target) || external.has(target) || also.has(target);
+      const usable = extended ? endpoints.filter(({ endpoint }) => isUsable(endpoint)) : [];
+      const witness = usable.some(isUsed) ? undefined : usable[0];
+      for (const one of endpoints) {
+        const scopes = { internal: internal.has(one.target), external: external.has(one.target) };
+        const isTold = isUsed(one) || one === witness;
+        if (isTold) add(used, one.endpoint, scopes);
+      }
+    }
+  }
+  return used;
+}
+
+function add(used: Map<SliceEndpoint, Scopes>, endpoint: SliceEndpoint, { internal, external }: Scopes): void {
+  const before = used.get(endpoint);
+  if (before === undefined) {
+    used.set(endpoint, { internal, external });
+    return;
+  }
+  before.internal ||= internal;
+  before.external ||= external;
+}
+
+function isUsable({ ready, serving, terminating }: SliceEndpoint): boolean {
+  return ready || serving && terminating;
+}
+
+function isOn(node: NodeContext, endpoint: SliceEndpoint): boolean {
+  return node.name !== "" && endpoint.nodeName === node.name;
+}

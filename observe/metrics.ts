@@ -1,0 +1,321 @@
+import { KUBERNETES_VERSION, VERSION } from "../platform/mod.ts";
+import type { ApiRequestOutcome } from "./api_request.ts";
+import type { FamilyHealth } from "../core/channel/mod.ts";
+import { FEATURE_GATES, type FeatureName, isFeatureEnabled } from "../config/mod.ts";
+import type { Family, PacketCounts, ProxyMode, SyncReport } from "../core/model/mod.ts";
+import type { NoLocalEndpoints } from "../core/planning/mod.ts";
+import type { HealthEndpoint } from "./healthz_server.ts";
+import { CONTENT_TYPE, createRegistry, readWhenShown, type Registry } from "./exposition.ts";
+import {
+  counterReadAtScrape,
+  gaugeReadAtScrape,
+  metricMaker,
+  PROGRAMMING_BUCKETS,
+  SYNC_BUCKETS,
+} from "./metric_kinds.ts";
+import { addProcessMetrics } from "./process_metrics.ts";
+import { restClientMetrics } from "./rest_client_metrics.ts";
+
+/** What is counted elsewhere and only read when somebody scrapes. */
+export interface ChangeFigures {
+  readonly serviceChangesPending: number;
+  readonly serviceChangesTotal: number;
+  readonly endpointChangesPending: number;
+  readonly endpointChangesTotal: number;
+  /** By family that is served. */
+  readonly families: Readonly<Partial<Record<Family, FamilyFigures>>>;
+}
+
+/** What is read of a family. */
+export interface FamilyFigures {
+  /** Service ports that wait for its worker. */
+  readonly changesPending: number;
+  readonly noLocalEndpoints: NoLocalEndpoints;
+}
+
+/** What there is to tell about a proxy in numbers. */
+export interface Metrics {
+  /**
+   * A sync has ended. Of its `figures`, these are known, and others are passed over:
+   * - `iptables_rules_nat`, `iptables_rules_filter`: the rules that are programmed now;
+   * - `iptables_rules_last_nat`, `iptables_rules_last_filter`: the rules in the last restore;
+   * - `restore_failures`: how often a restore failed in this sync or in one before it that failed;
+   * - `nftables_sync_failures`: the same of nft's transactions;
+   * - `cleanup_failures`: how often what other modes and kube-proxy have left behind could not be removed;
+   * - `conntrack_ms`, `conntrack_deleted`: how long stale connections took, and how many they were;
+   * - `drift_repaired`: how many chains or elements had been changed by someone else.
+   *
+   * `triggerTimesMs` are those of the changes that have come into effect with it, in milliseconds since 1970.
+   */
+  observe(report: SyncReport, triggerTimesMs?: Iterable<number>): void;
+  /** A sync of this family was asked for. */
+  queued(family: Family): void;
+  workerHealth(family: Family, health: FamilyHealth): void;
+  healthAnswered(endpoint: HealthEndpoint, code: number): void;
+  /** A request to the API server has ended, or a watch was answered. */
+  apiRequest(outcome: ApiRequestOutcome): void;
+  /** Everything in Prometheus' text format; nothing is formatted before. */
+  expose(): Promise<string>;
+  /** The content type of that. */
+  readonly contentType: string;
+}
+
+/** What the metrics are of. */
+export interface MetricsOptions {
+  readonly mode: ProxyMode;
+  readonly now: () => number;
+  /** Asked at every scrape. */
+  readonly read: () => ChangeFigures;
+  /** The feature gates that are set, by name. */
+  readonly featureGates: Readonly<Record<string, boolean>>;
+  /** The number of files that this process may open; undefined where that is not known. */
+  readonly fileLimit?: number;
+  /** What rules have counted, by family that can tell; asked at a scrape, where the mode has such rules. */
+  readonly readPacketCounts: () => Promise<FamilyPacketCounts>;
+}
+
+/** What rules have counted, by family that can tell. */
+export type FamilyPacketCounts = Readonly<Partial<Record<Family, PacketCounts>>>;
+
+const FAMILY = ["ip_family"] as const;
+const TABLES = ["nat", "filter"] as const;
+
+/** The metrics of kube-proxy 1.36 under its names, labels and buckets, as the mode has them; and, as `sluice_…`, more. */
+export function createMetrics({ mode, now, read, featureGates, fileLimit, readPacketCounts }: MetricsOptions): Metrics {
+  const registry = createRegistry();
+  const syncs = syncMetrics(registry, mode);
+  const kube = metricMaker(registry, "kubeproxy_");
+  const own = metricMaker(registry, "sluice_");
+  const healthAnswers = {
+    healthz: kube.counter("proxy_healthz_total", "Answers at /healthz by HTTP status", ["code"]),
+    livez: kube.counter("proxy_livez_total", "Answers at /livez by HTTP status", ["code"]),
+  };
+  const lastQueued = kube.gauge(
+    "sync_proxy_rules_last_queued_timestamp_seconds",
+    "When a sync was last asked for, in seconds since 1970",
+    FAMILY,
+  );
+  const restarts = own.counter("worker_restarts_total", "How often the family's worker had to be started anew", FAMILY);
+  const restartsSeen = new Map<Family, number>();
+  addChangeMetrics(registry, read);
+  addBuildInfo(registry);
+  addFeatures(registry, featureGates);
+  const readCpuTime = addProcessMetrics(registry, fileLimit);
+  const updatePacketCounts = mode === "iptables" ? packetMetrics(registry, readPacketCounts) : undefined;
+
+  return {
+    observe: syncs,
+    queued(family) {
+      lastQueued.set({ ip_family: family }, now() / 1000);
+    },
+    workerHealth(family, health) {
+      if (health.state !== "restarting") return;
+      restarts.inc({ ip_family: family }, Math.max(0, health.restarts - (restartsSeen.get(family) ?? 0)));
+      restartsSeen.set(family, health.restarts);
+    },
+    healthAnswered(endpoint, code) {
+      healthAnswers[endpoint].inc({ code: String(code) });
+    },
+    apiRequest: restClientMetrics(registry),
+    async expose() {
+      await Promise.all([updatePacketCounts?.(), readCpuTime()]);
+      return registry.expose();
+    },
+    contentType: CONTENT_TYPE,
+  };
+}
+
+/** The metrics that a report feeds. */
+function syncMetrics(registry: Registry, mode: ProxyMode): Metrics["observe"] {
+  const kube = metricMaker(registry, "kubeproxy_");
+  const own = metricMaker(registry, "sluice_");
+  const duration = (name: string, help: string) => kube.histogram(name, help, FAMILY, SYNC_BUCKETS);
+  const all = duration("sync_proxy_rules_duration_seconds", "How long syncs took");
+  const full = mode === "ipvs"
+    ? undefined
+    : duration("sync_full_proxy_rules_duration_seconds", "How long syncs took that looked at everything");
+  const partial = mode === "ipvs"
+    ? undefined
+    : duration("sync_partial_proxy_rules_duration_seconds", "How long syncs of what had changed took");
+  const conntrack = duration("conntrack_reconciler_sync_duration_seconds", "How long removing stale connections took");
+  const programming = kube.histogram(
+    "network_programming_duration_seconds",
+    "From a change of endpoints in the cluster to its effect on this node",
+    FAMILY,
+    PROGRAMMING_BUCKETS,
+  );
+  const lastSync = kube.gauge(
+    "sync_proxy_rules_last_timestamp_seconds",
+    "When a sync last succeeded, in seconds since 1970",
+    FAMILY,
+  );
+  const problems = own.gauge("problems", "Things the last sync could not program", FAMILY);
+  const feedFigures = figureMetrics(registry, mode);
+
+  return (report, triggerTimesMs = []) => {
+    const labels = { ip_family: report.family };
+    const seconds = report.durationMs / 1000;
+    all.observe(labels, seconds);
+    (report.full ? full : partial)?.observe(labels, seconds);
+    problems.set(labels, report.problems.length);
+    feedFigures(report);
+    if (report.figures.conntrack_ms !== undefined) conntrack.observe(labels, report.figures.conntrack_ms / 1000);
+    if (!report.ok) return;
+    lastSync.set(labels, report.endedAtMs / 1000);
+    for (const triggeredMs of triggerTimesMs) programming.observe(labels, (report.endedAtMs - triggeredMs) / 1000);
+  };
+}
+
+/** The metrics that are a report's figures as they come: counters add up, gauges keep the last. */
+function figureMetrics(registry: Registry, mode: ProxyMode): (report: SyncReport) => void {
+  const kube = metricMaker(registry, "kubeproxy_");
+  const own = metricMaker(registry, "sluice_");
+  const feeds: ((report: SyncReport) => void)[] = [];
+  const counters = (figure: string, counter: ReturnType<typeof kube.counter<"ip_family">>) => {
+    feeds.push(({ family, figures }) => counter.inc({ ip_family: family }, figures[figure] ?? 0));
+  };
+  const count = (figure: string, name: string, help: string) => counters(figure, kube.counter(name, help, FAMILY));
+  const gaugeByTable = (figure: string, name: string, help: string) => {
+    const gauge = kube.gauge(name, help, ["ip_family", "table"]);
+    feeds.push(({ family, figures }) => {
+      for (const table of TABLES) {
+        const value = figures[`${figure}_${table}`];
+        if (value !== undefined) gauge.set({ ip_family: family, table }, value);
+      }
+    });
+  };
+
+  count("conntrack_deleted", "conntrack_reconciler_deleted_entries_total", "Stale connections removed");
+  counters("drift_repaired", own.counter("drift_repaired_total", "Changes by others that were undone", FAMILY));
+  if (mode === "nftables") {
+    count("nftables_sync_failures", "sync_proxy_rules_nftables_sync_failures_total", "Failed nft transactions");
+    count("cleanup_failures", "sync_proxy_rules_nftables_cleanup_failures_total", "Failed nft cleanups");
+  } else {
+    count("restore_failures", "sync_proxy_rules_iptables_restore_failures_total", "Failed iptables-restore runs");
+  }
+  if (mode === "iptables") {
+    const partial = kube.counter(
+      "sync_proxy_rules_iptables_partial_restore_failures_total",
+      "Failed iptables-restore runs of syncs of what had changed",
+      FAMILY,
+    );
+    feeds.push(({ family, full, figures }) => {
+      partial.inc({ ip_family: family }, full ? 0 : figures["restore_failures"] ?? 0);
+    });
+    gaugeByTable("iptables_rules", "sync_proxy_rules_iptables_total", "Rules that are programmed");
+    gaugeByTable("iptables_rules_last", "sync_proxy_rules_iptables_last", "Rules that the last sync wrote");
+  }
+  return (report) => feeds.forEach((feed) => feed(report));
+}
+
+/** The metrics that are read from the trackers, the planners and the channels. */
+function addChangeMetrics(registry: Registry, read: () => ChangeFigures): void {
+  const prefix = "kubeproxy_sync_proxy_rules_";
+  for (const kind of ["service", "endpoint"] as const) {
+    const pending = `${prefix}${kind}_changes_pending`;
+    gaugeReadAtScrape(
+      registry,
+      pending,
+      `Changes of ${kind}s that wait for a sync`,
+      () => read()[`${kind}ChangesPending`],
+    );
+    const total = `${prefix}${kind}_changes_total`;
+    counterReadAtScrape(registry, total, `Changes of ${kind}s so far`, () => read()[`${kind}ChangesTotal`]);
+  }
+  readWhenShown(
+    registry,
+    "gauge",
+    {
+      name: `${prefix}no_local_endpoints_total`,
+      help: "Service ports of a Local traffic policy without an endpoint on this node",
+      labels: ["ip_family", "traffic_policy"],
+    },
+    () =>
+      Object.entries(read().families).flatMap(([family, { noLocalEndpoints }]) =>
+        (["internal", "external"] as const).map((policy) =>
+          [{ ip_family: family, traffic_policy: policy }, noLocalEndpoints[policy]] as const
+        )
+      ),
+  );
+  readWhenShown(
+    registry,
+    "gauge",
+    {
+      name: "sluice_changes_pending",
+      help: "Service ports whose change waits for the family's worker",
+      labels: FAMILY,
+    },
+    () =>
+      Object.entries(read().families).map(([family, { changesPending }]) =>
+        [{ ip_family: family }, changesPending] as const
+      ),
+  );
+}
+
+/**
+ * The two counters that kube-proxy keeps with nfacct. Returns what brings them up to date. A rule that was written anew
+ * counts from 0 again, which the counters do not; and they stay as they are while nobody answers.
+ */
+function packetMetrics(registry: Registry, read: () => Promise<FamilyPacketCounts>): () => Promise<void> {
+  const kube = metricMaker(registry, "kubeproxy_iptables_");
+  const counters: Readonly<Record<keyof PacketCounts, ReturnType<typeof kube.counter>>> = {
+    ctStateInvalidDropped: kube.counter(
+      "ct_state_invalid_dropped_packets_total",
+      "Packets that were dropped because connection tracking took them for INVALID",
+    ),
+    localhostNodePortsAccepted: kube.counter(
+      "localhost_nodeports_accepted_packets_total",
+      "Connections to node ports at localhost",
+    ),
+  };
+  const last = new Map<Family, PacketCounts>();
+  const update = async () => {
+    for (const [family, counts] of Object.entries(await read()) as [Family, PacketCounts][]) {
+      for (const name of Object.keys(counters) as (keyof PacketCounts)[]) {
+        const before = last.get(family)?.[name] ?? 0;
+        counters[name].inc({}, counts[name] >= before ? counts[name] - before : counts[name]);
+      }
+      last.set(family, counts);
+    }
+  };
+  // Scrapes at the same time share one reading.
+  let updating: Promise<void> | undefined;
+  return () =>
+    updating ??= update().finally(() => {
+      updating = undefined;
+    });
+}
+
+/** `kubernetes_feature_enabled` tells which of the features are on that have a gate here. */
+function addFeatures(registry: Registry, set: Readonly<Record<string, boolean>>): void {
+  const enabled = metricMaker(registry, "kubernetes_").gauge(
+    "feature_enabled",
+    "Whether a Kubernetes feature is on",
+    ["name", "stage"],
+  );
+  for (const [name, { stage }] of Object.entries(FEATURE_GATES)) {
+    enabled.set({ name, stage }, isFeatureEnabled(name as FeatureName, set) ? 1 : 0);
+  }
+}
+
+/** `kubernetes_build_info` names the release that this version behaves like, for alerts on mixed versions. */
+function addBuildInfo(registry: Registry): void {
+  const info = (name: string, help: string, labels: Readonly<Record<string, string>>) =>
+    metricMaker(registry, "").gauge(name, help, Object.keys(labels)).set(labels, 1);
+  const [major = "", minor = ""] = KUBERNETES_VERSION.replace(/^v/, "").split(".");
+  info("kubernetes_build_info", "The Kubernetes release that this proxy behaves like", {
+    major,
+    minor,
+    git_version: KUBERNETES_VERSION,
+    git_commit: "",
+    git_tree_state: "",
+    build_date: "",
+    go_version: "",
+    compiler: "deno",
+    platform: `${Deno.build.os}/${Deno.build.arch === "x86_64" ? "amd64" : "arm64"}`,
+  });
+  info("sluice_build_info", "The version of Sluice and of the Deno that runs it", {
+    version: VERSION,
+    deno: Deno.version.deno,
+  });
+}

@@ -1,0 +1,87 @@
+import type { ProxyMode } from "../core/model/mod.ts";
+import {
+  type HttpAnswer,
+  type HttpRequest,
+  localOnly,
+  route,
+  type Routes,
+  type RunningServer,
+  type ServerOptions,
+  startServer,
+  textAnswer,
+} from "../platform/http/mod.ts";
+import type { Metrics } from "./metrics.ts";
+import type { SliMetrics } from "./sli_metrics.ts";
+import { flagzHandler, statuszHandler } from "./zpages.ts";
+
+/** The status page's answers. */
+export interface StatusPage {
+  /** The page itself. */
+  page(request: HttpRequest): Promise<HttpAnswer>;
+  /**
+   * What of it is new, as JSON: `stamp`, to be sent as `seen` with the next question, and the markup of the `parts` by
+   * name. The services are left out where nothing can have changed since `seen`.
+   */
+  live(request: HttpRequest): Promise<HttpAnswer>;
+}
+
+/** What the metrics server shows. */
+export interface MetricsServerOptions extends ServerOptions {
+  readonly mode: ProxyMode;
+  readonly metrics: Pick<Metrics, "expose" | "contentType">;
+  /** What `/metrics/slis` shows. */
+  readonly slis: SliMetrics;
+  /** The flags by name, for `/flagz`; undefined where that is turned off. */
+  readonly flags: Readonly<Record<string, string>> | undefined;
+  /** When the proxy started, in milliseconds since 1970, for `/statusz`; undefined where that is turned off. */
+  readonly startedAtMs: number | undefined;
+  /** The configuration in use as a KubeProxyConfiguration document; asked at every request. */
+  readonly configuration: () => unknown;
+  /** Called when somebody asks for the status page for the first time: nothing of it is loaded before. */
+  readonly statusPage: () => Promise<StatusPage>;
+}
+
+/**
+ * Starts the server that operators ask: `/metrics`, `/metrics/slis`, `/proxyMode` (the mode and nothing else), `/configz`
+ * (the configuration under kube-proxy's key), `/healthz` (`ok` while the process runs), `/flagz`, `/statusz`, and, to this
+ * host alone, the status page at `/` with its news at `/live`. Anything else is 404 with the list of these. Rejects where `bindAddressHardFail` says so.
+ */
+export function startMetricsServer(options: MetricsServerOptions): Promise<RunningServer> {
+  const { mode, metrics, slis, configuration, clock, flags, startedAtMs, bindAddress = "" } = options;
+  let page: Promise<StatusPage> | undefined;
+  const load = () =>
+    page ??= options.statusPage().catch((error) => {
+      page = undefined;
+      throw error;
+    });
+  const ofPage = (part: keyof StatusPage) =>
+    localOnly(bindAddress, async (request) => await (await load())[part](request));
+  const kubeProxyRoutes: Routes = {
+    "/configz": () => ({
+      status: 200,
+      contentType: "application/json",
+      body: JSON.stringify({ "kubeproxy.config.k8s.io": configuration() }),
+    }),
+    ...flags && { "/flagz": flagzHandler(() => flags) },
+    "/healthz": () => {
+      slis.pinged();
+      return textAnswer(200, "ok");
+    },
+    "/metrics": async () => ({ status: 200, contentType: metrics.contentType, body: await metrics.expose() }),
+    "/metrics/slis": async ({ method }: HttpRequest) => {
+      if (method !== "DELETE") return { status: 200, contentType: metrics.contentType, body: await slis.expose() };
+      slis.reset();
+      return textAnswer(200, "metrics reset\n");
+    },
+    "/proxyMode": () => textAnswer(200, mode),
+  };
+  const paths = [...new Set(Object.keys(kubeProxyRoutes).map((path) => /^\/[^/]*/.exec(path)![0]))].sort();
+  const routes: Routes = {
+    "/": ofPage("page"),
+    "/live": ofPage("live"),
+    ...kubeProxyRoutes,
+    ...startedAtMs !== undefined && { "/statusz": statuszHandler({ clock, startedAtMs, paths }) },
+  };
+  const known = Object.keys(routes).map((path) => `  ${path}\n`).join("");
+  return startServer("metrics", route(routes, `not found; there is:\n${known}`), options);
+}

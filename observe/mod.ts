@@ -1,0 +1,34 @@
+/**
+ * What an operator sees of a running proxy: health, metrics, Events, the status of each family.
+ *
+ * In: what the proxy reports about itself. Out: HTTP servers and Events. May touch: listening sockets.
+ */
+export type { ApiRequestOutcome } from "./api_request.ts";
+export { createDriftWatch, type DriftWatch } from "./drift_watch.ts";
+export { createEventRecorder, type EventRecorderOptions } from "./events.ts";
+export { type HealthzServerOptions, startHealthzServer } from "./healthz_server.ts";
+export {
+  type ChangeFigures,
+  createMetrics,
+  type FamilyPacketCounts,
+  type Metrics,
+  type MetricsOptions,
+} from "./metrics.ts";
+export { type MetricsServerOptions, startMetricsServer, type StatusPage } from "./metrics_server.ts";
+export { findNeighbours, nameOf, portsAreFree } from "./neighbours.ts";
+export { addressesWithin, ownAddresses } from "./node_addresses.ts";
+export { createNodeEvents, type NodeEvents } from "./node_events.ts";
+export { watchNodePresence } from "./node_presence.ts";
+export { createProxyHealth, type ProxyHealth, type ProxyHealthStatus } from "./proxy_health.ts";
+export { startOperatorServers } from "./servers.ts";
+export { createServiceHealth, type ServiceHealth, type ServiceHealthOptions } from "./service_health.ts";
+export { createSliMetrics, type SliMetrics } from "./sli_metrics.ts";
+export {
+  createStatusRecorder,
+  type FamilyRecord,
+  type Latency,
+  type RecentProblem,
+  type StatusRecorder,
+  type SyncSummary,
+} from "./status.ts";
+export { sizeOfSync } from "./sync_size.ts";

@@ -1,0 +1,130 @@
+/** Finds other service proxies on this node by the ports that kube-proxy and its kind serve. */
+import { type Clock, isLoopback, joinHostPort, splitHostPort } from "../platform/mod.ts";
+import { type Configuration, HEALTHZ_PORT, METRICS_PORT } from "../config/mod.ts";
+import { close, SERVER } from "../platform/http/mod.ts";
+
+/**
+ * A service proxy that answers on this node: a Sluice; kube-proxy, or a program that contains it, such as k3s; or one that
+ * only answers health checks as kube-proxy does, such as Cilium's agent.
+ */
+export interface Neighbour {
+  readonly kind: "Sluice" | "kube-proxy" | "like kube-proxy";
+  /** What answered, for the operator: `127.0.0.1:10249/proxyMode`. */
+  readonly answersOn: string;
+}
+
+/** What a log line calls a neighbour. */
+export function nameOf({ kind }: Neighbour): string {
+  return kind === "like kube-proxy" ? "a proxy that answers as kube-proxy does" : kind;
+}
+
+/** How long each port has to answer. */
+const LONGEST_ANSWER_MS = 1000;
+const LONGEST_ANSWER_BYTES = 16 * 1024;
+
+/**
+ * Asks the ports that this proxy is to serve and kube-proxy's default ones, on this node. Never rejects: what does not
+ * answer as a service proxy is none.
+ */
+export async function findNeighbours(
+  { metricsBindAddress, healthzBindAddress }: Pick<Configuration, "metricsBindAddress" | "healthzBindAddress">,
+  clock: Clock,
+): Promise<readonly Neighbour[]> {
+  const found = await Promise.all([
+    ...placesOf(metricsBindAddress, METRICS_PORT).map((place) => ask(place, "/proxyMode", judgeMode, clock)),
+    ...placesOf(healthzBindAddress, HEALTHZ_PORT).map((place) => ask(place, "/healthz", judgeHealth, clock)),
+  ]);
+  return found.filter((neighbour) => neighbour !== undefined);
+}
+
+/** Whether nothing listens where this proxy is to serve metrics and health checks, as far as that can be tried. */
+export function portsAreFree(
+  { metricsBindAddress, healthzBindAddress }: Pick<Configuration, "metricsBindAddress" | "healthzBindAddress">,
+): boolean {
+  return [metricsBindAddress, healthzBindAddress].every((bindAddress) => {
+    if (bindAddress === undefined) return true;
+    const { address, port } = splitHostPort(bindAddress);
+    try {
+      Deno.listen({ hostname: address, port }).close();
+      return true;
+    } catch (error) {
+      return !(error instanceof Deno.errors.AddrInUse);
+    }
+  });
+}
+
+/** Where a server with this bind address, or with kube-proxy's default port, is reached from this node. */
+function placesOf(bindAddress: string | undefined, defaultPort: number): readonly string[] {
+  const { address, port } = splitHostPort(bindAddress ?? joinHostPort("0.0.0.0", defaultPort));
+  const ownAddress = address === "0.0.0.0" || address === "::" || isLoopback(address)
+    ? []
+    : [joinHostPort(address, port)];
+  const local = [port, defaultPort].flatMap((one) => ["127.0.0.1", "::1"].map((host) => joinHostPort(host, one)));
+  return [...new Set([...ownAddress, ...local])];
+}
+
+/** An HTTP answer, as far as it was read. */
+interface Answer {
+  readonly head: string;
+  readonly body: string;
+}
+
+type Judge = (answer: Answer) => Neighbour["kind"] | undefined;
+
+async function ask(place: string, path: string, judge: Judge, clock: Clock): Promise<Neighbour | undefined> {
+  const answer = await get(place, path, clock);
+  if (answer === undefined) return undefined;
+  const kind = new RegExp(`^server: ${SERVER}\r?$`, "im").test(answer.head) ? "Sluice" : judge(answer);
+  return kind && { kind, answersOn: place + path };
+}
+
+function judgeMode({ head, body }: Answer): Neighbour["kind"] | undefined {
+  const isMode = /^(iptables|ipvs|nftables)$/.test(body.trim());
+  return isMode && /^HTTP\/1\.1 200 /.test(head) ? "kube-proxy" : undefined;
+}
+
+/** The fields of kube-proxy's health answer (pkg/proxy/healthcheck), which is 200 or 503. */
+function judgeHealth({ body }: Answer): Neighbour["kind"] | undefined {
+  return /^\s*\{/.test(body) && /"lastUpdated"\s*:/.test(body) && /"currentTime"\s*:/.test(body)
+    ? "like kube-proxy"
+    : undefined;
+}
+
+/** What a server says of `path`; undefined where there is none, or nothing in time. */
+async function get(place: string, path: string, clock: Clock): Promise<Answer | undefined> {
+  const { address, port } = splitHostPort(place);
+  let connection: Deno.TcpConn;
+  try {
+    connection = await Deno.connect({ hostname: address, port });
+  } catch {
+    return undefined;
+  }
+  const cancel = clock.schedule(LONGEST_ANSWER_MS, () => close(connection));
+  try {
+    const text = `GET ${path} HTTP/1.1\r\nHost: ${place}\r\nConnection: close\r\n\r\n`;
+    await connection.write(new TextEncoder().encode(text));
+    return split(await readText(connection));
+  } catch {
+    return undefined;
+  } finally {
+    cancel();
+    close(connection);
+  }
+}
+
+async function readText(connection: Deno.Conn): Promise<string> {
+  const chunk = new Uint8Array(4096);
+  const decoder = new TextDecoder("latin1");
+  let text = "";
+  while (text.length < LONGEST_ANSWER_BYTES) {
+    const length = await connection.read(chunk);
+    if (length === null) break;
+    text += decoder.decode(chunk.subarray(0, length), { stream: true });
+  }
+  return text;
+}
+
+function split(text: string): Answer | undefined {
+  const end = text.indexOf("\r\n\r\n");
+  return end < 0 ? undefined : { head: text.slice(0, end), body: text.slice(end + 4) };
+}

@@ -1,0 +1,52 @@
+import type { Clock, Logger } from "../platform/mod.ts";
+import { type Configuration, documentOf, flagTexts, type GivenFlags, isFeatureEnabled } from "../config/mod.ts";
+import type { StatusPage } from "./metrics_server.ts";
+import type { ConnectionLimits } from "../platform/http/mod.ts";
+import { startHealthzServer } from "./healthz_server.ts";
+import type { Metrics } from "./metrics.ts";
+import { startMetricsServer } from "./metrics_server.ts";
+import type { ProxyHealth } from "./proxy_health.ts";
+import { createSliMetrics } from "./sli_metrics.ts";
+
+/** What the servers for operators tell of, and when they end. */
+export interface OperatorServersOptions {
+  readonly configuration: Configuration;
+  readonly health: ProxyHealth;
+  readonly metrics: Metrics;
+  /** The flags that were given. */
+  readonly flags: GivenFlags;
+  /** When the proxy started, in milliseconds since 1970. */
+  readonly startedAtMs: number;
+  /** Called when somebody asks for the status page for the first time. */
+  readonly statusPage: () => Promise<StatusPage>;
+  readonly limits: ConnectionLimits;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly signal: AbortSignal;
+}
+
+/** Starts the health server and the metrics server. Rejects where the configuration's bindAddressHardFail says so. */
+export async function startOperatorServers(options: OperatorServersOptions): Promise<void> {
+  const { configuration, health, metrics, flags, startedAtMs, statusPage, limits, clock, logger, signal } = options;
+  const { bindAddressHardFail, featureGates, mode, healthzBindAddress, metricsBindAddress } = configuration;
+  const shared = { bindAddressHardFail, limits, clock, logger, signal };
+  await Promise.all([
+    startHealthzServer({
+      ...shared,
+      bindAddress: healthzBindAddress,
+      health,
+      onAnswer: (endpoint, code) => metrics.healthAnswered(endpoint, code),
+    }),
+    startMetricsServer({
+      ...shared,
+      bindAddress: metricsBindAddress,
+      mode,
+      metrics,
+      slis: createSliMetrics(),
+      flags: isFeatureEnabled("ComponentFlagz", featureGates) ? flagTexts(flags) : undefined,
+      startedAtMs: isFeatureEnabled("ComponentStatusz", featureGates) ? startedAtMs : undefined,
+      configuration: () => documentOf(configuration),
+      statusPage,
+    }),
+  ]);
+}

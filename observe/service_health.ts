@@ -1,0 +1,203 @@
+import { type Clock, errorText, type Family, type Logger, otherFamily, sameData } from "../platform/mod.ts";
+import type { SyncProblem } from "../core/model/mod.ts";
+import type { HealthCheck, HealthCheckChanges } from "../core/planning/mod.ts";
+import { type ServiceKey, serviceKey } from "../core/tracking/mod.ts";
+import {
+  type ConnectionLimits,
+  type HttpAnswer,
+  type HttpListener,
+  type HttpRequest,
+  listenHttp,
+  type OpenPort,
+} from "../platform/http/mod.ts";
+
+/** Tells load balancers, on each service's health check node port, whether this node has endpoints of it. */
+export interface ServiceHealth {
+  /** Takes changes in: ports are opened, closed and handed over from one service to another. */
+  apply(changes: HealthCheckChanges): void;
+  /** The rules of this family to so many local endpoints are in effect: no more than these are answered. */
+  inEffect(family: Family, localReadyEndpoints: ReadonlyMap<ServiceKey, number>): void;
+  /**
+   * Asks for the addresses again, and tries what could not be opened. Happens at every `apply`, and every 5 seconds
+   * while there are problems.
+   */
+  refresh(): void;
+  /** The services whose port is not open on every address, and why. */
+  problems(): readonly SyncProblem[];
+}
+
+/** What health checks need. */
+export interface ServiceHealthOptions {
+  /** The addresses to listen on; undefined, or none at all, for every address of the host, as in kube-proxy. */
+  readonly addresses: () => readonly string[] | undefined;
+  /** Whether the proxy itself keeps up: if not, every answer is 503. */
+  readonly isHealthy: () => boolean;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** Closes everything at once. */
+  readonly signal: AbortSignal;
+  /** How many descriptors may be used for listening; unlimited by default. */
+  readonly mostListeners?: number;
+  /** Shared with other listeners; limits of each listener's own by default. */
+  readonly limits?: ConnectionLimits;
+  /** Told when a service's port is first found not to open, and why. */
+  readonly onFailure?: (service: ServiceKey, port: number, why: string) => void;
+  /** Deno.listen by default. */
+  readonly open?: OpenPort;
+}
+
+/** A port that is open on some addresses, or is to be. */
+interface Slot {
+  /** The service that is answered for; undefined while the port changes hands. */
+  owner: ServiceKey | undefined;
+  readonly listeners: Map<string, HttpListener>;
+}
+
+const EVERY_ADDRESS: readonly string[] = ["::"];
+const BETWEEN_TRIES_MS = 5_000;
+
+/** Health checks of no service yet. They answer as kube-proxy's do, but what cannot be opened is tried unasked. */
+export function createServiceHealth(options: ServiceHealthOptions): ServiceHealth {
+  const { isHealthy, clock, signal, limits, open, mostListeners = Infinity } = options;
+  const logger = options.logger.with({ server: "health check node ports" });
+  const checks = new Map<ServiceKey, HealthCheck>();
+  const slots = new Map<number, Slot>();
+  const synced = new Map<ServiceKey, Map<Family, number>>();
+  const problems = new Map<ServiceKey, string>();
+  let descriptors = 0;
+  let addresses = EVERY_ADDRESS;
+  let cancelRetry: (() => void) | undefined;
+
+  const close = (slot: Slot, stillWanted: readonly string[] = []) => {
+    for (const [address, listener] of slot.listeners) {
+      if (stillWanted.includes(address)) continue;
+      listener.close();
+      descriptors -= listener.descriptors;
+      slot.listeners.delete(address);
+    }
+  };
+
+  /** The answer about a service to who asks in a family: a service of one family alone is asked about in either. */
+  const answer = (key: ServiceKey | undefined, { family = "IPv4" }: HttpRequest): HttpAnswer => {
+    const check = key === undefined ? undefined : checks.get(key);
+    if (key === undefined || check === undefined) return answerFor("", "", 0, isHealthy());
+    const counted = check.localReadyEndpoints[family] === undefined ? otherFamily(family) : family;
+    const planned = check.localReadyEndpoints[counted] ?? 0;
+    const count = Math.min(planned, synced.get(key)?.get(counted) ?? 0);
+    return answerFor(check.namespace, check.name, count, isHealthy());
+  };
+
+  /** Opens a service's port on every address that lacks it; returns why it is not open everywhere, if so. */
+  const serve = (key: ServiceKey, { port }: HealthCheck): string | undefined => {
+    const slot = slots.get(port) ?? { owner: undefined, listeners: new Map() };
+    slots.set(port, slot);
+    slot.owner ??= key;
+    if (slot.owner !== key) return `Service ${slot.owner} has the same one`;
+    close(slot, addresses);
+    const failures: string[] = [];
+    for (const address of addresses) {
+      if (slot.listeners.has(address)) continue;
+      if (descriptors >= mostListeners) {
+        failures.push(`the limit of open files leaves room for ${mostListeners} listeners, and they are in use`);
+        continue;
+      }
+      const handler = (request: HttpRequest) => answer(slot.owner, request);
+      try {
+        const listener = listenHttp({ address, port, handler, clock, logger, limits, open });
+        descriptors += listener.descriptors;
+        slot.listeners.set(address, listener);
+      } catch (error) {
+        failures.push(`cannot listen on ${address}: ${errorText(error)}`);
+      }
+    }
+    return failures.length === 0 ? undefined : failures.join("; ");
+  };
+
+  const tryToServe = (key: ServiceKey) => {
+    const check = checks.get(key);
+    if (check === undefined) return;
+    const why = serve(key, check);
+    if (why === undefined) {
+      if (problems.delete(key)) logger.info("the health check node port is open now", { service: key });
+      return;
+    }
+    const problem = `health check node port ${check.port} of Service ${key} is not served: ${why}; ` +
+      `tried again every ${BETWEEN_TRIES_MS / 1000} s`;
+    if (problems.get(key) !== problem) {
+      logger.warn(problem, { service: key });
+      options.onFailure?.(key, check.port, why);
+    }
+    problems.set(key, problem);
+  };
+
+  /** Asks for the addresses; returns whether they are others than before. */
+  const addressesChanged = (): boolean => {
+    const found = options.addresses() ?? [];
+    const before = addresses;
+    addresses = found.length === 0 ? EVERY_ADDRESS : found;
+    return !sameData(addresses, before);
+  };
+
+  const refresh = (changed: readonly ServiceKey[] = []) => {
+    if (signal.aborted) return;
+    cancelRetry?.();
+    cancelRetry = undefined;
+    new Set(addressesChanged() ? checks.keys() : [...changed, ...problems.keys()]).forEach(tryToServe);
+    if (problems.size > 0) cancelRetry = clock.schedule(BETWEEN_TRIES_MS, () => refresh());
+  };
+
+  /** Takes a service's port from it; open it stays, for whoever comes next. */
+  const vacate = (key: ServiceKey): number[] => {
+    const check = checks.get(key);
+    const slot = check && slots.get(check.port);
+    checks.delete(key);
+    problems.delete(key);
+    if (check === undefined || slot?.owner !== key) return [];
+    slot.owner = undefined;
+    return [check.port];
+  };
+
+  signal.addEventListener("abort", () => {
+    cancelRetry?.();
+    for (const slot of slots.values()) close(slot);
+  }, { once: true });
+
+  return {
+    apply({ set, deleted }) {
+      if (signal.aborted) return;
+      const moved = set.filter(({ namespace, name, port }) => checks.get(serviceKey(namespace, name))?.port !== port);
+      const movedKeys = moved.map(({ namespace, name }) => serviceKey(namespace, name));
+      const vacated = [...deleted, ...movedKeys].flatMap(vacate);
+      for (const key of deleted) synced.delete(key);
+      for (const check of set) checks.set(serviceKey(check.namespace, check.name), check);
+      // A service that waited for one of the vacated ports gets it here.
+      refresh(movedKeys);
+      for (const port of vacated) {
+        const slot = slots.get(port);
+        if (slot === undefined || slot.owner !== undefined) continue;
+        close(slot);
+        slots.delete(port);
+      }
+    },
+    inEffect(family, localReadyEndpoints) {
+      for (const [key, count] of localReadyEndpoints) {
+        if (!checks.has(key)) continue;
+        const counts = synced.get(key) ?? new Map<Family, number>();
+        synced.set(key, counts.set(family, count));
+      }
+    },
+    refresh: () => refresh(),
+    problems: () => [...problems].map(([servicePort, message]) => ({ servicePort, message })),
+  };
+}
+
+/** kube-proxy's answer, byte for byte. */
+function answerFor(namespace: string, name: string, localEndpoints: number, isHealthy: boolean): HttpAnswer {
+  const body = { service: { namespace, name }, localEndpoints, serviceProxyHealthy: isHealthy };
+  return {
+    status: localEndpoints > 0 && isHealthy ? 200 : 503,
+    contentType: "application/json",
+    fields: { "X-Load-Balancing-Endpoint-Weight": String(localEndpoints) },
+    body: JSON.stringify(body, null, "\t"),
+  };
+}

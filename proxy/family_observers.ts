@@ -1,0 +1,58 @@
+import { FAMILIES, type Family, type Logger, otherFamily } from "../platform/mod.ts";
+import type { FamilyHealth } from "../core/channel/mod.ts";
+import type { DriftWatch, Metrics, NodeEvents, ProxyHealth, StatusRecorder } from "../observe/mod.ts";
+import type { ServedFamilyListener } from "./served_family.ts";
+
+/** Who is told how the families fare. */
+export interface FamilyObservers {
+  readonly health: ProxyHealth;
+  readonly metrics: Metrics;
+  readonly recorder: StatusRecorder;
+  /** Undefined where there is no API to tell events to. */
+  readonly nodeEvents: NodeEvents | undefined;
+  readonly driftWatch: DriftWatch;
+  readonly logger: Logger;
+  /** This host can serve neither family. */
+  readonly onNoneSupported: () => void;
+}
+
+/** Passes what the families say on to all who observe them. */
+export function tellObservers(observers: FamilyObservers): Omit<ServedFamilyListener, "onHealthChecks" | "onProblem"> {
+  const { health, metrics, recorder, nodeEvents, driftWatch, logger, onNoneSupported } = observers;
+  const unsupported = new Set<Family>();
+
+  const noteSupport = (family: Family, state: FamilyHealth) => {
+    if (state.state !== "unfit" || !state.unsupported) {
+      unsupported.delete(family);
+      return;
+    }
+    if (!unsupported.has(family)) {
+      const { reason } = state;
+      const meanwhile = `it serves ${otherFamily(family)} alone until that changes`;
+      logger.warn(`this host cannot serve ${family}; ${meanwhile}`, { reason });
+    }
+    unsupported.add(family);
+    if (unsupported.size === FAMILIES.length) onNoneSupported();
+  };
+
+  return {
+    onChange(family) {
+      health.queuedUpdate(family);
+      metrics.queued(family);
+    },
+    onReport(report, triggerTimesMs) {
+      if (report.ok) health.updated(report.family);
+      metrics.observe(report, triggerTimesMs);
+      recorder.report(report, triggerTimesMs);
+      nodeEvents?.report(report);
+      driftWatch.report(report);
+    },
+    onHealth(family, state) {
+      health.workerHealth(family, state);
+      metrics.workerHealth(family, state);
+      recorder.workerHealth(family, state);
+      nodeEvents?.workerHealth(family, state);
+      noteSupport(family, state);
+    },
+  };
+}

@@ -1,0 +1,84 @@
+/** What a running proxy answers; loaded with the first question. */
+import { type Clock, FAMILIES, type Family, VERSION } from "../platform/mod.ts";
+import { addressesOfHost, createAnswers, type FamilyBasis } from "../answers/mod.ts";
+import { type Configuration, sourceText } from "../config/mod.ts";
+import { type ControlAnswers, type FamilyStatusDetails, NotReadyError } from "../answers/control/mod.ts";
+import type { ProxyHealth, StatusRecorder } from "../observe/mod.ts";
+import type { ServedFamily } from "./served_family.ts";
+import type { Tracking } from "../core/tracking/mod.ts";
+
+/** What the answers of a running proxy are taken from. */
+export interface RunningProxy {
+  readonly configuration: Configuration;
+  readonly tracking: Tracking;
+  readonly families: readonly ServedFamily[];
+  readonly health: ProxyHealth;
+  readonly recorder: StatusRecorder;
+  readonly clock: Clock;
+  readonly startedAtMs: number;
+}
+
+/** The answers of a running proxy. All but its status wait for the cluster to have been read once. */
+export function answersOfProxy(proxy: RunningProxy): ControlAnswers {
+  const { configuration: { nodeName }, tracking, families } = proxy;
+  const bases = Object.fromEntries(families.map(({ family, basis }) => [family, basis])) as Record<Family, FamilyBasis>;
+  const answers = createAnswers({
+    nodeName,
+    tracking,
+    families: bases,
+    rulesFrom: "running proxy",
+    hostAddresses: addressesOfHost,
+  });
+  const whenReady = async <T>(ask: () => Promise<T>): Promise<T> => {
+    if (!tracking.ready()) throw new NotReadyError("the proxy has not read all of the cluster yet");
+    return await ask();
+  };
+  return {
+    explain: (question) => whenReady(() => answers.explain(question)),
+    services: (search) => whenReady(() => answers.services(search)),
+    endpoints: (search) => whenReady(() => answers.endpoints(search)),
+    browse: (question) => whenReady(() => answers.browse(question)),
+    state: (family) => whenReady(() => answers.state(family)),
+    status: () => Promise.resolve(statusOf(proxy)),
+  };
+}
+
+function statusOf({ configuration, tracking, families, health, recorder, clock, startedAtMs }: RunningProxy) {
+  const { nodeName, mode, source } = configuration;
+  const { services, endpoints } = tracking;
+  const { healthy, families: judged } = health.status();
+  const records = recorder.families();
+  return {
+    version: VERSION,
+    node: nodeName,
+    mode,
+    source: sourceText(source),
+    atMs: clock.now(),
+    startedAtMs,
+    healthy,
+    nodeEligible: health.nodeEligible(),
+    stamp: stampOf(tracking, families),
+    services: [...services.keys()].length,
+    changesToPlan: FAMILIES.reduce((sum, family) => sum + endpoints[family].pending(), services.pending()),
+    residentBytes: Deno.memoryUsage().rss,
+    families: families.map((served): FamilyStatusDetails => ({
+      ...records.find(({ family }) => family === served.family)!,
+      healthy: judged.find(({ family }) => family === served.family)?.healthy ?? true,
+      revision: served.basis.revision(),
+      servicePorts: [...served.basis.planner.ports()].length,
+      changesPending: served.changesPending(),
+      noLocalEndpoints: served.noLocalEndpoints(),
+    })),
+    problems: recorder.problems(),
+  };
+}
+
+/** Of everything that a plan is made of: what was taken in, what waits to be, and what came of it. */
+function stampOf({ services, endpoints, node }: Tracking, families: readonly ServedFamily[]): string {
+  const counts = [services, ...FAMILIES.map((family) => endpoints[family])].flatMap((tracker) => [
+    tracker.total(),
+    tracker.pending(),
+  ]);
+  const revisions = families.map(({ basis }) => basis.revision());
+  return [...counts, ...revisions, node.state().zone].join(" ");
+}

@@ -1,0 +1,183 @@
+import { type Family, machineCores } from "../platform/mod.ts";
+import type { FamilyBasis } from "../answers/mod.ts";
+import {
+  createEffectHistory,
+  createFamilyChannel,
+  createHeldUntilSynced,
+  type FamilyChannel,
+  type FamilyHealth,
+  mayRest,
+  REST_DELAYS,
+  type StopOptions,
+} from "../core/channel/mod.ts";
+import { conntrackSettings, familySettings } from "../config/mod.ts";
+import { createNodePortCheck } from "./node_port_check.ts";
+import type { PacketCounts, SyncReport } from "../core/model/mod.ts";
+import { createFamilyPlanner, type HealthCheckChanges, type NoLocalEndpoints } from "../core/planning/mod.ts";
+import { familyOptions, type ProxyOptions } from "./proxy_options.ts";
+import { type ServiceKey, serviceKey, serviceKeyOf, type TrackedChanges, type Tracking } from "../core/tracking/mod.ts";
+
+/** One IP family on its way from what is tracked to the kernel: its planner, its channel and its worker. */
+export interface ServedFamily {
+  readonly family: Family;
+  /** Plans what changed and sends it on. */
+  apply(changes: TrackedChanges): void;
+  /** Holds what these say of this family until everything applied so far is in effect; then the listener is told. */
+  holdHealthChecks(changes: HealthCheckChanges): void;
+  /** This node or the service ranges are known, or have changed. */
+  configure(): void;
+  /** Plans these services ahead of all others and sends them to the worker, before the first call of `apply`. */
+  startAhead(services: readonly ServiceKey[]): void;
+  /** From now on the kernel follows. */
+  start(): void;
+  /** How many service ports wait for the worker. */
+  changesPending(): number;
+  noLocalEndpoints(): NoLocalEndpoints;
+  /** Whether this family has any service ports. */
+  hasServicePorts(): boolean;
+  /** What rules in the kernel have counted; undefined where nothing is counted, or the worker does not answer. */
+  packetCounts(): Promise<PacketCounts | undefined>;
+  /** What questions about this family are answered from. */
+  readonly basis: FamilyBasis;
+  /** See `FamilyLink.stop`. */
+  stop(options?: StopOptions): Promise<void>;
+}
+
+/** Whom a served family tells. */
+export interface ServedFamilyListener {
+  /** A change is on its way. */
+  onChange(family: Family): void;
+  /**
+   * A sync has ended; `triggerTimesMs` are those of the changes that it brought into effect, in milliseconds since
+   * 1970.
+   */
+  onReport(report: SyncReport, triggerTimesMs: readonly number[]): void;
+  onHealth(family: Family, health: FamilyHealth): void;
+  /** The rules to so many local endpoints of these services are in effect. */
+  onHealthChecks(family: Family, localReadyEndpoints: ReadonlyMap<ServiceKey, number>): void;
+  onProblem(where: string, message: string): void;
+}
+
+/**
+ * Starts a family's worker and plans for it.
+ * @param otherHasServicePorts whether the other family has any
+ */
+export function serveFamily(
+  family: Family,
+  tracking: Tracking,
+  options: ProxyOptions,
+  listener: ServedFamilyListener,
+  otherHasServicePorts: () => boolean,
+): ServedFamily {
+  const { configuration, logger, clock } = options;
+  const { nodeName } = configuration;
+  const latencies = createTriggerTimes();
+  const history = createEffectHistory();
+  const healthChecks = createHeldUntilSynced<ServiceKey, number>();
+  let lastInEffect: SyncReport | undefined;
+  const releaseHealthChecks = () => {
+    if (lastInEffect === undefined) return;
+    const failed = new Set(lastInEffect.problems.flatMap(({ servicePort }) => servicePort ?? []).map(serviceKeyOf));
+    const arrived = healthChecks.inEffect(lastInEffect.revision, failed);
+    if (arrived.size > 0) listener.onHealthChecks(family, arrived);
+  };
+  const planner = createFamilyPlanner({ family, nodeName, tracking, onProblem: listener.onProblem });
+  const checkNodePorts = createNodePortCheck(family, configuration, listener.onProblem);
+  const kernel = family === "IPv4" ? conntrackSettings(configuration.conntrack, machineCores()) : [];
+  const channel: FamilyChannel = createFamilyChannel({
+    family,
+    connect: (workerListener) => options.startFamily(familyOptions(family, kernel, options), workerListener),
+    minSyncPeriodMs: configuration.minSyncPeriodMs,
+    restDelays: options.restDelays ?? REST_DELAYS,
+    mayRest: () => mayRest(family, settings(), otherHasServicePorts()),
+    clock,
+    logger,
+    onSend(revision) {
+      latencies.sent(revision);
+      history.sent(revision, planner.rounds());
+      healthChecks.sent(revision);
+    },
+    onReport(report) {
+      if (report.ok) {
+        history.inEffect(report.revision, report.endedAtMs);
+        lastInEffect = report;
+        releaseHealthChecks();
+      }
+      listener.onReport(report, report.ok ? latencies.inEffect(report.revision) : []);
+    },
+    onHealth: (health) => listener.onHealth(family, health),
+  });
+  const settings = () => familySettings(family, configuration, tracking.node.state(), tracking.serviceCIDRs.ranges());
+  return {
+    family,
+    apply(changes) {
+      const { set, deleted } = planner.plan(changes);
+      if (set.length === 0 && deleted.length === 0) return;
+      checkNodePorts(tracking.node.state(), set);
+      latencies.planned(changes.endpoints[family].triggerTimesMs.values());
+      listener.onChange(family);
+      channel.set(set);
+      channel.delete(deleted);
+    },
+    holdHealthChecks({ set, deleted }) {
+      deleted.forEach(healthChecks.drop);
+      for (const { namespace, name, localReadyEndpoints } of set) {
+        const key = serviceKey(namespace, name);
+        const count = localReadyEndpoints[family];
+        if (count === undefined) healthChecks.drop(key);
+        else healthChecks.hold(key, count);
+      }
+      if (channel.pending() > 0) return;
+      // Nothing is to be sent for them: they are in effect with what was sent last.
+      healthChecks.sent(channel.revision());
+      releaseHealthChecks();
+    },
+    configure: () => channel.configure(settings()),
+    startAhead(services) {
+      const { set } = planner.planAhead(services);
+      checkNodePorts(tracking.node.state(), set);
+      channel.configure(settings());
+      channel.set(set);
+      channel.startAhead();
+    },
+    start: () => channel.start(),
+    changesPending: () => channel.pending(),
+    hasServicePorts: () => channel.hasServicePorts(),
+    noLocalEndpoints: () => planner.noLocalEndpoints(),
+    packetCounts: () => channel.packetCounts(),
+    basis: {
+      planner,
+      settings,
+      revision: () => channel.revision(),
+      rules: (key) => channel.describe(key),
+      since({ plannedIn }) {
+        const effect = history.since(plannedIn);
+        if (effect.state === "in effect" || effect.revision !== undefined || channel.pending() > 0) return effect;
+        // It was changed and changed back before it was sent.
+        return { ...effect, state: "in effect", orEarlier: true };
+      },
+    },
+    stop: (stopOptions) => channel.stop(stopOptions),
+  };
+}
+
+/** When changes were triggered, kept until the revision that carries them is in effect. */
+function createTriggerTimes() {
+  let waiting: number[] = [];
+  let travelling: { readonly revision: number; readonly times: readonly number[] }[] = [];
+  return {
+    planned(times: Iterable<readonly number[]>) {
+      for (const some of times) waiting.push(...some);
+    },
+    sent(revision: number) {
+      if (waiting.length === 0) return;
+      travelling.push({ revision, times: waiting });
+      waiting = [];
+    },
+    inEffect(revision: number): readonly number[] {
+      const arrived = travelling.filter((one) => one.revision <= revision);
+      travelling = travelling.filter((one) => one.revision > revision);
+      return arrived.flatMap((one) => one.times);
+    },
+  };
+}

@@ -1,0 +1,80 @@
+/** A server of KPNG's protocol as a source: `sluice serve`, or a KPNG program. */
+import { type Clock, createBackoff, errorText, type Logger, sleep } from "../../platform/mod.ts";
+import {
+  LIVENESS,
+  type LivenessLimits,
+  type TlsFiles,
+  type WireAddress,
+  wireAddressText,
+} from "../../kpng/transport/mod.ts";
+import { METHODS, WATCH_REQUEST } from "../../kpng/messages/mod.ts";
+import { createReceiver } from "../../kpng/receiving/mod.ts";
+import type { Source } from "../../core/objects/mod.ts";
+import { call } from "./call.ts";
+
+/** What the source needs. */
+export interface GrpcSourceOptions {
+  readonly address: WireAddress;
+  readonly tls: TlsFiles | undefined;
+  /** Whether the state of all the cluster is wanted, or what the node of that name may use. */
+  readonly scope: keyof typeof METHODS;
+  readonly nodeName: string;
+  /** Whether all nodes and what load balancing does not need are wanted, too, for those who hand them on. */
+  readonly inFull: boolean;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** The waits after failures. */
+  readonly backoff?: { readonly firstMs: number; readonly longestMs: number };
+  /** LIVENESS by default. */
+  readonly liveness?: LivenessLimits;
+  /** A number from 0 up to 1; Math.random by default. */
+  readonly random?: () => number;
+}
+
+/**
+ * A source that watches a server, over one connection after another: what is known stays in effect while there is none, and
+ * the sink is told the difference when there is one again.
+ */
+export function createGrpcSource(options: GrpcSourceOptions): Source {
+  const { address, tls, scope, nodeName, inFull, clock, random, liveness = LIVENESS } = options;
+  const logger = options.logger.with({ server: wireAddressText(address) });
+  const { firstMs, longestMs } = options.backoff ?? { firstMs: 250, longestMs: 30_000 };
+  const request = WATCH_REQUEST.encode({
+    nodeName: scope === "local" ? nodeName : undefined,
+    extended: true,
+    onlyNode: scope === "global" && !inFull ? nodeName : undefined,
+  });
+  return {
+    async run(sink, signal) {
+      const receiver = createReceiver({ sink, nodeName, inFull });
+      const backoff = createBackoff({ firstMs, longestMs, random });
+      let complaint: string | undefined;
+
+      const onMessage = (message: Uint8Array<ArrayBuffer>): boolean => {
+        const isComplete = receiver.receive(message);
+        if (!isComplete) return false;
+        if (complaint !== undefined) logger.info("the server is watched again");
+        complaint = undefined;
+        backoff.reset();
+        return true;
+      };
+
+      while (!signal.aborted) {
+        try {
+          await call({ address, tls, method: METHODS[scope], request, onMessage, clock, liveness, signal });
+        } catch (error) {
+          if (signal.aborted) return;
+          const waitMs = backoff.nextMs();
+          const reason = errorText(error);
+          const inSeconds = Math.round(waitMs / 100) / 10;
+          // An outage is one line, however long it takes.
+          if (reason !== complaint) {
+            logger.warn("the server cannot be watched; what it said stays in effect", { reason, inSeconds });
+          }
+          complaint = reason;
+          await sleep(clock, waitMs, signal).catch(() => {});
+        }
+      }
+    },
+  };
+}

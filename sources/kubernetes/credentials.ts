@@ -1,0 +1,120 @@
+import { type Clock, type Logger, type RunProgram, systemClock } from "../../platform/mod.ts";
+import { type Access, serverUrl } from "./access.ts";
+import { ApiError } from "./api_error.ts";
+import { authProvider } from "./auth_provider.ts";
+import { execPlugin } from "./exec_plugin.ts";
+import { readInCluster } from "./in_cluster.ts";
+import { readKubeconfig } from "./kubeconfig.ts";
+import { createMaterialReader } from "./material.ts";
+import type { CredentialPlugin, PluginCredentials, RunningPlugin } from "./plugin.ts";
+
+/** What one request is sent with. Texts that did not change are the same strings. */
+export interface Credentials {
+  /** Certificates (PEM) to trust beside the system's. */
+  readonly caCerts: string | undefined;
+  /** The client certificate and its key (PEM). */
+  readonly certificate: string | undefined;
+  readonly key: string | undefined;
+  readonly proxyUrl: string | undefined;
+  /** Authorization and impersonation. */
+  readonly headers: readonly [name: string, value: string][];
+}
+
+/** Where the API server is and what opens it, kept up to date. */
+export interface CredentialSource {
+  /** Scheme, host, port and path prefix, without a slash at the end. */
+  readonly server: string;
+  /** The credentials as they are now; files that changed are read again. Throws an ApiError. */
+  current(signal: AbortSignal): Promise<Credentials>;
+  /** The server answered 401: the next `current` takes nothing from memory. */
+  refused(): void;
+}
+
+/** How to reach the API server, before any file is opened. */
+export interface ConnectionOptions {
+  /** Path of a kubeconfig file (`clientConnection.kubeconfig`, `--kubeconfig`). */
+  readonly kubeconfig?: string;
+  /** The API server's URL in place of the kubeconfig's (`--master`). */
+  readonly master?: string;
+  /** The environment, for the in-cluster address; the process's by default. */
+  readonly env?: (name: string) => string | undefined;
+  /** Where a pod finds its service account; kubelet's mount by default. */
+  readonly serviceAccountFolder?: string;
+  /** Runs the credential plugin that a kubeconfig names; without it such a kubeconfig cannot be used. */
+  readonly runProgram?: RunProgram;
+  readonly clock?: Clock;
+}
+
+/**
+ * Finds the API server and its credentials: the kubeconfig file, else `master` alone, else the pod's service account
+ * (kube-proxy's order). Rejects with an Error that names what was looked for where, when there is nothing.
+ */
+export async function loadCredentials(options: ConnectionOptions, logger: Logger): Promise<CredentialSource> {
+  const access = await accessOf(options);
+  for (const warning of access.warnings) logger.warn(warning);
+  const { runProgram = runNothing, clock = systemClock } = options;
+  return createCredentialSource(access, access.plugin && startPlugin(access.plugin, runProgram, clock));
+}
+
+async function accessOf(options: ConnectionOptions): Promise<Access> {
+  const master = options.master ? serverUrl(options.master, "--master") : undefined;
+  if (options.kubeconfig) return await readKubeconfig(options.kubeconfig, master);
+  if (master === undefined) {
+    return readInCluster(options.env ?? ((name) => Deno.env.get(name)), options.serviceAccountFolder);
+  }
+  const nothing = { ca: undefined, certificate: undefined, key: undefined, token: undefined, plugin: undefined };
+  return { server: master, ...nothing, proxyUrl: undefined, headers: [], warnings: [] };
+}
+
+function startPlugin(plugin: CredentialPlugin, runProgram: RunProgram, clock: Clock): RunningPlugin {
+  return plugin.kind === "exec" ? execPlugin(plugin.exec, runProgram, clock) : authProvider(plugin);
+}
+
+function runNothing(): Promise<never> {
+  return Promise.reject(new Error("no program may be started here"));
+}
+
+function createCredentialSource(access: Access, plugin: RunningPlugin | undefined): CredentialSource {
+  const texts = [access.ca, access.certificate, access.key, access.token].map((material) =>
+    material === undefined ? undefined : createMaterialReader(material)
+  );
+  const [ca, certificate, key, token] = texts;
+  let refused = false;
+
+  return {
+    server: access.server,
+    async current(signal) {
+      if (refused) {
+        refused = false;
+        for (const text of texts) text?.forget();
+        plugin?.forget();
+      }
+      try {
+        const bearer = token?.read().trim();
+        const fromPlugin: PluginCredentials = await plugin?.credentials(signal) ?? {};
+        const authorization = bearer ? `Bearer ${bearer}` : fromPlugin.authorization;
+        return {
+          caCerts: ca?.read(),
+          certificate: fromPlugin.certificate ?? certificate?.read(),
+          key: fromPlugin.key ?? key?.read(),
+          proxyUrl: access.proxyUrl,
+          headers: authorization === undefined ? access.headers : [
+            ...access.headers.filter(([name]) => name !== "authorization"),
+            ["authorization", authorization],
+          ],
+        };
+      } catch (error) {
+        signal.throwIfAborted();
+        const message = error instanceof Error ? error.message : String(error);
+        throw new ApiError(
+          "credentials",
+          `the credentials for ${access.server} cannot be read: ${message}; they are read again at the next try`,
+          { cause: error },
+        );
+      }
+    },
+    refused() {
+      refused = true;
+    },
+  };
+}

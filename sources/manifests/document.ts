@@ -1,0 +1,107 @@
+import { isMap, isSeq, LineCounter, type Node, parseAllDocuments } from "yaml";
+import { countLines } from "../../platform/mod.ts";
+
+/** One document's stretch of a file. */
+export interface DocumentText {
+  readonly text: string;
+  /** The file's line at which it starts, from 1. */
+  readonly line: number;
+}
+
+/** A document that is no YAML or JSON, or no Kubernetes object. */
+export class DocumentError extends Error {
+  /** `line` counts from 1 at the start of the document's text. */
+  constructor(message: string, readonly line: number) {
+    super(message);
+    this.name = "DocumentError";
+  }
+}
+
+/**
+ * The documents of a file by their text alone, without parsing: three dashes at the start of a line begin one wherever
+ * they stand. A file with YAML directives (`%YAML`), which belong to the document after their dashes, stays in one piece.
+ */
+export function splitDocuments(text: string): readonly DocumentText[] {
+  if (/^%/m.test(text)) return [{ text, line: 1 }];
+  const documents: DocumentText[] = [];
+  let start = 0;
+  let line = 1;
+  for (const { index } of text.matchAll(/^---(?=\s|$)/gm)) {
+    if (index > start) {
+      const part = text.slice(start, index);
+      documents.push({ text: part, line });
+      line += countLines(part);
+    }
+    start = index;
+  }
+  documents.push({ text: text.slice(start), line });
+  return documents;
+}
+
+/** A value that a document holds, and where it starts. */
+export interface DocumentValue {
+  readonly value: unknown;
+  /** From 1 at the start of the document's text. */
+  readonly line: number;
+}
+
+/**
+ * The values of a document's text: one, none where there are but comments, or several in a file that could not be split.
+ * Throws DocumentError for the first mistake in it.
+ */
+export function parseDocument(text: string): readonly DocumentValue[] {
+  const json = parseJson(text);
+  if (json !== undefined) return [{ value: json, line: 1 + countLines(text.slice(0, text.search(/\S/))) }];
+  const lines = new LineCounter();
+  const values: DocumentValue[] = [];
+  for (const document of parseYaml(text, lines)) {
+    const [mistake] = document.errors;
+    if (mistake !== undefined) throw new DocumentError(mistake.message, lines.linePos(mistake.pos[0]).line);
+    const line = lineOf(document.contents, lines);
+    try {
+      const value: unknown = document.toJS();
+      if (value !== null && value !== undefined) values.push({ value, line });
+    } catch (error) {
+      throw new DocumentError(error instanceof Error ? error.message : String(error), line);
+    }
+  }
+  return values;
+}
+
+/**
+ * The line, from 1 at the start of a document's text, at which item `item` of its list of objects starts. Parses the text
+ * again: positions are wanted for the rare problem only, and would cost memory for every object.
+ */
+export function lineOfItem(text: string, item: number): number {
+  const lines = new LineCounter();
+  for (const document of parseYaml(text, lines)) {
+    const items = isMap(document.contents) ? document.contents.get("items", true) : undefined;
+    if (isSeq(items)) return lineOf(items.items[item] as Node | undefined, lines);
+  }
+  return 1;
+}
+
+function parseYaml(text: string, lineCounter: LineCounter) {
+  return parseAllDocuments(text, {
+    lineCounter,
+    prettyErrors: false,
+    logLevel: "silent",
+    merge: true,
+    stringKeys: true,
+  });
+}
+
+/** JSON is YAML too, but its own parser is a hundred times faster. What it refuses, YAML's parser explains by line. */
+function parseJson(text: string): unknown {
+  if (!/^\s*\{/.test(text)) return undefined;
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function lineOf(node: Node | null | undefined, lines: LineCounter): number {
+  const start = node?.range?.[0];
+  return start === undefined ? 1 : Math.max(1, lines.linePos(start).line);
+}

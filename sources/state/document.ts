@@ -1,0 +1,112 @@
+import { quote } from "../../core/objects/mod.ts";
+import { type FieldShape, type Schema, writtenFields } from "../../kpng/codec/mod.ts";
+import {
+  ENDPOINT_INFO,
+  type EndpointInfoMessage,
+  NODE,
+  type NodeMessage,
+  SERVICE,
+  type ServiceMessage,
+} from "../../kpng/messages/mod.ts";
+import { type Section, SECTIONS } from "./items.ts";
+import { type StateEntry, StateError, type StateNode } from "./tree.ts";
+
+/** Something that a state file holds, and the file's line at which it starts, from 1. */
+export interface Placed<T> {
+  readonly line: number;
+  readonly message: T;
+}
+
+/** An item of one of a state file's lists. */
+export type StateItem =
+  | Placed<NodeMessage> & { readonly section: "nodes" }
+  | Placed<ServiceMessage> & {
+    readonly section: "services";
+    readonly endpoints: readonly Placed<EndpointInfoMessage>[];
+  };
+
+/** The items of a whole state file. Throws StateError for its first mistake: fields that it does not have are mistakes. */
+export function readState(root: StateNode): readonly StateItem[] {
+  return entriesOf(root, "the state").flatMap(({ key, line, value }) => {
+    const section = SECTIONS.find((section) => section === key);
+    if (section === undefined) throw unknown(key, SECTIONS, "the state", line);
+    return itemsOf(value, key).map((item) => readItem(section, item));
+  });
+}
+
+/** An item of that list. Throws StateError for its first mistake. */
+export function readItem(section: Section, node: StateNode): StateItem {
+  if (section === "nodes") return { section, ...place<NodeMessage>(NODE, node, "a node") };
+  let service: Placed<ServiceMessage> = { line: node.line, message: {} };
+  let endpoints: readonly Placed<EndpointInfoMessage>[] = [];
+  for (const { key, line, value } of entriesOf(node, "an item of services")) {
+    if (key === "service") service = place(SERVICE, value, "a service");
+    else if (key === "endpoints") {
+      endpoints = itemsOf(value, key).map((item) => place<EndpointInfoMessage>(ENDPOINT_INFO, item, "an endpoint"));
+    } else throw unknown(key, ["service", "endpoints"], "an item of services", line);
+  }
+  return { section, ...service, endpoints };
+}
+
+function place<T>(schema: Schema, node: StateNode, where: string): Placed<T> {
+  return { line: node.line, message: readMessage(schema, node, where) as T };
+}
+
+function readMessage(schema: Schema, node: StateNode, where: string): Record<string, unknown> {
+  const fields = writtenFields(schema);
+  const message: Record<string, unknown> = {};
+  for (const { key, line, value } of entriesOf(node, where)) {
+    const found = fields.get(key);
+    if (found === undefined) throw unknown(key, fields.keys(), where, line);
+    if (!isNothing(value)) message[found.name] = readValue(found.field.shape, value, key);
+  }
+  return message;
+}
+
+function readValue(shape: FieldShape, node: StateNode, where: string): unknown {
+  if (shape.kind === "message") return readMessage(shape.message, node, where);
+  if (shape.kind === "list") return itemsOf(node, where).map((item) => readValue(shape.of, item, where));
+  if (shape.kind === "map") {
+    return Object.fromEntries(entriesOf(node, where).map(({ key, value }) => [key, readText(value, key)]));
+  }
+  if (shape.kind === "text") return readText(node, where);
+  const value = node.kind === "scalar" ? node.value : undefined;
+  if (shape.kind === "number" && Number.isSafeInteger(value)) return value;
+  if (shape.kind === "boolean" && typeof value === "boolean") return value;
+  throw new StateError(`${where} must be ${shape.kind === "number" ? "a whole number" : "true or false"}`, node.line);
+}
+
+function readText(node: StateNode, where: string): string {
+  if (isNothing(node)) return "";
+  if (node.kind !== "scalar") throw new StateError(`${where} must be a text`, node.line);
+  // A name like 8080 or true is a text all the same, as it stands there.
+  return detached(typeof node.value === "string" ? node.value : node.source ?? String(node.value));
+}
+
+/** The shortest part of a text that V8 keeps as a reference to the whole, and so the whole in memory. */
+const SHORTEST_SLICE = 13;
+
+/** A copy of a text that may be a part of the file's, which it must not keep in memory. */
+function detached(text: string): string {
+  return text.length < SHORTEST_SLICE ? text : JSON.parse(JSON.stringify(text)) as string;
+}
+
+function isNothing(node: StateNode): boolean {
+  return node.kind === "scalar" && node.value === null;
+}
+
+function entriesOf(node: StateNode, where: string): readonly StateEntry[] {
+  if (isNothing(node)) return [];
+  if (node.kind !== "map") throw new StateError(`${where} must be a mapping`, node.line);
+  return node.entries;
+}
+
+function itemsOf(node: StateNode, where: string): readonly StateNode[] {
+  if (isNothing(node)) return [];
+  if (node.kind !== "list") throw new StateError(`${where} must be a list`, node.line);
+  return node.items;
+}
+
+function unknown(name: string, known: Iterable<string>, where: string, line: number): StateError {
+  return new StateError(`${where} has no field ${quote(name)}, but only ${[...known].join(", ")}`, line);
+}

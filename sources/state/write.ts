@@ -1,0 +1,40 @@
+import type { StoreState } from "../../kpng/store/mod.ts";
+import {
+  ENDPOINT_INFO,
+  endpointInfoMessage,
+  endpointMessage,
+  NODE,
+  nodeMessage,
+  podEndpoints,
+  SERVICE,
+  serviceMessage,
+} from "../../kpng/messages/mod.ts";
+import { inLowerCase } from "../../kpng/codec/mod.ts";
+import { noteOfAffinity } from "./affinity_note.ts";
+
+/**
+ * The state as a state file that KPNG takes: YAML with a line for each node, service and endpoint, so that two of them can
+ * be compared by line.
+ */
+export function* writeStateFile({ services, scoped }: StoreState): Generator<string, void> {
+  yield "nodes:\n";
+  for (const object of scoped) {
+    if (object.kind === "Node") yield `- ${JSON.stringify(inLowerCase(NODE, nodeMessage(object, false)))}\n`;
+  }
+  yield "services:\n";
+  for (const state of services) {
+    const { service, slices } = state;
+    if (service === undefined || service.leftAlone) continue;
+    yield `- service: ${JSON.stringify(inLowerCase(SERVICE, noteOfAffinity(serviceMessage(service))))}\n  endpoints:\n`;
+    for (const one of podEndpoints(slices, true)) {
+      // Whose endpoint it is follows from where it stands.
+      const { podName, endpoint, conditions, topology, hints } = endpointInfoMessage(
+        state,
+        one,
+        endpointMessage(one, service),
+      );
+      const info = inLowerCase(ENDPOINT_INFO, { podName, endpoint, conditions, topology, hints });
+      yield `  - ${JSON.stringify(info)}\n`;
+    }
+  }
+}

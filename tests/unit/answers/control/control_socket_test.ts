@@ -1,0 +1,156 @@
+/** A running proxy's control socket: who gets it, who may ask, and what is answered. */
+import assert from "node:assert/strict";
+import { createAnswers, readQuestion } from "../../../../answers/mod.ts";
+import { askProxy, NoProxyError } from "../../../../answers/control/client.ts";
+import { NotReadyError } from "../../../../answers/control/not_ready.ts";
+import type { ControlAnswers } from "../../../../answers/control/server.ts";
+import { serveControlSocket } from "../../../../answers/control/serve.ts";
+import { listenOnControlSocket, SocketInUseError } from "../../../../answers/control/socket.ts";
+import type { ProxyStatus } from "../../../../answers/control/status.ts";
+import { silentLogger } from "../../../../platform/log.ts";
+import { fakeAnswerBasis, HERE } from "../../../fakes/answer_basis.ts";
+import { createFakeClock } from "../../../fakes/clock.ts";
+import { endpoint, endpointSlice, node, service } from "../../../fakes/cluster_objects.ts";
+
+const basis = fakeAnswerBasis([
+  node(HERE, { addresses: ["192.168.1.1"] }),
+  service("default/web"),
+  endpointSlice("default/web-1", [endpoint("10.1.0.1", { nodeName: HERE }), endpoint("10.1.0.2", { ready: false })]),
+]);
+const STATUS = { node: HERE, problems: [{ where: "Service default/wéb", message: "“odd”" }] } as unknown as ProxyStatus;
+
+/** Runs a test with a path for a socket, in a folder that is not there yet. */
+async function withPath(test: (path: string) => Promise<void>): Promise<void> {
+  const folder = await Deno.makeTempDir();
+  try {
+    await test(`${folder}/run/control.sock`);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+}
+
+/** Serves answers on a socket while a test asks. */
+async function serving(
+  path: string,
+  test: () => Promise<void>,
+  changes: Partial<ControlAnswers> = {},
+): Promise<{ readonly loads: number }> {
+  const listener = await listenOnControlSocket(path);
+  const end = new AbortController();
+  let loads = 0;
+  const served = serveControlSocket({
+    listener,
+    answers() {
+      loads++;
+      return Promise.resolve({ ...createAnswers(basis), status: () => Promise.resolve(STATUS), ...changes });
+    },
+    clock: createFakeClock(),
+    logger: silentLogger,
+    signal: end.signal,
+  });
+  try {
+    await test();
+  } finally {
+    end.abort();
+    await served;
+  }
+  return { loads };
+}
+
+Deno.test("what is asked through the socket is answered as it is without one; nothing is loaded before the first question", () =>
+  withPath(async (path) => {
+    const local = createAnswers(basis);
+    const unasked = await serving(path, async () => {});
+    assert.equal(unasked.loads, 0);
+    const asked = await serving(path, async () => {
+      const remote = await askProxy(path);
+      const plain = (data: unknown) => JSON.parse(JSON.stringify(data));
+      const question = readQuestion("10.0.0.1:80", "203.0.113.7");
+      assert.deepEqual(await remote.explain(question), plain(await local.explain(question)));
+      assert.deepEqual(await remote.services("web"), plain(await local.services("web")));
+      assert.deepEqual(await remote.services("nothing of that name"), []);
+      assert.equal((await remote.endpoints("default/web")).length, 2);
+      assert.deepEqual(await remote.state("IPv4"), plain(await local.state("IPv4")));
+      assert.deepEqual(await remote.status(), STATUS);
+    });
+    assert(asked.loads > 0);
+  }));
+
+Deno.test("only the proxy's user may open the socket, in a folder that only that user may enter", () =>
+  withPath((path) =>
+    serving(path, async () => {
+      assert.equal((await Deno.stat(path)).mode! & 0o777, 0o600);
+      assert.equal((await Deno.stat(path.replace(/\/[^/]*$/, ""))).mode! & 0o777, 0o700);
+    }).then(() => {})
+  ));
+
+Deno.test("what a proxy that is gone left behind is replaced, another one's is not, and neither is anything else", () =>
+  withPath(async (path) => {
+    await serving(path, async () => {
+      await assert.rejects(listenOnControlSocket(path), SocketInUseError);
+      assert.deepEqual(await (await askProxy(path)).status(), STATUS, "the first one still answers");
+    });
+    await leaveStale(path);
+    await assert.rejects(askProxy(path), NoProxyError);
+    await serving(path, async () => assert.deepEqual(await (await askProxy(path)).status(), STATUS));
+    await Deno.remove(path).catch(() => {});
+    await assert.rejects(askProxy(path), NoProxyError);
+    await Deno.writeTextFile(path, "precious");
+    await assert.rejects(listenOnControlSocket(path), /something else than a socket is there/);
+    assert.equal(await Deno.readTextFile(path), "precious");
+  }));
+
+Deno.test("the socket is asked whatever hosts go without a proxy", () =>
+  withPath((path) =>
+    serving(path, async () => {
+      const remote = await askProxy(path);
+      const before = Deno.env.get("NO_PROXY");
+      Deno.env.set("NO_PROXY", "*");
+      let status: Promise<ProxyStatus>;
+      try {
+        // The environment is read before the first wait, so that no other test sees this one's.
+        status = remote.status();
+      } finally {
+        if (before === undefined) Deno.env.delete("NO_PROXY");
+        else Deno.env.set("NO_PROXY", before);
+      }
+      assert.deepEqual(await status, STATUS);
+    }).then(() => {})
+  ));
+
+Deno.test("an answer that breaks off is none", () =>
+  withPath(async (path) => {
+    const listener = await listenOnControlSocket(path);
+    const answering = (async () => {
+      for await (const connection of listener) {
+        if (await connection.read(new Uint8Array(4096)) !== null) {
+          await connection.write(new TextEncoder().encode("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{}"));
+        }
+        connection.close();
+      }
+    })();
+    await assert.rejects((await askProxy(path)).status(), /the proxy did not answer/);
+    listener.close();
+    await answering;
+  }));
+
+/** A socket that nobody listens on any more: some runtimes remove theirs when they end, so its name is kept by a link. */
+async function leaveStale(path: string): Promise<void> {
+  await Deno.remove(path).catch(() => {});
+  const listener = Deno.listen({ transport: "unix", path });
+  await Deno.link(path, `${path}.kept`);
+  listener.close();
+  await Deno.remove(path).catch(() => {});
+  await Deno.rename(`${path}.kept`, path);
+}
+
+Deno.test("a proxy that has not read everything yet says so; a question that cannot be asked is refused in words", () =>
+  withPath(async (path) => {
+    const explain = () => Promise.reject(new NotReadyError("too early"));
+    await serving(path, async () => {
+      const remote = await askProxy(path);
+      await assert.rejects(remote.explain(readQuestion("10.0.0.1:80")), /503 too early/);
+      await assert.rejects(remote.state("IPv5" as "IPv4"), /family must be one of IPv4, IPv6/);
+      assert.deepEqual(await remote.status(), STATUS, "its status is told all the same");
+    }, { explain });
+  }));

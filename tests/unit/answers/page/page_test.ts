@@ -1,0 +1,152 @@
+/** The status page as it leaves the server. */
+import assert from "node:assert/strict";
+import { createAnswers } from "../../../../answers/mod.ts";
+import { NotReadyError } from "../../../../answers/control/not_ready.ts";
+import type { FamilyStatusDetails, ProxyStatus } from "../../../../answers/control/status.ts";
+import { stateOfFamily, stateOfProxy } from "../../../../answers/control/state_words.ts";
+import { createStatusPage, type PageAnswers } from "../../../../answers/page/status_page.ts";
+import { fakeAnswerBasis, HERE } from "../../../fakes/answer_basis.ts";
+import { endpoint, endpointSlice, node, service } from "../../../fakes/cluster_objects.ts";
+
+const HOSTILE = `"><img src=x onerror=alert(1)>'&amp;<script>alert(2)</script>`;
+
+const family = (fields: Partial<FamilyStatusDetails> = {}): FamilyStatusDetails => ({
+  family: "IPv4",
+  worker: { state: "ready" },
+  syncs: [],
+  latency: undefined,
+  healthy: true,
+  revision: 3,
+  servicePorts: 1,
+  changesPending: 0,
+  noLocalEndpoints: { internal: 0, external: 0 },
+  ...fields,
+});
+
+const STATUS: ProxyStatus = {
+  version: "0.1.0",
+  node: HERE,
+  mode: "nftables",
+  source: "kube",
+  atMs: 1_700_000_000_000,
+  startedAtMs: 1_600_000_000_000,
+  stamp: "a",
+  healthy: true,
+  nodeEligible: true,
+  services: 1,
+  changesToPlan: 0,
+  residentBytes: 1e8,
+  families: [family(), family({ family: "IPv6" })],
+  problems: [],
+};
+
+const basis = fakeAnswerBasis([
+  node(HERE, { addresses: ["192.168.1.1"] }),
+  service("default/web"),
+  endpointSlice("default/web-1", [endpoint("10.1.0.1", { nodeName: HOSTILE, zone: HOSTILE })]),
+]);
+
+const pageOf = (status: ProxyStatus, changes: Partial<PageAnswers> = {}) =>
+  createStatusPage({ browse: createAnswers(basis).browse, status: () => Promise.resolve(status), ...changes });
+
+const request = (query = "") => ({
+  method: "GET",
+  path: "/",
+  query,
+  accept: "",
+  host: "localhost",
+  isFromThisHost: true,
+});
+
+Deno.test("a family that rests has no services, which is no reason to worry", async () => {
+  const sync = { revision: 1, ok: true, full: true, endedAtMs: 0, durationMs: 1, figures: {}, problems: 0 };
+  const resting = family({ family: "IPv6", worker: { state: "resting" }, syncs: [sync], servicePorts: 0 });
+  const status = {
+    ...STATUS,
+    healthy: true,
+    nodeEligible: true,
+    problems: [],
+    families: [family({ syncs: [sync] }), resting],
+  };
+  assert.equal(stateOfFamily(resting, status).words, "no services");
+  assert.deepEqual(stateOfProxy(status), { tone: "good", words: "all in sync", reason: undefined });
+  const { body } = await (await pageOf(status)).page(request());
+  assert.match(body, /no services/);
+});
+
+Deno.test("names and messages from elsewhere are text, wherever they stand", async () => {
+  const sync = { revision: 1, ok: false, full: true, endedAtMs: 0, durationMs: 1, figures: {}, problems: 1 };
+  const page = await pageOf({
+    ...STATUS,
+    node: HOSTILE,
+    source: HOSTILE,
+    stamp: HOSTILE,
+    families: [family({ worker: { state: "unfit", reason: HOSTILE, unsupported: false }, syncs: [sync] })],
+    problems: [{ where: HOSTILE, message: HOSTILE, firstAtMs: 0, lastAtMs: 0, count: 2 }],
+  });
+  const hostileQuery = new URLSearchParams({ q: HOSTILE }).toString();
+  const { body: whole } = await page.page(request());
+  const { body: searched } = await page.page(request(hostileQuery));
+  const live = JSON.parse((await page.live(request(hostileQuery))).body);
+  assert.ok(whole.includes("default/") && whole.includes("10.1.0.1"), "the service is among it");
+  assert.ok(whole.includes("&lt;img src=x onerror=alert(1)&gt;"));
+  const scripts = /<script\b/g;
+  for (const markup of [whole, searched, ...Object.values(live.parts) as string[]]) {
+    assert.ok(!markup.includes("<img"), "no element comes of it");
+    assert.ok((markup.match(scripts) ?? []).length <= 1, "no script but the page's own");
+    assert.ok(!/<[^>]*\son\w+=/i.test(markup.replace(/"[^"]*"/g, '""')), "no handler comes of it");
+  }
+});
+
+Deno.test("nothing but what the page carries may run, nobody may frame it, and nothing keeps it", async () => {
+  const { headers, body } = await withHeaders();
+  const policy = headers["Content-Security-Policy"]!;
+  assert.match(policy, /^default-src 'none'; /);
+  assert.doesNotMatch(policy, /unsafe|\*|https?:/);
+  for (const [tag, directive] of [["style", "style-src"], ["script", "script-src"]] as const) {
+    const [, text] = new RegExp(`<${tag}>([^]*)</${tag}>`).exec(body)!;
+    const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text));
+    const hash = btoa(String.fromCharCode(...new Uint8Array(digest)));
+    assert.ok(policy.includes(`${directive} 'sha256-${hash}'`), `the policy knows the page's ${tag}`);
+  }
+  assert.match(policy, /frame-ancestors 'none'/);
+  assert.equal(headers["Cache-Control"], "no-store");
+  assert.ok(!("Access-Control-Allow-Origin" in headers));
+  assert.doesNotMatch(body, /(src|href)="(https?:)?\/\//, "nothing is fetched from elsewhere");
+  assert.doesNotMatch(body, / style="/, "the policy would stop it");
+});
+
+async function withHeaders() {
+  const { fields = {}, body } = await (await pageOf(STATUS)).page(request());
+  return { headers: fields, body };
+}
+
+Deno.test("the services are told again only where they may have changed", async () => {
+  let browsed = 0;
+  const page = await pageOf(STATUS, {
+    browse(question) {
+      browsed++;
+      return createAnswers(basis).browse(question);
+    },
+  });
+  const news = async (query: string) => JSON.parse((await page.live(request(query))).body);
+  const first = await news("q=web&seen=");
+  assert.match(first.parts.services, /10\.1\.0\.1:8080/);
+  assert.equal(browsed, 1);
+  const second = await news(`q=web&seen=${first.stamp}`);
+  assert.equal(second.parts.services, undefined);
+  assert.match(second.parts.summary, /waiting for the cluster/);
+  assert.equal(browsed, 1, "nothing was looked up");
+});
+
+Deno.test("before everything is read, the page says so", async () => {
+  const page = await pageOf(STATUS, { browse: () => Promise.reject(new NotReadyError("too early")) });
+  assert.match((await page.page(request())).body, /The services have not been read yet/);
+});
+
+Deno.test("a view that makes no sense is the first page of everything", async () => {
+  const page = await pageOf(STATUS);
+  for (const query of ["page=-1", "page=x", "page=1e99", "show=x", "q=%00", "page=999", "%"]) {
+    assert.equal((await page.page(request(query))).status, 200, query);
+  }
+});

@@ -1,0 +1,159 @@
+/** What is said of a kernel that somebody has meddled with, and that saying it changes nothing. */
+import assert from "node:assert/strict";
+import { compareWithKernel, rehearse } from "../../../../backends/dry_run/dry_run.ts";
+import { type Difference } from "../../../../backends/dry_run/difference.ts";
+import type { Runner } from "../../../../backends/tools/runner.ts";
+import type { FamilyDelta, ProxyMode, ServicePort } from "../../../../core/model/mod.ts";
+import { createFakeClock } from "../../../fakes/clock.ts";
+import { createFakeNftHost } from "../../../fakes/nft_runner.ts";
+import { fakeServicePort } from "../../../fakes/service_port.ts";
+import { commonSettings } from "../every_backend.ts";
+import { backendUnderTest as ipvsUnderTest, createIpvsHost } from "../ipvs/host.ts";
+import { backendUnderTest as iptablesUnderTest, createHost, meddle } from "../iptables/host.ts";
+import { backendUnderTest as nftablesUnderTest } from "../nftables/host.ts";
+
+const PORTS = [
+  fakeServicePort("default/web:http", { nodePort: 30080, endpointsOnThisNode: ["10.1.0.1:8080"] }),
+  fakeServicePort("default/dns:dns", { protocol: "udp", clusterIP: "10.96.0.11", port: 53, affinitySeconds: 60 }),
+];
+
+function stateOf(mode: ProxyMode, set: readonly ServicePort[] = PORTS): FamilyDelta {
+  return { revision: 1, base: undefined, settings: commonSettings(mode), set, deleted: [] };
+}
+
+function compare(mode: ProxyMode, runner: Runner, ports?: readonly ServicePort[]) {
+  return compareWithKernel({ family: "IPv4", state: stateOf(mode, ports), clock: createFakeClock() }, runner);
+}
+
+const brief = (differences: readonly Difference[]) =>
+  differences.map(({ place, what, lines }) => [place, what, ...lines.map(({ sign, text }) => `${sign} ${text}`)]);
+
+Deno.test("iptables: a kernel as it should be differs in nothing; each chain that differs is shown by its lines", async () => {
+  const host = createHost();
+  const { whole } = await iptablesUnderTest(host);
+  await whole(PORTS, commonSettings("iptables"));
+  assert.deepEqual(await compare("iptables", host.runner), []);
+
+  await meddle(
+    host,
+    "*nat",
+    "-A KUBE-MARK-MASQ -j RETURN",
+    ":KUBE-SVC-ABCDEFGHIJKLMNOP - [0:0]",
+    "-A KUBE-SVC-ABCDEFGHIJKLMNOP -j RETURN",
+    '-D OUTPUT -m comment --comment "kubernetes service portals" -j KUBE-SERVICES',
+    "COMMIT",
+  );
+  const before = host.runner.dump("IPv4");
+  assert.deepEqual(brief(await compare("iptables", host.runner)), [
+    ["nat OUTPUT", "differs", '+ -m comment --comment "kubernetes service portals" -j KUBE-SERVICES'],
+    ["nat KUBE-MARK-MASQ", "differs", "- -j RETURN"],
+    ["nat KUBE-SVC-ABCDEFGHIJKLMNOP", "unwanted", "- -j RETURN"],
+  ]);
+  assert.equal(host.runner.dump("IPv4"), before, "nothing was changed");
+});
+
+Deno.test("iptables: the probabilities of thousands of endpoints are no difference, and no drift", async () => {
+  const host = createHost();
+  const clusterEndpoints = Array.from({ length: 4200 }, (_, i) => `10.244.${i >> 8}.${i & 255}:80`);
+  const ports = [fakeServicePort("default/web:http", { clusterEndpoints })];
+  const { whole, backend } = await iptablesUnderTest(host);
+  await whole(ports, commonSettings("iptables"));
+  assert.deepEqual(await compare("iptables", host.runner, ports), []);
+  assert.equal((await backend.resync()).figures["drift_repaired"], 0);
+});
+
+Deno.test("nftables: a kernel as it should be differs in nothing; elements, chains and sets that differ are shown", async () => {
+  const host = createFakeNftHost();
+  const { whole, table } = nftablesUnderTest(host);
+  await whole(PORTS, commonSettings("nftables"));
+  assert.deepEqual(await compare("nftables", host.runner), []);
+
+  table().sets.get("services")!.elements.delete("10.96.0.10 . tcp . 80");
+  table().sets.get("cluster-ips")!.elements.set("10.77.0.1", "");
+  const services = table().chains.get("services")!;
+  services.rules = [...services.rules, "drop"];
+  table().chains.get("nat-prerouting")!.rules = [];
+  table().chains.set("stray", { hook: undefined, rules: ["drop"] });
+  const before = JSON.stringify([...table().sets].map(([name, { elements }]) => [name, [...elements]]));
+  assert.deepEqual(brief(await compare("nftables", host.runner)), [
+    ["chain nat-prerouting", "differs", "+ jump services"],
+    ["chain services", "differs", "- drop"],
+    ["chain stray", "unwanted", "- drop"],
+    ["map services", "differs", "+ 10.96.0.10 . tcp . 80 : goto pick-tcp-1"],
+    ["set cluster-ips", "differs", "- 10.77.0.1"],
+  ]);
+  assert.equal(JSON.stringify([...table().sets].map(([name, { elements }]) => [name, [...elements]])), before);
+});
+
+Deno.test("ipvs: virtual servers, elements of sets, addresses and chains that differ are shown", async () => {
+  const host = createIpvsHost();
+  const { whole } = await ipvsUnderTest(host);
+  await whole(PORTS, commonSettings("ipvs"));
+  assert.deepEqual(await compare("ipvs", host.runner), []);
+
+  const { servers, sets, interfaces } = host.runner.ipvs;
+  servers.get("-t 10.96.0.10:80")!.reals.delete("10.1.0.1:8080");
+  servers.delete("-u 10.96.0.11:53");
+  sets.get("KUBE-CLUSTER-IP")!.entries.delete("10.96.0.10,tcp:80");
+  sets.get("KUBE-IPVS-IPS")!.entries.add("10.77.0.1");
+  interfaces.get("kube-ipvs0")!.delete("10.96.0.10/32");
+  await meddle(host, "*nat", "-A KUBE-MARK-MASQ -j RETURN", "COMMIT");
+  const before = host.runner.dump("IPv4");
+  assert.deepEqual(brief(await compare("ipvs", host.runner)).sort(), [
+    ["interface kube-ipvs0", "differs", "+ 10.96.0.10/32"],
+    ["ipset KUBE-CLUSTER-IP", "differs", "+ 10.96.0.10,tcp:80"],
+    ["ipset KUBE-IPVS-IPS", "differs", "- 10.77.0.1"],
+    ["nat KUBE-MARK-MASQ", "differs", "- -j RETURN"],
+    ["virtual server -t 10.96.0.10:80", "differs", "+ -r 10.1.0.1:8080 -m -w 1"],
+    ["virtual server -u 10.96.0.11:53", "differs", "+ -s rr -p 60", "+ -r 10.1.0.1:8080 -m -w 1"],
+  ]);
+  assert.equal(host.runner.dump("IPv4"), before, "nothing was changed");
+});
+
+for (const mode of ["iptables", "nftables"] as const) {
+  Deno.test(`${mode}: a kernel without a rule lacks everything`, async () => {
+    const runner = mode === "iptables" ? createHost().runner : createFakeNftHost().runner;
+    const everything = await compare(mode, runner);
+    const entry = mode === "iptables" ? "nat KUBE-SERVICES" : "chain services";
+    assert.equal(everything.find(({ place }) => place === entry)?.what, "missing");
+    assert.ok(everything.every(({ lines }) => lines.every(({ sign }) => sign === "+")));
+  });
+
+  Deno.test(`${mode}: what is rendered brings an empty kernel to where the backend brings it`, async () => {
+    const rendered = createHost(), nftRendered = createFakeNftHost();
+    const target = mode === "iptables" ? rendered.runner : nftRendered.runner;
+    const calls: Promise<unknown>[] = [];
+    let last: Promise<unknown> = Promise.resolve();
+    await rehearse({ family: "IPv4", state: stateOf(mode), clock: createFakeClock() }, {
+      read: undefined,
+      onChange({ tool, args, stdin }) {
+        const input = [...stdin ?? []];
+        if (input.length === 0) return;
+        last = last.then(() => target.run({ tool, args, stdin: input }));
+        calls.push(last);
+      },
+    });
+    assert.ok(calls.length > 0);
+    await Promise.all(calls);
+    assert.deepEqual(await compare(mode, target), []);
+  });
+
+  Deno.test(`${mode}: every rule that is told of one service port is in what is rendered`, async () => {
+    let input = "";
+    const backend = await rehearse({ family: "IPv4", state: stateOf(mode), clock: createFakeClock() }, {
+      read: undefined,
+      onChange: ({ stdin }) => void (input += [...stdin ?? []].join("")),
+    });
+    for (const key of ["default/web:http|tcp", "default/dns:dns|udp"]) {
+      const { parts, problem } = backend.describe!(key)!;
+      assert.equal(problem, undefined);
+      assert.ok(parts.length > 1);
+      for (const { place, lines } of parts) {
+        const name = place.split(" ").at(-1)!;
+        assert.ok(input.includes(name), place);
+        for (const line of lines) assert.ok(input.includes(line), `${place}: ${line}`);
+      }
+    }
+    assert.equal(backend.describe!("default/none:http|tcp"), undefined);
+  });
+}

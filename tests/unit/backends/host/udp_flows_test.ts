@@ -1,0 +1,211 @@
+/** Which UDP flows are cut when services change, in every mode. */
+import assert from "node:assert/strict";
+import type { Family, ServicePort } from "../../../../core/model/mod.ts";
+import { joinHostPort } from "../../../../platform/address.ts";
+import { fakeServicePort } from "../../../fakes/service_port.ts";
+import { type BackendCase, BACKENDS, commonSettings, type KernelUnderTest, serve } from "../every_backend.ts";
+
+/** The addresses of a family: endpoints `pod(1)` and so on, and frontends. */
+interface Addresses {
+  readonly pod: (index: number) => string;
+  readonly service: (index: number) => string;
+  readonly external: string;
+  readonly node: string;
+  /** An address that is neither the node's nor a service's. */
+  readonly elsewhere: string;
+}
+
+const ADDRESSES: Readonly<Record<Family, Addresses>> = {
+  IPv4: {
+    pod: (index) => `10.244.1.${index}`,
+    service: (index) => `10.96.0.${index}`,
+    external: "192.0.2.7",
+    node: "192.168.1.1",
+    elsewhere: "198.51.100.9",
+  },
+  IPv6: {
+    pod: (index) => `fd00:244:1::${index}`,
+    service: (index) => `fd00:96::${index}`,
+    external: "2001:db8::7",
+    node: "fd00:192::1",
+    elsewhere: "2001:db8:9::9",
+  },
+};
+
+const KEY = "default/dns:dns|udp";
+const NODE_PORT = 30053;
+
+/** A backend in front of a kernel with flows. */
+interface Lab extends Addresses {
+  readonly kernel: KernelUnderTest;
+  /** The service `default/dns:dns` at `service(1)`, UDP port 53, with these pods. */
+  dns(pods: readonly number[], changes?: Partial<ServicePort>): ServicePort;
+  /** A flow of a client to a destination that is answered by somebody else, or not translated. */
+  flow(name: number, to: string, port: number, answeredBy?: string): void;
+  /** The names of the flows that are left. */
+  left(): number[];
+  start(): ReturnType<typeof serve>;
+  settings(): ReturnType<typeof commonSettings>;
+}
+
+function createLab({ mode, createKernel }: BackendCase, family: Family): Lab {
+  const addresses = ADDRESSES[family];
+  const kernel = createKernel({ family, surroundings: { nodeAddresses: [addresses.node] } });
+  return {
+    ...addresses,
+    kernel,
+    dns: (pods, changes = {}) =>
+      fakeServicePort("default/dns:dns", {
+        protocol: "udp",
+        clusterIP: addresses.service(1),
+        port: 53,
+        clusterEndpoints: pods.map((pod) => joinHostPort(addresses.pod(pod), 5353)),
+        ...(pods.length === 0 ? { internal: "reject", external: "reject" } : {}),
+        ...changes,
+      }),
+    flow(name, to, port, answeredBy) {
+      kernel.conntrack.push({
+        source: addresses.pod(9),
+        sourcePort: name,
+        destination: to,
+        destinationPort: port,
+        ...(answeredBy === undefined ? {} : { answeredBy: { address: answeredBy, port: 5353 } }),
+      });
+    },
+    left: () => kernel.conntrack.map(({ sourcePort }) => sourcePort),
+    start: () => serve(mode, kernel),
+    settings: () =>
+      commonSettings(mode, {
+        nodeIP: addresses.node,
+        nodePortPrefixes: [`${addresses.node}/${family === "IPv4" ? 32 : 128}`],
+        localTraffic: { by: "none" },
+      }),
+  };
+}
+
+function everywhere(name: string, test: (lab: Lab) => Promise<void>): void {
+  for (const backend of BACKENDS) {
+    for (const family of ["IPv4", "IPv6"] as const) {
+      Deno.test(`${name} (${backend.name}, ${family})`, () => test(createLab(backend, family)));
+    }
+  }
+}
+
+everywhere("flows go with their endpoint as long as another one serves", async (lab) => {
+  const { whole, change } = await lab.start();
+  await whole([lab.dns([1, 2])], lab.settings());
+  lab.flow(1, lab.service(1), 53, lab.pod(1));
+  lab.flow(2, lab.service(1), 53, lab.pod(2));
+  const { figures } = await change([lab.dns([2])]);
+  assert.deepEqual(lab.left(), [2]);
+  assert.equal(figures["conntrack_deleted"], 1);
+});
+
+everywhere("flows stay when the last endpoint stops serving, and go when another one comes", async (lab) => {
+  const { whole, change } = await lab.start();
+  await whole([lab.dns([1], { nodePort: NODE_PORT })], lab.settings());
+  lab.flow(1, lab.service(1), 53, lab.pod(1));
+  lab.flow(2, lab.node, NODE_PORT, lab.pod(1));
+  await change([lab.dns([], { nodePort: NODE_PORT })]);
+  await change([]);
+  assert.deepEqual(lab.left(), [1, 2]);
+  await change([lab.dns([2], { nodePort: NODE_PORT })]);
+  assert.deepEqual(lab.left(), []);
+});
+
+everywhere("flows to a terminating endpoint that still serves stay", async (lab) => {
+  const { whole, change } = await lab.start();
+  await whole([lab.dns([1, 2])], lab.settings());
+  lab.flow(1, lab.service(1), 53, lab.pod(1));
+  await change([lab.dns([2], { lingeringEndpoints: [joinHostPort(lab.pod(1), 5353)] })]);
+  assert.deepEqual(lab.left(), [1]);
+  await change([lab.dns([2])]);
+  assert.deepEqual(lab.left(), []);
+});
+
+everywhere("a deleted service loses its flows, whether it had endpoints or not", async (lab) => {
+  const { whole, change } = await lab.start();
+  const other = lab.dns([3], { name: "default/other:dns", clusterIP: lab.service(2) });
+  await whole([lab.dns([1], { nodePort: NODE_PORT }), other], lab.settings());
+  await change([lab.dns([], { nodePort: NODE_PORT })]);
+  lab.flow(1, lab.service(1), 53, lab.pod(1));
+  lab.flow(2, lab.node, NODE_PORT, lab.pod(1));
+  lab.flow(3, lab.service(2), 53, lab.pod(3));
+  lab.flow(4, lab.elsewhere, NODE_PORT);
+  await change([], [KEY]);
+  assert.deepEqual(lab.left(), [3, 4]);
+});
+
+everywhere("a service that takes over a deleted one's frontends keeps the flows to its endpoints", async (lab) => {
+  const { whole, change } = await lab.start();
+  await whole([lab.dns([1, 2])], lab.settings());
+  lab.flow(1, lab.service(1), 53, lab.pod(1));
+  lab.flow(2, lab.service(1), 53, lab.pod(2));
+  await change([lab.dns([2], { name: "default/new:dns" })], [KEY]);
+  assert.deepEqual(lab.left(), [2]);
+});
+
+everywhere("flows that began before a frontend was a service's are cut when it becomes one", async (lab) => {
+  const { whole, change } = await lab.start();
+  await whole([lab.dns([1])], lab.settings());
+  lab.flow(1, lab.external, 53);
+  lab.flow(2, lab.node, NODE_PORT);
+  lab.flow(3, lab.service(1), 53, lab.pod(1));
+  lab.flow(4, lab.elsewhere, 53);
+  await change([lab.dns([1], { externalIPs: [lab.external] })]);
+  assert.deepEqual(lab.left(), [2, 3, 4]);
+  await change([lab.dns([1], { externalIPs: [lab.external], nodePort: NODE_PORT })]);
+  assert.deepEqual(lab.left(), [3, 4]);
+  lab.flow(5, lab.service(1), 54);
+  await change([lab.dns([1], { port: 54 })]);
+  assert.deepEqual(lab.left(), [3, 4]);
+});
+
+everywhere("at the start, a service's flows that do not go to its endpoints are cut", async (lab) => {
+  lab.flow(1, lab.service(1), 53);
+  lab.flow(2, lab.service(1), 53, lab.pod(1));
+  lab.flow(3, lab.service(1), 53, lab.pod(2));
+  const { whole } = await lab.start();
+  await whole([lab.dns([1])], lab.settings());
+  assert.deepEqual(lab.left(), [2]);
+});
+
+everywhere(
+  "a service deleted while nothing ran loses its flows at the next start, and nobody else does",
+  async (lab) => {
+    const other = lab.dns([3], { name: "default/other:dns", clusterIP: lab.service(2) });
+    const refusing = lab.dns([], { name: "default/refusing:dns", clusterIP: lab.service(3) });
+    const before = lab.dns([1], { nodePort: NODE_PORT, externalIPs: [lab.external] });
+    await (await lab.start()).whole(
+      [before, other, refusing, lab.dns([], { name: "x/empty:", port: 99 })],
+      lab.settings(),
+    );
+    lab.flow(1, lab.service(1), 53, lab.pod(1));
+    lab.flow(2, lab.external, 53, lab.pod(1));
+    lab.flow(3, lab.node, NODE_PORT, lab.pod(1));
+    lab.flow(4, lab.service(1), 99, lab.pod(1));
+    lab.flow(5, lab.service(2), 53, lab.pod(3));
+    lab.flow(6, lab.service(3), 53, lab.pod(2));
+    // Not ours: a container's published port, a destination in a service range that nobody served here, plain traffic.
+    lab.flow(7, lab.node, 8053, lab.pod(4));
+    lab.flow(8, lab.service(7), 53, lab.pod(1));
+    lab.flow(9, lab.elsewhere, NODE_PORT);
+    const again = await lab.start();
+    const { figures } = await again.whole([other, refusing], lab.settings());
+    assert.deepEqual(lab.left(), [5, 6, 7, 8, 9]);
+    assert.equal(figures["conntrack_deleted"], 4);
+    lab.flow(10, lab.service(1), 53, lab.pod(1));
+    await again.resync();
+    assert.deepEqual(lab.left(), [5, 6, 7, 8, 9, 10], "only what was there at the start");
+  },
+);
+
+everywhere("a start whose first sync fails still cleans once the sync succeeds", async (lab) => {
+  await (await lab.start()).whole([lab.dns([1])], lab.settings());
+  lab.flow(1, lab.service(1), 53, lab.pod(1));
+  const { whole } = await lab.start();
+  lab.kernel.failOnce("after its work");
+  await whole([], lab.settings()).catch(() => {});
+  await whole([], lab.settings());
+  assert.deepEqual(lab.left(), []);
+});

@@ -1,0 +1,81 @@
+import assert from "node:assert/strict";
+import {
+  createDispatchTree,
+  type DispatchEntry,
+  type DispatchTree,
+  frontendPlace,
+  LEAF_CAPACITY,
+} from "../../../../backends/iptables/dispatch.ts";
+
+const ruleOf = ({ owner }: DispatchEntry) => {
+  const [, address, port] = /^default\/(.*):(\d+)\|tcp$/.exec(owner)!;
+  return `-d ${address}/32 -p tcp -m tcp --dport ${port} -j HIT`;
+};
+const tree = () => createDispatchTree({ entryChain: "ENTRY", namePrefix: "KUBE-SVC-TO-", addressDigits: 8, ruleOf });
+
+function add(to: DispatchTree, address: string, port = 80): void {
+  const place = frontendPlace(address, "tcp", port);
+  to.add({ place, owner: `default/${address}:${port}|tcp` });
+}
+
+/** Every chain with its rules, after what was touched is taken. */
+function chainsOf(of: DispatchTree): Record<string, readonly string[]> {
+  of.takeTouched();
+  return Object.fromEntries([...of.chains()].sort().map((chain) => [chain, of.render(chain)!.rules]));
+}
+
+Deno.test("few entries stand in the entry chain itself", () => {
+  const few = tree();
+  for (let i = 1; i <= LEAF_CAPACITY; i++) add(few, `10.96.0.${i}`);
+  const chains = chainsOf(few);
+  assert.deepEqual(Object.keys(chains), ["ENTRY"]);
+  assert.equal(chains["ENTRY"]!.length, LEAF_CAPACITY);
+});
+
+Deno.test("one entry too many makes branches by prefix, each leading to its own entries", () => {
+  const many = tree();
+  for (let i = 0; i <= LEAF_CAPACITY; i++) add(many, `10.96.0.${i}`);
+  const chains = chainsOf(many);
+  assert.deepEqual(chains["ENTRY"], ["-d 10.96.0.0/24 -j KUBE-SVC-TO-0a6000"]);
+  // 33 entries: 16, 16, and a single one, which needs no chain of its own.
+  assert.deepEqual(chains["KUBE-SVC-TO-0a6000"], [
+    "-d 10.96.0.0/28 -j KUBE-SVC-TO-0a60000",
+    "-d 10.96.0.16/28 -j KUBE-SVC-TO-0a60001",
+    "-d 10.96.0.32/32 -p tcp -m tcp --dport 80 -j HIT",
+  ]);
+  assert.equal(chains["KUBE-SVC-TO-0a60001"]!.length, 16);
+});
+
+Deno.test("many ports of one address branch by protocol and port range", () => {
+  const ports = tree();
+  for (let port = 0x1000; port < 0x1000 + 2 * LEAF_CAPACITY; port++) add(ports, "192.0.2.1", port);
+  const chains = chainsOf(ports);
+  const rules = Object.values(chains).flat();
+  assert.ok(
+    rules.includes("-d 192.0.2.1/32 -p tcp -m tcp --dport 4096:4111 -j KUBE-SVC-TO-c000020101000".slice(0, -1)),
+    rules.join("\n"),
+  );
+  assert.ok(Object.keys(chains).every((chain) => chain.length <= 28));
+});
+
+Deno.test("IPv6 places have chain names of a length that iptables takes", () => {
+  const six = createDispatchTree({ entryChain: "ENTRY", namePrefix: "KUBE-SVC-TO-", addressDigits: 32, ruleOf });
+  for (let i = 0; i <= 4 * LEAF_CAPACITY; i++) add(six, `fd00:10:96::${i.toString(16)}`);
+  const chains = chainsOf(six);
+  assert.ok(Object.keys(chains).length > 4);
+  assert.ok(Object.keys(chains).every((chain) => chain.length <= 28));
+  assert.match(chains["ENTRY"]![0]!, /^-d fd00:10:96::\/120 -j KUBE-SVC-TO-[A-Z2-7]{16}$/);
+});
+
+Deno.test("a change touches the chains on its way, and those that are gone", () => {
+  const changing = tree();
+  for (let i = 0; i <= LEAF_CAPACITY; i++) add(changing, `10.96.0.${i}`);
+  changing.takeTouched();
+  add(changing, "10.96.0.200");
+  assert.deepEqual(changing.takeTouched().sort(), ["ENTRY", "KUBE-SVC-TO-0a6000"]);
+  for (const i of [1, 2]) changing.remove(frontendPlace(`10.96.0.${i}`, "tcp", 80), `default/10.96.0.${i}:80|tcp`);
+  const touched = changing.takeTouched();
+  assert.ok(touched.includes("KUBE-SVC-TO-0a60001"), touched.join());
+  assert.equal(changing.render("KUBE-SVC-TO-0a60001"), undefined);
+  assert.equal(changing.render("ENTRY")!.rules.length, LEAF_CAPACITY);
+});

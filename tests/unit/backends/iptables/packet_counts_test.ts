@@ -1,0 +1,70 @@
+import assert from "node:assert/strict";
+import { readPacketCounts } from "../../../../backends/iptables/packet_counts.ts";
+import type { IptablesTools } from "../../../../backends/xtables/tools.ts";
+import type { Family } from "../../../../core/model/mod.ts";
+import { backendUnderTest, createHost } from "./host.ts";
+
+/** As iptables 1.8.9 prints it, with either kernel interface. */
+const FORWARD = [
+  "-N KUBE-FORWARD",
+  "-A KUBE-FORWARD -m conntrack --ctstate INVALID -c 12 640 -j DROP",
+  '-A KUBE-FORWARD -m comment --comment "kubernetes forwarding rules" -m mark --mark 0x4000/0x4000 -c 7 420 -j ACCEPT',
+  '-A KUBE-FORWARD -m comment --comment "kubernetes forwarding conntrack rule" -m conntrack --ctstate RELATED,ESTABLISHED -c 9 99 -j ACCEPT',
+];
+const LOCALHOST = [
+  "-N KUBE-SVC-LOCALHOST",
+  '-A KUBE-SVC-LOCALHOST -m comment --comment "kubernetes service nodeports at localhost" -c 30 1800 -j KUBE-NODEPORTS',
+  '-A KUBE-SVC-LOCALHOST -m comment --comment "kubernetes service nodeports at localhost: there is none" -c 26 1560',
+];
+
+function toolsWith(chains: Readonly<Record<string, readonly string[]>>): IptablesTools {
+  const unused = () => Promise.reject(new Error("only lists are read"));
+  return {
+    restore: unused,
+    save: unused,
+    flavour: unused,
+    list(table, chain) {
+      const lines = chains[`${table} ${chain}`];
+      return lines ? Promise.resolve([...lines, ""]) : Promise.reject(new Error(`no chain ${chain}`));
+    },
+  };
+}
+
+const countsOf = (family: Family, chains: Readonly<Record<string, readonly string[]>>) =>
+  readPacketCounts(family, toolsWith(chains));
+
+Deno.test("the drop of INVALID packets and the node ports at localhost are counted", async () => {
+  assert.deepEqual(await countsOf("IPv4", { "filter KUBE-FORWARD": FORWARD, "nat KUBE-SVC-LOCALHOST": LOCALHOST }), {
+    ctStateInvalidDropped: 12,
+    localhostNodePortsAccepted: 4,
+  });
+  assert.deepEqual(await countsOf("IPv6", { "filter KUBE-FORWARD": FORWARD }), {
+    ctStateInvalidDropped: 12,
+    localhostNodePortsAccepted: 0,
+  });
+});
+
+Deno.test("what there is no rule for counts nothing", async () => {
+  const [forward, localhost] = [FORWARD.filter((line) => !line.includes("INVALID")), LOCALHOST.slice(0, 1)];
+  assert.deepEqual(await countsOf("IPv4", { "filter KUBE-FORWARD": forward, "nat KUBE-SVC-LOCALHOST": localhost }), {
+    ctStateInvalidDropped: 0,
+    localhostNodePortsAccepted: 0,
+  });
+});
+
+Deno.test("the backend asks for two chains and waits for the lock a second at the most", async () => {
+  const host = createHost();
+  const { backend, whole } = await backendUnderTest(host);
+  await whole([]);
+  host.runner.forgetCalls();
+  host.runner.inject(({ args }) => args.at(-1) === "KUBE-FORWARD", { how: "prints", stdout: FORWARD.join("\n") });
+  host.runner.inject(({ args }) => args.at(-1) === "KUBE-SVC-LOCALHOST", {
+    how: "prints",
+    stdout: LOCALHOST.join("\n"),
+  });
+  assert.deepEqual(await backend.packetCounts!(), { ctStateInvalidDropped: 12, localhostNodePortsAccepted: 4 });
+  assert.deepEqual(host.runner.calls.map(({ tool, args }) => [tool, ...args].join(" ")), [
+    "iptables -w 1 -t filter -v -S KUBE-FORWARD",
+    "iptables -w 1 -t nat -v -S KUBE-SVC-LOCALHOST",
+  ]);
+});

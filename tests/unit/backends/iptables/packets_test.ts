@@ -1,0 +1,121 @@
+/** Where packets go in iptables mode alone; what it has in common with others is in tests/unit/backends. */
+import assert from "node:assert/strict";
+import { createIptablesBackend } from "../../../../backends/iptables/backend.ts";
+import type { Runner } from "../../../../backends/tools/runner.ts";
+import { silentLogger } from "../../../../platform/log.ts";
+import { settled } from "../../../fakes/clock.ts";
+import { type PacketRequest, whereTo } from "../../../fakes/packet.ts";
+import { fakeServicePort } from "../../../fakes/service_port.ts";
+import { backendUnderTest, createHost, podSettings } from "./host.ts";
+
+const ROUTE_LOCALNET = "net.ipv4.conf.all.route_localnet";
+
+Deno.test("a port of a cluster IP that no service has is left alone", async () => {
+  const host = createHost();
+  await (await backendUnderTest(host)).whole([fakeServicePort("default/web:http")]);
+  const ask = (packet: Partial<PacketRequest>) =>
+    whereTo(host.runner, { from: "pod-on-node", to: "10.96.0.10", port: 80, ...packet });
+  assert.deepEqual(ask({ port: 81 }), { passed: 1 });
+  assert.deepEqual(ask({ protocol: "udp" }), { passed: 1 });
+});
+
+Deno.test("127.0.0.1 serves node ports where it is to, and the kernel is told to route what comes from there", async () => {
+  const on = async (nodePortPrefixes: string[] | undefined, localhostNodePorts = true) => {
+    const host = createHost();
+    const port = fakeServicePort("default/web:http", { nodePort: 30080 });
+    await (await backendUnderTest(host)).whole([port], podSettings({ nodePortPrefixes, localhostNodePorts }));
+    const served = whereTo(host.runner, { from: "node", to: "127.0.0.1", port: 30080 })["passed"] === undefined;
+    assert.equal(host.runner.sysctls.get(ROUTE_LOCALNET), served ? "1" : "0");
+    return served;
+  };
+  assert.equal(await on(undefined), true);
+  assert.equal(await on(undefined, false), false);
+  assert.equal(await on(["192.168.1.1/32"]), false);
+  assert.equal(await on(["192.168.2.0/24", "127.0.0.0/8"]), true);
+  assert.equal(await on(["192.168.2.0/24", "127.0.0.0/8"], false), false);
+  assert.equal(await on(["0.0.0.0/0"]), true);
+});
+
+Deno.test("what goes to a node port at localhost, and nothing else, passes the rules that count it", async () => {
+  const host = createHost();
+  const { whole } = await backendUnderTest(host);
+  await whole([fakeServicePort("default/web:http", { nodePort: 30080 })], podSettings());
+  const dump = host.runner.dump();
+  assert.match(dump, /^-A KUBE-SERVICES -d 127\.0\.0\.0\/8 .*-m addrtype --dst-type LOCAL -j KUBE-SVC-LOCALHOST$/m);
+  assert.match(dump, /^-A KUBE-SERVICES ! -d 127\.0\.0\.0\/8 .*-m addrtype --dst-type LOCAL -j KUBE-NODEPORTS$/m);
+  assert.deepEqual(dump.match(/^-A KUBE-SVC-LOCALHOST .*$/gm)!.map((rule) => /-j (\S+)$/.exec(rule)?.[1]), [
+    "KUBE-NODEPORTS",
+    undefined,
+  ]);
+  for (const localhostNodePorts of [true, false]) {
+    await whole([], podSettings({ localhostNodePorts, nodePortPrefixes: ["192.168.1.0/24"] }));
+    assert.doesNotMatch(host.runner.dump(), /KUBE-SVC-LOCALHOST .*-j/);
+  }
+  await whole([], podSettings({ nodePortPrefixes: ["192.168.1.0/24", "127.0.0.1/32"] }));
+  assert.match(host.runner.dump(), /^-A KUBE-SERVICES -d 127\.0\.0\.1\/32 .* -j KUBE-SVC-LOCALHOST$/m);
+});
+
+for (const bpf of [true, false]) {
+  Deno.test(`a pod that reaches itself is told by comparison where the kernel can compare (xt_bpf: ${bpf})`, async () => {
+    const host = createHost({ bpf });
+    await (await backendUnderTest(host)).whole([fakeServicePort("default/web:http")]);
+    assert.equal(host.runner.dump().includes("-m bpf"), bpf);
+  });
+}
+
+Deno.test("INVALID packets are not forwarded, unless the settings or the host say that the kernel is liberal", async () => {
+  const forwarded = async (conntrackTcpLiberal: boolean, ofHost: number | undefined) => {
+    const host = createHost();
+    if (ofHost !== undefined) host.runner.sysctls.set("net.netfilter.nf_conntrack_tcp_be_liberal", String(ofHost));
+    await (await backendUnderTest(host)).whole([], podSettings({ conntrackTcpLiberal }));
+    const ask = (state: PacketRequest["state"]) =>
+      whereTo(host.runner, { from: "outside", to: "10.244.1.9", port: 8080, state });
+    for (const state of ["NEW", "ESTABLISHED", "UNTRACKED"] as const) assert.deepEqual(ask(state), { passed: 1 });
+    return ask("INVALID")["passed"] === 1;
+  };
+  assert.equal(await forwarded(false, 0), false);
+  assert.equal(await forwarded(false, undefined), false);
+  assert.equal(await forwarded(true, 0), true);
+  assert.equal(await forwarded(false, 1), true);
+});
+
+Deno.test("a sysctl that answers late holds up no start, and what it says counts from the next sync on", async () => {
+  const host = createHost();
+  host.runner.sysctls.set("net.netfilter.nf_conntrack_tcp_be_liberal", "1");
+  const answer = Promise.withResolvers<void>();
+  const runner: Runner = {
+    async run(call) {
+      if (call.tool === "sysctl") await answer.promise;
+      return await host.runner.run(call);
+    },
+  };
+  const backend = createIptablesBackend({ family: "IPv4", runner, clock: host.clock, logger: silentLogger });
+  const ready = backend.setup();
+  await host.clock.advanceSettled(250);
+  await ready;
+  const settings = podSettings({ localhostNodePorts: false });
+  const first = await backend.sync({ revision: 1, base: undefined, settings, set: [], deleted: [] });
+  const isForwarded = () =>
+    whereTo(host.runner, { from: "outside", to: "10.244.1.9", port: 8080, state: "INVALID" })["passed"] === 1;
+  assert.equal(isForwarded(), false);
+  assert.equal(first.againAfterMs, 1000);
+  answer.resolve();
+  await settled();
+  const again = await backend.sync({ revision: 1, base: 1, settings: undefined, set: [], deleted: [] });
+  assert.equal(isForwarded(), true);
+  assert.equal(again.againAfterMs, undefined);
+});
+
+Deno.test("a sysctl that fails or hangs leaves INVALID packets to the settings", async () => {
+  for (const how of ["hangs", "is missing"] as const) {
+    const host = createHost();
+    host.runner.inject(({ tool }) => tool === "sysctl", { how });
+    const ready = backendUnderTest(host);
+    await host.clock.advanceSettled(1000);
+    const { whole } = await ready;
+    await whole([], podSettings({ localhostNodePorts: false }));
+    assert.deepEqual(whereTo(host.runner, { from: "outside", to: "10.244.1.9", port: 8080, state: "INVALID" }), {
+      dropped: 1,
+    });
+  }
+});

@@ -1,0 +1,136 @@
+/** Where packets go in IPVS mode, in what it does its own way. */
+import assert from "node:assert/strict";
+import type { FamilySettings, ServicePort } from "../../../../core/model/mod.ts";
+import { MASQUERADED, type PacketRequest, told, whereTo } from "../../../fakes/packet.ts";
+import { fakeServicePort } from "../../../fakes/service_port.ts";
+import { backendUnderTest, createIpvsHost, ipvsModeSettings } from "./host.ts";
+
+const THREE = ["10.244.1.1:8080", "10.244.1.2:8080", "10.244.2.3:8081"];
+const third = (suffix = "") => Object.fromEntries(THREE.map((endpoint) => [endpoint + suffix, 0.3333]));
+const web = (changes: Partial<ServicePort> = {}) =>
+  fakeServicePort("default/web:http", { clusterEndpoints: THREE, ...changes });
+
+async function served(ports: readonly ServicePort[], settings: Partial<FamilySettings> = {}) {
+  const host = createIpvsHost();
+  const under = await backendUnderTest(host);
+  assert.deepEqual((await under.whole(ports, ipvsModeSettings(settings))).problems, []);
+  const packet = (changes: Partial<PacketRequest>): PacketRequest => ({
+    from: "pod-on-node",
+    to: "10.96.0.10",
+    port: 80,
+    ...changes,
+  });
+  return {
+    ...under,
+    ask: (changes: Partial<PacketRequest> = {}) => whereTo(host.runner, packet(changes)),
+    send: (changes: Partial<PacketRequest> = {}) => told(host.runner.send(packet(changes))),
+  };
+}
+
+Deno.test("without endpoints, and without one here under policy Local of the cluster IP, the kernel refuses", async () => {
+  const { ask } = await served([
+    web({ clusterEndpoints: [], internal: "reject", external: "reject", nodePort: 30080, externalIPs: ["192.0.2.1"] }),
+    web({ name: "default/local:http", clusterIP: "10.96.0.11", internal: "drop" }),
+  ]);
+  for (const from of ["pod-on-node", "outside", "node"] as const) {
+    assert.deepEqual(ask({ from }), { rejected: 1 });
+    assert.deepEqual(ask({ from, to: "192.0.2.1" }), { rejected: 1 });
+    assert.deepEqual(ask({ from, to: "192.168.1.1", port: 30080 }), { rejected: 1 });
+    assert.deepEqual(ask({ from, to: "10.96.0.11" }), { rejected: 1 });
+  }
+});
+
+Deno.test("an address has one list: this node's endpoints under policy Local, all of them where there are none", async () => {
+  const local = {
+    external: "local",
+    localEndpoints: [THREE[0]!],
+    nodePort: 30080,
+    externalIPs: ["192.0.2.1"],
+  } as const;
+  const frontends = [{ to: "192.0.2.1" }, { to: "192.168.1.1", port: 30080 }, { to: "192.0.2.2" }];
+  const ports = (changes: Partial<ServicePort>) => [web({ ...local, loadBalancerIPs: ["192.0.2.2"], ...changes })];
+  const { ask } = await served(ports({}));
+  const { ask: without } = await served(ports({ external: "drop", localEndpoints: [] }));
+  for (const frontend of frontends) {
+    for (const from of ["outside", "pod-on-node"] as const) {
+      // The client's address is kept.
+      assert.deepEqual(ask({ ...frontend, from }), { [THREE[0]!]: 1 });
+      assert.deepEqual(without({ ...frontend, from }), third());
+    }
+  }
+  assert.deepEqual(ask(), third());
+});
+
+Deno.test("with affinity a client stays at each address, until its time is over or its endpoint goes", async () => {
+  const { ask, send, change, clock } = await served([web({ affinitySeconds: 60 })]);
+  const first = send();
+  assert.deepEqual(ask(), { [first]: 1 });
+  assert.deepEqual(ask({ from: { address: "10.244.1.9", interface: "cni0" } }), third());
+  clock.advance(59_000);
+  send();
+  clock.advance(59_000);
+  assert.deepEqual(ask(), { [first]: 1 });
+  const rest = THREE.filter((endpoint) => endpoint !== first);
+  await change([web({ affinitySeconds: 60, clusterEndpoints: rest })]);
+  assert.deepEqual(ask(), { [rest[0]!]: 0.5, [rest[1]!]: 0.5 });
+  const second = send();
+  clock.advance(61_000);
+  assert.deepEqual(Object.keys(ask()).length, 2, second);
+});
+
+Deno.test("node ports are on the node's own addresses, not on those of services, loopback or the link", async () => {
+  const { runner, ask } = await served([web({ nodePort: 30080, externalIPs: ["192.168.1.1"] })]);
+  const keys = [...runner.ipvs.servers.keys()].sort();
+  assert.deepEqual(keys, ["-t 10.96.0.10:80", "-t 192.168.1.1:30080", "-t 192.168.1.1:80"]);
+  // An external address that is the node's own is not on two interfaces.
+  assert.deepEqual([...runner.ipvs.interfaces.get("kube-ipvs0")!], ["10.96.0.10/32"]);
+  assert.deepEqual(ask({ from: "outside", to: "192.168.1.1", port: 30080 }), third(MASQUERADED));
+});
+
+Deno.test("what listens on the node is not reached through the address of a service", async () => {
+  const { ask } = await served([web({ externalIPs: ["192.0.2.1"] })]);
+  for (const to of ["10.96.0.10", "192.0.2.1"]) {
+    assert.deepEqual(ask({ from: "outside", to, port: 22 }), { rejected: 1 });
+  }
+  assert.deepEqual(ask({ from: "outside", to: "192.168.1.1", port: 22 }), { passed: 1 });
+});
+
+Deno.test("a service's port that is another's node port is not taken for that", async () => {
+  const { ask } = await served([
+    web({ nodePort: 30080 }),
+    web({ name: "default/other:http", clusterIP: "10.96.0.11", port: 30080 }),
+  ]);
+  assert.deepEqual(ask({ to: "10.96.0.11", port: 30080 }), third());
+});
+
+Deno.test("source ranges hold for what the node itself sends, too", async () => {
+  const port = web({ loadBalancerIPs: ["192.0.2.2"], sourceRanges: ["203.0.113.0/24"] });
+  const { ask, change } = await served([port]);
+  assert.deepEqual(ask({ from: "node", to: "192.0.2.2" }), { dropped: 1 });
+  await change([web({ loadBalancerIPs: ["192.0.2.2"], sourceRanges: ["192.168.1.0/24"] })]);
+  assert.equal(ask({ from: "node", to: "192.0.2.2" })["dropped"], undefined);
+  assert.deepEqual(ask({ from: "outside", to: "192.0.2.2" }), { dropped: 1 });
+  await change([web({ loadBalancerIPs: ["192.0.2.2"], sourceRanges: ["0.0.0.0/0"] })]);
+  assert.deepEqual(ask({ from: "outside", to: "192.0.2.2" }), third(MASQUERADED));
+});
+
+Deno.test("what goes to loopback is left as it is, also at the number of a node port", async () => {
+  const { runner } = await served([web({ nodePort: 30080 })]);
+  const { outcome } = runner.outcomes({ from: "node", to: "127.0.0.1", port: 30080 })[0]!;
+  assert.deepEqual([outcome.verdict, outcome.masqueraded], ["passed", false]);
+});
+
+Deno.test("where pods cannot be told, what the node sends from a cluster IP is masqueraded all the same", async () => {
+  const { ask } = await served([web()], { localTraffic: { by: "none" } });
+  assert.deepEqual(ask({ from: "node" }), third(MASQUERADED));
+  assert.deepEqual(ask({ from: "outside" }), third());
+});
+
+Deno.test("SCTP is served at cluster IPs and node ports", async () => {
+  const { ask } = await served([web({ protocol: "sctp", nodePort: 30080 })]);
+  assert.deepEqual(ask({ protocol: "sctp" }), third());
+  assert.deepEqual(
+    ask({ protocol: "sctp", from: "outside", to: "192.168.1.1", port: 30080 }),
+    third(MASQUERADED),
+  );
+});

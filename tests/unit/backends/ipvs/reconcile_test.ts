@@ -1,0 +1,347 @@
+/** How the kernel is brought to what is wanted: with which calls, and what happens when something is in the way. */
+import assert from "node:assert/strict";
+import { UnsupportedHostError } from "../../../../backends/contract/backend.ts";
+import { createBackend } from "../../../../backends/registry.ts";
+import type { ServicePort } from "../../../../core/model/mod.ts";
+import { silentLogger } from "../../../../platform/log.ts";
+import { hasAddress } from "../../../fakes/ipvs/kernel.ts";
+import { whereTo } from "../../../fakes/packet.ts";
+import type { FakeRunner } from "../../../fakes/runner.ts";
+import { fakeServicePort } from "../../../fakes/service_port.ts";
+import { backendUnderTest, createIpvsHost, IPVS_SETTINGS, ipvsModeSettings } from "./host.ts";
+
+const ENDPOINTS = ["10.244.1.1:8080", "10.244.1.2:8080"];
+const KEY = "-t 10.96.0.10:80";
+const web = (changes: Partial<ServicePort> = {}) =>
+  fakeServicePort("default/web:http", { clusterEndpoints: ENDPOINTS, external: "reject", ...changes });
+const MINUTE_MS = 60_000;
+
+/** The real servers of a virtual server with their weights. */
+const weights = (host: ReturnType<typeof createIpvsHost>, key = KEY) =>
+  Object.fromEntries([...host.runner.ipvs.servers.get(key)?.reals ?? []].map(([real, { weight }]) => [real, weight]));
+
+Deno.test("the first sync is one call of each tool, two of ipvsadm, one that changes nothing starts none", async () => {
+  const { whole, change, takeWrites } = await backendUnderTest();
+  await whole([web(), web({ name: "default/b:http", clusterIP: "10.96.0.11" })]);
+  assert.deepEqual(takeWrites().map(({ tool }) => tool), ["ipset", "iptables-restore", "ipvsadm", "ip", "ipvsadm"]);
+  await change([]);
+  await change([web()]);
+  assert.deepEqual(takeWrites(), []);
+});
+
+Deno.test("a change is one call of each tool that has something to change, two of ipvsadm for a new address", async () => {
+  const { whole, change, takeWrites } = await backendUnderTest();
+  const others = Array.from({ length: 50 }, (_, i) => web({ name: `default/o${i}:p`, clusterIP: `10.97.0.${i}` }));
+  await whole([web(), ...others]);
+  takeWrites();
+  await change([web({ clusterEndpoints: [ENDPOINTS[0]!, "10.244.1.3:8080"] })]);
+  assert.deepEqual(takeWrites(), [{
+    tool: "ipvsadm",
+    input: `-a ${KEY} -r 10.244.1.3:8080 -m -w 1\n-e ${KEY} -r 10.244.1.2:8080 -m -w 0\n`,
+  }]);
+  await change([web({ name: "default/new:p", clusterIP: "10.96.0.12" })]);
+  assert.deepEqual(takeWrites(), [
+    { tool: "ipset", input: "add KUBE-IPVS-IPS 10.96.0.12\nadd KUBE-CLUSTER-IP 10.96.0.12,tcp:80\n" },
+    { tool: "ipvsadm", input: "-A -t 10.96.0.12:80 -s rr\n" },
+    { tool: "ip", input: "addr add 10.96.0.12/32 dev kube-ipvs0\n" },
+    { tool: "ipvsadm", input: ENDPOINTS.map((real) => `-a -t 10.96.0.12:80 -r ${real} -m -w 1\n`).join("") },
+  ]);
+  const second = web({ name: "default/new:q", clusterIP: "10.96.0.12", port: 81 });
+  await change([second]);
+  assert.deepEqual(takeWrites().map(({ tool }) => tool), ["ipset", "ipvsadm"]);
+  await change([], ["default/new:q|tcp"]);
+  takeWrites();
+  await change([], ["default/new:p|tcp"]);
+  assert.deepEqual(takeWrites().map(({ input }) => input), [
+    "del KUBE-IPVS-IPS 10.96.0.12\ndel KUBE-CLUSTER-IP 10.96.0.12,tcp:80\n",
+    "addr del 10.96.0.12/32 dev kube-ipvs0\n",
+    "-D -t 10.96.0.12:80\n",
+  ]);
+});
+
+Deno.test("what comes for a new address goes its way, is refused, and then is served: at no moment anything else", async () => {
+  const host = createIpvsHost();
+  const seen: string[] = [];
+  const elsewhere = JSON.stringify({ passed: 1 });
+  const ask = () => {
+    const outcome = JSON.stringify(whereTo(host.runner, { from: "pod-on-node", to: "10.96.0.12", port: 80 }));
+    return outcome === elsewhere && hasAddress(host.runner.ipvs, "10.96.0.12") ? "a program of this host" : outcome;
+  };
+  const watched: FakeRunner = {
+    ...host.runner,
+    async run(call) {
+      const result = await host.runner.run(call);
+      seen.push(ask());
+      return result;
+    },
+  };
+  const { whole, change } = await backendUnderTest({ ...host, runner: watched });
+  const steps = async (sync: Promise<unknown>) => {
+    seen.length = 0;
+    await sync;
+    return seen.filter((outcome, i) => outcome !== seen[i - 1]);
+  };
+  const refused = JSON.stringify({ rejected: 1 });
+  const served = JSON.stringify(Object.fromEntries(ENDPOINTS.map((endpoint) => [endpoint, 0.5])));
+  const added = web({ name: "default/new:p", clusterIP: "10.96.0.12" });
+  assert.deepEqual(await steps(whole([web(), added])), [elsewhere, refused, served]);
+  assert.deepEqual(await steps(change([], ["default/new:p|tcp"])), [served, elsewhere]);
+  assert.deepEqual(await steps(change([added])), [elsewhere, refused, served]);
+});
+
+Deno.test("rules that cannot be written are told, and hold up no virtual server", async () => {
+  const host = createIpvsHost();
+  const under = await backendUnderTest(host);
+  await under.whole([web()]);
+  const closed = web({ nodePort: 30080, loadBalancerIPs: ["192.0.2.1"], clusterEndpoints: [ENDPOINTS[0]!] });
+  const failing = { how: "exits", exitCode: 1, stderr: "iptables-restore: no memory" } as const;
+  host.runner.inject(({ tool }) => tool === "iptables-restore", failing);
+  await assert.rejects(under.whole([closed], ipvsModeSettings({ masqueradeAll: true })), /no memory/);
+  assert.deepEqual(weights(host), { [ENDPOINTS[0]!]: 1, [ENDPOINTS[1]!]: 0 });
+});
+
+Deno.test("a restart reads what is there and changes nothing", async () => {
+  const host = createIpvsHost();
+  await (await backendUnderTest(host)).whole([web({ nodePort: 30080, endpointsOnThisNode: [ENDPOINTS[0]!] })]);
+  const again = await backendUnderTest(host);
+  await again.whole([web({ nodePort: 30080, endpointsOnThisNode: [ENDPOINTS[0]!] })]);
+  assert.deepEqual(again.takeWrites(), []);
+});
+
+Deno.test("a removed endpoint gets no new connections, and goes when those it has are over", async () => {
+  const host = createIpvsHost();
+  const { whole, change, clock } = await backendUnderTest(host);
+  await whole([web()]);
+  const real = host.runner.ipvs.servers.get(KEY)!.reals.get(ENDPOINTS[1]!)!;
+  real.active = 1;
+  let result = await change([web({ clusterEndpoints: [ENDPOINTS[0]!] })]);
+  assert.deepEqual(weights(host), { [ENDPOINTS[0]!]: 1, [ENDPOINTS[1]!]: 0 });
+  assert.ok(result.againAfterMs !== undefined && result.againAfterMs <= MINUTE_MS);
+  clock.advance(result.againAfterMs);
+  result = await change([]);
+  assert.deepEqual(weights(host), { [ENDPOINTS[0]!]: 1, [ENDPOINTS[1]!]: 0 });
+  assert.equal(result.againAfterMs, MINUTE_MS);
+  real.active = 0;
+  clock.advance(MINUTE_MS);
+  result = await change([]);
+  assert.deepEqual(weights(host), { [ENDPOINTS[0]!]: 1 });
+  assert.equal(result.againAfterMs, undefined);
+});
+
+Deno.test("an endpoint that comes back while it terminates keeps its connections", async () => {
+  const host = createIpvsHost();
+  const { whole, change, takeWrites, clock } = await backendUnderTest(host);
+  await whole([web()]);
+  host.runner.ipvs.servers.get(KEY)!.reals.get(ENDPOINTS[1]!)!.active = 1;
+  await change([web({ clusterEndpoints: [ENDPOINTS[0]!] })]);
+  takeWrites();
+  const { againAfterMs } = await change([web()]);
+  assert.deepEqual(takeWrites().map(({ input }) => input), [`-e ${KEY} -r ${ENDPOINTS[1]} -m -w 1\n`]);
+  assert.equal(againAfterMs, undefined);
+  clock.advance(10 * MINUTE_MS);
+  await change([]);
+  assert.deepEqual(weights(host), { [ENDPOINTS[0]!]: 1, [ENDPOINTS[1]!]: 1 });
+});
+
+Deno.test("what terminates over a restart is known again, and looked after", async () => {
+  const host = createIpvsHost();
+  await (await backendUnderTest(host)).whole([web()]);
+  host.runner.ipvs.servers.get(KEY)!.reals.get(ENDPOINTS[1]!)!.weight = 0;
+  const { whole, change, clock } = await backendUnderTest(host);
+  const { againAfterMs } = await whole([web({ clusterEndpoints: [ENDPOINTS[0]!] })]);
+  clock.advance(againAfterMs!);
+  await change([]);
+  assert.deepEqual(weights(host), { [ENDPOINTS[0]!]: 1 });
+});
+
+for (const protocol of ["udp", "sctp"] as const) {
+  Deno.test(`an endpoint of ${protocol.toUpperCase()} goes at once`, async () => {
+    const host = createIpvsHost();
+    const { whole, change } = await backendUnderTest(host);
+    await whole([web({ protocol })]);
+    const [key, server] = [...host.runner.ipvs.servers][0]!;
+    server.reals.get(ENDPOINTS[1]!)!.active = 5;
+    await change([web({ protocol, clusterEndpoints: [ENDPOINTS[0]!] })]);
+    assert.deepEqual(weights(host, key), { [ENDPOINTS[0]!]: 1 });
+  });
+}
+
+Deno.test("the definition of a virtual server changes without its real servers", async () => {
+  const host = createIpvsHost();
+  const { whole, change, takeWrites } = await backendUnderTest(host, "IPv4", { scheduler: "mh" });
+  await whole([web()]);
+  takeWrites();
+  await change([web({ affinitySeconds: 10800 })]);
+  assert.deepEqual(takeWrites().map(({ input }) => input), [`-E ${KEY} -s mh -p 10800 -b mh-port\n`]);
+});
+
+Deno.test("virtual servers of others are left alone where they are excluded, and in the other family", async () => {
+  const host = createIpvsHost();
+  const server = () => ({ scheduler: "wrr", persistentSeconds: 0, flags: "", reals: new Map(), clients: new Map() });
+  const { servers } = host.runner.ipvs;
+  for (const key of ["-t 172.16.0.1:6443", "-t 10.50.0.1:80", "-t [fd00::1]:80", "-f 7"]) servers.set(key, server());
+  const { whole, backend } = await backendUnderTest(host, "IPv4", { excludePrefixes: ["172.16.0.0/12"] });
+  await whole([web()]);
+  const { figures } = await backend.resync();
+  assert.equal(figures["drift_repaired"], 0);
+  assert.deepEqual([...servers.keys()].sort(), [KEY, "-t 172.16.0.1:6443", "-t [fd00::1]:80", "-f 7"].sort());
+});
+
+Deno.test("what others change is found by the next comparison, repaired and counted", async () => {
+  const host = createIpvsHost();
+  const { whole, backend, takeWrites } = await backendUnderTest(host);
+  await whole([web({ nodePort: 30080 })]);
+  const before = host.runner.dump("IPv4");
+  const { servers, sets, interfaces } = host.runner.ipvs;
+  servers.delete(KEY);
+  sets.get("KUBE-CLUSTER-IP")!.entries.clear();
+  interfaces.delete("kube-ipvs0");
+  const { figures } = await backend.resync();
+  assert.equal(host.runner.dump("IPv4"), before);
+  assert.equal(figures["drift_repaired"], 3);
+  takeWrites();
+  await backend.resync();
+  assert.deepEqual(takeWrites(), []);
+});
+
+Deno.test("after a tool has failed, the kernel is looked at before anything is believed of it", async () => {
+  const { whole, change, runner } = await backendUnderTest();
+  await whole([web()]);
+  runner.inject(
+    ({ args }) => args[0] === "--restore",
+    { how: "exits", exitCode: 1, stderr: "Cannot allocate memory" },
+    1,
+  );
+  await assert.rejects(change([web({ clusterEndpoints: [] })]), /ipvsadm failed.*Cannot allocate memory/);
+  runner.forgetCalls();
+  await change([]);
+  assert.deepEqual(runner.calls.map(({ tool, args }) => `${tool} ${args[0]}`), [
+    "ip -o",
+    "ip -4",
+    "ipset save",
+    "ipvsadm --save",
+    "ipvsadm --restore",
+  ]);
+});
+
+Deno.test("an address that the node gets serves node ports from the next comparison on", async () => {
+  const host = createIpvsHost();
+  const { whole, backend } = await backendUnderTest(host);
+  await whole([web({ nodePort: 30080, external: "cluster" })]);
+  host.runner.ipvs.interfaces.set("eth7", new Set(["192.168.7.1/24"]));
+  await backend.resync();
+  assert.deepEqual(weights(host, "-t 192.168.7.1:30080"), { [ENDPOINTS[0]!]: 1, [ENDPOINTS[1]!]: 1 });
+  host.runner.ipvs.interfaces.delete("eth7");
+  await backend.resync();
+  assert.equal(host.runner.ipvs.servers.has("-t 192.168.7.1:30080"), false);
+});
+
+Deno.test("what the kernel refuses of one service is told, and holds up no other", async () => {
+  const host = createIpvsHost();
+  const { whole, change, backend, runner } = await backendUnderTest(host);
+  await whole([web()]);
+  // A scheduler that goes makes the kernel refuse new virtual servers, and no change of others.
+  host.runner.ipvs.schedulers.delete("rr");
+  const other = web({ name: "default/other:http", clusterIP: "10.96.0.11" });
+  const { problems } = await change([other, web({ clusterEndpoints: [ENDPOINTS[0]!] })]);
+  assert.deepEqual(problems.map(({ servicePort }) => servicePort), ["default/other:http"]);
+  assert.match(problems[0]!.message, /virtual server -t 10\.96\.0\.11:80.*Scheduler or persistence engine not found/);
+  assert.deepEqual(weights(host), { [ENDPOINTS[0]!]: 1, [ENDPOINTS[1]!]: 0 });
+  runner.forgetCalls();
+  assert.equal((await change([])).problems.length, 1);
+  assert.deepEqual(runner.calls, []);
+  host.runner.ipvs.schedulers.add("rr");
+  assert.deepEqual((await backend.resync()).problems, []);
+  assert.deepEqual(weights(host, "-t 10.96.0.11:80"), { [ENDPOINTS[0]!]: 1, [ENDPOINTS[1]!]: 1 });
+});
+
+Deno.test("an IPv6 family has its own sets, by names that the kernel takes", async () => {
+  const host = createIpvsHost();
+  const six = web({ clusterIP: "fd00:10:96::a", clusterEndpoints: ["[fd00:244:1::1]:8080"], nodePort: 30080 });
+  const { whole } = await backendUnderTest(host, "IPv6");
+  await whole([six], ipvsModeSettings({ localTraffic: { by: "source-prefix", prefix: "fd00:244:1::/64" } }));
+  const { sets, interfaces, servers } = host.runner.ipvs;
+  assert.ok([...sets.keys()].every((name) => name.startsWith("KUBE-6-") && name.length <= 31));
+  assert.deepEqual([...sets.get("KUBE-6-CLUSTER-IP")!.entries], ["fd00:10:96::a,tcp:80"]);
+  assert.deepEqual([...interfaces.get("kube-ipvs0")!], ["fd00:10:96::a/128"]);
+  assert.deepEqual([...servers.keys()], ["-t [fd00:10:96::a]:80", "-t [fd00:168::1]:30080"]);
+});
+
+Deno.test("the host is set up as kube-proxy sets it up", async () => {
+  const host = createIpvsHost({ sysctls: { "kernel.osrelease": "5.4.0-generic" } });
+  await backendUnderTest(host, "IPv4", { strictARP: true, timeoutSeconds: { tcp: 100, tcpFin: 0, udp: 7 } });
+  const { sysctls, ipvs } = host.runner;
+  const values = ["vs.conntrack", "vs.expire_nodest_conn", "vs.expire_quiescent_template", "ip_forward"]
+    .map((name) => sysctls.get(`net.ipv4.${name}`));
+  assert.deepEqual(values, ["1", "1", "1", "1"]);
+  assert.equal(sysctls.get("net.ipv4.conf.all.arp_ignore"), "1");
+  assert.equal(sysctls.get("net.ipv4.conf.all.arp_announce"), "2");
+  assert.equal(sysctls.get("net.ipv4.vs.conn_reuse_mode"), "0");
+  assert.deepEqual(ipvs.timeouts, [100, 120, 7]);
+  assert.deepEqual([...ipvs.servers.keys()], []);
+  const newer = createIpvsHost();
+  await backendUnderTest(newer);
+  assert.equal(newer.runner.sysctls.get("net.ipv4.vs.conn_reuse_mode"), "1");
+  assert.equal(newer.runner.sysctls.get("net.ipv4.conf.all.arp_ignore"), "0");
+});
+
+Deno.test("a host that cannot do it says what is missing", async () => {
+  const host = createIpvsHost();
+  await assert.rejects(backendUnderTest(host, "IPv4", { scheduler: "wlc" }), (error) => {
+    assert.ok(error instanceof UnsupportedHostError);
+    assert.match(error.message, /no IPVS scheduler wlc \(the module ip_vs_wlc\)/);
+    return true;
+  });
+  host.runner.ipvs.hasIpvs = false;
+  await assert.rejects(
+    backendUnderTest(host),
+    /this kernel has no IPVS \(the module ip_vs\).*mode nftables or iptables/,
+  );
+  host.runner.inject(({ tool }) => tool === "ipset", { how: "is missing" });
+  host.runner.ipvs.hasIpvs = true;
+  await assert.rejects(backendUnderTest(host), /ipset is not installed.*ipvs mode needs/);
+});
+
+Deno.test("cleanup removes all that is ours, and nothing of others", async () => {
+  const host = createIpvsHost();
+  const { runner } = host;
+  const four = await backendUnderTest(host);
+  const six = await backendUnderTest(host, "IPv6");
+  const stranger = { scheduler: "rr", persistentSeconds: 0, flags: "", reals: new Map(), clients: new Map() };
+  runner.ipvs.servers.set("-t 192.168.1.1:6443", stranger);
+  runner.ipvs.sets.set("MINE", { type: "hash:ip", options: "family inet", entries: new Set(["192.0.2.9"]) });
+  const before = [...runner.ipvs.servers.keys(), ...runner.ipvs.sets.keys(), ...runner.ipvs.interfaces.keys()];
+  const options = { ...IPVS_SETTINGS, excludePrefixes: ["192.168.1.1/32"] };
+  const excluding = await backendUnderTest(host, "IPv4", options);
+  await excluding.whole([web({ nodePort: 30080, external: "cluster" })]);
+  const settings = ipvsModeSettings({ localTraffic: { by: "none" } });
+  await six.whole([web({ clusterIP: "fd00:10:96::a", clusterEndpoints: [] })], settings);
+  await four.backend.cleanup();
+  assert.ok(runner.ipvs.interfaces.has("kube-ipvs0"));
+  await six.backend.cleanup();
+  const after = [...runner.ipvs.servers.keys(), ...runner.ipvs.sets.keys(), ...runner.ipvs.interfaces.keys()];
+  assert.deepEqual(after, before);
+  assert.equal(runner.dump().includes("KUBE-"), false);
+});
+
+Deno.test("iptables mode and ipvs mode take over from each other, and leave nothing of the other behind", async () => {
+  const host = createIpvsHost();
+  const { runner, clock } = host;
+  const start = async (mode: "iptables" | "ipvs") => {
+    const backend = createBackend(mode, { family: "IPv4", runner, clock, logger: silentLogger, ipvs: IPVS_SETTINGS });
+    await backend.setup();
+    const ports = [
+      web({ nodePort: 30080, external: "cluster" }),
+      web({ name: "default/gone:p", clusterIP: "10.96.0.11", internal: "reject", clusterEndpoints: [] }),
+    ];
+    await backend.sync({ revision: 1, base: undefined, settings: ipvsModeSettings({ mode }), set: ports, deleted: [] });
+    // In which order the jumps stand follows from who was there first.
+    return runner.dump("IPv4").split("\n").sort().join("\n");
+  };
+  const iptables = await start("iptables");
+  const ipvs = await start("ipvs");
+  assert.match(ipvs, /KUBE-IPVS-FILTER/);
+  assert.doesNotMatch(ipvs, /KUBE-SVC-|KUBE-NODEPORTS|KUBE-EXTERNAL-SERVICES/);
+  assert.equal(await start("iptables"), iptables);
+  assert.equal(await start("ipvs"), ipvs);
+});

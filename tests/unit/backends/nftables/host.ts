@@ -1,0 +1,48 @@
+import { createNftablesBackend } from "../../../../backends/nftables/mod.ts";
+import type { Backend } from "../../../../backends/contract/backend.ts";
+import type { Family, FamilyDelta, FamilySettings, ServicePort, ServicePortKey } from "../../../../core/model/mod.ts";
+import { createLogger } from "../../../../platform/log.ts";
+import type { FakeClock } from "../../../fakes/clock.ts";
+import { createFakeNftHost, type FakeNftHost } from "../../../fakes/nft_runner.ts";
+import type { NftTable } from "../../../fakes/nft_tables.ts";
+import { fakeSettings } from "../../../fakes/service_port.ts";
+
+/** A backend on a host in memory. */
+export interface BackendUnderTest {
+  readonly host: FakeNftHost;
+  readonly backend: Backend;
+  readonly clock: FakeClock;
+  /** Sends a whole state. */
+  whole(ports: readonly ServicePort[], settings?: FamilySettings): ReturnType<Backend["sync"]>;
+  /** Sends what has changed. */
+  change(set: readonly ServicePort[], deleted?: readonly ServicePortKey[]): ReturnType<Backend["sync"]>;
+  /** Our table. */
+  table(): NftTable;
+}
+
+/** The settings of nftables mode with pods in 10.1.0.0/16 and fd00:1::/64; `changes` say what differs. */
+export function nftSettings(changes: Partial<FamilySettings> = {}): FamilySettings {
+  return fakeSettings({
+    mode: "nftables",
+    localTraffic: { by: "source-prefix", prefix: "10.1.0.0/16" },
+    nodePortPrefixes: ["192.168.1.1/32"],
+    ...changes,
+  });
+}
+
+/** A backend on a host, a new one unless it is given. */
+export function backendUnderTest(host: FakeNftHost = createFakeNftHost(), family: Family = "IPv4"): BackendUnderTest {
+  const { clock } = host;
+  const logger = createLogger({ level: "error", format: "text", clock, write: () => {} });
+  const backend = createNftablesBackend({ family, runner: host.runner, clock, logger });
+  let revision = 0;
+  const send = (delta: Omit<FamilyDelta, "revision">) => backend.sync({ ...delta, revision: ++revision });
+  return {
+    host,
+    backend,
+    clock,
+    whole: (set, settings = nftSettings()) => send({ base: undefined, settings, set, deleted: [] }),
+    change: (set, deleted = []) => send({ base: revision, settings: undefined, set, deleted }),
+    table: () => host.tables.get(family === "IPv4" ? "ip sluice" : "ip6 sluice")!,
+  };
+}

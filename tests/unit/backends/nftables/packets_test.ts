@@ -1,0 +1,69 @@
+/** Where packets go in nftables mode alone; what it has in common with others is in tests/unit/backends. */
+import assert from "node:assert/strict";
+import type { FamilySettings } from "../../../../core/model/mod.ts";
+import { createFakeNftHost } from "../../../fakes/nft_runner.ts";
+import { MASQUERADED, type PacketRequest, whereTo } from "../../../fakes/packet.ts";
+import { fakeServicePort } from "../../../fakes/service_port.ts";
+import { backendUnderTest, nftSettings } from "./host.ts";
+
+async function asking(settings: FamilySettings = nftSettings()) {
+  const host = createFakeNftHost({ surroundings: { nodeAddresses: ["192.168.1.1", "192.168.2.1"] } });
+  const port = fakeServicePort("default/web:http", { nodePort: 30080 });
+  assert.deepEqual((await backendUnderTest(host).whole([port], settings)).problems, []);
+  return (packet: Partial<PacketRequest>) =>
+    whereTo(host, { from: "pod-on-node", to: "10.96.0.10", port: 80, ...packet });
+}
+
+Deno.test("a port of a cluster IP that no service has is refused", async () => {
+  const ask = await asking();
+  for (const from of ["pod-on-node", "node", "outside"] as const) {
+    assert.deepEqual(ask({ from, port: 53 }), { rejected: 1 });
+    assert.deepEqual(ask({ from, protocol: "udp" }), { rejected: 1 });
+  }
+});
+
+Deno.test("node ports are never on loopback, whatever the settings", async () => {
+  for (const nodePortPrefixes of [undefined, ["0.0.0.0/0"], ["127.0.0.0/8"], ["127.0.0.1/32"]]) {
+    const ask = await asking(nftSettings({ nodePortPrefixes, localhostNodePorts: true }));
+    assert.deepEqual(ask({ from: "node", to: "127.0.0.1", port: 30080 }), { passed: 1 });
+  }
+});
+
+Deno.test("a prefix that holds everything makes all traffic that of this node's pods", async () => {
+  const ask = await asking(nftSettings({ localTraffic: { by: "source-prefix", prefix: "0.0.0.0/0" } }));
+  assert.deepEqual(ask({ from: "outside" }), { "10.1.0.1:8080": 1 });
+  assert.deepEqual(ask({ from: "outside", to: "192.168.2.1", port: 30080 }), { passed: 1 });
+  assert.deepEqual(ask({ from: "outside", to: "192.168.1.1", port: 30080 }), { ["10.1.0.1:8080" + MASQUERADED]: 1 });
+});
+
+Deno.test("what is sent to an address of a service range that no service has is dropped", async () => {
+  const ask = await asking(nftSettings({ serviceRanges: ["10.96.0.0/16", "10.98.0.0/16"] }));
+  for (const from of ["pod-on-node", "node", "outside"] as const) {
+    for (const to of ["10.96.0.11", "10.98.7.7"]) assert.deepEqual(ask({ from, to }), { dropped: 1 });
+    assert.deepEqual(ask({ from, to: "10.97.0.11" }), { passed: 1 });
+    // A service's own address is refused where the service has no such port, and an open connection goes on.
+    assert.deepEqual(ask({ from, port: 53 }), { rejected: 1 });
+    assert.deepEqual(ask({ from, to: "10.96.0.11", state: "ESTABLISHED" }), { passed: 1 });
+  }
+  assert.deepEqual(ask({}), { "10.1.0.1:8080 masqueraded": 1 });
+});
+
+Deno.test("without endpoints, sources outside a load balancer's ranges are dropped, those inside are refused", async () => {
+  const host = createFakeNftHost();
+  const port = fakeServicePort("default/web:http", {
+    loadBalancerIPs: ["192.0.2.2"],
+    sourceRanges: ["203.0.113.0/24"],
+    clusterEndpoints: [],
+    internal: "reject",
+    external: "reject",
+  });
+  assert.deepEqual((await backendUnderTest(host).whole([port])).problems, []);
+  const ask = (address: string) => whereTo(host, { from: { address, interface: "eth0" }, to: "192.0.2.2", port: 80 });
+  assert.deepEqual(ask("198.51.100.9"), { dropped: 1 });
+  assert.deepEqual(ask("203.0.113.9"), { rejected: 1 });
+});
+
+Deno.test("INVALID packets are forwarded, as those of a connection whose answers take another route", async () => {
+  const ask = await asking(nftSettings({ conntrackTcpLiberal: false }));
+  assert.deepEqual(ask({ from: "outside", to: "10.1.0.9", port: 8080, state: "INVALID" }), { passed: 1 });
+});

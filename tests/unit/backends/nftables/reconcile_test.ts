@@ -1,0 +1,331 @@
+/** How the kernel is brought to what is desired: batches, refusals, restarts and repairs. */
+import assert from "node:assert/strict";
+import { UnsupportedHostError } from "../../../../backends/contract/backend.ts";
+import { createNftTools } from "../../../../backends/nftables/tools.ts";
+import type { Runner } from "../../../../backends/tools/runner.ts";
+import { TABLE } from "../../../../backends/nftables/table.ts";
+import type { ServicePort } from "../../../../core/model/mod.ts";
+import { createFakeNftHost } from "../../../fakes/nft_runner.ts";
+import { fakeServicePort } from "../../../fakes/service_port.ts";
+import { backendUnderTest, nftSettings } from "./host.ts";
+
+const DAY_MS = 86_400_000;
+
+function service(index: number, changes: Partial<ServicePort> = {}): ServicePort {
+  return fakeServicePort(`default/s${index}:p`, {
+    clusterIP: `10.96.${index >> 8}.${index & 255}`,
+    clusterEndpoints: [`10.1.${index >> 8}.${index & 255}:80`],
+    external: "reject",
+    ...changes,
+  });
+}
+
+const services = (count: number) => Array.from({ length: count }, (_, index) => service(index));
+
+Deno.test("an endpoint's change touches its elements alone", async () => {
+  const { whole, change, host } = backendUnderTest();
+  await whole([service(1, { clusterEndpoints: ["10.1.0.1:80", "10.1.0.2:80"] }), service(2)]);
+  host.transactions.length = 0;
+  await change([service(1, { clusterEndpoints: ["10.1.0.1:80", "10.1.0.3:80"] })]);
+  assert.deepEqual(host.transactions, [[
+    "delete element ip sluice tcp-endpoints { 10.96.0.1 . 80 . 1 }",
+    "add element ip sluice tcp-endpoints { 10.96.0.1 . 80 . 1 : 10.1.0.3 . 80 }",
+  ]]);
+});
+
+Deno.test("what does not change starts no tool", async () => {
+  const { whole, change, host } = backendUnderTest();
+  await whole(services(3));
+  host.transactions.length = 0;
+  await change([service(1)]);
+  await whole(services(3));
+  assert.deepEqual(host.transactions, []);
+});
+
+Deno.test("no packet is let in before all services are there, however many batches they take", async () => {
+  const { whole, host } = backendUnderTest();
+  await whole(services(15_000));
+  const hooksAt = host.transactions.findIndex((statements) =>
+    statements.some((one) => one.includes("hook prerouting"))
+  );
+  assert.ok(host.transactions.length > 3);
+  assert.equal(hooksAt, host.transactions.length - 1);
+});
+
+Deno.test("chains and addresses that services share go with the last of them", async () => {
+  const { whole, change, table } = backendUnderTest();
+  const two = {
+    clusterIP: "10.96.0.9",
+    endpointsOnThisNode: ["10.1.0.9:80"],
+    clusterEndpoints: ["10.1.0.9:80", "10.1.0.8:80"],
+  };
+  await whole([service(1, { ...two, port: 81 }), service(2, { ...two, port: 82 }), service(3)]);
+  await change([], ["default/s1:p|tcp"]);
+  assert.ok(table().chains.has("pick-tcp-2"));
+  assert.ok(table().sets.get("cluster-ips")!.elements.has("10.96.0.9"));
+  assert.ok(table().sets.get("hairpins")!.elements.has("10.1.0.9 . 10.1.0.9"));
+  await change([], ["default/s2:p|tcp"]);
+  assert.ok(!table().chains.has("pick-tcp-2"));
+  assert.deepEqual([...table().sets.get("cluster-ips")!.elements.keys()], ["10.96.0.3"]);
+  assert.equal(table().sets.get("hairpins")!.elements.size, 0);
+});
+
+Deno.test("a restart finds its table in place and writes nothing; what changed meanwhile is written alone", async () => {
+  const first = backendUnderTest();
+  const before = [
+    ...services(4),
+    service(7, { affinitySeconds: 60, external: "local", nodePort: 30007, localEndpoints: ["10.1.0.7:80"] }),
+    service(8, { loadBalancerIPs: ["192.0.2.8"], sourceRanges: ["10.0.0.0/8"], external: "cluster" }),
+  ];
+  await first.whole(before);
+  first.host.transactions.length = 0;
+  const { figures } = await backendUnderTest(first.host).whole(before);
+  assert.deepEqual(first.host.transactions, []);
+  assert.equal(figures["elements_written"], 0);
+  await backendUnderTest(first.host).whole([...before.slice(1), service(9)]);
+  assert.deepEqual(first.host.transactions.flat().sort(), [
+    "add element ip sluice cluster-ips { 10.96.0.9 }",
+    "add element ip sluice services { 10.96.0.9 . tcp . 80 : goto pick-tcp-1 }",
+    "add element ip sluice tcp-endpoints { 10.96.0.9 . 80 . 0 : 10.1.0.9 . 80 }",
+    "delete element ip sluice cluster-ips { 10.96.0.0 }",
+    "delete element ip sluice services { 10.96.0.0 . tcp . 80 }",
+    "delete element ip sluice tcp-endpoints { 10.96.0.0 . 80 . 0 }",
+  ]);
+});
+
+Deno.test("a table of another layout is replaced in one go", async () => {
+  const first = backendUnderTest();
+  await first.whole(services(2));
+  const wanted = [...first.table().sets.keys()];
+  first.table().sets.set("services", {
+    kind: "map",
+    lines: ["typeof ip daddr : verdict"],
+    elements: new Map(),
+    clients: new Map(),
+  });
+  first.host.transactions.length = 0;
+  const second = backendUnderTest(first.host);
+  await second.whole(services(2));
+  assert.equal(first.host.transactions.length, 1);
+  assert.deepEqual([...second.table().sets.keys()].sort(), wanted.sort());
+  assert.equal(second.table().sets.get("services")!.elements.size, 2);
+});
+
+Deno.test("where one service port is refused in that one go, the others come through after it", async () => {
+  const { host, whole, table } = backendUnderTest();
+  host.tables.set(`ip ${TABLE}`, {
+    sets: new Map([["services", {
+      kind: "map",
+      lines: ["typeof ip daddr : verdict"],
+      elements: new Map(),
+      clients: new Map(),
+    }]]),
+    chains: new Map(),
+  });
+  host.refuses = (statement) =>
+    statement.includes("10.96.0.5 ") ? "Could not process rule: Invalid argument" : undefined;
+  const { problems } = await whole(services(20));
+  assert.deepEqual(problems.map(({ servicePort }) => servicePort), ["default/s5:p"]);
+  assert.equal(table().sets.get("services")!.elements.size, 19);
+  assert.ok(table().chains.has("nat-prerouting"));
+});
+
+Deno.test("one service port that the kernel refuses holds no other up, and is tried again", async () => {
+  const { whole, change, host, table, backend } = backendUnderTest();
+  host.refuses = (statement) =>
+    statement.includes("10.96.0.5 ") ? "Could not process rule: Invalid argument" : undefined;
+  const { problems } = await whole(services(20));
+  assert.deepEqual(problems.map(({ servicePort }) => servicePort), ["default/s5:p"]);
+  assert.match(problems[0]!.message, /default\/s5:p.*Invalid argument/);
+  assert.equal(table().sets.get("services")!.elements.size, 19);
+  assert.ok(table().chains.has("nat-prerouting"));
+  assert.deepEqual((await change([service(30)])).problems.length, 1);
+  host.refuses = () => undefined;
+  assert.deepEqual((await backend.resync()).problems, []);
+  assert.equal(table().sets.get("services")!.elements.size, 21);
+});
+
+Deno.test("service ports that swap their addresses come through, also past one that is refused", async () => {
+  const { whole, change, host, table } = backendUnderTest();
+  await whole(services(4));
+  host.refuses = (statement) =>
+    statement.includes("10.96.0.9 ") ? "Could not process rule: Invalid argument" : undefined;
+  const at = (index: number, address: number) => service(index, { clusterIP: `10.96.0.${address}` });
+  const { problems } = await change([at(0, 3), at(9, 9), at(1, 2), at(2, 1), at(3, 0)]);
+  assert.deepEqual(problems.map(({ servicePort }) => servicePort), ["default/s9:p"]);
+  assert.equal(table().sets.get("tcp-endpoints")!.elements.get("10.96.0.3 . 80 . 0"), "10.1.0.0 . 80");
+  assert.equal(table().sets.get("tcp-endpoints")!.elements.get("10.96.0.0 . 80 . 0"), "10.1.0.3 . 80");
+});
+
+Deno.test("a failure of the host is no service's fault", async () => {
+  const { whole, host, change } = backendUnderTest();
+  host.refuses = () => "Could not process rule: Cannot allocate memory";
+  await assert.rejects(whole(services(3)), /Cannot allocate memory/);
+  host.refuses = () => undefined;
+  assert.deepEqual((await change([])).problems, []);
+});
+
+Deno.test("after a tool that was killed the kernel is looked at before anything is written", async () => {
+  const { whole, change, host, table } = backendUnderTest();
+  await whole(services(3));
+  host.onTransaction = () => {
+    throw new Error("killed");
+  };
+  await assert.rejects(change([service(5)]), /killed/);
+  host.onTransaction = () => {};
+  const listings = host.listings;
+  await change([]);
+  assert.equal(host.listings, listings + 1);
+  assert.ok(table().sets.get("services")!.elements.has("10.96.0.5 . tcp . 80"));
+});
+
+Deno.test("what others changed is repaired element by element", async () => {
+  const { whole, host, table, backend, clock } = backendUnderTest();
+  await whole(services(5));
+  const wanted = structuredClone([...table().sets.entries()]);
+  table().sets.get("services")!.elements.delete("10.96.0.1 . tcp . 80");
+  table().sets.get("services")!.elements.set("10.96.9.9 . tcp . 80", "goto pick-tcp-1");
+  table().sets.get("tcp-endpoints")!.elements.set("10.96.0.2 . 80 . 0", "10.9.9.9 . 80");
+  table().sets.get("cluster-ips")!.elements.delete("10.96.0.3");
+  table().sets.get("hairpins")!.elements.set("10.1.1.1 . 10.1.1.1", "");
+  const services0 = table().chains.get("services")!.rules;
+  table().chains.get("services")!.rules = [];
+  host.transactions.length = 0;
+  clock.advance(DAY_MS);
+  const { figures } = await backend.resync();
+  assert.ok(figures["drift_repaired"]! >= 5);
+  assert.deepEqual(table().chains.get("services")!.rules, services0);
+  const sorted = (sets: typeof wanted) => sets.map(([name, { elements }]) => [name, [...elements].sort()]).sort();
+  assert.deepEqual(sorted([...table().sets.entries()]), sorted(wanted));
+  assert.ok(host.transactions.flat().every((statement) => !statement.includes("10.96.0.4 ")));
+  host.transactions.length = 0;
+  clock.advance(DAY_MS);
+  assert.equal((await backend.resync()).figures["drift_repaired"], 0);
+  assert.deepEqual(host.transactions, []);
+});
+
+Deno.test("a table that somebody deletes is noticed at the next comparison, however soon, and is made again", async () => {
+  const { whole, host, table, backend } = backendUnderTest();
+  await whole(services(5));
+  host.tables.delete(`ip ${TABLE}`);
+  await backend.resync();
+  assert.equal(table().sets.get("services")!.elements.size, 5);
+});
+
+Deno.test("a change that meets a kernel that others changed gets through", async () => {
+  const { whole, change, host, table } = backendUnderTest();
+  await whole(services(3));
+  host.tables.delete(`ip ${TABLE}`);
+  assert.deepEqual((await change([service(4)], ["default/s0:p|tcp"])).problems, []);
+  assert.equal(table().sets.get("services")!.elements.size, 3);
+});
+
+Deno.test("a chain that this host's nft spells in its own way is written again once, not at every comparison", async () => {
+  const host = createFakeNftHost();
+  const { runner } = host;
+  const spelled = {
+    run: (call: Parameters<typeof runner.run>[0]) =>
+      runner.run({
+        ...call,
+        onLine: call.onLine && ((line) => call.onLine!(line.replace("masquerade fully-random", "masquerade random"))),
+      }),
+  };
+  const { whole, backend, clock } = backendUnderTest({ ...host, runner: spelled, transactions: host.transactions });
+  await whole(services(2));
+  const afterStart = host.transactions.length;
+  const drifts: unknown[] = [];
+  for (let i = 0; i < 4; i++) {
+    clock.advance(DAY_MS);
+    drifts.push((await backend.resync()).figures["drift_repaired"]);
+  }
+  assert.deepEqual(drifts, [0, 0, 0, 0]);
+  assert.equal(host.transactions.slice(afterStart).length, 1);
+});
+
+Deno.test("a chain that somebody empties again and again is mended again and again", async () => {
+  const { whole, table, backend, clock } = backendUnderTest();
+  await whole(services(2));
+  const rules = table().chains.get("services")!.rules;
+  for (const vandalized of [[], ["drop"], [], ["drop"], rules.map(() => "drop"), rules.map(() => "drop")]) {
+    table().chains.get("services")!.rules = vandalized;
+    clock.advance(DAY_MS);
+    assert.equal((await backend.resync()).figures["drift_repaired"], 1);
+    assert.deepEqual(table().chains.get("services")!.rules, rules);
+  }
+});
+
+Deno.test("new settings reach every chain that depends on them", async () => {
+  const { whole, backend, table } = backendUnderTest();
+  await whole([
+    service(1, { external: "cluster", nodePort: 30001 }),
+    service(2, { external: "cluster", nodePort: 30002, affinitySeconds: 9 }),
+  ]);
+  const settings = nftSettings({ masqueradeMark: 0x80 });
+  await backend.sync({ revision: 2, base: 1, settings, set: [], deleted: [] });
+  const rules = [...table().chains.values()].flatMap(({ rules }) => rules);
+  assert.ok(rules.some((rule) => rule.includes("0x00000080")));
+  assert.ok(!rules.some((rule) => rule.includes("0x00004000")));
+  const fresh = backendUnderTest();
+  await fresh.whole([
+    service(1, { external: "cluster", nodePort: 30001 }),
+    service(2, { external: "cluster", nodePort: 30002, affinitySeconds: 9 }),
+  ], settings);
+  assert.deepEqual(new Map([...table().chains].sort()), new Map([...fresh.table().chains].sort()));
+});
+
+Deno.test("cleanup removes our table and that of kube-proxy, and no other", async () => {
+  const { whole, host, backend } = backendUnderTest();
+  for (const name of ["ip kube-proxy", "ip mine", "ip6 sluice"]) {
+    host.tables.set(name, { sets: new Map(), chains: new Map() });
+  }
+  await whole(services(2));
+  await backend.cleanup();
+  assert.deepEqual([...host.tables.keys()], ["ip mine", "ip6 sluice"]);
+  await backend.cleanup();
+});
+
+Deno.test("a host that cannot do it is told what is missing and what to use instead", async () => {
+  const { host, backend } = backendUnderTest();
+  host.refuses = (statement) => statement.includes("numgen") ? "syntax error, unexpected numgen" : undefined;
+  await assert.rejects(backend.setup(), (error) => {
+    assert.ok(error instanceof UnsupportedHostError);
+    assert.match(error.message, /nft 1\.0\.1 and Linux 5\.13.*unexpected numgen.*iptables/);
+    return true;
+  });
+  host.refuses = () => undefined;
+  await backend.setup();
+  assert.deepEqual([...host.tables.keys()], []);
+});
+
+Deno.test("an nft that hangs over a transaction is killed after the minute that docs/reliability.md says", async () => {
+  const timeouts = new Map<string, number | undefined>();
+  const runner: Runner = {
+    async run({ args, timeoutMs }) {
+      await Promise.resolve();
+      timeouts.set(args.join(" "), timeoutMs);
+      return { exitCode: 0, stdout: "", stderr: "" };
+    },
+  };
+  const tools = createNftTools("IPv4", runner);
+  await tools.transact(["add table ip sluice\n"]);
+  await tools.listTable(() => {});
+  assert.deepEqual([...timeouts], [["-f -", 60_000], ["list table ip sluice", 180_000]]);
+});
+
+Deno.test("of source ranges within each other the widest is written, in whatever order they come and change", async () => {
+  const { whole, change, table } = backendUnderTest();
+  const open = (sourceRanges: readonly string[]) =>
+    service(1, { loadBalancerIPs: ["192.168.5.5"], external: "cluster", sourceRanges });
+  const written = () =>
+    [...table().sets.get("source-ranges")!.elements.keys()].map((key) => key.split(" . ").at(-1)).sort();
+  const nested = ["10.0.0.0/8", "10.0.0.0/16", "10.1.0.0/16", "10.255.255.255/32", "172.16.0.0/12"];
+  assert.deepEqual((await whole([open(nested)])).problems, []);
+  assert.deepEqual(written(), ["10.0.0.0/8", "172.16.0.0/12"]);
+  assert.deepEqual((await change([open(nested.slice(1))])).problems, []);
+  assert.deepEqual(written(), ["10.0.0.0/16", "10.1.0.0/16", "10.255.255.255", "172.16.0.0/12"]);
+  assert.deepEqual((await change([open(nested.toReversed())])).problems, []);
+  assert.deepEqual(written(), ["10.0.0.0/8", "172.16.0.0/12"]);
+  // The node may enter, and with it the load balancer's own address, which the range holds already.
+  assert.deepEqual((await change([open(["192.168.0.0/16"])])).problems, []);
+  assert.deepEqual(written(), ["192.168.0.0/16"]);
+});

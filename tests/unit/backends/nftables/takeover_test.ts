@@ -1,0 +1,95 @@
+import assert from "node:assert/strict";
+import type { Backend, BackendOptions, SyncResult } from "../../../../backends/contract/backend.ts";
+import { NO_LAYOUT } from "../../../../backends/xtables/layout.ts";
+import { createBackend } from "../../../../backends/registry.ts";
+import { ToolMissingError } from "../../../../backends/tools/runner.ts";
+import { type Mode, withTakeover } from "../../../../backends/takeover.ts";
+import type { PacketCounts } from "../../../../core/model/mod.ts";
+import { createLogger } from "../../../../platform/log.ts";
+import { createFakeClock } from "../../../fakes/clock.ts";
+import { createFakeNftHost } from "../../../fakes/nft_runner.ts";
+import { fakeServicePort } from "../../../fakes/service_port.ts";
+import { nftSettings } from "./host.ts";
+
+const clock = createFakeClock();
+const host = createFakeNftHost();
+const logger = createLogger({ level: "error", format: "text", clock, write: () => {} });
+const options: BackendOptions = { family: "IPv4", runner: host.runner, clock, logger };
+const WHOLE = {
+  revision: 1,
+  base: undefined,
+  settings: nftSettings(),
+  set: [fakeServicePort("default/web")],
+  deleted: [],
+};
+const NOTHING: SyncResult = { problems: [], figures: {} };
+const COUNTS: PacketCounts = { ctStateInvalidDropped: 1, localhostNodePortsAccepted: 2 };
+
+/** Modes that write down what is done to them, and fail as they are told to. */
+function modes() {
+  const done: string[] = [];
+  const fails = new Map<string, Error>();
+  const step = (what: string) => {
+    done.push(what);
+    const error = fails.get(what);
+    return error ? Promise.reject(error) : Promise.resolve();
+  };
+  const backend: Backend = {
+    setup: () => step("setup"),
+    sync: () => step("sync").then(() => NOTHING),
+    resync: () => step("resync").then(() => NOTHING),
+    cleanup: () => step("cleanup"),
+    packetCounts: () => Promise.resolve(COUNTS),
+  };
+  const mode = (name: string): Mode => ({
+    create: () => backend,
+    layout: NO_LAYOUT,
+    removeTraces: () => step(`traces of ${name}`),
+    removeLeftovers: () => step(`leftovers of ${name}`),
+  });
+  return { done, fails, taking: withTakeover(mode("chosen"), [mode("other")], options) };
+}
+
+Deno.test("what others left behind goes once the own rules are in effect, and not before", async () => {
+  const { done, fails, taking } = modes();
+  fails.set("sync", new Error("not yet"));
+  await assert.rejects(taking.sync(WHOLE));
+  fails.clear();
+  await taking.sync(WHOLE);
+  await taking.sync(WHOLE);
+  assert.deepEqual(done, ["sync", "sync", "traces of other", "leftovers of chosen", "sync"]);
+});
+
+Deno.test("what cannot be removed is tried again with the next comparison, and holds nothing up", async () => {
+  const { done, fails, taking } = modes();
+  fails.set("traces of other", new Error("busy"));
+  assert.deepEqual(await taking.sync(WHOLE), { problems: [], figures: { cleanup_failures: 1 } });
+  fails.clear();
+  assert.deepEqual(await taking.resync(), { problems: [], figures: { cleanup_failures: 0 } });
+  await taking.resync();
+  assert.deepEqual(done.slice(3), ["resync", "traces of other", "resync"]);
+  assert.deepEqual(await taking.packetCounts!(), COUNTS);
+});
+
+Deno.test("cleanup removes the traces of all modes, whatever fails; a tool that is not installed made none", async () => {
+  const { done, fails, taking } = modes();
+  fails.set("cleanup", new ToolMissingError("nft"));
+  await taking.cleanup();
+  assert.deepEqual(done, ["cleanup", "traces of other"]);
+  fails.set("cleanup", new Error("first")).set("traces of other", new Error("second"));
+  await assert.rejects(taking.cleanup(), /first; second/);
+});
+
+Deno.test("nftables mode takes over from kube-proxy's", async () => {
+  host.tables.set("ip kube-proxy", { sets: new Map(), chains: new Map() });
+  await createBackend("nftables", options).sync(WHOLE);
+  assert.deepEqual([...host.tables.keys()], ["ip sluice"]);
+});
+
+Deno.test("what others left behind stays while only the head of the own rules is known", async () => {
+  const { done, taking } = modes();
+  await taking.sync({ ...WHOLE, part: "head" });
+  assert.deepEqual(done, ["sync"]);
+  await taking.sync({ ...WHOLE, revision: 2, base: 1, settings: undefined, set: [], part: "rest" });
+  assert.deepEqual(done, ["sync", "sync", "traces of other", "leftovers of chosen"]);
+});

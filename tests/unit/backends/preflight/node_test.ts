@@ -1,0 +1,174 @@
+import assert from "node:assert/strict";
+import { findListeners, findTraces, judgeListeners, judgeTraces } from "../../../../backends/preflight/conflicts.ts";
+import { findConntrackSize, judgeConntrack } from "../../../../backends/preflight/conntrack.ts";
+import { judgeModules, judgeTrials, tryKernel } from "../../../../backends/preflight/kernel.ts";
+import { judgeRights } from "../../../../backends/preflight/preflight.ts";
+import { findTools, judgeTools } from "../../../../backends/preflight/tools.ts";
+import { type Runner, ToolMissingError } from "../../../../backends/tools/runner.ts";
+import { type Finding, findingsText, worstOf } from "../../../../platform/finding.ts";
+import { createFakeRunner } from "../../../fakes/runner.ts";
+
+/** A host with these tools alone, each with what it prints; `!` at the beginning is for a failure that says the rest. */
+function host(tools: Readonly<Record<string, string>>): Runner {
+  return {
+    run({ tool, args, onLine }) {
+      const text = tools[`${tool} ${args.join(" ")}`] ?? tools[tool];
+      if (text === undefined) return Promise.reject(new ToolMissingError(tool));
+      if (text.startsWith("!")) return Promise.resolve({ exitCode: 1, stdout: "", stderr: text.slice(1) });
+      if (onLine) { for (const line of text.split("\n")) onLine(line); }
+      return Promise.resolve({ exitCode: 0, stdout: onLine ? "" : text, stderr: "" });
+    },
+  };
+}
+
+const lines = (findings: readonly Finding[]) =>
+  findings.map(({ name, verdict, says }) => `${verdict} ${name}: ${says}`);
+
+Deno.test("a tool that nothing works without is red, one that only something is lost without is yellow", async () => {
+  const runner = host({ nft: "nftables v1.0.6 (Lester Gooch #5)\n", sysctl: "!unknown option" });
+  const nftables = lines(judgeTools("nftables", await findTools("nftables", runner)));
+  assert.match(
+    nftables.join("\n"),
+    /^green nft: nftables v1\.0\.6.*\nyellow conntrack: is not installed.*\ngreen sysctl/,
+  );
+  const iptables = judgeTools("iptables", await findTools("iptables", runner));
+  assert.deepEqual(iptables.map(({ name, verdict }) => `${name} ${verdict}`), [
+    "iptables red",
+    "ip6tables yellow",
+    "conntrack yellow",
+    "sysctl green",
+  ]);
+  assert.match(iptables[0]!.mend!, /apt-get install iptables/);
+});
+
+Deno.test("a kernel that does what a mode needs is green, and nothing stays of the try", async () => {
+  const runner = createFakeRunner();
+  assert.deepEqual(judgeTrials("iptables", await tryKernel("iptables", undefined, runner)), [
+    { name: "kernel", verdict: "green", says: "takes what iptables mode gives it (tried)" },
+  ]);
+  assert(!runner.dump().includes("KUBE-"), "chains are left");
+});
+
+Deno.test("one family that cannot be served is a loss, both are the end, and a missing right is told as one", () => {
+  const failed = { failure: "there is no nat table", lacks: "ability" } as const;
+  const one = judgeTrials("iptables", [{ family: "IPv4" }, { family: "IPv6", ...failed }]);
+  assert.deepEqual(one.map(({ name, verdict }) => [name, verdict]), [["kernel IPv4", "green"], [
+    "kernel IPv6",
+    "yellow",
+  ]]);
+  const both = judgeTrials("iptables", [{ family: "IPv4", ...failed }, { family: "IPv6", ...failed }]);
+  assert.deepEqual(both.map(({ name, verdict }) => [name, verdict]), [["kernel", "red"]]);
+  const right = { failure: "nft failed: Operation not permitted (you must be root)", lacks: "right" } as const;
+  assert.match(judgeTrials("nftables", [{ family: "IPv4", ...right }, { family: "IPv6" }])[0]!.mend!, /CAP_NET_ADMIN/);
+});
+
+Deno.test("what was not tried for want of a tool is told of the tool alone; a missing right is no missing ability", async () => {
+  assert.deepEqual(judgeTrials("iptables", await tryKernel("iptables", undefined, host({}))), []);
+  const forbidden = host({
+    nft: "nftables v1.0.6",
+    "nft -f -": "!Error: Could not process rule: Operation not permitted",
+  });
+  const trials = await tryKernel("nftables", undefined, forbidden);
+  assert.deepEqual(trials.map(({ lacks }) => lacks), ["right", "right"]);
+  const old = await tryKernel(
+    "nftables",
+    undefined,
+    host({ nft: "nftables v0.9", "nft -f -": "!Error: syntax error" }),
+  );
+  assert.deepEqual(old.map(({ lacks }) => lacks), ["ability", "ability"]);
+});
+
+Deno.test("modules that modprobe does not know matter only where the kernel did not do what was tried", () => {
+  const modules = [{ module: "nf_nat", known: true }, { module: "xt_recent", known: false }];
+  assert.equal(judgeModules(modules, [{ family: "IPv4" }]).verdict, "green");
+  const failing = judgeModules(modules, [{ family: "IPv4", failure: "no", lacks: "ability" }]);
+  assert.equal(failing.verdict, "yellow");
+  assert.match(failing.says, /xt_recent/);
+  assert.doesNotMatch(failing.says, /nf_nat/);
+  assert.match(judgeModules([{ module: "nf_nat", known: undefined }], []).mend!, /kmod/);
+});
+
+const SS = `LISTEN 0      4096       127.0.0.1:10249       0.0.0.0:*    users:(("kube-proxy",pid=812,fd=9))
+LISTEN 0      4096               *:10256             *:*    users:(("kube-proxy",pid=812,fd=11))
+LISTEN 0      128             [::]:22             [::]:*    users:(("sshd",pid=1,fd=4),("systemd",pid=2,fd=5))
+`;
+
+Deno.test("a kube-proxy that runs is red, told once, and named with its process", async () => {
+  const findings = judgeListeners(await findListeners(host({ ss: SS })), [10256, 10249], false);
+  assert.equal(findings.length, 1);
+  assert.deepEqual([findings[0]!.verdict, findings[0]!.name], ["red", "kube-proxy"]);
+  assert.match(findings[0]!.says, /pid 812/);
+});
+
+Deno.test("whoever else has the ports is told: k3s with its kube-proxy inside, strangers, and processes that are hidden", async () => {
+  const judge = async (process: string, sluiceRuns = false) => {
+    const users = process === "" ? "" : `users:(("${process}",pid=7,fd=3))`;
+    const listeners = await findListeners(host({ ss: `LISTEN 0 4096 *:10256 *:* ${users}\n` }));
+    return lines(judgeListeners(listeners, [10256, 10249], sluiceRuns)).join("\n");
+  };
+  assert.match(await judge("k3s-server"), /^red k3s-server: runs \(pid 7\).*kube-proxy inside/);
+  assert.match(await judge("nginx"), /^yellow port 10256: is taken by nginx \(pid 7\)/);
+  assert.match(await judge(""), /^yellow port 10256: .*only root may see/);
+  assert.match(await judge("sluice", true), /^green other proxies: none beside the Sluice/);
+  assert.match(await judge("", true), /^green/);
+  assert.match(lines(judgeListeners(await findListeners(host({})), [1], false)).join(), /^yellow .*without ss/);
+});
+
+const NAT = `*nat
+:PREROUTING ACCEPT [0:0]
+:KUBE-SERVICES - [0:0]
+:KUBE-SVC-ERIFXISQEP7F7OF4 - [0:0]
+:KUBE-SEP-ABCDEFGHIJKLMNOP - [0:0]
+COMMIT
+`;
+
+Deno.test("what proxies left in the kernel is taken over by the same mode, and removed by another", async () => {
+  const traces = await findTraces(host({
+    "iptables-save": NAT,
+    "ip6tables-save": "",
+    nft: "table ip filter\ntable ip kube-proxy\ntable ip6 kube-proxy\n",
+    ip: "!Device does not exist",
+  }));
+  assert.deepEqual(traces, {
+    iptables: 2,
+    nftables: ["ip kube-proxy", "ip6 kube-proxy"],
+    ipvs: false,
+    unreadable: undefined,
+    legacyBeside: false,
+  });
+  const verdicts = judgeTraces(traces, "iptables", undefined).map(({ verdict, says }) => `${verdict} ${says}`);
+  assert.match(verdicts[0]!, /^green chains of services \(mode iptables, 2 of them\) .* taken over/);
+  assert.match(verdicts[1]!, /^yellow the tables ip kube-proxy, ip6 kube-proxy/);
+  assert.equal(judgeTraces(traces, "ipvs", "nftables").length, 1, "a running Sluice's own are not told");
+  assert.equal(judgeTraces({ ...traces, legacyBeside: true }, "iptables", "iptables").at(-1)!.verdict, "yellow");
+  const hidden = await findTraces(host({ "iptables-save": "!Permission denied", nft: "!Operation not permitted" }));
+  assert.match(
+    lines(judgeTraces(hidden, "iptables", undefined)).join("\n"),
+    /^yellow rules: cannot be .*Permission denied/,
+  );
+  const none = await findTraces(host({}));
+  assert.deepEqual(lines(judgeTraces(none, "iptables", undefined)), ["green rules: no other proxy left any"]);
+});
+
+Deno.test("a connection table that is nearly full is told, unless the configuration makes room", async () => {
+  const size = await findConntrackSize(host({ sysctl: "96\n100\n" }));
+  assert.deepEqual(size, { count: 96, max: 100 });
+  assert.equal(judgeConntrack(size, undefined).verdict, "red");
+  assert.equal(judgeConntrack({ count: 80, max: 100 }, undefined).verdict, "yellow");
+  assert.equal(judgeConntrack({ count: 10, max: 100 }, 50).verdict, "green");
+  const raised = judgeConntrack(size, 131_072);
+  assert.equal(raised.verdict, "green");
+  assert.match(raised.says, /raises the limit to 131072/);
+  assert.equal(judgeConntrack(await findConntrackSize(host({ sysctl: "!cannot stat" })), 1).verdict, "yellow");
+});
+
+Deno.test("the worst verdict counts, and every line that is not green says how to mend it", () => {
+  const green = { name: "a", verdict: "green", says: "is there" } as const;
+  const [yellow] = judgeRights(1000);
+  assert.equal(worstOf([green]), "green");
+  assert.equal(worstOf([green, yellow!]), "yellow");
+  assert.equal(worstOf([yellow!, { name: "c", verdict: "red", says: "", mend: "" }, green]), "red");
+  assert.equal(worstOf([]), "green");
+  assert.equal(findingsText([green, yellow!]).split("\n")[0], "green   a       is there");
+  assert.match(findingsText([green, yellow!]), /\nyellow {2}rights {2}this runs as user 1000.*; to mend it: sudo/);
+});

@@ -1,0 +1,145 @@
+/** Packets to loopback addresses from elsewhere, which arrive where the kernel routes those (CVE-2020-8558). */
+import assert from "node:assert/strict";
+import type { BackendOptions } from "../../../../backends/contract/backend.ts";
+import { writeHostSettings } from "../../../../backends/xtables/loopback.ts";
+import { createBackend } from "../../../../backends/registry.ts";
+import { compareWithKernel } from "../../../../backends/dry_run/dry_run.ts";
+import type { ProxyMode } from "../../../../core/model/mod.ts";
+import { createLogger, silentLogger } from "../../../../platform/log.ts";
+import { type PacketRequest, whereTo } from "../../../fakes/packet.ts";
+import { fakeServicePort } from "../../../fakes/service_port.ts";
+import { commonSettings } from "../every_backend.ts";
+import { createIpvsHost } from "../ipvs/host.ts";
+import { backendUnderTest, createHost, type Host, meddle, podSettings } from "../iptables/host.ts";
+
+const ROUTE_LOCALNET = "net.ipv4.conf.all.route_localnet";
+const PORT = fakeServicePort("default/web:http", { nodePort: 30080 });
+
+/** What becomes of a packet to a program that listens on 127.0.0.1. */
+function ask({ runner }: Host, packet: Partial<PacketRequest> = {}): Record<string, number> {
+  return whereTo(runner, { from: "pod-on-node", to: "127.0.0.1", port: 53, protocol: "udp", ...packet });
+}
+
+/** The calls that write rules and those that write settings, in their order. */
+function writes({ runner }: Host): string[] {
+  return runner.calls.flatMap(({ tool, args }) =>
+    tool === "sysctl" ? args.includes("-w") ? [args.at(-1)!] : [] : tool === "iptables-restore" ? [tool] : []
+  );
+}
+
+Deno.test("what others send to loopback addresses is dropped; the node's own and what was begun there goes on", async () => {
+  for (const localhostNodePorts of [true, false]) {
+    const host = createHost();
+    await meddle(host, "*filter", "-A INPUT -j ACCEPT", "COMMIT");
+    await (await backendUnderTest(host)).whole([PORT], podSettings({ localhostNodePorts }));
+    for (const from of ["pod-on-node", "outside", { address: "192.168.1.1" }] as const) {
+      assert.deepEqual(ask(host, { from }), { dropped: 1 });
+      assert.deepEqual(ask(host, { from, to: "127.7.7.7", protocol: "tcp" }), { dropped: 1 });
+      assert.deepEqual(ask(host, { from, state: "INVALID" }), { dropped: 1 });
+      assert.deepEqual(ask(host, { from, state: "ESTABLISHED" }), { passed: 1 });
+    }
+    assert.deepEqual(ask(host, { from: "node" }), { passed: 1 });
+    assert.deepEqual(ask(host, { to: "192.168.1.1" }), { passed: 1 });
+    // What another program redirects to a loopback address is meant to arrive.
+    const redirection = "-A PREROUTING -d 169.254.20.10/32 -p udp -j DNAT --to-destination 127.0.0.1:53";
+    await meddle(host, "*nat", redirection, "COMMIT");
+    assert.deepEqual(ask(host, { to: "169.254.20.10" }), { "127.0.0.1:53": 1 });
+  }
+});
+
+Deno.test("loopback addresses are routed once martians are dropped, also where that takes a second try", async () => {
+  const host = createHost();
+  const { whole, change } = await backendUnderTest(host);
+  const lock = { how: "exits", exitCode: 4, stderr: "Another app is currently holding the xtables lock" } as const;
+  host.runner.inject(({ tool }) => tool === "iptables-restore", lock, 1);
+  await assert.rejects(whole([PORT]), /xtables lock/);
+  assert.equal(host.runner.sysctls.get(ROUTE_LOCALNET), "0");
+  host.runner.forgetCalls();
+  await change([]);
+  assert.deepEqual(writes(host), ["iptables-restore", `${ROUTE_LOCALNET}=1`]);
+  assert.deepEqual(ask(host), { dropped: 1 });
+  assert.deepEqual(ask(host, { from: "node", port: 30080, protocol: "tcp" }), { "10.1.0.1:8080 masqueraded": 1 });
+});
+
+Deno.test("a removed drop of martians is restored", async () => {
+  const host = createHost();
+  const { whole, backend } = await backendUnderTest(host);
+  await whole([PORT]);
+  for (const line of ["-F KUBE-MARTIANS", "-F INPUT"]) {
+    await meddle(host, "*filter", line, "COMMIT");
+    assert.deepEqual(ask(host), { passed: 1 });
+    await backend.resync();
+    assert.deepEqual(ask(host), { dropped: 1 });
+  }
+});
+
+Deno.test("the kubelet's KUBE-FIREWALL is no difference and no drift, and stays", async () => {
+  const host = createHost();
+  const kubelet = [
+    "-A INPUT -j KUBE-FIREWALL",
+    "-A OUTPUT -j KUBE-FIREWALL",
+    "-A KUBE-FIREWALL ! -s 127.0.0.0/8 -d 127.0.0.0/8 -m comment --comment " +
+    '"block incoming localnet connections" -m conntrack ! --ctstate RELATED,ESTABLISHED,DNAT -j DROP',
+  ];
+  await meddle(host, "*filter", ":KUBE-FIREWALL - [0:0]", ...kubelet, "COMMIT");
+  const before = host.runner.dump();
+  const { whole, backend } = await backendUnderTest(host);
+  const settings = commonSettings("iptables");
+  await whole([PORT], settings);
+  assert.equal((await backend.resync()).figures["drift_repaired"], 0);
+  const state = { revision: 1, base: undefined, settings, set: [PORT], deleted: [] };
+  assert.deepEqual(await compareWithKernel({ family: "IPv4", state, clock: host.clock }, host.runner), []);
+  await backend.cleanup();
+  assert.equal(host.runner.dump(), before);
+});
+
+Deno.test("another mode that takes over leaves martians dropped; a cleanup does not, and says what is left", async () => {
+  const warnings: string[] = [];
+  const host = createIpvsHost({ sysctls: { [ROUTE_LOCALNET]: 0 } });
+  const write = (line: string) => void warnings.push(line);
+  const logger = createLogger({ level: "warn", format: "text", clock: host.clock, write });
+  const run = async (mode: ProxyMode) => {
+    const backend = createBackend(mode, { family: "IPv4", ...host, logger });
+    await backend.setup();
+    const settings = commonSettings(mode, { localhostNodePorts: true, nodePortPrefixes: undefined });
+    await backend.sync({ revision: 1, base: undefined, settings, set: [PORT], deleted: [] });
+    return backend;
+  };
+  await run("iptables");
+  const backend = await run("ipvs");
+  assert.deepEqual(host.runner.chains("IPv4", "filter").filter((chain) => chain === "KUBE-EXTERNAL-SERVICES"), []);
+  assert.equal(host.runner.sysctls.get(ROUTE_LOCALNET), "1");
+  assert.deepEqual(ask(host), { dropped: 1 });
+  assert.equal(warnings.length, 0);
+  await backend.cleanup();
+  assert.ok(!host.runner.dump().includes("KUBE-"));
+  assert.equal(warnings.filter((line) => line.includes(`sysctl -w ${ROUTE_LOCALNET}=0`)).length, 1);
+});
+
+Deno.test("without a sync, martians are dropped before loopback addresses are routed, or those are not", async () => {
+  const host = createHost();
+  const options: BackendOptions = { family: "IPv4", ...host, logger: silentLogger };
+  const settings = [{ name: "net.ipv4.ip_forward", value: 1 }, { name: ROUTE_LOCALNET, value: 1 }];
+  host.runner.sysctls.set("net.ipv4.ip_forward", "0");
+  const refusal = { how: "exits", exitCode: 1, stderr: "no" } as const;
+  const endRefusal = host.runner.inject(({ tool }) => tool === "iptables-restore", refusal);
+  await writeHostSettings(options, settings);
+  endRefusal();
+  assert.deepEqual([host.runner.sysctls.get("net.ipv4.ip_forward"), host.runner.sysctls.get(ROUTE_LOCALNET)], [
+    "1",
+    "0",
+  ]);
+
+  host.runner.forgetCalls();
+  await writeHostSettings(options, settings);
+  assert.deepEqual(writes(host), ["iptables-restore", `${ROUTE_LOCALNET}=1`]);
+  assert.deepEqual(ask(host), { dropped: 1 });
+  host.runner.forgetCalls();
+  await writeHostSettings(options, settings);
+  assert.deepEqual(writes(host), []);
+  const before = host.runner.dump();
+  const { whole } = await backendUnderTest(host);
+  await whole([PORT]);
+  assert.equal(host.runner.rules("IPv4", "filter", "KUBE-MARTIANS")!.length, 1);
+  assert.ok(before.split("\n").every((line) => host.runner.dump().includes(line)));
+});

@@ -1,0 +1,323 @@
+/** How the kernel is brought to what is desired: restarts, changes, what others left, drift, refusals, failures. */
+import assert from "node:assert/strict";
+import { serviceChainNames } from "../../../../backends/xtables/chain_names.ts";
+import { type ServicePort, servicePortKey } from "../../../../core/model/mod.ts";
+import { fakeServicePort } from "../../../fakes/service_port.ts";
+import { backendUnderTest, createHost, type Host, meddle, podSettings } from "../iptables/host.ts";
+
+function service(index: number, changes: Partial<ServicePort> = {}): ServicePort {
+  return fakeServicePort(`default/s${index}:p`, {
+    clusterIP: `10.96.0.${index}`,
+    clusterEndpoints: [`10.244.1.${index}:80`],
+    ...changes,
+  });
+}
+
+const services = (count: number) => Array.from({ length: count }, (_, index) => service(index + 1));
+const chainOf = (port: ServicePort) => serviceChainNames(port).cluster;
+const LOCK_HELD = "Another app is currently holding the xtables lock; still 5s 0us time ahead to have a chance";
+
+/** What a fresh kernel holds with these service ports. */
+async function freshDump(ports: readonly ServicePort[], host: Host = createHost()): Promise<string> {
+  const { whole } = await backendUnderTest(host);
+  await whole(ports);
+  return host.runner.dump();
+}
+
+const isRestore = ({ tool }: { readonly tool: string }) => tool === "iptables-restore";
+
+function reach({ runner }: Host, to: string): string[] {
+  return [...runner.destinations({ from: "pod-on-node", to, port: 80 }).keys()];
+}
+
+/** Makes the kernel refuse every rule that holds a text; returns what ends it. */
+function refuse({ runner }: Host, text: string, complaint: (line: number) => string): void {
+  const refused = ({ stdin }: { readonly stdin: string }) =>
+    stdin.split("\n").findIndex((line) => line.includes(text)) + 1;
+  for (let line = 1; line < 200; line++) {
+    const failure = { how: "exits", exitCode: 4, stderr: complaint(line) } as const;
+    runner.inject((call) => isRestore(call) && refused(call) === line, failure);
+  }
+}
+
+Deno.test("a restart that finds the right rules writes nothing", async () => {
+  const host = createHost();
+  const dump = await freshDump(services(50), host);
+  const { whole, backend, takeInputs } = await backendUnderTest(host);
+  const { figures } = await whole(services(50));
+  await backend.resync();
+  assert.deepEqual(takeInputs(), []);
+  assert.equal(figures["chains_written"], 0);
+  assert.equal(host.runner.dump(), dump);
+});
+
+Deno.test("a change of endpoints writes the chain of its service alone", async () => {
+  const { whole, change, takeInputs } = await backendUnderTest();
+  await whole(services(50));
+  takeInputs();
+  const changed = service(7, { clusterEndpoints: ["10.244.2.7:80"] });
+  await change([changed]);
+  const [input, ...others] = takeInputs();
+  assert.deepEqual(others, []);
+  assert.deepEqual(input!.split("\n"), [
+    "*nat",
+    `:${chainOf(changed)} - [0:0]`,
+    `-A ${chainOf(changed)} ! -s 10.244.1.0/24 -j KUBE-MARK-MASQ`,
+    `-A ${chainOf(changed)} -p tcp -j DNAT --to-destination 10.244.2.7:80`,
+    "COMMIT",
+    "",
+  ]);
+});
+
+Deno.test("kube-proxy's chains go or are taken over with the first sync, those of others stay", async () => {
+  const host = createHost();
+  const known = service(1), foreign = ["-A INPUT -s 198.51.100.0/24 -j DOCKER", "-A DOCKER -j DROP"];
+  await meddle(
+    host,
+    "*filter",
+    ":DOCKER - [0:0]",
+    ":KUBE-FIREWALL - [0:0]",
+    ...foreign,
+    "-A KUBE-FIREWALL -m mark --mark 0x8000/0x8000 -j DROP",
+    "COMMIT",
+    "*nat",
+    ":KUBE-SERVICES - [0:0]",
+    `:${chainOf(known)} - [0:0]`,
+    ":KUBE-SVC-AAAAAAAAAAAAAAAA - [0:0]",
+    ":KUBE-SEP-BBBBBBBBBBBBBBBB - [0:0]",
+    "-A KUBE-SEP-BBBBBBBBBBBBBBBB -p tcp -m tcp -j DNAT --to-destination 10.244.1.99:80",
+    `-A KUBE-SVC-AAAAAAAAAAAAAAAA -j KUBE-SEP-BBBBBBBBBBBBBBBB`,
+    `-A ${chainOf(known)} -j KUBE-SEP-BBBBBBBBBBBBBBBB`,
+    "-A KUBE-SERVICES -d 10.96.0.99/32 -p tcp -m tcp --dport 80 -j KUBE-SVC-AAAAAAAAAAAAAAAA",
+    '-A PREROUTING -m comment --comment "kubernetes service portals" -j KUBE-SERVICES',
+    "COMMIT",
+  );
+  const { whole, takeInputs } = await backendUnderTest(host);
+  await whole([known]);
+  const chains = host.runner.chains("IPv4", "nat");
+  assert.deepEqual(chains.filter((chain) => /KUBE-(SVC-(?!LOCALHOST)|SEP)/.test(chain)), [chainOf(known)]);
+  assert.deepEqual(reach(host, "10.96.0.1"), ["10.244.1.1:80"]);
+  assert.deepEqual(reach(host, "10.96.0.99"), ["passed"]);
+  assert.equal(host.runner.rules("IPv4", "nat", "PREROUTING")!.length, 1);
+  assert.deepEqual(host.runner.rules("IPv4", "filter", "DOCKER"), ["-j DROP"]);
+  assert.equal(host.runner.rules("IPv4", "filter", "KUBE-FIREWALL")!.length, 1);
+  assert.ok(host.runner.rules("IPv4", "filter", "INPUT")!.includes("-s 198.51.100.0/24 -j DOCKER"));
+  assert.ok(!takeInputs().join("").includes("DOCKER"));
+});
+
+const DRIFTS: Readonly<Record<string, (chain: string) => readonly string[]>> = {
+  "a flushed chain": (chain) => [`-F ${chain}`],
+  "an edited chain": (chain) => [`-I ${chain} -j RETURN`],
+  "a removed jump": () => ['-D PREROUTING -m comment --comment "kubernetes service portals" -j KUBE-SERVICES'],
+  "a deleted chain": (chain) => ["-F KUBE-SERVICES", `-F ${chain}`, `-X ${chain}`],
+};
+
+for (const [what, lines] of Object.entries(DRIFTS)) {
+  Deno.test(`${what} is repaired and counted by the next comparison`, async () => {
+    const host = createHost();
+    const { whole, backend } = await backendUnderTest(host);
+    await whole(services(3));
+    const right = host.runner.dump();
+    await meddle(host, "*nat", ...lines(chainOf(service(2))), "COMMIT");
+    assert.notEqual(host.runner.dump(), right);
+    const { figures } = await backend.resync();
+    assert.equal(host.runner.dump(), right);
+    assert.equal(figures["drift_repaired"], what === "a deleted chain" ? 2 : 1);
+    assert.equal((await backend.resync()).figures["drift_repaired"], 0);
+  });
+}
+
+const COMPLAINTS: Readonly<Record<string, (line: number) => string>> = {
+  "and names the line": (line) =>
+    `iptables-restore v1.8.9 (nf_tables): \nline ${line}: RULE_APPEND failed (Invalid argument): rule in chain X`,
+  "and names no line": () => "iptables-restore: unable to do it",
+};
+
+for (const [how, complaint] of Object.entries(COMPLAINTS)) {
+  Deno.test(`a service that the tool refuses ${how} is left out and reported, and comes back when it changes`, async () => {
+    const host = createHost();
+    const { whole, change } = await backendUnderTest(host);
+    refuse(host, "10.244.1.5:80", complaint);
+    const { problems } = await whole(services(9));
+    assert.deepEqual(problems.map(({ servicePort }) => servicePort), ["default/s5:p"]);
+    assert.match(problems[0]!.message, /iptables-restore/);
+    const without = services(9).filter(({ name }) => name !== "default/s5:p");
+    for (const { clusterIP, clusterEndpoints } of without) assert.deepEqual(reach(host, clusterIP), clusterEndpoints);
+    assert.equal(host.runner.dump(), await freshDump(without));
+    const mended = service(5, { clusterEndpoints: ["10.244.1.55:80"] });
+    assert.deepEqual((await change([mended])).problems, []);
+    assert.equal(host.runner.dump(), await freshDump([...without, mended]));
+  });
+}
+
+Deno.test("a refused service is tried again by the next comparison", async () => {
+  const host = createHost();
+  const { whole, backend } = await backendUnderTest(host);
+  const stderr = COMPLAINTS["and names no line"]!(0);
+  const end = host.runner.inject((call) => call.stdin.includes("10.244.1.2:80"), { how: "exits", exitCode: 1, stderr });
+  assert.equal((await whole(services(3))).problems.length, 1);
+  assert.equal((await backend.resync()).problems.length, 1);
+  end();
+  assert.deepEqual((await backend.resync()).problems, []);
+  assert.equal(host.runner.dump(), await freshDump(services(3)));
+});
+
+Deno.test("a restore that fails for the host's sake throws, and the next sync completes it", async () => {
+  const host = createHost();
+  const { whole, change } = await backendUnderTest(host);
+  const lock = { how: "exits", exitCode: 4, stderr: LOCK_HELD } as const;
+  host.runner.inject(isRestore, lock, 1);
+  await assert.rejects(whole(services(3)), /xtables lock/);
+  assert.deepEqual((await change([])).problems, []);
+  assert.equal(host.runner.dump(), await freshDump(services(3)));
+  host.runner.inject(isRestore, lock, 1);
+  await assert.rejects(change([service(4)], [servicePortKey("default/s1:p", "tcp")]), /xtables lock/);
+  await change([]);
+  assert.equal(host.runner.dump(), await freshDump([service(2), service(3), service(4)]));
+});
+
+Deno.test("a restore that fails after its work was done, or half done, leaves no jump twice", async () => {
+  const done = createHost();
+  const first = await backendUnderTest(done);
+  done.runner.inject(isRestore, { how: "exits", exitCode: 4, stderr: LOCK_HELD, afterItsWork: true }, 1);
+  await assert.rejects(first.whole(services(3)));
+  await first.change([]);
+  assert.equal(done.runner.dump(), await freshDump(services(3)));
+
+  // The filter table's part is in effect before the nat table's is refused.
+  const half = createHost();
+  const second = await backendUnderTest(half);
+  const refused = service(2, { clusterEndpoints: ["10.244.1.2:99999"] });
+  assert.equal((await second.whole([service(1), refused])).problems.length, 1);
+  assert.equal(half.runner.dump(), await freshDump([service(1)]));
+});
+
+Deno.test("stale UDP flows go with their endpoint, others stay", async () => {
+  const host = createHost();
+  const { whole, change } = await backendUnderTest(host);
+  const dns = (...clusterEndpoints: string[]) => service(1, { protocol: "udp", port: 53, clusterEndpoints });
+  await whole([dns("10.244.1.1:53", "10.244.1.2:53")]);
+  const flow = (sourcePort: number, address: string) => ({
+    source: "10.244.1.9",
+    sourcePort,
+    destination: "10.96.0.1",
+    destinationPort: 53,
+    answeredBy: { address, port: 53 },
+  });
+  host.runner.conntrack.push(flow(1, "10.244.1.1"), flow(2, "10.244.1.2"));
+  const { figures } = await change([dns("10.244.1.2:53")]);
+  assert.equal(figures["conntrack_deleted"], 1);
+  assert.deepEqual(host.runner.conntrack.map(({ sourcePort }) => sourcePort), [2]);
+});
+
+Deno.test("cleanup removes what is Sluice's and kube-proxy's, and nothing else", async () => {
+  const host = createHost();
+  await meddle(
+    host,
+    "*filter",
+    ":DOCKER - [0:0]",
+    ":KUBE-FIREWALL - [0:0]",
+    "-A INPUT -s 198.51.100.0/24 -j DOCKER",
+    "-A DOCKER -j DROP",
+    "COMMIT",
+    "*mangle",
+    ":KUBE-KUBELET-CANARY - [0:0]",
+    ":KUBE-PROXY-CANARY - [0:0]",
+    "COMMIT",
+    "*nat",
+    ":KUBE-KUBELET-CANARY - [0:0]",
+    "COMMIT",
+  );
+  const before = host.runner.dump().split("\n").filter((line) => !line.includes("KUBE-PROXY-CANARY")).join("\n");
+  const { whole, backend } = await backendUnderTest(host);
+  await whole(services(60).map((port, i) => ({ ...port, nodePort: 30000 + i })), podSettings());
+  await meddle(
+    host,
+    "*nat",
+    ":KUBE-SEP-BBBBBBBBBBBBBBBB - [0:0]",
+    "-A KUBE-SEP-BBBBBBBBBBBBBBBB -j KUBE-MARK-MASQ",
+    "COMMIT",
+  );
+  await backend.cleanup();
+  assert.equal(host.runner.dump(), before);
+});
+
+Deno.test("a restore that fails once for no reason costs no service its rules", async () => {
+  const host = createHost();
+  const { whole, change } = await backendUnderTest(host);
+  await whole(services(3));
+  host.runner.inject(isRestore, { how: "exits", exitCode: 1, stderr: "" }, 1);
+  const { problems } = await change([service(2, { clusterEndpoints: ["10.244.2.2:80"] })]);
+  assert.deepEqual(problems, []);
+  assert.deepEqual(reach(host, "10.96.0.2"), ["10.244.2.2:80"]);
+});
+
+Deno.test("a restore that is killed leaves every service its rules, and is tried again as a whole", async () => {
+  const host = createHost();
+  const { whole, change, backend } = await backendUnderTest(host);
+  await whole(services(3));
+  host.runner.inject(isRestore, { how: "exits", exitCode: 137, stderr: "" }, 3);
+  await assert.rejects(change([service(2, { clusterEndpoints: ["10.244.2.2:80"] })]), /exit status 137/);
+  assert.deepEqual(reach(host, "10.96.0.2"), ["10.244.1.2:80"]);
+  await assert.rejects(change([]), /exit status 137/);
+  await assert.rejects(backend.resync(), /exit status 137/);
+  assert.deepEqual((await backend.resync()).problems, []);
+  assert.deepEqual(reach(host, "10.96.0.2"), ["10.244.2.2:80"]);
+});
+
+Deno.test("a repair that the tool says it has made, and has not, is made at the next comparison", async () => {
+  const host = createHost();
+  const { whole, backend } = await backendUnderTest(host);
+  const port = service(1);
+  await whole([port]);
+  const dump = host.runner.dump();
+  const rules = host.runner.rules("IPv4", "nat", chainOf(port)!)!.map((rule) =>
+    rule.replace("10.244.1.1:", "10.244.9.9:")
+  );
+  await meddle(
+    host,
+    "*nat",
+    `:${chainOf(port)} - [0:0]`,
+    ...rules.map((rule) => `-A ${chainOf(port)} ${rule}`),
+    "COMMIT",
+  );
+  host.runner.inject(isRestore, { how: "prints", stdout: "" }, 1);
+  await backend.resync();
+  assert.deepEqual(reach(host, "10.96.0.1"), ["10.244.9.9:80"]);
+  await backend.resync();
+  assert.equal(host.runner.dump(), dump);
+});
+
+Deno.test("a jump that is there more than once is there once after the next comparison", async () => {
+  const host = createHost();
+  const { whole, backend } = await backendUnderTest(host);
+  await whole(services(3));
+  const dump = host.runner.dump();
+  const jumps = dump.split("\n").filter((line) => /^-A (PREROUTING|OUTPUT) .*-j KUBE-SERVICES$/.test(line));
+  await meddle(host, "*nat", jumps.at(-1)!, jumps.at(-1)!, "COMMIT");
+  assert.notEqual(host.runner.dump(), dump);
+  const { figures } = await backend.resync();
+  assert.equal(host.runner.dump(), dump);
+  assert.equal(figures["drift_repaired"], 2);
+});
+
+for (
+  const [what, stdout] of [
+    ["cut off", "*nat\n:KUBE-SERVICES - [0:0]\n"],
+    ["something else", "Segmentation fault, maybe\n"],
+    ["without its tables' heads", "-A KUBE-SERVICES -j RETURN\nCOMMIT\n"],
+  ] as const
+) {
+  Deno.test(`what iptables-save prints is not believed where it is ${what}, even if it ends well`, async () => {
+    const host = createHost();
+    const { whole, backend, takeInputs } = await backendUnderTest(host);
+    await whole(services(3));
+    const dump = host.runner.dump();
+    takeInputs();
+    host.runner.inject(({ tool }) => tool === "iptables-save", { how: "prints", stdout }, 1);
+    await assert.rejects(backend.resync(), /iptables-save ended well, but what it printed/);
+    assert.deepEqual(takeInputs(), []);
+    await backend.resync();
+    assert.equal(host.runner.dump(), dump);
+  });
+}

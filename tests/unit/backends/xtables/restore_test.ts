@@ -1,0 +1,67 @@
+import assert from "node:assert/strict";
+import { failedLines, isHostFailure, lineOf, restoreLines } from "../../../../backends/xtables/restore.ts";
+import type { RestoreInput } from "../../../../backends/xtables/restore.ts";
+
+const rendered = (rules: string[], owner?: string) => ({ rules, jumps: 0, ownerOf: () => owner });
+const INPUT: RestoreInput = {
+  updates: [
+    {
+      table: "nat",
+      chain: "KUBE-SVC-A",
+      action: "write",
+      rendered: rendered(["-j ONE", "-j TWO"], "default/a|tcp"),
+      hash: 1,
+    },
+    { table: "filter", chain: "KUBE-FORWARD", action: "write", rendered: rendered(["-j ACCEPT"]), hash: 2 },
+    { table: "nat", chain: "KUBE-SVC-B", action: "delete" },
+  ],
+  jumps: [{ table: "nat", from: "PREROUTING", rule: "-j KUBE-SERVICES" }],
+};
+
+Deno.test("an input fills its chains, adds jumps at the head, and deletes last, table by table", () => {
+  assert.equal(
+    [...restoreLines(INPUT)].join(""),
+    `*filter
+:KUBE-FORWARD - [0:0]
+-A KUBE-FORWARD -j ACCEPT
+COMMIT
+*nat
+:KUBE-SVC-A - [0:0]
+-A KUBE-SVC-A -j ONE
+-A KUBE-SVC-A -j TWO
+:KUBE-SVC-B - [0:0]
+-I PREROUTING -j KUBE-SERVICES
+-X KUBE-SVC-B
+COMMIT
+`,
+  );
+});
+
+Deno.test("a line that the tool complains about leads to its text and its service port", () => {
+  assert.deepEqual(lineOf(INPUT, 8), { text: "-A KUBE-SVC-A -j TWO", owner: "default/a|tcp" });
+  assert.deepEqual(lineOf(INPUT, 3), { text: "-A KUBE-FORWARD -j ACCEPT", owner: undefined });
+  assert.equal(lineOf(INPUT, 99), undefined);
+});
+
+Deno.test("complaints of every flavour name their lines", () => {
+  assert.deepEqual(
+    failedLines(
+      "iptables-restore v1.8.9 (nf_tables): \nline 4: CHAIN_ADD failed (No such file)\nline 7: RULE_APPEND failed",
+    ),
+    [4, 7],
+  );
+  assert.deepEqual(
+    failedLines('iptables-restore v1.8.9 (legacy): Bad IP address "x"\n\nError occurred at line: 3\nTry more.'),
+    [3],
+  );
+  assert.deepEqual(failedLines("iptables-restore: line 12 failed"), [12]);
+  assert.deepEqual(failedLines("Killed"), []);
+});
+
+Deno.test("what is the host's fault is not searched for in the input", () => {
+  const fails = (stderr: string, exitCode = 4) => isHostFailure({ exitCode, stdout: "", stderr });
+  assert.equal(fails("Another app is currently holding the xtables lock; still 2s 0us time ahead"), true);
+  assert.equal(fails("line 3: RULE_APPEND failed (No buffer space available)"), true);
+  assert.equal(fails("", 137), true);
+  assert.equal(fails("line 3: RULE_APPEND failed (No such file or directory)"), false);
+});

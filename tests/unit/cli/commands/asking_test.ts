@@ -1,0 +1,80 @@
+/** The commands that ask: whom they ask, and what they print. */
+import assert from "node:assert/strict";
+import { createAnswers } from "../../../../answers/mod.ts";
+import { serveControlSocket } from "../../../../answers/control/serve.ts";
+import { listenOnControlSocket } from "../../../../answers/control/socket.ts";
+import type { ProxyStatus } from "../../../../answers/control/status.ts";
+import { systemClock } from "../../../../platform/clock.ts";
+import { silentLogger } from "../../../../platform/log.ts";
+import { fakeAnswerBasis, HERE } from "../../../fakes/answer_basis.ts";
+import { node, service } from "../../../fakes/cluster_objects.ts";
+import { invoke } from "./invoke.ts";
+
+const EXAMPLE = new URL("../../../../deploy/example", import.meta.url).pathname;
+const OFFLINE = ["--source", `file:${EXAMPLE}`, "--hostname-override", "demo-node", "--cluster-cidr", "10.244.0.0/16"];
+
+/** Runs a command line; what it printed, and its exit status. */
+async function run(...args: readonly string[]): Promise<{ readonly status: number; readonly printed: string }> {
+  const { status, stdout } = await invoke(args);
+  return { status, printed: stdout };
+}
+
+Deno.test("explain answers from a source, with the rules that a proxy would write, in every mode", async () => {
+  for (const [mode, place] of [["iptables", "nat KUBE-SERVICES"], ["nftables", "map services"]] as const) {
+    const { status, printed } = await run("explain", "10.96.0.20:80", "--proxy-mode", mode, ...OFFLINE);
+    assert.equal(status, 0);
+    assert.match(printed, /is cluster IP 10\.96\.0\.20:80\/TCP of default\/shop:http \(NodePort\)\n/);
+    assert.ok(printed.includes(`Rules (as a proxy would write them; none was asked)\n  ${place}\n`), printed);
+  }
+  const { printed } = await run("explain", "10.96.0.50:80", "--from", "pod", "-o", "json", ...OFFLINE);
+  assert.equal(JSON.parse(printed).ways[0].fate, "rejected");
+});
+
+Deno.test("get lists as a table, as JSON and as YAML", async () => {
+  const table = await run("get", "services", "shop", ...OFFLINE);
+  assert.match(table.printed, /^NAME .*\ndefault\/shop:http +NodePort .*\n$/);
+  const json = await run("get", "endpoints", "default/edge", "-o", "json", ...OFFLINE);
+  assert.deepEqual(JSON.parse(json.printed).map(({ used }: { used: boolean }) => used), [true, true]);
+  const yaml = await run("get", "services", "shop", "-o", "yaml", ...OFFLINE);
+  assert.match(yaml.printed, /^- name: default\/shop:http\n {2}family: IPv4\n/);
+});
+
+Deno.test("render prints what each tool would be given, for the families that are asked for", async () => {
+  const { printed } = await run("render", "--family", "IPv4", ...OFFLINE);
+  assert.match(printed, /^# iptables-restore --noflush -w 5\n\*filter\n/m);
+  assert.ok(!printed.includes("ip6tables"));
+  const nft = await run("render", "--proxy-mode", "nftables", ...OFFLINE);
+  assert.match(nft.printed, /^# nft -f -\nadd table ip sluice\n/m);
+  assert.match(nft.printed, /^add table ip6 sluice\n/m);
+});
+
+Deno.test("what cannot be asked is said with status 2", async () => {
+  assert.equal((await run("explain", "web:80", ...OFFLINE)).status, 2);
+  assert.equal((await run("explain", "10.0.0.1:80", "--from", "fd00::1", ...OFFLINE)).status, 2);
+});
+
+Deno.test("where a proxy answers on the control socket, it is asked, unless a source is named", async () => {
+  const folder = await Deno.makeTempDir();
+  const path = `${folder}/control.sock`;
+  const end = new AbortController();
+  const basis = fakeAnswerBasis([node(HERE), service("running/only")]);
+  const served = serveControlSocket({
+    listener: await listenOnControlSocket(path),
+    answers: () => Promise.resolve({ ...createAnswers(basis), status: () => Promise.resolve({} as ProxyStatus) }),
+    clock: systemClock,
+    logger: silentLogger,
+    signal: end.signal,
+  });
+  try {
+    const running = await run("get", "services", "--control-socket", path);
+    assert.match(running.printed, /running\/only:http/);
+    const source = await run("get", "services", "--control-socket", path, ...OFFLINE);
+    assert.ok(!source.printed.includes("running/only"));
+    const rendered = await run("render", "--control-socket", path, "--family", "IPv4");
+    assert.match(rendered.printed, /10\.0\.0\.1\/32 .*running\/only:http has no endpoints/);
+  } finally {
+    end.abort();
+    await served;
+    await Deno.remove(folder, { recursive: true });
+  }
+});

@@ -1,0 +1,147 @@
+/** The commands that hand the cluster's state on: what `export` writes and `watch` prints as a source changes. */
+import assert from "node:assert/strict";
+import { sleep, systemClock } from "../../../../platform/clock.ts";
+import { invoke } from "./invoke.ts";
+
+const manifest = (name: string, address: string) =>
+  `apiVersion: v1
+kind: Service
+metadata: { name: ${name}, namespace: default }
+spec: { clusterIP: ${address}, clusterIPs: [${address}], ipFamilies: [IPv4], ports: [{ name: http, port: 80 }] }
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: { name: ${name}-1, namespace: default, labels: { kubernetes.io/service-name: ${name} } }
+addressType: IPv4
+ports: [{ name: http, port: 8080, protocol: TCP }]
+endpoints: [{ addresses: [10.1.0.1], conditions: { ready: true } }]
+---
+`;
+
+/** Runs a test in a folder with a source of one service, `web`; `change` replaces what the source has. */
+async function withSource(
+  test: (
+    source: {
+      readonly folder: string;
+      readonly flags: readonly string[];
+      change(...services: readonly (readonly [name: string, address: string])[]): void;
+    },
+  ) => Promise<void>,
+): Promise<void> {
+  const folder = await Deno.makeTempDir();
+  const change = (...services: readonly (readonly [string, string])[]) => {
+    Deno.writeTextFileSync(`${folder}/.next`, services.map(([name, address]) => manifest(name, address)).join(""));
+    Deno.renameSync(`${folder}/.next`, `${folder}/source.yaml`);
+  };
+  change(["web", "10.0.0.1"]);
+  try {
+    await test({ folder, change, flags: ["--source", `file:${folder}/source.yaml`] });
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+}
+
+/** A command that runs until `end`. */
+function running(args: readonly string[]) {
+  const stop = new AbortController();
+  let printed = "";
+  const ended = invoke(args, { signal: stop.signal, onPrint: (text) => printed += text });
+  return {
+    /** Resolves with what was printed since the last call, once this much of it is there. */
+    async printed(until: string): Promise<string> {
+      while (!printed.includes(until)) await sleep(systemClock, 5);
+      const taken = printed;
+      printed = "";
+      return taken;
+    },
+    async end(): Promise<number> {
+      stop.abort();
+      return (await ended).status;
+    },
+  };
+}
+
+function read(path: string): string {
+  try {
+    return Deno.readTextFileSync(path);
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return "";
+    throw error;
+  }
+}
+
+Deno.test("export - writes one document once everything is known, and ends", async () => {
+  await withSource(async ({ flags }) => {
+    const { status, stdout } = await invoke(["export", "--to", "-", ...flags]);
+    assert.equal(status, 0);
+    assert.match(stdout, /"name":"web"/);
+    assert.match(stdout, /10\.0\.0\.1/);
+    assert.match(stdout, /10\.1\.0\.1/);
+    assert.ok(!/^---$/m.test(stdout.trim().replace(/^---\n/, "")), "one document");
+  });
+});
+
+Deno.test("export FILE replaces the file as a whole after each change, and leaves nothing else behind", async () => {
+  await withSource(async ({ folder, flags, change }) => {
+    const out = `${folder}/out`;
+    Deno.mkdirSync(out);
+    const path = `${out}/state.yaml`;
+    const exporting = running(["export", "--to", path, ...flags]);
+    while (!read(path).includes('"name":"web"')) await sleep(systemClock, 5);
+    // Whoever has it open goes on reading what it was.
+    const before = Deno.openSync(path);
+    const inode = before.statSync().ino;
+    change(["web", "10.0.0.2"], ["api", "10.0.0.3"]);
+    while (!read(path).includes("10.0.0.3")) {
+      assert.ok(read(path).includes('"name":"web"'), "never less than a whole state");
+      await sleep(systemClock, 5);
+    }
+    assert.match(read(path), /10\.0\.0\.2/);
+    assert.notEqual(Deno.statSync(path).ino, inode);
+    assert.match(await new Response(before.readable).text(), /10\.0\.0\.1/);
+    assert.equal(await exporting.end(), 0);
+    assert.deepEqual([...Deno.readDirSync(out)].map(({ name }) => name), ["state.yaml"]);
+  });
+});
+
+Deno.test("watch prints a line for what comes, changes and goes, and an empty one at the end of each round", async () => {
+  await withSource(async ({ flags, change }) => {
+    const watching = running(["watch", ...flags]);
+    assert.match(
+      await watching.printed("\n\n"),
+      /^\+ service {2}default\|web .*10\.0\.0\.1.*\n\+ endpoint default\|web\|\S+ .*10\.1\.0\.1.*\n\n$/,
+    );
+    change(["web", "10.0.0.2"], ["api", "10.0.0.3"]);
+    const changed = await watching.printed("\n\n");
+    assert.match(changed, /^~ service {2}default\|web .*10\.0\.0\.2/m);
+    assert.match(changed, /^\+ service {2}default\|api .*10\.0\.0\.3/m);
+    change(["web", "10.0.0.2"]);
+    const gone = await watching.printed("\n\n");
+    assert.match(gone, /^- service {2}default\|api$/m);
+    assert.match(gone, /^- endpoint default\|api\|\S+$/m);
+    assert.ok(!gone.includes("default|web"), gone);
+    assert.equal(await watching.end(), 0);
+  });
+});
+
+Deno.test("watch --json prints an object a line, of the set that is asked for alone", async () => {
+  await withSource(async ({ flags }) => {
+    const watching = running(["watch", "services", "--json", ...flags]);
+    const lines = (await watching.printed('{"op":"sync"}\n')).trimEnd().split("\n").map((line) => JSON.parse(line));
+    assert.deepEqual(lines.map(({ op, set }) => [op, set]), [["reset", undefined], ["set", "services"], [
+      "sync",
+      undefined,
+    ]]);
+    assert.equal(lines[1].path, "default|web||");
+    assert.equal(lines[1].value.name, "web");
+    assert.equal(await watching.end(), 0);
+  });
+});
+
+Deno.test("watch local prints what this node may use", async () => {
+  await withSource(async ({ flags }) => {
+    const watching = running(["watch", "local", "--hostname-override", "node-1", ...flags]);
+    assert.match(await watching.printed("\n\n"), /^\+ endpoint default\/web\/\S+ .*10\.1\.0\.1/m);
+    assert.equal(await watching.end(), 0);
+  });
+});

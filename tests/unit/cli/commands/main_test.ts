@@ -1,0 +1,40 @@
+import assert from "node:assert/strict";
+import { main } from "../../../../main.ts";
+
+/** Runs the program with its standard error kept. */
+async function runMain(args: readonly string[]): Promise<{ status: number; stderr: string }> {
+  const write = Deno.stderr.writeSync;
+  let stderr = "";
+  Deno.stderr.writeSync = (bytes) => {
+    stderr += new TextDecoder().decode(bytes);
+    return bytes.length;
+  };
+  try {
+    return { status: await main(args), stderr };
+  } finally {
+    Deno.stderr.writeSync = write;
+  }
+}
+
+Deno.test("a bad command line ends with status 2 and a line for each mistake on standard error", async () => {
+  const { status, stderr } = await runMain(["--bogus", "--oom-score-adj=5000"]);
+  assert.equal(status, 2);
+  assert.match(stderr, /^sluice: unknown flag --bogus.*\nsluice: --oom-score-adj is 5000: .*\n$/);
+});
+
+Deno.test("--write-config-to writes a file that --config takes", async () => {
+  const folder = await Deno.makeTempDir();
+  try {
+    const path = `${folder}/out.yaml`;
+    assert.deepEqual(await runMain(["--write-config-to", path, "--oom-score-adj=7"]), { status: 0, stderr: "" });
+    assert.match(await Deno.readTextFile(path), /^oomScoreAdj: 7$/m);
+    const again = `${folder}/again.yaml`;
+    assert.equal((await runMain(["--config", path, "--write-config-to", again])).status, 0);
+    assert.equal(await Deno.readTextFile(again), await Deno.readTextFile(path));
+    const nowhere = await runMain(["--write-config-to", `${folder}/missing/out.yaml`]);
+    assert.equal(nowhere.status, 1);
+    assert.match(nowhere.stderr, /cannot write .*missing\/out\.yaml/);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+});

@@ -1,0 +1,18 @@
+import assert from "node:assert/strict";
+import { invoke } from "./invoke.ts";
+
+Deno.test("version tells what the program was made of, for people and for programs", async () => {
+  const { stdout } = await invoke(["version", "-o", "json"]);
+  const build = JSON.parse(stdout);
+  assert.equal(build.commit, "source");
+  assert.equal(build.deno, Deno.version.deno);
+  const { imports } = JSON.parse(await Deno.readTextFile(new URL("../../../../deno.json", import.meta.url)));
+  for (const [name, version] of Object.entries(build.dependencies)) {
+    assert(Object.values<string>(imports).some((text) => text.startsWith(`npm:${name}@${version}`)), name);
+  }
+  assert.equal(build.dependencies["@kubernetes/client-node"], "1.4.0");
+  const text = (await invoke(["version"])).stdout;
+  for (const part of [`Sluice ${build.version} `, `commit source\n`, `Deno ${build.deno}`, "yaml "]) {
+    assert(text.includes(part), part);
+  }
+});

@@ -1,0 +1,71 @@
+/** At which addresses of this node node ports are served, by the configuration and what is known of the node. */
+import assert from "node:assert/strict";
+import type { Family } from "../../../core/model/mod.ts";
+import { KINDS } from "../../../core/objects/cluster_object.ts";
+import { serveFamily } from "../../../proxy/served_family.ts";
+import { createTracking } from "../../../core/tracking/trackers.ts";
+import { silentLogger } from "../../../platform/log.ts";
+import { createFakeClock } from "../../fakes/clock.ts";
+import { node, service } from "../../fakes/cluster_objects.ts";
+import { createFakeFamilyLink } from "../../fakes/family_link.ts";
+import { accepted } from "./parse.ts";
+
+/** A family that is served with these flags, on a node with these addresses, with a service that has a node port. */
+function served(family: Family, args: readonly string[], addresses: readonly string[] | undefined, nodePort = 30080) {
+  const clock = createFakeClock();
+  const { configuration } = accepted(["--hostname-override", "here", ...args]);
+  const problems: string[] = [];
+  const onProblem = (where: string, message: string) => void problems.push(`${where}: ${message}`);
+  const { bindAddress } = configuration;
+  const tracking = createTracking({ kinds: KINDS, nodeName: "here", bindAddress, clock, onChange() {}, onProblem });
+  const clusterIPs = ["10.96.0.1", "fd00:10:96::1"];
+  tracking.set(service("default/web", { clusterIPs, ports: [{ name: "http", protocol: "tcp", port: 80, nodePort }] }));
+  if (addresses) tracking.set(node("here", { addresses }));
+  const link = createFakeFamilyLink();
+  const options = {
+    configuration,
+    logger: silentLogger,
+    logging: { level: "info", format: "text" },
+    clock,
+    startFamily: (_: unknown, listener: Parameters<typeof link.connect>[0]) => link.connect(listener),
+    controlSocket: undefined,
+    signal: new AbortController().signal,
+  } as const;
+  const listener = { onChange() {}, onReport() {}, onHealth() {}, onHealthChecks() {}, onProblem };
+  const one = serveFamily(family, tracking, options, listener, () => true);
+  const apply = () => {
+    const changes = tracking.take();
+    one.configure();
+    one.apply(changes);
+  };
+  apply();
+  return { prefixes: () => one.basis.settings().nodePortPrefixes, problems, tracking, apply };
+}
+
+Deno.test("primary is the node's own address; where none is known, all of the family serve, and that is reported", () => {
+  const primary = ["--nodeport-addresses", "primary"];
+  for (const args of [["--proxy-mode", "nftables"], ["--proxy-mode", "iptables", ...primary]]) {
+    const known = served("IPv4", args, ["192.168.1.1"]);
+    assert.deepEqual([known.prefixes(), known.problems], [["192.168.1.1/32"], []]);
+
+    for (const [family, addresses] of [["IPv4", undefined], ["IPv4", []], ["IPv6", ["192.168.1.1"]]] as const) {
+      const { prefixes, problems } = served(family, args, addresses);
+      assert.equal(prefixes(), undefined);
+      assert.equal(problems.length, 1);
+      assert.match(
+        problems[0]!,
+        new RegExp(`Node here: .*30080 of default/web:http.*all ${family} addresses.*bindAddress`),
+      );
+    }
+    assert.deepEqual(served("IPv4", [...args, "--bind-address", "10.1.2.3"], undefined).prefixes(), ["10.1.2.3/32"]);
+  }
+});
+
+Deno.test("node ports move to the node's address when it becomes known; without a node port nothing is reported", () => {
+  const { prefixes, problems, tracking, apply } = served("IPv4", ["--proxy-mode", "nftables"], undefined);
+  tracking.set(node("here", { addresses: ["192.168.1.1"] }));
+  apply();
+  assert.deepEqual(prefixes(), ["192.168.1.1/32"]);
+  assert.equal(problems.length, 1);
+  assert.deepEqual(served("IPv6", ["--proxy-mode", "nftables"], ["192.168.1.1"], 0).problems, []);
+});

@@ -1,0 +1,448 @@
+import assert from "node:assert/strict";
+import { createFamilyChannel, type FamilyChannel } from "../../../../core/channel/family_channel.ts";
+import type { FamilyDelta, SyncReport } from "../../../../core/model/mod.ts";
+import { REST_DELAYS } from "../../../../core/channel/idle_worker.ts";
+import { silentLogger } from "../../../../platform/log.ts";
+import { createFakeClock, type FakeClock, settled } from "../../../fakes/clock.ts";
+import { createFakeFamilyLink, type FakeFamilyLink } from "../../../fakes/family_link.ts";
+import { fakeServicePort, fakeSettings } from "../../../fakes/service_port.ts";
+
+interface Setup {
+  readonly channel: FamilyChannel;
+  readonly link: FakeFamilyLink;
+  readonly clock: FakeClock;
+  /** What happened, in order: `send 1`, `report 1`. */
+  readonly events: string[];
+  readonly reports: SyncReport[];
+}
+
+function setUp(minSyncPeriodMs = 0): Setup {
+  const link = createFakeFamilyLink();
+  const clock = createFakeClock();
+  const events: string[] = [];
+  const reports: SyncReport[] = [];
+  const channel = createFamilyChannel({
+    family: "IPv4",
+    connect: link.connect,
+    minSyncPeriodMs,
+    restDelays: REST_DELAYS,
+    mayRest: () => true,
+    clock,
+    logger: silentLogger,
+    onSend: (revision) => events.push(`send ${revision}`),
+    onReport(report) {
+      events.push(`report ${report.revision}`);
+      reports.push(report);
+    },
+  });
+  return { channel, link, clock, events, reports };
+}
+
+/** A channel whose worker has confirmed a whole state of the service ports `web` and `dns`. */
+async function setUpIdle(minSyncPeriodMs = 0): Promise<Setup> {
+  const setup = setUp(minSyncPeriodMs);
+  setup.channel.configure(fakeSettings());
+  setup.channel.set([fakeServicePort("web"), fakeServicePort("dns")]);
+  setup.channel.start();
+  setup.link.reset();
+  await settled();
+  setup.link.report();
+  await settled();
+  assert.equal(setup.link.sent.length, 1);
+  return setup;
+}
+
+const setNames = (delta: FamilyDelta | undefined) => delta?.set.map((port) => port.name);
+
+Deno.test("the first message is the whole state", async () => {
+  const { link } = await setUpIdle();
+  assert.deepEqual(link.sent[0], {
+    revision: 1,
+    base: undefined,
+    settings: fakeSettings(),
+    set: [fakeServicePort("web"), fakeServicePort("dns")],
+    deleted: [],
+  });
+});
+
+for (const missing of ["settings", "start", "worker"] as const) {
+  Deno.test(`nothing is sent while there is no ${missing}`, async () => {
+    const { channel, link } = setUp();
+    const does = {
+      settings: () => channel.configure(fakeSettings()),
+      start: () => channel.start(),
+      worker: () => link.reset(),
+    };
+    channel.set([fakeServicePort("web")]);
+    for (const [what, act] of Object.entries(does)) if (what !== missing) act();
+    await settled();
+    assert.equal(link.sent.length, 0);
+    does[missing]();
+    await settled();
+    assert.deepEqual(link.sent.map(setNames), [["web"]]);
+  });
+}
+
+Deno.test("a family without any service port is told so", async () => {
+  const { channel, link } = setUp();
+  channel.configure(fakeSettings());
+  channel.start();
+  link.reset();
+  await settled();
+  assert.deepEqual(link.sent.map(setNames), [[]]);
+});
+
+Deno.test("a later message is a delta against the revision sent last, and leaves the settings out", async () => {
+  const { channel, link } = await setUpIdle();
+  channel.set([fakeServicePort("web", { port: 81 })]);
+  await settled();
+  assert.deepEqual(link.sent[1], {
+    revision: 2,
+    base: 1,
+    settings: undefined,
+    set: [fakeServicePort("web", { port: 81 })],
+    deleted: [],
+  });
+});
+
+Deno.test("changes of one turn travel together", async () => {
+  const { channel, link } = await setUpIdle();
+  channel.delete(["web|tcp"]);
+  channel.set([fakeServicePort("new")]);
+  channel.configure(fakeSettings({ masqueradeAll: true }));
+  await settled();
+  assert.equal(link.sent.length, 2);
+  assert.deepEqual(setNames(link.sent[1]), ["new"]);
+  assert.deepEqual(link.sent[1]?.deleted, ["web|tcp"]);
+  assert.equal(link.sent[1]?.settings?.masqueradeAll, true);
+});
+
+Deno.test("while a message is in flight changes wait and merge into one", async () => {
+  const { channel, link } = await setUpIdle();
+  channel.set([fakeServicePort("first")]);
+  await settled();
+  for (let port = 1; port <= 100; port++) {
+    channel.set([fakeServicePort("web", { port })]);
+    await settled();
+  }
+  channel.delete(["dns|tcp"]);
+  await settled();
+  assert.equal(link.sent.length, 2);
+  link.report();
+  await settled();
+  assert.equal(link.sent.length, 3);
+  assert.deepEqual(link.sent[2]?.set, [fakeServicePort("web", { port: 100 })]);
+  assert.deepEqual(link.sent[2]?.deleted, ["dns|tcp"]);
+  assert.equal(link.sent[2]?.base, 2);
+});
+
+Deno.test("a report of an earlier revision does not free the worker", async () => {
+  const { channel, link } = await setUpIdle();
+  channel.set([fakeServicePort("first")]);
+  await settled();
+  channel.set([fakeServicePort("second")]);
+  link.report({ revision: 1, full: true });
+  await settled();
+  assert.equal(link.sent.length, 2);
+});
+
+Deno.test("a failed sync frees the worker for newer changes", async () => {
+  const { channel, link } = await setUpIdle();
+  channel.set([fakeServicePort("first")]);
+  await settled();
+  channel.set([fakeServicePort("second")]);
+  link.report({ ok: false });
+  await settled();
+  assert.deepEqual(setNames(link.sent[2]), ["second"]);
+});
+
+const UNDONE: Record<string, (channel: FamilyChannel) => void> = {
+  "a service port changed and changed back": (channel) => {
+    channel.set([fakeServicePort("web", { port: 81 })]);
+    channel.set([fakeServicePort("web")]);
+  },
+  "a service port created and deleted": (channel) => {
+    channel.set([fakeServicePort("new")]);
+    channel.delete(["new|tcp"]);
+  },
+  "a service port deleted and created again": (channel) => {
+    channel.delete(["web|tcp"]);
+    channel.set([fakeServicePort("web")]);
+  },
+  "settings changed and changed back": (channel) => {
+    channel.configure(fakeSettings({ nodeIP: "192.168.1.2" }));
+    channel.configure(fakeSettings());
+  },
+  "what is there already set again": (channel) => {
+    channel.set([fakeServicePort("web", { clusterEndpoints: ["10.1.0.1:8080"] })]);
+    channel.configure(fakeSettings());
+  },
+  "what is not there deleted": (channel) => channel.delete(["none|tcp"]),
+};
+for (const [what, act] of Object.entries(UNDONE)) {
+  Deno.test(`${what}: nothing is sent`, async () => {
+    const { channel, link } = await setUpIdle();
+    act(channel);
+    await settled();
+    assert.equal(link.sent.length, 1);
+  });
+}
+
+Deno.test("a change undone while the worker is busy vanishes from what waits", async () => {
+  const { channel, link } = await setUpIdle();
+  channel.set([fakeServicePort("web", { port: 81 })]);
+  await settled();
+  channel.set([fakeServicePort("web", { port: 82 }), fakeServicePort("dns", { port: 53 })]);
+  await settled();
+  channel.set([fakeServicePort("web", { port: 81 })]);
+  link.report();
+  await settled();
+  assert.deepEqual(link.sent[2]?.set, [fakeServicePort("dns", { port: 53 })]);
+});
+
+Deno.test("the same port number over two protocols makes two service ports", async () => {
+  const { channel, link } = await setUpIdle();
+  channel.set([fakeServicePort("dns", { protocol: "udp" })]);
+  channel.delete(["dns|tcp"]);
+  await settled();
+  assert.deepEqual(link.sent[1]?.set.map((port) => port.protocol), ["udp"]);
+  assert.deepEqual(link.sent[1]?.deleted, ["dns|tcp"]);
+});
+
+Deno.test("a worker that lost its state gets all of it again, under a new revision", async () => {
+  const { channel, link } = await setUpIdle();
+  channel.set([fakeServicePort("new")]);
+  await settled();
+  channel.delete(["dns|tcp"]);
+  link.reset();
+  await settled();
+  assert.deepEqual(link.sent[2], {
+    revision: 3,
+    base: undefined,
+    settings: fakeSettings(),
+    set: [fakeServicePort("web"), fakeServicePort("new")],
+    deleted: [],
+  });
+  // The changes before the reset are part of the whole state and not sent once more.
+  link.report();
+  await settled();
+  assert.equal(link.sent.length, 3);
+});
+
+Deno.test("with a bound a rested channel sends twice at once and then once every period", async () => {
+  const { channel, link, clock } = setUp(1000);
+  channel.configure(fakeSettings());
+  channel.start();
+  link.reset();
+  await settled();
+  const change = async (port: number) => {
+    channel.set([fakeServicePort("web", { port })]);
+    await settled();
+    if (link.sent.length > 0) link.report();
+    await settled();
+  };
+  await change(1);
+  await change(2);
+  assert.equal(link.sent.length, 2);
+  await change(3);
+  clock.advance(999);
+  await change(4);
+  assert.equal(link.sent.length, 2);
+  clock.advance(1);
+  assert.deepEqual(link.sent[2]?.set.map((port) => port.port), [4]);
+  link.report();
+  await change(5);
+  clock.advance(999);
+  assert.equal(link.sent.length, 3);
+  clock.advance(1);
+  assert.equal(link.sent.length, 4);
+  link.report();
+  clock.advance(5000);
+  await change(6);
+  await change(7);
+  assert.equal(link.sent.length, 6);
+});
+
+/** Changes a service port as often as there are durations of syncs; returns how long each change waited to be sent. */
+async function waitsOf({ channel, link, clock }: Setup, durationsMs: readonly number[]): Promise<number[]> {
+  const waitsMs: number[] = [];
+  for (const durationMs of durationsMs) {
+    const sentBefore = link.sent.length;
+    channel.set([fakeServicePort("web", { port: 1000 + sentBefore })]);
+    await settled();
+    const waitMs = link.sent.length > sentBefore ? 0 : clock.pending()[0]!;
+    waitsMs.push(waitMs);
+    await clock.advanceSettled(waitMs);
+    assert.equal(link.sent.length, sentBefore + 1);
+    await clock.advanceSettled(durationMs);
+    link.report({ durationMs });
+    await settled();
+  }
+  return waitsMs;
+}
+
+Deno.test("without a bound, changes that come one by one are sent at once", async () => {
+  const setup = await setUpIdle();
+  for (let i = 0; i < 100; i++) {
+    assert.deepEqual(await waitsOf(setup, [20]), [0]);
+    await setup.clock.advanceSettled(130);
+  }
+});
+
+Deno.test("without a bound, churn takes a fifth of the time, what is done beside each sync included", async () => {
+  const setup = await setUpIdle();
+  const waitsMs = await waitsOf(setup, new Array<number>(200).fill(45));
+  // 50 ms of work each, of which 9 drain meanwhile, until there are 2 s.
+  assert.equal(waitsMs.findIndex((waitMs) => waitMs > 0), 49);
+  assert.deepEqual(new Set(waitsMs.slice(50)), new Set([205]));
+});
+
+Deno.test("without a bound, no change waits longer than a second, however long syncs take", async () => {
+  assert.deepEqual(await waitsOf(await setUpIdle(), [60_000, 60_000, 60_000, 60_000]), [0, 1000, 1000, 1000]);
+});
+
+Deno.test("a whole state uses up nothing of what changes may take", async () => {
+  const setup = setUp();
+  setup.channel.configure(fakeSettings());
+  setup.channel.start();
+  setup.link.reset();
+  await settled();
+  setup.link.report({ durationMs: 60_000 });
+  await settled();
+  assert.deepEqual(await waitsOf(setup, [1000, 900]), [0, 0]);
+});
+
+Deno.test("a bound counts no message that undone changes made needless", async () => {
+  const { channel, link, clock } = await setUpIdle(1000);
+  channel.set([fakeServicePort("web", { port: 81 })]);
+  await settled();
+  link.report();
+  channel.set([fakeServicePort("web", { port: 82 })]);
+  await settled();
+  channel.set([fakeServicePort("web", { port: 81 })]);
+  clock.advance(1000);
+  await settled();
+  assert.equal(link.sent.length, 2);
+});
+
+Deno.test("each revision is announced before its reports, and each report passed on before the next message", async () => {
+  const { channel, link, events } = await setUpIdle();
+  channel.set([fakeServicePort("a")]);
+  await settled();
+  channel.set([fakeServicePort("b")]);
+  link.report();
+  await settled();
+  link.report({ ok: false });
+  link.report();
+  assert.deepEqual(events, ["send 1", "report 1", "send 2", "report 2", "send 3", "report 3", "report 3"]);
+});
+
+Deno.test("a stopped channel stops its worker and sends nothing more", async () => {
+  const { channel, link, clock } = await setUpIdle(1000);
+  channel.set([fakeServicePort("a")]);
+  await settled();
+  link.report();
+  channel.set([fakeServicePort("b")]);
+  await settled();
+  await channel.stop();
+  clock.advance(10_000);
+  channel.set([fakeServicePort("c")]);
+  await settled();
+  assert.equal(link.sent.length, 2);
+  assert.ok(link.isStopped());
+  assert.deepEqual(clock.pending(), []);
+});
+
+Deno.test("the worker's health is passed on", () => {
+  const link = createFakeFamilyLink();
+  const seen: string[] = [];
+  createFamilyChannel({
+    family: "IPv6",
+    connect: link.connect,
+    minSyncPeriodMs: 0,
+    restDelays: REST_DELAYS,
+    mayRest: () => true,
+    clock: createFakeClock(),
+    logger: silentLogger,
+    onHealth: (health) => seen.push(health.state),
+  });
+  link.health({ state: "starting" });
+  link.health({ state: "restarting", reason: "it died", restarts: 1 });
+  assert.deepEqual(seen, ["starting", "restarting"]);
+});
+
+/** A channel that has sent the service port `dns` ahead, and knows of `web` as well. */
+async function setUpAhead(): Promise<Setup> {
+  const setup = setUp();
+  const { channel, link } = setup;
+  channel.configure(fakeSettings({ serviceRanges: ["10.96.0.0/12"] }));
+  channel.set([fakeServicePort("dns")]);
+  channel.startAhead();
+  link.reset();
+  await settled();
+  channel.set([fakeServicePort("web")]);
+  await settled();
+  return setup;
+}
+
+Deno.test("what starts ahead is sent before all is known, and drops nothing that is not; then comes the rest", async () => {
+  const { channel, link } = await setUpAhead();
+  assert.deepEqual(link.sent, [{
+    revision: 1,
+    base: undefined,
+    settings: fakeSettings(),
+    set: [fakeServicePort("dns")],
+    deleted: [],
+    part: "head",
+  }]);
+  channel.start();
+  link.report();
+  await settled();
+  assert.deepEqual(link.sent[1], {
+    revision: 2,
+    base: 1,
+    settings: fakeSettings({ serviceRanges: ["10.96.0.0/12"] }),
+    set: [fakeServicePort("web")],
+    deleted: [],
+    part: "rest",
+  });
+  link.report();
+  channel.set([fakeServicePort("web", { port: 81 })]);
+  await settled();
+  assert.equal(link.sent[2]?.part, undefined);
+  assert.equal(link.sent[2]?.base, 2);
+});
+
+Deno.test("a head is neither announced nor reported, whatever became of it", async () => {
+  const { channel, link, events } = await setUpAhead();
+  link.report({ ok: false });
+  channel.start();
+  await settled();
+  assert.deepEqual(events, ["send 2"]);
+  link.report();
+  assert.deepEqual(events, ["send 2", "report 2"]);
+});
+
+Deno.test("the rest is sent even if nothing is left to say: only then is the state whole", async () => {
+  const { channel, link } = await setUpAhead();
+  channel.delete(["web|tcp"]);
+  channel.start();
+  link.report();
+  await settled();
+  assert.deepEqual([link.sent[1]?.part, setNames(link.sent[1])], ["rest", []]);
+});
+
+Deno.test("a worker that is late, or is another one, is sent both parts too, and their syncs use up no budget", async () => {
+  const setup = await setUpAhead();
+  const { channel, link } = setup;
+  channel.start();
+  link.reset();
+  await settled();
+  assert.deepEqual([link.sent[1]?.part, setNames(link.sent[1])], ["head", ["dns"]]);
+  link.report({ durationMs: 60_000 });
+  await settled();
+  assert.deepEqual([link.sent[2]?.part, setNames(link.sent[2])], ["rest", ["web"]]);
+  link.report({ durationMs: 60_000 });
+  await settled();
+  assert.deepEqual(await waitsOf(setup, [1000, 900]), [0, 0]);
+});

@@ -1,0 +1,171 @@
+/** When a family without service ports gives up its worker, and when it gets one again. */
+import assert from "node:assert/strict";
+import { createFamilyChannel } from "../../../../core/channel/family_channel.ts";
+import { mayRest } from "../../../../core/channel/idle_worker.ts";
+import { silentLogger } from "../../../../platform/log.ts";
+import { createFakeClock, settled } from "../../../fakes/clock.ts";
+import { createFakeFamilyLink } from "../../../fakes/family_link.ts";
+import { fakeServicePort, fakeSettings } from "../../../fakes/service_port.ts";
+
+const FIRST_MS = 5_000, LATER_MS = 300_000;
+
+function setUp(mayRest = () => true) {
+  const link = createFakeFamilyLink(), clock = createFakeClock();
+  const channel = createFamilyChannel({
+    family: "IPv6",
+    connect: link.connect,
+    minSyncPeriodMs: 0,
+    restDelays: { firstMs: FIRST_MS, laterMs: LATER_MS },
+    mayRest,
+    clock,
+    logger: silentLogger,
+  });
+  channel.configure(fakeSettings());
+  channel.start();
+  return { channel, link, clock };
+}
+
+/** A family without service ports whose whole state is in effect. */
+async function setUpEmpty(mayRest?: () => boolean) {
+  const setup = setUp(mayRest);
+  setup.link.reset();
+  await settled();
+  setup.link.report();
+  await settled();
+  return setup;
+}
+
+/** One whose worker has ended. */
+async function setUpResting() {
+  const setup = await setUpEmpty();
+  await setup.clock.advanceSettled(FIRST_MS);
+  assert.deepEqual(setup.link.rests, ["rest"]);
+  return setup;
+}
+
+Deno.test("the worker ends some time after the first sync of a family without service ports, and no sooner", async () => {
+  const { link, clock, channel } = await setUpEmpty();
+  await clock.advanceSettled(FIRST_MS - 1);
+  assert.deepEqual(link.rests, []);
+  await clock.advanceSettled(1);
+  assert.deepEqual(link.rests, ["rest"]);
+  assert.equal(channel.pending(), 0);
+  await clock.advanceSettled(10 * LATER_MS);
+  assert.deepEqual(link.rests, ["rest"]);
+});
+
+Deno.test("a worker that has not synced, failed or has something left to do stays", async () => {
+  const { link, clock } = setUp();
+  link.reset();
+  await clock.advanceSettled(LATER_MS);
+  link.report({ ok: false, unfinished: true });
+  await clock.advanceSettled(LATER_MS);
+  link.report({ unfinished: true });
+  await clock.advanceSettled(LATER_MS);
+  assert.deepEqual(link.rests, []);
+  link.report();
+  await clock.advanceSettled(FIRST_MS - 1);
+  link.report({ unfinished: true });
+  await clock.advanceSettled(LATER_MS);
+  assert.deepEqual(link.rests, [], "a comparison has found something to do");
+  link.report();
+  await clock.advanceSettled(FIRST_MS);
+  assert.deepEqual(link.rests, ["rest"]);
+});
+
+Deno.test("the first service port starts a worker, which gets the whole state", async () => {
+  const { channel, link, clock } = await setUpResting();
+  channel.set([fakeServicePort("web")]);
+  assert.equal(channel.pending(), 1);
+  await settled();
+  assert.deepEqual(link.rests, ["rest", "wake"]);
+  assert.equal(link.sent.length, 1, "there is no worker yet");
+  channel.set([fakeServicePort("dns")]);
+  link.reset();
+  await clock.advanceSettled(1_000);
+  const { base, revision, set } = link.sent[1]!;
+  assert.deepEqual([base, revision, set.length], [undefined, 2, 2]);
+  assert.deepEqual(link.rests, ["rest", "wake"]);
+});
+
+Deno.test("a service port that goes before the end of the turn starts no worker", async () => {
+  const { channel, link } = await setUpResting();
+  channel.set([fakeServicePort("web")]);
+  channel.delete([`${fakeServicePort("web").name}|tcp`]);
+  await settled();
+  assert.deepEqual(link.rests, ["rest"]);
+});
+
+Deno.test("settings that change start a worker for as long as it takes; the same ones do not", async () => {
+  const { channel, link, clock } = await setUpResting();
+  channel.configure(fakeSettings());
+  await settled();
+  assert.deepEqual(link.rests, ["rest"]);
+  channel.configure(fakeSettings({ nodeIP: "192.168.1.99" }));
+  await settled();
+  link.reset();
+  await clock.advanceSettled(1_000);
+  link.report();
+  await clock.advanceSettled(FIRST_MS);
+  assert.deepEqual(link.rests, ["rest", "wake", "rest"]);
+  assert.equal(link.sent[1]?.settings?.nodeIP, "192.168.1.99");
+});
+
+Deno.test("the worker ends some minutes after the last service port went, unless one comes meanwhile", async () => {
+  const { channel, link, clock } = setUp();
+  const web = fakeServicePort("web"), key = `${web.name}|tcp`;
+  const sync = async () => {
+    await clock.advanceSettled(1_000);
+    link.report();
+    await settled();
+  };
+  channel.set([web]);
+  link.reset();
+  await sync();
+  await clock.advanceSettled(2 * LATER_MS);
+  assert.deepEqual(link.rests, []);
+  channel.delete([key]);
+  await sync();
+  await clock.advanceSettled(LATER_MS - 10_000);
+  channel.set([web]);
+  await sync();
+  channel.delete([key]);
+  await sync();
+  await clock.advanceSettled(LATER_MS - 1);
+  assert.deepEqual(link.rests, []);
+  await clock.advanceSettled(1);
+  assert.deepEqual(link.rests, ["rest"]);
+});
+
+Deno.test("a worker that may not end is asked again later", async () => {
+  let may = false;
+  const { link, clock } = await setUpEmpty(() => may);
+  link.letRest(false);
+  await clock.advanceSettled(FIRST_MS);
+  may = true;
+  await clock.advanceSettled(LATER_MS);
+  assert.deepEqual(link.rests, []);
+  link.letRest(true);
+  await clock.advanceSettled(LATER_MS);
+  assert.deepEqual(link.rests, ["rest"]);
+});
+
+Deno.test("a stopped family neither rests nor wakes", async () => {
+  const empty = await setUpEmpty(), resting = await setUpResting();
+  for (const { channel } of [empty, resting]) await channel.stop();
+  await empty.clock.advanceSettled(LATER_MS);
+  resting.channel.set([fakeServicePort("web")]);
+  await settled();
+  assert.deepEqual(empty.link.rests, []);
+  assert.deepEqual(resting.link.rests, ["rest"]);
+  assert.deepEqual(empty.clock.pending(), []);
+});
+
+Deno.test("one worker stays, IPv4's where neither family has service ports, and where it guards loopback addresses", () => {
+  const nftables = { mode: "nftables", localhostNodePorts: true } as const;
+  const iptables = (localhostNodePorts: boolean) => ({ mode: "iptables", localhostNodePorts }) as const;
+  assert.deepEqual([true, false].map((other) => mayRest("IPv6", nftables, other)), [true, true]);
+  assert.deepEqual([true, false].map((other) => mayRest("IPv4", nftables, other)), [true, false]);
+  assert.deepEqual([true, false].map((guards) => mayRest("IPv4", iptables(guards), true)), [false, true]);
+  assert.equal(mayRest("IPv6", iptables(true), false), true);
+});

@@ -1,0 +1,66 @@
+import assert from "node:assert/strict";
+import { createWorkBudget } from "../../../../core/channel/work_budget.ts";
+import { createFakeClock } from "../../../fakes/clock.ts";
+
+function setUp() {
+  const clock = createFakeClock();
+  const budget = createWorkBudget({ share: 0.2, windowMs: 10_000, longestWaitMs: 1000, clock });
+  return {
+    clock,
+    budget,
+    /** Works for `durationMs` as soon as the budget lets it, and returns how long that was. */
+    work(durationMs: number): number {
+      const waitMs = Math.ceil(budget.waitMs());
+      clock.advance(waitMs);
+      clock.advance(durationMs);
+      budget.spend(durationMs);
+      return waitMs;
+    },
+  };
+}
+
+Deno.test("work that stays below its share of the time never waits", () => {
+  const { clock, work } = setUp();
+  for (let i = 0; i < 1000; i++) {
+    assert.equal(work(20), 0);
+    clock.advance(80);
+  }
+});
+
+Deno.test("after a rest the share of the whole window may be spent without a wait", () => {
+  const { work } = setUp();
+  // Each 100 ms of work leave 80 of it, since a fifth drains off meanwhile: 25 of them make 2 s and 20 ms.
+  const waitsMs = Array.from({ length: 27 }, () => work(100));
+  assert.deepEqual(waitsMs, [...new Array<number>(25).fill(0), 100, 400]);
+});
+
+Deno.test("work without a pause gets its share of the time, and no more, when it lasts", () => {
+  const { clock, work } = setUp();
+  for (let i = 0; i < 200; i++) work(20);
+  const startMs = clock.monotonic();
+  const waitsMs = Array.from({ length: 500 }, () => work(20));
+  assert.equal(500 * 20 / (clock.monotonic() - startMs), 0.2);
+  assert.deepEqual(new Set(waitsMs), new Set([80]));
+});
+
+Deno.test("no wait is longer than the longest, however long the work was", () => {
+  const { work } = setUp();
+  assert.deepEqual([work(60_000), work(60_000), work(60_000)], [0, 1000, 1000]);
+});
+
+Deno.test("a budget that was overdrawn is whole again after a rest of its window", () => {
+  const { clock, budget, work } = setUp();
+  work(60_000);
+  clock.advance(11_000);
+  budget.spend(2000);
+  assert.equal(budget.waitMs(), 0);
+  budget.spend(1);
+  assert.equal(Math.round(budget.waitMs()), 5);
+});
+
+Deno.test("half a millisecond early is on time", () => {
+  const { clock, budget } = setUp();
+  budget.spend(2001);
+  clock.advance(4.6);
+  assert.equal(budget.waitMs(), 0);
+});

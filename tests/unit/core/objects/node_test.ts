@@ -1,0 +1,63 @@
+import assert from "node:assert/strict";
+import { decodeObject } from "../../../../core/objects/decode.ts";
+import type { Node } from "../../../../core/objects/node.ts";
+
+type Json = Record<string, unknown>;
+
+const plain: Node = { kind: "Node", name: "node-1", zone: "", addresses: [], podCIDRs: [], leaving: false };
+
+const cases: Record<
+  string,
+  { metadata?: Json; spec?: Json; status?: Json; gives: Partial<Node>; problems?: readonly string[] }
+> = {
+  "one that says nothing": { gives: {} },
+  "its zone": { metadata: { labels: { "topology.kubernetes.io/zone": "a" } }, gives: { zone: "a" } },
+  "internal addresses before external ones, host names not at all": {
+    status: {
+      addresses: [
+        { type: "Hostname", address: "node-1" },
+        { type: "ExternalIP", address: "192.0.2.1" },
+        { type: "InternalIP", address: "10.0.0.1" },
+        { type: "InternalIP", address: "FD00::1" },
+        { type: "ExternalIP", address: "10.0.0.1" },
+      ],
+    },
+    gives: { addresses: ["10.0.0.1", "fd00::1", "192.0.2.1"] },
+  },
+  "an address that is none": {
+    status: { addresses: [{ type: "InternalIP", address: "x" }, { type: "InternalIP", address: "10.0.0.1" }] },
+    gives: { addresses: ["10.0.0.1"] },
+    problems: ['its InternalIP "x" is no IP address; it is left out'],
+  },
+  "pod prefixes": {
+    spec: { podCIDR: "10.2.0.0/24", podCIDRs: ["10.1.0.0/24", "fd00::/64", "10.1.0.0"] },
+    gives: { podCIDRs: ["10.1.0.0/24", "fd00::/64"] },
+    problems: ['spec.podCIDRs holds "10.1.0.0", which is no prefix; it is left out'],
+  },
+  "one pod prefix": { spec: { podCIDR: "10.2.0.0/24" }, gives: { podCIDRs: ["10.2.0.0/24"] } },
+  "one that is being deleted": { metadata: { deletionTimestamp: "2024-01-01T00:00:00Z" }, gives: { leaving: true } },
+  "one that the autoscaler is about to delete": {
+    spec: { taints: [{ key: "other" }, { key: "ToBeDeletedByClusterAutoscaler", effect: "NoSchedule" }] },
+    gives: { leaving: true },
+  },
+  "one that is merely cordoned": {
+    spec: { unschedulable: true, taints: [{ key: "node.kubernetes.io/unschedulable" }] },
+    gives: { leaving: false },
+  },
+};
+
+for (const [name, { metadata, spec, status, gives, problems = [] }] of Object.entries(cases)) {
+  Deno.test(`a Node: ${name}`, () => {
+    assert.deepEqual(decodeObject("Node", { metadata: { name: "node-1", ...metadata }, spec, status }), {
+      ref: { kind: "Node", namespace: "", name: "node-1" },
+      object: { ...plain, ...gives },
+      problems,
+    });
+  });
+}
+
+Deno.test("what is no object at all is said to be so", () => {
+  for (const [raw, what] of [[null, "null"], ["<html>", '"<html>"'], [[], "a list"], [1n, "a bigint"]] as const) {
+    assert.deepEqual(decodeObject("Node", raw).problems, [`a Node is ${what}; it is left out`]);
+  }
+});

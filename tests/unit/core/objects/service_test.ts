@@ -1,0 +1,281 @@
+import assert from "node:assert/strict";
+import { decodeObject } from "../../../../core/objects/decode.ts";
+import type { Service } from "../../../../core/objects/service.ts";
+import { service } from "../../../fakes/cluster_objects.ts";
+
+type Json = Record<string, unknown>;
+
+function manifest(spec: Json, rest: { labels?: Json; annotations?: Json; status?: Json } = {}): Json {
+  const { labels, annotations, status } = rest;
+  return { metadata: { namespace: "default", name: "web", labels, annotations }, spec, status };
+}
+
+const http = { name: "http", port: 80 };
+
+function decoded(raw: Json): { service: Service; problems: readonly string[] } {
+  const { ref, object, problems } = decodeObject("Service", raw);
+  assert.ok(object?.kind === "Service");
+  assert.deepEqual(ref, { kind: "Service", namespace: object.namespace, name: object.name });
+  return { service: object, problems };
+}
+
+/** What the service `spec` decodes to beside the plain service at 10.0.0.1, and with which problems. */
+interface Case {
+  readonly spec: Json;
+  readonly labels?: Json;
+  readonly annotations?: Json;
+  readonly status?: Json;
+  readonly gives: Partial<Service>;
+  readonly problems?: readonly string[];
+}
+
+const cases: Record<string, Case> = {
+  "a plain service": { spec: {}, gives: {} },
+  "two cluster IPs, one of each family, in canonical form": {
+    spec: { clusterIP: "10.0.0.1", clusterIPs: ["010.0.0.1", "FD00:0::1"], ipFamilies: ["IPv4", "IPv6"] },
+    gives: { clusterIPs: ["10.0.0.1", "fd00::1"] },
+  },
+  "clusterIP alone": { spec: { clusterIP: "10.9.9.9" }, gives: { clusterIPs: ["10.9.9.9"] } },
+  "a headless service": { spec: { clusterIP: "None", clusterIPs: ["None"] }, gives: { clusterIPs: [] } },
+  "a service written by hand without a cluster IP": { spec: { clusterIP: undefined }, gives: { clusterIPs: [] } },
+  "an ExternalName service has no cluster IP": {
+    spec: { type: "ExternalName", externalName: "example.org" },
+    gives: { type: "ExternalName", clusterIPs: [] },
+  },
+  "a cluster IP that is none": {
+    spec: { clusterIPs: ["example", "fd00::1"] },
+    gives: { clusterIPs: ["fd00::1"] },
+    problems: ['its cluster IP "example" is no IP address; it is left out'],
+  },
+  "a cluster IP of the wrong family": {
+    spec: { clusterIPs: ["fd00::1"], ipFamilies: ["IPv4"] },
+    gives: { clusterIPs: [] },
+    problems: ['its cluster IP "fd00::1" is not of the family "IPv4" of spec.ipFamilies; it is left out'],
+  },
+  "two cluster IPs of one family": {
+    spec: { clusterIPs: ["10.0.0.1", "10.0.0.2"] },
+    gives: { clusterIPs: ["10.0.0.1"] },
+    problems: ['its cluster IP "10.0.0.2" is its second one of family IPv4; it is left out'],
+  },
+  "an unknown type": {
+    spec: { type: "Gateway" },
+    gives: {},
+    problems: [
+      'spec.type is "Gateway" instead of ClusterIP or NodePort or LoadBalancer or ExternalName; it is taken for ClusterIP',
+    ],
+  },
+  "external IPs, where an empty one is passed over": {
+    spec: { externalIPs: ["192.0.2.1", "", "192.0.2.300", "192.0.2.1", "2001:DB8::1"] },
+    gives: { externalIPs: ["192.0.2.1", "2001:db8::1"] },
+    problems: ['spec.externalIPs holds "192.0.2.300", which is no IP address; it is left out'],
+  },
+  "load balancer IPs by ipMode": {
+    spec: { type: "LoadBalancer" },
+    status: {
+      loadBalancer: {
+        ingress: [
+          { ip: "192.0.2.1" },
+          { ip: "192.0.2.2", ipMode: "VIP" },
+          { ip: "192.0.2.3", ipMode: "Proxy" },
+          { ip: "192.0.2.4", ipMode: "Magic" },
+          { hostname: "lb.example.org" },
+          { ip: "lb.example.org" },
+        ],
+      },
+    },
+    gives: { type: "LoadBalancer", loadBalancerIPs: ["192.0.2.1", "192.0.2.2"] },
+    problems: [
+      'its load balancer IP "192.0.2.4" has the ipMode "Magic" instead of VIP or Proxy; it is left out',
+      'its load balancer IP "lb.example.org" is no IP address; it is left out',
+    ],
+  },
+  "source ranges, trimmed and with host bits cleared": {
+    spec: { loadBalancerSourceRanges: [" 10.1.2.3/8", "fd00::1/64 ", "10.0.0.0", "10.0.0.0/33"] },
+    gives: { sourceRanges: ["10.0.0.0/8", "fd00::/64"] },
+    problems: [
+      'spec.loadBalancerSourceRanges holds "10.0.0.0", which is no prefix; it is left out',
+      'spec.loadBalancerSourceRanges holds "10.0.0.0/33", which is no prefix; it is left out',
+    ],
+  },
+  "source ranges of which none is any": {
+    spec: { loadBalancerSourceRanges: ["office"] },
+    gives: { sourceRanges: [] },
+    problems: [
+      'spec.loadBalancerSourceRanges holds "office", which is no prefix; it is left out',
+      "spec.loadBalancerSourceRanges holds no usable prefix; everybody is let in",
+    ],
+  },
+  "the old annotation for source ranges means nothing": {
+    spec: {},
+    annotations: { "service.beta.kubernetes.io/load-balancer-source-ranges": "10.0.0.0/8" },
+    gives: { sourceRanges: [] },
+  },
+  "affinity with its default timeout": { spec: { sessionAffinity: "ClientIP" }, gives: { affinitySeconds: 10800 } },
+  "affinity with a timeout": {
+    spec: { sessionAffinity: "ClientIP", sessionAffinityConfig: { clientIP: { timeoutSeconds: 60 } } },
+    gives: { affinitySeconds: 60 },
+  },
+  "a timeout without affinity": {
+    spec: { sessionAffinity: "None", sessionAffinityConfig: { clientIP: { timeoutSeconds: 60 } } },
+    gives: { affinitySeconds: 0 },
+  },
+  "an affinity timeout out of range": {
+    spec: { sessionAffinity: "ClientIP", sessionAffinityConfig: { clientIP: { timeoutSeconds: 86401 } } },
+    gives: { affinitySeconds: 10800 },
+    problems: ["its affinity timeoutSeconds is 86401, which is not between 1 and 86400; 10800 is used"],
+  },
+  "an internal traffic policy": { spec: { internalTrafficPolicy: "Local" }, gives: { internalPolicyLocal: true } },
+  "an unknown internal traffic policy": {
+    spec: { internalTrafficPolicy: "Nearby" },
+    gives: { internalPolicyLocal: false },
+    problems: ['spec.internalTrafficPolicy is "Nearby" instead of Cluster or Local; it is taken for Cluster'],
+  },
+  "an external traffic policy of a node port": {
+    spec: { type: "NodePort", externalTrafficPolicy: "Local" },
+    gives: { type: "NodePort", externalPolicyLocal: true },
+  },
+  "an external traffic policy of a service with an external IP": {
+    spec: { externalTrafficPolicy: "Local", externalIPs: ["192.0.2.1"] },
+    gives: { externalPolicyLocal: true, externalIPs: ["192.0.2.1"] },
+  },
+  "an external traffic policy where nothing comes from outside": {
+    spec: { externalTrafficPolicy: "Local" },
+    gives: { externalPolicyLocal: false },
+  },
+  "a health check node port": {
+    spec: { type: "LoadBalancer", externalTrafficPolicy: "Local", healthCheckNodePort: 30123 },
+    gives: { type: "LoadBalancer", externalPolicyLocal: true, healthCheckNodePort: 30123 },
+  },
+  "a health check node port that is missing": {
+    spec: { type: "LoadBalancer", externalTrafficPolicy: "Local" },
+    gives: { type: "LoadBalancer", externalPolicyLocal: true },
+    problems: ["spec.healthCheckNodePort is missing; load balancers cannot ask whether this node has endpoints"],
+  },
+  "a health check node port under policy Cluster": {
+    spec: { type: "LoadBalancer", healthCheckNodePort: 30123 },
+    gives: { type: "LoadBalancer", healthCheckNodePort: 0 },
+  },
+  "a health check node port of a NodePort service": {
+    spec: { type: "NodePort", externalTrafficPolicy: "Local", healthCheckNodePort: 30123 },
+    gives: { type: "NodePort", externalPolicyLocal: true, healthCheckNodePort: 0 },
+  },
+  "a label that names another proxy, even an empty one": {
+    spec: {},
+    labels: { "service.kubernetes.io/service-proxy-name": "" },
+    gives: { leftAlone: true },
+  },
+  "the label of cluster DNS": {
+    spec: {},
+    labels: { "k8s-app": "kube-dns" },
+    gives: { isClusterDNS: true },
+  },
+  "another application's label": {
+    spec: {},
+    labels: { "k8s-app": "metrics-server" },
+    gives: {},
+  },
+  "a cluster IP and the label for headless services, which means nothing on a Service": {
+    spec: {},
+    labels: { "service.kubernetes.io/headless": "" },
+    gives: { leftAlone: false },
+  },
+  "ports of every protocol": {
+    spec: {
+      ports: [{ port: 53, protocol: "UDP", nodePort: 30053 }, { port: 53, protocol: "TCP" }, {
+        name: "s",
+        port: 9,
+        protocol: "SCTP",
+      }],
+    },
+    gives: {
+      ports: [
+        { name: "", protocol: "udp", port: 53, nodePort: 30053 },
+        { name: "", protocol: "tcp", port: 53, nodePort: 0 },
+        { name: "s", protocol: "sctp", port: 9, nodePort: 0 },
+      ],
+    },
+  },
+  "ports that cannot be used beside one that can": {
+    spec: {
+      ports: [
+        { name: "zero", port: 0 },
+        http,
+        { name: "text", port: "80" },
+        { name: "none" },
+        { name: "fast", port: 1, protocol: "QUIC" },
+        { name: 'x" -j ACCEPT', port: 2 },
+        { name: "http", port: 3 },
+        { name: "again", port: 80 },
+        "port",
+      ],
+    },
+    gives: {},
+    problems: [
+      'port 1 ("zero") has the port number 0, which is not between 1 and 65535; it is left out',
+      'port 3 ("text") has the port number "80", which is not between 1 and 65535; it is left out',
+      'port 4 ("none") has no port number; it is left out',
+      'port 5 ("fast") has the protocol "QUIC" instead of TCP, UDP or SCTP; it is left out',
+      "port 6 has the name \"x\\\" -j ACCEPT\", which may only hold letters, digits, '.', '_' and '-', starting with a " +
+      "letter or digit; it is left out",
+      "port 7 has the name and protocol of another one; it is left out",
+      "port 8 has the number and protocol of another one; it is left out",
+      "port 9 has no port number; it is left out",
+    ],
+  },
+  "a node port out of range costs only the node port": {
+    spec: { ports: [{ ...http, nodePort: 65536 }] },
+    gives: {},
+    problems: [
+      'port 1 ("http") has the nodePort 65536, which is not between 0 and 65535; it is served without one',
+    ],
+  },
+  "ports that are no list": {
+    spec: { ports: { http: 80 } },
+    gives: { ports: [] },
+    problems: ["spec.ports is an object where a list is expected; it is left out"],
+  },
+};
+
+for (const [name, { spec, gives, problems = [], ...rest }] of Object.entries(cases)) {
+  Deno.test(`a Service: ${name}`, () => {
+    const result = decoded(manifest({ clusterIP: "10.0.0.1", ports: [http], ...spec }, rest));
+    assert.deepEqual(result.service, service("default/web", gives));
+    assert.deepEqual(result.problems, problems);
+  });
+}
+
+const misnamed: Record<string, { metadata: unknown; problem: RegExp }> = {
+  "no metadata": { metadata: undefined, problem: /^a Service has no name; it is left out$/ },
+  "a name with a quote": {
+    metadata: { name: 'a"b', namespace: "x" },
+    problem: /^a Service has the name "a\\"b", which/,
+  },
+  "a name with a newline": {
+    metadata: { name: "a\nb", namespace: "x" },
+    problem: /^a Service has the name "a\\nb", which/,
+  },
+  "a name like an option": { metadata: { name: "-j", namespace: "x" }, problem: /^a Service has the name "-j", which/ },
+  "a name of 64 characters": { metadata: { name: "a".repeat(64), namespace: "x" }, problem: /^a Service has the name/ },
+  "no namespace": { metadata: { name: "web" }, problem: /^a Service web has no namespace; it is left out$/ },
+  "a namespace with a space": {
+    metadata: { name: "web", namespace: "a b" },
+    problem: /^a Service web has the namespace "a b", which/,
+  },
+};
+
+for (const [name, { metadata, problem }] of Object.entries(misnamed)) {
+  Deno.test(`a Service with ${name} cannot be used`, () => {
+    const { ref, object, problems } = decodeObject("Service", { metadata, spec: { clusterIP: "10.0.0.1" } });
+    assert.equal(ref, undefined);
+    assert.equal(object, undefined);
+    assert.equal(problems.length, 1);
+    assert.match(problems[0]!, problem);
+  });
+}
+
+Deno.test("a hundred bad ports make ten sentences and a number", () => {
+  const ports = Array.from({ length: 100 }, (_, index) => ({ name: `p${index}`, port: 0 }));
+  const { problems } = decoded(manifest({ ports }));
+  assert.equal(problems.length, 11);
+  assert.equal(problems[10], "90 more of its parts cannot be used and are left out");
+});

@@ -1,0 +1,266 @@
+import assert from "node:assert/strict";
+import type { SliceEndpoint } from "../../../../core/objects/endpoint_slice.ts";
+import {
+  categorizeEndpoints,
+  type EndpointFate,
+  type EndpointUse,
+  explainEndpoints,
+  type NodeContext,
+} from "../../../../core/planning/endpoints.ts";
+import type { ServiceEndpoint } from "../../../../core/tracking/endpoint_slice_cache.ts";
+import { endpoint } from "../../../fakes/cluster_objects.ts";
+
+const HERE: NodeContext = { name: "here", zone: "a" };
+const CLUSTER: EndpointUse = { cluster: true, local: false };
+const LOCAL: EndpointUse = { cluster: false, local: true };
+const BOTH: EndpointUse = { cluster: true, local: true };
+
+const READY = {};
+const TERMINATING = { ready: false, serving: true, terminating: true };
+const ENDING = { ready: false, serving: false, terminating: true };
+const UNREADY = { ready: false, serving: false, terminating: false };
+const SERVING_UNREADY = { ready: false, serving: true, terminating: false };
+
+/** Endpoints named by the last number of their address, in order. */
+function endpoints(...each: Partial<SliceEndpoint>[]): ServiceEndpoint[] {
+  return each.map((fields, i) => ({ target: String(i), endpoint: endpoint(`10.1.0.${i}`, fields) }));
+}
+
+const here = (fields: Partial<SliceEndpoint>) => ({ ...fields, nodeName: "here" });
+
+const categoryTable: {
+  readonly says: string;
+  readonly given: ServiceEndpoint[];
+  readonly use: EndpointUse;
+  /** The targets as one string each: cluster, local, on this node, lingering. */
+  readonly expected: readonly [cluster: string, local: string, onThisNode: string, lingering: string];
+  readonly anyUsable: boolean;
+}[] = [
+  { says: "none", given: [], use: BOTH, expected: ["", "", "", ""], anyUsable: false },
+  {
+    says: "policy Cluster takes the ready ones wherever they are",
+    given: endpoints(READY, here(READY), UNREADY, TERMINATING, ENDING),
+    use: CLUSTER,
+    expected: ["01", "", "1", "3"],
+    anyUsable: true,
+  },
+  {
+    says: "policy Local takes the ready ones on this node",
+    given: endpoints(READY, here(READY), here(UNREADY), here(TERMINATING), here(ENDING)),
+    use: LOCAL,
+    expected: ["", "1", "1", "03"],
+    anyUsable: true,
+  },
+  {
+    says: "both policies",
+    given: endpoints(READY, here(READY), here(TERMINATING)),
+    use: BOTH,
+    expected: ["01", "1", "1", "2"],
+    anyUsable: true,
+  },
+  {
+    says: "policy Cluster falls back to terminating ones where none is ready anywhere",
+    given: endpoints(TERMINATING, here(TERMINATING), UNREADY, ENDING, SERVING_UNREADY),
+    use: CLUSTER,
+    expected: ["01", "", "1", "4"],
+    anyUsable: true,
+  },
+  {
+    says: "policy Local falls back to terminating ones where none is ready here",
+    given: endpoints(READY, here(TERMINATING), here(ENDING)),
+    use: LOCAL,
+    expected: ["", "1", "1", "0"],
+    anyUsable: true,
+  },
+  {
+    says: "each policy falls back by itself, and what only one uses is still reachable",
+    given: endpoints(READY, here(TERMINATING)),
+    use: BOTH,
+    expected: ["0", "1", "1", ""],
+    anyUsable: true,
+  },
+  {
+    says: "policy Local with endpoints elsewhere only",
+    given: endpoints(READY, TERMINATING),
+    use: LOCAL,
+    expected: ["", "", "", "01"],
+    anyUsable: true,
+  },
+  {
+    says: "policy Local with nothing but a terminating one elsewhere",
+    given: endpoints(TERMINATING),
+    use: LOCAL,
+    expected: ["", "", "", "0"],
+    anyUsable: true,
+  },
+  {
+    says: "unready ones are of no use, even where they say that they serve",
+    given: endpoints(UNREADY, here(UNREADY), ENDING, here(ENDING), SERVING_UNREADY),
+    use: BOTH,
+    expected: ["", "", "", "4"],
+    anyUsable: false,
+  },
+  {
+    says: "ready ones that are terminating (publishNotReadyAddresses) are ready",
+    given: endpoints(here({ ready: true, serving: true, terminating: true }), here(READY)),
+    use: BOTH,
+    expected: ["01", "01", "01", ""],
+    anyUsable: true,
+  },
+];
+
+for (const { says, given, use, expected, anyUsable } of categoryTable) {
+  Deno.test(`endpoints: ${says}`, () => {
+    const found = categorizeEndpoints(given, use, HERE);
+    const all = [found.cluster, found.local, found.onThisNode, found.lingering];
+    assert.deepEqual(all.map((targets) => targets.join("")), expected);
+    assert.equal(found.anyUsable, anyUsable);
+  });
+}
+
+Deno.test("an endpoint of no node is on no node, even where this one has no name", () => {
+  const found = categorizeEndpoints(endpoints({ nodeName: "" }), BOTH, { name: "", zone: "" });
+  assert.deepEqual([found.cluster, found.local, found.onThisNode], [["0"], [], []]);
+});
+
+const zones = (...zoneHints: string[]) => ({ zoneHints });
+const nodes = (...nodeHints: string[]) => ({ nodeHints });
+
+const hintTable: {
+  readonly says: string;
+  readonly given: ServiceEndpoint[];
+  readonly node?: NodeContext;
+  readonly topology: string;
+  readonly cluster: string;
+  readonly ignored?: readonly string[];
+}[] = [
+  { says: "no hints", given: endpoints(READY, READY), topology: "any", cluster: "01" },
+  {
+    says: "zone hints on all",
+    given: endpoints(zones("a"), zones("b"), zones("b", "a")),
+    topology: "same-zone",
+    cluster: "02",
+  },
+  {
+    says: "a zone hint is missing",
+    given: endpoints(zones("a"), zones("b"), READY),
+    topology: "any",
+    cluster: "012",
+    ignored: ["1 of 3 ready endpoints have no zone hint"],
+  },
+  {
+    says: "an empty list of zones is a missing hint",
+    given: endpoints(zones("a"), zones()),
+    topology: "any",
+    cluster: "01",
+    ignored: ["1 of 2 ready endpoints have no zone hint"],
+  },
+  {
+    says: "no zone hint for here",
+    given: endpoints(zones("b"), zones("c")),
+    topology: "any",
+    cluster: "01",
+    ignored: ["no endpoint is meant for zone a"],
+  },
+  {
+    says: "the zone of this node is not known",
+    given: endpoints(zones("a"), zones("b")),
+    node: { name: "here", zone: "" },
+    topology: "any",
+    cluster: "01",
+    ignored: ["the zone of this node is not known"],
+  },
+  {
+    says: "unready endpoints need no hint and their hints do not count",
+    given: endpoints(zones("a"), zones("b"), UNREADY, { ...TERMINATING, ...zones("a") }),
+    topology: "same-zone",
+    cluster: "0",
+  },
+  {
+    says: "only an unready endpoint is for this zone",
+    given: endpoints(zones("b"), { ...UNREADY, ...zones("a") }),
+    topology: "any",
+    cluster: "0",
+    ignored: ["no endpoint is meant for zone a"],
+  },
+  {
+    says: "the terminating fallback knows no hints",
+    given: endpoints({ ...TERMINATING, ...zones("b") }, { ...TERMINATING, ...zones("a") }),
+    topology: "any",
+    cluster: "01",
+  },
+  {
+    says: "node hints on all",
+    given: endpoints(nodes("here"), nodes("other"), nodes("other", "here")),
+    topology: "same-node",
+    cluster: "02",
+  },
+  {
+    says: "node hints go before zone hints",
+    given: endpoints({ ...nodes("here"), ...zones("b") }, { ...nodes("other"), ...zones("a") }),
+    topology: "same-node",
+    cluster: "0",
+  },
+  {
+    says: "no node hint for here: zone hints",
+    given: endpoints({ ...nodes("x"), ...zones("a") }, { ...nodes("y"), ...zones("b") }),
+    topology: "same-zone",
+    cluster: "0",
+    ignored: ["no endpoint is meant for node here"],
+  },
+  {
+    says: "a node hint is missing: zone hints",
+    given: endpoints({ ...nodes("here"), ...zones("b") }, zones("a")),
+    topology: "same-zone",
+    cluster: "1",
+    ignored: ["1 of 2 ready endpoints have no node hint"],
+  },
+  {
+    says: "neither kind of hint will do",
+    given: endpoints({ ...nodes("x"), ...zones("b") }, nodes("y")),
+    topology: "any",
+    cluster: "01",
+    ignored: ["no endpoint is meant for node here", "1 of 2 ready endpoints have no zone hint"],
+  },
+];
+
+for (const { says, given, node = HERE, topology, cluster, ignored = [] } of hintTable) {
+  Deno.test(`topology: ${says}`, () => {
+    assert.equal(categorizeEndpoints(given, CLUSTER, node).cluster.join(""), cluster);
+    const explained = explainEndpoints(given, CLUSTER, node);
+    assert.equal(explained.topology, topology);
+    assert.deepEqual(explained.ignoredHints, ignored);
+  });
+}
+
+Deno.test("hints mean nothing to policy Local, and what they rule out for Cluster may serve it", () => {
+  const given = endpoints(here(zones("b")), zones("a"));
+  const found = categorizeEndpoints(given, BOTH, HERE);
+  assert.deepEqual([found.cluster, found.local, found.onThisNode], [["1"], ["0"], ["0"]]);
+});
+
+Deno.test("what hints rule out lingers", () => {
+  assert.deepEqual(categorizeEndpoints(endpoints(zones("b"), zones("a")), CLUSTER, HERE).lingering, ["0"]);
+});
+
+Deno.test("every endpoint's fate is told", () => {
+  const fates = (given: ServiceEndpoint[], use: EndpointUse): [EndpointFate, EndpointFate][] =>
+    explainEndpoints(given, use, HERE).endpoints.map(({ cluster, local }) => [cluster, local]);
+
+  const mixed = endpoints(here(READY), READY, here(TERMINATING), here(UNREADY), ENDING);
+  assert.deepEqual(fates(mixed, BOTH), [
+    ["ready", "ready"],
+    ["ready", "remote"],
+    ["terminating", "terminating"],
+    ["not-ready", "not-ready"],
+    ["not-ready", "remote"],
+  ]);
+  assert.deepEqual(fates(endpoints(here(TERMINATING)), BOTH), [["fallback", "fallback"]]);
+  assert.deepEqual(fates(endpoints(READY), CLUSTER), [["ready", "unused"]]);
+  assert.deepEqual(fates(endpoints(here(READY)), LOCAL), [["unused", "ready"]]);
+  assert.deepEqual(fates(endpoints(zones("a"), zones("b")), CLUSTER), [["ready", "unused"], ["other-zone", "unused"]]);
+  assert.deepEqual(fates(endpoints(nodes("here"), nodes("x")), CLUSTER), [["ready", "unused"], [
+    "other-node",
+    "unused",
+  ]]);
+});

@@ -1,0 +1,321 @@
+import assert from "node:assert/strict";
+import type { Family, ServicePort } from "../../../../core/model/mod.ts";
+import { type ClusterObject, KINDS, refOf } from "../../../../core/objects/cluster_object.ts";
+import { type Service } from "../../../../core/objects/service.ts";
+import { createFamilyPlanner } from "../../../../core/planning/mod.ts";
+import { createTracking } from "../../../../core/tracking/trackers.ts";
+import { createFakeClock } from "../../../fakes/clock.ts";
+import { endpoint, endpointSlice, node, service } from "../../../fakes/cluster_objects.ts";
+
+function createPlanned(family: Family = "IPv4") {
+  const problems: string[] = [];
+  const tracking = createTracking({
+    kinds: KINDS,
+    nodeName: "here",
+    bindAddress: "",
+    clock: createFakeClock(),
+    onChange: () => {},
+    onProblem: () => {},
+  });
+  for (const kind of KINDS) tracking.synced(kind);
+  const planner = createFamilyPlanner({
+    family,
+    nodeName: "here",
+    tracking,
+    onProblem: (where, message) => problems.push(`${where}: ${message}`),
+  });
+  const plan = () => planner.plan(tracking.take());
+  return {
+    tracking,
+    planner,
+    plan,
+    /** Sets these objects and plans. */
+    set(...objects: ClusterObject[]) {
+      for (const object of objects) tracking.set(object);
+      return plan();
+    },
+    delete(object: ClusterObject) {
+      tracking.delete(refOf(object));
+      return plan();
+    },
+    takeProblems: () => problems.splice(0),
+  };
+}
+
+const names = (ports: readonly ServicePort[]) => ports.map(({ name }) => name);
+
+const web = service("default/web");
+const webSlice = endpointSlice("default/web-a", [endpoint("10.1.0.1")]);
+
+Deno.test("the first plan holds all that is tracked, even what was taken before", () => {
+  const planned = createPlanned();
+  planned.tracking.set(web);
+  planned.tracking.set(webSlice);
+  planned.tracking.take();
+  const { set, deleted } = planned.plan();
+  assert.deepEqual(names(set), ["default/web:http"]);
+  assert.deepEqual(set[0]?.clusterEndpoints, ["10.1.0.1:8080"]);
+  assert.deepEqual(deleted, []);
+});
+
+Deno.test("a change of a slice plans the ports of its service, and those only", () => {
+  const planned = createPlanned();
+  planned.set(web, webSlice, service("default/db", { clusterIPs: ["10.0.0.2"] }));
+  const { set } = planned.set(endpointSlice("default/web-a", [endpoint("10.1.0.2")]));
+  assert.deepEqual(set.map(({ name, clusterEndpoints }) => [name, clusterEndpoints]), [
+    ["default/web:http", ["10.1.0.2:8080"]],
+  ]);
+});
+
+Deno.test("what is planned the same is not said again", () => {
+  const planned = createPlanned();
+  planned.set(web, webSlice);
+  const unrelatedPort = { name: "metrics", protocol: "tcp", port: 9090 } as const;
+  const { set, deleted } = planned.set({ ...webSlice, ports: [...webSlice.ports, unrelatedPort] });
+  assert.deepEqual([set, deleted], [[], []]);
+  assert.deepEqual(planned.set(endpointSlice("default/unknown-a", [endpoint("10.1.0.9")])), { set: [], deleted: [] });
+});
+
+Deno.test("a service that goes, loses a port or loses the family is deleted from the plan", () => {
+  const planned = createPlanned();
+  const [http] = web.ports;
+  const two: Service = { ...web, ports: [http!, { ...http!, name: "admin", port: 81 }] };
+  planned.set(two);
+  assert.deepEqual(planned.set(web).deleted, ["default/web:admin|tcp"]);
+  assert.deepEqual(planned.set({ ...web, clusterIPs: ["fd00::1"] }).deleted, ["default/web:http|tcp"]);
+  assert.deepEqual(names(planned.set(web).set), ["default/web:http"]);
+  assert.deepEqual(planned.set({ ...web, leftAlone: true }).deleted, ["default/web:http|tcp"]);
+  planned.set(web);
+  assert.deepEqual(planned.delete(web), { set: [], deleted: ["default/web:http|tcp"] });
+});
+
+Deno.test("endpoints that were there before their service count", () => {
+  const planned = createPlanned();
+  assert.deepEqual(planned.set(webSlice).set, []);
+  assert.deepEqual(planned.set(web).set[0]?.clusterEndpoints, ["10.1.0.1:8080"]);
+});
+
+Deno.test("a family plans from its own addresses and endpoints", () => {
+  const planned = createPlanned("IPv6");
+  const dual = { ...web, clusterIPs: ["10.0.0.1", "fd00::1"] };
+  const { set } = planned.set(
+    dual,
+    webSlice,
+    endpointSlice("default/web-b", [endpoint("fd00:1::1")], { family: "IPv6" }),
+  );
+  assert.deepEqual(set.map(({ clusterIP, clusterEndpoints }) => [clusterIP, clusterEndpoints]), [
+    ["fd00::1", ["[fd00:1::1]:8080"]],
+  ]);
+});
+
+Deno.test("another zone plans everything again, and says what it changes", () => {
+  const planned = createPlanned();
+  const hinted = endpointSlice("default/web-a", [
+    endpoint("10.1.0.1", { zoneHints: ["a"] }),
+    endpoint("10.1.0.2", { zoneHints: ["b"] }),
+  ]);
+  planned.set(web, hinted, service("default/db", { clusterIPs: ["10.0.0.2"] }), node("here", { zone: "a" }));
+  const { set } = planned.set(node("here", { zone: "b" }));
+  assert.deepEqual(set.map(({ name, clusterEndpoints }) => [name, clusterEndpoints]), [
+    ["default/web:http", ["10.1.0.2:8080"]],
+  ]);
+  assert.deepEqual(planned.set(node("here", { zone: "b", leaving: true })).set, []);
+});
+
+Deno.test("service ports that drop traffic for want of a local endpoint are counted", () => {
+  const planned = createPlanned();
+  const local: Service = {
+    ...web,
+    type: "NodePort",
+    internalPolicyLocal: true,
+    externalPolicyLocal: true,
+    ports: [{ name: "http", protocol: "tcp", port: 80, nodePort: 30080 }],
+  };
+  planned.set(local);
+  assert.deepEqual(planned.planner.noLocalEndpoints(), { internal: 0, external: 0 });
+  planned.set(webSlice);
+  assert.deepEqual(planned.planner.noLocalEndpoints(), { internal: 1, external: 1 });
+  planned.set({ ...local, internalPolicyLocal: false });
+  assert.deepEqual(planned.planner.noLocalEndpoints(), { internal: 0, external: 1 });
+  planned.set(endpointSlice("default/web-a", [endpoint("10.1.0.1", { nodeName: "here" })]));
+  assert.deepEqual(planned.planner.noLocalEndpoints(), { internal: 0, external: 0 });
+  planned.set(webSlice);
+  planned.delete(local);
+  assert.deepEqual(planned.planner.noLocalEndpoints(), { internal: 0, external: 0 });
+});
+
+const claiming = (at: string, clusterIP: string, fields: Partial<Service>) =>
+  service(at, { clusterIPs: [clusterIP], ...fields });
+const onNodePort = (nodePort: number, protocol: "tcp" | "udp" = "tcp") => (
+  { ports: [{ name: "http", protocol, port: 80, nodePort }] }
+);
+
+const conflictTable: {
+  readonly says: string;
+  readonly winner: Service;
+  readonly loser: Service;
+  /** The loser's frontends that remain: external IPs, load balancer IPs, node port; undefined where it is not served. */
+  readonly remain: readonly [readonly string[], readonly string[], number] | undefined;
+  readonly frontend: string;
+}[] = [
+  {
+    says: "a node port: the first by name",
+    winner: claiming("default/a", "10.0.0.1", { type: "NodePort", ...onNodePort(30080) }),
+    loser: claiming("default/b", "10.0.0.2", {
+      type: "NodePort",
+      externalIPs: ["192.0.2.1"],
+      ...onNodePort(30080),
+    }),
+    remain: [["192.0.2.1"], [], 0],
+    frontend: "node port 30080/TCP",
+  },
+  {
+    says: "an external IP: the first by name",
+    winner: claiming("default/a", "10.0.0.1", { externalIPs: ["192.0.2.1"] }),
+    loser: claiming("default/b", "10.0.0.2", {
+      type: "NodePort",
+      externalIPs: ["192.0.2.1", "192.0.2.2"],
+      ...onNodePort(30080),
+    }),
+    remain: [["192.0.2.2"], [], 30080],
+    frontend: "192.0.2.1:80/TCP",
+  },
+  {
+    says: "a load balancer IP goes before an external IP",
+    winner: claiming("default/b", "10.0.0.2", { loadBalancerIPs: ["192.0.2.1"] }),
+    loser: claiming("default/a", "10.0.0.1", { externalIPs: ["192.0.2.1"] }),
+    remain: [[], [], 0],
+    frontend: "192.0.2.1:80/TCP",
+  },
+  {
+    says: "a cluster IP goes before a load balancer IP",
+    winner: claiming("default/b", "10.0.0.2", {}),
+    loser: claiming("default/a", "10.0.0.1", { loadBalancerIPs: ["10.0.0.2", "192.0.2.1"] }),
+    remain: [[], ["192.0.2.1"], 0],
+    frontend: "10.0.0.2:80/TCP",
+  },
+  {
+    says: "a cluster IP: the first by name, and the other is not served",
+    winner: claiming("default/a", "10.0.0.1", {}),
+    loser: claiming("default/b", "10.0.0.1", { type: "NodePort", ...onNodePort(30080) }),
+    remain: undefined,
+    frontend: "10.0.0.1:80/TCP",
+  },
+];
+
+for (const { says, winner, loser, remain, frontend } of conflictTable) {
+  Deno.test(`conflict over ${says}`, () => {
+    for (const order of [[winner, loser], [loser, winner]]) {
+      const planned = createPlanned();
+      const plans = new Map<string, ServicePort>();
+      const apply = ({ set, deleted }: ReturnType<typeof planned.plan>) => {
+        for (const port of set) plans.set(port.name, port);
+        for (const key of deleted) plans.delete(key.slice(0, key.indexOf("|")));
+      };
+      const remaining = (of: Service) => {
+        const port = plans.get(`default/${of.name}:http`);
+        return port && [port.externalIPs, port.loadBalancerIPs, port.nodePort];
+      };
+      const whole = (of: Service) => [of.externalIPs, of.loadBalancerIPs, of.ports[0]!.nodePort];
+      for (const object of order) apply(planned.set(object));
+
+      assert.deepEqual(remaining(winner), whole(winner));
+      assert.deepEqual(remaining(loser), remain);
+      const consequence = remain ? "it goes without" : "it is not served";
+      assert.deepEqual(planned.takeProblems(), [
+        `Service default/${loser.name}: default/${loser.name}:http|tcp asks for ${frontend}, which belongs to ` +
+        `default/${winner.name}:http|tcp; ${consequence} until that one gives it up`,
+      ]);
+
+      apply(planned.set(endpointSlice(`default/${loser.name}-x`, [endpoint("10.1.0.1")])));
+      assert.deepEqual(remaining(loser), remain);
+      assert.deepEqual(planned.takeProblems(), []);
+
+      apply(planned.delete(winner));
+      assert.deepEqual(remaining(winner), undefined);
+      assert.deepEqual(remaining(loser), whole(loser));
+      assert.deepEqual(planned.takeProblems(), []);
+    }
+  });
+}
+
+Deno.test("of three that want the same, the next one by name follows the winner", () => {
+  const planned = createPlanned();
+  const [a, b, c] = ["a", "b", "c"].map((name, i) =>
+    claiming(`default/${name}`, `10.0.0.${i}`, { externalIPs: ["192.0.2.1"] })
+  );
+  planned.set(c!, b!, a!);
+  const { set } = planned.delete(a!);
+  assert.deepEqual(set.map(({ name, externalIPs }) => [name, externalIPs]), [["default/b:http", ["192.0.2.1"]]]);
+});
+
+Deno.test("a winner that gives up the one frontend and stays leaves it to the other", () => {
+  const planned = createPlanned();
+  const a = claiming("default/a", "10.0.0.1", { externalIPs: ["192.0.2.1"] });
+  planned.set(a, claiming("default/b", "10.0.0.2", { externalIPs: ["192.0.2.1"] }));
+  const { set } = planned.set({ ...a, externalIPs: ["192.0.2.2"] });
+  assert.deepEqual(
+    new Map(set.map(({ name, externalIPs }) => [name, externalIPs])),
+    new Map([
+      ["default/a:http", ["192.0.2.2"]],
+      ["default/b:http", ["192.0.2.1"]],
+    ]),
+  );
+});
+
+Deno.test("the same address with another port, and the same node port with another protocol, are no conflict", () => {
+  const planned = createPlanned();
+  const { set } = planned.set(
+    claiming("default/a", "10.0.0.1", { externalIPs: ["192.0.2.1"], ...onNodePort(30080) }),
+    claiming("default/b", "10.0.0.2", { externalIPs: ["192.0.2.1"], ...onNodePort(30080, "udp") }),
+    claiming("default/c", "10.0.0.3", {
+      externalIPs: ["192.0.2.1"],
+      ports: [{ name: "", protocol: "tcp", port: 81, nodePort: 0 }],
+    }),
+  );
+  assert.equal(set.length, 3);
+  assert.deepEqual(planned.takeProblems(), []);
+});
+
+Deno.test("two ports of one service that want the same node port conflict too", () => {
+  const planned = createPlanned();
+  const { set } = planned.set(service("default/a", {
+    ports: [
+      { name: "x", protocol: "tcp", port: 80, nodePort: 30080 },
+      { name: "w", protocol: "tcp", port: 81, nodePort: 30080 },
+    ],
+  }));
+  assert.deepEqual(set.map(({ name, nodePort }) => [name, nodePort]), [["default/a:x", 0], ["default/a:w", 30080]]);
+  assert.equal(planned.takeProblems().length, 1);
+});
+
+Deno.test("an external IP that becomes the load balancer's takes precedence with it", () => {
+  const planned = createPlanned();
+  const b = claiming("default/b", "10.0.0.2", { type: "LoadBalancer", externalIPs: ["192.0.2.1"] });
+  planned.set(claiming("default/a", "10.0.0.1", { externalIPs: ["192.0.2.1"] }), b);
+  const { set } = planned.set({ ...b, externalIPs: [], loadBalancerIPs: ["192.0.2.1"] });
+  assert.deepEqual(
+    new Map(set.map(({ name, externalIPs, loadBalancerIPs }) => [name, [...externalIPs, ...loadBalancerIPs]])),
+    new Map([["default/a:http", []], ["default/b:http", ["192.0.2.1"]]]),
+  );
+});
+
+Deno.test("what is planned ahead is planned alone, and not handed on again with everything", () => {
+  const { tracking, planner } = createPlanned();
+  for (const object of [web, webSlice, service("default/other")]) tracking.set(object);
+  assert.deepEqual(names(planner.planAhead(["default/web"]).set), ["default/web:http"]);
+  assert.deepEqual(names(planner.plan(tracking.take()).set), ["default/other:http"]);
+});
+
+Deno.test("a frontend that was planned ahead goes to whom it belongs once that one is planned", () => {
+  const { tracking, planner, takeProblems } = createPlanned();
+  tracking.set(claiming("default/b", "10.0.0.2", { externalIPs: ["192.0.2.1"] }));
+  tracking.set(claiming("default/a", "10.0.0.1", { externalIPs: ["192.0.2.1"] }));
+  assert.deepEqual(planner.planAhead(["default/b"]).set.map(({ externalIPs }) => externalIPs), [["192.0.2.1"]]);
+  const { set } = planner.plan(tracking.take());
+  assert.deepEqual(
+    new Map(set.map(({ name, externalIPs }) => [name, externalIPs])),
+    new Map([["default/a:http", ["192.0.2.1"]], ["default/b:http", []]]),
+  );
+  assert.equal(takeProblems().length, 1);
+});

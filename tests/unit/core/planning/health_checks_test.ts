@@ -1,0 +1,81 @@
+import assert from "node:assert/strict";
+import { createHealthCheckPlanner } from "../../../../core/planning/mod.ts";
+import { type ClusterObject, KINDS } from "../../../../core/objects/cluster_object.ts";
+import { type Service } from "../../../../core/objects/service.ts";
+import { createTracking } from "../../../../core/tracking/trackers.ts";
+import { createFakeClock } from "../../../fakes/clock.ts";
+import { endpoint, endpointSlice, service, terminatingEndpoint } from "../../../fakes/cluster_objects.ts";
+
+function createPlanned() {
+  const tracking = createTracking({
+    kinds: KINDS,
+    nodeName: "here",
+    bindAddress: "",
+    clock: createFakeClock(),
+    onChange: () => {},
+    onProblem: () => {},
+  });
+  const planner = createHealthCheckPlanner({ nodeName: "here", tracking });
+  return {
+    set(...objects: ClusterObject[]) {
+      for (const object of objects) tracking.set(object);
+      return planner.plan(tracking.take());
+    },
+    delete(name: string) {
+      tracking.delete({ kind: "Service", namespace: "default", name });
+      return planner.plan(tracking.take());
+    },
+  };
+}
+
+const web: Service = service("default/web", {
+  type: "LoadBalancer",
+  clusterIPs: ["10.0.0.1", "fd00::1"],
+  externalPolicyLocal: true,
+  healthCheckNodePort: 32000,
+});
+const check = (IPv4: number, IPv6 = 0) => ({
+  namespace: "default",
+  name: "web",
+  port: 32000,
+  localReadyEndpoints: { IPv4, IPv6 },
+});
+const here = { nodeName: "here" };
+
+Deno.test("the addresses of ready endpoints on this node count, each once", () => {
+  const planned = createPlanned();
+  const { set } = planned.set(
+    web,
+    endpointSlice("default/web-a", [
+      endpoint("10.1.0.1", here),
+      endpoint("10.1.0.2", here),
+      endpoint("10.1.0.3"),
+      terminatingEndpoint("10.1.0.4", here),
+    ], {
+      ports: [{ name: "http", protocol: "tcp", port: 8080 }, { name: "admin", protocol: "tcp", port: 9090 }],
+    }),
+    endpointSlice("default/web-b", [endpoint("10.1.0.2", here)]),
+    endpointSlice("default/web-c", [endpoint("10.1.0.5", here)], { ports: [] }),
+  );
+  assert.deepEqual(set, [check(2)]);
+});
+
+Deno.test("each family of the service is counted by itself, and others are not", () => {
+  const slices = [
+    endpointSlice("default/web-a", [endpoint("10.1.0.1", here), endpoint("10.1.0.2", here)]),
+    endpointSlice("default/web-b", [endpoint("fd00:1::1", here)], { family: "IPv6" }),
+  ];
+  assert.deepEqual(createPlanned().set(web, ...slices).set, [check(2, 1)]);
+  const { set } = createPlanned().set({ ...web, clusterIPs: ["fd00::1"] }, ...slices);
+  assert.deepEqual(set.map(({ localReadyEndpoints }) => localReadyEndpoints), [{ IPv6: 1 }]);
+});
+
+Deno.test("changes are said once, and services without a health check never", () => {
+  const planned = createPlanned();
+  assert.deepEqual(planned.set(web, service("default/other", { healthCheckNodePort: 32001 })).set, [check(0)]);
+  assert.deepEqual(planned.set(endpointSlice("default/web-a", [endpoint("10.1.0.1")])), { set: [], deleted: [] });
+  assert.deepEqual(planned.set(endpointSlice("default/web-a", [endpoint("10.1.0.1", here)])).set, [check(1)]);
+  assert.deepEqual(planned.set({ ...web, externalPolicyLocal: false }).deleted, ["default/web"]);
+  planned.set(web);
+  assert.deepEqual(planned.delete("web").deleted, ["default/web"]);
+});

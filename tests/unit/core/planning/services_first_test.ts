@@ -1,0 +1,38 @@
+import assert from "node:assert/strict";
+import { servicesFirst } from "../../../../core/planning/mod.ts";
+import type { Service } from "../../../../core/objects/service.ts";
+import { createServiceChangeTracker } from "../../../../core/tracking/service_change_tracker.ts";
+import { service } from "../../../fakes/cluster_objects.ts";
+
+function firstOf(count: number, ...special: Service[]): readonly string[] {
+  const services = createServiceChangeTracker();
+  for (let i = 0; i < count; i++) services.update(service(`default/web-${i}`));
+  for (const one of special) services.update(one);
+  return servicesFirst(services);
+}
+
+Deno.test("among many services, the API and cluster DNS come first, by name or by label", () => {
+  const first = [
+    service("dns/coredns"),
+    service("default/kubernetes"),
+    service("kube-system/kube-dns"),
+    service("kube-system/rke2-coredns", { isClusterDNS: true }),
+  ];
+  assert.deepEqual(firstOf(1000, service("other/kubernetes"), ...first), [
+    "default/kubernetes",
+    "kube-system/kube-dns",
+    "kube-system/rke2-coredns",
+    "dns/coredns",
+  ]);
+});
+
+Deno.test("among few services, none comes first", () => {
+  assert.deepEqual(firstOf(100, service("default/kubernetes"), service("kube-system/kube-dns")), []);
+});
+
+Deno.test("many labelled services do not displace those of the system", () => {
+  const labelled = Array.from({ length: 300 }, (_, i) => service(`tenant/s${i}`, { isClusterDNS: true }));
+  const first = firstOf(1000, ...labelled, service("kube-system/kube-dns"));
+  assert.equal(first[0], "kube-system/kube-dns");
+  assert.equal(first.length, 100);
+});

@@ -1,0 +1,65 @@
+import assert from "node:assert/strict";
+import { createServiceChangeTracker } from "../../../../core/tracking/service_change_tracker.ts";
+import { service } from "../../../fakes/cluster_objects.ts";
+
+const ported = (port: number) =>
+  service("default/web", { ports: [{ name: "http", protocol: "tcp", port, nodePort: 0 }] });
+
+Deno.test("a service that is new, changed or gone is taken once", () => {
+  const tracker = createServiceChangeTracker();
+  tracker.update(ported(80));
+  assert.equal(tracker.pending(), 1);
+  assert.deepEqual([...tracker.take()], ["default/web"]);
+  assert.equal(tracker.pending(), 0);
+  assert.deepEqual([...tracker.take()], []);
+
+  tracker.update(ported(81));
+  assert.deepEqual([...tracker.take()], ["default/web"]);
+  assert.equal(tracker.get("default/web")?.ports[0]?.port, 81);
+
+  tracker.delete("default/web");
+  assert.deepEqual([...tracker.take()], ["default/web"]);
+  assert.equal(tracker.get("default/web"), undefined);
+});
+
+Deno.test("a change that is undone before it is taken disappears", () => {
+  const tracker = createServiceChangeTracker();
+  tracker.update(ported(80));
+  tracker.delete("default/web");
+  assert.equal(tracker.pending(), 0);
+
+  tracker.update(ported(80));
+  tracker.take();
+  tracker.update(ported(81));
+  tracker.update(ported(82));
+  assert.equal(tracker.pending(), 1);
+  tracker.update(ported(80));
+  assert.equal(tracker.pending(), 0);
+  tracker.delete("default/web");
+  tracker.update(ported(80));
+  assert.deepEqual([...tracker.take()], []);
+});
+
+Deno.test("an equal service changes nothing, but counts as an update", () => {
+  const tracker = createServiceChangeTracker();
+  tracker.update(ported(80));
+  tracker.take();
+  tracker.update(ported(80));
+  assert.equal(tracker.pending(), 0);
+  assert.equal(tracker.total(), 2);
+});
+
+Deno.test("services of others, headless ones and ExternalNames are not there", () => {
+  const tracker = createServiceChangeTracker();
+  tracker.update(service("default/other", { leftAlone: true }));
+  tracker.update(service("default/headless", { clusterIPs: [] }));
+  tracker.update(service("default/alias", { type: "ExternalName" }));
+  assert.equal(tracker.pending(), 0);
+  assert.deepEqual([...tracker.keys()], []);
+
+  tracker.update(ported(80));
+  tracker.take();
+  tracker.update({ ...ported(80), leftAlone: true });
+  assert.deepEqual([...tracker.take()], ["default/web"]);
+  assert.equal(tracker.get("default/web"), undefined);
+});

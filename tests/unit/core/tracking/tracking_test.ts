@@ -1,0 +1,195 @@
+import assert from "node:assert/strict";
+import { type Kind, KINDS } from "../../../../core/objects/cluster_object.ts";
+import { createTracking } from "../../../../core/tracking/trackers.ts";
+import { createFakeClock } from "../../../fakes/clock.ts";
+import { endpoint, endpointSlice, node, service } from "../../../fakes/cluster_objects.ts";
+
+function createTracked(
+  kinds: readonly Kind[] = KINDS,
+  { awaitsPodCIDR = false, externalIPs }: { awaitsPodCIDR?: boolean; externalIPs?: boolean } = {},
+) {
+  const calls = { synced: 0, changes: 0, problems: [] as string[] };
+  const tracking = createTracking({
+    kinds,
+    nodeName: "here",
+    bindAddress: "",
+    awaitsPodCIDR,
+    onSynced: () => calls.synced++,
+    externalIPs,
+    clock: createFakeClock(),
+    onChange: () => calls.changes++,
+    onProblem: (where, message) => calls.problems.push(`${where}: ${message}`),
+  });
+  return { tracking, calls };
+}
+
+function createSynced() {
+  const tracked = createTracked();
+  for (const kind of KINDS) tracked.tracking.synced(kind);
+  tracked.tracking.take();
+  tracked.calls.changes = 0;
+  return tracked;
+}
+
+Deno.test("nothing is announced before every kind is synced, and then all at once", () => {
+  const { tracking, calls } = createTracked(["Service", "EndpointSlice", "Node"]);
+  tracking.set(service("default/web"));
+  tracking.synced("Service");
+  tracking.set(endpointSlice("default/web-a", [endpoint("10.1.0.1")]));
+  tracking.synced("EndpointSlice");
+  assert.equal(tracking.ready(), false);
+  assert.equal(calls.changes, 0);
+  tracking.synced("Node");
+  assert.equal(tracking.ready(), true);
+  assert.equal(calls.changes, 1);
+  const changes = tracking.take();
+  assert.deepEqual([...changes.services], ["default/web"]);
+  assert.deepEqual([...changes.endpoints.IPv4.services], ["default/web"]);
+  assert.deepEqual([...changes.endpoints.IPv6.services], []);
+  assert.equal(changes.node, undefined);
+});
+
+Deno.test("where a pod CIDR is awaited, all is announced with the first one, and changes of it later", () => {
+  const { tracking, calls } = createTracked(KINDS, { awaitsPodCIDR: true });
+  tracking.set(service("default/web"));
+  tracking.set(node("here"));
+  for (const kind of KINDS) tracking.synced(kind);
+  tracking.set(service("default/db"));
+  assert.deepEqual([calls.synced, calls.changes], [1, 0]);
+  tracking.set(node("here", { podCIDRs: ["10.1.0.0/24"] }));
+  assert.equal(calls.changes, 1);
+  assert.deepEqual([...tracking.take().services], ["default/web", "default/db"]);
+  tracking.set(node("here", { podCIDRs: ["10.2.0.0/24"] }));
+  assert.equal(calls.changes, 2);
+  assert.deepEqual(tracking.take().node?.changed, ["podCIDRs"]);
+  tracking.set(node("here"));
+  assert.equal(calls.changes, 2);
+  for (const kind of KINDS) tracking.synced(kind);
+  assert.equal(calls.synced, 1);
+});
+
+Deno.test("an empty cluster is announced when it is synced", () => {
+  const { tracking, calls } = createTracked();
+  for (const kind of KINDS) tracking.synced(kind);
+  assert.equal(calls.changes, 1);
+});
+
+Deno.test("changes are announced once until they are taken, and equal objects not at all", () => {
+  const { tracking, calls } = createSynced();
+  tracking.set(service("default/web"));
+  tracking.set(service("default/db"));
+  assert.equal(calls.changes, 1);
+  tracking.take();
+  tracking.set(service("default/web"));
+  assert.equal(calls.changes, 1);
+  tracking.delete({ kind: "Service", namespace: "default", name: "web" });
+  assert.equal(calls.changes, 2);
+  tracking.take();
+  tracking.set(node("here", { zone: "a" }));
+  assert.equal(calls.changes, 3);
+  assert.deepEqual(tracking.take().node?.changed, ["zone", "known"]);
+  tracking.set(endpointSlice("default/web-a", [endpoint("fd00::1")], { family: "IPv6" }));
+  assert.equal(calls.changes, 4);
+  assert.deepEqual([...tracking.take().endpoints.IPv6.services], ["default/web"]);
+});
+
+Deno.test("after a reset, what is not set again until it is synced is gone, and nothing else changes", () => {
+  const { tracking, calls } = createSynced();
+  const slice = (name: string) => endpointSlice(`default/${name}`, [endpoint("10.1.0.1")]);
+  for (const name of ["kept", "lost", "deleted"]) {
+    tracking.set(service(`default/${name}`));
+    tracking.set(slice(`${name}-a`));
+  }
+  tracking.set(node("here", { zone: "a" }));
+  tracking.take();
+  calls.changes = 0;
+
+  for (const kind of KINDS) tracking.reset(kind);
+  tracking.set(service("default/kept"));
+  tracking.set(service("default/new"));
+  tracking.set(slice("kept-a"));
+  tracking.delete({ kind: "Service", namespace: "default", name: "deleted" });
+  tracking.set(node("here", { zone: "a" }));
+  assert.deepEqual([...tracking.take().services].sort(), ["default/deleted", "default/new"]);
+
+  for (const kind of KINDS) tracking.synced(kind);
+  const changes = tracking.take();
+  assert.deepEqual([...changes.services], ["default/lost"]);
+  assert.deepEqual([...changes.endpoints.IPv4.services].sort(), ["default/deleted", "default/lost"]);
+  assert.equal(changes.node, undefined);
+  assert.deepEqual([...tracking.services.keys()].sort(), ["default/kept", "default/new"]);
+});
+
+Deno.test("a reset that is broken off by another counts from the later one", () => {
+  const { tracking } = createSynced();
+  tracking.set(service("default/web"));
+  tracking.take();
+  tracking.reset("Service");
+  tracking.set(service("default/web"));
+  tracking.reset("Service");
+  tracking.synced("Service");
+  assert.deepEqual([...tracking.take().services], ["default/web"]);
+  assert.deepEqual([...tracking.services.keys()], []);
+});
+
+Deno.test("a Node that is not there after a reset is deleted", () => {
+  const { tracking } = createSynced();
+  tracking.set(node("here", { zone: "a" }));
+  tracking.take();
+  tracking.reset("Node");
+  tracking.synced("Node");
+  assert.deepEqual(tracking.take().node?.changed, ["deleted"]);
+});
+
+Deno.test("a slice that comes back in the other family leaves the first", () => {
+  const { tracking } = createSynced();
+  tracking.set(endpointSlice("default/web-a", [endpoint("10.1.0.1")]));
+  tracking.take();
+  tracking.set(endpointSlice("default/web-a", [endpoint("fd00::1")], { family: "IPv6" }));
+  const { endpoints } = tracking.take();
+  assert.deepEqual([...endpoints.IPv4.services], ["default/web"]);
+  assert.deepEqual([...endpoints.IPv6.services], ["default/web"]);
+  assert.deepEqual(tracking.endpoints.IPv4.endpointsOf("default/web", "http", "tcp"), []);
+});
+
+Deno.test("a slice is deleted whatever its family", () => {
+  const { tracking } = createSynced();
+  tracking.set(endpointSlice("default/web-a", [endpoint("fd00::1")], { family: "IPv6" }));
+  tracking.take();
+  tracking.delete({ kind: "EndpointSlice", namespace: "default", name: "web-a" });
+  assert.deepEqual([...tracking.take().endpoints.IPv6.services], ["default/web"]);
+});
+
+Deno.test("problems are handed on", () => {
+  const { tracking, calls } = createTracked();
+  tracking.problem("Service default/web", "port 0 is no port");
+  assert.deepEqual(calls.problems, ["Service default/web: port 0 is no port"]);
+});
+
+Deno.test("the service ranges are those of all ServiceCIDRs together, and only a difference is a change", () => {
+  const { tracking, calls } = createSynced();
+  const set = (name: string, ...cidrs: string[]) => tracking.set({ kind: "ServiceCIDR", name, cidrs });
+  set("kubernetes", "10.96.0.0/16", "fd00:96::/112");
+  set("more", "10.112.0.0/16", "10.96.0.0/16");
+  assert.equal(calls.changes, 1);
+  assert.equal(tracking.take().serviceRanges, true);
+  const both = { IPv4: ["10.112.0.0/16", "10.96.0.0/16"], IPv6: ["fd00:96::/112"] };
+  assert.deepEqual(tracking.serviceCIDRs.ranges(), both);
+  // What one no longer says may still be said by another.
+  set("kubernetes", "fd00:96::/112");
+  assert.equal(tracking.take().serviceRanges, false);
+  tracking.reset("ServiceCIDR");
+  set("kubernetes", "fd00:96::/112");
+  tracking.synced("ServiceCIDR");
+  assert.equal(tracking.take().serviceRanges, true);
+  assert.deepEqual(tracking.serviceCIDRs.ranges(), { IPv4: [], IPv6: ["fd00:96::/112"] });
+});
+
+Deno.test("external IPs are left out of services where they are not to be served", () => {
+  const given = { ...service("default/web"), externalIPs: ["192.0.2.1"] };
+  for (const [externalIPs, kept] of [[undefined, ["192.0.2.1"]], [true, ["192.0.2.1"]], [false, []]] as const) {
+    const { tracking } = createTracked(KINDS, { externalIPs });
+    tracking.set(given);
+    assert.deepEqual(tracking.services.get("default/web")?.externalIPs, kept);
+  }
+});

@@ -1,0 +1,151 @@
+/** Clients that mean no good, or are broken: none of them stops the server for the others, or makes it grow. */
+import assert from "node:assert/strict";
+import { connect as connectHttp2 } from "node:http2";
+import { framesOf } from "../../../../kpng/transport/frames.ts";
+import { METHODS, OP_ITEM, WATCH_REQUEST } from "../../../../kpng/messages/messages.ts";
+import { STATUS } from "../../../../kpng/transport/status.ts";
+import { sleep, systemClock } from "../../../../platform/clock.ts";
+import { service } from "../../../fakes/cluster_objects.ts";
+import { connectKpngClient } from "../../../fakes/kpng.ts";
+import { manyServices, type Served, withServer } from "./served.ts";
+
+const ASK = WATCH_REQUEST.encode({});
+
+/** Whether an honest watcher is served. */
+async function isServed({ port }: Served): Promise<boolean> {
+  const client = connectKpngClient(port, METHODS.global);
+  const round = await client.round(ASK);
+  client.close();
+  return OP_ITEM.decode(round.at(-1)!).sync !== undefined;
+}
+
+async function until(holds: () => boolean): Promise<void> {
+  while (!holds()) await sleep(systemClock, 5);
+}
+
+/** A raw stream to the server, for what no client of the protocol would send. */
+function rawStream(port: number, path: string = METHODS.global) {
+  const session = connectHttp2(`http://127.0.0.1:${port}`);
+  const ended = Promise.withResolvers<number | undefined>();
+  session.on("error", () => {});
+  session.on("close", () => ended.resolve(undefined));
+  const stream = session.request({
+    ":method": "POST",
+    ":path": path,
+    "content-type": "application/grpc",
+    te: "trailers",
+  });
+  stream.on("error", () => {});
+  const note = (headers: Readonly<Record<string, unknown>>) => {
+    if (headers["grpc-status"] !== undefined) ended.resolve(Number(headers["grpc-status"]));
+  };
+  stream.on("response", note);
+  stream.on("trailers", note);
+  return { session, stream, status: ended.promise };
+}
+
+const GARBAGE = {
+  "a request that is no message": framesOf([Uint8Array.of(0xff, 0xff, 0xff)]),
+  "a request that says it is compressed": Uint8Array.of(1, 0, 0, 0, 0),
+  "a request that says it has four gigabytes": Uint8Array.of(0, 0xff, 0xff, 0xff, 0xff),
+  "a local request without a node": undefined,
+};
+
+for (const [name, bytes] of Object.entries(GARBAGE)) {
+  Deno.test(`${name} ends the call that it came on`, async () => {
+    await withServer([service("default/web")], async (served) => {
+      const { stream, session, status } = rawStream(served.port, bytes === undefined ? METHODS.local : METHODS.global);
+      stream.resume();
+      stream.write(bytes ?? framesOf([ASK]));
+      assert.equal(await status, STATUS.invalidArgument);
+      session.destroy();
+      assert.ok(await isServed(served));
+      await until(() => served.serving.watchers() === 0);
+    });
+  });
+}
+
+Deno.test("a method that there is not is unimplemented", async () => {
+  await withServer([], async ({ port }) => {
+    const { stream, session, status } = rawStream(port, "/globalv1.Sets/Drop");
+    stream.resume();
+    assert.equal(await status, STATUS.unimplemented);
+    session.destroy();
+  });
+});
+
+Deno.test("bytes that are no HTTP/2 end their connection", async () => {
+  await withServer([service("default/web")], async (served) => {
+    const connection = await Deno.connect({ hostname: "127.0.0.1", port: served.port });
+    await connection.write(crypto.getRandomValues(new Uint8Array(4096)));
+    // What the server says before it hangs up does not matter.
+    const buffer = new Uint8Array(4096);
+    while (await connection.read(buffer).catch(() => null) !== null);
+    connection.close();
+    assert.ok(await isServed(served));
+  });
+});
+
+Deno.test("who asks on and on without reading loses the call, not the others theirs", async () => {
+  await withServer([service("default/web")], async (served) => {
+    const { stream, session, status } = rawStream(served.port);
+    stream.resume();
+    const many = framesOf(Array.from({ length: 1000 }, () => ASK));
+    for (let i = 0; i < 1000 && !stream.destroyed; i++) stream.write(many);
+    assert.ok([STATUS.resourceExhausted, undefined].includes(await status as 8 | undefined));
+    session.destroy();
+    await until(() => served.serving.watchers() === 0);
+    assert.ok(await isServed(served));
+  });
+});
+
+Deno.test("a reader that takes nothing is cut off after a while, and nobody waits for it", async () => {
+  await withServer(manyServices(5000), async (served) => {
+    const stalled = Array.from({ length: 20 }, () => {
+      const { stream, session } = rawStream(served.port);
+      stream.pause();
+      stream.write(framesOf([ASK]));
+      return session;
+    });
+    await until(() => served.serving.watchers() === stalled.length);
+    assert.ok(await isServed(served));
+    await until(() => served.serving.watchers() === 0);
+    for (const session of stalled) session.destroy();
+  }, { limits: { stallMs: 300 } });
+});
+
+Deno.test("streams and connections that ask for nothing are closed, and there are only so many", async () => {
+  await withServer([service("default/web")], async (served) => {
+    const idle = [rawStream(served.port), rawStream(served.port)];
+    await until(() => served.serving.watchers() === 2);
+    const refused = rawStream(served.port);
+    refused.stream.resume();
+    assert.equal(await refused.status, STATUS.resourceExhausted);
+    for (const { stream } of idle) stream.resume();
+    assert.deepEqual(await Promise.all(idle.map(({ status }) => status)), [
+      STATUS.invalidArgument,
+      STATUS.invalidArgument,
+    ]);
+    await until(() => served.serving.watchers() === 0);
+    assert.ok(await isServed(served));
+    for (const { session } of [...idle, refused]) session.destroy();
+  }, { limits: { streams: 2, idleMs: 200 } });
+});
+
+Deno.test("a connection that opens streams without end is closed", async () => {
+  await withServer([service("default/web")], async (served) => {
+    const session = connectHttp2(`http://127.0.0.1:${served.port}`);
+    const closed = new Promise<void>((resolve) => session.on("close", () => resolve()));
+    session.on("error", () => {});
+    const open = () => {
+      if (session.destroyed || session.closed) return;
+      const stream = session.request({ ":method": "POST", ":path": METHODS.global });
+      stream.on("error", () => {});
+      stream.on("response", () => stream.close(8));
+      stream.on("close", open);
+    };
+    for (let i = 0; i < 5; i++) open();
+    await closed;
+    assert.ok(await isServed(served));
+  });
+});

@@ -1,0 +1,50 @@
+import assert from "node:assert/strict";
+import { type ClusterObject, KINDS } from "../../../../core/objects/cluster_object.ts";
+import type { Limits } from "../../../../kpng/server/limits.ts";
+import { type Serving, startServing } from "../../../../kpng/server/server.ts";
+import { createStore, type Store } from "../../../../kpng/store/store.ts";
+import type { TlsFiles } from "../../../../kpng/transport/tls.ts";
+import { systemClock } from "../../../../platform/clock.ts";
+import { silentLogger } from "../../../../platform/log.ts";
+import { endpoint, endpointSlice, service } from "../../../fakes/cluster_objects.ts";
+
+/** A store and a server of it, on loopback. */
+export interface Served {
+  readonly store: Store;
+  readonly serving: Serving;
+  readonly port: number;
+}
+
+/** Runs a test against a server of a store that knows all there is: these objects. */
+export async function withServer(
+  objects: readonly ClusterObject[],
+  test: (served: Served) => Promise<void>,
+  options: { readonly limits?: Partial<Limits>; readonly tls?: TlsFiles; readonly port?: number } = {},
+): Promise<void> {
+  const onProblem = (where: string, message: string) => assert.fail(`${where}: ${message}`);
+  const store = createStore({ clock: systemClock, onProblem });
+  for (const object of objects) store.set(object);
+  for (const kind of KINDS) store.synced(kind);
+  const serving = await startServing({
+    address: { kind: "tcp", host: "127.0.0.1", port: options.port ?? 0 },
+    tls: options.tls,
+    store,
+    clock: systemClock,
+    logger: silentLogger,
+    limits: options.limits,
+  });
+  try {
+    assert.ok(serving.address.kind === "tcp");
+    await test({ store, serving, port: serving.address.port });
+  } finally {
+    await serving.close();
+  }
+}
+
+/** So many services of one endpoint each, at addresses of their own. */
+export function manyServices(count: number): ClusterObject[] {
+  return Array.from({ length: count }, (_, i) => [
+    service(`default/s${i}`, { clusterIPs: [`10.${1 + (i >> 16)}.${(i >> 8) & 255}.${i & 255}`] }),
+    endpointSlice(`default/s${i}-1`, [endpoint(`10.128.${(i >> 8) & 255}.${i & 255}`)]),
+  ]).flat();
+}

@@ -1,0 +1,120 @@
+import assert from "node:assert/strict";
+import { KINDS } from "../../../../core/objects/cluster_object.ts";
+import { createAnswers, type Subscription } from "../../../../kpng/server/answers.ts";
+import { createPlaces } from "../../../../kpng/server/places.ts";
+import { createWakeups } from "../../../../kpng/server/wakeups.ts";
+import { serveWatcher } from "../../../../kpng/server/watcher.ts";
+import { createStore } from "../../../../kpng/store/store.ts";
+import { createFrameReader } from "../../../../kpng/transport/frames.ts";
+import { OP_ITEM } from "../../../../kpng/messages/messages.ts";
+import { createFakeClock } from "../../../fakes/clock.ts";
+import { service } from "../../../fakes/cluster_objects.ts";
+import { manyServices } from "./served.ts";
+
+const GLOBAL: Subscription = { scope: "global", nodeName: "", extended: true, onlyNode: undefined };
+const onProblem = (where: string, message: string) => assert.fail(`${where}: ${message}`);
+
+/** A watcher of a store, whose reader takes a piece whenever `take` is called. */
+function watched(request: Subscription) {
+  const clock = createFakeClock();
+  const store = createStore({ clock, onProblem });
+  const wakeups = createWakeups(store, clock);
+  const stop = new AbortController();
+  const written: Uint8Array[] = [];
+  let asked = 0;
+  let room = Promise.withResolvers<void>();
+  const stream = {
+    nextRequest: () => asked++ < 10 ? Promise.resolve(request) : Promise.resolve(undefined),
+    write(bytes: Uint8Array) {
+      written.push(bytes);
+      return room.promise;
+    },
+  };
+  const served = serveWatcher(stream, {
+    answers: createAnswers(store, clock),
+    clock,
+    changed: wakeups.changed,
+    places: createPlaces(1),
+    signal: stop.signal,
+  }).catch((error) => {
+    if (!stop.signal.aborted) throw error;
+  });
+  return {
+    clock,
+    store,
+    /** What was written since the last call. */
+    written: () => written.splice(0),
+    async take() {
+      room.resolve();
+      room = Promise.withResolvers();
+      await clock.advanceSettled(10);
+    },
+    async stop() {
+      stop.abort();
+      await served;
+    },
+  };
+}
+
+/** What pieces say, in short. */
+function operations(pieces: readonly Uint8Array[]): string[] {
+  const frames = createFrameReader(1 << 20);
+  return pieces.flatMap((piece) => frames.push(piece)).map((bytes) => {
+    const { set, delete: deleted, ...rest } = OP_ITEM.decode(bytes);
+    return set !== undefined
+      ? `set ${set.ref?.path}`
+      : deleted !== undefined
+      ? `delete ${deleted.path}`
+      : Object.keys(rest)[0]!;
+  });
+}
+
+Deno.test("nothing is said before everything was read once, and nothing while nothing is new", async () => {
+  const { clock, store, written, take, stop } = watched(GLOBAL);
+  store.set(service("default/web"));
+  await clock.advanceSettled(100);
+  assert.deepEqual(written(), []);
+  for (const kind of KINDS) store.synced(kind);
+  await clock.advanceSettled(100);
+  await take();
+  await take();
+  await take();
+  assert.deepEqual(operations(written()), ["reset", "set default|web||", "sync"]);
+  await take();
+  assert.deepEqual(written(), [], "an answer without a difference is held back");
+  store.set(service("default/api"));
+  store.delete({ kind: "Service", namespace: "default", name: "web" });
+  await clock.advanceSettled(100);
+  await take();
+  await take();
+  assert.deepEqual(operations(written()), ["set default|api||", "delete default|web||", "sync"]);
+  await stop();
+});
+
+Deno.test("for a reader that takes nothing, one piece waits and no other is made; it is then told what is newest", async () => {
+  const { clock, store, written, take, stop } = watched(GLOBAL);
+  for (const object of manyServices(2000)) store.set(object);
+  for (const kind of KINDS) store.synced(kind);
+  await clock.advanceSettled(100);
+  assert.equal(written().length, 1);
+  await clock.advanceSettled(60_000);
+  assert.deepEqual(written(), []);
+  let pieces: Uint8Array[] = [];
+  while (operations(pieces).at(-1) !== "sync") {
+    await take();
+    pieces = [...pieces, ...written()];
+    assert.ok(pieces.every(({ length }) => length < 64 * 1024));
+  }
+  assert.ok(pieces.length > 10);
+  // What changes many times while nobody reads is told once, as it is in the end.
+  for (let i = 1; i <= 50; i++) {
+    store.set(service("default/s1", { affinitySeconds: i }));
+    await clock.advanceSettled(10);
+  }
+  await take();
+  await take();
+  await take();
+  const said = operations(written());
+  assert.ok(said.filter((operation) => operation === "set default|s1||").length <= 2, said.join());
+  await stop();
+});

@@ -1,0 +1,162 @@
+/** How many connections there may be, for how long, and who has to go when another comes. */
+import assert from "node:assert/strict";
+import { type Connection, createConnectionLimits } from "../../../../platform/http/connection_limits.ts";
+import { silentLogger } from "../../../../platform/log.ts";
+import { createFakeClock, type FakeClock, settled } from "../../../fakes/clock.ts";
+
+type Limits = ReturnType<typeof createConnectionLimits>;
+
+/** A listener under limits, and the clients that came to it. */
+interface Port {
+  /** Connects and says so many bytes. */
+  client(bytes?: number): Promise<Client>;
+  readonly served: number;
+}
+
+interface Client {
+  readonly connection: Deno.Conn;
+  /** Whether the server has hung up. */
+  isOver(): boolean;
+}
+
+async function withLimits(
+  options: { most?: number; mostPerListener?: number },
+  test: (t: { clock: FakeClock; limits: Limits; port: () => Port; stop: AbortController }) => Promise<void>,
+): Promise<void> {
+  const clock = createFakeClock(), stop = new AbortController();
+  const limits = createConnectionLimits({ clock, ...options });
+  const clients: Client[] = [];
+  const port = (): Port => {
+    const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+    const { port } = listener.addr;
+    let served = 0;
+    // Reads until the end, as what answers requests does.
+    const serve = async (connection: Connection) => {
+      served++;
+      try {
+        while (await connection.read(new Uint8Array(16)) !== null);
+      } catch {
+        // It was closed by the limits.
+      }
+    };
+    limits.accept(listener, { serve, logger: silentLogger, signal: stop.signal });
+    return {
+      get served() {
+        return served;
+      },
+      async client(bytes = 0) {
+        const before = served;
+        const connection = await Deno.connect({ port });
+        let over = false;
+        connection.read(new Uint8Array(1)).catch(() => null).then(() => over = true);
+        await eventually(() => served > before || over);
+        if (bytes > 0) await connection.write(new Uint8Array(bytes));
+        const client = { connection, isOver: () => over };
+        clients.push(client);
+        return client;
+      },
+    };
+  };
+  try {
+    await test({ clock, limits, port, stop });
+  } finally {
+    stop.abort();
+    for (const { connection } of clients) connection.close();
+  }
+}
+
+/** Lets sockets deliver what is under way, until a condition holds. */
+async function eventually(condition: () => boolean): Promise<void> {
+  for (let turn = 0; turn < 5_000 && !condition(); turn++) await settled();
+  assert.ok(condition());
+}
+
+Deno.test("a connection beyond a listener's share takes the place of the one that has waited longest", () =>
+  withLimits({ mostPerListener: 3 }, async ({ limits, port }) => {
+    const flooded = port(), other = port();
+    const elsewhere = await other.client();
+    const [first, second, third] = [await flooded.client(), await flooded.client(), await flooded.client()];
+    // It has just said something, which the other two have not.
+    await first.connection.write(new Uint8Array(1));
+    await settled();
+    const fourth = await flooded.client();
+    await eventually(second.isOver);
+    assert.deepEqual([first, third, fourth, elsewhere].map((one) => one.isOver()), [false, false, false, false]);
+    assert.equal(limits.open(), 4);
+  }));
+
+Deno.test("the limit in all is held by the listener that has connections, then by whichever has the oldest", () =>
+  withLimits({ most: 3 }, async ({ limits, port }) => {
+    const health = port(), flooded = port(), quiet = port();
+    const probe = await health.client();
+    const first = await flooded.client(), second = await flooded.client();
+    const third = await flooded.client();
+    await eventually(first.isOver);
+    assert.equal(probe.isOver(), false, "another listener's flood is not its business");
+    await quiet.client();
+    await eventually(probe.isOver);
+    assert.deepEqual([second, third].map((one) => one.isOver()), [false, false]);
+    assert.equal(limits.open(), 3);
+  }));
+
+Deno.test("nobody takes the place of a connection that is being answered", async () => {
+  const clock = createFakeClock(), stop = new AbortController();
+  const limits = createConnectionLimits({ clock, mostPerListener: 1 });
+  const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  const answering = Promise.withResolvers<void>(), asked = Promise.withResolvers<void>();
+  const serve = async (connection: Connection) => {
+    asked.resolve();
+    await answering.promise;
+    await connection.write(new Uint8Array([42]));
+  };
+  limits.accept(listener, { serve, logger: silentLogger, signal: stop.signal });
+  const served = await Deno.connect({ port: listener.addr.port });
+  await asked.promise;
+  const refused = await Deno.connect({ port: listener.addr.port });
+  assert.equal(await refused.read(new Uint8Array(1)).catch(() => null), null);
+  answering.resolve();
+  const answer = new Uint8Array(1);
+  await served.read(answer);
+  assert.equal(answer[0], 42);
+  served.close();
+  refused.close();
+  stop.abort();
+});
+
+Deno.test("a connection that is silent for 5 seconds is closed; each byte counts", () =>
+  withLimits({}, async ({ clock, limits, port }) => {
+    const { client } = port();
+    const silent = await client(), talking = await client();
+    await clock.advanceSettled(4_000);
+    await talking.connection.write(new Uint8Array(1));
+    await settled();
+    await clock.advanceSettled(1_000);
+    await eventually(silent.isOver);
+    assert.equal(talking.isOver(), false);
+    await clock.advanceSettled(4_000);
+    await eventually(talking.isOver);
+    assert.equal(limits.open(), 0);
+    assert.deepEqual(clock.pending(), []);
+  }));
+
+Deno.test("a flood waits in the kernel: 16 are accepted, then more after 20 ms", () =>
+  withLimits({ mostPerListener: 2 }, async ({ clock, port }) => {
+    const flooded = port();
+    const flood = Array.from({ length: 40 }, () => flooded.client());
+    await eventually(() => clock.pending().includes(20));
+    assert.equal(flooded.served, 16);
+    while (flooded.served < 40) await clock.advanceSettled(20);
+    await Promise.all(flood);
+  }));
+
+Deno.test("the signal closes listener and connections at once", () =>
+  withLimits({}, async ({ clock, limits, port, stop }) => {
+    const { client } = port();
+    const silent = await client();
+    stop.abort();
+    await eventually(silent.isOver);
+    assert.equal(limits.open(), 0);
+    await assert.rejects(client());
+    await settled();
+    assert.deepEqual(clock.pending(), []);
+  }));

@@ -1,0 +1,76 @@
+/** Who gets to see the status page. */
+import assert from "node:assert/strict";
+import { listenHttp } from "../../../../platform/http/listen.ts";
+import { textAnswer } from "../../../../platform/http/http.ts";
+import { localOnly } from "../../../../platform/http/local_only.ts";
+import { silentLogger } from "../../../../platform/log.ts";
+import { createFakeClock } from "../../../fakes/clock.ts";
+import { send } from "../../observe/http_client.ts";
+
+const show = localOnly("192.0.2.7:10249", () => textAnswer(200, "secret"));
+
+async function statusFor(host: string, { method = "GET", isFromThisHost = true, handler = show } = {}) {
+  const answer = await handler({ method, path: "/", query: "", accept: "", host, isFromThisHost });
+  assert.equal(answer.body.includes("secret"), answer.status === 200);
+  return answer;
+}
+
+Deno.test("the names of this host alone are let in, with a port or without", async () => {
+  for (
+    const host of ["localhost", "LOCALHOST:8080", "127.0.0.1:10249", "127.1.2.3", "[::1]", "[::1]:1", "192.0.2.7:10249"]
+  ) assert.equal((await statusFor(host)).status, 200, host);
+});
+
+Deno.test("any other name is refused with an explanation, so that no name that was made to lead here gets through", async () => {
+  for (
+    const host of [
+      "",
+      "evil.example",
+      "localhost.evil.example",
+      "evil.example:10249",
+      "127.0.0.1.evil.example",
+      "127.0.0.1@evil.example",
+      "192.0.2.8",
+      "[::2]",
+      "localhost:80:80",
+      "0x7f000001",
+    ]
+  ) {
+    const { status, body } = await statusFor(host);
+    assert.equal(status, 403, host);
+    assert.match(body, /ssh -L 10249:192\.0\.2\.7:10249 NODE/);
+  }
+});
+
+Deno.test("whoever asks from elsewhere is refused, whatever name he sends; and who wants to change something", async () => {
+  assert.equal((await statusFor("localhost", { isFromThisHost: false })).status, 403);
+  assert.equal((await statusFor("192.0.2.7:10249", { isFromThisHost: false })).status, 403);
+  assert.equal((await statusFor("localhost", { method: "POST" })).status, 405);
+  assert.equal((await statusFor("localhost", { method: "HEAD" })).status, 200);
+});
+
+Deno.test("a tunnel leads to where the server listens", async () => {
+  for (const [bound, at] of [["0.0.0.0:1", "localhost:1"], ["[::]:2", "localhost:2"], ["[fd00::1]:3", "[fd00::1]:3"]]) {
+    const handler = localOnly(bound!, () => textAnswer(200, "secret"));
+    const { body } = await statusFor("evil.example", { handler });
+    assert.ok(body.includes(`${at} NODE`) && body.includes(`http://${at}/`), body);
+  }
+});
+
+Deno.test("who asks over loopback asks from this host; the name is the Host field's, or an absolute target's", async () => {
+  const listener = listenHttp({
+    address: "127.0.0.1",
+    port: 0,
+    handler: ({ host, isFromThisHost }) => textAnswer(200, `${host} ${isFromThisHost}`),
+    clock: createFakeClock(),
+    logger: silentLogger,
+  });
+  try {
+    const answer = async (request: string) => (await send(`127.0.0.1:${listener.port}`, request)).split("\r\n\r\n")[1];
+    assert.equal(await answer("GET / HTTP/1.1\r\nAccept: x\r\nhOst:  a.example:1 \r\n\r\n"), "a.example:1 true");
+    assert.equal(await answer("GET http://b.example/x HTTP/1.1\r\nHost: localhost\r\n\r\n"), "b.example true");
+    assert.equal(await answer("GET / HTTP/1.0\r\n\r\n"), " true");
+  } finally {
+    listener.close();
+  }
+});

@@ -1,0 +1,41 @@
+import { createGrpcSource, type GrpcSourceOptions } from "../../../../sources/grpc/grpc_source.ts";
+import { systemClock } from "../../../../platform/clock.ts";
+import { createLogger } from "../../../../platform/log.ts";
+import { createRecordingSink, type RecordingSink } from "../../../fakes/kpng.ts";
+
+/** Runs a source of a server at that port while `test` does; `logged` has its warnings and what it says of its recovery. */
+export async function withSource(
+  port: number,
+  test: (sink: RecordingSink, logged: readonly string[]) => Promise<void>,
+  options: Partial<GrpcSourceOptions> = {},
+): Promise<void> {
+  const stop = new AbortController();
+  const sink = createRecordingSink();
+  const logged: string[] = [];
+  const source = createGrpcSource({
+    address: { kind: "tcp", host: "127.0.0.1", port },
+    tls: undefined,
+    scope: "global",
+    nodeName: "node-1",
+    inFull: false,
+    clock: systemClock,
+    logger: createLogger({
+      level: "info",
+      format: "text",
+      clock: systemClock,
+      write: (line) => {
+        logged.push(line);
+        sink.problem("log", line);
+      },
+    }),
+    backoff: { firstMs: 1, longestMs: 10 },
+    ...options,
+  });
+  const ended = source.run(sink, stop.signal);
+  try {
+    await test(sink, logged);
+  } finally {
+    stop.abort();
+    await ended;
+  }
+}

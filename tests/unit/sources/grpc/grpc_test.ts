@@ -1,0 +1,188 @@
+import assert from "node:assert/strict";
+import { call } from "../../../../sources/grpc/call.ts";
+import { LIVENESS } from "../../../../kpng/transport/liveness.ts";
+import { METHODS } from "../../../../kpng/messages/messages.ts";
+import { sleep, systemClock } from "../../../../platform/clock.ts";
+import { silentLogger } from "../../../../platform/log.ts";
+import { createCertificateAuthority } from "../../../fakes/certificates.ts";
+import { endpoint, endpointSlice, service } from "../../../fakes/cluster_objects.ts";
+import { createFakeClock, settled } from "../../../fakes/clock.ts";
+import { recordedCalls, type RecordingSink, startKpngServer } from "../../../fakes/kpng.ts";
+import { startSilentLine } from "../../../fakes/silent_line.ts";
+import { withServer } from "../../kpng/server/served.ts";
+import { withSource } from "./grpc_source.ts";
+
+const changes = (sink: RecordingSink) =>
+  sink.take().filter((line) => /^(set|delete)/.test(line)).map((line) => line.split(" ").slice(0, 3).join(" "));
+
+Deno.test("a server that is killed and comes back, having changed: the sink is told the difference, and nothing is lost", async () => {
+  const slice = (address: string) => endpointSlice("default/web-1", [endpoint(address)]);
+  let port = 0;
+  let resume = Promise.withResolvers<void>();
+  const started = Promise.withResolvers<void>();
+  const first = withServer([service("default/web"), slice("10.1.0.1"), service("default/old")], async (served) => {
+    port = served.port;
+    started.resolve();
+    await resume.promise;
+  });
+  await started.promise;
+  await withSource(port, async (sink, logged) => {
+    await sink.told("synced Service");
+    assert.deepEqual(changes(sink).sort(), [
+      "set EndpointSlice default/web-1",
+      "set Service default/old",
+      "set Service default/web",
+    ]);
+    resume.resolve();
+    await first;
+    await sink.told("cannot be watched");
+    assert.deepEqual(changes(sink), [], "what was said stays in effect");
+    resume = Promise.withResolvers();
+    await withServer([service("default/web"), slice("10.1.0.2"), service("default/new")], async () => {
+      await sink.told("delete Service default/old");
+      assert.deepEqual(changes(sink).sort(), [
+        "delete Service default/old",
+        "set EndpointSlice default/web-1",
+        "set Service default/new",
+      ]);
+    }, { port });
+    assert.equal(logged.filter((line) => line.includes("the server is watched again")).length, 1);
+  });
+});
+
+const authority = await createCertificateAuthority("authority");
+const other = await createCertificateAuthority("another authority");
+
+Deno.test("with TLS, both sides must have a certificate of the authority", async () => {
+  const server = await authority.issue("server");
+  const client = await authority.issue("node-1");
+  const stranger = await other.issue("node-1");
+  const tls = { ca: authority.cert, crt: server.cert, key: server.key };
+  await withServer([service("default/web")], async ({ port }) => {
+    const good = { ca: authority.cert, crt: client.cert, key: client.key };
+    await withSource(port, (sink) => sink.told("set Service default/web"), { tls: good });
+    const bad = {
+      "no certificate": { ca: authority.cert, crt: undefined, key: undefined },
+      "another authority's certificate": { ca: authority.cert, crt: stranger.cert, key: stranger.key },
+      "another authority": { ...good, ca: other.cert },
+      "no TLS": undefined,
+    };
+    for (const [name, tls] of Object.entries(bad)) {
+      await withSource(port, async (sink) => {
+        await sink.told("cannot be watched");
+        assert.deepEqual(changes(sink), [], name);
+      }, { tls });
+    }
+  }, { tls });
+});
+
+for (const encrypted of [false, true]) {
+  Deno.test(`a line that goes dead ${encrypted ? "under TLS" : "without TLS"} is noticed at both ends`, async () => {
+    const issued = await authority.issue("either");
+    const tls = encrypted ? { ca: authority.cert, crt: issued.cert, key: issued.key } : undefined;
+    const liveness = { askMs: 200, answerMs: 300 };
+    await withServer([service("default/web")], async ({ port, serving, store }) => {
+      const line = startSilentLine(port);
+      await withSource(line.port, async (sink, logged) => {
+        await sink.told("set Service default/web");
+        line.silence();
+        store.set(service("default/new"));
+        await sink.told("nothing was heard of the other side for 0.5 s, although it was asked");
+        await sink.told("set Service default/new");
+        assert.ok(logged.some((line) => line.includes("the server is watched again")));
+        // The server never hears that the client gave the connection up: it finds out by itself.
+        while (line.counts().server === 0 || serving.watchers() > 1) await sleep(systemClock, 5);
+      }, { tls, liveness });
+      line.close();
+    }, { tls, limits: liveness });
+  });
+}
+
+Deno.test("a silent server that answers when asked stays connected, whatever it thinks of being asked", async () => {
+  const server = await startKpngServer(recordedCalls().at(-1)!);
+  server.allow(1);
+  assert.ok(server.address.kind === "tcp");
+  const line = startSilentLine(server.address.port);
+  const clock = createFakeClock();
+  await withSource(line.port, async (sink, logged) => {
+    await sink.told("synced Service");
+    // It has said something since it was connected to; after that, it has not.
+    clock.advance(LIVENESS.askMs);
+    for (let i = 0; i < 5; i++) {
+      const { calls, said } = { calls: server.calls(), said: line.counts().said };
+      clock.advance(LIVENESS.askMs);
+      while (server.calls() === calls || line.counts().said === said) await sleep(systemClock, 1);
+      for (let turn = 0; turn < 20; turn++) await settled();
+      clock.advance(LIVENESS.answerMs);
+    }
+    await settled();
+    assert.deepEqual(logged, []);
+    assert.equal(line.counts().opened, 1);
+  }, { clock });
+  line.close();
+  await server.close();
+});
+
+Deno.test("a call that ends leaves nothing on the signal that would end it", async () => {
+  const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  const closing = (async () => {
+    for await (const connection of listener) connection.close();
+  })();
+  const { signal } = new AbortController();
+  const listening = new Set<unknown>();
+  const { addEventListener, removeEventListener } = signal;
+  Object.assign(signal, {
+    addEventListener(...args: Parameters<typeof addEventListener>) {
+      listening.add(args[1]);
+      addEventListener.apply(signal, args);
+    },
+    removeEventListener(...args: Parameters<typeof removeEventListener>) {
+      listening.delete(args[1]);
+      removeEventListener.apply(signal, args);
+    },
+  });
+  await assert.rejects(call({
+    address: { kind: "tcp", host: "127.0.0.1", port: (listener.addr as Deno.NetAddr).port },
+    tls: undefined,
+    method: METHODS.global,
+    request: new Uint8Array(),
+    onMessage: () => false,
+    clock: createFakeClock(),
+    liveness: LIVENESS,
+    signal,
+  }));
+  assert.equal(listening.size, 0);
+  listener.close();
+  await closing;
+});
+
+Deno.test("a server of something else is told from one of gRPC", async () => {
+  const server = Deno.serve(
+    { port: 0, hostname: "127.0.0.1", onListen() {} },
+    () => new Response("no", { status: 404 }),
+  );
+  await withSource(server.addr.port, async (sink) => {
+    await sink.told("cannot be watched");
+    assert.match(sink.take().join(), /HTTP status 404, which no gRPC server does/);
+  });
+  await server.shutdown();
+});
+
+Deno.test("a unix socket serves as well, and only its owner may open it", async () => {
+  const { startServing } = await import("../../../../kpng/server/server.ts");
+  const { createStore } = await import("../../../../kpng/store/store.ts");
+  const { KINDS } = await import("../../../../core/objects/cluster_object.ts");
+  const folder = Deno.makeTempDirSync();
+  const address = { kind: "unix", path: `${folder}/sluice.sock` } as const;
+  const store = createStore({ clock: systemClock, onProblem: () => {} });
+  store.set(service("default/web"));
+  for (const kind of KINDS) store.synced(kind);
+  const serve = () => startServing({ address, tls: undefined, store, clock: systemClock, logger: silentLogger });
+  const serving = await serve();
+  assert.equal(Deno.statSync(address.path).mode! & 0o777, 0o600);
+  await withSource(0, (sink) => sink.told("set Service default/web"), { address });
+  await serving.close();
+  Deno.writeTextFileSync(address.path, "somebody else's");
+  await assert.rejects(serve, /cannot listen there/);
+  Deno.removeSync(folder, { recursive: true });
+});

@@ -1,0 +1,144 @@
+import assert from "node:assert/strict";
+import { examineApi, judgeSkew, rightsOf } from "../../../../sources/preflight/api.ts";
+import { createEventRecorder } from "../../../../observe/events.ts";
+import type { Finding } from "../../../../platform/finding.ts";
+import { silentLogger } from "../../../../platform/log.ts";
+import { type SeenRequest, startFakeApiServer, statusResponse } from "../../../fakes/api_server.ts";
+import { createFakeClock } from "../../../fakes/clock.ts";
+
+/** What a server that grants rights but for `denied` (`list services`), at a time of its own, leads to. */
+async function examine(
+  answer: { readonly denied?: readonly string[]; readonly aheadMs?: number; readonly nodes?: readonly string[] },
+  mode: "iptables" | "nftables" = "iptables",
+): Promise<readonly Finding[]> {
+  const server = startFakeApiServer();
+  const clock = createFakeClock();
+  const date = new Date(clock.now() + (answer.aheadMs ?? 0)).toUTCString();
+  server.fault((request) => {
+    if (request.path === "/version") return Response.json({ gitVersion: "v1.36.1" }, { headers: { date } });
+    if (request.path.endsWith("/selfsubjectaccessreviews")) return reviewed(request, answer.denied ?? []);
+    const [, node] = /^\/api\/v1\/nodes\/(.+)$/.exec(request.path) ?? [];
+    if (node && (answer.nodes ?? ["n1"]).includes(node)) return Response.json({ kind: "Node" });
+    if (request.path === "/api/v1/nodes") {
+      return Response.json({ items: (answer.nodes ?? []).map((name) => ({ metadata: { name } })) });
+    }
+    return undefined;
+  });
+  try {
+    return await examineApi({
+      kubeconfig: undefined,
+      master: server.url,
+      mode,
+      nodeName: "n1",
+      clock,
+      logger: silentLogger,
+      signal: new AbortController().signal,
+    });
+  } finally {
+    await server.close();
+  }
+}
+
+function reviewed({ verb, body }: SeenRequest, denied: readonly string[]): Response {
+  const { kind, spec } = JSON.parse(body);
+  assert.deepEqual([verb, kind], ["create", "SelfSubjectAccessReview"]);
+  const { verb: asked, group, resource } = spec.resourceAttributes;
+  const allowed = !denied.includes(`${asked} ${resource}${group === "" ? "" : `.${group}`}`);
+  return Response.json({ kind, spec, status: { allowed } }, { status: 201 });
+}
+
+const verdicts = (findings: readonly Finding[]) => findings.map(({ name, verdict }) => `${name} ${verdict}`);
+
+Deno.test("an API server that answers and allows everything is green", async () => {
+  const findings = await examine({});
+  assert.deepEqual(verdicts(findings), ["API server green", "clock green", "RBAC green", "node green"]);
+  assert.match(findings[0]!.says, /Kubernetes v1\.36\.1/);
+});
+
+Deno.test("each right that is missing is named: red where nothing works without it, yellow where something is lost", async () => {
+  const denied = ["watch endpointslices.discovery.k8s.io", "create events", "patch events"];
+  const findings = (await examine({ denied })).filter(({ name }) => name === "RBAC");
+  assert.deepEqual(findings.map(({ verdict, says }) => `${verdict} ${says.replace(/:.*/, "")}`), [
+    "red forbids to watch endpointslices.discovery.k8s.io",
+    "yellow forbids to create events",
+    "yellow forbids to patch events",
+  ]);
+  for (const { mend } of findings) assert.match(mend!, /system:node-proxier/);
+  const ranges = "list servicecidrs.networking.k8s.io";
+  assert.deepEqual(verdicts(await examine({ denied: [ranges] }, "nftables")).includes("RBAC yellow"), true);
+  assert(verdicts(await examine({ denied: [ranges] })).includes("RBAC green"), "asked for in nftables mode alone");
+});
+
+Deno.test("what is asked for is what deploy/rbac.yaml grants", async () => {
+  const { parseAllDocuments } = await import("yaml");
+  const text = await Deno.readTextFile(new URL("../../../../deploy/rbac.yaml", import.meta.url));
+  const role = parseAllDocuments(text).map((document) => document.toJS()).find(({ kind }) => kind === "ClusterRole");
+  const granted: string[] = role.rules.flatMap(
+    ({ apiGroups, resources, verbs }: Record<"apiGroups" | "resources" | "verbs", string[]>) =>
+      apiGroups.flatMap((group) =>
+        resources.flatMap((resource) => verbs.map((verb) => `${verb} ${resource}${group === "" ? "" : `.${group}`}`))
+      ),
+  );
+  const asked = rightsOf("nftables").map(({ verb, resource }) => `${verb} ${resource}`);
+  // Of the rights, `check` itself uses this one.
+  assert.deepEqual(granted.toSorted(), [...asked, "get nodes"].toSorted());
+});
+
+Deno.test("the rights on events that are asked for are those that writing them takes", async () => {
+  const clock = createFakeClock();
+  const used: string[] = [];
+  const recorder = createEventRecorder({
+    nodeName: "n1",
+    send({ verb, path }) {
+      const [, group = "", resource] = /^\/apis?\/(?:([^/]+)\/)?v1\/namespaces\/default\/([a-z]+)(?:\/|$)/.exec(path)!;
+      used.push(`${verb} ${resource}${group === "" ? "" : `.${group}`}`);
+      return Promise.resolve({});
+    },
+    isRefusal: () => false,
+    clock,
+    logger: silentLogger,
+    signal: new AbortController().signal,
+  });
+  for (let times = 0; times < 2; times++) {
+    recorder.record("Warning", "FailedToSync", "IPv4", "it fails");
+    await clock.advanceSettled(300_000);
+  }
+  const asked = rightsOf("iptables").filter(({ resource }) => resource.startsWith("events"));
+  assert.deepEqual(asked.map(({ verb, resource }) => `${verb} ${resource}`), used);
+});
+
+Deno.test("a clock that differs is told, and which way", async () => {
+  assert(verdicts(await examine({ aheadMs: 60_000 })).includes("clock yellow"));
+  assert.deepEqual(judgeSkew(1500).verdict, "green");
+  assert.match(judgeSkew(61_000).says, /61 s behind/);
+  assert.match(judgeSkew(-61_000).says, /61 s ahead/);
+  assert.equal(judgeSkew(-301_000).verdict, "red");
+});
+
+Deno.test("a node that the cluster does not know is told, with how to name it", async () => {
+  const node = (await examine({ nodes: ["worker", "n2"] })).find(({ name }) => name === "node")!;
+  assert.equal(node.verdict, "red");
+  assert.match(node.says, /^there is no Node n1, .*: the cluster has worker, n2; did you mean n2\?$/);
+  assert.match(node.mend!, /--hostname-override/);
+});
+
+Deno.test("no way to the API server, refused credentials and nobody there are red, each with its mend", async () => {
+  const common = {
+    kubeconfig: undefined,
+    mode: "iptables",
+    nodeName: "n1",
+    clock: createFakeClock(),
+    logger: silentLogger,
+    signal: new AbortController().signal,
+  } as const;
+  const server = startFakeApiServer();
+  server.fault(() => statusResponse(401, "Unauthorized", "Unauthorized"));
+  const refused = await examineApi({ ...common, master: server.url });
+  await server.close();
+  const closed = await examineApi({ ...common, master: server.url });
+  const nowhere = await examineApi({ ...common, kubeconfig: "/nonexistent/kubeconfig", master: undefined });
+  for (const findings of [refused, closed, nowhere]) assert.deepEqual(verdicts(findings), ["API server red"]);
+  assert.match(refused[0]!.mend!, /token or certificate/);
+  assert.match(closed[0]!.mend!, /without a service proxy/);
+  assert.match(`${nowhere[0]!.says} ${nowhere[0]!.mend}`, /nonexistent.*--kubeconfig/);
+});
