@@ -81,7 +81,8 @@ workers=(workers/family.ts workers/plugin.ts)
 # In a copy of the sources at a place of the same depth as ever: the names of the files that the bundler makes depend on
 # how the packages in Deno's cache are reached from here.
 mkdir "$maps/sources"
-cp -r main.ts deno.json deno.lock commands core workers backends platform "$maps/sources/"
+rooms=(answers backends cli config core kpng observe platform proxy sources workers)
+cp -r main.ts deno.json deno.lock "${rooms[@]}" "$maps/sources/"
 bundle() (
   cd "$maps/sources"
   "${deno[@]}" bundle --quiet --platform deno --minify --code-splitting "${external[@]}" "$@" main.ts "${workers[@]}" \

@@ -10,7 +10,20 @@ import { inLab } from "./in_lab.ts";
 
 /** Copies the sources, with a call of the attack at the head of the decoder of services. */
 async function compromisedCopy(folder: string): Promise<void> {
-  const parts = ["main.ts", "deno.json", "deno.lock", "commands", "core", "workers", "backends", "platform", "deploy"];
+  const rooms = [
+    "answers",
+    "backends",
+    "cli",
+    "config",
+    "core",
+    "kpng",
+    "observe",
+    "platform",
+    "proxy",
+    "sources",
+    "workers",
+  ];
+  const parts = ["main.ts", "deno.json", "deno.lock", "deploy", ...rooms];
   await new Deno.Command("cp", { args: ["-r", ...parts.map((part) => ROOT + part), folder] }).output();
   await Deno.copyFile(`${ROOT}tests/kernel/attack.ts`, `${folder}/core/attack.ts`);
   const decoder = `${folder}/core/objects/decode_service.ts`;
