@@ -1,5 +1,5 @@
 import ipaddr from "ipaddr.js";
-import { solid } from "./solid.ts";
+import { joinFlat } from "./join_flat.ts";
 
 /** An IP family, by the name Kubernetes gives it. */
 export type Family = "IPv4" | "IPv6";
@@ -90,7 +90,7 @@ export function prefixContains(prefix: string, address: string): boolean {
 
 /** `address:port`, with brackets around IPv6: how iptables takes a destination and how kube-proxy names an endpoint. */
 export function joinHostPort(address: string, port: number): string {
-  return solid(":", address.includes(":") ? `[${address}]` : address, port);
+  return joinFlat(":", address.includes(":") ? `[${address}]` : address, port);
 }
 
 /** The parts of what `joinHostPort` made. */

@@ -35,7 +35,7 @@ export { type Backoff, createBackoff, retry } from "./retry.ts";
 export type { ProgramResult, RunProgram } from "./run_program.ts";
 export { sameData } from "./same_data.ts";
 export { runsFromSource, shippedText } from "./shipped.ts";
-export { solid } from "./solid.ts";
+export { joinFlat } from "./join_flat.ts";
 export { canTakeScreen, takeScreen } from "./terminal.ts";
 export { startTurn } from "./turns.ts";
 export { unlessAborted } from "./unless_aborted.ts";

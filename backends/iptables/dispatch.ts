@@ -1,5 +1,5 @@
 import type { Protocol, ServicePortKey } from "../../core/model/mod.ts";
-import { addressBytes, addressOfBytes, solid } from "../../platform/mod.ts";
+import { addressBytes, addressOfBytes, joinFlat } from "../../platform/mod.ts";
 import { shortHash } from "../reconcile/mod.ts";
 import { destinationPort } from "../xtables/mod.ts";
 
@@ -38,7 +38,7 @@ const hex = (value: number, digits: number) => value.toString(16).padStart(digit
 export function frontendPlace(address: string, protocol: Protocol, port: number): string {
   let digits = "";
   if (address !== "") { for (const byte of addressBytes(address)) digits += hex(byte, 2); }
-  return solid("", digits, PROTOCOLS.indexOf(protocol), hex(port, PORT_DIGITS));
+  return joinFlat("", digits, PROTOCOLS.indexOf(protocol), hex(port, PORT_DIGITS));
 }
 
 interface Branch {
@@ -50,7 +50,7 @@ type Leaf = Map<string, DispatchEntry>;
 type TreeNode = Branch | Leaf;
 
 const countOf = (node: TreeNode) => node instanceof Map ? node.size : node.count;
-const entryKey = (place: string, owner: ServicePortKey) => solid(" ", place, owner);
+const entryKey = (place: string, owner: ServicePortKey) => joinFlat(" ", place, owner);
 
 /** One tree of chains, below one entry chain. */
 export interface DispatchTree {

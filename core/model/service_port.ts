@@ -1,4 +1,4 @@
-import { solid } from "../../platform/mod.ts";
+import { joinFlat } from "../../platform/mod.ts";
 
 /** A transport protocol, in the lower case that the kernel's tools use. */
 export type Protocol = "tcp" | "udp" | "sctp";
@@ -11,7 +11,7 @@ export type ServicePortKey = string;
 
 /** The key of a service port. */
 export function servicePortKey(name: ServicePortName, protocol: Protocol): ServicePortKey {
-  return solid("|", name, protocol);
+  return joinFlat("|", name, protocol);
 }
 
 /**

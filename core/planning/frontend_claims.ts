@@ -1,4 +1,4 @@
-import { joinHostPort, solid } from "../../platform/mod.ts";
+import { joinFlat, joinHostPort } from "../../platform/mod.ts";
 import type { ServicePort, ServicePortKey } from "../model/mod.ts";
 
 /** A service port that wants its frontends for itself. */
@@ -112,13 +112,13 @@ export function sameFrontends(a: ServicePort, b: ServicePort): boolean {
 
 function frontendsOf(port: ServicePort): Frontend[] {
   const at = (kind: Frontend["kind"], address: string): Frontend => (
-    { kind, address, id: solid("|", address, port.port, port.protocol) }
+    { kind, address, id: joinFlat("|", address, port.port, port.protocol) }
   );
   const frontends = [at("clusterIP", port.clusterIP)];
   for (const address of port.loadBalancerIPs) frontends.push(at("loadBalancerIPs", address));
   for (const address of port.externalIPs) frontends.push(at("externalIPs", address));
   if (port.nodePort !== 0) {
-    frontends.push({ kind: "nodePort", address: "", id: solid("|", port.nodePort, port.protocol) });
+    frontends.push({ kind: "nodePort", address: "", id: joinFlat("|", port.nodePort, port.protocol) });
   }
   return frontends;
 }

@@ -1,4 +1,4 @@
-import { type Family, familyOf, solid } from "../../platform/mod.ts";
+import { type Family, familyOf, joinFlat } from "../../platform/mod.ts";
 import type { Protocol, ServicePort, ServicePortName, Verdict } from "../model/mod.ts";
 import type { Service, ServicePortSpec } from "../objects/mod.ts";
 import { type ServiceEndpoint, serviceKey } from "../tracking/mod.ts";
@@ -49,7 +49,7 @@ export function planService(input: ServicePlanInput): ServicePort[] {
 /** How kube-proxy prints a service port. */
 export function servicePortName(service: Service, spec: ServicePortSpec): ServicePortName {
   const key = serviceKey(service.namespace, service.name);
-  return spec.name === "" ? key : solid(":", key, spec.name);
+  return spec.name === "" ? key : joinFlat(":", key, spec.name);
 }
 
 /** The traffic policies in force for a service port in a family. */

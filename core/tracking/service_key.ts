@@ -1,11 +1,11 @@
-import { solid } from "../../platform/mod.ts";
+import { joinFlat } from "../../platform/mod.ts";
 
 /** Names a Service: `namespace/name`. */
 export type ServiceKey = string;
 
 /** The key of the Service of that namespace and name. */
 export function serviceKey(namespace: string, name: string): ServiceKey {
-  return solid("/", namespace, name);
+  return joinFlat("/", namespace, name);
 }
 
 /** The namespace and name of which a key was made. */

@@ -1,4 +1,4 @@
-import { solid } from "../../platform/mod.ts";
+import { joinFlat } from "../../platform/mod.ts";
 import type { Decode, Kind, SourceSink } from "../../core/objects/mod.ts";
 
 /** What a sink has been told of one kind: of each object no more than its key and version. */
@@ -71,7 +71,7 @@ export function createKnownObjects(kind: Kind, decode: Decode, sink: SourceSink)
 }
 
 function keyOf(meta: ObjectMeta): string {
-  return solid("/", meta.namespace, meta.name);
+  return joinFlat("/", meta.namespace, meta.name);
 }
 
 function nameOf(kind: Kind, meta: ObjectMeta): string {
