@@ -17,6 +17,15 @@ const LONGEST_NS = 2 ** 63;
 /**
  * Milliseconds (with a fraction where there are microseconds or nanoseconds) of a duration in Go's syntax (`1h2m3s`,
  * `300ms`, `-1.5h`, `0`), or undefined for anything that Go's time.ParseDuration refuses.
+ *
+ * ```ts
+ * import { parseDuration } from "./duration.ts";
+ * import assert from "node:assert/strict";
+ *
+ * assert.equal(parseDuration("1h2m3s"), 3_723_000);
+ * assert.equal(parseDuration("1500us"), 1.5);
+ * assert.equal(parseDuration("30"), undefined);
+ * ```
  */
 export function parseDuration(text: string): number | undefined {
   const sign = text.startsWith("-") ? -1 : 1;
@@ -32,7 +41,16 @@ export function parseDuration(text: string): number | undefined {
   return Math.round(ns) === 0 ? 0 : sign * Math.round(ns) / 1e6;
 }
 
-/** A duration in milliseconds as Go prints it: `1h2m3s`, `300ms`, `1.5s`, `0s`. */
+/**
+ * A duration in milliseconds as Go prints it.
+ *
+ * ```ts
+ * import { formatDuration } from "./duration.ts";
+ * import assert from "node:assert/strict";
+ *
+ * assert.deepEqual([3_723_000, 300, 1500, 0].map(formatDuration), ["1h2m3s", "300ms", "1.5s", "0s"]);
+ * ```
+ */
 export function formatDuration(ms: number): string {
   const ns = Math.round(Math.abs(ms) * 1e6);
   const sign = ms < 0 && ns > 0 ? "-" : "";

@@ -29,6 +29,15 @@ const CANONICAL_IPV4 = /^(?:(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)(?:\.(?!$)|$)){4}
  * The canonical form of an IP address, or undefined for anything else: IPv4 in dotted decimal without leading zeros
  * (which are read as decimal, as kube-proxy's ParseIPSloppy does), IPv6 as in RFC 5952. An IPv4-mapped IPv6 address is
  * the IPv4 address it maps. Zones (`fe80::1%eth0`) are refused: a rule cannot carry them.
+ *
+ * ```ts
+ * import { canonicalAddress } from "./address.ts";
+ * import assert from "node:assert/strict";
+ *
+ * assert.equal(canonicalAddress("010.0.0.1"), "10.0.0.1");
+ * assert.equal(canonicalAddress("FD00:0:0::1"), "fd00::1");
+ * assert.equal(canonicalAddress("fe80::1%eth0"), undefined);
+ * ```
  */
 export function canonicalAddress(text: string): string | undefined {
   // Nearly all are, and this makes nothing that must be thrown away again.
@@ -46,6 +55,14 @@ export function canonicalAddress(text: string): string | undefined {
 /**
  * The canonical form of a prefix (`10.0.0.0/8`; host bits are cleared, as Go's ParseCIDR does), or undefined for
  * anything else. A bare address is no prefix.
+ *
+ * ```ts
+ * import { canonicalPrefix } from "./address.ts";
+ * import assert from "node:assert/strict";
+ *
+ * assert.equal(canonicalPrefix("10.1.2.3/8"), "10.0.0.0/8");
+ * assert.equal(canonicalPrefix("10.1.2.3"), undefined);
+ * ```
  */
 export function canonicalPrefix(text: string): string | undefined {
   const slash = text.indexOf("/");
@@ -74,7 +91,17 @@ export function addressOfBytes(bytes: Uint8Array): string {
   return new ipaddr.IPv6(Array.from(bytes)).toRFC5952String();
 }
 
-/** Whether an address lies in a prefix, both canonical; false where their families differ. */
+/**
+ * Whether a prefix contains an address, both canonical; false where their families differ.
+ *
+ * ```ts
+ * import { prefixContains } from "./address.ts";
+ * import assert from "node:assert/strict";
+ *
+ * assert.ok(prefixContains("10.96.0.0/12", "10.96.0.10"));
+ * assert.ok(!prefixContains("10.96.0.0/12", "fd00::a"));
+ * ```
+ */
 export function prefixContains(prefix: string, address: string): boolean {
   const slash = prefix.indexOf("/");
   const network = prefix.slice(0, slash);
@@ -88,7 +115,17 @@ export function prefixContains(prefix: string, address: string): boolean {
   return true;
 }
 
-/** `address:port`, with brackets around IPv6: how iptables takes a destination and how kube-proxy names an endpoint. */
+/**
+ * `address:port`, with brackets around IPv6, as iptables takes a destination and kube-proxy names an endpoint.
+ *
+ * ```ts
+ * import { joinHostPort, splitHostPort } from "./address.ts";
+ * import assert from "node:assert/strict";
+ *
+ * assert.equal(joinHostPort("fd00::a", 53), "[fd00::a]:53");
+ * assert.deepEqual(splitHostPort("[fd00::a]:53"), { address: "fd00::a", port: 53 });
+ * ```
+ */
 export function joinHostPort(address: string, port: number): string {
   return joinFlat(":", address.includes(":") ? `[${address}]` : address, port);
 }

@@ -1,6 +1,15 @@
 /** Numbers as people read them. */
 
-/** `0.8 ms`, `12 ms`, `3.4 s`, `2 min`, `5 h`, `3 d`. */
+/**
+ * A duration in its largest unit, with two digits at least.
+ *
+ * ```ts
+ * import { durationText } from "./quantities.ts";
+ * import assert from "node:assert/strict";
+ *
+ * assert.deepEqual([0.84, 12, 3400, 125_000, 2e7].map(durationText), ["0.8 ms", "12 ms", "3.4 s", "2 min", "5 h"]);
+ * ```
+ */
 export function durationText(ms: number): string {
   if (ms < 9.95) return `${(Math.round(ms * 10) / 10).toString()} ms`;
   if (ms < 999.5) return `${Math.round(ms)} ms`;

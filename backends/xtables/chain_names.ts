@@ -27,7 +27,16 @@ export const SERVICE_CHAIN_PREFIXES = {
   firewall: "KUBE-FW-",
 } as const;
 
-/** The names of a service port's chains. */
+/**
+ * The names of a service port's chains: kube-proxy's prefixes and 16 characters of the hash of name and protocol.
+ *
+ * ```ts
+ * import { serviceChainNames } from "./chain_names.ts";
+ * import assert from "node:assert/strict";
+ *
+ * assert.equal(serviceChainNames({ name: "default/kubernetes:https", protocol: "tcp" }).cluster, "KUBE-SVC-NPX46M4PTMTKRN6Y");
+ * ```
+ */
 export function serviceChainNames(port: Pick<ServicePort, "name" | "protocol">): ServiceChainNames {
   return namesOfHash(shortHash(port.name + port.protocol));
 }

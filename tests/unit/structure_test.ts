@@ -1,8 +1,6 @@
 /** The rules of the house that the compiler does not hold: who may import whom, and what only one place may do. */
 import assert from "node:assert/strict";
-
-/** The text of the sources by path from the project's root. */
-type Tree = ReadonlyMap<string, string>;
+import { importsOf, isOfProject, readTree, type Tree } from "../../build/imports.ts";
 
 const ROOT = new URL("../../", import.meta.url);
 const PRODUCT = [
@@ -122,36 +120,6 @@ const ONLY_THERE: readonly { readonly what: RegExp; readonly name: string; reado
   },
   { what: /\bconsole\.\w+\(|\bDeno\.std(out|err)\.write/, name: "prints", where: ["platform/output.ts"] },
 ];
-
-function readTree(paths: readonly string[]): Tree {
-  const tree = new Map<string, string>();
-  const read = (path: string) => {
-    const url = new URL(path, ROOT);
-    if (Deno.statSync(url).isFile) {
-      if (path.endsWith(".ts")) tree.set(path, Deno.readTextFileSync(url));
-      return;
-    }
-    for (const { name } of Deno.readDirSync(url)) read(`${path}/${name}`);
-  };
-  for (const path of paths) read(path);
-  return tree;
-}
-
-/** The modules that a source names: those of the project as paths from its root, packages as they are written. */
-function importsOf(path: string, text: string): string[] {
-  const specifiers = [
-    ...text.matchAll(/^(?:import|export)\b[^;"']*?\bfrom "([^"]+)"/gm),
-    ...text.matchAll(/^import "([^"]+)"/gm),
-    ...text.matchAll(/\bimport\("([^"]+)"\)/g),
-  ].map(([, specifier]) => specifier!);
-  return specifiers.map((specifier) =>
-    specifier.startsWith(".") ? new URL(specifier, `file:///${path}`).pathname.slice(1) : specifier
-  );
-}
-
-function isOfProject(imported: string): boolean {
-  return imported.endsWith(".ts");
-}
 
 /** The room that a file is in; the file at the root is a room of its own. */
 function roomOf(path: string): string {
