@@ -42,6 +42,8 @@ interface Draft {
 }
 
 const portLists = createInterner<readonly EndpointPort[]>(5_000);
+/** The hash in a slice's name, by what is hashed: thousands of slices have a few lists of ports. */
+const portHashes = createInterner<string>(5_000);
 
 /**
  * The slices of a service that its endpoints make up: as they were where they came from EndpointSlices, and otherwise one
@@ -99,8 +101,9 @@ function shared(ports: readonly EndpointPort[]): readonly EndpointPort[] {
 }
 
 function sliceName(source: string, family: Family, ports: readonly EndpointPort[]): string {
-  const { text } = contentHash(new TextEncoder().encode(`${family}|${textOfPorts(ports)}`));
-  return `${source}.${text.slice(0, 8)}`;
+  const hashed = `${family}|${textOfPorts(ports)}`;
+  const hash = portHashes.get(hashed, () => contentHash(new TextEncoder().encode(hashed)).text.slice(0, 8));
+  return `${source}.${hash}`;
 }
 
 function textOfPorts(ports: readonly EndpointPort[]): string {

@@ -71,6 +71,7 @@ export function createTeller(path: string, sink: SourceSink, inFull: boolean): T
       else {
         for (const { item } of of) endpoints = Math.max(endpoints, set(path, await item()));
         deleteEndpoints(path, endpoints, known?.endpoints ?? 0);
+        if (section === "services") assembler.assemble(path);
       }
       byPath.set(path, { texts, endpoints });
       await breathe();

@@ -1,0 +1,77 @@
+import assert from "node:assert/strict";
+import { serviceKey } from "../../../../core/tracking/service_key.ts";
+import type { ReceivedEndpoint } from "../../../../kpng/receiving/assemble_slices.ts";
+import { createAssembler } from "../../../../kpng/receiving/assembler.ts";
+import { readGlobalEndpoint } from "../../../../kpng/receiving/received_endpoint.ts";
+import { createRecordingSink } from "../../../fakes/kpng.ts";
+
+const SERVICE = {
+  namespace: "default",
+  name: "web",
+  type: "ClusterIP",
+  ips: { clusterIPs: { v4: ["10.96.0.1"], v6: [] } },
+  ports: [{ name: "http", protocol: 1, port: 80, targetPort: 8080 }],
+};
+
+function endpointAt(address: string): ReceivedEndpoint {
+  const info = {
+    namespace: "default",
+    serviceName: "web",
+    sourceName: "web",
+    endpoint: { ips: { v4: [address], v6: [] } },
+    conditions: { ready: true },
+  };
+  const endpoint = readGlobalEndpoint(info, { inFull: false, problem: (what) => assert.fail(what) });
+  assert.equal(endpoint?.service, serviceKey("default", "web"));
+  return endpoint!;
+}
+
+Deno.test("the slices of a service that are put together ahead are told with the round, and not put together again", () => {
+  const sink = createRecordingSink();
+  const assembler = createAssembler(sink, false);
+  let reads = 0;
+  const endpoint = endpointAt("10.180.0.1");
+  assembler.setService("web", SERVICE);
+  assembler.setEndpoint("web/0", {
+    ...endpoint,
+    get endpoints() {
+      reads++;
+      return endpoint.endpoints;
+    },
+  });
+  assembler.assemble("web");
+  assert.deepEqual(sink.take(), []);
+  const before = reads;
+  assert.notEqual(before, 0);
+  assembler.sync();
+  assert.equal(reads, before);
+  assert.equal(
+    sink.take().filter((line) => line.startsWith("set EndpointSlice") && line.includes("10.180.0.1")).length,
+    1,
+  );
+});
+
+Deno.test("what changes in a round after the slices were put together counts", () => {
+  const sink = createRecordingSink();
+  const assembler = createAssembler(sink, false);
+  assembler.setService("web", SERVICE);
+  assembler.setEndpoint("web/0", endpointAt("10.180.0.1"));
+  assembler.assemble("web");
+  assembler.setEndpoint("web/1", endpointAt("10.180.0.2"));
+  assembler.sync();
+  assert.equal(sink.take().filter((line) => /^set EndpointSlice .*10\.180\.0\.1.*10\.180\.0\.2/.test(line)).length, 1);
+  assembler.setEndpoint("web/1", endpointAt("10.180.0.3"));
+  assembler.assemble("web");
+  assembler.deleteService("web");
+  assembler.deleteEndpoint("web/0");
+  assembler.deleteEndpoint("web/1");
+  assembler.sync();
+  assert.deepEqual(sink.take().map((line) => line.split(" ").slice(0, 2).join(" ")), [
+    "delete EndpointSlice",
+    "delete Service",
+  ]);
+  // Nothing of that service is known any more.
+  assembler.assemble("web");
+  assembler.sync();
+  assert.deepEqual(sink.take(), []);
+});
