@@ -19,7 +19,7 @@ export interface ServiceHealth {
   inEffect(family: Family, localReadyEndpoints: ReadonlyMap<ServiceKey, number>): void;
   /**
    * Asks for the addresses again, and tries what could not be opened. Happens at every `apply`, and every 5 seconds
-   * while there are problems.
+   * while there are problems. Without services to answer for, it does nothing.
    */
   refresh(): void;
   /** The services whose port is not open on every address, and why. */
@@ -142,6 +142,8 @@ export function createServiceHealth(options: ServiceHealthOptions): ServiceHealt
     if (signal.aborted) return;
     cancelRetry?.();
     cancelRetry = undefined;
+    // To list the addresses of the host costs more than the rest of a change.
+    if (checks.size === 0) return;
     new Set(addressesChanged() ? checks.keys() : [...changed, ...problems.keys()]).forEach(tryToServe);
     if (problems.size > 0) cancelRetry = clock.schedule(BETWEEN_TRIES_MS, () => refresh());
   };

@@ -72,6 +72,29 @@ Deno.test("a service with endpoints here is answered for in kube-proxy's words, 
     );
   }));
 
+Deno.test("without services to answer for, the host's addresses are not read", () => {
+  let reads = 0;
+  const stop = new AbortController();
+  const health = createServiceHealth({
+    addresses: () => {
+      reads++;
+      return ["192.0.2.1"];
+    },
+    isHealthy: () => true,
+    clock: createFakeClock(),
+    logger: silentLogger,
+    signal: stop.signal,
+    open: () => Deno.listen({ hostname: "127.0.0.1", port: 0 }),
+  });
+  health.apply({ set: [], deleted: [] });
+  assert.equal(reads, 0);
+  health.apply({ set: [check("web", 32000, 1)], deleted: [] });
+  assert.equal(reads, 1);
+  health.apply({ set: [], deleted: ["default/web"] });
+  assert.equal(reads, 1, "the last one went");
+  stop.abort();
+});
+
 Deno.test("when the last endpoint here goes, the same port says 503 with a weight of 0", () =>
   withHealth(async ({ health, opened, where }) => {
     health.apply({ set: [check("web", 32000, 2)], deleted: [] });
