@@ -1,8 +1,5 @@
-/** The snapshot channel: brings what is planned for one IP family to its worker, in deltas by revision. */
-import { type Clock, type Logger, sameData } from "../../platform/mod.ts";
-import { createBoundedFrequency } from "./bounded_frequency.ts";
-import { createWorkBudget } from "./work_budget.ts";
-import type { FamilyHealth, FamilyLink, FamilyListener, StopOptions } from "./family_link.ts";
+/** Sends the planned state of one IP family to its worker, in deltas by revision. */
+import type { Clock, Logger } from "../../platform/mod.ts";
 import {
   type Family,
   type FamilyDelta,
@@ -14,55 +11,57 @@ import {
   servicePortKey,
   type SyncReport,
 } from "../model/mod.ts";
+import type { FamilyHealth, FamilyLink, FamilyListener, StopOptions } from "./family_link.ts";
 import { createIdleTimer, type RestDelays } from "./idle_worker.ts";
+import { createOutgoingState, type SentState } from "./outgoing_state.ts";
+import { createBoundedFrequency, createWorkBudget } from "./pacing.ts";
 
-/** What a channel needs to know, and whom it tells. */
+/** Options of `createFamilyChannel`. */
 export interface FamilyChannelOptions {
   readonly family: Family;
-  /** Starts the worker; called once, at once. */
+  /** Starts the worker; called once, immediately. */
   readonly connect: (listener: FamilyListener) => FamilyLink;
   /**
-   * The least time between two messages on average, as kube-proxy's minSyncPeriod; 0 for none but what keeps syncs at
-   * a fifth of the time.
+   * The minimum time between two deltas on average, as kube-proxy's minSyncPeriod; with 0, syncs are limited to a fifth
+   * of the time.
    */
   readonly minSyncPeriodMs: number;
-  /** How long the family must have been without service ports before its worker ends. */
+  /** How long the family must have been without service ports before its worker is stopped. */
   readonly restDelays: RestDelays;
-  /** Whether the worker of this family may end now, as long as the family has no service ports. */
+  /** Whether the worker may be stopped now, as long as the family has no service ports. */
   readonly mayRest: () => boolean;
   readonly clock: Clock;
   readonly logger: Logger;
   /**
-   * Everything changed until now is on its way as part of `revision`. It is in effect with the first report that is ok
-   * and of this revision or a later one: revisions only grow, and a whole state sent after a worker's death has one too.
+   * Everything changed until now was sent as part of `revision`. It is in effect with the first successful report of this
+   * revision or a later one: revisions only grow, even across restarts of the worker.
    */
   readonly onSend?: (revision: number) => void;
   readonly onReport?: (report: SyncReport) => void;
   readonly onHealth?: (health: FamilyHealth) => void;
 }
 
-/** One family's way to the kernel. All changes of one turn of the event loop travel together. */
+/** Sends one family's state to its worker. All changes of one turn of the event loop are sent together. */
 export interface FamilyChannel {
-  /** These service ports exist and look like this. */
+  /** Adds or updates service ports. */
   set(ports: Iterable<ServicePort>): void;
-  /** These service ports are gone. */
+  /** Deletes service ports. */
   delete(keys: Iterable<ServicePortKey>): void;
-  /** What holds for all service ports; nothing is sent before the first call. */
+  /** Sets the settings of the family; nothing is sent before the first call. */
   configure(settings: FamilySettings): void;
   /**
-   * The service ports set until now are to be in effect before all others: they are sent at once, as the head of the
-   * state that `start` says is whole.
+   * Sends the service ports set until now ahead of all others, as the head of the state that `start` completes.
    */
   startAhead(): void;
-  /** All sources are synced: from now on the worker is told. */
+  /** Starts sending: the sources are synced, so the state is complete. */
   start(): void;
-  /** The revision that was last sent; 0 before the first. */
+  /** The revision last sent; 0 before the first. */
   revision(): number;
-  /** What the kernel has for a service port; see `FamilyLink.describe`. */
+  /** See `FamilyLink.describe`. */
   describe(key: ServicePortKey): Promise<RuleDescription | undefined>;
-  /** What rules have counted; see `FamilyLink.packetCounts`. */
+  /** See `FamilyLink.packetCounts`. */
   packetCounts(): Promise<PacketCounts | undefined>;
-  /** How many service ports are not as they were last sent. */
+  /** The number of service ports that differ from what was last sent. */
   pending(): number;
   /** Whether there are any service ports. */
   hasServicePorts(): boolean;
@@ -70,64 +69,34 @@ export interface FamilyChannel {
   stop(options?: StopOptions): Promise<void>;
 }
 
-/** The budget of syncs without a minSyncPeriod; no change waits longer for it than for kube-proxy's minSyncPeriod of 1 s. */
+/** The budget of syncs without a minSyncPeriod; no change waits longer than with kube-proxy's minSyncPeriod of 1 s. */
 const SYNC_BUDGET = { share: 0.2, windowMs: 10_000, longestWaitMs: 1000 };
-/** The work of a small sync beside what the worker measures: to track, plan, send and report a change. */
+/** The work of a small sync that the worker does not measure: tracking, planning, sending and reporting a change. */
 const WORK_BESIDE_SYNC_MS = 5;
 
-/** What was last sent. */
-interface Sent {
-  readonly revision: number;
-  readonly settings: FamilySettings;
-  readonly isHead: boolean;
-}
-
 /**
- * A channel with a worker of its own. It has at most one message in flight; what changes meanwhile is merged, and what
- * is undone meanwhile is never sent, so that what waits is bounded by the number of service ports.
+ * A channel with its own worker. At most one delta is in flight; changes made meanwhile are merged and undone ones dropped, so
+ * that what waits is bounded by the number of service ports.
  */
 export function createFamilyChannel(options: FamilyChannelOptions): FamilyChannel {
   const { clock } = options;
   const logger = options.logger.with({ family: options.family });
-  const { minSyncPeriodMs } = options;
-  const frequency = createBoundedFrequency({ periodMs: minSyncPeriodMs, burst: 2, clock });
-  const budget = minSyncPeriodMs === 0 ? createWorkBudget({ ...SYNC_BUDGET, clock }) : undefined;
+  const pace = createPace(options.minSyncPeriodMs, clock);
+  const state = createOutgoingState();
 
-  const ports = new Map<ServicePortKey, ServicePort>();
-  let settings: FamilySettings | undefined;
-
-  // What was last sent; undefined where the next message must be the whole state.
-  let sent: Sent | undefined;
-  // By key, what was last sent of each service port that differs from it now; undefined for one that was not there.
-  const differing = new Map<ServicePortKey, ServicePort | undefined>();
-
-  let revision = 0;
   let inFlight: FamilyDelta | undefined;
-  let head: ReadonlySet<ServicePortKey> = new Set();
-  let started = false;
   let workerListens = false;
   let stopped: Promise<void> | undefined;
-  // The revision that is in effect with nothing left to do for it.
+  // The revision that is in effect with nothing left to do.
   let finished: number | undefined;
   let hadServicePorts = false;
-  // The settings in effect while the worker is away.
-  let resting: { readonly settings: FamilySettings } | undefined;
+  // The state in effect while the worker is stopped.
+  let resting: SentState | undefined;
   let flushIsDue = false;
   let cancelTimer: (() => void) | undefined;
 
-  const change = (key: ServicePortKey, after: ServicePort | undefined) => {
-    const before = ports.get(key);
-    if (sameData(before, after)) return;
-    if (after === undefined) ports.delete(key);
-    else ports.set(key, after);
-    hadServicePorts ||= ports.size > 0;
-    if (sent === undefined) return;
-    if (!differing.has(key)) differing.set(key, before);
-    else if (sameData(differing.get(key), after)) differing.delete(key);
-  };
-
-  // At the end of the turn, so that what belongs together is not torn apart: one service's deletion, and another's
-  // creation with the same address, say.
+  // Flushes at the end of the turn, so that related changes travel together: the deletion of one service and the creation
+  // of another with the same address, for example.
   const flushSoon = () => {
     if (flushIsDue) return;
     flushIsDue = true;
@@ -139,34 +108,32 @@ export function createFamilyChannel(options: FamilyChannelOptions): FamilyChanne
     });
   };
 
-  const isIdle = () =>
-    !stopped && ports.size === 0 && differing.size === 0 && sent !== undefined && sent.revision === finished &&
-    sameData(sent.settings, settings);
+  const isIdle = () => !stopped && state.size() === 0 && state.isSent() && state.revision() === finished;
 
   const idle = createIdleTimer({
     clock,
     delays: options.restDelays,
     onRest() {
+      const sent = state.sent();
       if (sent === undefined || !options.mayRest() || !link.rest()) return false;
       resting = sent;
-      sent = undefined;
+      state.forgetSent();
       workerListens = false;
       return true;
     },
   });
 
   const wakeIfNeeded = () => {
-    if (stopped || resting === undefined || ports.size === 0 && sameData(resting.settings, settings)) return;
+    if (stopped || resting === undefined || (state.size() === 0 && state.hasSettings(resting.settings))) return;
     resting = undefined;
     link.wake();
   };
 
   const flush = () => {
     if (!workerListens || stopped || inFlight !== undefined || cancelTimer) return;
-    if (settings === undefined) return;
-    const delta = nextDelta(settings);
+    const delta = state.next();
     if (delta === undefined) return;
-    const waitMs = budget?.waitMs() ?? frequency.waitMs();
+    const waitMs = pace.waitMs();
     if (waitMs > 0) {
       cancelTimer = clock.schedule(Math.ceil(waitMs), () => {
         cancelTimer = undefined;
@@ -174,117 +141,100 @@ export function createFamilyChannel(options: FamilyChannelOptions): FamilyChanne
       });
       return;
     }
-    const isHead = delta.part === "head";
-    revision = delta.revision;
+    state.markSent(delta);
     inFlight = delta;
-    sent = { revision, settings: delta.settings ?? settings, isHead };
-    differing.clear();
-    if (isHead) {
-      for (const key of ports.keys()) if (!head.has(key)) differing.set(key, undefined);
-    } else {
-      frequency.count();
-    }
-    logger.debug("sending changes to the worker", {
+    const { revision, base, part, set, deleted } = delta;
+    logger.debug("sending delta to worker", {
       revision,
-      whole: delta.base === undefined,
-      part: delta.part,
-      set: delta.set.length,
-      deleted: delta.deleted.length,
+      snapshot: base === undefined,
+      part,
+      set: set.length,
+      deleted: deleted.length,
     });
-    if (!isHead) options.onSend?.(revision);
+    if (part !== "head") {
+      pace.sent();
+      options.onSend?.(revision);
+    }
     link.send(delta);
   };
 
-  const nextDelta = (settings: FamilySettings): FamilyDelta | undefined => {
-    if (sent === undefined) return headOf(settings) ?? (started ? wholeState(settings) : undefined);
-    if (!started) return undefined;
-    if (sent.isHead) return { ...changesSince(sent, settings), part: "rest" };
-    const isSame = differing.size === 0 && sameData(sent.settings, settings);
-    return isSame ? undefined : changesSince(sent, settings);
-  };
-
-  /** Undefined where there is no head. The ranges of services stay open until all services are known. */
-  const headOf = (settings: FamilySettings): FamilyDelta | undefined => {
-    const set = [...head].flatMap((key) => ports.get(key) ?? []);
-    if (set.length === 0) return undefined;
-    const open = { ...settings, serviceRanges: [] };
-    return { revision: revision + 1, base: undefined, settings: open, set, deleted: [], part: "head" };
-  };
-
-  const wholeState = (settings: FamilySettings): FamilyDelta => (
-    { revision: revision + 1, base: undefined, settings, set: [...ports.values()], deleted: [] }
-  );
-
-  const changesSince = (sent: Sent, settings: FamilySettings): FamilyDelta => {
-    const settingsDiffer = !sameData(sent.settings, settings);
-    const set: ServicePort[] = [];
-    const deleted: ServicePortKey[] = [];
-    for (const key of differing.keys()) {
-      const port = ports.get(key);
-      if (port === undefined) deleted.push(key);
-      else set.push(port);
-    }
-    const base = sent.revision;
-    return { revision: revision + 1, base, settings: settingsDiffer ? settings : undefined, set, deleted };
+  const onReport = (report: SyncReport) => {
+    const sent = state.sent();
+    // The report of a head does not mean that the state is in effect: the worker may only have stored it.
+    const isOfHead = report.revision === sent?.revision && sent.isHead;
+    if (!isOfHead) options.onReport?.(report);
+    finished = report.unfinished || isOfHead ? undefined : report.revision;
+    flushSoon();
+    if (report.revision !== inFlight?.revision) return;
+    // The long first sync is no measure of what changes cost.
+    if (inFlight.base !== undefined && inFlight.part === undefined) pace.synced(report.durationMs);
+    inFlight = undefined;
   };
 
   const link = options.connect({
     onReset() {
       workerListens = true;
-      sent = undefined;
       inFlight = undefined;
-      differing.clear();
+      state.forgetSent();
       flushSoon();
     },
-    onReport(report) {
-      // A head's report says nothing of the state: it may only have been noted.
-      const isOfHead = report.revision === sent?.revision && sent.isHead;
-      if (!isOfHead) options.onReport?.(report);
-      finished = report.unfinished || isOfHead ? undefined : report.revision;
-      flushSoon();
-      if (report.revision !== inFlight?.revision) return;
-      // The long sync at the start says nothing of what changes will cost.
-      if (inFlight.base !== undefined && inFlight.part === undefined) {
-        budget?.spend(report.durationMs + WORK_BESIDE_SYNC_MS);
-      }
-      inFlight = undefined;
-    },
-    onHealth(health) {
-      options.onHealth?.(health);
-    },
+    onReport,
+    onHealth: (health) => options.onHealth?.(health),
   });
 
+  const change = (update: () => void) => {
+    update();
+    hadServicePorts ||= state.size() > 0;
+    flushSoon();
+  };
+
   return {
-    set(changed) {
-      for (const port of changed) change(servicePortKey(port.name, port.protocol), port);
-      flushSoon();
+    set(ports) {
+      change(() => {
+        for (const port of ports) state.put(servicePortKey(port.name, port.protocol), port);
+      });
     },
     delete(keys) {
-      for (const key of keys) change(key, undefined);
-      flushSoon();
+      change(() => {
+        for (const key of keys) state.put(key, undefined);
+      });
     },
-    configure(changed) {
-      settings = changed;
-      flushSoon();
-    },
-    startAhead() {
-      head = new Set(ports.keys());
-      flushSoon();
-    },
-    start() {
-      started = true;
-      flushSoon();
-    },
-    revision: () => revision,
+    configure: (settings) => change(() => state.configure(settings)),
+    startAhead: () => change(state.markHead),
+    start: () => change(state.start),
+    revision: state.revision,
     describe: (key) => link.describe(key),
     packetCounts: () => link.packetCounts(),
-    pending: () => sent === undefined ? ports.size : differing.size,
-    hasServicePorts: () => ports.size > 0,
+    pending: state.pending,
+    hasServicePorts: () => state.size() > 0,
     stop(options) {
       cancelTimer?.();
       idle.stop();
       stopped ??= link.stop(options);
       return stopped;
     },
+  };
+}
+
+/** Decides when the next delta may be sent. */
+interface Pace {
+  waitMs(): number;
+  /** A delta was sent that counts against the frequency. */
+  sent(): void;
+  /** A sync of changes has ended. */
+  synced(durationMs: number): void;
+}
+
+/** Limits the frequency with a minSyncPeriod, and the share of time without one. */
+function createPace(minSyncPeriodMs: number, clock: Clock): Pace {
+  if (minSyncPeriodMs > 0) {
+    const frequency = createBoundedFrequency({ periodMs: minSyncPeriodMs, burst: 2, clock });
+    return { waitMs: frequency.waitMs, sent: frequency.count, synced() {} };
+  }
+  const budget = createWorkBudget({ ...SYNC_BUDGET, clock });
+  return {
+    waitMs: budget.waitMs,
+    sent() {},
+    synced: (durationMs) => budget.spend(durationMs + WORK_BESIDE_SYNC_MS),
   };
 }

@@ -1,12 +1,12 @@
-/** When a family without service ports does without its worker. */
+/** Stops the worker of a family without service ports. */
 import type { Clock } from "../../platform/mod.ts";
 import type { Family, FamilySettings } from "../model/mod.ts";
 
-/** How long a family must have been without service ports, and in sync, before its worker ends; in milliseconds. */
+/** How long a family must have been without service ports, and in sync, before its worker is stopped; in milliseconds. */
 export interface RestDelays {
-  /** Where it has had none since this process started. */
+  /** If it has had none since this process started. */
   readonly firstMs: number;
-  /** Where it has had some: more may follow soon. */
+  /** If it had some before: more may follow soon. */
   readonly laterMs: number;
 }
 
@@ -14,9 +14,9 @@ export interface RestDelays {
 export const REST_DELAYS: RestDelays = { firstMs: 5_000, laterMs: 300_000 };
 
 /**
- * Whether a family may do without its worker while it has no service ports. One worker must stay, since only a worker can
- * start another: where neither family has service ports, IPv4's. The rule that drops martian packets protects the node
- * without any service, so that it is watched over as long as the kernel may route loopback addresses.
+ * Whether a family without service ports may be without a worker. One worker must stay, since only a worker can start
+ * another: IPv4's if neither family has service ports. A worker also stays where the kernel may route loopback addresses,
+ * to watch over the rule that drops martian packets.
  */
 export function mayRest(
   family: Family,
@@ -28,16 +28,16 @@ export function mayRest(
   return otherHasServicePorts && !routesLoopback;
 }
 
-/** Tells when a family has been idle for long enough. */
+/** Detects that a family has been idle for long enough. */
 export interface IdleTimer {
-  /** Says whether the family is idle now, and whether it has ever had service ports. */
+  /** Records whether the family is idle now, and whether it ever had service ports. */
   note(isIdle: boolean, hadServicePorts: boolean): void;
   stop(): void;
 }
 
 /**
- * A timer that calls `onRest` once a family was idle for the whole delay, and again after each later delay for as long as
- * that returns false and the family stays idle.
+ * A timer that calls `onRest` when a family has been idle for the whole delay, and again after each later delay while
+ * `onRest` returns false and the family stays idle.
  */
 export function createIdleTimer(
   { clock, delays, onRest }: { readonly clock: Clock; readonly delays: RestDelays; readonly onRest: () => boolean },

@@ -1,7 +1,7 @@
 /**
- * Brings the plan of one family to its worker, in deltas by revision, no faster than the kernel can take them.
+ * Sends the plan of one family to its worker, in deltas by revision, no faster than the kernel can take them.
  *
- * In: what the planner changed. Out: deltas through a `FamilyLink`; reports of what is in effect. Touches nothing but the clock.
+ * In: the planner's changes. Out: deltas through a `FamilyLink`; reports of what is in effect. May touch: the clock.
  */
 export { createEffectHistory, type Effect } from "./effect_history.ts";
 export { createFamilyChannel, type FamilyChannel } from "./family_channel.ts";

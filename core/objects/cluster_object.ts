@@ -1,31 +1,176 @@
-/** The Kubernetes objects that Sluice reads, each reduced at the edge to what it needs, and how they are told apart. */
-import type { EndpointSlice } from "./endpoint_slice.ts";
-import type { Node } from "./node.ts";
-import type { Service } from "./service.ts";
-import type { ServiceCIDR } from "./service_cidr.ts";
+/** The Kubernetes objects that Sluice watches, reduced to the fields it uses; addresses and prefixes are canonical. */
+import type { Family } from "../../platform/mod.ts";
+import type { Protocol, ProxyMode } from "../model/mod.ts";
 
-/** An object that a source hands on. */
+/** An object of any watched kind. */
 export type ClusterObject = Service | EndpointSlice | Node | ServiceCIDR;
 
-/** The kinds of object that are watched. */
+/** The kinds of objects that are watched. */
 export type Kind = ClusterObject["kind"];
 
 /** Every kind, in the order in which they are listed. */
 export const KINDS: readonly Kind[] = ["Service", "EndpointSlice", "Node", "ServiceCIDR"];
 
-/** Whether objects of a kind are in namespaces. */
+/**
+ * The kinds of objects that a mode needs. Only nftables mode uses ServiceCIDRs, so the other modes do not need permission to
+ * read them. (kube-proxy watches them in every mode, and ignores them in the others.)
+ */
+export function kindsOf(mode: ProxyMode): readonly Kind[] {
+  return mode === "nftables" ? KINDS : KINDS.filter((kind) => kind !== "ServiceCIDR");
+}
+
+/** Whether objects of a kind are namespaced. */
 export function isNamespaced(kind: Kind): boolean {
   return kind === "Service" || kind === "EndpointSlice";
 }
 
-/** Names an object; the namespace is empty where the kind is in none. */
+/** A reference to an object; the namespace of a cluster-scoped one is empty. */
 export interface ObjectRef {
   readonly kind: Kind;
   readonly namespace: string;
   readonly name: string;
 }
 
-/** The reference of an object. */
+/** The reference to an object. */
 export function refOf(object: ClusterObject): ObjectRef {
   return { kind: object.kind, namespace: "namespace" in object ? object.namespace : "", name: object.name };
+}
+
+/** A Service. */
+export interface Service {
+  readonly kind: "Service";
+  readonly namespace: string;
+  readonly name: string;
+  readonly type: "ClusterIP" | "NodePort" | "LoadBalancer" | "ExternalName";
+  /** Empty for headless services. */
+  readonly clusterIPs: readonly string[];
+  readonly externalIPs: readonly string[];
+  /** The load balancer IPs that the node itself serves (ipMode VIP or unset). */
+  readonly loadBalancerIPs: readonly string[];
+  readonly ports: readonly ServicePortSpec[];
+  /** The timeout of ClientIP affinity; 0 without affinity. */
+  readonly affinitySeconds: number;
+  /** Canonical prefixes of either family. */
+  readonly sourceRanges: readonly string[];
+  readonly internalPolicyLocal: boolean;
+  readonly externalPolicyLocal: boolean;
+  /** 0 if unset. */
+  readonly healthCheckNodePort: number;
+  /** Whether the label `service.kubernetes.io/service-proxy-name` assigns it to another proxy. */
+  readonly ignored: boolean;
+  /** Whether the label `k8s-app: kube-dns` marks it as cluster DNS. */
+  readonly isClusterDNS?: true;
+  readonly details?: ServiceDetails;
+}
+
+/** One port of a Service. */
+export interface ServicePortSpec {
+  /** Empty for the only port of a service. */
+  readonly name: string;
+  readonly protocol: Protocol;
+  readonly port: number;
+  /** 0 if unset. */
+  readonly nodePort: number;
+  readonly target?: PortTarget;
+}
+
+/** An EndpointSlice. */
+export interface EndpointSlice {
+  readonly kind: "EndpointSlice";
+  readonly namespace: string;
+  readonly name: string;
+  /** The service it belongs to, from the label `kubernetes.io/service-name`. */
+  readonly serviceName: string;
+  readonly family: Family;
+  readonly ports: readonly EndpointPort[];
+  readonly endpoints: readonly SliceEndpoint[];
+  /**
+   * When the change in this version was triggered (annotation `endpoints.kubernetes.io/last-change-trigger-time`), in
+   * milliseconds since 1970; 0 if unknown.
+   */
+  readonly triggerTimeMs: number;
+  readonly origin?: SliceOrigin;
+}
+
+/** A port that every endpoint of a slice serves. */
+export interface EndpointPort {
+  readonly name: string;
+  readonly protocol: Protocol;
+  readonly port: number;
+}
+
+/** One endpoint of a slice. */
+export interface SliceEndpoint {
+  readonly address: string;
+  readonly ready: boolean;
+  readonly serving: boolean;
+  readonly terminating: boolean;
+  /** Empty if unknown. */
+  readonly nodeName: string;
+  readonly zone: string;
+  /** The zones whose nodes should use it; undefined without a hint. */
+  readonly zoneHints: readonly string[] | undefined;
+  /** The nodes that should use it; undefined without a hint. */
+  readonly nodeHints: readonly string[] | undefined;
+  readonly details?: EndpointDetails;
+}
+
+/** A Node. */
+export interface Node {
+  readonly kind: "Node";
+  readonly name: string;
+  /** The label `topology.kubernetes.io/zone`; empty if unset. */
+  readonly zone: string;
+  /** Its addresses by preference: internal ones, then external ones. */
+  readonly addresses: readonly string[];
+  readonly podCIDRs: readonly string[];
+  /** Whether it is being deleted or carries the cluster autoscaler's deletion taint. */
+  readonly leaving: boolean;
+  readonly details?: NodeDetails;
+}
+
+/** A ServiceCIDR: a range from which cluster IPs are allocated. */
+export interface ServiceCIDR {
+  readonly kind: "ServiceCIDR";
+  readonly name: string;
+  /** Canonical prefixes of either family. */
+  readonly cidrs: readonly string[];
+}
+
+// Load balancing needs none of the details below. Only `sluice serve` and `sluice export`, which pass objects on, decode
+// them; a proxy saves the memory.
+
+/** The details of a Service. */
+export interface ServiceDetails {
+  readonly labels: Readonly<Record<string, string>>;
+  /** Empty for objects of the API: their annotations can be larger than everything else. */
+  readonly annotations: Readonly<Record<string, string>>;
+  /** KPNG's `MapIP`. */
+  readonly mapIP: boolean;
+}
+
+/** The target port of a service port. */
+export interface PortTarget {
+  /** 0 for a named port. */
+  readonly port: number;
+  readonly name: string;
+}
+
+/** The origin of an EndpointSlice that was not received as one. */
+export interface SliceOrigin {
+  /** KPNG's `SourceName`, which several slices can share. */
+  readonly source: string;
+}
+
+/** The details of an endpoint. */
+export interface EndpointDetails {
+  readonly podName: string;
+  readonly hostname: string;
+}
+
+/** The details of a Node. */
+export interface NodeDetails {
+  readonly labels: Readonly<Record<string, string>>;
+  /** Empty for objects of the API. */
+  readonly annotations: Readonly<Record<string, string>>;
 }

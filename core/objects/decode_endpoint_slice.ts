@@ -1,36 +1,31 @@
 import { canonicalAddress, compact, type Family, familyOf } from "../../platform/mod.ts";
-import type { Decoded } from "./decoded.ts";
-import { readEndpointDetails } from "./details.ts";
-import type { EndpointPort, EndpointSlice, SliceEndpoint } from "./endpoint_slice.ts";
-import { readEndpointPorts } from "./endpoint_ports.ts";
-import { readIdentity } from "./identity.ts";
+import type { EndpointDetails, EndpointPort, EndpointSlice, SliceEndpoint } from "./cluster_object.ts";
+import { readPort } from "./fields.ts";
 import { createInterner, internString, internStrings } from "./intern.ts";
-import { isLabel, NAME_RULE } from "./names.ts";
+import { type Decoded, isLabel, NAME_RULE, readMetadata } from "./metadata.ts";
 import { createProblems, listOf, type Problems } from "./problems.ts";
 import { isAbsent, quote, type RawObject, rawObject, textOf } from "./raw.ts";
 
 const SERVICE_NAME = "kubernetes.io/service-name";
-/** Marks the slices of headless services, which nobody load balances; the label's presence counts, not its value. */
+/** Marks the slices of headless services, which are not load-balanced; the label's presence counts, not its value. */
 const HEADLESS = "service.kubernetes.io/headless";
 const TRIGGER_TIME = "endpoints.kubernetes.io/last-change-trigger-time";
 
-/** Reduces an EndpointSlice; in full, it keeps the details. */
+/** Decodes an EndpointSlice. */
 export function decodeEndpointSlice(raw: RawObject, inFull: boolean): Decoded {
-  const { ref, labels, annotations, problem } = readIdentity("EndpointSlice", raw);
+  const { ref, labels, annotations, problem } = readMetadata("EndpointSlice", raw);
   if (ref === undefined) return { ref, object: undefined, problems: [problem!] };
   const refused = (...problems: string[]): Decoded => ({ ref, object: undefined, problems });
 
   const serviceName = labels[SERVICE_NAME];
   if (isAbsent(serviceName) || serviceName === "" || labels[HEADLESS] !== undefined) return refused();
   if (!isLabel(serviceName)) {
-    return refused(
-      `its label ${SERVICE_NAME} is ${quote(serviceName)}, which may only hold ${NAME_RULE}; the slice is left out`,
-    );
+    return refused(`label ${SERVICE_NAME}: ${quote(serviceName)} may only contain ${NAME_RULE}; slice ignored`);
   }
   const family = raw.addressType;
   if (family === "FQDN") return refused();
   if (family !== "IPv4" && family !== "IPv6") {
-    return refused(`its addressType is ${quote(family)} instead of IPv4, IPv6 or FQDN; the slice is left out`);
+    return refused(`addressType is ${quote(family)}, not IPv4, IPv6 or FQDN; slice ignored`);
   }
 
   const problems = createProblems();
@@ -40,7 +35,7 @@ export function decodeEndpointSlice(raw: RawObject, inFull: boolean): Decoded {
     name: ref.name,
     serviceName: internString(serviceName),
     family,
-    ports: sharedPorts(readEndpointPorts(raw.ports, problems)),
+    ports: readEndpointPorts(raw.ports, problems),
     endpoints: readEndpoints(raw.endpoints, family, problems, inFull),
     triggerTimeMs: readTriggerTime(annotations[TRIGGER_TIME]),
   };
@@ -49,7 +44,11 @@ export function decodeEndpointSlice(raw: RawObject, inFull: boolean): Decoded {
 
 const portLists = createInterner<readonly EndpointPort[]>(5_000);
 
-function sharedPorts(ports: readonly EndpointPort[]): readonly EndpointPort[] {
+/** The usable ports of a slice. A port without a number would mean every port; kube-proxy ignores it, too. */
+function readEndpointPorts(value: unknown, problems: Problems): readonly EndpointPort[] {
+  const ports = compact(
+    listOf(value, "ports", problems).flatMap((item, index) => readPort(rawObject(item), index, problems) ?? []),
+  );
   return portLists.get(ports.map((port) => `${port.name}/${port.protocol}/${port.port}`).join(), () => ports);
 }
 
@@ -73,8 +72,8 @@ function readEndpoints(
 }
 
 /**
- * One endpoint. Only its first address counts: the API says that all of them are the same endpoint, and kube-proxy takes
- * the first. Conditions that are not told mean ready, serving and not terminating (kube-proxy's newEndpointSliceInfo).
+ * Reads one endpoint. Only its first address counts, as in kube-proxy: the API defines all of them as the same endpoint.
+ * Without conditions, it is ready, serving and not terminating (kube-proxy's newEndpointSliceInfo).
  */
 function readEndpoint(
   raw: RawObject,
@@ -82,25 +81,25 @@ function readEndpoint(
   number: number,
   problems: Problems,
 ): SliceEndpoint | undefined {
-  const problem = (what: string) => problems.add(`endpoint ${number} ${what}`);
+  const problem = (what: string) => problems.add(`endpoint ${number}: ${what}; ignored`);
   const first = Array.isArray(raw.addresses) ? raw.addresses[0] : undefined;
   if (isAbsent(first)) {
-    problem("has no address; it is left out");
+    problem("no address");
     return undefined;
   }
   const address = typeof first === "string" ? canonicalAddress(first) : undefined;
   if (address === undefined) {
-    problem(`has the address ${quote(first)} which is no IP address; it is left out`);
+    problem(`address ${quote(first)} is not an IP address`);
     return undefined;
   }
   if (familyOf(address) !== family) {
-    problem(`has the address ${quote(first)} which is not of the slice's family ${family}; it is left out`);
+    problem(`address ${quote(first)} is not of the slice's family ${family}`);
     return undefined;
   }
   const { ready, serving, terminating } = rawObject(raw.conditions);
   if (!isCondition(ready) || !isCondition(serving) || !isCondition(terminating)) {
     const [name, value] = Object.entries({ ready, serving, terminating }).find(([, value]) => !isCondition(value))!;
-    problem(`has the condition ${name} ${quote(value)} which is neither true nor false; it is left out`);
+    problem(`condition ${name} is ${quote(value)}, not true or false`);
     return undefined;
   }
   const hints = rawObject(raw.hints);
@@ -116,11 +115,19 @@ function readEndpoint(
   };
 }
 
+/** The details of an endpoint; undefined if it has none. */
+function readEndpointDetails(raw: RawObject): EndpointDetails | undefined {
+  const { kind, name } = rawObject(raw.targetRef);
+  const podName = kind === "Pod" ? textOf(name) : "";
+  const hostname = textOf(raw.hostname);
+  return podName === "" && hostname === "" ? undefined : { podName, hostname };
+}
+
 function isCondition(value: unknown): boolean {
   return value === undefined || value === null || typeof value === "boolean";
 }
 
-/** The names in a list of hints, sorted, each once: kube-proxy keeps them as a set, and takes an empty one for none. */
+/** The names in a list of hints, sorted and without duplicates; like kube-proxy, treats an empty list as no hint. */
 function readHints(value: unknown): readonly string[] | undefined {
   if (!Array.isArray(value)) return undefined;
   const names = value.map((hint) => textOf(rawObject(hint).name)).filter((name) => name !== "");
@@ -128,7 +135,7 @@ function readHints(value: unknown): readonly string[] | undefined {
   return internStrings(names.length === 1 ? names : [...new Set(names)].sort());
 }
 
-/** A wrong time only spoils a figure of a metric; it is taken for none, as kube-proxy does. */
+/** An invalid time counts as none, as in kube-proxy: it only affects a metric. */
 function readTriggerTime(value: unknown): number {
   if (typeof value !== "string" || !/^\d{4}-\d\d-\d\dT/.test(value)) return 0;
   const timeMs = Date.parse(value);

@@ -1,18 +1,16 @@
 import { canonicalAddress } from "../../platform/mod.ts";
-import { readPrefixes } from "./addresses.ts";
-import type { Decoded } from "./decoded.ts";
-import { readNodeDetails } from "./details.ts";
-import { readIdentity } from "./identity.ts";
-import type { Node } from "./node.ts";
+import type { Node } from "./cluster_object.ts";
+import { readPrefixes } from "./fields.ts";
+import { type Decoded, readMetadata } from "./metadata.ts";
 import { createProblems, listOf, type Problems } from "./problems.ts";
-import { isAbsent, quote, type RawObject, rawObject, textOf } from "./raw.ts";
+import { isAbsent, NO_STRINGS, quote, type RawObject, rawObject, stringsOf, textOf } from "./raw.ts";
 
 /** The cluster autoscaler's taint on a node that it is about to delete (kube-proxy's ProxyHealthServer.SyncNode). */
 const TO_BE_DELETED = "ToBeDeletedByClusterAutoscaler";
 
-/** Reduces a Node; in full, it keeps the details. */
+/** Decodes a Node. */
 export function decodeNode(raw: RawObject, inFull: boolean): Decoded {
-  const { ref, labels, metadata, problem } = readIdentity("Node", raw);
+  const { ref, labels, metadata, problem } = readMetadata("Node", raw);
   if (ref === undefined) return { ref, object: undefined, problems: [problem!] };
   const problems = createProblems();
   const spec = rawObject(raw.spec);
@@ -23,12 +21,12 @@ export function decodeNode(raw: RawObject, inFull: boolean): Decoded {
     addresses: readNodeAddresses(rawObject(raw.status), problems),
     podCIDRs: readPodCIDRs(spec, problems),
     leaving: !isAbsent(metadata.deletionTimestamp) || isToBeDeleted(spec, problems),
-    ...inFull && { details: readNodeDetails(labels) },
+    ...inFull && { details: { labels: stringsOf(labels), annotations: NO_STRINGS } },
   };
   return { ref, object: node, problems: problems.sentences() };
 }
 
-/** Internal addresses first, then external ones, each in the order they are told (GetNodeHostIPs). */
+/** Internal addresses first, then external ones, each in the order of the Node (GetNodeHostIPs). */
 function readNodeAddresses(status: RawObject, problems: Problems): readonly string[] {
   const internal: string[] = [];
   const external: string[] = [];
@@ -37,7 +35,7 @@ function readNodeAddresses(status: RawObject, problems: Problems): readonly stri
     if (type !== "InternalIP" && type !== "ExternalIP") continue;
     const canonical = typeof address === "string" ? canonicalAddress(address) : undefined;
     if (canonical === undefined) {
-      problems.add(`its ${type} ${quote(address)} is no IP address; it is left out`);
+      problems.add(`${type} ${quote(address)} is not an IP address; ignored`);
     } else {
       (type === "InternalIP" ? internal : external).push(canonical);
     }

@@ -1,27 +1,24 @@
-import { canonicalAddress, compact } from "../../platform/mod.ts";
-import { readAddresses, readPrefixes } from "./addresses.ts";
-import { readClusterIPs } from "./cluster_ips.ts";
-import type { Decoded } from "./decoded.ts";
-import { readServiceDetails } from "./details.ts";
-import { readIdentity } from "./identity.ts";
+import { canonicalAddress, compact, familyOf } from "../../platform/mod.ts";
+import type { PortTarget, Service, ServicePortSpec } from "./cluster_object.ts";
+import { portSubject, readAddresses, readPort, readPrefixes } from "./fields.ts";
+import { internString } from "./intern.ts";
+import { type Decoded, readMetadata } from "./metadata.ts";
 import { createProblems, isWholeNumber, listOf, type Problems } from "./problems.ts";
-import { isAbsent, quote, type RawObject, rawObject } from "./raw.ts";
-import type { Service } from "./service.ts";
-import { readServicePorts } from "./service_ports.ts";
+import { isAbsent, NO_STRINGS, quote, type RawObject, rawObject, stringsOf } from "./raw.ts";
 
-/** The timeout of ClientIP affinity where none is told, and the longest one that the API allows, in seconds. */
+/** The default timeout of ClientIP affinity and the longest one that the API allows, in seconds. */
 const DEFAULT_AFFINITY_SECONDS = 10800;
 const LONGEST_AFFINITY_SECONDS = 86400;
 
-/** Gives a Service to another proxy. The label's presence counts, not its value (KEP-2447). */
+/** Assigns a Service to another proxy. The label's presence counts, not its value (KEP-2447). */
 const SERVICE_PROXY_NAME = "service.kubernetes.io/service-proxy-name";
 
-/** The label and its value by which installers mark the Service of cluster DNS, whatever serves it. */
+/** The label with which installers mark the Service of cluster DNS, whatever its implementation. */
 const APP = "k8s-app", CLUSTER_DNS = "kube-dns";
 
-/** Reduces a Service; in full, it keeps the details. */
+/** Decodes a Service. */
 export function decodeService(raw: RawObject, inFull: boolean): Decoded {
-  const { ref, labels, problem } = readIdentity("Service", raw);
+  const { ref, labels, problem } = readMetadata("Service", raw);
   if (ref === undefined) return { ref, object: undefined, problems: [problem!] };
   const problems = createProblems();
   const spec = rawObject(raw.spec);
@@ -45,9 +42,9 @@ export function decodeService(raw: RawObject, inFull: boolean): Decoded {
       readOneOf(spec.internalTrafficPolicy, "spec.internalTrafficPolicy", POLICIES, problems) === "Local",
     externalPolicyLocal,
     healthCheckNodePort: type === "LoadBalancer" && externalPolicyLocal ? readHealthCheckNodePort(spec, problems) : 0,
-    leftAlone: labels[SERVICE_PROXY_NAME] !== undefined,
+    ignored: labels[SERVICE_PROXY_NAME] !== undefined,
     ...labels[APP] === CLUSTER_DNS && { isClusterDNS: true },
-    ...inFull && { details: readServiceDetails(labels) },
+    ...inFull && { details: { labels: stringsOf(labels), annotations: NO_STRINGS, mapIP: false } },
   };
   return { ref, object: service, problems: problems.sentences() };
 }
@@ -56,7 +53,7 @@ const SERVICE_TYPES = ["ClusterIP", "NodePort", "LoadBalancer", "ExternalName"] 
 const POLICIES = ["Cluster", "Local"] as const;
 const AFFINITIES = ["None", "ClientIP"] as const;
 
-/** The value of a field that takes a few words; the first of them where it is absent or, with a problem, unknown. */
+/** The value of an enumerated field; the first of `words` if it is absent or, with a problem, unknown. */
 function readOneOf<T extends string>(
   value: unknown,
   field: string,
@@ -66,16 +63,17 @@ function readOneOf<T extends string>(
   if (isAbsent(value) || value === "") return words[0];
   const found = words.find((word) => word === value);
   if (found !== undefined) return found;
-  problems.add(`${field} is ${quote(value)} instead of ${words.join(" or ")}; it is taken for ${words[0]}`);
+  const others = words.slice(0, -1).join(", ");
+  problems.add(`${field} is ${quote(value)}, not ${others} or ${words.at(-1)}; using ${words[0]}`);
   return words[0];
 }
 
-/** Whether the external traffic policy means anything for a service (ExternallyAccessible in pkg/api/v1/service). */
+/** Whether the external traffic policy applies to a service (ExternallyAccessible in pkg/api/v1/service). */
 function isExternallyAccessible(type: Service["type"], externalIPs: readonly string[]): boolean {
   return type === "NodePort" || type === "LoadBalancer" || (type === "ClusterIP" && externalIPs.length > 0);
 }
 
-/** The addresses of a load balancer that the node answers for itself: ipMode VIP, or none (KEP-1860). */
+/** The load balancer IPs that the node itself serves: ipMode VIP or unset (KEP-1860). */
 function readLoadBalancerIPs(status: RawObject, problems: Problems): readonly string[] {
   const found: string[] = [];
   for (const item of listOf(rawObject(status.loadBalancer).ingress, "status.loadBalancer.ingress", problems)) {
@@ -83,11 +81,9 @@ function readLoadBalancerIPs(status: RawObject, problems: Problems): readonly st
     if (isAbsent(ip) || ip === "" || ipMode === "Proxy") continue;
     const address = typeof ip === "string" ? canonicalAddress(ip) : undefined;
     if (address === undefined) {
-      problems.add(`its load balancer IP ${quote(ip)} is no IP address; it is left out`);
+      problems.add(`load balancer IP ${quote(ip)} is not an IP address; ignored`);
     } else if (!isAbsent(ipMode) && ipMode !== "VIP") {
-      problems.add(
-        `its load balancer IP ${quote(ip)} has the ipMode ${quote(ipMode)} instead of VIP or Proxy; it is left out`,
-      );
+      problems.add(`load balancer IP ${quote(ip)} has ipMode ${quote(ipMode)}, not VIP or Proxy; ignored`);
     } else if (!found.includes(address)) {
       found.push(address);
     }
@@ -101,29 +97,98 @@ function readAffinity(spec: RawObject, problems: Problems): number {
   if (isAbsent(timeoutSeconds)) return DEFAULT_AFFINITY_SECONDS;
   if (isWholeNumber(timeoutSeconds, 1, LONGEST_AFFINITY_SECONDS)) return timeoutSeconds;
   problems.add(
-    `its affinity timeoutSeconds is ${
-      quote(timeoutSeconds)
-    }, which is not between 1 and ${LONGEST_AFFINITY_SECONDS}; ` +
-      `${DEFAULT_AFFINITY_SECONDS} is used`,
+    `affinity timeoutSeconds is ${quote(timeoutSeconds)}, not between 1 and ${LONGEST_AFFINITY_SECONDS}; ` +
+      `using ${DEFAULT_AFFINITY_SECONDS}`,
   );
   return DEFAULT_AFFINITY_SECONDS;
 }
 
 /**
- * The field's ranges; the annotation that came before the field means nothing to kube-proxy. With no usable range left
- * everybody is let in, as by kube-proxy, and that is said.
+ * The ranges of the field; like kube-proxy, ignores the annotation that preceded it. If none is usable, all clients are
+ * allowed, as in kube-proxy, and a problem says so.
  */
 function readSourceRanges(spec: RawObject, problems: Problems): readonly string[] {
   const field = "spec.loadBalancerSourceRanges";
   const ranges = readPrefixes(spec.loadBalancerSourceRanges, field, problems);
-  const told = Array.isArray(spec.loadBalancerSourceRanges) ? spec.loadBalancerSourceRanges.length : 0;
-  if (told > 0 && ranges.length === 0) problems.add(`${field} holds no usable prefix; everybody is let in`);
+  const given = Array.isArray(spec.loadBalancerSourceRanges) ? spec.loadBalancerSourceRanges.length : 0;
+  if (given > 0 && ranges.length === 0) problems.add(`${field} has no usable CIDR; all clients are allowed`);
   return ranges;
 }
 
 function readHealthCheckNodePort(spec: RawObject, problems: Problems): number {
   if (isWholeNumber(spec.healthCheckNodePort, 1, 65535)) return spec.healthCheckNodePort;
   const value = isAbsent(spec.healthCheckNodePort) ? "missing" : quote(spec.healthCheckNodePort);
-  problems.add(`spec.healthCheckNodePort is ${value}; load balancers cannot ask whether this node has endpoints`);
+  problems.add(`spec.healthCheckNodePort is ${value}; load balancers cannot check whether this node has endpoints`);
   return 0;
+}
+
+/**
+ * The cluster IPs of a service: at most one of each family, none for a headless service. An address must be of the family
+ * that `ipFamilies` lists for it.
+ */
+function readClusterIPs(spec: RawObject, problems: Problems): readonly string[] {
+  let given = listOf(spec.clusterIPs, "spec.clusterIPs", problems);
+  if (given.length === 0 && !isAbsent(spec.clusterIP)) given = [spec.clusterIP];
+  if (spec.clusterIP === "None" || given[0] === "None") return [];
+  const families = listOf(spec.ipFamilies, "spec.ipFamilies", problems);
+
+  const found: string[] = [];
+  given.forEach((item, index) => {
+    if (isAbsent(item) || item === "") return;
+    const problem = (what: string) => problems.add(`cluster IP ${quote(item)} ${what}; ignored`);
+    const address = typeof item === "string" ? canonicalAddress(item) : undefined;
+    if (address === undefined) return problem("is not an IP address");
+    const family = familyOf(address);
+    const wanted = families[index];
+    if (!isAbsent(wanted) && wanted !== family) {
+      return problem(`is not of the family ${quote(wanted)} in spec.ipFamilies`);
+    }
+    if (found.some((other) => familyOf(other) === family)) return problem(`is a second ${family} address`);
+    found.push(address);
+  });
+  return compact(found);
+}
+
+/** The usable ports of a service. Of two with the same protocol and the same name or number, the first counts. */
+function readServicePorts(value: unknown, problems: Problems, inFull: boolean): readonly ServicePortSpec[] {
+  const ports: ServicePortSpec[] = [];
+  listOf(value, "spec.ports", problems).forEach((item, index) => {
+    const port = readServicePort(rawObject(item), index, problems, inFull);
+    if (port === undefined) return;
+    const duplicate = ports.find((other) =>
+      other.protocol === port.protocol && (other.name === port.name || other.port === port.port)
+    );
+    if (duplicate === undefined) ports.push(port);
+    else {
+      const field = duplicate.name === port.name ? "name" : "number";
+      problems.add(`port ${index + 1}: same ${field} and protocol as an earlier port; ignored`);
+    }
+  });
+  return compact(ports);
+}
+
+function readServicePort(
+  raw: RawObject,
+  index: number,
+  problems: Problems,
+  inFull: boolean,
+): ServicePortSpec | undefined {
+  const port = readPort(raw, index, problems);
+  if (port === undefined) return undefined;
+  let nodePort = 0;
+  if (isWholeNumber(raw.nodePort, 0, 65535)) nodePort = raw.nodePort;
+  else if (!isAbsent(raw.nodePort)) {
+    const subject = portSubject(index, port.name);
+    problems.add(`${subject}: nodePort ${quote(raw.nodePort)} is not between 0 and 65535; serving without a node port`);
+  }
+  const spec = { ...port, name: internString(port.name), nodePort };
+  return inFull ? { ...spec, target: readPortTarget(raw) } : spec;
+}
+
+/** The target port of a service port; by default the port itself. */
+function readPortTarget(raw: RawObject): PortTarget {
+  const { targetPort, port } = raw;
+  if (typeof targetPort === "string" && targetPort !== "") return { port: 0, name: targetPort };
+  const number = isWholeNumber(targetPort, 1, 65535) ? targetPort : port;
+  return { port: isWholeNumber(number, 1, 65535) ? number : 0, name: "" };
 }

@@ -1,17 +1,17 @@
 import { isAbsent, quote } from "./raw.ts";
 
-/** Collects what cannot be used of one object, so that a thousand bad endpoints do not become a thousand log lines. */
+/** Collects the problems of one object, so that a thousand bad endpoints do not become a thousand log lines. */
 export interface Problems {
-  /** One sentence, without its full stop. */
+  /** Adds one sentence, without its full stop. */
   add(sentence: string): void;
-  /** What was added, the first of them in full and the rest as a number. */
+  /** The first sentences in full, and the number of the others. */
   sentences(): readonly string[];
 }
 
 const MOST_SENTENCES = 10;
 const NONE: readonly string[] = [];
 
-/** Starts without a problem. */
+/** An empty collection. */
 export function createProblems(): Problems {
   let kept: string[] | undefined;
   let more = 0;
@@ -23,17 +23,17 @@ export function createProblems(): Problems {
     },
     sentences() {
       if (kept === undefined) return NONE;
-      return more === 0 ? kept : [...kept, `${more} more of its parts cannot be used and are left out`];
+      return more === 0 ? kept : [...kept, `${more} more parts cannot be used and are ignored`];
     },
   };
 }
 
 const EMPTY: readonly unknown[] = [];
 
-/** The list in a field; an empty one where it is absent, or, with a problem, where it is something else. */
+/** The list in a field; empty if it is absent or, with a problem, not a list. */
 export function listOf(value: unknown, field: string, problems: Problems): readonly unknown[] {
   if (Array.isArray(value)) return value;
-  if (!isAbsent(value)) problems.add(`${field} is ${quote(value)} where a list is expected; it is left out`);
+  if (!isAbsent(value)) problems.add(`${field} is ${quote(value)}, not a list; ignored`);
   return EMPTY;
 }
 

@@ -1,17 +1,17 @@
-/** A JSON object of which nothing is known. */
+/** A JSON object of unknown shape. */
 export type RawObject = Readonly<Record<string, unknown>>;
 
-/** The value as a JSON object; an empty one where it is anything else. */
+/** The value if it is a JSON object, else an empty object. */
 export function rawObject(value: unknown): RawObject {
   return isRawObject(value) ? value : {};
 }
 
-/** Whether a value is a JSON object: neither a list nor null. */
+/** Whether a value is a JSON object, not a list or null. */
 export function isRawObject(value: unknown): value is RawObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Whether a field is absent: not there, or null, which the API means the same by. */
+/** Whether a field is missing or null, which are the same to the API. */
 export function isAbsent(value: unknown): value is undefined | null {
   return value === undefined || value === null;
 }
@@ -21,14 +21,23 @@ export function textOf(value: unknown): string {
   return typeof value === "string" ? value : "";
 }
 
+/** An empty map of strings. */
+export const NO_STRINGS: Readonly<Record<string, string>> = Object.freeze({});
+
+/** The properties that are strings. */
+export function stringsOf(raw: RawObject): Readonly<Record<string, string>> {
+  const entries = Object.entries(raw).filter((entry): entry is [string, string] => typeof entry[1] === "string");
+  return entries.length === 0 ? NO_STRINGS : Object.fromEntries(entries);
+}
+
 const LONGEST_QUOTE = 80;
 
-/** Writes out what nobody sees and what turns the text around it, so that no log line reads as another one. */
+/** Escapes control characters and those that change the direction of text, so that a value cannot forge a log line. */
 function escaped(text: string): string {
   return text.replace(/[\p{Cc}\p{Cf}\u2028\u2029]/gu, (c) => `\\u${c.codePointAt(0)!.toString(16).padStart(4, "0")}`);
 }
 
-/** A foreign value as it stands in a problem's sentence: quoted and short, whatever it is. */
+/** Quotes an untrusted value for a problem's sentence, escaped and shortened. */
 export function quote(value: unknown): string {
   switch (typeof value) {
     case "string":

@@ -1,19 +1,16 @@
-/**
- * A map that knows what has changed since it was last asked: for each changed key what it held then, so that a change
- * that is undone in between disappears.
- */
+/** A map that records, for each key changed since the last `take`, its value then. A change that is undone leaves no trace. */
 export interface ChangingMap<T> {
   get(key: string): T | undefined;
   keys(): Iterable<string>;
-  /** Sets the value of a key, or deletes it where there is none. Says whether that makes a difference. */
+  /** Sets the value of a key, or deletes the key if the value is undefined. Returns whether that changed anything. */
   put(key: string, value: T | undefined): boolean;
-  /** How many keys differ from what they held at the last `take`. */
+  /** The number of keys whose value differs from that at the last `take`. */
   pending(): number;
-  /** The keys that differ from what they held at the last `take`, with what they held then. */
+  /** The keys whose value differs from that at the last `take`, with their values then. */
   take(): ReadonlyMap<string, T | undefined>;
 }
 
-/** An empty map; `same` says whether two values differ in nothing that matters. */
+/** An empty map; `same` compares two values. */
 export function createChangingMap<T>(same: (a: T, b: T) => boolean): ChangingMap<T> {
   const values = new Map<string, T>();
   let previous = new Map<string, T | undefined>();

@@ -6,38 +6,38 @@ import { type ServiceKey, serviceKey } from "./service_key.ts";
 
 /** An endpoint of a service port. */
 export interface ServiceEndpoint {
-  /** `address:port`, which is how the kernel side knows it. */
+  /** `address:port`, its name on the kernel side. */
   readonly target: string;
-  /** What its slice says of it. */
+
   readonly endpoint: SliceEndpoint;
 }
 
-/** The EndpointSlices of one family by the service they belong to (kube-proxy's EndpointSliceCache). */
+/** The EndpointSlices of one family, by service (kube-proxy's EndpointSliceCache). */
 export interface EndpointSliceCache {
-  /** The slice looks like this. Says whether that makes a difference; a new trigger time alone makes none. */
+  /** Adds or updates a slice. Returns whether that changed anything; a new trigger time alone does not count. */
   set(slice: EndpointSlice): boolean;
-  /** The slice is gone; returns what it was, or undefined where there was none. */
+  /** Deletes a slice and returns it; undefined if there was none. */
   delete(namespace: string, name: string): EndpointSlice | undefined;
   /** The keys of all slices: `namespace/name`. */
   keys(): Iterable<string>;
   /** The slices of a service, by name. */
   slicesOf(service: ServiceKey): readonly EndpointSlice[];
   /**
-   * The endpoints of a service port, sorted by target, each once. Of several with the same target, one that is not
+   * The endpoints of a service port, sorted by target, without duplicates. Of several with the same target, one that is not
    * terminating wins, as in kube-proxy since 1.36 (addEndpoints in endpointslicecache.go): a pod network may reuse the
-   * address of a pod that is shutting down. kube-proxy leaves the rest to chance; here a ready one wins, then a serving
-   * one, then the one in the first slice by name.
+   * address of a pod that is shutting down. After that, kube-proxy's choice is random; here a ready one wins, then a
+   * serving one, then the one in the first slice by name.
    */
   endpointsOf(service: ServiceKey, portName: string, protocol: Protocol): readonly ServiceEndpoint[];
-  /** How many slices differ from what they were at the last `take`. */
+  /** The number of slices changed since the last `take`. */
   pending(): number;
-  /** The services with a slice that differs from what it was at the last `take`. */
+  /** The services with a slice changed since the last `take`. */
   take(): ReadonlySet<ServiceKey>;
 }
 
 const NO_SLICES: readonly EndpointSlice[] = [];
 
-/** A cache without slices. */
+/** An empty cache. */
 export function createEndpointSliceCache(): EndpointSliceCache {
   const slices = createChangingMap<EndpointSlice>(sameSlice);
   const byService = new Map<ServiceKey, EndpointSlice[]>();
@@ -95,10 +95,7 @@ export function createEndpointSliceCache(): EndpointSliceCache {
   };
 }
 
-/**
- * The endpoints that slices, in the order of their names, give a service port; see `EndpointSliceCache.endpointsOf`. They
- * are all of one family.
- */
+/** The endpoints that slices of one family, sorted by name, give a service port; see `EndpointSliceCache.endpointsOf`. */
 export function endpointsOfSlices(
   slices: readonly EndpointSlice[],
   portName: string,
@@ -125,12 +122,12 @@ function serviceOf(slice: EndpointSlice): ServiceKey {
   return serviceKey(slice.namespace, slice.serviceName);
 }
 
-/** Whether two slices say the same; when their changes were triggered does not count. */
+/** Whether two slices are equal except for their trigger times. */
 export function sameSlice(a: EndpointSlice, b: EndpointSlice): boolean {
   return sameData({ ...a, triggerTimeMs: 0 }, { ...b, triggerTimeMs: 0 });
 }
 
-/** The order of endpoints with the same target: negative where `a` wins. */
+/** Compares endpoints with the same target: negative if `a` wins. */
 function preference(a: SliceEndpoint, b: SliceEndpoint): number {
   return Number(a.terminating) - Number(b.terminating) ||
     Number(b.ready) - Number(a.ready) ||

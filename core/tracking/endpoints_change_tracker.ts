@@ -2,37 +2,37 @@ import type { EndpointSlice } from "../objects/mod.ts";
 import { createEndpointSliceCache, type EndpointSliceCache } from "./endpoint_slice_cache.ts";
 import { type ServiceKey, serviceKey } from "./service_key.ts";
 
-/** What became of the endpoints of one family. */
+/** The changed endpoints of one family. */
 export interface EndpointChanges {
-  /** The services whose slices differ from what they were. */
+  /** The services whose slices changed. */
   readonly services: ReadonlySet<ServiceKey>;
   /**
-   * By service, when the changes to its endpoints were triggered, in milliseconds since 1970: what the network
-   * programming latency is counted from. They belong to the sync that brings these changes to the kernel.
+   * When the changes to a service's endpoints were triggered, in milliseconds since 1970: the network programming latency
+   * runs from then until the sync that applies them.
    */
   readonly triggerTimesMs: ReadonlyMap<ServiceKey, readonly number[]>;
 }
 
-/** The endpoints of one family, and which of them have changed (kube-proxy's EndpointsChangeTracker). */
+/** Tracks the endpoints of one family and their changes (kube-proxy's EndpointsChangeTracker). */
 export interface EndpointsChangeTracker extends Pick<EndpointSliceCache, "keys" | "slicesOf" | "endpointsOf"> {
-  /** The slice, which is of this family, looks like this. */
+  /** Adds or updates a slice of this family. */
   update(slice: EndpointSlice): void;
   delete(namespace: string, name: string): void;
-  /** How many slices differ from what they were at the last `take`. */
+  /** The number of slices changed since the last `take`. */
   pending(): number;
-  /** How many updates there were so far, those that changed nothing among them. */
+  /** The number of updates so far, including those that changed nothing. */
   total(): number;
-  /** What has changed since the last `take`. */
+  /** The changes since the last `take`. */
   take(): EndpointChanges;
 }
 
-/** What a tracker needs to know. */
+/** Options of `createEndpointsChangeTracker`. */
 export interface EndpointsChangeTrackerOptions {
-  /** When this process began to watch: what was triggered before says nothing about its latency. */
+  /** When this process started: changes triggered before that do not count for the latency. */
   readonly startedAtMs: number;
 }
 
-/** A tracker that knows of no endpoint. */
+/** A tracker without endpoints. */
 export function createEndpointsChangeTracker(options: EndpointsChangeTrackerOptions): EndpointsChangeTracker {
   const cache = createEndpointSliceCache();
   let triggerTimes = new Map<ServiceKey, number[]>();
@@ -54,7 +54,7 @@ export function createEndpointsChangeTracker(options: EndpointsChangeTrackerOpti
       const slice = cache.delete(namespace, name);
       if (slice === undefined) return;
       total++;
-      // The time on a deleted slice is that of its last update, and no longer says when anything was triggered.
+      // The time on a deleted slice is that of its last update, not of the deletion.
       triggerTimes.delete(serviceKey(namespace, slice.serviceName));
     },
     pending: cache.pending,

@@ -1,59 +1,59 @@
 import { canonicalAddress, type Family, familyOf, sameData } from "../../platform/mod.ts";
 import type { Node } from "../objects/mod.ts";
 
-/** What there is to know of the node that this process runs on. */
+/** The state of the node that this process runs on. */
 export interface NodeState {
   /**
-   * Its address in each family: the bind address where one was given; otherwise the Node's first of that family;
-   * otherwise the loopback address.
+   * Its address in each family: the bind address if there is one, else the Node's first address of that family, else the
+   * loopback address.
    */
   readonly nodeIPs: Readonly<Record<Family, string>>;
-  /** The family of the address that comes first: the one to keep to where only one can be served. */
+  /** The family of its first address; the one to serve if only one can be. */
   readonly primaryFamily: Family;
-  /** The prefix of its pods in each family, the first where there are several. */
+  /** The first pod CIDR in each family. */
   readonly podCIDRs: Readonly<Record<Family, string | undefined>>;
-  /** Its zone; empty where it is not told. */
+  /** Its zone; empty if unknown. */
   readonly zone: string;
-  /** Whether it is about to go away. */
+  /** Whether it is about to be deleted. */
   readonly leaving: boolean;
-  /** Whether its Node object has been there at all. */
+  /** Whether its Node object has ever existed. */
   readonly known: boolean;
-  /** Whether its Node object was there and is gone; all else then stays as it last was. */
+  /** Whether its Node object was deleted; all other fields then keep their last values. */
   readonly deleted: boolean;
 }
 
-/** How this node changed. */
+/** A change of this node. */
 export interface NodeChange {
   readonly before: NodeState;
   readonly after: NodeState;
-  /** What of it changed; never empty. */
+  /** The changed fields; never empty. */
   readonly changed: readonly (keyof NodeState)[];
 }
 
-/** Keeps what the Node object of this node says; others are ignored. */
+/** Tracks the Node object of this node; ignores others. */
 export interface NodeTracker {
   update(node: Node): void;
   delete(name: string): void;
-  /** The name of the Node object that is known, if any. */
+  /** The name of the Node object, if it exists. */
   keys(): Iterable<string>;
   state(): NodeState;
   /** Whether a pod CIDR of this node is known. */
   hasPodCIDR(): boolean;
   pending(): boolean;
-  /** How it changed since the last `take`, undefined where it did not. */
+  /** The change since the last `take`; undefined if there is none. */
   take(): NodeChange | undefined;
 }
 
-/** Which node it is about. */
+/** Options of `createNodeTracker`. */
 export interface NodeTrackerOptions {
   readonly nodeName: string;
-  /** kube-proxy's bindAddress; one that is empty or unspecified (`0.0.0.0`, `::`) names no address. */
+  /** kube-proxy's bindAddress; ignored if it is empty or unspecified (`0.0.0.0`, `::`). */
   readonly bindAddress: string;
 }
 
 const LOOPBACK: Readonly<Record<Family, string>> = { IPv4: "127.0.0.1", IPv6: "::1" };
 
-/** A tracker that does not know the Node yet; node addresses as in kube-proxy's detectNodeIPs. */
+/** A tracker without a Node yet. It chooses node addresses as kube-proxy's detectNodeIPs does. */
 export function createNodeTracker(options: NodeTrackerOptions): NodeTracker {
   const bindAddress = boundTo(options.bindAddress);
   let present = false;
@@ -109,12 +109,12 @@ function describe(node: Node, before: NodeState): NodeState {
   const [first] = node.addresses;
   const addresses = byFamily(node.addresses);
   return {
-    // A Node that for a while has no address keeps the ones it had, as in kube-proxy.
+    // A Node that temporarily has no address keeps its last ones, as in kube-proxy.
     nodeIPs: first === undefined
       ? before.nodeIPs
       : { IPv4: addresses.IPv4 ?? LOOPBACK.IPv4, IPv6: addresses.IPv6 ?? LOOPBACK.IPv6 },
     primaryFamily: first === undefined ? before.primaryFamily : familyOf(first),
-    // As with the addresses; kube-proxy ends and waits for the next ones (NodeManager.OnNodeChange).
+    // The same for pod CIDRs, on whose loss kube-proxy exits (NodeManager.OnNodeChange).
     podCIDRs: node.podCIDRs.length === 0 ? before.podCIDRs : byFamily(node.podCIDRs),
     zone: node.zone,
     leaving: node.leaving,

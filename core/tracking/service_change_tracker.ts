@@ -3,22 +3,22 @@ import { sameData } from "../../platform/mod.ts";
 import { createChangingMap } from "./changing_map.ts";
 import { type ServiceKey, serviceKey } from "./service_key.ts";
 
-/** The Services to be served, and which of them have changed (kube-proxy's ServiceChangeTracker). */
+/** Tracks the Services to serve and their changes (kube-proxy's ServiceChangeTracker). */
 export interface ServiceChangeTracker {
-  /** The service looks like this. One that is left alone, headless or an ExternalName counts as not there. */
+  /** Adds or updates a service. One that is ignored, headless or an ExternalName counts as deleted. */
   update(service: Service): void;
   delete(key: ServiceKey): void;
   get(key: ServiceKey): Service | undefined;
   keys(): Iterable<ServiceKey>;
-  /** How many services differ from what they were at the last `take`. */
+  /** The number of services changed since the last `take`. */
   pending(): number;
-  /** How many updates there were so far, those that changed nothing among them. */
+  /** The number of updates so far, including those that changed nothing. */
   total(): number;
-  /** The services that differ from what they were at the last `take`. */
+  /** The services changed since the last `take`. */
   take(): ReadonlySet<ServiceKey>;
 }
 
-/** A tracker that knows of no service. */
+/** A tracker without services. */
 export function createServiceChangeTracker(): ServiceChangeTracker {
   const services = createChangingMap<Service>(sameData);
   let total = 0;
@@ -40,5 +40,5 @@ export function createServiceChangeTracker(): ServiceChangeTracker {
 }
 
 function isServed(service: Service): boolean {
-  return !service.leftAlone && service.type !== "ExternalName" && service.clusterIPs.length > 0;
+  return !service.ignored && service.type !== "ExternalName" && service.clusterIPs.length > 0;
 }

@@ -1,14 +1,14 @@
 import { type Family, familyOf, sameData } from "../../platform/mod.ts";
 import type { ServiceCIDR } from "../objects/mod.ts";
 
-/** The ranges that cluster IPs are taken from, canonical and in a stable order, by family. */
+/** The ranges from which cluster IPs are allocated, by family; canonical and in a stable order. */
 export type ServiceRanges = Readonly<Record<Family, readonly string[]>>;
 
-/** Keeps what the ServiceCIDRs say, as kube-proxy's ServiceCIDRConfig does: the ranges of all of them together. */
+/** Tracks the ranges of all ServiceCIDRs, as kube-proxy's ServiceCIDRConfig does. */
 export interface ServiceCIDRTracker {
   update(object: ServiceCIDR): void;
   delete(name: string): void;
-  /** The names of those that are known. */
+  /** The names of the ServiceCIDRs. */
   keys(): Iterable<string>;
   ranges(): ServiceRanges;
   pending(): boolean;
@@ -16,7 +16,7 @@ export interface ServiceCIDRTracker {
   take(): boolean;
 }
 
-/** A tracker that knows of none. */
+/** A tracker without ServiceCIDRs. */
 export function createServiceCIDRTracker(): ServiceCIDRTracker {
   const cidrs = new Map<string, readonly string[]>();
   let taken: ServiceRanges = { IPv4: [], IPv6: [] };

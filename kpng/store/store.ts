@@ -14,7 +14,7 @@ import {
   type ServiceCIDR,
   type SourceSink,
 } from "../../core/objects/mod.ts";
-import { createConfirmation, sameSlice, type ServiceKey, serviceKey } from "../../core/tracking/mod.ts";
+import { createResetTracker, sameSlice, type ServiceKey, serviceKey } from "../../core/tracking/mod.ts";
 import { createHistory } from "./history.ts";
 import { sameState, type ServiceState, weightOf, withoutSlice, withService, withSlice } from "./service_state.ts";
 
@@ -85,7 +85,7 @@ export function createStore(options: StoreOptions): Store {
   const scopedHistory = createHistory<ClusterScoped>();
 
   const unsynced = new Set<Kind>(KINDS);
-  const confirmation = createConfirmation();
+  const confirmation = createResetTracker();
   const listeners = new Set<() => void>();
   let revision = 0;
   let announced = 0;

@@ -51,7 +51,7 @@ export function createGlobalView({ extended, nodeName }: GlobalViewOptions): Vie
 
   return {
     service: ({ namespace, name, service }) =>
-      service === undefined || service.leftAlone ? undefined : {
+      service === undefined || service.ignored ? undefined : {
         set: SETS.globalServices,
         path: `${namespace}|${name}||`,
         ...hashed(SERVICE_INFO, { service: serviceMessage(service) }),

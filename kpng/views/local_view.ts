@@ -53,7 +53,7 @@ export function createLocalView({ extended, node }: LocalViewOptions): View {
 
   return {
     service({ namespace, name, service }) {
-      if (service === undefined || service.leftAlone) return undefined;
+      if (service === undefined || service.ignored) return undefined;
       const bytes = SERVICE.encode(serviceMessage(service));
       return { set: SETS.services, path: `${namespace}/${name}`, hash: contentHash(bytes).text, bytes };
     },
@@ -91,7 +91,7 @@ function usedEndpoints(
   extended: boolean,
 ): ReadonlyMap<SliceEndpoint, Scopes> {
   const used = new Map<SliceEndpoint, Scopes>();
-  if (service === undefined || service.leftAlone) return used;
+  if (service === undefined || service.ignored) return used;
   for (const family of FAMILIES) {
     const ofFamily = slices.filter((slice) => slice.family === family);
     if (ofFamily.length === 0) continue;

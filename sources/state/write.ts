@@ -24,7 +24,7 @@ export function* writeStateFile({ services, scoped }: StoreState): Generator<str
   yield "services:\n";
   for (const state of services) {
     const { service, slices } = state;
-    if (service === undefined || service.leftAlone) continue;
+    if (service === undefined || service.ignored) continue;
     yield `- service: ${JSON.stringify(inLowerCase(SERVICE, noteOfAffinity(serviceMessage(service))))}\n  endpoints:\n`;
     for (const one of podEndpoints(slices, true)) {
       // Whose endpoint it is follows from where it stands.

@@ -1,7 +1,7 @@
 /** The cluster that every benchmark is given: services of one TCP port and three endpoints, none of them on this node. */
 import type { ServicePort } from "../../core/model/mod.ts";
-import type { EndpointSlice } from "../../core/objects/endpoint_slice.ts";
-import type { Service } from "../../core/objects/service.ts";
+import type { EndpointSlice } from "../../core/objects/cluster_object.ts";
+import type { Service } from "../../core/objects/cluster_object.ts";
 import { endpoint, endpointSlice, service } from "../fakes/cluster_objects.ts";
 import { fakeServicePort } from "../fakes/service_port.ts";
 

@@ -1,6 +1,6 @@
-import { type EndpointSlice } from "../../core/objects/endpoint_slice.ts";
+import { type EndpointSlice } from "../../core/objects/cluster_object.ts";
 import { KINDS } from "../../core/objects/cluster_object.ts";
-import { type Service } from "../../core/objects/service.ts";
+import { type Service } from "../../core/objects/cluster_object.ts";
 import { createTracking, type Tracking } from "../../core/tracking/trackers.ts";
 import { systemClock } from "../../platform/clock.ts";
 

@@ -1,6 +1,6 @@
-import type { EndpointSlice, SliceEndpoint } from "../../core/objects/endpoint_slice.ts";
-import type { Node } from "../../core/objects/node.ts";
-import type { Service } from "../../core/objects/service.ts";
+import type { EndpointSlice, SliceEndpoint } from "../../core/objects/cluster_object.ts";
+import type { Node } from "../../core/objects/cluster_object.ts";
+import type { Service } from "../../core/objects/cluster_object.ts";
 
 /** A ClusterIP service at 10.0.0.1 with TCP port 80 named `http`, or as `fields` say. `at` is `namespace/name`. */
 export function service(at: string, fields: Partial<Service> = {}): Service {
@@ -17,7 +17,7 @@ export function service(at: string, fields: Partial<Service> = {}): Service {
     internalPolicyLocal: false,
     externalPolicyLocal: false,
     healthCheckNodePort: 0,
-    leftAlone: false,
+    ignored: false,
     ...fields,
   };
 }

@@ -32,7 +32,7 @@ const services: fc.Arbitrary<ClusterObject> = fc.record({
     externalPolicyLocal: fc.boolean(),
     sourceRanges: few([], ["203.0.113.0/24"]),
     healthCheckNodePort: few(0, 32000),
-    leftAlone: few(false, false, false, true),
+    ignored: few(false, false, false, true),
   }),
 }).map(({ at, fields }) => service(at, fields));
 

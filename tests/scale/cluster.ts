@@ -1,6 +1,6 @@
 /** The cluster of the simulation, and what a rolling restart of some of its pods changes. */
 import type { ClusterObject } from "../../core/objects/cluster_object.ts";
-import type { EndpointSlice } from "../../core/objects/endpoint_slice.ts";
+import type { EndpointSlice } from "../../core/objects/cluster_object.ts";
 import { clusterService, clusterSlice, ENDPOINTS } from "../bench/cluster.ts";
 import { node } from "../fakes/cluster_objects.ts";
 

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { createHealthCheckPlanner } from "../../../core/planning/mod.ts";
 import { type ClusterObject, KINDS } from "../../../core/objects/cluster_object.ts";
-import { type Service } from "../../../core/objects/service.ts";
+import { type Service } from "../../../core/objects/cluster_object.ts";
 import { serveFamily } from "../../../proxy/served_family.ts";
 import { createTracking } from "../../../core/tracking/trackers.ts";
 import { silentLogger } from "../../../platform/log.ts";

@@ -66,7 +66,7 @@ Deno.test("the first message is the whole state", async () => {
 });
 
 for (const missing of ["settings", "start", "worker"] as const) {
-  Deno.test(`nothing is sent while there is no ${missing}`, async () => {
+  Deno.test(`nothing is sent without ${missing}`, async () => {
     const { channel, link } = setUp();
     const does = {
       settings: () => channel.configure(fakeSettings()),
@@ -83,7 +83,7 @@ for (const missing of ["settings", "start", "worker"] as const) {
   });
 }
 
-Deno.test("a family without any service port is told so", async () => {
+Deno.test("a family without service ports is sent an empty state", async () => {
   const { channel, link } = setUp();
   channel.configure(fakeSettings());
   channel.start();
@@ -92,7 +92,7 @@ Deno.test("a family without any service port is told so", async () => {
   assert.deepEqual(link.sent.map(setNames), [[]]);
 });
 
-Deno.test("a later message is a delta against the revision sent last, and leaves the settings out", async () => {
+Deno.test("a later message is a delta against the last sent revision, without unchanged settings", async () => {
   const { channel, link } = await setUpIdle();
   channel.set([fakeServicePort("web", { port: 81 })]);
   await settled();
@@ -105,7 +105,7 @@ Deno.test("a later message is a delta against the revision sent last, and leaves
   });
 });
 
-Deno.test("changes of one turn travel together", async () => {
+Deno.test("changes of one turn are sent together", async () => {
   const { channel, link } = await setUpIdle();
   channel.delete(["web|tcp"]);
   channel.set([fakeServicePort("new")]);
@@ -188,7 +188,7 @@ for (const [what, act] of Object.entries(UNDONE)) {
   });
 }
 
-Deno.test("a change undone while the worker is busy vanishes from what waits", async () => {
+Deno.test("a change undone while the worker is busy is not sent", async () => {
   const { channel, link } = await setUpIdle();
   channel.set([fakeServicePort("web", { port: 81 })]);
   await settled();
@@ -200,7 +200,7 @@ Deno.test("a change undone while the worker is busy vanishes from what waits", a
   assert.deepEqual(link.sent[2]?.set, [fakeServicePort("dns", { port: 53 })]);
 });
 
-Deno.test("the same port number over two protocols makes two service ports", async () => {
+Deno.test("the same port number with two protocols is two service ports", async () => {
   const { channel, link } = await setUpIdle();
   channel.set([fakeServicePort("dns", { protocol: "udp" })]);
   channel.delete(["dns|tcp"]);
@@ -209,7 +209,7 @@ Deno.test("the same port number over two protocols makes two service ports", asy
   assert.deepEqual(link.sent[1]?.deleted, ["dns|tcp"]);
 });
 
-Deno.test("a worker that lost its state gets all of it again, under a new revision", async () => {
+Deno.test("a worker that lost its state gets a full snapshot with a new revision", async () => {
   const { channel, link } = await setUpIdle();
   channel.set([fakeServicePort("new")]);
   await settled();
@@ -229,7 +229,7 @@ Deno.test("a worker that lost its state gets all of it again, under a new revisi
   assert.equal(link.sent.length, 3);
 });
 
-Deno.test("with a bound a rested channel sends twice at once and then once every period", async () => {
+Deno.test("with a minSyncPeriod, a rested channel sends twice at once and then once per period", async () => {
   const { channel, link, clock } = setUp(1000);
   channel.configure(fakeSettings());
   channel.start();
@@ -281,7 +281,7 @@ async function waitsOf({ channel, link, clock }: Setup, durationsMs: readonly nu
   return waitsMs;
 }
 
-Deno.test("without a bound, changes that come one by one are sent at once", async () => {
+Deno.test("without a minSyncPeriod, occasional changes are sent at once", async () => {
   const setup = await setUpIdle();
   for (let i = 0; i < 100; i++) {
     assert.deepEqual(await waitsOf(setup, [20]), [0]);
@@ -289,7 +289,7 @@ Deno.test("without a bound, changes that come one by one are sent at once", asyn
   }
 });
 
-Deno.test("without a bound, churn takes a fifth of the time, what is done beside each sync included", async () => {
+Deno.test("without a minSyncPeriod, churn takes a fifth of the time, including the work beside each sync", async () => {
   const setup = await setUpIdle();
   const waitsMs = await waitsOf(setup, new Array<number>(200).fill(45));
   // 50 ms of work each, of which 9 drain meanwhile, until there are 2 s.
@@ -297,11 +297,11 @@ Deno.test("without a bound, churn takes a fifth of the time, what is done beside
   assert.deepEqual(new Set(waitsMs.slice(50)), new Set([205]));
 });
 
-Deno.test("without a bound, no change waits longer than a second, however long syncs take", async () => {
+Deno.test("without a minSyncPeriod, no change waits longer than a second, however long syncs take", async () => {
   assert.deepEqual(await waitsOf(await setUpIdle(), [60_000, 60_000, 60_000, 60_000]), [0, 1000, 1000, 1000]);
 });
 
-Deno.test("a whole state uses up nothing of what changes may take", async () => {
+Deno.test("a full snapshot does not use up the budget of changes", async () => {
   const setup = setUp();
   setup.channel.configure(fakeSettings());
   setup.channel.start();
@@ -312,7 +312,7 @@ Deno.test("a whole state uses up nothing of what changes may take", async () => 
   assert.deepEqual(await waitsOf(setup, [1000, 900]), [0, 0]);
 });
 
-Deno.test("a bound counts no message that undone changes made needless", async () => {
+Deno.test("undone changes do not count against the minSyncPeriod", async () => {
   const { channel, link, clock } = await setUpIdle(1000);
   channel.set([fakeServicePort("web", { port: 81 })]);
   await settled();
@@ -325,7 +325,7 @@ Deno.test("a bound counts no message that undone changes made needless", async (
   assert.equal(link.sent.length, 2);
 });
 
-Deno.test("each revision is announced before its reports, and each report passed on before the next message", async () => {
+Deno.test("onSend is called before the revision's reports, and each report is passed on before the next delta", async () => {
   const { channel, link, events } = await setUpIdle();
   channel.set([fakeServicePort("a")]);
   await settled();
@@ -371,7 +371,7 @@ Deno.test("the worker's health is passed on", () => {
   assert.deepEqual(seen, ["starting", "restarting"]);
 });
 
-/** A channel that has sent the service port `dns` ahead, and knows of `web` as well. */
+/** A channel that has sent the service port `dns` as the head, and also holds `web`. */
 async function setUpAhead(): Promise<Setup> {
   const setup = setUp();
   const { channel, link } = setup;
@@ -385,7 +385,7 @@ async function setUpAhead(): Promise<Setup> {
   return setup;
 }
 
-Deno.test("what starts ahead is sent before all is known, and drops nothing that is not; then comes the rest", async () => {
+Deno.test("the head is sent before the state is complete, and the rest follows", async () => {
   const { channel, link } = await setUpAhead();
   assert.deepEqual(link.sent, [{
     revision: 1,
@@ -413,7 +413,7 @@ Deno.test("what starts ahead is sent before all is known, and drops nothing that
   assert.equal(link.sent[2]?.base, 2);
 });
 
-Deno.test("a head is neither announced nor reported, whatever became of it", async () => {
+Deno.test("onSend and onReport are not called for a head, whatever its result", async () => {
   const { channel, link, events } = await setUpAhead();
   link.report({ ok: false });
   channel.start();
@@ -423,7 +423,7 @@ Deno.test("a head is neither announced nor reported, whatever became of it", asy
   assert.deepEqual(events, ["send 2", "report 2"]);
 });
 
-Deno.test("the rest is sent even if nothing is left to say: only then is the state whole", async () => {
+Deno.test("the rest is sent even if it is empty: only then is the state complete", async () => {
   const { channel, link } = await setUpAhead();
   channel.delete(["web|tcp"]);
   channel.start();
@@ -432,7 +432,7 @@ Deno.test("the rest is sent even if nothing is left to say: only then is the sta
   assert.deepEqual([link.sent[1]?.part, setNames(link.sent[1])], ["rest", []]);
 });
 
-Deno.test("a worker that is late, or is another one, is sent both parts too, and their syncs use up no budget", async () => {
+Deno.test("a late or restarted worker gets both parts, and their syncs use no budget", async () => {
   const setup = await setUpAhead();
   const { channel, link } = setup;
   channel.start();

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { createEffectHistory } from "../../../../core/channel/effect_history.ts";
 
-Deno.test("what was planned is in effect with the first revision that carries it", () => {
+Deno.test("a change is in effect with the first revision that carries it", () => {
   const history = createEffectHistory();
   assert.deepEqual(history.since(1), waiting(undefined));
   history.sent(1, 3);
@@ -17,7 +17,7 @@ Deno.test("what was planned is in effect with the first revision that carries it
   assert.deepEqual(history.since(5), since(3, 2000), "what is compared again later was in effect before");
 });
 
-Deno.test("of many syncs the first and the last are known, and what lies between is told as such", () => {
+Deno.test("of many syncs the first and the last are kept, and changes in between are marked as such", () => {
   const history = createEffectHistory(4);
   for (let revision = 1; revision <= 10; revision++) {
     history.sent(revision, revision);

@@ -14,7 +14,7 @@ Deno.test("a value is held until the revision that carries it is in effect, and 
   assert.deepEqual([...held.inEffect(3, NONE)], []);
 });
 
-Deno.test("the latest value of a key counts, and what failed to sync waits for the next revision", () => {
+Deno.test("the latest value of a key counts, and values of a failed sync wait for the next revision", () => {
   const held = createHeldUntilSynced<string, number>();
   held.hold("a", 1);
   held.sent(1);
@@ -25,7 +25,7 @@ Deno.test("the latest value of a key counts, and what failed to sync waits for t
   assert.deepEqual([...held.inEffect(2, NONE)], [["a", 2], ["b", 2]]);
 });
 
-Deno.test("a key whose rules the kernel refused stays held until it takes them", () => {
+Deno.test("a key whose rules the kernel refused is held until it accepts them", () => {
   const held = createHeldUntilSynced<string, number>();
   held.hold("a", 1);
   held.hold("b", 1);
@@ -34,7 +34,7 @@ Deno.test("a key whose rules the kernel refused stays held until it takes them",
   assert.deepEqual([...held.inEffect(1, NONE)], [["a", 1]]);
 });
 
-Deno.test("what is dropped is not released", () => {
+Deno.test("a dropped value is not released", () => {
   const held = createHeldUntilSynced<string, number>();
   held.hold("a", 1);
   held.sent(1);

@@ -1,4 +1,4 @@
-/** When a family without service ports gives up its worker, and when it gets one again. */
+/** When the worker of a family without service ports stops and starts again. */
 import assert from "node:assert/strict";
 import { createFamilyChannel } from "../../../../core/channel/family_channel.ts";
 import { mayRest } from "../../../../core/channel/idle_worker.ts";
@@ -35,7 +35,7 @@ async function setUpEmpty(mayRest?: () => boolean) {
   return setup;
 }
 
-/** One whose worker has ended. */
+/** A family whose worker has stopped. */
 async function setUpResting() {
   const setup = await setUpEmpty();
   await setup.clock.advanceSettled(FIRST_MS);
@@ -43,7 +43,7 @@ async function setUpResting() {
   return setup;
 }
 
-Deno.test("the worker ends some time after the first sync of a family without service ports, and no sooner", async () => {
+Deno.test("the worker of a family without service ports stops some time after the first sync, and no sooner", async () => {
   const { link, clock, channel } = await setUpEmpty();
   await clock.advanceSettled(FIRST_MS - 1);
   assert.deepEqual(link.rests, []);
@@ -54,7 +54,7 @@ Deno.test("the worker ends some time after the first sync of a family without se
   assert.deepEqual(link.rests, ["rest"]);
 });
 
-Deno.test("a worker that has not synced, failed or has something left to do stays", async () => {
+Deno.test("a worker that has not synced, has failed or has work left stays", async () => {
   const { link, clock } = setUp();
   link.reset();
   await clock.advanceSettled(LATER_MS);
@@ -73,7 +73,7 @@ Deno.test("a worker that has not synced, failed or has something left to do stay
   assert.deepEqual(link.rests, ["rest"]);
 });
 
-Deno.test("the first service port starts a worker, which gets the whole state", async () => {
+Deno.test("the first service port starts a worker, which gets a full snapshot", async () => {
   const { channel, link, clock } = await setUpResting();
   channel.set([fakeServicePort("web")]);
   assert.equal(channel.pending(), 1);
@@ -88,7 +88,7 @@ Deno.test("the first service port starts a worker, which gets the whole state", 
   assert.deepEqual(link.rests, ["rest", "wake"]);
 });
 
-Deno.test("a service port that goes before the end of the turn starts no worker", async () => {
+Deno.test("a service port deleted within the same turn starts no worker", async () => {
   const { channel, link } = await setUpResting();
   channel.set([fakeServicePort("web")]);
   channel.delete([`${fakeServicePort("web").name}|tcp`]);
@@ -96,7 +96,7 @@ Deno.test("a service port that goes before the end of the turn starts no worker"
   assert.deepEqual(link.rests, ["rest"]);
 });
 
-Deno.test("settings that change start a worker for as long as it takes; the same ones do not", async () => {
+Deno.test("changed settings start a worker until they are applied; equal ones do not", async () => {
   const { channel, link, clock } = await setUpResting();
   channel.configure(fakeSettings());
   await settled();
@@ -111,7 +111,7 @@ Deno.test("settings that change start a worker for as long as it takes; the same
   assert.equal(link.sent[1]?.settings?.nodeIP, "192.168.1.99");
 });
 
-Deno.test("the worker ends some minutes after the last service port went, unless one comes meanwhile", async () => {
+Deno.test("the worker stops some minutes after the last service port is deleted, unless a new one arrives", async () => {
   const { channel, link, clock } = setUp();
   const web = fakeServicePort("web"), key = `${web.name}|tcp`;
   const sync = async () => {
@@ -137,7 +137,7 @@ Deno.test("the worker ends some minutes after the last service port went, unless
   assert.deepEqual(link.rests, ["rest"]);
 });
 
-Deno.test("a worker that may not end is asked again later", async () => {
+Deno.test("a worker that may not stop yet is checked again later", async () => {
   let may = false;
   const { link, clock } = await setUpEmpty(() => may);
   link.letRest(false);
@@ -161,7 +161,7 @@ Deno.test("a stopped family neither rests nor wakes", async () => {
   assert.deepEqual(empty.clock.pending(), []);
 });
 
-Deno.test("one worker stays, IPv4's where neither family has service ports, and where it guards loopback addresses", () => {
+Deno.test("one worker stays: IPv4's if neither family has service ports, or to guard loopback addresses", () => {
   const nftables = { mode: "nftables", localhostNodePorts: true } as const;
   const iptables = (localhostNodePorts: boolean) => ({ mode: "iptables", localhostNodePorts }) as const;
   assert.deepEqual([true, false].map((other) => mayRest("IPv6", nftables, other)), [true, true]);

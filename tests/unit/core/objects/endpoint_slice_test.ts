@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { decodeObject } from "../../../../core/objects/decode.ts";
-import type { EndpointSlice, SliceEndpoint } from "../../../../core/objects/endpoint_slice.ts";
+import type { EndpointSlice, SliceEndpoint } from "../../../../core/objects/cluster_object.ts";
 
 type Json = Record<string, unknown>;
 
@@ -32,7 +32,7 @@ const plain: SliceEndpoint = {
   nodeHints: undefined,
 };
 
-Deno.test("an EndpointSlice: all that counts of one", () => {
+Deno.test("an EndpointSlice keeps every field that load balancing uses", () => {
   const { slice, problems } = decoded(manifest({
     endpoints: [{
       addresses: ["10.1.0.1"],
@@ -70,35 +70,35 @@ const endpoints: Record<string, { endpoint: unknown; gives: Partial<SliceEndpoin
     endpoint: { addresses: ["10.1.0.1"], conditions: { ready: null, serving: null, terminating: null } },
     gives: {},
   },
-  "that is not ready and says no more is taken to serve": {
+  "that is not ready, without more conditions, is serving": {
     endpoint: { addresses: ["10.1.0.1"], conditions: { ready: false } },
     gives: { ready: false, serving: true },
   },
-  "counts by its first address alone": { endpoint: { addresses: ["10.1.0.1", "10.1.0.2", "example"] }, gives: {} },
-  "with empty hints has none": {
+  "counts only with its first address": { endpoint: { addresses: ["10.1.0.1", "10.1.0.2", "example"] }, gives: {} },
+  "with empty hints has no hints": {
     endpoint: { addresses: ["10.1.0.1"], hints: { forZones: [], forNodes: null } },
     gives: {},
   },
-  "whose address is none": {
+  "whose address is invalid": {
     endpoint: { addresses: ["example"] },
     gives: undefined,
-    problem: 'endpoint 2 has the address "example" which is no IP address; it is left out',
+    problem: 'endpoint 2: address "example" is not an IP address; ignored',
   },
   "whose address is of the other family": {
     endpoint: { addresses: ["fd00::1"] },
     gives: undefined,
-    problem: `endpoint 2 has the address "fd00::1" which is not of the slice's family IPv4; it is left out`,
+    problem: `endpoint 2: address "fd00::1" is not of the slice's family IPv4; ignored`,
   },
   "without addresses": {
     endpoint: { addresses: [] },
     gives: undefined,
-    problem: "endpoint 2 has no address; it is left out",
+    problem: "endpoint 2: no address; ignored",
   },
-  "that is null": { endpoint: null, gives: undefined, problem: "endpoint 2 has no address; it is left out" },
-  "whose condition is a word": {
+  "that is null": { endpoint: null, gives: undefined, problem: "endpoint 2: no address; ignored" },
+  "whose condition is not a boolean": {
     endpoint: { addresses: ["10.1.0.1"], conditions: { ready: "yes" } },
     gives: undefined,
-    problem: 'endpoint 2 has the condition ready "yes" which is neither true nor false; it is left out',
+    problem: 'endpoint 2: condition ready is "yes", not true or false; ignored',
   },
 };
 
@@ -111,7 +111,7 @@ for (const [name, { endpoint, gives, problem }] of Object.entries(endpoints)) {
   });
 }
 
-Deno.test("an EndpointSlice's ports: defaults, and what cannot be used beside what can", () => {
+Deno.test("an EndpointSlice's ports get defaults, and unusable ones are ignored", () => {
   const { slice, problems } = decoded(manifest({
     ports: [
       { port: 80 },
@@ -124,35 +124,34 @@ Deno.test("an EndpointSlice's ports: defaults, and what cannot be used beside wh
   }));
   assert.deepEqual(slice.ports, [{ name: "", protocol: "tcp", port: 80 }, { name: "", protocol: "udp", port: 53 }]);
   assert.deepEqual(problems, [
-    'port 3 ("all") has no port number; it is left out',
-    'port 4 ("zero") has the port number 0, which is not between 1 and 65535; it is left out',
-    'port 5 ("fast") has the protocol "QUIC" instead of TCP, UDP or SCTP; it is left out',
-    "port 6 has the name \"a b\", which may only hold letters, digits, '.', '_' and '-', starting with a letter or digit; " +
-    "it is left out",
+    'port 3 ("all"): no port number; ignored',
+    'port 4 ("zero"): port number 0 is not between 1 and 65535; ignored',
+    'port 5 ("fast"): protocol "QUIC" is not TCP, UDP or SCTP; ignored',
+    "port 6: name \"a b\" may only contain letters, digits, '.', '_' and '-', starting with a letter or digit; ignored",
   ]);
 });
 
-Deno.test("an EndpointSlice without ports, or without endpoints, is one all the same", () => {
+Deno.test("an EndpointSlice without ports or endpoints is valid", () => {
   const { slice, problems } = decoded(manifest({ ports: null, endpoints: undefined }));
   assert.deepEqual([slice.ports, slice.endpoints, problems], [[], [], []]);
 });
 
-Deno.test("an EndpointSlice with another proxy's name is one of ours: the Service's label decides", () => {
+Deno.test("the label that names another proxy counts on a Service, not on its EndpointSlices", () => {
   const { slice, problems } = decoded(
     manifest({}, { labels: { ...labels, "service.kubernetes.io/service-proxy-name": "x" } }),
   );
   assert.deepEqual([slice.serviceName, problems], ["web", []]);
 });
 
-const noneOfOurs: Record<string, Json> = {
+const irrelevant: Record<string, Json> = {
   "without the label for its service": manifest({}, { labels: {} }),
   "with an empty label for its service": manifest({}, { labels: { "kubernetes.io/service-name": "" } }),
   "of domain names": manifest({ addressType: "FQDN" }),
   "of a headless service": manifest({}, { labels: { ...labels, "service.kubernetes.io/headless": "" } }),
 };
 
-for (const [name, raw] of Object.entries(noneOfOurs)) {
-  Deno.test(`an EndpointSlice ${name} is none of ours, and no problem`, () => {
+for (const [name, raw] of Object.entries(irrelevant)) {
+  Deno.test(`an EndpointSlice ${name} is ignored without a problem`, () => {
     assert.deepEqual(decodeObject("EndpointSlice", raw), {
       ref: { kind: "EndpointSlice", namespace: "default", name: "web-abc" },
       object: undefined,
@@ -164,11 +163,11 @@ for (const [name, raw] of Object.entries(noneOfOurs)) {
 const unusable: Record<string, { raw: Json; problem: RegExp }> = {
   "of an unknown address type": {
     raw: manifest({ addressType: "IPv5" }),
-    problem: /^its addressType is "IPv5" instead of IPv4, IPv6 or FQDN; the slice is left out$/,
+    problem: /^addressType is "IPv5", not IPv4, IPv6 or FQDN; slice ignored$/,
   },
-  "of a service with an impossible name": {
+  "of a service with an invalid name": {
     raw: manifest({}, { labels: { "kubernetes.io/service-name": 'x"' } }),
-    problem: /^its label kubernetes.io\/service-name is "x\\"", which may only hold .*; the slice is left out$/,
+    problem: /^label kubernetes.io\/service-name: "x\\"" may only contain .*; slice ignored$/,
   },
 };
 
@@ -181,7 +180,7 @@ for (const [name, { raw, problem }] of Object.entries(unusable)) {
   });
 }
 
-Deno.test("a trigger time that is none counts as not told", () => {
+Deno.test("an invalid trigger time counts as unknown", () => {
   for (const time of ["yesterday", "2024-99-99T00:00:00Z", 5]) {
     const annotations = { "endpoints.kubernetes.io/last-change-trigger-time": time };
     assert.equal(decoded(manifest({}, { annotations })).slice.triggerTimeMs, 0);

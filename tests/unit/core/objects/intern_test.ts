@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { createInterner, internStrings } from "../../../../core/objects/intern.ts";
 
-Deno.test("an interner hands out one value per key, and forgets when it is full", () => {
+Deno.test("an interner returns one value per key until it is full", () => {
   const interner = createInterner<{ readonly key: string }>(2);
   const get = (key: string) => interner.get(key, () => ({ key }));
   const a = get("a");
@@ -12,7 +12,7 @@ Deno.test("an interner hands out one value per key, and forgets when it is full"
   assert.deepEqual(get("a"), a);
 });
 
-Deno.test("lists that only look alike when joined are kept apart", () => {
+Deno.test("lists that are only equal when joined are not shared", () => {
   assert.deepEqual(internStrings(["a,b"]), ["a,b"]);
   assert.deepEqual(internStrings(["a", "b"]), ["a", "b"]);
 });

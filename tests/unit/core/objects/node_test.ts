@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { decodeObject } from "../../../../core/objects/decode.ts";
-import type { Node } from "../../../../core/objects/node.ts";
+import type { Node } from "../../../../core/objects/cluster_object.ts";
 
 type Json = Record<string, unknown>;
 
@@ -10,9 +10,9 @@ const cases: Record<
   string,
   { metadata?: Json; spec?: Json; status?: Json; gives: Partial<Node>; problems?: readonly string[] }
 > = {
-  "one that says nothing": { gives: {} },
-  "its zone": { metadata: { labels: { "topology.kubernetes.io/zone": "a" } }, gives: { zone: "a" } },
-  "internal addresses before external ones, host names not at all": {
+  "no fields but its name": { gives: {} },
+  "a zone": { metadata: { labels: { "topology.kubernetes.io/zone": "a" } }, gives: { zone: "a" } },
+  "internal addresses before external ones, without host names": {
     status: {
       addresses: [
         { type: "Hostname", address: "node-1" },
@@ -24,23 +24,23 @@ const cases: Record<
     },
     gives: { addresses: ["10.0.0.1", "fd00::1", "192.0.2.1"] },
   },
-  "an address that is none": {
+  "an invalid address": {
     status: { addresses: [{ type: "InternalIP", address: "x" }, { type: "InternalIP", address: "10.0.0.1" }] },
     gives: { addresses: ["10.0.0.1"] },
-    problems: ['its InternalIP "x" is no IP address; it is left out'],
+    problems: ['InternalIP "x" is not an IP address; ignored'],
   },
-  "pod prefixes": {
+  "pod CIDRs": {
     spec: { podCIDR: "10.2.0.0/24", podCIDRs: ["10.1.0.0/24", "fd00::/64", "10.1.0.0"] },
     gives: { podCIDRs: ["10.1.0.0/24", "fd00::/64"] },
-    problems: ['spec.podCIDRs holds "10.1.0.0", which is no prefix; it is left out'],
+    problems: ['spec.podCIDRs: "10.1.0.0" is not a CIDR; ignored'],
   },
-  "one pod prefix": { spec: { podCIDR: "10.2.0.0/24" }, gives: { podCIDRs: ["10.2.0.0/24"] } },
-  "one that is being deleted": { metadata: { deletionTimestamp: "2024-01-01T00:00:00Z" }, gives: { leaving: true } },
-  "one that the autoscaler is about to delete": {
+  "one pod CIDR": { spec: { podCIDR: "10.2.0.0/24" }, gives: { podCIDRs: ["10.2.0.0/24"] } },
+  "being deleted": { metadata: { deletionTimestamp: "2024-01-01T00:00:00Z" }, gives: { leaving: true } },
+  "about to be deleted by the autoscaler": {
     spec: { taints: [{ key: "other" }, { key: "ToBeDeletedByClusterAutoscaler", effect: "NoSchedule" }] },
     gives: { leaving: true },
   },
-  "one that is merely cordoned": {
+  "only cordoned": {
     spec: { unschedulable: true, taints: [{ key: "node.kubernetes.io/unschedulable" }] },
     gives: { leaving: false },
   },
@@ -56,8 +56,8 @@ for (const [name, { metadata, spec, status, gives, problems = [] }] of Object.en
   });
 }
 
-Deno.test("what is no object at all is said to be so", () => {
+Deno.test("a value that is not an object is a problem", () => {
   for (const [raw, what] of [[null, "null"], ["<html>", '"<html>"'], [[], "a list"], [1n, "a bigint"]] as const) {
-    assert.deepEqual(decodeObject("Node", raw).problems, [`a Node is ${what}; it is left out`]);
+    assert.deepEqual(decodeObject("Node", raw).problems, [`Node is ${what}, not an object; ignored`]);
   }
 });

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { decodeObject } from "../../../../core/objects/decode.ts";
 
-Deno.test("of a ServiceCIDR its prefixes are kept, in canonical form", () => {
+Deno.test("a ServiceCIDR keeps its prefixes in canonical form", () => {
   const raw = {
     metadata: { name: "kubernetes", deletionTimestamp: "2026-01-01T00:00:00Z" },
     spec: { cidrs: ["10.96.0.0/12", "FD00:96::/112", "10.96.0.0/99", "10.96.0.0/12"] },
@@ -10,7 +10,7 @@ Deno.test("of a ServiceCIDR its prefixes are kept, in canonical form", () => {
   assert.deepEqual(decodeObject("ServiceCIDR", raw), {
     ref: { kind: "ServiceCIDR", namespace: "", name: "kubernetes" },
     object: { kind: "ServiceCIDR", name: "kubernetes", cidrs: ["10.96.0.0/12", "fd00:96::/112"] },
-    problems: ['spec.cidrs holds "10.96.0.0/99", which is no prefix; it is left out'],
+    problems: ['spec.cidrs: "10.96.0.0/99" is not a CIDR; ignored'],
   });
   assert.deepEqual(decodeObject("ServiceCIDR", { metadata: { name: "new" } }).object, {
     kind: "ServiceCIDR",

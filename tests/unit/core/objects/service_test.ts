@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { decodeObject } from "../../../../core/objects/decode.ts";
-import type { Service } from "../../../../core/objects/service.ts";
+import type { Service } from "../../../../core/objects/cluster_object.ts";
 import { service } from "../../../fakes/cluster_objects.ts";
 
 type Json = Record<string, unknown>;
@@ -19,7 +19,7 @@ function decoded(raw: Json): { service: Service; problems: readonly string[] } {
   return { service: object, problems };
 }
 
-/** What the service `spec` decodes to beside the plain service at 10.0.0.1, and with which problems. */
+/** A spec, how the decoded service differs from the plain one at 10.0.0.1, and the problems found. */
 interface Case {
   readonly spec: Json;
   readonly labels?: Json;
@@ -37,37 +37,37 @@ const cases: Record<string, Case> = {
   },
   "clusterIP alone": { spec: { clusterIP: "10.9.9.9" }, gives: { clusterIPs: ["10.9.9.9"] } },
   "a headless service": { spec: { clusterIP: "None", clusterIPs: ["None"] }, gives: { clusterIPs: [] } },
-  "a service written by hand without a cluster IP": { spec: { clusterIP: undefined }, gives: { clusterIPs: [] } },
+  "no cluster IP": { spec: { clusterIP: undefined }, gives: { clusterIPs: [] } },
   "an ExternalName service has no cluster IP": {
     spec: { type: "ExternalName", externalName: "example.org" },
     gives: { type: "ExternalName", clusterIPs: [] },
   },
-  "a cluster IP that is none": {
+  "an invalid cluster IP": {
     spec: { clusterIPs: ["example", "fd00::1"] },
     gives: { clusterIPs: ["fd00::1"] },
-    problems: ['its cluster IP "example" is no IP address; it is left out'],
+    problems: ['cluster IP "example" is not an IP address; ignored'],
   },
   "a cluster IP of the wrong family": {
     spec: { clusterIPs: ["fd00::1"], ipFamilies: ["IPv4"] },
     gives: { clusterIPs: [] },
-    problems: ['its cluster IP "fd00::1" is not of the family "IPv4" of spec.ipFamilies; it is left out'],
+    problems: ['cluster IP "fd00::1" is not of the family "IPv4" in spec.ipFamilies; ignored'],
   },
   "two cluster IPs of one family": {
     spec: { clusterIPs: ["10.0.0.1", "10.0.0.2"] },
     gives: { clusterIPs: ["10.0.0.1"] },
-    problems: ['its cluster IP "10.0.0.2" is its second one of family IPv4; it is left out'],
+    problems: ['cluster IP "10.0.0.2" is a second IPv4 address; ignored'],
   },
   "an unknown type": {
     spec: { type: "Gateway" },
     gives: {},
     problems: [
-      'spec.type is "Gateway" instead of ClusterIP or NodePort or LoadBalancer or ExternalName; it is taken for ClusterIP',
+      'spec.type is "Gateway", not ClusterIP, NodePort, LoadBalancer or ExternalName; using ClusterIP',
     ],
   },
-  "external IPs, where an empty one is passed over": {
+  "external IPs, without empty ones": {
     spec: { externalIPs: ["192.0.2.1", "", "192.0.2.300", "192.0.2.1", "2001:DB8::1"] },
     gives: { externalIPs: ["192.0.2.1", "2001:db8::1"] },
-    problems: ['spec.externalIPs holds "192.0.2.300", which is no IP address; it is left out'],
+    problems: ['spec.externalIPs: "192.0.2.300" is not an IP address; ignored'],
   },
   "load balancer IPs by ipMode": {
     spec: { type: "LoadBalancer" },
@@ -85,27 +85,27 @@ const cases: Record<string, Case> = {
     },
     gives: { type: "LoadBalancer", loadBalancerIPs: ["192.0.2.1", "192.0.2.2"] },
     problems: [
-      'its load balancer IP "192.0.2.4" has the ipMode "Magic" instead of VIP or Proxy; it is left out',
-      'its load balancer IP "lb.example.org" is no IP address; it is left out',
+      'load balancer IP "192.0.2.4" has ipMode "Magic", not VIP or Proxy; ignored',
+      'load balancer IP "lb.example.org" is not an IP address; ignored',
     ],
   },
   "source ranges, trimmed and with host bits cleared": {
     spec: { loadBalancerSourceRanges: [" 10.1.2.3/8", "fd00::1/64 ", "10.0.0.0", "10.0.0.0/33"] },
     gives: { sourceRanges: ["10.0.0.0/8", "fd00::/64"] },
     problems: [
-      'spec.loadBalancerSourceRanges holds "10.0.0.0", which is no prefix; it is left out',
-      'spec.loadBalancerSourceRanges holds "10.0.0.0/33", which is no prefix; it is left out',
+      'spec.loadBalancerSourceRanges: "10.0.0.0" is not a CIDR; ignored',
+      'spec.loadBalancerSourceRanges: "10.0.0.0/33" is not a CIDR; ignored',
     ],
   },
-  "source ranges of which none is any": {
+  "only invalid source ranges": {
     spec: { loadBalancerSourceRanges: ["office"] },
     gives: { sourceRanges: [] },
     problems: [
-      'spec.loadBalancerSourceRanges holds "office", which is no prefix; it is left out',
-      "spec.loadBalancerSourceRanges holds no usable prefix; everybody is let in",
+      'spec.loadBalancerSourceRanges: "office" is not a CIDR; ignored',
+      "spec.loadBalancerSourceRanges has no usable CIDR; all clients are allowed",
     ],
   },
-  "the old annotation for source ranges means nothing": {
+  "the old annotation for source ranges is ignored": {
     spec: {},
     annotations: { "service.beta.kubernetes.io/load-balancer-source-ranges": "10.0.0.0/8" },
     gives: { sourceRanges: [] },
@@ -122,13 +122,13 @@ const cases: Record<string, Case> = {
   "an affinity timeout out of range": {
     spec: { sessionAffinity: "ClientIP", sessionAffinityConfig: { clientIP: { timeoutSeconds: 86401 } } },
     gives: { affinitySeconds: 10800 },
-    problems: ["its affinity timeoutSeconds is 86401, which is not between 1 and 86400; 10800 is used"],
+    problems: ["affinity timeoutSeconds is 86401, not between 1 and 86400; using 10800"],
   },
   "an internal traffic policy": { spec: { internalTrafficPolicy: "Local" }, gives: { internalPolicyLocal: true } },
   "an unknown internal traffic policy": {
     spec: { internalTrafficPolicy: "Nearby" },
     gives: { internalPolicyLocal: false },
-    problems: ['spec.internalTrafficPolicy is "Nearby" instead of Cluster or Local; it is taken for Cluster'],
+    problems: ['spec.internalTrafficPolicy is "Nearby", not Cluster or Local; using Cluster'],
   },
   "an external traffic policy of a node port": {
     spec: { type: "NodePort", externalTrafficPolicy: "Local" },
@@ -138,7 +138,7 @@ const cases: Record<string, Case> = {
     spec: { externalTrafficPolicy: "Local", externalIPs: ["192.0.2.1"] },
     gives: { externalPolicyLocal: true, externalIPs: ["192.0.2.1"] },
   },
-  "an external traffic policy where nothing comes from outside": {
+  "an external traffic policy of a service without external traffic": {
     spec: { externalTrafficPolicy: "Local" },
     gives: { externalPolicyLocal: false },
   },
@@ -146,10 +146,10 @@ const cases: Record<string, Case> = {
     spec: { type: "LoadBalancer", externalTrafficPolicy: "Local", healthCheckNodePort: 30123 },
     gives: { type: "LoadBalancer", externalPolicyLocal: true, healthCheckNodePort: 30123 },
   },
-  "a health check node port that is missing": {
+  "a missing health check node port": {
     spec: { type: "LoadBalancer", externalTrafficPolicy: "Local" },
     gives: { type: "LoadBalancer", externalPolicyLocal: true },
-    problems: ["spec.healthCheckNodePort is missing; load balancers cannot ask whether this node has endpoints"],
+    problems: ["spec.healthCheckNodePort is missing; load balancers cannot check whether this node has endpoints"],
   },
   "a health check node port under policy Cluster": {
     spec: { type: "LoadBalancer", healthCheckNodePort: 30123 },
@@ -159,10 +159,10 @@ const cases: Record<string, Case> = {
     spec: { type: "NodePort", externalTrafficPolicy: "Local", healthCheckNodePort: 30123 },
     gives: { type: "NodePort", externalPolicyLocal: true, healthCheckNodePort: 0 },
   },
-  "a label that names another proxy, even an empty one": {
+  "a label that names another proxy, even if empty": {
     spec: {},
     labels: { "service.kubernetes.io/service-proxy-name": "" },
-    gives: { leftAlone: true },
+    gives: { ignored: true },
   },
   "the label of cluster DNS": {
     spec: {},
@@ -174,10 +174,10 @@ const cases: Record<string, Case> = {
     labels: { "k8s-app": "metrics-server" },
     gives: {},
   },
-  "a cluster IP and the label for headless services, which means nothing on a Service": {
+  "the label for headless services, which is meaningless on a Service": {
     spec: {},
     labels: { "service.kubernetes.io/headless": "" },
-    gives: { leftAlone: false },
+    gives: { ignored: false },
   },
   "ports of every protocol": {
     spec: {
@@ -195,7 +195,7 @@ const cases: Record<string, Case> = {
       ],
     },
   },
-  "ports that cannot be used beside one that can": {
+  "unusable ports beside a usable one": {
     spec: {
       ports: [
         { name: "zero", port: 0 },
@@ -211,28 +211,28 @@ const cases: Record<string, Case> = {
     },
     gives: {},
     problems: [
-      'port 1 ("zero") has the port number 0, which is not between 1 and 65535; it is left out',
-      'port 3 ("text") has the port number "80", which is not between 1 and 65535; it is left out',
-      'port 4 ("none") has no port number; it is left out',
-      'port 5 ("fast") has the protocol "QUIC" instead of TCP, UDP or SCTP; it is left out',
-      "port 6 has the name \"x\\\" -j ACCEPT\", which may only hold letters, digits, '.', '_' and '-', starting with a " +
-      "letter or digit; it is left out",
-      "port 7 has the name and protocol of another one; it is left out",
-      "port 8 has the number and protocol of another one; it is left out",
-      "port 9 has no port number; it is left out",
+      'port 1 ("zero"): port number 0 is not between 1 and 65535; ignored',
+      'port 3 ("text"): port number "80" is not between 1 and 65535; ignored',
+      'port 4 ("none"): no port number; ignored',
+      'port 5 ("fast"): protocol "QUIC" is not TCP, UDP or SCTP; ignored',
+      "port 6: name \"x\\\" -j ACCEPT\" may only contain letters, digits, '.', '_' and '-', starting with a letter or " +
+      "digit; ignored",
+      "port 7: same name and protocol as an earlier port; ignored",
+      "port 8: same number and protocol as an earlier port; ignored",
+      "port 9: no port number; ignored",
     ],
   },
-  "a node port out of range costs only the node port": {
+  "a port whose node port is out of range is served without it": {
     spec: { ports: [{ ...http, nodePort: 65536 }] },
     gives: {},
     problems: [
-      'port 1 ("http") has the nodePort 65536, which is not between 0 and 65535; it is served without one',
+      'port 1 ("http"): nodePort 65536 is not between 0 and 65535; serving without a node port',
     ],
   },
-  "ports that are no list": {
+  "ports that are not a list": {
     spec: { ports: { http: 80 } },
     gives: { ports: [] },
-    problems: ["spec.ports is an object where a list is expected; it is left out"],
+    problems: ["spec.ports is an object, not a list; ignored"],
   },
 };
 
@@ -245,21 +245,24 @@ for (const [name, { spec, gives, problems = [], ...rest }] of Object.entries(cas
 }
 
 const misnamed: Record<string, { metadata: unknown; problem: RegExp }> = {
-  "no metadata": { metadata: undefined, problem: /^a Service has no name; it is left out$/ },
+  "no metadata": { metadata: undefined, problem: /^Service has no name; ignored$/ },
   "a name with a quote": {
     metadata: { name: 'a"b', namespace: "x" },
-    problem: /^a Service has the name "a\\"b", which/,
+    problem: /^Service: name "a\\"b" may only contain/,
   },
   "a name with a newline": {
     metadata: { name: "a\nb", namespace: "x" },
-    problem: /^a Service has the name "a\\nb", which/,
+    problem: /^Service: name "a\\nb" may only contain/,
   },
-  "a name like an option": { metadata: { name: "-j", namespace: "x" }, problem: /^a Service has the name "-j", which/ },
-  "a name of 64 characters": { metadata: { name: "a".repeat(64), namespace: "x" }, problem: /^a Service has the name/ },
-  "no namespace": { metadata: { name: "web" }, problem: /^a Service web has no namespace; it is left out$/ },
+  "a name that looks like an option": {
+    metadata: { name: "-j", namespace: "x" },
+    problem: /^Service: name "-j" may only contain/,
+  },
+  "a name of 64 characters": { metadata: { name: "a".repeat(64), namespace: "x" }, problem: /^Service: name "a/ },
+  "no namespace": { metadata: { name: "web" }, problem: /^Service web has no namespace; ignored$/ },
   "a namespace with a space": {
     metadata: { name: "web", namespace: "a b" },
-    problem: /^a Service web has the namespace "a b", which/,
+    problem: /^Service web: namespace "a b" may only contain/,
   },
 };
 
@@ -273,9 +276,9 @@ for (const [name, { metadata, problem }] of Object.entries(misnamed)) {
   });
 }
 
-Deno.test("a hundred bad ports make ten sentences and a number", () => {
+Deno.test("a hundred bad ports become ten sentences and a count", () => {
   const ports = Array.from({ length: 100 }, (_, index) => ({ name: `p${index}`, port: 0 }));
   const { problems } = decoded(manifest({ ports }));
   assert.equal(problems.length, 11);
-  assert.equal(problems[10], "90 more of its parts cannot be used and are left out");
+  assert.equal(problems[10], "90 more parts cannot be used and are ignored");
 });

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { SliceEndpoint } from "../../../../core/objects/endpoint_slice.ts";
+import type { SliceEndpoint } from "../../../../core/objects/cluster_object.ts";
 import {
   categorizeEndpoints,
   type EndpointFate,

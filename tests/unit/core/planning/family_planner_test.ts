@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import type { Family, ServicePort } from "../../../../core/model/mod.ts";
 import { type ClusterObject, KINDS, refOf } from "../../../../core/objects/cluster_object.ts";
-import { type Service } from "../../../../core/objects/service.ts";
+import { type Service } from "../../../../core/objects/cluster_object.ts";
 import { createFamilyPlanner } from "../../../../core/planning/mod.ts";
 import { createTracking } from "../../../../core/tracking/trackers.ts";
 import { createFakeClock } from "../../../fakes/clock.ts";
@@ -84,7 +84,7 @@ Deno.test("a service that goes, loses a port or loses the family is deleted from
   assert.deepEqual(planned.set(web).deleted, ["default/web:admin|tcp"]);
   assert.deepEqual(planned.set({ ...web, clusterIPs: ["fd00::1"] }).deleted, ["default/web:http|tcp"]);
   assert.deepEqual(names(planned.set(web).set), ["default/web:http"]);
-  assert.deepEqual(planned.set({ ...web, leftAlone: true }).deleted, ["default/web:http|tcp"]);
+  assert.deepEqual(planned.set({ ...web, ignored: true }).deleted, ["default/web:http|tcp"]);
   planned.set(web);
   assert.deepEqual(planned.delete(web), { set: [], deleted: ["default/web:http|tcp"] });
 });

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { createHealthCheckPlanner } from "../../../../core/planning/mod.ts";
 import { type ClusterObject, KINDS } from "../../../../core/objects/cluster_object.ts";
-import { type Service } from "../../../../core/objects/service.ts";
+import { type Service } from "../../../../core/objects/cluster_object.ts";
 import { createTracking } from "../../../../core/tracking/trackers.ts";
 import { createFakeClock } from "../../../fakes/clock.ts";
 import { endpoint, endpointSlice, service, terminatingEndpoint } from "../../../fakes/cluster_objects.ts";

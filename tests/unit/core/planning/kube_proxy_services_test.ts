@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { FAMILIES, type Family } from "../../../../platform/address.ts";
 import { decodeObject } from "../../../../core/objects/decode.ts";
-import type { Service } from "../../../../core/objects/service.ts";
+import type { Service } from "../../../../core/objects/cluster_object.ts";
 import { planService } from "../../../../core/planning/service_port.ts";
 import { createServiceChangeTracker } from "../../../../core/tracking/service_change_tracker.ts";
 import { rawService } from "../../../fakes/raw_objects.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import type { Family, ServicePort, Verdict } from "../../../../core/model/mod.ts";
-import type { Service } from "../../../../core/objects/service.ts";
-import type { SliceEndpoint } from "../../../../core/objects/endpoint_slice.ts";
+import type { Service } from "../../../../core/objects/cluster_object.ts";
+import type { SliceEndpoint } from "../../../../core/objects/cluster_object.ts";
 import { planService } from "../../../../core/planning/service_port.ts";
 import { joinHostPort } from "../../../../platform/address.ts";
 import { endpoint, service, terminatingEndpoint } from "../../../fakes/cluster_objects.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { servicesFirst } from "../../../../core/planning/mod.ts";
-import type { Service } from "../../../../core/objects/service.ts";
+import type { Service } from "../../../../core/objects/cluster_object.ts";
 import { createServiceChangeTracker } from "../../../../core/tracking/service_change_tracker.ts";
 import { service } from "../../../fakes/cluster_objects.ts";
 

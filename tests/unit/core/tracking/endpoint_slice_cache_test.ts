@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { EndpointSlice } from "../../../../core/objects/endpoint_slice.ts";
+import type { EndpointSlice } from "../../../../core/objects/cluster_object.ts";
 import { createEndpointSliceCache } from "../../../../core/tracking/endpoint_slice_cache.ts";
 import { endpoint, endpointSlice, terminatingEndpoint } from "../../../fakes/cluster_objects.ts";
 
@@ -23,7 +23,7 @@ Deno.test("the endpoints of a service come from all its slices, sorted", () => {
   assert.deepEqual(cache.slicesOf("default/web").map(({ name }) => name), ["web-a", "web-b"]);
 });
 
-Deno.test("a service port gets the endpoints of the slice ports with its name and protocol, whatever their numbers", () => {
+Deno.test("a service port gets the endpoints of slice ports with its name and protocol, regardless of their numbers", () => {
   const cache = cacheOf(
     endpointSlice("default/web-a", [endpoint("10.1.0.1")], {
       ports: [
@@ -57,15 +57,15 @@ for (
     ["the one that is not terminating, on this node or not", terminating("here"), ready("other")],
     ["the one that is not terminating, ready or not", terminating("here"), unready("other")],
     [
-      "the one that is not terminating, though the other is published as ready",
+      "the one that is not terminating, even if the other is marked ready",
       readyAndTerminating("here"),
       unready("x"),
     ],
     ["a ready one, on this node or not", unready("here"), ready("other")],
-    ["of terminating ones one that is still serving", ended("here"), terminating("other")],
+    ["a serving one among terminating ones", ended("here"), terminating("other")],
   ] as const
 ) {
-  Deno.test(`of endpoints with one target wins ${rule}`, () => {
+  Deno.test(`among endpoints with the same target, ${rule} wins`, () => {
     for (const [first, second] of [[loser, winner], [winner, loser]] as const) {
       const inTwoSlices = cacheOf(endpointSlice("default/web-a", [first]), endpointSlice("default/web-b", [second]));
       const inOneSlice = cacheOf(endpointSlice("default/web-a", [first, second]));
@@ -76,7 +76,7 @@ for (
   });
 }
 
-Deno.test("of equally good duplicates the one in the first slice by name wins, however they arrived", () => {
+Deno.test("among equal duplicates, the one in the first slice by name wins, regardless of arrival order", () => {
   const a = endpointSlice("default/web-a", [endpoint("10.1.0.1", { zoneHints: ["a"] })]);
   const b = endpointSlice("default/web-b", [endpoint("10.1.0.1", { zoneHints: ["b"] })]);
   for (const cache of [cacheOf(a, b), cacheOf(b, a)]) {
@@ -86,12 +86,12 @@ Deno.test("of equally good duplicates the one in the first slice by name wins, h
   }
 });
 
-Deno.test("an endpoint that is twice in one slice is one endpoint", () => {
+Deno.test("an endpoint listed twice in one slice counts once", () => {
   const cache = cacheOf(endpointSlice("default/web-a", [endpoint("10.1.0.1"), endpoint("10.1.0.1")]));
   assert.deepEqual(targets(cache), ["10.1.0.1:8080"]);
 });
 
-Deno.test("a slice that goes to another service changes both", () => {
+Deno.test("a slice that moves to another service changes both", () => {
   const cache = cacheOf(endpointSlice("default/web-a", [endpoint("10.1.0.1")]));
   cache.take();
   cache.set(endpointSlice("default/web-a", [endpoint("10.1.0.1")], { serviceName: "db" }));
@@ -100,7 +100,7 @@ Deno.test("a slice that goes to another service changes both", () => {
   assert.deepEqual(targets(cache, "default/db"), ["10.1.0.1:8080"]);
 });
 
-Deno.test("a change of a slice that is undone before it is taken disappears", () => {
+Deno.test("a slice change that is undone before it is taken disappears", () => {
   const one = endpointSlice("default/web-a", [endpoint("10.1.0.1")]);
   const two = endpointSlice("default/web-a", [endpoint("10.1.0.1"), endpoint("10.1.0.2")]);
   const cache = cacheOf(one);
@@ -116,7 +116,7 @@ Deno.test("a change of a slice that is undone before it is taken disappears", ()
   assert.deepEqual(targets(cache), []);
 });
 
-Deno.test("a new trigger time alone changes nothing", () => {
+Deno.test("a new trigger time alone is no change", () => {
   const cache = cacheOf(endpointSlice("default/web-a", [endpoint("10.1.0.1")], { triggerTimeMs: 1 }));
   cache.take();
   assert.equal(cache.set(endpointSlice("default/web-a", [endpoint("10.1.0.1")], { triggerTimeMs: 2 })), false);

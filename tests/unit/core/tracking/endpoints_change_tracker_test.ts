@@ -12,7 +12,7 @@ function createTracker() {
   return createEndpointsChangeTracker({ startedAtMs: STARTED_MS });
 }
 
-Deno.test("trigger times after the start gather by service until they are taken", () => {
+Deno.test("trigger times after the start are collected by service until taken", () => {
   const tracker = createTracker();
   tracker.update(webSlice("web-a", "10.1.0.1", STARTED_MS + 1));
   tracker.update(webSlice("web-b", "10.1.0.2", STARTED_MS + 2));
@@ -27,7 +27,7 @@ Deno.test("trigger times after the start gather by service until they are taken"
   assert.deepEqual([...tracker.take().triggerTimesMs], []);
 });
 
-Deno.test("times that were not told, lie before the start, or came without a change do not count", () => {
+Deno.test("unknown trigger times, those before the start, and those without a change do not count", () => {
   const tracker = createTracker();
   tracker.update(webSlice("web-a", "10.1.0.1", 0));
   tracker.update(webSlice("web-b", "10.1.0.2", STARTED_MS));
@@ -35,7 +35,7 @@ Deno.test("times that were not told, lie before the start, or came without a cha
   assert.deepEqual([...tracker.take().triggerTimesMs], []);
 });
 
-Deno.test("the deletion of a slice forgets the times of its service", () => {
+Deno.test("deleting a slice drops the trigger times of its service", () => {
   const tracker = createTracker();
   tracker.update(webSlice("web-a", "10.1.0.1", STARTED_MS + 1));
   tracker.update(webSlice("db-a", "10.1.0.2", STARTED_MS + 2));
@@ -43,7 +43,7 @@ Deno.test("the deletion of a slice forgets the times of its service", () => {
   assert.deepEqual([...tracker.take().triggerTimesMs], [["default/db", [STARTED_MS + 2]]]);
 });
 
-Deno.test("pending are the slices that differ, total the updates that came", () => {
+Deno.test("pending counts changed slices, total counts updates", () => {
   const tracker = createTracker();
   tracker.update(webSlice("web-a", "10.1.0.1", 0));
   tracker.update(webSlice("web-a", "10.1.0.2", 0));

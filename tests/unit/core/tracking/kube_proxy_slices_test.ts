@@ -1,14 +1,14 @@
-/** EndpointSlices as kube-proxy's own tables have them (endpointslicecache_test.go, endpointschangetracker_test.go). */
+/** Test tables of kube-proxy (endpointslicecache_test.go, endpointschangetracker_test.go). */
 import assert from "node:assert/strict";
 import { decodeObject } from "../../../../core/objects/decode.ts";
-import type { EndpointSlice, SliceEndpoint } from "../../../../core/objects/endpoint_slice.ts";
+import type { EndpointSlice, SliceEndpoint } from "../../../../core/objects/cluster_object.ts";
 import {
   createEndpointsChangeTracker,
   type EndpointsChangeTracker,
 } from "../../../../core/tracking/endpoints_change_tracker.ts";
 import { rawSlice, type RawSliceOptions } from "../../../fakes/raw_objects.ts";
 
-/** By `namespace/name`; undefined for a slice that is not there. */
+/** By `namespace/name`; undefined for a deleted slice. */
 type Slices = Readonly<Record<string, RawSliceOptions | undefined>>;
 
 function decoded(at: string, options: RawSliceOptions): EndpointSlice | undefined {
@@ -36,7 +36,7 @@ function stateOf({ ready, serving, terminating, nodeName }: SliceEndpoint): stri
   return `${nodeName === "" ? "" : ` @${nodeName}`}${state}`;
 }
 
-/** The endpoints of a port: each target, with its node and state where they are not the usual ones. */
+/** The endpoints of a port: each target, with its node and state if they are not the default. */
 function endpointsOf(tracker: EndpointsChangeTracker, service: string, port: string, protocol: "tcp" | "udp" = "tcp") {
   return tracker.endpointsOf(service, port, protocol).map(({ target, endpoint }) => target + stateOf(endpoint));
 }
@@ -61,7 +61,7 @@ const HOSTS = ["host1", "host2"];
 const A = "10.0.1", B = "10.0.2";
 
 const contents:
-  readonly (readonly [says: string, slices: Slices, expected: Readonly<Record<string, readonly string[]>>])[] = [
+  readonly (readonly [name: string, slices: Slices, expected: Readonly<Record<string, readonly string[]>>])[] = [
     [
       "one slice, two nodes and two ports",
       { "ns1/svc1-1": { ports: { p0: 80, p1: 443 }, endpoints: numbered(A, 3, { nodes: HOSTS }) } },
@@ -146,8 +146,8 @@ const contents:
     ],
   ];
 
-for (const [says, slices, expected] of contents) {
-  Deno.test(`kube-proxy's slices: ${says}`, () => {
+for (const [name, slices, expected] of contents) {
+  Deno.test(`kube-proxy's slices: ${name}`, () => {
     const tracker = trackerOf(slices);
     const found = Object.keys(expected).map((port) => [port, endpointsOf(tracker, "ns1/svc1", port)]);
     assert.deepEqual(Object.fromEntries(found), expected);
@@ -161,7 +161,7 @@ const TWO = {
 const HERE = { nodes: ["host1"] };
 
 const updates: readonly (readonly [
-  says: string,
+  name: string,
   before: Slices,
   update: Slices,
   isChanged: boolean,
@@ -221,8 +221,8 @@ const updates: readonly (readonly [
   ],
 ];
 
-for (const [says, before, update, isChanged, expected] of updates) {
-  Deno.test(`kube-proxy's updates of slices: ${says}`, () => {
+for (const [name, before, update, isChanged, expected] of updates) {
+  Deno.test(`kube-proxy's slice updates: ${name}`, () => {
     const tracker = trackerOf(before);
     tracker.take();
     apply(tracker, update);
@@ -243,7 +243,7 @@ const COMPLEX_BEFORE: Slices = {
 };
 
 const transitions: readonly (readonly [
-  says: string,
+  name: string,
   before: Slices,
   after: Slices,
   changed: readonly string[],
@@ -323,8 +323,8 @@ const transitions: readonly (readonly [
   ],
 ];
 
-for (const [says, before, after, changed, expected] of transitions) {
-  Deno.test(`kube-proxy's transitions of endpoints: ${says}`, () => {
+for (const [name, before, after, changed, expected] of transitions) {
+  Deno.test(`kube-proxy's endpoint transitions: ${name}`, () => {
     const tracker = trackerOf(before);
     tracker.take();
     apply(tracker, after);
@@ -344,7 +344,7 @@ const triggered = (second: number, port = 11): RawSliceOptions => ({
 });
 
 for (
-  const [says, steps, expected] of [
+  const [name, steps, expected] of [
     ["one addition", [{ "n/ep1-1": triggered(101) }], { "n/ep1": [101] }],
     ["an addition and an update", [{ "n/ep1-1": triggered(101) }, { "n/ep1-1": triggered(102, 12) }], {
       "n/ep1": [101, 102],
@@ -361,7 +361,7 @@ for (
     ["the deletion of what was not there", [{ "n/ep1-1": undefined }], {}],
   ] as readonly (readonly [string, readonly Slices[], Readonly<Record<string, readonly number[]>>])[]
 ) {
-  Deno.test(`kube-proxy's trigger times: ${says}`, () => {
+  Deno.test(`kube-proxy's trigger times: ${name}`, () => {
     const tracker = createEndpointsChangeTracker({ startedAtMs: 100_000 });
     for (const step of steps) apply(tracker, step);
     const times = [...tracker.take().triggerTimesMs].map(([key, all]) => [key, all.map((ms) => ms / 1000)]);

@@ -4,51 +4,51 @@ import { createNodeTracker } from "../../../../core/tracking/node_tracker.ts";
 import { node } from "../../../fakes/cluster_objects.ts";
 
 const addressTable: {
-  readonly says: string;
+  readonly name: string;
   readonly bindAddress: string;
   readonly addresses: readonly string[];
   readonly expected: readonly [primary: Family, v4: string, v6: string];
 }[] = [
   {
-    says: "nothing known: loopback",
+    name: "nothing known: loopback",
     bindAddress: "",
     addresses: [],
     expected: ["IPv4", "127.0.0.1", "::1"],
   },
   {
-    says: "the first address of each family",
+    name: "the first address of each family",
     bindAddress: "0.0.0.0",
     addresses: ["192.0.2.1", "192.0.2.2", "2001:db8::1", "2001:db8::2"],
     expected: ["IPv4", "192.0.2.1", "2001:db8::1"],
   },
   {
-    says: "an IPv6 node with a second address in IPv4",
+    name: "an IPv6 node with a second address in IPv4",
     bindAddress: "::",
     addresses: ["2001:db8::1", "192.0.2.1"],
     expected: ["IPv6", "192.0.2.1", "2001:db8::1"],
   },
   {
-    says: "one family only: loopback in the other",
+    name: "one family only: loopback in the other",
     bindAddress: "",
     addresses: ["2001:db8::1"],
     expected: ["IPv6", "127.0.0.1", "2001:db8::1"],
   },
   {
-    says: "a bind address replaces the Node's of its family",
+    name: "a bind address replaces the Node's of its family",
     bindAddress: "198.51.100.7",
     addresses: ["2001:db8::1", "192.0.2.1"],
     expected: ["IPv4", "198.51.100.7", "2001:db8::1"],
   },
   {
-    says: "a bind address without any from the Node",
+    name: "a bind address without any from the Node",
     bindAddress: "2001:db8::9",
     addresses: [],
     expected: ["IPv6", "127.0.0.1", "2001:db8::9"],
   },
 ];
 
-for (const { says, bindAddress, addresses, expected } of addressTable) {
-  Deno.test(`node addresses: ${says}`, () => {
+for (const { name, bindAddress, addresses, expected } of addressTable) {
+  Deno.test(`node addresses: ${name}`, () => {
     const tracker = createNodeTracker({ nodeName: "here", bindAddress });
     tracker.update(node("here", { addresses }));
     const { primaryFamily, nodeIPs } = tracker.state();
@@ -60,7 +60,7 @@ function createTracker() {
   return createNodeTracker({ nodeName: "here", bindAddress: "" });
 }
 
-Deno.test("a change says what changed", () => {
+Deno.test("a change lists the changed fields", () => {
   const tracker = createTracker();
   assert.equal(tracker.take(), undefined);
   tracker.update(node("here", { addresses: ["192.0.2.1"], zone: "a", podCIDRs: ["10.1.0.0/24", "fd00::/64"] }));
@@ -74,7 +74,7 @@ Deno.test("a change says what changed", () => {
   assert.equal(tracker.take(), undefined);
 });
 
-Deno.test("a change that is undone, an equal Node and other Nodes are no change", () => {
+Deno.test("an undone change, an equal Node and other Nodes are no change", () => {
   const tracker = createTracker();
   tracker.update(node("here", { zone: "a" }));
   tracker.take();
@@ -87,7 +87,7 @@ Deno.test("a change that is undone, an equal Node and other Nodes are no change"
   assert.equal(tracker.take(), undefined);
 });
 
-Deno.test("a deleted Node leaves all else as it was, until it is back", () => {
+Deno.test("after its Node is deleted, the other fields keep their values until it is back", () => {
   const tracker = createTracker();
   const described = node("here", { zone: "a", addresses: ["192.0.2.1"] });
   tracker.update(described);
@@ -102,7 +102,7 @@ Deno.test("a deleted Node leaves all else as it was, until it is back", () => {
   assert.equal(tracker.state().deleted, false);
 });
 
-Deno.test("a Node whose deletion is undone before it is taken has not changed", () => {
+Deno.test("a deletion that is undone before it is taken is no change", () => {
   const tracker = createTracker();
   tracker.update(node("here", { zone: "a" }));
   tracker.take();
@@ -111,7 +111,7 @@ Deno.test("a Node whose deletion is undone before it is taken has not changed", 
   assert.equal(tracker.pending(), false);
 });
 
-Deno.test("pod CIDRs follow the Node, and stay where it has none for a while", () => {
+Deno.test("pod CIDRs follow the Node, and stay while it has none", () => {
   const tracker = createTracker();
   tracker.update(node("here"));
   assert.equal(tracker.hasPodCIDR(), false);
@@ -125,7 +125,7 @@ Deno.test("pod CIDRs follow the Node, and stay where it has none for a while", (
   assert.deepEqual(tracker.state().podCIDRs, { IPv4: undefined, IPv6: "fd01::/64" });
 });
 
-Deno.test("a Node is known from its first appearance on, though nothing else is said of it and it is deleted", () => {
+Deno.test("a Node stays known after its first appearance, even if it has no other fields or is deleted", () => {
   const tracker = createTracker();
   tracker.update(node("elsewhere"));
   assert.equal(tracker.state().known, false);
@@ -135,7 +135,7 @@ Deno.test("a Node is known from its first appearance on, though nothing else is 
   assert.equal(tracker.state().known, true);
 });
 
-Deno.test("a Node that loses its addresses keeps those it had", () => {
+Deno.test("a Node that loses its addresses keeps the last ones", () => {
   const tracker = createTracker();
   tracker.update(node("here", { addresses: ["192.0.2.1"] }));
   tracker.update(node("here", { addresses: [] }));

@@ -5,7 +5,7 @@ import { service } from "../../../fakes/cluster_objects.ts";
 const ported = (port: number) =>
   service("default/web", { ports: [{ name: "http", protocol: "tcp", port, nodePort: 0 }] });
 
-Deno.test("a service that is new, changed or gone is taken once", () => {
+Deno.test("a new, changed or deleted service is taken once", () => {
   const tracker = createServiceChangeTracker();
   tracker.update(ported(80));
   assert.equal(tracker.pending(), 1);
@@ -49,9 +49,9 @@ Deno.test("an equal service changes nothing, but counts as an update", () => {
   assert.equal(tracker.total(), 2);
 });
 
-Deno.test("services of others, headless ones and ExternalNames are not there", () => {
+Deno.test("ignored services, headless ones and ExternalNames are not tracked", () => {
   const tracker = createServiceChangeTracker();
-  tracker.update(service("default/other", { leftAlone: true }));
+  tracker.update(service("default/other", { ignored: true }));
   tracker.update(service("default/headless", { clusterIPs: [] }));
   tracker.update(service("default/alias", { type: "ExternalName" }));
   assert.equal(tracker.pending(), 0);
@@ -59,7 +59,7 @@ Deno.test("services of others, headless ones and ExternalNames are not there", (
 
   tracker.update(ported(80));
   tracker.take();
-  tracker.update({ ...ported(80), leftAlone: true });
+  tracker.update({ ...ported(80), ignored: true });
   assert.deepEqual([...tracker.take()], ["default/web"]);
   assert.equal(tracker.get("default/web"), undefined);
 });

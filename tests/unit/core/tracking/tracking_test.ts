@@ -31,7 +31,7 @@ function createSynced() {
   return tracked;
 }
 
-Deno.test("nothing is announced before every kind is synced, and then all at once", () => {
+Deno.test("onChange is called once, when every kind is synced", () => {
   const { tracking, calls } = createTracked(["Service", "EndpointSlice", "Node"]);
   tracking.set(service("default/web"));
   tracking.synced("Service");
@@ -49,7 +49,7 @@ Deno.test("nothing is announced before every kind is synced, and then all at onc
   assert.equal(changes.node, undefined);
 });
 
-Deno.test("where a pod CIDR is awaited, all is announced with the first one, and changes of it later", () => {
+Deno.test("if a pod CIDR is awaited, onChange is called with the first one, and with later changes", () => {
   const { tracking, calls } = createTracked(KINDS, { awaitsPodCIDR: true });
   tracking.set(service("default/web"));
   tracking.set(node("here"));
@@ -68,13 +68,13 @@ Deno.test("where a pod CIDR is awaited, all is announced with the first one, and
   assert.equal(calls.synced, 1);
 });
 
-Deno.test("an empty cluster is announced when it is synced", () => {
+Deno.test("onChange is called for an empty cluster when it is synced", () => {
   const { tracking, calls } = createTracked();
   for (const kind of KINDS) tracking.synced(kind);
   assert.equal(calls.changes, 1);
 });
 
-Deno.test("changes are announced once until they are taken, and equal objects not at all", () => {
+Deno.test("onChange is called once until changes are taken, and not for equal objects", () => {
   const { tracking, calls } = createSynced();
   tracking.set(service("default/web"));
   tracking.set(service("default/db"));
@@ -93,7 +93,7 @@ Deno.test("changes are announced once until they are taken, and equal objects no
   assert.deepEqual([...tracking.take().endpoints.IPv6.services], ["default/web"]);
 });
 
-Deno.test("after a reset, what is not set again until it is synced is gone, and nothing else changes", () => {
+Deno.test("after a reset, objects not set again before synced are gone, and nothing else changes", () => {
   const { tracking, calls } = createSynced();
   const slice = (name: string) => endpointSlice(`default/${name}`, [endpoint("10.1.0.1")]);
   for (const name of ["kept", "lost", "deleted"]) {
@@ -120,7 +120,7 @@ Deno.test("after a reset, what is not set again until it is synced is gone, and 
   assert.deepEqual([...tracking.services.keys()].sort(), ["default/kept", "default/new"]);
 });
 
-Deno.test("a reset that is broken off by another counts from the later one", () => {
+Deno.test("a second reset replaces an unfinished one", () => {
   const { tracking } = createSynced();
   tracking.set(service("default/web"));
   tracking.take();
@@ -132,7 +132,7 @@ Deno.test("a reset that is broken off by another counts from the later one", () 
   assert.deepEqual([...tracking.services.keys()], []);
 });
 
-Deno.test("a Node that is not there after a reset is deleted", () => {
+Deno.test("a Node not set again after a reset is deleted", () => {
   const { tracking } = createSynced();
   tracking.set(node("here", { zone: "a" }));
   tracking.take();
@@ -141,7 +141,7 @@ Deno.test("a Node that is not there after a reset is deleted", () => {
   assert.deepEqual(tracking.take().node?.changed, ["deleted"]);
 });
 
-Deno.test("a slice that comes back in the other family leaves the first", () => {
+Deno.test("a slice that changes its family is removed from the old one", () => {
   const { tracking } = createSynced();
   tracking.set(endpointSlice("default/web-a", [endpoint("10.1.0.1")]));
   tracking.take();
@@ -152,7 +152,7 @@ Deno.test("a slice that comes back in the other family leaves the first", () => 
   assert.deepEqual(tracking.endpoints.IPv4.endpointsOf("default/web", "http", "tcp"), []);
 });
 
-Deno.test("a slice is deleted whatever its family", () => {
+Deno.test("a slice of either family is deleted", () => {
   const { tracking } = createSynced();
   tracking.set(endpointSlice("default/web-a", [endpoint("fd00::1")], { family: "IPv6" }));
   tracking.take();
@@ -160,13 +160,13 @@ Deno.test("a slice is deleted whatever its family", () => {
   assert.deepEqual([...tracking.take().endpoints.IPv6.services], ["default/web"]);
 });
 
-Deno.test("problems are handed on", () => {
+Deno.test("problems are passed on", () => {
   const { tracking, calls } = createTracked();
   tracking.problem("Service default/web", "port 0 is no port");
   assert.deepEqual(calls.problems, ["Service default/web: port 0 is no port"]);
 });
 
-Deno.test("the service ranges are those of all ServiceCIDRs together, and only a difference is a change", () => {
+Deno.test("service ranges combine all ServiceCIDRs, and only a difference is a change", () => {
   const { tracking, calls } = createSynced();
   const set = (name: string, ...cidrs: string[]) => tracking.set({ kind: "ServiceCIDR", name, cidrs });
   set("kubernetes", "10.96.0.0/16", "fd00:96::/112");
@@ -175,7 +175,7 @@ Deno.test("the service ranges are those of all ServiceCIDRs together, and only a
   assert.equal(tracking.take().serviceRanges, true);
   const both = { IPv4: ["10.112.0.0/16", "10.96.0.0/16"], IPv6: ["fd00:96::/112"] };
   assert.deepEqual(tracking.serviceCIDRs.ranges(), both);
-  // What one no longer says may still be said by another.
+  // Another ServiceCIDR still has the removed range.
   set("kubernetes", "fd00:96::/112");
   assert.equal(tracking.take().serviceRanges, false);
   tracking.reset("ServiceCIDR");
@@ -185,7 +185,7 @@ Deno.test("the service ranges are those of all ServiceCIDRs together, and only a
   assert.deepEqual(tracking.serviceCIDRs.ranges(), { IPv4: [], IPv6: ["fd00:96::/112"] });
 });
 
-Deno.test("external IPs are left out of services where they are not to be served", () => {
+Deno.test("external IPs are removed from services if they are disabled", () => {
   const given = { ...service("default/web"), externalIPs: ["192.0.2.1"] };
   for (const [externalIPs, kept] of [[undefined, ["192.0.2.1"]], [true, ["192.0.2.1"]], [false, []]] as const) {
     const { tracking } = createTracked(KINDS, { externalIPs });

@@ -53,7 +53,7 @@ Deno.test("what an object gets wrong is told with its line and its name", () => 
     )
       .problems,
     [
-      { line: 5, message: 'Service default/a: its cluster IP "x" is no IP address; it is left out' },
+      { line: 5, message: 'Service default/a: cluster IP "x" is not an IP address; ignored' },
       { line: 8, message: "item 2 is 5; it is left out" },
     ],
   );

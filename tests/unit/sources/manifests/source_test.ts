@@ -210,7 +210,7 @@ Deno.test("what an object gets wrong is reported by its line, once, and the rest
   const text = `${service("a")}---\n${service("b", "example")}`;
   await withSource({}, (write) => write("a.yaml", text), async ({ said, write }) => {
     assert.deepEqual(await said.until(/synced ServiceCIDR/), [
-      'problem a.yaml:9 Service default/b: its cluster IP "example" is no IP address; it is left out',
+      'problem a.yaml:9 Service default/b: cluster IP "example" is not an IP address; ignored',
       "set Service default/a",
       "set Service default/b",
       ...ALL_SYNCED,

@@ -119,7 +119,7 @@ Deno.test("what cannot be used of a file is told with its line, and the rest is 
     const told = sink.take();
     const problems = told.filter((line) => line.startsWith("problem"));
     assert.equal(problems.length, 2);
-    assert.match(problems[0]!, /state\.yaml:3: Service default\/web: port 1 has the protocol "number 7"/);
+    assert.match(problems[0]!, /state\.yaml:3: Service default\/web: port 1: protocol "number 7"/);
     assert.match(problems[1]!, /state\.yaml:8: Service default\/web: an endpoint has the address "nonsense"/);
     assert.match(told.find((line) => line.startsWith("set EndpointSlice"))!, /"address":"10.1.0.1","ready":true/);
   });

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { createWorkBudget } from "../../../../core/channel/work_budget.ts";
+import { createWorkBudget } from "../../../../core/channel/pacing.ts";
 import { createFakeClock } from "../../../fakes/clock.ts";
 
 function setUp() {
@@ -8,7 +8,7 @@ function setUp() {
   return {
     clock,
     budget,
-    /** Works for `durationMs` as soon as the budget lets it, and returns how long that was. */
+    /** Works for `durationMs` as soon as the budget allows it, and returns how long it waited. */
     work(durationMs: number): number {
       const waitMs = Math.ceil(budget.waitMs());
       clock.advance(waitMs);
@@ -19,7 +19,7 @@ function setUp() {
   };
 }
 
-Deno.test("work that stays below its share of the time never waits", () => {
+Deno.test("work below its share of the time never waits", () => {
   const { clock, work } = setUp();
   for (let i = 0; i < 1000; i++) {
     assert.equal(work(20), 0);
@@ -27,14 +27,14 @@ Deno.test("work that stays below its share of the time never waits", () => {
   }
 });
 
-Deno.test("after a rest the share of the whole window may be spent without a wait", () => {
+Deno.test("after an idle period the share of the whole window may be spent without waiting", () => {
   const { work } = setUp();
   // Each 100 ms of work leave 80 of it, since a fifth drains off meanwhile: 25 of them make 2 s and 20 ms.
   const waitsMs = Array.from({ length: 27 }, () => work(100));
   assert.deepEqual(waitsMs, [...new Array<number>(25).fill(0), 100, 400]);
 });
 
-Deno.test("work without a pause gets its share of the time, and no more, when it lasts", () => {
+Deno.test("sustained work gets its share of the time and no more", () => {
   const { clock, work } = setUp();
   for (let i = 0; i < 200; i++) work(20);
   const startMs = clock.monotonic();
@@ -43,12 +43,12 @@ Deno.test("work without a pause gets its share of the time, and no more, when it
   assert.deepEqual(new Set(waitsMs), new Set([80]));
 });
 
-Deno.test("no wait is longer than the longest, however long the work was", () => {
+Deno.test("no wait exceeds the longest one, however long the work was", () => {
   const { work } = setUp();
   assert.deepEqual([work(60_000), work(60_000), work(60_000)], [0, 1000, 1000]);
 });
 
-Deno.test("a budget that was overdrawn is whole again after a rest of its window", () => {
+Deno.test("an overdrawn budget is full again after an idle window", () => {
   const { clock, budget, work } = setUp();
   work(60_000);
   clock.advance(11_000);
@@ -58,7 +58,7 @@ Deno.test("a budget that was overdrawn is whole again after a rest of its window
   assert.equal(Math.round(budget.waitMs()), 5);
 });
 
-Deno.test("half a millisecond early is on time", () => {
+Deno.test("less than half a millisecond is no wait", () => {
   const { clock, budget } = setUp();
   budget.spend(2001);
   clock.advance(4.6);

@@ -1,21 +1,18 @@
 import type { Kind, ObjectRef } from "../objects/mod.ts";
 import { serviceKey } from "./service_key.ts";
 
-/**
- * Finds what is gone when a source sets everything of a kind anew (`SourceSink.reset`): what was there and is not set again
- * until it is synced.
- */
-export interface Confirmation {
-  /** Everything of that kind is about to be set anew; these are what there is. */
+/** Finds the objects that are gone after a reset (`SourceSink.reset`): those not set again before the next `synced`. */
+export interface ResetTracker {
+  /** Every object of the kind is about to be set again; `known` are the existing ones. */
   start(kind: Kind, known: Iterable<ObjectRef>): void;
   /** The object was set again, or deleted. */
   confirm(ref: ObjectRef): void;
-  /** What has not been confirmed; empty where nothing was started. */
+  /** Ends the reset and returns the objects not confirmed; empty if no reset was started. */
   finish(kind: Kind): readonly ObjectRef[];
 }
 
-/** Starts with no kind being set anew. */
-export function createConfirmation(): Confirmation {
+/** A tracker without an open reset. */
+export function createResetTracker(): ResetTracker {
   const open = new Map<Kind, Map<string, ObjectRef>>();
   return {
     start(kind, known) {

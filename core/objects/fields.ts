@@ -1,0 +1,77 @@
+/** Readers of the fields that several kinds of objects share. */
+import { canonicalAddress, canonicalPrefix, compact } from "../../platform/mod.ts";
+import type { Protocol } from "../model/mod.ts";
+import type { EndpointPort } from "./cluster_object.ts";
+import { isLabel, NAME_RULE } from "./metadata.ts";
+import { isWholeNumber, listOf, type Problems } from "./problems.ts";
+import { isAbsent, quote, type RawObject } from "./raw.ts";
+
+/**
+ * The addresses in a list, canonical and without duplicates. Invalid ones become problems; empty strings are skipped, as in
+ * kube-proxy, because the API lets them through.
+ */
+export function readAddresses(value: unknown, field: string, problems: Problems): readonly string[] {
+  return readEach(value, field, "an IP address", canonicalAddress, problems);
+}
+
+/**
+ * The prefixes in a list, canonical and without duplicates. Surrounding spaces are trimmed: the API's validation lets them
+ * through (kube-proxy's MapCIDRsByIPFamily).
+ */
+export function readPrefixes(value: unknown, field: string, problems: Problems): readonly string[] {
+  return readEach(value, field, "a CIDR", (text) => canonicalPrefix(text.trim()), problems);
+}
+
+function readEach(
+  value: unknown,
+  field: string,
+  expected: string,
+  canonical: (text: string) => string | undefined,
+  problems: Problems,
+): readonly string[] {
+  const found: string[] = [];
+  for (const item of listOf(value, field, problems)) {
+    if (isAbsent(item) || (typeof item === "string" && item.trim() === "")) continue;
+    const text = typeof item === "string" ? canonical(item) : undefined;
+    if (text === undefined) problems.add(`${field}: ${quote(item)} is not ${expected}; ignored`);
+    else if (!found.includes(text)) found.push(text);
+  }
+  return compact(found);
+}
+
+const PROTOCOLS: Readonly<Record<string, Protocol>> = { TCP: "tcp", UDP: "udp", SCTP: "sctp" };
+
+/** The protocol in a port, TCP by default; undefined for an unknown one. */
+function readProtocol(value: unknown): Protocol | undefined {
+  if (isAbsent(value) || value === "") return "tcp";
+  return typeof value === "string" && Object.hasOwn(PROTOCOLS, value) ? PROTOCOLS[value] : undefined;
+}
+
+/** Reads the name, protocol and number of the port at `index`; undefined, with a problem, if they cannot be used. */
+export function readPort(raw: RawObject, index: number, problems: Problems): EndpointPort | undefined {
+  const name = isAbsent(raw.name) ? "" : raw.name;
+  if (name !== "" && !isLabel(name)) {
+    problems.add(`port ${index + 1}: name ${quote(name)} may only contain ${NAME_RULE}; ignored`);
+    return undefined;
+  }
+  const subject = portSubject(index, name);
+  const protocol = readProtocol(raw.protocol);
+  if (protocol === undefined) {
+    problems.add(`${subject}: protocol ${quote(raw.protocol)} is not TCP, UDP or SCTP; ignored`);
+    return undefined;
+  }
+  if (isAbsent(raw.port)) {
+    problems.add(`${subject}: no port number; ignored`);
+    return undefined;
+  }
+  if (!isWholeNumber(raw.port, 1, 65535)) {
+    problems.add(`${subject}: port number ${quote(raw.port)} is not between 1 and 65535; ignored`);
+    return undefined;
+  }
+  return { name, protocol, port: raw.port };
+}
+
+/** Names a port in a problem: `port 2 ("http")`. */
+export function portSubject(index: number, name: string): string {
+  return name === "" ? `port ${index + 1}` : `port ${index + 1} (${quote(name)})`;
+}
