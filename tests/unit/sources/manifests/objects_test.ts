@@ -59,7 +59,7 @@ Deno.test("what an object gets wrong is told with its line and its name", () => 
   );
   const [problem] = readObjects("\nkind: Service\nmetadata: {name: a b}\n").problems;
   assert.equal(problem?.line, 2);
-  assert.match(problem.message, /^a Service has the name "a b"/);
+  assert.match(problem.message, /^Service: name "a b"/);
 });
 
 for (
