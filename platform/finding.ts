@@ -1,34 +1,34 @@
-/** What a preflight finds: one line for each thing that was looked at. */
+/** Result of one preflight check. */
 
-/** `green` is as it should be; `yellow` works, with a loss that should be known; `red` keeps the proxy from its work. */
+/** `green`: fine; `yellow`: works with a limitation; `red`: the proxy cannot do its job. */
 export type Verdict = "green" | "yellow" | "red";
 
-/** One thing that was looked at. */
+/** Outcome of one check. */
 export interface Finding {
-  /** What it is, in a word or two: `nft`, `API server`. */
+  /** Subject in one or two words: `nft`, `API server`. */
   readonly name: string;
   readonly verdict: Verdict;
-  /** What was found, in part of a sentence. */
-  readonly says: string;
-  /** What to do about it; there unless it is green. */
-  readonly mend?: string;
+  /** Result as a sentence fragment that follows the name. */
+  readonly message: string;
+  /** How to fix it; set unless the verdict is green. */
+  readonly fix?: string;
 }
 
 const SEVERITY: readonly Verdict[] = ["green", "yellow", "red"];
 
-/** The worst verdict of all; green where there is none. */
+/** Returns the worst verdict; green for an empty list. */
 export function worstOf(findings: readonly Finding[]): Verdict {
   return SEVERITY[Math.max(0, ...findings.map(({ verdict }) => SEVERITY.indexOf(verdict)))]!;
 }
 
 const COLORS: Readonly<Record<Verdict, number>> = { green: 32, yellow: 33, red: 31 };
 
-/** The findings as lines: verdict, name, what was found, and what to do about it. */
+/** Formats findings as aligned lines: verdict, name, message, fix. */
 export function findingsText(findings: readonly Finding[], colored = false): string {
   const width = Math.max(...findings.map(({ name }) => name.length));
-  return findings.map(({ verdict, name, says, mend }) => {
+  return findings.map(({ verdict, name, message, fix }) => {
     const word = verdict.padEnd(6);
     const sign = colored ? `\x1b[${COLORS[verdict]}m${word}\x1b[0m` : word;
-    return `${sign}  ${name.padEnd(width)}  ${says}${mend === undefined ? "" : `; to mend it: ${mend}`}\n`;
+    return `${sign}  ${name.padEnd(width)}  ${message}${fix === undefined ? "" : `; fix: ${fix}`}\n`;
   }).join("");
 }

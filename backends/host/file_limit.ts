@@ -40,15 +40,15 @@ export async function raiseOpenFiles(runner: Runner, pid: number): Promise<OpenF
 /** The meaning of a limit for a proxy that runs under it; undefined where it could not be found out. */
 export function judgeOpenFiles(limit: OpenFiles | undefined): Finding {
   const name = "open files";
-  const mend = "LimitNOFILE=65536 in the unit (as in deploy/sluice.service), or the container runtime's own limit";
+  const fix = "LimitNOFILE=65536 in the unit (as in deploy/sluice.service), or the container runtime's own limit";
   if (limit === undefined) {
-    const says = "the limit cannot be read: prlimit (util-linux) is missing; 1024 is assumed";
-    return { name, verdict: "yellow", says, mend };
+    const message = "the limit cannot be read: prlimit (util-linux) is missing; 1024 is assumed";
+    return { name, verdict: "yellow", message, fix };
   }
   const most = Math.min(limit.hard, ENOUGH);
-  if (most >= WARN_BELOW) return { name, verdict: "green", says: `${most} are allowed` };
-  const says = `only ${most} are allowed here: with many health check node ports, some are not served`;
-  return { name, verdict: "yellow", says, mend };
+  if (most >= WARN_BELOW) return { name, verdict: "green", message: `${most} are allowed` };
+  const message = `only ${most} are allowed here: with many health check node ports, some are not served`;
+  return { name, verdict: "yellow", message, fix };
 }
 
 async function prlimit(runner: Runner, args: readonly string[]): Promise<string> {

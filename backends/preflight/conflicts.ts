@@ -76,56 +76,62 @@ export function judgeListeners(
     return [{
       name,
       verdict: "yellow",
-      says: "cannot be looked for without ss",
-      mend: "apt-get install iproute2, or what your system calls it",
+      message: "cannot be looked for without ss",
+      fix: "apt-get install iproute2, or what your system calls it",
     }];
   }
   const findings: Finding[] = [];
   const told = new Set<number>();
   for (const { process, pid, port } of listeners) {
     const known = KNOWN[process] ?? (ports.includes(port) && /^k3s(-|$)/.test(process) ? K3S : undefined);
-    if (known && !told.has(pid)) findings.push({ name: process, ...known, says: `runs (pid ${pid}): ${known.says}` });
+    if (known && !told.has(pid)) {
+      findings.push({ name: process, ...known, message: `runs (pid ${pid}): ${known.message}` });
+    }
     if (known) told.add(pid);
     const isOwn = process === "sluice" || process === "" && sluiceRuns;
     if (known || isOwn || !ports.includes(port) || findings.some(({ name }) => name === `port ${port}`)) continue;
     findings.push({
       name: `port ${port}`,
       verdict: "yellow",
-      says: `is taken by ${process === "" ? "a process that only root may see" : `${process} (pid ${pid})`}`,
-      mend: "stop that, or set healthzBindAddress or metricsBindAddress to another port",
+      message: `is taken by ${process === "" ? "a process that only root may see" : `${process} (pid ${pid})`}`,
+      fix: "stop that, or set healthzBindAddress or metricsBindAddress to another port",
     });
   }
   if (findings.length > 0) return findings;
-  return [{ name, verdict: "green", says: sluiceRuns ? "none beside the Sluice that runs here" : "none that listens" }];
+  return [{
+    name,
+    verdict: "green",
+    message: sluiceRuns ? "none beside the Sluice that runs here" : "none that listens",
+  }];
 }
 
 const KNOWN: Readonly<Record<string, Omit<Finding, "name">>> = {
   "kube-proxy": {
     verdict: "red",
-    says: "two proxies undo each other's rules",
-    mend: "stop it (docs/migrate.md has the steps for DaemonSets and services), then start Sluice",
+    message: "two proxies undo each other's rules",
+    fix: "stop it (docs/migrate.md has the steps for DaemonSets and services), then start Sluice",
   },
   "kpng": {
     verdict: "red",
-    says: "two proxies undo each other's rules",
-    mend: "stop it, or let Sluice watch it: --source grpc://… or unix://…",
+    message: "two proxies undo each other's rules",
+    fix: "stop it, or let Sluice watch it: --source grpc://… or unix://…",
   },
   "cilium-agent": {
     verdict: "yellow",
-    says: "where it replaces kube-proxy, services are served twice",
-    mend: "leave one to it: set its kubeProxyReplacement to false, or do without Sluice",
+    message: "where it replaces kube-proxy, services are served twice",
+    fix: "leave one to it: set its kubeProxyReplacement to false, or do without Sluice",
   },
   "kube-router": {
     verdict: "yellow",
-    says: "where its service proxy is on, services are served twice",
-    mend: "leave one to it: start it with --run-service-proxy=false, or do without Sluice",
+    message: "where its service proxy is on, services are served twice",
+    fix: "leave one to it: start it with --run-service-proxy=false, or do without Sluice",
   },
 };
 
 const K3S: Omit<Finding, "name"> = {
   verdict: "red",
-  says: "it serves kube-proxy's ports, with kube-proxy inside",
-  mend: "start the k3s server with --disable-kube-proxy (docs/migrate.md)",
+  message: "it serves kube-proxy's ports, with kube-proxy inside",
+  fix: "start the k3s server with --disable-kube-proxy (docs/migrate.md)",
 };
 
 /** What the traces mean for a proxy of this mode; `running` is the mode of a Sluice that runs here already. */
@@ -138,31 +144,31 @@ export function judgeTraces(traces: Traces, mode: ProxyMode, running: ProxyMode 
   const findings: Finding[] = (Object.keys(found) as ProxyMode[]).flatMap((of): Finding[] => {
     const name = "rules";
     if (found[of] === undefined || of === running) return [];
-    if (of === mode) return [{ name, verdict: "green", says: `${found[of]} are there, and will be taken over` }];
+    if (of === mode) return [{ name, verdict: "green", message: `${found[of]} are there, and will be taken over` }];
     return [{
       name,
       verdict: "yellow",
-      says: `${found[of]} of another mode are there, until Sluice's own are in effect`,
-      mend: "sluice --cleanup, or nothing: it removes them then",
+      message: `${found[of]} of another mode are there, until Sluice's own are in effect`,
+      fix: "sluice --cleanup, or nothing: it removes them then",
     }];
   });
   if (traces.unreadable !== undefined) {
     findings.push({
       name: "rules",
       verdict: "yellow",
-      says: `cannot be looked at: ${traces.unreadable}`,
-      mend: "sudo sluice check",
+      message: `cannot be looked at: ${traces.unreadable}`,
+      fix: "sudo sluice check",
     });
   }
   if (traces.legacyBeside) {
     findings.push({
       name: "iptables",
       verdict: "yellow",
-      says: "there are tables of iptables-legacy beside those of nf_tables, and packets meet both",
-      mend: "see iptables-legacy-save for whose they are; use one (update-alternatives --config iptables)",
+      message: "there are tables of iptables-legacy beside those of nf_tables, and packets meet both",
+      fix: "see iptables-legacy-save for whose they are; use one (update-alternatives --config iptables)",
     });
   }
-  return findings.length > 0 ? findings : [{ name: "rules", verdict: "green", says: "no other proxy left any" }];
+  return findings.length > 0 ? findings : [{ name: "rules", verdict: "green", message: "no other proxy left any" }];
 }
 
 async function textOf(runner: Runner, call: ToolCall) {

@@ -29,20 +29,20 @@ export function judgeConntrack(size: ConntrackSize | undefined, wanted: number |
     return {
       name,
       verdict: "yellow",
-      says:
+      message:
         "the size of connection tracking cannot be read: the module nf_conntrack is not loaded, or sysctl is missing",
-      mend: "modprobe nf_conntrack; it is loaded with the first rule, too",
+      fix: "modprobe nf_conntrack; it is loaded with the first rule, too",
     };
   }
   const { count, max } = size;
   const now = `${count} of ${max} are tracked`;
   const raised = wanted !== undefined && wanted > max ? `; Sluice raises the limit to ${wanted}` : "";
   const share = count / Math.max(max, raised === "" ? 0 : wanted!);
-  if (share < WARN_FROM) return { name, verdict: "green", says: now + raised };
+  if (share < WARN_FROM) return { name, verdict: "green", message: now + raised };
   return {
     name,
     verdict: share < ALARM_FROM ? "yellow" : "red",
-    says: `${now}${raised}: new ones are dropped when it is full`,
-    mend: "a larger conntrack.maxPerCore or conntrack.min in the configuration",
+    message: `${now}${raised}: new ones are dropped when it is full`,
+    fix: "a larger conntrack.maxPerCore or conntrack.min in the configuration",
   };
 }

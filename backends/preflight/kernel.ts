@@ -99,20 +99,20 @@ export function judgeTrials(mode: ProxyMode, trials: readonly Trial[]): readonly
   const isSame = tried.length === trials.length && tried.every(({ failure }) => failure === tried[0]!.failure);
   return (isSame ? tried.slice(0, 1) : tried).map(({ family, failure, lacks }): Finding => {
     const name = isSame ? "kernel" : `kernel ${family}`;
-    if (failure === undefined) return { name, verdict: "green", says: `takes what ${mode} mode gives it (tried)` };
-    if (lacks === "right") return { name, verdict: "red", says: failure, mend: MEND_RIGHT };
+    if (failure === undefined) return { name, verdict: "green", message: `takes what ${mode} mode gives it (tried)` };
+    if (lacks === "right") return { name, verdict: "red", message: failure, fix: FIX_RIGHT };
     const other = "another --proxy-mode, or a kernel with the modules that are missing";
-    if (!someWork) return { name, verdict: "red", says: failure, mend: other };
+    if (!someWork) return { name, verdict: "red", message: failure, fix: other };
     return {
       name,
       verdict: "yellow",
-      says: failure,
-      mend: `nothing, where the cluster is without ${family}; else ${other}`,
+      message: failure,
+      fix: `nothing, where the cluster is without ${family}; else ${other}`,
     };
   });
 }
 
-const MEND_RIGHT = "run it as root, or with the capability CAP_NET_ADMIN (CAP_NET_RAW as well for iptables-legacy)";
+const FIX_RIGHT = "run it as root, or with the capability CAP_NET_ADMIN (CAP_NET_RAW as well for iptables-legacy)";
 
 /** What the modules mean beside the trials: where those worked, nothing is missing that was tried. */
 export function judgeModules(modules: readonly FoundModule[], trials: readonly Trial[]): Finding {
@@ -122,16 +122,16 @@ export function judgeModules(modules: readonly FoundModule[], trials: readonly T
     return {
       name,
       verdict: "yellow",
-      says: "cannot be asked for without modprobe",
-      mend: "apt-get install kmod, or what your system calls it",
+      message: "cannot be asked for without modprobe",
+      fix: "apt-get install kmod, or what your system calls it",
     };
   }
-  if (missing.length === 0) return { name, verdict: "green", says: "all are there" };
-  const says = `modprobe does not know ${missing.join(", ")}`;
+  if (missing.length === 0) return { name, verdict: "green", message: "all are there" };
+  const message = `modprobe does not know ${missing.join(", ")}`;
   if (trials.some(({ lacks }) => lacks === undefined)) {
-    return { name, verdict: "green", says: `${says}, but the kernel does what was tried` };
+    return { name, verdict: "green", message: `${message}, but the kernel does what was tried` };
   }
-  const mend =
+  const fix =
     "where they are not built in, the package of your kernel's modules, or a reboot into the kernel they are for";
-  return { name, verdict: "yellow", says, mend };
+  return { name, verdict: "yellow", message, fix };
 }

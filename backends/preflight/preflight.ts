@@ -34,9 +34,15 @@ export async function examineNode(options: PreflightOptions): Promise<readonly F
   return [
     ...judgeRights(uid),
     ...judgeTools(mode, tools),
-    { name: "release", verdict: "green", says: `Linux ${options.kernel}` },
+    { name: "release", verdict: "green", message: `Linux ${options.kernel}` },
     ...(trials === undefined
-      ? [{ name: "kernel", verdict: "green", says: `is in use by the Sluice that runs here, in ${mode} mode` } as const]
+      ? [
+        {
+          name: "kernel",
+          verdict: "green",
+          message: `is in use by the Sluice that runs here, in ${mode} mode`,
+        } as const,
+      ]
       : [...judgeTrials(mode, trials), judgeModules(await findModules(mode, runner), trials)]),
     ...judgeListeners(await findListeners(runner), ports, running !== undefined),
     ...judgeTraces(await findTraces(runner), mode, running),
@@ -47,11 +53,11 @@ export async function examineNode(options: PreflightOptions): Promise<readonly F
 
 /** Whether this process is root: without it, the rest may be judged too badly. */
 export function judgeRights(uid: number | null): readonly Finding[] {
-  if (uid === 0) return [{ name: "rights", verdict: "green", says: "this runs as root" }];
+  if (uid === 0) return [{ name: "rights", verdict: "green", message: "this runs as root" }];
   return [{
     name: "rights",
     verdict: "yellow",
-    says: `this runs as user ${uid}, who may not see or do what root may`,
-    mend: "sudo sluice check",
+    message: `this runs as user ${uid}, who may not see or do what root may`,
+    fix: "sudo sluice check",
   }];
 }

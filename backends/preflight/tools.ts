@@ -70,12 +70,12 @@ export async function findTools(mode: ProxyMode, runner: Runner): Promise<readon
 export function judgeTools(mode: ProxyMode, found: readonly FoundTool[]): readonly Finding[] {
   return needsOf(mode).map(({ tool, package: name, without }) => {
     const version = found.find((one) => one.tool === tool)?.version;
-    if (version !== undefined) return { name: tool, verdict: "green", says: version };
+    if (version !== undefined) return { name: tool, verdict: "green", message: version };
     return {
       name: tool,
       verdict: without === undefined ? "red" : "yellow",
-      says: `is not installed, or not on the PATH: ${without ?? `${mode} mode cannot do without it`}`,
-      mend: `apt-get install ${name}, or what your system calls it`,
+      message: `is not installed, or not on the PATH: ${without ?? `${mode} mode cannot do without it`}`,
+      fix: `apt-get install ${name}, or what your system calls it`,
     };
   });
 }

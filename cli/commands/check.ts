@@ -52,7 +52,7 @@ export async function findingsOf(
     running: await runningMode(configuration.controlSocket),
   });
   if (source.kind !== "kube") {
-    return [...node, { name: "API server", verdict: "green", says: "is not asked: services come from elsewhere" }];
+    return [...node, { name: "API server", verdict: "green", message: "is not asked: services come from elsewhere" }];
   }
   const { examineApi } = await import("../../sources/preflight/mod.ts");
   return [...node, ...await examineApi({ ...configuration, clock, logger, signal, runProgram })];

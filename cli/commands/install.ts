@@ -70,12 +70,12 @@ export function createInstallCommand(commands: () => readonly CommandSpec[]): Co
       if (flags.get("now") !== true) {
         print(
           `Next: look through ${CONFIGURATION}${
-            isRed ? ", mend what is red (sluice check --config does this again)" : ""
+            isRed ? ", fix what is red (sluice check --config does this again)" : ""
           }, ` +
             `then start it:\n  systemctl daemon-reload && systemctl enable --now sluice\n`,
         );
       } else if (isRed) {
-        print("It was not started: something is red. Mend it and say sluice install --now again.\n");
+        print("Not started because a check is red. Fix it, then run sluice install --now again.\n");
       } else {
         const runs = await startService(invocation);
         if (!runs) {
@@ -180,8 +180,8 @@ async function checkInstalled(
     commands: [runCommand],
   });
   if (line.kind === "start") return await findingsOf(invocation, line.configuration);
-  const says = line.kind === "errors" ? line.errors.join("; ") : `asks for ${line.kind}`;
-  return [{ name: "configuration", verdict: "red", says, mend: `edit ${CONFIGURATION}` }];
+  const message = line.kind === "errors" ? line.errors.join("; ") : `asks for ${line.kind}`;
+  return [{ name: "configuration", verdict: "red", message, fix: `edit ${CONFIGURATION}` }];
 }
 
 /** Whether the service then runs: in a chroot, systemctl ignores what it is asked for and calls it a success. */

@@ -45,12 +45,12 @@ export async function examineApi(options: ApiPreflightOptions): Promise<readonly
   try {
     api = await connectToApi({ ...options, responseDeadlineMs: 10_000 });
   } catch (error) {
-    return [{ name: API_SERVER, verdict: "red", says: errorText(error), mend: MEND_CREDENTIALS }];
+    return [{ name: API_SERVER, verdict: "red", message: errorText(error), fix: FIX_CREDENTIALS }];
   }
   try {
     const { version, skewMs } = await askVersion(api, options);
     return [
-      { name: API_SERVER, verdict: "green", says: `${api.server} answers: Kubernetes ${version}` },
+      { name: API_SERVER, verdict: "green", message: `${api.server} answers: Kubernetes ${version}` },
       ...(skewMs === undefined ? [] : [judgeSkew(skewMs)]),
       ...judgeReviews(await Promise.all(rightsOf(options.mode).map((right) => review(api, right, options.signal)))),
       await examineNodeObject(api, options),
@@ -64,7 +64,7 @@ export async function examineApi(options: ApiPreflightOptions): Promise<readonly
 }
 
 const API_SERVER = "API server";
-const MEND_CREDENTIALS =
+const FIX_CREDENTIALS =
   "--config with the configuration of the service (/etc/sluice/config.yaml), or a kubeconfig for this node by --kubeconfig";
 const READ_DEADLINE_MS = 10_000;
 
@@ -122,19 +122,19 @@ async function examineNodeObject(api: ApiClient, { nodeName, signal }: ApiPrefli
   const name = "node";
   try {
     await get(api, { resource: "nodes", path: `/api/v1/nodes/${encodeURIComponent(nodeName)}` }, signal);
-    return { name, verdict: "green", says: `the Node ${nodeName} is there` };
+    return { name, verdict: "green", message: `the Node ${nodeName} is there` };
   } catch (error) {
     signal.throwIfAborted();
     if (!(error instanceof ApiError) || error.kind !== "not-found") {
-      return { name, verdict: "yellow", says: errorText(error), mend: MEND_RIGHTS };
+      return { name, verdict: "yellow", message: errorText(error), fix: FIX_RIGHTS };
     }
     const others = await listNodeNames(api, signal).then((names) => otherNodesText(nodeName, names), errorText);
     signal.throwIfAborted();
     return {
       name,
       verdict: "red",
-      says: `there is no Node ${nodeName}, so /healthz answers 503, and zone and addresses are unknown: ${others}`,
-      mend: "set its name by --hostname-override or hostnameOverride",
+      message: `there is no Node ${nodeName}, so /healthz answers 503, and zone and addresses are unknown: ${others}`,
+      fix: "set its name by --hostname-override or hostnameOverride",
     };
   }
 }
@@ -146,18 +146,18 @@ export function judgeSkew(skewMs: number): Finding {
   const name = "clock";
   const seconds = Math.round(Math.abs(skewMs) / 1000);
   // The header has whole seconds.
-  if (Math.abs(skewMs) < WARN_FROM_MS) return { name, verdict: "green", says: "is the API server's" };
+  if (Math.abs(skewMs) < WARN_FROM_MS) return { name, verdict: "green", message: "is the API server's" };
   return {
     name,
     verdict: Math.abs(skewMs) < ALARM_FROM_MS ? "yellow" : "red",
-    says: `is ${seconds} s ${
+    message: `is ${seconds} s ${
       skewMs > 0 ? "behind" : "ahead of"
     } the API server's: certificates and tokens depend on it`,
-    mend: "timedatectl set-ntp true, or another time service, on both",
+    fix: "timedatectl set-ntp true, or another time service, on both",
   };
 }
 
-const MEND_RIGHTS =
+const FIX_RIGHTS =
   "bind the ClusterRole system:node-proxier, or that of deploy/rbac.yaml, to the user of the kubeconfig";
 
 /** What the reviews mean: one finding where all is allowed, or one for each right that is missing. */
@@ -165,30 +165,30 @@ export function judgeReviews(reviews: readonly Review[]): readonly Finding[] {
   const name = "RBAC";
   const denied = reviews.filter(({ allowed }) => !allowed);
   if (denied.length === 0) {
-    return [{ name, verdict: "green", says: `allows all ${reviews.length} things that the proxy asks for` }];
+    return [{ name, verdict: "green", message: `allows all ${reviews.length} things that the proxy asks for` }];
   }
   return denied.map(({ verb, resource, without }) => ({
     name,
     verdict: without === undefined ? "red" : "yellow",
-    says: `forbids to ${verb} ${resource}${without === undefined ? "" : `: ${without}`}`,
-    mend: MEND_RIGHTS,
+    message: `forbids to ${verb} ${resource}${without === undefined ? "" : `: ${without}`}`,
+    fix: FIX_RIGHTS,
   }));
 }
 
-const MENDS: Readonly<Partial<Record<ApiErrorKind, string>>> = {
-  credentials: MEND_CREDENTIALS,
+const FIXES: Readonly<Partial<Record<ApiErrorKind, string>>> = {
+  credentials: FIX_CREDENTIALS,
   certificate: "the certificate authority in the kubeconfig must be the one that signed the API server's certificate",
   dns: "an address in place of the name, or a resolver that works without the cluster's own",
   unreachable: "the server's address in the kubeconfig must be one that works without a service proxy",
   timeout: "the server's address in the kubeconfig must be one that works without a service proxy",
   unauthorized: "a new token or certificate in the kubeconfig",
-  forbidden: MEND_RIGHTS,
+  forbidden: FIX_RIGHTS,
 };
 
 function judgeApiFailure(error: unknown): Finding {
   const kind = error instanceof ApiError ? error.kind : undefined;
-  const mend = (kind && MENDS[kind]) ?? "see what the API server and what stands before it say";
-  return { name: API_SERVER, verdict: "red", says: withoutSequel(errorText(error)), mend };
+  const fix = (kind && FIXES[kind]) ?? "see what the API server and what stands before it say";
+  return { name: API_SERVER, verdict: "red", message: withoutSequel(errorText(error)), fix };
 }
 
 /** What happened, without what a proxy would do next: a check asks once. */

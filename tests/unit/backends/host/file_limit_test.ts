@@ -48,8 +48,8 @@ Deno.test("a limit that is low for a proxy, or not known, is told with what to d
     "green",
     "yellow",
   ]);
-  assert.match(judgeOpenFiles(undefined).says, /prlimit.*missing/);
-  assert.match(judgeOpenFiles({ soft: 1024, hard: 1024 }).mend!, /LimitNOFILE/);
+  assert.match(judgeOpenFiles(undefined).message, /prlimit.*missing/);
+  assert.match(judgeOpenFiles({ soft: 1024, hard: 1024 }).fix!, /LimitNOFILE/);
 });
 
 Deno.test("listeners and connections leave descriptors to the tools, whatever the limit", () => {

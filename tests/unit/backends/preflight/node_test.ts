@@ -22,7 +22,7 @@ function host(tools: Readonly<Record<string, string>>): Runner {
 }
 
 const lines = (findings: readonly Finding[]) =>
-  findings.map(({ name, verdict, says }) => `${verdict} ${name}: ${says}`);
+  findings.map(({ name, verdict, message }) => `${verdict} ${name}: ${message}`);
 
 Deno.test("a tool that nothing works without is red, one that only something is lost without is yellow", async () => {
   const runner = host({ nft: "nftables v1.0.6 (Lester Gooch #5)\n", sysctl: "!unknown option" });
@@ -38,13 +38,13 @@ Deno.test("a tool that nothing works without is red, one that only something is 
     "conntrack yellow",
     "sysctl green",
   ]);
-  assert.match(iptables[0]!.mend!, /apt-get install iptables/);
+  assert.match(iptables[0]!.fix!, /apt-get install iptables/);
 });
 
 Deno.test("a kernel that does what a mode needs is green, and nothing stays of the try", async () => {
   const runner = createFakeRunner();
   assert.deepEqual(judgeTrials("iptables", await tryKernel("iptables", undefined, runner)), [
-    { name: "kernel", verdict: "green", says: "takes what iptables mode gives it (tried)" },
+    { name: "kernel", verdict: "green", message: "takes what iptables mode gives it (tried)" },
   ]);
   assert(!runner.dump().includes("KUBE-"), "chains are left");
 });
@@ -59,7 +59,7 @@ Deno.test("one family that cannot be served is a loss, both are the end, and a m
   const both = judgeTrials("iptables", [{ family: "IPv4", ...failed }, { family: "IPv6", ...failed }]);
   assert.deepEqual(both.map(({ name, verdict }) => [name, verdict]), [["kernel", "red"]]);
   const right = { failure: "nft failed: Operation not permitted (you must be root)", lacks: "right" } as const;
-  assert.match(judgeTrials("nftables", [{ family: "IPv4", ...right }, { family: "IPv6" }])[0]!.mend!, /CAP_NET_ADMIN/);
+  assert.match(judgeTrials("nftables", [{ family: "IPv4", ...right }, { family: "IPv6" }])[0]!.fix!, /CAP_NET_ADMIN/);
 });
 
 Deno.test("what was not tried for want of a tool is told of the tool alone; a missing right is no missing ability", async () => {
@@ -83,9 +83,9 @@ Deno.test("modules that modprobe does not know matter only where the kernel did 
   assert.equal(judgeModules(modules, [{ family: "IPv4" }]).verdict, "green");
   const failing = judgeModules(modules, [{ family: "IPv4", failure: "no", lacks: "ability" }]);
   assert.equal(failing.verdict, "yellow");
-  assert.match(failing.says, /xt_recent/);
-  assert.doesNotMatch(failing.says, /nf_nat/);
-  assert.match(judgeModules([{ module: "nf_nat", known: undefined }], []).mend!, /kmod/);
+  assert.match(failing.message, /xt_recent/);
+  assert.doesNotMatch(failing.message, /nf_nat/);
+  assert.match(judgeModules([{ module: "nf_nat", known: undefined }], []).fix!, /kmod/);
 });
 
 const SS = `LISTEN 0      4096       127.0.0.1:10249       0.0.0.0:*    users:(("kube-proxy",pid=812,fd=9))
@@ -97,7 +97,7 @@ Deno.test("a kube-proxy that runs is red, told once, and named with its process"
   const findings = judgeListeners(await findListeners(host({ ss: SS })), [10256, 10249], false);
   assert.equal(findings.length, 1);
   assert.deepEqual([findings[0]!.verdict, findings[0]!.name], ["red", "kube-proxy"]);
-  assert.match(findings[0]!.says, /pid 812/);
+  assert.match(findings[0]!.message, /pid 812/);
 });
 
 Deno.test("whoever else has the ports is told: k3s with its kube-proxy inside, strangers, and processes that are hidden", async () => {
@@ -136,7 +136,7 @@ Deno.test("what proxies left in the kernel is taken over by the same mode, and r
     unreadable: undefined,
     legacyBeside: false,
   });
-  const verdicts = judgeTraces(traces, "iptables", undefined).map(({ verdict, says }) => `${verdict} ${says}`);
+  const verdicts = judgeTraces(traces, "iptables", undefined).map(({ verdict, message }) => `${verdict} ${message}`);
   assert.match(verdicts[0]!, /^green chains of services \(mode iptables, 2 of them\) .* taken over/);
   assert.match(verdicts[1]!, /^yellow the tables ip kube-proxy, ip6 kube-proxy/);
   assert.equal(judgeTraces(traces, "ipvs", "nftables").length, 1, "a running Sluice's own are not told");
@@ -158,17 +158,17 @@ Deno.test("a connection table that is nearly full is told, unless the configurat
   assert.equal(judgeConntrack({ count: 10, max: 100 }, 50).verdict, "green");
   const raised = judgeConntrack(size, 131_072);
   assert.equal(raised.verdict, "green");
-  assert.match(raised.says, /raises the limit to 131072/);
+  assert.match(raised.message, /raises the limit to 131072/);
   assert.equal(judgeConntrack(await findConntrackSize(host({ sysctl: "!cannot stat" })), 1).verdict, "yellow");
 });
 
-Deno.test("the worst verdict counts, and every line that is not green says how to mend it", () => {
-  const green = { name: "a", verdict: "green", says: "is there" } as const;
+Deno.test("the worst verdict wins, and every line that is not green has a fix", () => {
+  const green = { name: "a", verdict: "green", message: "is there" } as const;
   const [yellow] = judgeRights(1000);
   assert.equal(worstOf([green]), "green");
   assert.equal(worstOf([green, yellow!]), "yellow");
-  assert.equal(worstOf([yellow!, { name: "c", verdict: "red", says: "", mend: "" }, green]), "red");
+  assert.equal(worstOf([yellow!, { name: "c", verdict: "red", message: "", fix: "" }, green]), "red");
   assert.equal(worstOf([]), "green");
   assert.equal(findingsText([green, yellow!]).split("\n")[0], "green   a       is there");
-  assert.match(findingsText([green, yellow!]), /\nyellow {2}rights {2}this runs as user 1000.*; to mend it: sudo/);
+  assert.match(findingsText([green, yellow!]), /\nyellow {2}rights {2}this runs as user 1000.*; fix: sudo/);
 });

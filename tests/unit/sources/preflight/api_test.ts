@@ -52,18 +52,18 @@ const verdicts = (findings: readonly Finding[]) => findings.map(({ name, verdict
 Deno.test("an API server that answers and allows everything is green", async () => {
   const findings = await examine({});
   assert.deepEqual(verdicts(findings), ["API server green", "clock green", "RBAC green", "node green"]);
-  assert.match(findings[0]!.says, /Kubernetes v1\.36\.1/);
+  assert.match(findings[0]!.message, /Kubernetes v1\.36\.1/);
 });
 
 Deno.test("each right that is missing is named: red where nothing works without it, yellow where something is lost", async () => {
   const denied = ["watch endpointslices.discovery.k8s.io", "create events", "patch events"];
   const findings = (await examine({ denied })).filter(({ name }) => name === "RBAC");
-  assert.deepEqual(findings.map(({ verdict, says }) => `${verdict} ${says.replace(/:.*/, "")}`), [
+  assert.deepEqual(findings.map(({ verdict, message }) => `${verdict} ${message.replace(/:.*/, "")}`), [
     "red forbids to watch endpointslices.discovery.k8s.io",
     "yellow forbids to create events",
     "yellow forbids to patch events",
   ]);
-  for (const { mend } of findings) assert.match(mend!, /system:node-proxier/);
+  for (const { fix } of findings) assert.match(fix!, /system:node-proxier/);
   const ranges = "list servicecidrs.networking.k8s.io";
   assert.deepEqual(verdicts(await examine({ denied: [ranges] }, "nftables")).includes("RBAC yellow"), true);
   assert(verdicts(await examine({ denied: [ranges] })).includes("RBAC green"), "asked for in nftables mode alone");
@@ -110,19 +110,19 @@ Deno.test("the rights on events that are asked for are those that writing them t
 Deno.test("a clock that differs is told, and which way", async () => {
   assert(verdicts(await examine({ aheadMs: 60_000 })).includes("clock yellow"));
   assert.deepEqual(judgeSkew(1500).verdict, "green");
-  assert.match(judgeSkew(61_000).says, /61 s behind/);
-  assert.match(judgeSkew(-61_000).says, /61 s ahead/);
+  assert.match(judgeSkew(61_000).message, /61 s behind/);
+  assert.match(judgeSkew(-61_000).message, /61 s ahead/);
   assert.equal(judgeSkew(-301_000).verdict, "red");
 });
 
 Deno.test("a node that the cluster does not know is told, with how to name it", async () => {
   const node = (await examine({ nodes: ["worker", "n2"] })).find(({ name }) => name === "node")!;
   assert.equal(node.verdict, "red");
-  assert.match(node.says, /^there is no Node n1, .*: the cluster has worker, n2; did you mean n2\?$/);
-  assert.match(node.mend!, /--hostname-override/);
+  assert.match(node.message, /^there is no Node n1, .*: the cluster has worker, n2; did you mean n2\?$/);
+  assert.match(node.fix!, /--hostname-override/);
 });
 
-Deno.test("no way to the API server, refused credentials and nobody there are red, each with its mend", async () => {
+Deno.test("rejected credentials, a closed port and a missing kubeconfig are red, each with a fix", async () => {
   const common = {
     kubeconfig: undefined,
     mode: "iptables",
@@ -138,7 +138,7 @@ Deno.test("no way to the API server, refused credentials and nobody there are re
   const closed = await examineApi({ ...common, master: server.url });
   const nowhere = await examineApi({ ...common, kubeconfig: "/nonexistent/kubeconfig", master: undefined });
   for (const findings of [refused, closed, nowhere]) assert.deepEqual(verdicts(findings), ["API server red"]);
-  assert.match(refused[0]!.mend!, /token or certificate/);
-  assert.match(closed[0]!.mend!, /without a service proxy/);
-  assert.match(`${nowhere[0]!.says} ${nowhere[0]!.mend}`, /nonexistent.*--kubeconfig/);
+  assert.match(refused[0]!.fix!, /token or certificate/);
+  assert.match(closed[0]!.fix!, /without a service proxy/);
+  assert.match(`${nowhere[0]!.message} ${nowhere[0]!.fix}`, /nonexistent.*--kubeconfig/);
 });
