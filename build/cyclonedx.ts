@@ -1,28 +1,28 @@
-/** What is inside the executable, as CycloneDX 1.6 has it (https://cyclonedx.org/docs/1.6/json/). */
+/** Writes the SBOM of the executable in CycloneDX 1.6 (https://cyclonedx.org/docs/1.6/json/). */
 
-/** A part of the executable. */
+/** A component of the executable. */
 export interface Part {
   readonly type: "library" | "platform";
   readonly name: string;
   readonly version: string;
-  /** SPDX: an identifier or an expression. */
+  /** SPDX identifier or expression. */
   readonly licence: string;
   /** `pkg:npm/yaml@2.9.1` */
   readonly purl: string;
-  /** SHA-512 in base64 of what the registry delivers. */
+  /** SHA-512 of the tarball, in base64. */
   readonly sha512?: string;
 }
 
-/** What the list is about. */
+/** The executable that the SBOM describes. */
 export interface Whole {
   readonly name: string;
   readonly version: string;
   readonly commit: string;
-  /** Seconds since 1970, of the commit; undefined where it is not known. */
+  /** Commit time in seconds since 1970; undefined if unknown. */
   readonly builtAt: number | undefined;
 }
 
-/** The list as JSON. The same parts make the same bytes. */
+/** Returns the SBOM as JSON. Deterministic: equal input gives equal bytes. */
 export async function cyclonedx(whole: Whole, parts: readonly Part[]): Promise<string> {
   const ref = `pkg:generic/${whole.name}@${whole.version}`;
   const content = {
@@ -63,7 +63,7 @@ function hex(base64: string): string {
   return [...atob(base64)].map((byte) => byte.charCodeAt(0).toString(16).padStart(2, "0")).join("");
 }
 
-/** A UUID (version 8 of RFC 9562) that only this content has, so that building it again gives the same list. */
+/** UUID (RFC 9562, version 8) derived from the content, so that builds are reproducible. */
 async function uuidOf(content: string): Promise<string> {
   const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(content)));
   digest[6] = 0x80 | digest[6]! & 0x0f;

@@ -1,11 +1,11 @@
-/** The project's modules and what they import, read as text. */
+/** Finds the imports of the project's modules in their text. */
 
-/** The text of sources by path from the project's root. */
+/** Source text by path relative to the project root. */
 export type Tree = ReadonlyMap<string, string>;
 
 const ROOT = new URL("../", import.meta.url);
 
-/** Reads the sources in these files and folders, paths from the project's root. */
+/** Reads the TypeScript files at or below these paths, relative to the project root. */
 export function readTree(paths: readonly string[]): Tree {
   const tree = new Map<string, string>();
   const read = (path: string) => {
@@ -20,7 +20,7 @@ export function readTree(paths: readonly string[]): Tree {
   return tree;
 }
 
-/** The modules that a source imports: those of the project as paths from its root, packages by their specifier. */
+/** Returns the imports of a module, dynamic ones included: project modules as paths from the root, packages as specifiers. */
 export function importsOf(path: string, text: string): string[] {
   const specifiers = [
     ...text.matchAll(/^(?:import|export)\b[^;"']*?\bfrom "([^"]+)"/gm),

@@ -1,17 +1,16 @@
 /**
- * What compile.sh asks: reads the source maps of the bundle in a folder, writes what the program reads about itself, and
- * the CycloneDX list of what is inside.
+ * Writes build.json (platform/build.ts reads it) and the CycloneDX SBOM from the source maps of the bundle. Called by
+ * compile.sh.
  *
- *   main.ts MAPS BUILD.JSON LIST COMMIT [SECONDS OF THE COMMIT SINCE 1970]
+ *   main.ts MAPS BUILD.JSON SBOM COMMIT [COMMIT TIME IN SECONDS SINCE 1970]
  */
 import { VERSION } from "../platform/version.ts";
-import { bundledPackages } from "./contents.ts";
 import { cyclonedx, type Part } from "./cyclonedx.ts";
-import { cacheFolders, licenceOf, lockedPackages } from "./packages.ts";
+import { bundledPackages, cacheFolders, licenceOf, lockedPackages } from "./packages.ts";
 
-const [maps, build, list, commit, seconds] = Deno.args;
-if (maps === undefined || build === undefined || list === undefined || commit === undefined) {
-  throw new Error("main.ts MAPS BUILD.JSON LIST COMMIT [SECONDS]");
+const [maps, build, sbom, commit, seconds] = Deno.args;
+if (maps === undefined || build === undefined || sbom === undefined || commit === undefined) {
+  throw new Error("usage: main.ts MAPS BUILD.JSON SBOM COMMIT [SECONDS]");
 }
 
 const locked = lockedPackages(Deno.readTextFileSync(new URL("../deno.lock", import.meta.url)));
@@ -20,7 +19,7 @@ const packages = bundledPackages(mapsIn(maps));
 
 const libraries = packages.map(({ name, version }): Part => {
   const pinned = locked.find((one) => one.name === name && one.version === version);
-  if (pinned === undefined) throw new Error(`${name} ${version} is in the bundle, but not in deno.lock`);
+  if (pinned === undefined) throw new Error(`${name} ${version} is in the bundle but not in deno.lock`);
   return {
     type: "library",
     name,
@@ -37,7 +36,7 @@ const parts: readonly Part[] = [
   ...libraries,
 ];
 const builtAt = seconds ? Number(seconds) : undefined;
-Deno.writeTextFileSync(list, await cyclonedx({ name: "sluice", version: VERSION, commit, builtAt }, parts));
+Deno.writeTextFileSync(sbom, await cyclonedx({ name: "sluice", version: VERSION, commit, builtAt }, parts));
 const dependencies = Object.fromEntries(packages.map(({ name, version }) => [name, version]));
 Deno.writeTextFileSync(build, `${JSON.stringify({ commit, dependencies })}\n`);
 

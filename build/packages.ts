@@ -1,12 +1,12 @@
-/** The packages that the lock file pins, and what they say of themselves in Deno's cache. */
+/** Third-party packages: which are pinned, which are in the bundle, and their licences. */
 
-/** A package as the lock file pins it. */
+/** A package pinned by deno.lock. */
 export interface LockedPackage {
   readonly name: string;
   readonly version: string;
-  /** `sha512-…` in base64, of what the registry delivers. */
+  /** `sha512-` and the base64 digest of the tarball. */
   readonly integrity: string;
-  /** It would run a script of its own when it is installed. */
+  /** Whether the package has an install script. */
   readonly hasInstallScript: boolean;
 }
 
@@ -14,31 +14,50 @@ interface LockFile {
   readonly npm: Readonly<Record<string, { readonly integrity: string; readonly scripts?: boolean }>>;
 }
 
-/** The packages of the text of a deno.lock, in order of name and version. */
+/** Parses a deno.lock; sorted by name and version. */
 export function lockedPackages(lock: string): readonly LockedPackage[] {
   const { npm } = JSON.parse(lock) as LockFile;
   const packages = new Map<string, LockedPackage>();
   for (const [key, { integrity, scripts = false }] of Object.entries(npm)) {
-    // `name@1.2.3_peer@4.5.6` where a package depends on which peer it meets.
+    // The key is `name@1.2.3_peer@4.5.6` for a package with peer dependencies.
     const [, name, version] = /^(@?[^@]+)@([^_]+)/.exec(key)!;
     packages.set(`${name}@${version}`, { name: name!, version: version!, integrity, hasInstallScript: scripts });
   }
   return [...packages.values()].sort((a, b) => compare(`${a.name}@${a.version}`, `${b.name}@${b.version}`));
 }
 
-/** By code points, the same on every machine. */
-export function compare(a: string, b: string): number {
+/** A package with code in the bundle. */
+export interface BundledPackage {
+  readonly name: string;
+  readonly version: string;
+}
+
+/** Returns the packages that the source maps of a bundle name, sorted. */
+export function bundledPackages(maps: Iterable<string>): readonly BundledPackage[] {
+  const found = new Map<string, BundledPackage>();
+  for (const map of maps) {
+    const { sources } = JSON.parse(map) as { readonly sources: readonly string[] };
+    for (const source of sources) {
+      const [, name, version] = /\/npm\/[^/]+\/((?:@[^/]+\/)?[^/@]+)\/([^/]+)\//.exec(source) ?? [];
+      if (name !== undefined && version !== undefined) found.set(`${name}@${version}`, { name, version });
+    }
+  }
+  return [...found.entries()].sort(([a], [b]) => compare(a, b)).map(([, one]) => one);
+}
+
+/** Compares by UTF-16 code unit, independent of the locale. */
+function compare(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0;
 }
 
-/** The folders of Deno's cache that hold packages, one for each registry. */
+/** Returns the npm folders of Deno's cache, one per registry. */
 export function cacheFolders(): readonly string[] {
   const env = (name: string) => Deno.env.get(name) || undefined;
   const cache = env("DENO_DIR") ?? `${env("XDG_CACHE_HOME") ?? `${env("HOME")}/.cache`}/deno`;
   return [...Deno.readDirSync(`${cache}/npm`)].map(({ name }) => `${cache}/npm/${name}`);
 }
 
-/** The licence that a package declares (SPDX), from its package.json; undefined where the cache does not hold it. */
+/** Returns the SPDX licence in a cached package.json; undefined if the package is not cached. */
 export function licenceOf(
   { name, version }: Pick<LockedPackage, "name" | "version">,
   caches: readonly string[],
@@ -46,7 +65,7 @@ export function licenceOf(
   for (const cache of caches) {
     try {
       const { license, licenses } = JSON.parse(Deno.readTextFileSync(`${cache}/${name}/${version}/package.json`));
-      // Old packages have an object, or a list of them.
+      // Old packages declare an object or a list of objects.
       const declared = license ?? licenses?.[0];
       return typeof declared === "string" ? declared : declared?.type ?? "not declared";
     } catch (error) {

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { bundledPackages } from "../../../build/contents.ts";
+import { bundledPackages } from "../../../build/packages.ts";
 import { cyclonedx, type Part } from "../../../build/cyclonedx.ts";
 
 const WHOLE = { name: "sluice", version: "1.2.3", commit: "abc", builtAt: 1_700_000_000 };
@@ -15,7 +15,7 @@ const PARTS: readonly Part[] = [
   },
 ];
 
-/** What the schema of CycloneDX 1.6 requires of what is used here. */
+/** Asserts the constraints of the CycloneDX 1.6 schema on the fields in use. */
 function assertEssentials(list: Record<string, unknown>): void {
   assert.equal(list.bomFormat, "CycloneDX");
   assert.equal(list.specVersion, "1.6");
@@ -46,7 +46,7 @@ function assertEssentials(list: Record<string, unknown>): void {
   }
 }
 
-Deno.test("the list of what is inside is what CycloneDX 1.6 asks for, with versions, licences and digests", async () => {
+Deno.test("the SBOM is valid CycloneDX 1.6, with versions, licences and digests", async () => {
   const list = JSON.parse(await cyclonedx(WHOLE, PARTS));
   assertEssentials(list);
   assert.equal(list.metadata.timestamp, "2023-11-14T22:13:20.000Z");
@@ -63,7 +63,7 @@ Deno.test("the list of what is inside is what CycloneDX 1.6 asks for, with versi
   assert.deepEqual(list.components[0].licenses, [{ license: { id: "MIT" } }]);
 });
 
-Deno.test("the same parts make the same list, others another serial number", async () => {
+Deno.test("equal input gives an identical SBOM; different input gives another serial number", async () => {
   const [first, again, other] = await Promise.all(
     [WHOLE, WHOLE, { ...WHOLE, commit: "def" }].map((whole) => cyclonedx(whole, PARTS)),
   );
@@ -71,7 +71,7 @@ Deno.test("the same parts make the same list, others another serial number", asy
   assert.notEqual(JSON.parse(other!).serialNumber, JSON.parse(first!).serialNumber);
 });
 
-Deno.test("what is in a bundle is what its source maps name, whichever the registry", () => {
+Deno.test("the bundled packages are those named in its source maps, from any registry", () => {
   const map = (...sources: string[]) => JSON.stringify({ sources });
   assert.deepEqual(
     bundledPackages([

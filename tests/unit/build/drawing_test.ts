@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { drawingOf, readProduct, withDrawing } from "../../../build/drawing.ts";
 
-Deno.test("the drawing has an arrow for each import between rooms that no longer path implies", () => {
+Deno.test("the drawing shows the transitive reduction of the imports between rooms", () => {
   const tree = new Map([
     ["main.ts", 'import { a } from "./cli/text/mod.ts";\nimport { b } from "./core/mod.ts";\n'],
     ["cli/text/mod.ts", 'import { b } from "../../core/mod.ts";\nconst { c } = await import("../manual/mod.ts");\n'],
@@ -22,12 +22,12 @@ flowchart TD
   );
 });
 
-Deno.test("a page without a place for the drawing is refused", () => {
-  assert.throws(() => withDrawing("# Architecture\n", new Map()), /no place for the drawing/);
+Deno.test("a page without the marker comments is an error", () => {
+  assert.throws(() => withDrawing("# Architecture\n", new Map()), /no marker comments/);
 });
 
-Deno.test("ARCHITECTURE.md shows the rooms and arrows of today's imports", () => {
-  // Line counts change with every commit and may lag behind.
+Deno.test("the drawing in ARCHITECTURE.md is up to date", () => {
+  // Line counts change with every commit; they may be stale.
   const withoutCounts = (page: string) => page.replace(/ \d+\.\dk/g, "");
   const page = Deno.readTextFileSync(new URL("../../../ARCHITECTURE.md", import.meta.url));
   assert.equal(withoutCounts(page), withoutCounts(withDrawing(page, readProduct())), "run `deno task drawing`");

@@ -1,4 +1,4 @@
-/** What is taken in from others: pinned, with its licence, and without a script that runs at its installation. */
+/** Third-party packages are pinned, permissively licensed, and have no install scripts. */
 import assert from "node:assert/strict";
 import { licencesPage } from "../../../build/licences.ts";
 import { cacheFolders, licenceOf, lockedPackages } from "../../../build/packages.ts";
@@ -7,7 +7,7 @@ const ROOT = new URL("../../../", import.meta.url);
 const read = (path: string) => Deno.readTextFileSync(new URL(path, ROOT));
 const packages = lockedPackages(read("deno.lock"));
 
-Deno.test("every package is pinned with the digest of what the registry delivers", () => {
+Deno.test("every package is pinned by digest", () => {
   assert.notEqual(packages.length, 0);
   for (const { name, version, integrity } of packages) {
     assert.match(integrity, /^sha512-[A-Za-z0-9+/]{86}==$/, `${name}@${version}`);
@@ -19,7 +19,7 @@ Deno.test("every package is pinned with the digest of what the registry delivers
   }
 });
 
-Deno.test("no package runs a script when it is installed, and nothing here would let it", () => {
+Deno.test("no package has an install script, and no build step allows one", () => {
   assert.deepEqual(packages.filter(({ hasInstallScript }) => hasInstallScript), []);
   for (const path of ["compile.sh", "deno.json", ".ci/run"]) {
     assert.doesNotMatch(read(path), /allow-scripts|allowScripts/);
@@ -30,7 +30,7 @@ Deno.test("no package runs a script when it is installed, and nothing here would
   ]);
 });
 
-Deno.test("docs/licences.md is what `deno task licences` writes, and all licences are ones that allow this use", () => {
+Deno.test("docs/licences.md is up to date, and every licence is permissive", () => {
   const page = read("docs/licences.md");
   const listed = new Map(
     [...page.matchAll(/^\| (\S+) \| (\d\S*) \| (.+) \|$/gm)].map(([, name, version, licence]) => [
