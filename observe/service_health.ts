@@ -1,5 +1,5 @@
 import { type Clock, errorText, type Family, type Logger, otherFamily, sameData } from "../platform/mod.ts";
-import type { SyncProblem } from "../core/model/mod.ts";
+import type { Problem } from "../core/problems/mod.ts";
 import type { HealthCheck, HealthCheckChanges } from "../core/planning/mod.ts";
 import { type ServiceKey, serviceKey } from "../core/tracking/mod.ts";
 import {
@@ -23,7 +23,7 @@ export interface ServiceHealth {
    */
   refresh(): void;
   /** The services whose port is not open on every address, and why. */
-  problems(): readonly SyncProblem[];
+  problems(): readonly Problem[];
 }
 
 /** What health checks need. */
@@ -189,7 +189,8 @@ export function createServiceHealth(options: ServiceHealthOptions): ServiceHealt
       }
     },
     refresh: () => refresh(),
-    problems: () => [...problems].map(([servicePort, message]) => ({ servicePort, message })),
+    problems: () =>
+      [...problems].map(([key, detail]) => ({ code: "health-check-port-closed", subject: `Service ${key}`, detail })),
   };
 }
 

@@ -26,7 +26,15 @@ export { searchPath } from "./environment.ts";
 export { type Finding, findingsText, worstOf } from "./finding.ts";
 export { openDenoWatch, type OpenWatch, watchChanges } from "./folder_changes.ts";
 export { countLines } from "./lines.ts";
-export { createLogger, errorText, type Level, levelOfVerbosity, type Logger, silentLogger } from "./log.ts";
+export {
+  createLogger,
+  errorText,
+  type Fields,
+  type Level,
+  levelOfVerbosity,
+  type Logger,
+  silentLogger,
+} from "./log.ts";
 export { networkNamespace } from "./network_namespace.ts";
 export { writeToStderr, writeToStdout } from "./output.ts";
 export { countText, durationText, megabytesText, plural, timeOfDay } from "./quantities.ts";

@@ -1,5 +1,16 @@
-/** Whether a message to a worker is one of ours: what passes is safe in a tool's arguments and in its input. */
-import type { FamilyDelta, FamilySettings, IpvsSettings, LocalTraffic, ServicePort } from "../core/model/mod.ts";
+/**
+ * Checks the messages between the isolates. A message to a worker passes only if it is safe in a tool's arguments and input;
+ * a report from a worker passes with codes of the table alone, since they become labels of metrics.
+ */
+import { isProblemCode } from "../core/problems/mod.ts";
+import type {
+  FamilyDelta,
+  FamilySettings,
+  IpvsSettings,
+  LocalTraffic,
+  ServicePort,
+  SyncReport,
+} from "../core/model/mod.ts";
 import { isWritten, type Sysctl } from "../backends/host/mod.ts";
 import { FAMILIES } from "../platform/mod.ts";
 import type { ToWorker } from "./protocol.ts";
@@ -157,4 +168,13 @@ export function checkedMessage(message: unknown): ToWorker {
     throw new Error(`a message was refused: its type is ${kind}, and its field ${wrong} is wrong`);
   }
   return message as ToWorker;
+}
+
+/** A report of a worker; a problem with an unknown code becomes `sync-failed`. */
+export function checkedReport(report: SyncReport): SyncReport {
+  if (report.problems.every(({ code }) => isProblemCode(code))) return report;
+  const problems = report.problems.map((problem) =>
+    isProblemCode(problem.code) ? problem : { ...problem, code: "sync-failed" as const }
+  );
+  return { ...report, problems };
 }

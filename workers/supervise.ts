@@ -2,6 +2,7 @@
 import type { FamilyHealth, FamilyLink, FamilyListener, StopOptions } from "../core/channel/mod.ts";
 import type { PacketCounts, RuleDescription } from "../core/model/mod.ts";
 import { type Backoff, type Clock, createBackoff, errorText, type Logger } from "../platform/mod.ts";
+import { checkedReport } from "./checked_message.ts";
 import type { MemoryWatch } from "./memory_watch.ts";
 import type { FromWorker, StartMessage, ToWorker } from "./protocol.ts";
 
@@ -147,7 +148,7 @@ export function superviseFamily(options: SuperviseOptions): FamilyLink {
           backoff.reset();
           workIsDone();
         }
-        listener.onReport(message.report);
+        listener.onReport(checkedReport(message.report));
         break;
       case "setup-failed":
         listener.onHealth({ state: "unfit", reason: message.reason, unsupported: message.unsupported });

@@ -94,7 +94,7 @@ export function startSyncLoop(options: SyncLoopOptions): SyncLoop {
       if (stopped) return;
       const reason = errorText(error);
       refusals = error instanceof UnsupportedHostError ? refusals + 1 : 0;
-      complain([{ servicePort: undefined, message: reason }], retryLater());
+      complain([{ code: "setup-failed", servicePort: undefined, message: reason }], retryLater());
       // What is missing now may only be replaced by a package manager, or may be refused for a lack of memory.
       if (refusals === 0 || refusals >= REFUSALS_BELIEVED) {
         emit({ type: "setup-failed", reason, unsupported: refusals > 0 });
@@ -143,7 +143,7 @@ export function startSyncLoop(options: SyncLoopOptions): SyncLoop {
       // What the stop itself broke off is no failure.
       if (stopped) return;
       ok = false;
-      result = { problems: [{ servicePort: undefined, message: errorText(error) }], figures: {} };
+      result = { problems: [{ code: "sync-failed", servicePort: undefined, message: errorText(error) }], figures: {} };
     }
     const durationMs = clock.monotonic() - startedAtMs;
     if (ok) succeeded();

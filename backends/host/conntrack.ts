@@ -85,7 +85,7 @@ export function createConntrackCleaner(family: Family, runner: Runner): Conntrac
         errorText(error)
       }`;
       logger.warn(message);
-      problem = { servicePort: undefined, message };
+      problem = { code: "stale-flows-kept", servicePort: undefined, message };
     }
     result = { deleted: deleted + (result?.deleted ?? 0), problem };
     running = undefined;

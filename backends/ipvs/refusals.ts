@@ -27,7 +27,7 @@ export function createRefusals(logger: Logger): Refusals {
       const message = `the kernel refuses the ${what}, which stays as it is until it changes or the next comparison ` +
         `with the kernel: ${failure}`;
       logger.error(message, { service: servicePort });
-      refused.set(id, { wanted, problem: { servicePort, message } });
+      refused.set(id, { wanted, problem: { code: "rules-refused", servicePort, message } });
     },
     clear: () => refused.clear(),
     problems: () => [...refused.values()].map(({ problem }) => problem),

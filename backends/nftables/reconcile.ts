@@ -176,7 +176,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
     const message = `the kernel refuses the rules of ${servicePort ?? key}, which stay as they were until it changes ` +
       `or the next comparison with the kernel: ${failure}`;
     logger.error(message, { service: servicePort });
-    refused.set(key, { servicePort, message });
+    refused.set(key, { code: "rules-refused", servicePort, message });
     dirty.delete(key);
   }
 

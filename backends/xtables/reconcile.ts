@@ -192,7 +192,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
     const message = `the kernel refuses the rules of ${servicePort}, which is left out until it changes or the next ` +
       `comparison with the kernel: ${explain(input, failure)}`;
     logger.error(message, { service: servicePort });
-    refused.set(key, { servicePort, message });
+    refused.set(key, { code: "rules-refused", servicePort, message });
     touch(ruleset.exclude(key, true));
   }
 

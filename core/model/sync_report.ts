@@ -1,15 +1,17 @@
 import type { Family } from "../../platform/mod.ts";
+import type { ProblemCode } from "../problems/mod.ts";
 import type { ServicePortName } from "./service_port.ts";
 
-/** What could not be programmed, and for whom. */
+/** Part of the state that could not be programmed. */
 export interface SyncProblem {
-  /** The service port that is not served, where one is to blame. */
+  readonly code: ProblemCode;
+  /** The service port that is not served; undefined where the problem concerns the whole family. */
   readonly servicePort: ServicePortName | undefined;
-  /** Which tool or step failed, why, in its own words, and what happens next. */
+  /** The tool or step that failed, its own words, and what happens next. */
   readonly message: string;
 }
 
-/** How one sync went, as the worker tells the main isolate. */
+/** The result of one sync, sent by the worker to the main isolate. */
 export interface SyncReport {
   readonly family: Family;
   /** The newest revision that was tried. */

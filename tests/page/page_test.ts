@@ -107,7 +107,7 @@ Deno.test("a family that fails is seen, and that it is well again", () =>
   onPage([WEB], async ({ page }, proxy) => {
     await page.getByText("all in sync").waitFor();
     const problem = "nft refused <b>everything</b>: No space left";
-    proxy.report("IPv6", { ok: false, problems: [{ servicePort: undefined, message: problem }] });
+    proxy.report("IPv6", { ok: false, problems: [{ code: "sync-failed", servicePort: undefined, message: problem }] });
     await isSeenInTime(page, "IPv6: the last sync failed, tried again");
     const card = page.locator('[data-family="IPv6"]');
     assert.match(await card.innerText(), /the last sync failed[^]*nft refused <b>everything<\/b>/);
@@ -151,7 +151,7 @@ Deno.test("a proxy that is gone is told of, beside what was seen last", async ()
 
 Deno.test("on a phone nothing is wider than the screen", () =>
   onPage([{ ...WEB, at: `default/${"a-very-long-name-".repeat(3)}web` }], async ({ page }, proxy) => {
-    proxy.report("IPv4", { problems: [{ servicePort: undefined, message: "x".repeat(300) }] });
+    proxy.report("IPv4", { problems: [{ code: "sync-failed", servicePort: undefined, message: "x".repeat(300) }] });
     await page.getByText("xxx").first().waitFor();
     await page.locator(".service summary").click();
     const width = await page.evaluate("document.documentElement.scrollWidth");

@@ -87,7 +87,10 @@ for (const [name, key] of [["q", "q"], ["Ctrl-C", "\x03"]] as const) {
         settings = given!;
         assert.ok(first.includes("\x1b[?1049h"), "it has a screen of its own");
         assert.match(first, /node-1.*Sluice .*nftables mode/);
-        proxy.report("IPv6", { ok: false, problems: [{ servicePort: undefined, message: "nft \x1b[2J refused" }] });
+        proxy.report("IPv6", {
+          ok: false,
+          problems: [{ code: "sync-failed", servicePort: undefined, message: "nft \x1b[2J refused" }],
+        });
         const failed = await shows(/the last sync failed, tried again/);
         assert.ok(!failed.includes("\x1b[2J"), "a message cannot steer the terminal");
         await new Deno.Command("stty", { args: ["-F", device!, "cols", "40", "rows", "9"] }).output();
@@ -107,7 +110,9 @@ for (const [name, key] of [["q", "q"], ["Ctrl-C", "\x03"]] as const) {
 
 Deno.test("where the output is no terminal, top prints lines once", () =>
   withSocket(async (proxy, socket) => {
-    proxy.report("IPv4", { problems: [{ servicePort: "default/web:http", message: "refused" }] });
+    proxy.report("IPv4", {
+      problems: [{ code: "rules-refused", servicePort: "default/web:http", message: "refused" }],
+    });
     const [command, ...args] = top(socket);
     const { code, stdout } = await new Deno.Command(command!, { args, stderr: "inherit" }).output();
     const text = new TextDecoder().decode(stdout);

@@ -140,7 +140,10 @@ Deno.test("a missing Node object is told", () => {
 Deno.test("the start is told; a family that fails is told when it does not mend itself, and when it is well again", () => {
   const { clock, said, report } = nodeEvents();
   assert.match(said[0]!, /^Normal Starting Sluice .* starts in nftables mode$/);
-  const failed = { ok: false, problems: [{ servicePort: undefined, message: "nft: no space" }] };
+  const failed = {
+    ok: false,
+    problems: [{ code: "sync-failed", servicePort: undefined, message: "nft: no space" }],
+  } as const;
   report(failed);
   clock.advance(9_000);
   report(failed);
@@ -160,7 +163,7 @@ Deno.test("the start is told; a family that fails is told when it does not mend 
 
 Deno.test("services that cannot be programmed are named, and workers that die; a host without a family is no news", () => {
   const { said, events, report } = nodeEvents();
-  const problem = (servicePort: string) => ({ servicePort, message: "refused" });
+  const problem = (servicePort: string) => ({ code: "rules-refused", servicePort, message: "refused" } as const);
   report({ problems: [problem("default/a:http")] });
   report({ problems: [problem("default/a:http"), problem("default/b"), problem("default/c")] });
   events.workerHealth("IPv6", { state: "unfit", reason: "no IPv6", unsupported: true });

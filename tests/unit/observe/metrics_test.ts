@@ -197,7 +197,7 @@ Deno.test("figures become gauges that keep the last value and counters that add 
 
 Deno.test("the problems of the last sync are counted, per family", async () => {
   const { metrics, samplesOf } = setUp();
-  const problem = { servicePort: undefined, message: "no" };
+  const problem = { code: "sync-failed", servicePort: undefined, message: "no" } as const;
   metrics.observe(report({ problems: [problem, problem] }));
   assert.deepEqual(await samplesOf("sluice_problems"), ['sluice_problems{ip_family="IPv4"} 2']);
   metrics.observe(report());

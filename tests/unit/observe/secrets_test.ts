@@ -38,7 +38,10 @@ async function everythingSaid(user: Readonly<Record<string, unknown>>, refuse: b
     await withWholeProxy({ args, logger, controlSocket }, async ({ url, report }) => {
       const asked = () => server.requests.some(({ verb }) => verb === "create") && server.requests.length >= 4;
       while (!asked()) await sleep(systemClock, 5);
-      report("IPv4", { ok: false, problems: [{ servicePort: "default/a", message: "refused" }] });
+      report("IPv4", {
+        ok: false,
+        problems: [{ code: "rules-refused", servicePort: "default/a", message: "refused" }],
+      });
       for (const at of PATHS) said += await (await fetch(url + at)).text();
       const proxy = await askProxy(path);
       said += JSON.stringify(await proxy.status());

@@ -145,8 +145,9 @@ Deno.test("of two services that want one port, the first is served and the secon
     health.apply({ set: [check("second", 32000, 3)], deleted: [] });
     assert.match((await ask(where("192.0.2.1 32000"))).body, /"name": "first"/);
     assert.deepEqual(health.problems(), [{
-      servicePort: "default/second",
-      message: "health check node port 32000 of Service default/second is not served: Service default/first has the " +
+      code: "health-check-port-closed",
+      subject: "Service default/second",
+      detail: "health check node port 32000 of Service default/second is not served: Service default/first has the " +
         "same one; tried again every 5 s",
     }]);
     health.apply({ set: [], deleted: ["default/first"] });
@@ -162,8 +163,9 @@ Deno.test("a port that another program has is a problem of its service alone, an
     assert.deepEqual(clock.pending(), [5_000], "one try is due, however often it was asked for");
     assert.match((await ask(where("192.0.2.1 32001"))).body, /"name": "api"/);
     assert.deepEqual(health.problems(), [{
-      servicePort: "default/web",
-      message: "health check node port 32000 of Service default/web is not served: cannot listen on 192.0.2.1: " +
+      code: "health-check-port-closed",
+      subject: "Service default/web",
+      detail: "health check node port 32000 of Service default/web is not served: cannot listen on 192.0.2.1: " +
         "Address already in use (os error 98); tried again every 5 s",
     }]);
     taken.clear();

@@ -45,7 +45,10 @@ Deno.test("problems are told once each with how often they came, those of syncs 
   clock.advance(1000);
   recorder.problem("Service default/b", "odd");
   recorder.problem("Service default/a", "odd");
-  recorder.report(report({ problems: [{ servicePort: "default/c:http", message: "refused" }] }), []);
+  recorder.report(
+    report({ problems: [{ code: "rules-refused", servicePort: "default/c:http", message: "refused" }] }),
+    [],
+  );
   recorder.workerHealth("IPv6", { state: "unfit", reason: "no nft", unsupported: true });
   assert.deepEqual(recorder.problems().map(({ where, message, count }) => [where, message, count]), [
     ["IPv6", "no nft", 1],

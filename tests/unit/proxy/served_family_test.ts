@@ -91,7 +91,7 @@ Deno.test("endpoints that come while a sync runs are told of with the next one",
 Deno.test("a service whose rules the kernel refuses is told of when it takes them", async () => {
   const { link, told, apply } = setUp();
   await apply(web, slice("10.1.0.1"));
-  link.report({ problems: [{ servicePort: "default/web:http", message: "refused" }] });
+  link.report({ problems: [{ code: "rules-refused", servicePort: "default/web:http", message: "refused" }] });
   assert.deepEqual(told, []);
   link.report();
   assert.deepEqual(told, [["default/web", 1]]);

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import { checkedMessage } from "../../../workers/checked_message.ts";
+import type { ProblemCode } from "../../../core/problems/mod.ts";
+import { checkedMessage, checkedReport } from "../../../workers/checked_message.ts";
 import { fakeServicePort, fakeSettings } from "../../fakes/service_port.ts";
 
 const START = { type: "start", family: "IPv4", mode: "ipvs", logLevel: "info", logFormat: "json", kernel: [] };
@@ -105,4 +106,16 @@ Deno.test("a refusal says which field it is for, in a short line", () => {
   assert.throws(() => checkedMessage({ type: "ping", [name]: 1 }), ({ message }: Error) => {
     return message.length < 200 && !message.includes("\n");
   });
+});
+
+Deno.test("a report with an unknown code counts as a failed sync, and known codes pass", () => {
+  const problem = (code: string) => ({ code: code as ProblemCode, servicePort: undefined, message: "no" });
+  const report = (...problems: ReturnType<typeof problem>[]) => ({
+    ...{ family: "IPv4", revision: 1, ok: true, full: true, endedAtMs: 0, durationMs: 0, figures: {} } as const,
+    problems,
+  });
+  const known = report(problem("rules-refused"));
+  assert.equal(checkedReport(known), known);
+  const codes = checkedReport(report(problem('x"} 1'), problem("constructor"), problem("rules-refused"))).problems;
+  assert.deepEqual(codes.map(({ code }) => code), ["sync-failed", "sync-failed", "rules-refused"]);
 });

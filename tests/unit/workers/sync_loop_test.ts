@@ -169,7 +169,7 @@ Deno.test("a failed sync is reported and tried again with growing waits until it
   backend.failNext(new Error("a", { cause: new Error("b") }), new Error("c"), new Error("d"));
   loop.sync(delta(1, "web"));
   await settled();
-  assert.deepEqual(reports()[1]?.problems, [{ servicePort: undefined, message: "a: b" }]);
+  assert.deepEqual(reports()[1]?.problems, [{ code: "sync-failed", servicePort: undefined, message: "a: b" }]);
   for (const waitMs of [100, 200, 400]) {
     const calls = backend.calls.length;
     await clock.advanceSettled(waitMs - 1);
@@ -229,7 +229,7 @@ Deno.test("a whole state that works only at the second try counts as a full sync
 
 Deno.test("a service port that cannot be programmed does not make the sync fail, and is tried again", async () => {
   const { loop, backend, clock, reports } = await startSynced();
-  const problems = [{ servicePort: "default/web", message: "line 7: bad port" }];
+  const problems = [{ code: "rules-refused", servicePort: "default/web", message: "line 7: bad port" }] as const;
   backend.returnNext({ problems, figures: {} });
   loop.sync(delta(1, "web"));
   await settled();
@@ -242,7 +242,7 @@ Deno.test("a service port that cannot be programmed does not make the sync fail,
 
 Deno.test("a report says whether something is left to do", async () => {
   const { loop, backend, reports } = await startSynced();
-  const problems = [{ servicePort: "default/web", message: "line 7: bad port" }];
+  const problems = [{ code: "rules-refused", servicePort: "default/web", message: "line 7: bad port" }] as const;
   const results: SyncResult[] = [
     { problems, figures: {} },
     { problems: [], figures: {}, againAfterMs: 9_000 },

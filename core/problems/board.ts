@@ -1,0 +1,84 @@
+import type { Clock, Logger } from "../../platform/mod.ts";
+import { logProblem, type Problem } from "./problem.ts";
+import { type ProblemCode, problemKind } from "./table.ts";
+
+/** A problem that lasts. Plain data. */
+export interface CurrentProblem extends Problem {
+  /** Wall time of its first report, in milliseconds since 1970. */
+  readonly sinceMs: number;
+  /** Wall time of its last report, in milliseconds since 1970. */
+  readonly lastMs: number;
+  /** How often it was reported since it began. */
+  readonly count: number;
+}
+
+/**
+ * Takes the problems of one scope (a worker, an object, a file): all that it has now. Those that it had before and that are
+ * missing from the list are solved.
+ */
+export type ReportProblems = (scope: string, problems: readonly Problem[]) => void;
+
+/** The problems that last, of all scopes. */
+export interface ProblemBoard {
+  /** Replaces the problems of a scope and logs what has changed: new ones, new details, and what is solved. */
+  readonly report: ReportProblems;
+  /** Replaces the problems of a scope without logging: the reporter has logged them. */
+  readonly note: ReportProblems;
+  /** Errors first, then the newest first; a few dozen at most. */
+  current(): readonly CurrentProblem[];
+  /** The number of problems by code; codes without any are left out. */
+  counts(): ReadonlyMap<ProblemCode, number>;
+}
+
+const SHOWN = 64;
+/** A cluster of broken objects must not take the node's memory: no more problems than these are kept. */
+const KEPT = 4096;
+const SEVERITIES = ["error", "warning"];
+
+/** A board without problems. */
+export function createProblemBoard(clock: Clock, logger: Logger): ProblemBoard {
+  const scopes = new Map<string, Map<string, CurrentProblem>>();
+  let kept = 0;
+
+  const replace = (scope: string, problems: readonly Problem[], logger: Logger | undefined) => {
+    const before = scopes.get(scope);
+    if (before === undefined && problems.length === 0) return;
+    const nowMs = clock.now();
+    const now = new Map<string, CurrentProblem>();
+    for (const problem of problems) {
+      const key = `${problem.code} ${problem.subject}`;
+      const known = now.get(key) ?? before?.get(key);
+      if (known === undefined && kept - (before?.size ?? 0) + now.size >= KEPT) continue;
+      const { code, subject, detail } = problem;
+      if (logger && detail !== known?.detail) logProblem(logger, problem);
+      const count = (known?.count ?? 0) + 1;
+      now.set(key, { code, subject, detail, sinceMs: known?.sinceMs ?? nowMs, lastMs: nowMs, count });
+    }
+    for (const [key, { code, subject, sinceMs }] of before ?? []) {
+      if (now.has(key)) continue;
+      const lastedSeconds = Math.round((nowMs - sinceMs) / 1000);
+      logger?.info(`solved: ${problemKind(code).title}`, { code, subject, lastedSeconds });
+    }
+    kept += now.size - (before?.size ?? 0);
+    if (now.size > 0) scopes.set(scope, now);
+    else scopes.delete(scope);
+  };
+
+  const all = () => scopes.values().flatMap((problems) => problems.values());
+
+  return {
+    report: (scope, problems) => replace(scope, problems, logger),
+    note: (scope, problems) => replace(scope, problems, undefined),
+    current: () => [...all()].sort(mostUrgentFirst).slice(0, SHOWN),
+    counts() {
+      const counts = new Map<ProblemCode, number>();
+      for (const { code } of all()) counts.set(code, (counts.get(code) ?? 0) + 1);
+      return counts;
+    },
+  };
+}
+
+function mostUrgentFirst(a: CurrentProblem, b: CurrentProblem): number {
+  const rank = ({ code }: Problem) => SEVERITIES.indexOf(problemKind(code).severity);
+  return rank(a) - rank(b) || b.sinceMs - a.sinceMs;
+}

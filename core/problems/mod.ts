@@ -1,0 +1,16 @@
+/**
+ * The vocabulary of problems: every kind of problem with its code, severity, title and fix, and the problems that last now.
+ *
+ * In: problems by scope, from every room. Out: the current ones, for the log, status, metrics and Events. Touches nothing.
+ */
+export { createProblemBoard, type CurrentProblem, type ProblemBoard, type ReportProblems } from "./board.ts";
+export { logProblem, type Problem } from "./problem.ts";
+export {
+  isProblemCode,
+  PROBLEM_CODES,
+  type ProblemCode,
+  type ProblemKind,
+  problemKind,
+  PROBLEMS,
+  type Severity,
+} from "./table.ts";

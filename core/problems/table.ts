@@ -1,0 +1,171 @@
+/** `error`: something is not served, or will be out of date. `warning`: everything is served, with a loss or a risk. */
+export type Severity = "error" | "warning";
+
+/** One kind of problem: everything about it that does not depend on the occurrence. */
+export interface ProblemKind {
+  readonly severity: Severity;
+  /** The kind of thing that the subject names. */
+  readonly about:
+    | "IP family"
+    | "service port"
+    | "Service"
+    | "object"
+    | "file"
+    | "node"
+    | "host"
+    | "tool"
+    | "program"
+    | "API resource"
+    | "server";
+  /** One line, without the occurrence's own details. */
+  readonly title: string;
+  /** What an administrator can do about it. */
+  readonly fix: string;
+  /** The reason of the Kubernetes Event that reports it; absent where none does. */
+  readonly event?: string;
+}
+
+/**
+ * Every problem that Sluice can report, by its code. Codes are stable: alerts, scripts and documents refer to them. The log,
+ * the status page, `sluice top`, Events, metrics and `sluice check` take their words from here, and docs/problems.md lists
+ * the same table.
+ */
+export const PROBLEMS = {
+  // Programming the kernel.
+  "setup-failed": {
+    severity: "error",
+    about: "IP family",
+    title: "the tools or the kernel are not ready for this IP family",
+    fix: "run `sluice check`, which names the missing tool, module or permission; Sluice keeps retrying",
+    event: "CannotBeServed",
+  },
+  "family-unsupported": {
+    severity: "warning",
+    about: "IP family",
+    title: "this host does not support the IP family",
+    fix: "nothing, if the cluster does not use the family; otherwise install what is missing (see the detail)",
+  },
+  "worker-failed": {
+    severity: "error",
+    about: "IP family",
+    title: "the worker died and is being restarted",
+    fix: "nothing, if it happens once; otherwise look in the log for the reason, low memory being the most common",
+    event: "WorkerRestarted",
+  },
+  "sync-failed": {
+    severity: "error",
+    about: "IP family",
+    title: "changes of services do not reach the kernel",
+    fix: "run `sluice check`; the detail is the tool's own message; Sluice keeps retrying",
+    event: "FailedToSync",
+  },
+  "rules-refused": {
+    severity: "error",
+    about: "service port",
+    title: "the kernel refuses the rules of a service port",
+    fix: "check the fields of the Service that the detail names; it is retried when it changes and at every comparison",
+    event: "ServiceNotProgrammed",
+  },
+  "stale-flows-kept": {
+    severity: "warning",
+    about: "IP family",
+    title: "stale UDP flows were not removed",
+    fix: "install conntrack (Debian: conntrack), and check that it runs as the user of the proxy",
+  },
+  "rules-changed-by-others": {
+    severity: "warning",
+    about: "IP family",
+    title: "another program keeps changing the rules of services",
+    fix: "stop the other proxy; `sluice check` looks for them",
+  },
+
+  // The cluster's objects.
+  "object-invalid": {
+    severity: "warning",
+    about: "object",
+    title: "parts of an object cannot be used and are ignored",
+    fix: "correct the fields that the detail names",
+  },
+  "object-duplicated": {
+    severity: "warning",
+    about: "file",
+    title: "an object is defined twice; the first definition counts",
+    fix: "remove one of the two definitions",
+  },
+  "frontend-conflict": {
+    severity: "error",
+    about: "Service",
+    title: "two services claim the same frontend",
+    fix: "give one of them another address or port",
+  },
+  "health-check-port-closed": {
+    severity: "error",
+    about: "Service",
+    title: "a health check node port cannot be opened",
+    fix: "free the port, or let the Service get another healthCheckNodePort; Sluice retries every 5 s",
+    event: "FailedToStartServiceHealthcheck",
+  },
+
+  // This node.
+  "node-missing": {
+    severity: "error",
+    about: "node",
+    title: "there is no Node object of this name, so /healthz answers 503, and zone and addresses are unknown",
+    fix: "set this node's name by --hostname-override or hostnameOverride",
+    event: "NodeNotFound",
+  },
+  "node-deleted": {
+    severity: "error",
+    about: "node",
+    title: "this node's Node object was deleted; its last state stays in effect",
+    fix: "restart the kubelet to register the node again, or stop Sluice if the node has left the cluster",
+  },
+  "pod-cidr-missing": {
+    severity: "error",
+    about: "node",
+    title: "the first sync waits for this node's pod CIDR: detectLocalMode is NodeCIDR, and spec.podCIDRs is empty",
+    fix: "run kube-controller-manager with --allocate-node-cidrs, or set another detectLocalMode",
+  },
+  "node-ports-exposed": {
+    severity: "warning",
+    about: "node",
+    title: "node ports are served on all addresses, since no primary address is known",
+    fix: "give the Node an address of the family, set bindAddress, or list prefixes in nodePortAddresses",
+  },
+
+  // The source and the servers.
+  "source-unreachable": {
+    severity: "error",
+    about: "API resource",
+    title: "the source cannot be read; its last state stays in effect",
+    fix: "check that the server runs and can be reached from this node without a service proxy; Sluice keeps retrying",
+  },
+  "file-unreadable": {
+    severity: "error",
+    about: "file",
+    title: "a source file cannot be used; its last good content stays in effect",
+    fix: "correct the file; it is read again when it changes",
+  },
+  "server-not-listening": {
+    severity: "error",
+    about: "server",
+    title: "a server cannot listen on its address",
+    fix: "stop the program that holds the port, or set another healthzBindAddress or metricsBindAddress",
+  },
+} as const satisfies Readonly<Record<string, ProblemKind>>;
+
+/** The stable name of a kind of problem. */
+export type ProblemCode = keyof typeof PROBLEMS;
+
+/** All codes, in the order of the table. */
+export const PROBLEM_CODES = Object.keys(PROBLEMS) as readonly ProblemCode[];
+
+/** Whether a value is the code of a problem. */
+export function isProblemCode(value: unknown): value is ProblemCode {
+  return typeof value === "string" && Object.hasOwn(PROBLEMS, value);
+}
+
+/** The table's entry of a code, with its optional fields. */
+export function problemKind(code: ProblemCode): ProblemKind {
+  return PROBLEMS[code];
+}
