@@ -1,5 +1,9 @@
 /**
- * Shows what a state would put into the kernel, and how that differs from what is there, without changing it.
+ * A backend's sync without its effects: the backend runs as it is, on a runner that collects its changes in place of
+ * starting the tools.
+ *
+ * In: a whole state, and a runner for the tools that read. Out: the input of the tools (`sluice render`), the differences
+ * between the kernel and the state (`sluice diff`). May start: tools that only read.
  */
-export type { Difference } from "./difference.ts";
-export { compareWithKernel, rehearse } from "./dry_run.ts";
+export type { Difference } from "./differences.ts";
+export { compareWithKernel, dryRun } from "./dry_run.ts";

@@ -1,6 +1,6 @@
 import { DUMMY_INTERFACE, type Family } from "../../core/model/mod.ts";
 import { canonicalAddress, prefixContains } from "../../platform/mod.ts";
-import { failureText, type Runner } from "../tools/mod.ts";
+import { failureText, type PlaceChange, type Runner } from "../tools/mod.ts";
 
 /** The addresses of this host in one family. */
 export interface HostAddresses {
@@ -41,6 +41,10 @@ const FAMILY_OPTION: Readonly<Record<Family, string>> = { IPv4: "-4", IPv6: "-6"
 /** The dummy interface of this host. */
 export function createDummyInterface(family: Family, runner: Runner): DummyInterface {
   const run = (args: readonly string[], onLine?: (line: string) => void) => runner.run({ tool: "ip", args, onLine });
+  const prefixLength = family === "IPv4" ? "/32" : "/128";
+  const changed = (removed: readonly string[], added: readonly string[]): PlaceChange[] => [
+    { kind: "members", place: `interface ${DUMMY_INTERFACE}`, removed, added },
+  ];
 
   /** Whether the interface holds an address, of whichever family, that it does not have by itself. */
   async function isUsed(): Promise<boolean | undefined> {
@@ -70,17 +74,27 @@ export function createDummyInterface(family: Family, runner: Runner): DummyInter
       return { hasDummy, dummy, node: [...node].sort() };
     },
     async create() {
-      const result = await run(["link", "add", DUMMY_INTERFACE, "type", "dummy"]);
+      const result = await runner.run({
+        tool: "ip",
+        args: ["link", "add", DUMMY_INTERFACE, "type", "dummy"],
+        changes: () => changed([], ["type dummy"]),
+      });
       if (result.exitCode !== 0 && !IS_SO_ALREADY.test(result.stderr)) throw new Error(failureText("ip link", result));
     },
     async apply(changes) {
-      const end = family === "IPv4" ? "/32" : "/128";
-      // Nobody else has a service's address, so nothing needs to be asked on the network first.
+      // No other host has a service's address, so duplicate address detection is not needed.
       const flags = family === "IPv4" ? "" : " nodad";
       const stdin = changes.map(({ does, address }) =>
-        `addr ${does} ${address}${end} dev ${DUMMY_INTERFACE}${does === "add" ? flags : ""}\n`
+        `addr ${does} ${address}${prefixLength} dev ${DUMMY_INTERFACE}${does === "add" ? flags : ""}\n`
       );
-      const result = await runner.run({ tool: "ip", args: ["-force", "-batch", "-"], stdin });
+      const those = (verb: AddressChange["does"]) =>
+        changes.filter(({ does }) => does === verb).map(({ address }) => address + prefixLength);
+      const result = await runner.run({
+        tool: "ip",
+        args: ["-force", "-batch", "-"],
+        stdin,
+        changes: () => changed(those("del"), those("add")),
+      });
       const failures = new Map<string, string>();
       if (result.exitCode === 0) return failures;
       let said = "";

@@ -1,6 +1,6 @@
 import type { Family } from "../../core/model/mod.ts";
-import { failureText, type Runner } from "../tools/mod.ts";
-import { createLine, type Entry, SET_KINDS, setName } from "./sets.ts";
+import { failureText, type PlaceChange, printedInput, type Runner } from "../tools/mod.ts";
+import { type Entry, SET_KINDS, setName, setOptions } from "./sets.ts";
 
 /** What the kernel holds of a family's sets. */
 export interface ListedSets {
@@ -9,10 +9,35 @@ export interface ListedSets {
   readonly entries: ReadonlySet<Entry>;
 }
 
-/** A change of a set. */
+/** A change of one element. */
 export interface SetChange {
   readonly does: "add" | "del";
   readonly entry: Entry;
+}
+
+/** What one run of ipset changes, as data. */
+interface SetTransaction {
+  /** The sets to create, with their options. */
+  readonly created: readonly { readonly name: string; readonly options: string }[];
+  readonly changes: readonly SetChange[];
+}
+
+/** Prints a transaction for `ipset restore`: a line a piece, newlines included. */
+function* transactionLines({ created, changes }: SetTransaction): Generator<string> {
+  for (const { name, options } of created) yield `create ${name} ${options}\n`;
+  for (const { does, entry } of changes) yield `${does} ${entry}\n`;
+}
+
+/** The sets that a transaction changes. */
+function* changedSets({ created, changes }: SetTransaction): Generator<PlaceChange> {
+  for (const { name, options } of created) {
+    yield { kind: "members", place: `ipset ${name}`, removed: [], added: [`a ${options}`] };
+  }
+  for (const { does, entry } of changes) {
+    const [name, element] = entry.split(" ") as [string, string];
+    const [removed, added] = does === "del" ? [[element], []] : [[], [element]];
+    yield { kind: "members", place: `ipset ${name}`, removed, added };
+  }
 }
 
 /** What ipset refused, and what it says of it. The changes before it may be in effect, those behind it are not. */
@@ -47,16 +72,18 @@ export function createSets(family: Family, runner: Runner): Sets {
       return { names, entries };
     },
     async apply(missing, changes) {
-      const lines = SET_KINDS.filter((kind) => missing.has(setName(kind, family))).map((kind) =>
-        createLine(kind, family)
-      );
-      const created = lines.length;
-      for (const { does, entry } of changes) lines.push(`${does} ${entry}`);
-      const stdin = lines.map((line) => `${line}\n`);
-      const result = await runner.run({ tool: "ipset", args: ["restore", "-exist"], stdin });
+      const created = SET_KINDS.map((kind) => ({ name: setName(kind, family), options: setOptions(kind, family) }))
+        .filter(({ name }) => missing.has(name));
+      const transaction: SetTransaction = { created, changes };
+      const result = await runner.run({
+        tool: "ipset",
+        args: ["restore", "-exist"],
+        stdin: printedInput(() => transactionLines(transaction)),
+        changes: () => changedSets(transaction),
+      });
       if (result.exitCode === 0) return undefined;
       const line = /Error in line (\d+)/.exec(result.stderr)?.[1];
-      const entry = line === undefined ? undefined : changes[Number(line) - 1 - created]?.entry;
+      const entry = line === undefined ? undefined : changes[Number(line) - 1 - created.length]?.entry;
       return { entry, failure: failureText("ipset restore", result) };
     },
     async destroy() {

@@ -1,6 +1,7 @@
 import type { Family, IpvsSettings } from "../../core/model/mod.ts";
-import { failureText, type Runner, type ToolResult } from "../tools/mod.ts";
+import { failureText, printedInput, type Runner, type ToolResult } from "../tools/mod.ts";
 import {
+  changedServers,
   createListingReader,
   type ListedServer,
   type Operation,
@@ -16,7 +17,7 @@ export interface VirtualServers {
    * nor, by its exit status, that there was one.
    * @returns what the kernel refused, in the tool's words; undefined where nothing
    */
-  apply(operations: Iterable<Operation>): Promise<string | undefined>;
+  apply(operations: readonly Operation[]): Promise<string | undefined>;
   /** Lists them with their real servers. Throws where the kernel has no IPVS. */
   list(): Promise<ReadonlyMap<ServerKey, ListedServer>>;
   /** How many connections, active and inactive, each real server of these virtual servers has. Throws as `list`. */
@@ -45,7 +46,8 @@ export function createVirtualServers(family: Family, runner: Runner): VirtualSer
       const result = await runner.run({
         tool: "ipvsadm",
         args: ["--restore"],
-        stdin: lines(operations),
+        stdin: printedInput(() => lines(operations)),
+        changes: () => changedServers(operations),
         timeoutMs: TIMEOUT_MS,
       });
       return result.exitCode === 0 && result.stderr.trim() === "" ? undefined : failureText("ipvsadm", result);
@@ -82,7 +84,7 @@ export function createVirtualServers(family: Family, runner: Runner): VirtualSer
 
 const LISTED_PROTOCOLS: Readonly<Record<string, string>> = { TCP: "-t", UDP: "-u", SCTP: "--sctp-service" };
 
-function* lines(operations: Iterable<Operation>): Generator<string> {
+function* lines(operations: readonly Operation[]): Generator<string> {
   for (const operation of operations) yield operationLine(operation);
 }
 

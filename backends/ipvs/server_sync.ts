@@ -78,16 +78,15 @@ export function createServerSync(options: ServerSyncOptions): ServerSync {
   async function writeSome(some: readonly Difference<HeldServer>[]): Promise<string | undefined> {
     if (some.length === 0) return undefined;
     const terminating = new Map<ServerKey, ReadonlySet<string>>();
-    function* all(): Generator<Operation> {
-      for (const { id, held, wanted } of some) {
-        const before = termination.of(id) ?? NONE;
-        const own = [...serverOperations(id, held, wanted, before)];
-        terminating.set(id, terminatingAfter(own, before));
-        operations += own.length;
-        yield* own;
-      }
+    const all: Operation[] = [];
+    for (const { id, held, wanted } of some) {
+      const before = termination.of(id) ?? NONE;
+      const own = [...serverOperations(id, held, wanted, before)];
+      terminating.set(id, terminatingAfter(own, before));
+      for (const operation of own) all.push(operation);
     }
-    const failure = await servers.apply(all());
+    operations += all.length;
+    const failure = await servers.apply(all);
     if (failure !== undefined) return failure;
     for (const { id } of some) ledger.settle(id);
     for (const [id, ending] of terminating) termination.note(id, ending);

@@ -110,13 +110,13 @@ export function setName(kind: SetKind, family: Family): string {
   return family === "IPv4" ? name : name.replace("KUBE-", "KUBE-6-").slice(0, LONGEST_NAME);
 }
 
-/** The line of ipset that creates a set, with the sizes that kube-proxy gives it. */
-export function createLine(kind: SetKind, family: Family): string {
+/** The type and sizes with which ipset creates a set; the sizes are kube-proxy's. */
+export function setOptions(kind: SetKind, family: Family): string {
   const { type } = SETS[kind];
   const sizes = type === "bitmap:port"
     ? "range 0-65535"
     : `family ${family === "IPv4" ? "inet" : "inet6"} hashsize 1024 maxelem 65536`;
-  return `create ${setName(kind, family)} ${type} ${sizes}`;
+  return `${type} ${sizes}`;
 }
 
 /** An element of a set, with the set's name, as ipset prints it: `KUBE-CLUSTER-IP 10.96.0.10,tcp:80`. */

@@ -3,6 +3,7 @@
  * `--restore` takes, so that what the kernel holds is compared as text.
  */
 import type { Family, Protocol } from "../../core/model/mod.ts";
+import type { PlaceChange } from "../tools/mod.ts";
 import { canonicalAddress, familyOf, joinHostPort, splitHostPort } from "../../platform/mod.ts";
 
 /** What names a virtual server, as ipvsadm writes it: `-t 10.96.0.10:80`. */
@@ -63,21 +64,47 @@ export type Operation =
   }
   | { readonly does: "delete-real"; readonly server: ServerKey; readonly real: string };
 
-/** An operation as a line of `ipvsadm --restore`. Real servers are reached by rewriting addresses (masquerading). */
+const OPERATION_OPTIONS: Readonly<Record<Operation["does"], string>> = {
+  "add": "-A",
+  "update": "-E",
+  "delete": "-D",
+  "add-real": "-a",
+  "update-real": "-e",
+  "delete-real": "-d",
+};
+
+/** Prints an operation as a line of `ipvsadm --restore`, newline included. */
 export function operationLine(operation: Operation): string {
+  return `${OPERATION_OPTIONS[operation.does]} ${operation.server}${optionsOf(operation)}\n`;
+}
+
+/** The options of an operation behind its virtual server. Real servers are reached by masquerading. */
+function optionsOf(operation: Operation): string {
   switch (operation.does) {
     case "add":
-      return `-A ${operation.server} ${operation.definition}\n`;
     case "update":
-      return `-E ${operation.server} ${operation.definition}\n`;
+      return ` ${operation.definition}`;
     case "delete":
-      return `-D ${operation.server}\n`;
+      return "";
     case "add-real":
-      return `-a ${operation.server} -r ${operation.real} -m -w ${operation.weight}\n`;
     case "update-real":
-      return `-e ${operation.server} -r ${operation.real} -m -w ${operation.weight}\n`;
+      return ` -r ${operation.real} -m -w ${operation.weight}`;
     case "delete-real":
-      return `-d ${operation.server} -r ${operation.real}\n`;
+      return ` -r ${operation.real}`;
+  }
+}
+
+/** The virtual servers that operations change. */
+export function* changedServers(operations: readonly Operation[]): Generator<PlaceChange> {
+  for (const operation of operations) {
+    const text = optionsOf(operation).trimStart() || "the virtual server itself";
+    const removes = operation.does === "delete" || operation.does === "delete-real";
+    yield {
+      kind: "members",
+      place: `virtual server ${operation.server}`,
+      removed: removes ? [text] : [],
+      added: removes ? [] : [text],
+    };
   }
 }
 

@@ -1,11 +1,10 @@
 import type { FamilySettings, ServicePortKey } from "../../core/model/mod.ts";
-import type { ClientSet } from "./affinity.ts";
 import { baseChains } from "./base_chains.ts";
 import type { Contribution } from "./contribution.ts";
 import { parsePickChain, pickRules } from "./pick_chains.ts";
 import { type Applied, chainId, chainText, type Shadow, sharedIds } from "./shadow.ts";
-import { declareSets, type Dialect, type SetName } from "./table.ts";
-import { type ChainWrite, difference, type TransactionPlan } from "./transaction.ts";
+import { declareSets, type Dialect, type SetDeclaration, type SetName } from "./table.ts";
+import { type ChainDeletion, type ChainWrite, difference, type SetDeletion, type Transaction } from "./transaction.ts";
 
 /** How the part of one service port is to change. */
 export interface Change {
@@ -37,7 +36,7 @@ export interface TransactionInput {
 
 /** A transaction, and what is known when it has gone through. */
 export interface PlannedTransaction {
-  readonly plan: TransactionPlan;
+  readonly transaction: Transaction;
   readonly changes: readonly Change[];
   /** Whether the kernel has it all already. */
   readonly isEmpty: boolean;
@@ -48,9 +47,9 @@ export interface PlannedTransaction {
 /** Plans a transaction on what the shadow says that the kernel holds. */
 export function planTransaction({ changes, shadow, settings, dialect, stage }: TransactionInput): PlannedTransaction {
   const deletedElements = new Map<SetName, string[]>(), newElements = new Map<SetName, string[]>();
-  const newClientSets = new Map<string, ClientSet>();
+  const newClientSets = new Map<string, SetDeclaration>();
   const chains: ChainWrite[] = [];
-  const deletedChains: string[] = [], deletedSets: string[] = [];
+  const deletedChains: ChainDeletion[] = [], deletedSets: SetDeletion[] = [];
   const uses = new Map<string, number>();
   const texts = new Map<string, string>();
 
@@ -65,8 +64,7 @@ export function planTransaction({ changes, shadow, settings, dialect, stage }: T
   const write = (name: string, hook: string | undefined, rules: readonly string[]) => {
     const text = chainText(hook, rules), held = shadow.chains.get(name);
     if (held === text) return;
-    const keepsHook = held !== undefined && hook === (hook && held.split("\n", 1)[0]);
-    chains.push({ name, hook, rules, before: held === undefined ? "nothing" : keepsHook ? "chain" : "other hook" });
+    chains.push({ name, hook, rules, held });
     texts.set(name, text);
   };
   const ownChains: ChainWrite[] = [];
@@ -75,12 +73,10 @@ export function planTransaction({ changes, shadow, settings, dialect, stage }: T
     const { deleted, added, ...own } = difference(before, after);
     for (const { set, key } of deleted) put(deletedElements, set, key);
     for (const { set, key, value } of added) put(newElements, set, value === "" ? key : `${key} : ${value}`);
-    for (const set of own.newClientSets) newClientSets.set(set.name, set);
-    for (const { name, rules, isNew } of own.writtenChains) {
-      ownChains.push({ name, hook: undefined, rules, before: isNew ? "nothing" : "chain" });
-    }
+    for (const { name, lines } of own.newClientSets) newClientSets.set(name, { kind: "set", lines });
+    ownChains.push(...own.writtenChains);
     deletedChains.push(...own.deletedChains);
-    deletedSets.push(...own.deletedClientSets);
+    for (const name of own.deletedClientSets) deletedSets.push({ name, kind: "set" });
     if (shadow.applied.has(key)) use(before, -1);
     use(after, 1);
   }
@@ -107,7 +103,7 @@ export function planTransaction({ changes, shadow, settings, dialect, stage }: T
   const gone = finishes ? [...new Set([...shadow.unused, ...uses.keys()])].filter(isUnused) : [];
   for (const id of gone) {
     const { set, key } = parseSharedId(id);
-    if (set === "chain") deletedChains.push(key);
+    if (set === "chain") deletedChains.push({ name: key, held: shadow.chains.get(key) ?? "" });
     else put(deletedElements, set, key);
   }
   if (finishes) {
@@ -123,11 +119,14 @@ export function planTransaction({ changes, shadow, settings, dialect, stage }: T
   }
 
   const declared = declareSets(dialect);
-  const newSets = new Map([...declared].filter(([name]) => makes && (stage === "all" || shadow.missingSets.has(name))));
-  const plan: TransactionPlan = {
-    replacesTable: stage === "all",
+  const newSets = new Map<string, SetDeclaration>(
+    [...declared].filter(([name]) => makes && (stage === "all" || shadow.missingSets.has(name))),
+  );
+  const table = stage === "all" ? "replace" : newSets.size > 0 ? "create" : "keep";
+  for (const [name, declaration] of newClientSets) newSets.set(name, declaration);
+  const transaction: Transaction = {
+    table,
     newSets,
-    newClientSets,
     chains,
     deletedElements,
     newElements,
@@ -135,9 +134,9 @@ export function planTransaction({ changes, shadow, settings, dialect, stage }: T
     deletedSets,
   };
   return {
-    plan,
+    transaction,
     changes,
-    isEmpty: newSets.size + newClientSets.size + chains.length + deletedElements.size + newElements.size +
+    isEmpty: newSets.size + chains.length + deletedElements.size + newElements.size +
         deletedChains.length + deletedSets.length === 0,
     commit() {
       if (makes) {

@@ -11,7 +11,6 @@ import { compare, type Shadow } from "./shadow.ts";
 import { createSpellings } from "./spellings.ts";
 import { type Dialect, TABLE } from "./table.ts";
 import { isHostFailure, type NftTools } from "./tools.ts";
-import { isShort, transactionText } from "./transaction.ts";
 import { type Change, type PlannedTransaction, planTransaction, type Stage } from "./plan.ts";
 
 /** Figures of one reconciliation, for metrics (see SyncResult). */
@@ -130,10 +129,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
     const believed = shadow!;
     // A tool that is killed leaves it open whether its input is in effect.
     shadow = undefined;
-    const text = transactionText(planned.plan, dialect);
-    const result = isShort(planned.plan)
-      ? await tools.transactShort(Array.from(text, (statement) => statement.trimEnd()))
-      : await tools.transact(text, onInputTaken);
+    const result = await tools.transact(planned.transaction, onInputTaken);
     if (wasKilled(result.exitCode)) {
       figures.transactionFailures++;
       throw new TransactionError(failureText("nft", result));
@@ -149,9 +145,9 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
     for (const { key } of planned.changes) dirty.delete(key);
     const count = (elements: ReadonlyMap<unknown, readonly string[]>) =>
       [...elements.values()].reduce((sum, { length }) => sum + length, 0);
-    figures.elementsWritten += count(planned.plan.newElements);
-    figures.elementsDeleted += count(planned.plan.deletedElements);
-    figures.chainsWritten += planned.plan.chains.length;
+    figures.elementsWritten += count(planned.transaction.newElements);
+    figures.elementsDeleted += count(planned.transaction.deletedElements);
+    figures.chainsWritten += planned.transaction.chains.length;
     return undefined;
   }
 

@@ -6,7 +6,7 @@ import type { Desired } from "./desired.ts";
 import type { Listing } from "./listing.ts";
 import { parsePickChain } from "./pick_chains.ts";
 import { declarationText, declareSets, type Dialect, type SetName, type SharedSetName } from "./table.ts";
-import { elementId } from "./transaction.ts";
+import { type ChainDeletion, elementId, type SetDeletion } from "./transaction.ts";
 
 /** A service port as the kernel has it. */
 export interface Applied {
@@ -41,8 +41,8 @@ export interface Shadow {
 /** What is in the table for nobody. */
 export interface Strays {
   readonly elements: Element[];
-  readonly chains: string[];
-  readonly sets: string[];
+  readonly chains: ChainDeletion[];
+  readonly sets: SetDeletion[];
 }
 
 /** How `shared` of a shadow calls a shared chain. */
@@ -130,11 +130,11 @@ export function compare(
     if ((SHARED_SETS as readonly SetName[]).includes(set) || !declared.has(set)) continue;
     for (const [key, value] of keys) strays.elements.push({ set, key, value });
   }
-  strays.chains.push(...unclaimedChains.keys());
-  strays.sets.push(
-    ...unclaimedClients,
-    ...[...listing.declarations.keys()].filter((name) => !declared.has(name as SetName)),
-  );
+  for (const [name, held] of unclaimedChains) strays.chains.push({ name, held });
+  for (const name of unclaimedClients) strays.sets.push({ name, kind: "set" });
+  for (const [name, text] of listing.declarations) {
+    if (!declared.has(name as SetName)) strays.sets.push({ name, kind: text.startsWith("map\n") ? "map" : "set" });
+  }
   for (const [id, { uses }] of shadow.shared) if (uses === 0) shadow.unused.add(id);
   if (missing.length === 0) shadow.sets = "complete";
   return { shadow, incomplete };

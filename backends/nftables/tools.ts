@@ -1,20 +1,17 @@
 import type { Family } from "../../core/model/mod.ts";
-import { failureText, lacksMeans, type Runner, type ToolResult } from "../tools/mod.ts";
+import { failureText, lacksMeans, printedInput, type Runner, type ToolCall, type ToolResult } from "../tools/mod.ts";
 import type { NftSession } from "./session.ts";
 import { DIALECTS, TABLE } from "./table.ts";
+import { changedPlaces, isShort, type Transaction, transactionText } from "./transaction.ts";
 
 /** nft, for one family. */
 export interface NftTools {
   /**
-   * Runs `nft -f -`: all of the input as one transaction, or nothing of it.
-   * @param onInputTaken called when nft has read it all, and is busy with it
+   * Carries out a transaction, all of it or nothing. A short one takes a millisecond in an nft that keeps running, any
+   * other goes to an `nft -f -` of its own. Throws if the running nft ends before it answers.
+   * @param onInputTaken called when `nft -f -` has read all of its input and is busy with it
    */
-  transact(input: Iterable<string>, onInputTaken?: () => void): Promise<ToolResult>;
-  /**
-   * Carries out a few statements, without newlines, as one transaction: a matter of a millisecond where an nft that goes
-   * on running can be had, and as `transact` does it elsewhere. Throws where nft ended over it.
-   */
-  transactShort(statements: readonly string[]): Promise<ToolResult>;
+  transact(transaction: Transaction, onInputTaken?: () => void): Promise<ToolResult>;
   /** Lists our table as text; false where there is none. Throws where it fails. */
   listTable(onLine: (line: string) => void): Promise<boolean>;
   /** Lists the chains of all tables of the family, without their rules, which costs next to nothing. */
@@ -35,15 +32,20 @@ const DONE: ToolResult = { exitCode: 0, stdout: "", stderr: "" };
 
 /** The nft of this host, for a family. */
 export function createNftTools(family: Family, runner: Runner, session?: NftSession): NftTools {
-  const { ip } = DIALECTS[family];
-  const transact = (input: Iterable<string>, onInputTaken?: () => void) =>
-    runner.run({ tool: "nft", args: ["-f", "-"], stdin: input, onInputTaken, timeoutMs: TRANSACTION_TIMEOUT_MS });
+  const dialect = DIALECTS[family], { ip } = dialect;
+  const runInput = (input: Pick<ToolCall, "stdin" | "onInputTaken" | "changes">) =>
+    runner.run({ tool: "nft", args: ["-f", "-"], timeoutMs: TRANSACTION_TIMEOUT_MS, ...input });
   return {
-    transact,
-    async transactShort(statements) {
-      if (await session?.transact(statements)) return DONE;
-      // If it was refused, this says why.
-      return await transact(statements.map((statement) => `${statement}\n`));
+    async transact(transaction, onInputTaken) {
+      const changes = () => changedPlaces(transaction, dialect);
+      if (!session || !isShort(transaction)) {
+        const stdin = printedInput(() => transactionText(transaction, dialect));
+        return await runInput({ stdin, onInputTaken, changes });
+      }
+      const statements = [...transactionText(transaction, dialect)];
+      if (await session.transact(statements.map((statement) => statement.trimEnd()))) return DONE;
+      // If the session refused it, this run gives the reason.
+      return await runInput({ stdin: statements, onInputTaken, changes });
     },
     async listTable(onLine) {
       const args = ["list", "table", ip, TABLE];
@@ -57,7 +59,7 @@ export function createNftTools(family: Family, runner: Runner, session?: NftSess
       if (result.exitCode !== 0) throw new Error(failureText("nft list chains", result));
     },
     async removeTable(name) {
-      const result = await transact([`delete table ${ip} ${name}\n`]);
+      const result = await runInput({ stdin: [`delete table ${ip} ${name}\n`] });
       if (result.exitCode === 0) return true;
       if (isMissing(result.stderr)) return false;
       throw new Error(failureText("nft delete table", result));

@@ -1,4 +1,5 @@
 /** The one place that starts tools. */
+import type { PlaceChange } from "./change.ts";
 
 /** One run of a tool. */
 export interface ToolCall {
@@ -15,6 +16,16 @@ export interface ToolCall {
   readonly onLine?: (line: string) => void;
   /** After this it is killed; 60,000 by default. */
   readonly timeoutMs?: number;
+  /**
+   * The places in the kernel that a sync changes by this run: a dry run collects such runs in place of starting the tool.
+   * Undefined for a run that only reads, or that cleans up.
+   */
+  readonly changes?: () => Iterable<PlaceChange>;
+}
+
+/** An input that is printed each time it is read, so that a call can be repeated and no whole text stays in memory. */
+export function printedInput(print: () => Iterator<string>): Iterable<string> {
+  return { [Symbol.iterator]: print };
 }
 
 /** What a tool that ran has left behind. */
@@ -53,6 +64,8 @@ export interface Runner {
    * @throws {ToolMissingError} where the tool is not installed
    */
   converse?(call: Pick<ToolCall, "tool" | "args">): Conversation;
+  /** True on a runner that carries out no change: what reads the kernel then keeps the rules that a difference shows. */
+  readonly isDry?: boolean;
 }
 
 /** A tool that this host does not have. */

@@ -26,23 +26,27 @@ export interface RestoreWork {
   readonly flavour: Flavour;
 }
 
-interface Chain {
+/** A chain to remove. */
+type Removal = Pick<ChainUpdate, "table" | "chain" | "held">;
+
+/** A chain to write. */
+interface RankedChain {
   readonly table: Table;
   readonly chain: string;
-}
-
-interface RankedChain extends Chain {
   readonly rank: number;
 }
 
 /** What is to be written, in an order in which each chain refers to earlier ones only; and what is to go. */
-function outline({ ruleset, kernel, dirty }: RestoreWork): { writes: RankedChain[]; removals: Chain[] } {
-  const writes: RankedChain[] = [], removals: Chain[] = [];
+function outline({ ruleset, kernel, dirty }: RestoreWork): { writes: RankedChain[]; removals: Removal[] } {
+  const writes: RankedChain[] = [], removals: Removal[] = [];
   for (const table of TABLES) {
     for (const chain of dirty[table]) {
       if (ruleset.has(table, chain)) writes.push({ table, chain, rank: ruleset.rank(table, chain) });
-      else if (kernel.chains[table].get(chain)) removals.push({ table, chain });
-      else dirty[table].delete(chain);
+      else {
+        const held = kernel.chains[table].get(chain);
+        if (held) removals.push({ table, chain, held: held.lines });
+        else dirty[table].delete(chain);
+      }
     }
   }
   return { writes: writes.sort((a, b) => a.rank - b.rank), removals };
@@ -62,7 +66,8 @@ export function* restoreInputs(work: RestoreWork): Generator<RestoreInput> {
     const rendered = ruleset.render(table, chain);
     if (!rendered) continue;
     const hash = hashRules(rendered.rules);
-    if (kernel.chains[table].get(chain)?.hash === hash) {
+    const held = kernel.chains[table].get(chain);
+    if (held?.hash === hash) {
       dirty[table].delete(chain);
       continue;
     }
@@ -76,7 +81,7 @@ export function* restoreInputs(work: RestoreWork): Generator<RestoreInput> {
     }
     if (updates.length === 0) firstRank = rank;
     lastRank = rank;
-    updates.push({ table, chain, action: "write", rendered, hash });
+    updates.push({ table, chain, action: "write", rendered, hash, held: held?.lines });
   }
   const few = names + removals.length <= limits.names;
   if (few) { for (const chain of removals) updates.push({ ...chain, action: "delete" }); }

@@ -2,8 +2,9 @@ import { failureText } from "../tools/mod.ts";
 import type { BackendOptions } from "../contract/mod.ts";
 import { readSysctl } from "../host/mod.ts";
 import { BASE, TABLES } from "./chain_names.ts";
-import type { Layout } from "./layout.ts";
+import type { Jump, Layout } from "./layout.ts";
 import { ROUTE_LOOPBACK } from "./martians.ts";
+import type { RestoreInput } from "./restore.ts";
 import { createIptablesTools, type IptablesTools } from "./tools.ts";
 
 /**
@@ -20,7 +21,7 @@ interface SavedTable {
   readonly name: string;
   readonly chains: string[];
   /** Rules of other chains that jump to ours. */
-  readonly jumps: string[];
+  readonly jumps: Jump<string>[];
 }
 
 /**
@@ -56,8 +57,8 @@ async function findOurs(tools: IptablesTools, stays: Layout | undefined): Promis
     const table = TABLES.find((known) => known === name);
     return table && stays && (stays.baseChains[table].includes(chain) || stays.isServiceChain(table, chain));
   };
-  const jumpStays = (name: string, line: string) =>
-    stays?.jumps.some(({ table, from, rule }) => table === name && line === `-A ${from} ${rule}`);
+  const jumpStays = (jump: Jump<string>) =>
+    stays?.jumps.some(({ table, from, rule }) => table === jump.table && from === jump.from && rule === jump.rule);
   await tools.save((line) => {
     const table = tables.at(-1);
     if (line.startsWith("*")) tables.push({ name: line.slice(1), chains: [], jumps: [] });
@@ -65,35 +66,25 @@ async function findOurs(tools: IptablesTools, stays: Layout | undefined): Promis
       const chain = line.slice(1, line.indexOf(" "));
       if (table && OURS.test(chain) && !chainStays(table.name, chain)) table.chains.push(chain);
     } else if (line.startsWith("-A ")) {
-      const from = line.slice(3, line.indexOf(" ", 3)), to = / -[jg] (\S+)/.exec(line)?.[1];
-      const isJump = to !== undefined && OURS.test(to) && !OURS.test(from);
-      if (table && isJump && !jumpStays(table.name, line)) table.jumps.push(line);
+      const end = line.indexOf(" ", 3), from = line.slice(3, end), to = / -[jg] (\S+)/.exec(line)?.[1];
+      if (!table || to === undefined || !OURS.test(to) || OURS.test(from)) return;
+      const jump = { table: table.name, from, rule: line.slice(end + 1) };
+      if (!jumpStays(jump)) table.jumps.push(jump);
     }
   });
   return tables;
 }
 
-/** A transaction's time grows with the square of its chains, so many are removed in several. */
+/** A transaction's time grows with the square of its chains, so many chains are removed in several. */
 const CHAINS_AT_ONCE = 1000;
 
-/** The inputs that remove a table's chains: first nothing refers to them any more, then they go. */
-function* removal(table: SavedTable): Generator<string[]> {
-  if (table.jumps.length > 0) {
-    yield [
-      `*${table.name}\n`,
-      ...table.jumps.map((rule) => `-D${rule.slice(2)}\n`),
-      "COMMIT\n",
-    ];
-  }
-  for (const deletes of [false, true]) {
-    for (let i = 0; i < table.chains.length; i += CHAINS_AT_ONCE) {
-      const chains = table.chains.slice(i, i + CHAINS_AT_ONCE);
-      yield [
-        `*${table.name}\n`,
-        ...chains.map((chain) => `:${chain} - [0:0]\n`),
-        ...(deletes ? chains.map((chain) => `-X ${chain}\n`) : []),
-        "COMMIT\n",
-      ];
+/** The inputs that remove a table's chains: the jumps to them first, then their rules, then the chains. */
+function* removal({ name: table, chains, jumps }: SavedTable): Generator<RestoreInput<string>> {
+  if (jumps.length > 0) yield { updates: [], jumps: [], surplusJumps: jumps };
+  for (const action of ["empty", "delete"] as const) {
+    for (let i = 0; i < chains.length; i += CHAINS_AT_ONCE) {
+      const some = chains.slice(i, i + CHAINS_AT_ONCE);
+      yield { updates: some.map((chain) => ({ table, chain, action })), jumps: [] };
     }
   }
 }

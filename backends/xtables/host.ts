@@ -3,7 +3,9 @@ import { UnsupportedHostError } from "../contract/mod.ts";
 import { isRefusal } from "../host/mod.ts";
 import { failureText, ToolMissingError, type ToolResult } from "../tools/mod.ts";
 import { type BaseOptions, compareRule } from "./base_chains.ts";
-import { isHostFailure } from "./restore.ts";
+import { type ChainUpdate, isHostFailure } from "./restore.ts";
+import { hashRules } from "./text_hash.ts";
+import type { RenderedChain } from "./wanted_chains.ts";
 import type { Flavour, IptablesTools } from "./tools.ts";
 
 /** What this host's iptables can do. */
@@ -48,10 +50,12 @@ async function works(tools: IptablesTools, rules: readonly string[]): Promise<bo
   return failure === undefined;
 }
 
-/** Puts rules into a chain that no packet meets, and removes it again. */
+/** Writes rules into a chain that no packet meets, and deletes it again. */
 async function trialFailure(tools: IptablesTools, rules: readonly string[]): Promise<ToolResult | undefined> {
-  const declare = ["*nat\n", `:${TRIAL_CHAIN} - [0:0]\n`];
-  const made = await tools.restore([...declare, ...rules.map((rule) => `-A ${TRIAL_CHAIN} ${rule}\n`), "COMMIT\n"]);
-  const removed = await tools.restore([...declare, `-X ${TRIAL_CHAIN}\n`, "COMMIT\n"]);
-  return [made, removed].find((result) => result.exitCode !== 0);
+  const trial = { table: "nat", chain: TRIAL_CHAIN } as const;
+  const rendered: RenderedChain = { rules, jumps: 0, ownerOf: () => undefined };
+  const write: ChainUpdate = { ...trial, action: "write", rendered, hash: hashRules(rules) };
+  const written = await tools.restore({ updates: [write], jumps: [] });
+  const deleted = await tools.restore({ updates: [{ ...trial, action: "delete" }], jumps: [] });
+  return [written, deleted].find((result) => result.exitCode !== 0);
 }

@@ -2,8 +2,8 @@ import type { Table } from "./chain_names.ts";
 import { comment } from "./matches.ts";
 
 /** A rule by which a built-in chain sends packets to one of ours. */
-export interface Jump {
-  readonly table: Table;
+export interface Jump<T extends string = Table> {
+  readonly table: T;
   readonly from: string;
   /** The rule without its `-A CHAIN `. */
   readonly rule: string;

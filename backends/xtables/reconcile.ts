@@ -6,7 +6,7 @@ import { failureText } from "../tools/mod.ts";
 import { restoreInputs } from "./batches.ts";
 import { type Table, TABLES } from "./chain_names.ts";
 import type { Jump, Layout } from "./layout.ts";
-import { type ChainUpdate, failedLines, isHostFailure, lineOf, type RestoreInput, restoreLines } from "./restore.ts";
+import { type ChainUpdate, failedLines, isHostFailure, lineOf, type RestoreInput } from "./restore.ts";
 import type { ChainsByTable, WantedChains } from "./wanted_chains.ts";
 import { EMPTY_CHAIN, type HeldChain, type KernelState, readKernel, UNKNOWN_CHAIN } from "./shadow.ts";
 import { createSpellings } from "./spellings.ts";
@@ -118,7 +118,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
     for (const update of input.updates) kernel!.chains[update.table].set(update.chain, UNKNOWN_CHAIN);
     const movesJumps = input.jumps.length > 0 || (input.surplusJumps?.length ?? 0) > 0;
     if (movesJumps) jumpsInDoubt = true;
-    const result = await tools.restore(restoreLines(input));
+    const result = await tools.restore(input);
     if (result.exitCode !== 0) {
       figures.restoreFailures++;
       // A chain that cannot go is one that another refers to: what that one holds is not what it is taken for.

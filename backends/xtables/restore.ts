@@ -1,28 +1,33 @@
 import type { ServicePortKey } from "../../core/model/mod.ts";
-import { lacksMeans, type ToolResult, wasKilled } from "../tools/mod.ts";
+import { lacksMeans, type PlaceChange, type ToolResult, wasKilled } from "../tools/mod.ts";
 import { type Table, TABLES } from "./chain_names.ts";
 import type { Jump } from "./layout.ts";
 import type { RenderedChain } from "./wanted_chains.ts";
 
-/** One thing that a restore does to a chain. */
-export type ChainUpdate =
-  & { readonly table: Table; readonly chain: string }
+/** What a restore does to one chain. */
+export type ChainUpdate<T extends string = Table> =
+  & {
+    readonly table: T;
+    readonly chain: string;
+    /** The rules that the kernel holds; known only in a dry run, and for a chain that exists. */
+    readonly held?: readonly string[];
+  }
   & (
-    /** The chain is made, or emptied, and gets these rules. */
+    /** Creates or empties the chain, and fills it with these rules. */
     | { readonly action: "write"; readonly rendered: RenderedChain; readonly hash: number }
-    /** The chain is emptied, so that it refers to no other chain any more. */
+    /** Empties the chain, so that it no longer refers to other chains. */
     | { readonly action: "empty" }
-    /** The chain, empty and referred to by none, is removed. */
+    /** Deletes the chain, to which no other may refer. */
     | { readonly action: "delete" }
   );
 
-/** The input of one iptables-restore. */
-export interface RestoreInput {
-  readonly updates: readonly ChainUpdate[];
-  /** Put at the heads of their built-in chains, in this order. */
-  readonly jumps: readonly Jump[];
-  /** Taken away, the first of its like in its built-in chain. */
-  readonly surplusJumps?: readonly Jump[];
+/** The input of one iptables-restore, as data. */
+export interface RestoreInput<T extends string = Table> {
+  readonly updates: readonly ChainUpdate<T>[];
+  /** Inserted at the heads of their built-in chains, in this order. */
+  readonly jumps: readonly Jump<T>[];
+  /** Deleted, the first of its kind in its built-in chain. */
+  readonly surplusJumps?: readonly Jump<T>[];
   /**
    * The rank of all its chains (see WantedChains), where it only writes chains of one rank: inputs of equal rank do not refer
    * to each other.
@@ -30,9 +35,10 @@ export interface RestoreInput {
   readonly rank?: number;
 }
 
-/** The text that iptables-restore gets, a line a piece, newlines included. */
-export function* restoreLines(input: RestoreInput): Generator<string> {
-  for (const table of TABLES) {
+/** Prints an input for iptables-restore: a line a piece, newlines included. */
+export function* restoreLines(input: RestoreInput<string>): Generator<string> {
+  const all = [...input.updates, ...input.jumps, ...input.surplusJumps ?? []];
+  for (const table of new Set<string>([...TABLES, ...all.map(({ table }) => table)])) {
     const updates = input.updates.filter((update) => update.table === table);
     const jumps = input.jumps.filter((jump) => jump.table === table);
     const surplus = input.surplusJumps?.filter((jump) => jump.table === table) ?? [];
@@ -46,6 +52,19 @@ export function* restoreLines(input: RestoreInput): Generator<string> {
     for (const jump of jumps) yield `-I ${jump.from} ${jump.rule}\n`;
     for (const update of updates) if (update.action === "delete") yield `-X ${update.chain}\n`;
     yield "COMMIT\n";
+  }
+}
+
+/** The chains that an input changes. */
+export function* changedPlaces({ updates, jumps, surplusJumps = [] }: RestoreInput<string>): Generator<PlaceChange> {
+  const builtIn = ({ table, from }: Jump<string>, removed: readonly string[], added: readonly string[]) =>
+    ({ kind: "built-in chain", place: `${table} ${from}`, removed, added }) as const;
+  for (const jump of surplusJumps) yield builtIn(jump, [jump.rule], []);
+  for (const jump of jumps) yield builtIn(jump, [], [jump.rule]);
+  for (const update of updates) {
+    const { table, chain, held, action } = update;
+    const wanted = action === "write" ? update.rendered.rules : action === "empty" ? [] : undefined;
+    yield { kind: "chain", place: `${table} ${chain}`, held, wanted };
   }
 }
 

@@ -9,10 +9,12 @@ export interface HeldChain {
   readonly hash: number;
   /** How many rules it has. */
   readonly rules: number;
+  /** Its rules without their `-A CHAIN `, which only a dry run keeps. */
+  readonly lines?: readonly string[];
 }
 
 /** A chain without rules. */
-export const EMPTY_CHAIN: HeldChain = { hash: hashRules([]), rules: 0 };
+export const EMPTY_CHAIN: HeldChain = { hash: hashRules([]), rules: 0, lines: [] };
 
 /** A chain that may be there, with any rules. */
 export const UNKNOWN_CHAIN: HeldChain = { hash: -1, rules: 0 };
@@ -62,9 +64,10 @@ export async function readKernel(
   const jumps = new Map<Jump, number>();
   let table: Table | undefined;
   let chain = "", ours = false, hash = createTextHash(), rules = 0;
+  let lines: string[] | undefined;
 
   const finishChain = () => {
-    if (ours && table) chains[table].set(chain, { hash: hash.value(), rules });
+    if (ours && table) chains[table].set(chain, { hash: hash.value(), rules, lines });
     ours = false;
     chain = "";
   };
@@ -79,12 +82,14 @@ export async function readKernel(
         ours = chains[table].get(name) !== undefined;
         hash = createTextHash();
         rules = 0;
+        lines = tools.keepsRules ? [] : undefined;
       }
       const rule = line.slice(end + 1);
       if (ours) {
         hash.add(rule);
         hash.add("\n");
         rules++;
+        lines?.push(rule);
         onRule?.(rule);
       } else {
         const jump = wantedJumps.find((jump) => jump.table === table && jump.from === name && jump.rule === rule);

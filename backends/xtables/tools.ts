@@ -1,11 +1,14 @@
 import type { Family } from "../../core/model/mod.ts";
 import type { Table } from "./chain_names.ts";
-import { failureText, type Runner, type ToolCall, type ToolResult } from "../tools/mod.ts";
+import { changedPlaces, type RestoreInput, restoreLines } from "./restore.ts";
+import { failureText, printedInput, type Runner, type ToolCall, type ToolResult } from "../tools/mod.ts";
 
 /** The iptables tools of one family, on the host as it is. */
 export interface IptablesTools {
+  /** Whether rules that are read are kept, for a dry run to show; in a long-lived proxy their hashes are enough. */
+  readonly keepsRules: boolean;
   /** Runs `iptables-restore --noflush` on an input. */
-  restore(input: Iterable<string>): Promise<ToolResult>;
+  restore(input: RestoreInput<string>): Promise<ToolResult>;
   /** Runs `iptables-save` for all tables. Throws where it fails, or has printed what cannot be all of it. */
   save(onLine: (line: string) => void): Promise<void>;
   /** The lines of `iptables -v -S` for a chain, with what its rules have counted. Throws where there is no such chain. */
@@ -35,8 +38,14 @@ export function createIptablesTools(family: Family, runner: Runner): IptablesToo
     return result;
   };
   return {
+    keepsRules: runner.isDry === true,
     restore: (input) =>
-      runner.run({ tool: `${tool}-restore`, args: ["--noflush", "-w", String(LOCK_WAIT_SECONDS)], stdin: input }),
+      runner.run({
+        tool: `${tool}-restore`,
+        args: ["--noflush", "-w", String(LOCK_WAIT_SECONDS)],
+        stdin: printedInput(() => restoreLines(input)),
+        changes: () => changedPlaces(input),
+      }),
     async save(onLine) {
       const form = createSaveForm();
       await run({

@@ -38,9 +38,8 @@ async function renderedRules(
   key: ServicePortKey,
   clock: Invocation["clock"],
 ): Promise<RuleDescription | undefined> {
-  const { rehearse } = await import("../../backends/dry_run/mod.ts");
-  const rehearsal = { family, state, clock };
-  const backend = await rehearse(rehearsal, { read: undefined, onChange: () => {} });
+  const { dryRun } = await import("../../backends/dry_run/mod.ts");
+  const backend = await dryRun({ family, state, clock }, { read: undefined, onChange: () => {} });
   return backend.describe?.(key);
 }
 

@@ -13,15 +13,13 @@ export const renderCommand: Command = {
   ],
   async start(invocation) {
     const { clock, print } = invocation;
-    const { rehearse } = await import("../../backends/dry_run/mod.ts");
+    const { dryRun } = await import("../../backends/dry_run/mod.ts");
     const answers = await answersOf(invocation);
     for (const family of familiesOf(invocation)) {
-      const rehearsal = { family, state: await answers.state(family), clock };
-      await rehearse(rehearsal, {
+      const run = { family, state: await answers.state(family), clock };
+      await dryRun(run, {
         read: undefined,
         onChange({ tool, args, stdin }) {
-          // What is left of older connections is cleaned up after a change, and is no part of the rules.
-          if (tool === "conntrack") return;
           print(`# ${[tool, ...args].join(" ")}\n`);
           for (const text of inLargePieces(stdin ?? [])) print(text);
         },

@@ -1,4 +1,4 @@
-import { createLine, SET_KINDS } from "../../backends/ipvs/sets.ts";
+import { SET_KINDS, setName, setOptions } from "../../backends/ipvs/sets.ts";
 import type { Answer, Step } from "../kernel/tool_steps.ts";
 
 /** What is given to the real tools of IPVS mode and to the fake ones, in an empty kernel. */
@@ -33,7 +33,11 @@ export const SET_CASES: readonly ToolCase[] = [
   {
     name: "all sets, as they are printed",
     steps: [
-      ...ipset(...SET_KINDS.flatMap((kind) => [createLine(kind, "IPv4"), createLine(kind, "IPv6")])),
+      ...ipset(
+        ...SET_KINDS.flatMap((kind) =>
+          (["IPv4", "IPv6"] as const).map((family) => `create ${setName(kind, family)} ${setOptions(kind, family)}`)
+        ),
+      ),
       run("ipset list -n"),
     ],
   },

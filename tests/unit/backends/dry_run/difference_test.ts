@@ -1,7 +1,7 @@
 /** What is said of a kernel that somebody has meddled with, and that saying it changes nothing. */
 import assert from "node:assert/strict";
-import { compareWithKernel, rehearse } from "../../../../backends/dry_run/dry_run.ts";
-import { type Difference } from "../../../../backends/dry_run/difference.ts";
+import { compareWithKernel, dryRun } from "../../../../backends/dry_run/dry_run.ts";
+import type { Difference } from "../../../../backends/dry_run/differences.ts";
 import type { Runner } from "../../../../backends/tools/runner.ts";
 import type { FamilyDelta, ProxyMode, ServicePort } from "../../../../core/model/mod.ts";
 import { createFakeClock } from "../../../fakes/clock.ts";
@@ -41,11 +41,13 @@ Deno.test("iptables: a kernel as it should be differs in nothing; each chain tha
     ":KUBE-SVC-ABCDEFGHIJKLMNOP - [0:0]",
     "-A KUBE-SVC-ABCDEFGHIJKLMNOP -j RETURN",
     '-D OUTPUT -m comment --comment "kubernetes service portals" -j KUBE-SERVICES',
+    '-I PREROUTING -m comment --comment "kubernetes service portals" -j KUBE-SERVICES',
     "COMMIT",
   );
   const before = host.runner.dump("IPv4");
   assert.deepEqual(brief(await compare("iptables", host.runner)), [
     ["nat OUTPUT", "differs", '+ -m comment --comment "kubernetes service portals" -j KUBE-SERVICES'],
+    ["nat PREROUTING", "differs", '- -m comment --comment "kubernetes service portals" -j KUBE-SERVICES'],
     ["nat KUBE-MARK-MASQ", "differs", "- -j RETURN"],
     ["nat KUBE-SVC-ABCDEFGHIJKLMNOP", "unwanted", "- -j RETURN"],
   ]);
@@ -124,7 +126,7 @@ for (const mode of ["iptables", "nftables"] as const) {
     const target = mode === "iptables" ? rendered.runner : nftRendered.runner;
     const calls: Promise<unknown>[] = [];
     let last: Promise<unknown> = Promise.resolve();
-    await rehearse({ family: "IPv4", state: stateOf(mode), clock: createFakeClock() }, {
+    await dryRun({ family: "IPv4", state: stateOf(mode), clock: createFakeClock() }, {
       read: undefined,
       onChange({ tool, args, stdin }) {
         const input = [...stdin ?? []];
@@ -140,7 +142,7 @@ for (const mode of ["iptables", "nftables"] as const) {
 
   Deno.test(`${mode}: every rule that is told of one service port is in what is rendered`, async () => {
     let input = "";
-    const backend = await rehearse({ family: "IPv4", state: stateOf(mode), clock: createFakeClock() }, {
+    const backend = await dryRun({ family: "IPv4", state: stateOf(mode), clock: createFakeClock() }, {
       read: undefined,
       onChange: ({ stdin }) => void (input += [...stdin ?? []].join("")),
     });

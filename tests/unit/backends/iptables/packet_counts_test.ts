@@ -20,6 +20,7 @@ const LOCALHOST = [
 function toolsWith(chains: Readonly<Record<string, readonly string[]>>): IptablesTools {
   const unused = () => Promise.reject(new Error("only lists are read"));
   return {
+    keepsRules: false,
     restore: unused,
     save: unused,
     flavour: unused,

@@ -307,7 +307,15 @@ Deno.test("an nft that hangs over a transaction is killed after the minute that 
     },
   };
   const tools = createNftTools("IPv4", runner);
-  await tools.transact(["add table ip sluice\n"]);
+  await tools.transact({
+    table: "replace",
+    newSets: new Map(),
+    chains: [],
+    deletedElements: new Map(),
+    newElements: new Map(),
+    deletedChains: [],
+    deletedSets: [],
+  });
   await tools.listTable(() => {});
   assert.deepEqual([...timeouts], [["-f -", 60_000], ["list table ip sluice", 180_000]]);
 });
