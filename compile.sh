@@ -110,7 +110,7 @@ for worker in "${workers[@]}"; do
   include+=(--include "$stage/$name")
 done
 
-# What the program reads of itself (platform/shipped.ts, platform/build.ts): files of the tree, the commit, and the
+# What the program reads of itself (platform/build.ts): files of the tree, the commit, and the
 # packages that the source maps of the bundle name.
 for file in deploy/sluice.service deploy/config.yaml; do
   cp "$file" "$stage/"

@@ -4,7 +4,7 @@
  *
  *   main.ts MAPS BUILD.JSON SBOM COMMIT [COMMIT TIME IN SECONDS SINCE 1970]
  */
-import { VERSION } from "../platform/version.ts";
+import { VERSION } from "../platform/build.ts";
 import { cyclonedx, type Part } from "./cyclonedx.ts";
 import { bundledPackages, cacheFolders, licenceOf, lockedPackages } from "./packages.ts";
 

@@ -1,6 +1,6 @@
 /** `/flagz` and `/statusz` (KEP-4828, KEP-4827): what this process was started with, and what it is, for people. */
 import { type Clock, KUBERNETES_VERSION, loadYaml } from "../platform/mod.ts";
-import { type HttpAnswer, type HttpHandler, preferredForms, textAnswer } from "../platform/http/mod.ts";
+import { acceptedTypes, type HttpAnswer, type HttpHandler, textAnswer } from "../platform/http/mod.ts";
 
 /** The component whose place Sluice takes: the pages are looked for under its name. */
 const COMPONENT = "kube-proxy";
@@ -82,7 +82,7 @@ function pageHandler(page: Page): HttpHandler {
   );
   return ({ accept }) => {
     for (
-      const { type, parameters } of preferredForms(accept, [{ type: "text/plain", parameters: {} }, ...structured])
+      const { type, parameters } of acceptedTypes(accept, [{ type: "text/plain", parameters: {} }, ...structured])
     ) {
       const { v: version } = parameters;
       if (version === undefined) return textAnswer(200, title + page.text());

@@ -1,23 +1,23 @@
 import ipaddr from "ipaddr.js";
-import { joinFlat } from "./join_flat.ts";
+import { joinFlat } from "./compact.ts";
 
 /** An IP family, by the name Kubernetes gives it. */
 export type Family = "IPv4" | "IPv6";
 
-/** Both families, in the order in which they are dealt with. */
+/** Both families, in processing order. */
 export const FAMILIES: readonly Family[] = ["IPv4", "IPv6"];
 
-/** The other family. */
+/** Returns the other family. */
 export function otherFamily(family: Family): Family {
   return family === "IPv4" ? "IPv6" : "IPv4";
 }
 
-/** The family of an address or prefix in canonical form. */
+/** Returns the family of a canonical address or prefix. */
 export function familyOf(canonical: string): Family {
   return canonical.includes(":") ? "IPv6" : "IPv4";
 }
 
-/** Whether an address, canonical, is one of 127.0.0.0/8 or ::1. */
+/** Whether a canonical address is in 127.0.0.0/8 or is ::1. */
 export function isLoopback(address: string): boolean {
   return address.startsWith("127.") || address === "::1";
 }
@@ -26,9 +26,9 @@ const IPV4 = /^(\d{1,10})\.(\d{1,10})\.(\d{1,10})\.(\d{1,10})$/;
 const CANONICAL_IPV4 = /^(?:(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)(?:\.(?!$)|$)){4}$/;
 
 /**
- * The canonical form of an IP address, or undefined for anything else: IPv4 in dotted decimal without leading zeros
- * (which are read as decimal, as kube-proxy's ParseIPSloppy does), IPv6 as in RFC 5952. An IPv4-mapped IPv6 address is
- * the IPv4 address it maps. Zones (`fe80::1%eth0`) are refused: a rule cannot carry them.
+ * Returns the canonical form of an IP address, or undefined if the text is not one: IPv4 in dotted decimal without
+ * leading zeros (read as decimal, like kube-proxy's ParseIPSloppy), IPv6 as in RFC 5952. An IPv4-mapped IPv6 address
+ * becomes the IPv4 address. Zones (`fe80::1%eth0`) are invalid: a rule cannot contain them.
  *
  * ```ts
  * import { canonicalAddress } from "./address.ts";
@@ -40,7 +40,7 @@ const CANONICAL_IPV4 = /^(?:(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)(?:\.(?!$)|$)){4}
  * ```
  */
 export function canonicalAddress(text: string): string | undefined {
-  // Nearly all are, and this makes nothing that must be thrown away again.
+  // Fast path without allocations: nearly all addresses are canonical IPv4.
   if (CANONICAL_IPV4.test(text)) return text;
   const v4 = IPV4.exec(text);
   if (v4) {
@@ -53,8 +53,8 @@ export function canonicalAddress(text: string): string | undefined {
 }
 
 /**
- * The canonical form of a prefix (`10.0.0.0/8`; host bits are cleared, as Go's ParseCIDR does), or undefined for
- * anything else. A bare address is no prefix.
+ * Returns the canonical form of a prefix (`10.0.0.0/8`; host bits cleared, like Go's ParseCIDR), or undefined if the
+ * text is not one. A bare address is not a prefix.
  *
  * ```ts
  * import { canonicalPrefix } from "./address.ts";
@@ -79,20 +79,20 @@ export function canonicalPrefix(text: string): string | undefined {
   return `${addressOfBytes(bytes)}/${length}`;
 }
 
-/** The 4 or 16 bytes of an address in canonical form. */
+/** Returns the 4 or 16 bytes of a canonical address. */
 export function addressBytes(canonical: string): Uint8Array<ArrayBuffer> {
   if (!canonical.includes(":")) return Uint8Array.from(canonical.split("."), Number);
   return Uint8Array.from(ipaddr.IPv6.parse(canonical).toByteArray());
 }
 
-/** The canonical address of 4 or 16 bytes. */
+/** Returns the canonical address for 4 or 16 bytes. */
 export function addressOfBytes(bytes: Uint8Array): string {
   if (bytes.length === 4) return bytes.join(".");
   return new ipaddr.IPv6(Array.from(bytes)).toRFC5952String();
 }
 
 /**
- * Whether a prefix contains an address, both canonical; false where their families differ.
+ * Whether a prefix contains an address, both canonical; false if their families differ.
  *
  * ```ts
  * import { prefixContains } from "./address.ts";
@@ -116,7 +116,7 @@ export function prefixContains(prefix: string, address: string): boolean {
 }
 
 /**
- * `address:port`, with brackets around IPv6, as iptables takes a destination and kube-proxy names an endpoint.
+ * Returns `address:port`, with brackets around IPv6: iptables' format for destinations and kube-proxy's for endpoints.
  *
  * ```ts
  * import { joinHostPort, splitHostPort } from "./address.ts";
@@ -130,7 +130,7 @@ export function joinHostPort(address: string, port: number): string {
   return joinFlat(":", address.includes(":") ? `[${address}]` : address, port);
 }
 
-/** The parts of what `joinHostPort` made. */
+/** Splits the result of `joinHostPort`. */
 export function splitHostPort(joined: string): { readonly address: string; readonly port: number } {
   const colon = joined.lastIndexOf(":");
   const host = joined.slice(0, colon);

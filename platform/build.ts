@@ -1,36 +1,54 @@
-import { runsFromSource } from "./shipped.ts";
-import { KUBERNETES_VERSION, VERSION } from "./version.ts";
+/** Version of this program, what it was built from, and the files shipped inside it. */
 
-/** What this program was made of. */
+/** Sluice's version. */
+export const VERSION = "0.1.0";
+
+/** The Kubernetes release whose kube-proxy this version behaves like. */
+export const KUBERNETES_VERSION = "v1.36.2";
+
+/** Shipped files by name, as paths in the source tree; `compile.sh` puts them next to the code in the executable. */
+const SHIPPED = {
+  "sluice.service": "../deploy/sluice.service",
+  "config.yaml": "../deploy/config.yaml",
+} as const;
+
+/** Versions of this program and its parts. */
 export interface Build {
   readonly version: string;
-  /** The Kubernetes release whose kube-proxy this behaves like. */
+  /** The Kubernetes release whose kube-proxy this version behaves like. */
   readonly kubernetes: string;
-  /** The commit that the executable was made of, `-dirty` at its end where that is not all; `source` from source. */
+  /** Commit of the build, with suffix `-dirty` if the tree had changes; `source` when running from source. */
   readonly commit: string;
   readonly deno: string;
   readonly v8: string;
-  /** The versions of the packages inside, by name. */
+  /** Versions of the bundled packages by name. */
   readonly dependencies: Readonly<Record<string, string>>;
 }
 
-/** What `compile.sh` writes into the executable. */
-interface Made {
-  readonly commit: string;
-  readonly dependencies: Readonly<Record<string, string>>;
+/** Content of build.json, which `compile.sh` puts into the executable. */
+type BuildFile = Pick<Build, "commit" | "dependencies">;
+
+/** Whether this program runs from source rather than from an executable. */
+export function runsFromSource(): boolean {
+  return import.meta.url.endsWith(".ts");
 }
 
-/** Reads what this program was made of. */
+/** Returns the text of a shipped file. */
+export function shippedText(name: keyof typeof SHIPPED): string {
+  return Deno.readTextFileSync(new URL(runsFromSource() ? SHIPPED[name] : `./${name}`, import.meta.url));
+}
+
+/** Returns the versions of this program and its parts. */
 export function readBuild(): Build {
-  const { commit, dependencies } = runsFromSource() ? sourceTree() : readJson<Made>("./build.json");
+  const { commit, dependencies } = runsFromSource() ? sourceTree() : readJson<BuildFile>("./build.json");
   const { deno, v8 } = Deno.version;
   return { version: VERSION, kubernetes: KUBERNETES_VERSION, commit, deno, v8, dependencies };
 }
 
-function sourceTree(): Made {
+function sourceTree(): BuildFile {
   const { imports } = readJson<{ readonly imports: Readonly<Record<string, string>> }>("../deno.json");
-  const named = Object.values(imports).map((specifier) => /^npm:(@?[^@]+)@([^/]+)/.exec(specifier)!);
-  return { commit: "source", dependencies: Object.fromEntries(named.map(([, name, version]) => [name!, version!])) };
+  const pinned = Object.values(imports).map((specifier) => /^npm:(@?[^@]+)@([^/]+)/.exec(specifier)!);
+  return { commit: "source", dependencies: Object.fromEntries(pinned.map(([, name, version]) => [name!, version!])) };
 }
 
 function readJson<T>(path: string): T {

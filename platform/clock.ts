@@ -1,17 +1,17 @@
-/** Time, as the program sees it: everything that reads a clock or waits is handed one of these. */
+/** Source of time and timers. All code that reads the time or waits takes one, so that tests control it. */
 export interface Clock {
   /** Wall time in milliseconds since 1970. */
   now(): number;
-  /** Milliseconds on a clock that never goes back; only differences mean something. */
+  /** Monotonic time in milliseconds; only differences are meaningful. */
   monotonic(): number;
-  /** Calls `callback` once after `delayMs`; the returned function takes it back. */
+  /** Calls `callback` once after `delayMs`; returns a function that cancels it. */
   schedule(delayMs: number, callback: () => void): () => void;
 }
 
-/** The longest that a timer of the platform can wait (24.8 days); it fires a longer one at once. */
+/** Maximum delay of setTimeout (24.8 days); longer ones fire at once. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
-/** The machine's own clock. Its timers wait 24.8 days at most. */
+/** The machine's clock. Timers are capped at 24.8 days. */
 export const systemClock: Clock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),
@@ -22,8 +22,8 @@ export const systemClock: Clock = {
 };
 
 /**
- * Resolves after `delayMs`. An abort of `signal` ends the wait early and rejects with the signal's reason, so that
- * a shutdown never waits for a timer.
+ * Resolves after `delayMs`. Rejects with the signal's reason as soon as `signal` is aborted, so that a shutdown never
+ * waits for a timer.
  */
 export function sleep(clock: Clock, delayMs: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
@@ -38,4 +38,20 @@ export function sleep(clock: Clock, delayMs: number, signal?: AbortSignal): Prom
     });
     signal?.addEventListener("abort", onAbort, { once: true });
   });
+}
+
+/** Maximum time that a synchronous stretch of long work holds the event loop. */
+const TURN_MS = 20;
+
+/**
+ * Starts a stretch of long work. Returns `yieldTurn`: awaiting it lets other tasks run if this one has held the event loop
+ * for 20 ms.
+ */
+export function startTurn(clock: Clock): () => Promise<void> {
+  let startMs = clock.monotonic();
+  return async () => {
+    if (clock.monotonic() - startMs < TURN_MS) return;
+    await sleep(clock, 0);
+    startMs = clock.monotonic();
+  };
 }

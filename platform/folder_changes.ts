@@ -1,47 +1,45 @@
-/** Waits for changes of the files in a folder. */
+/** Waits for changes to the files of a folder. */
 import { basename } from "node:path";
 import type { Clock } from "./clock.ts";
 import { errorText, type Logger } from "./log.ts";
 
-/** Tells when to look at the files again. */
+/** Change notifications for one folder at a time. */
 export interface Changes {
   /**
-   * Resolves when something may have changed, with the names of the files that surely were touched: some quiet after the
-   * last event, so that a file that is being written is not read half, or when it is time to look without an event.
-   * Resolves at once when that happened since the last call, and when the signal is aborted.
+   * Resolves when something may have changed, with the names of the files known to be touched: after a quiet period
+   * following the last event, so that a file is not read half-written, or when the poll interval has passed. Resolves at
+   * once if that happened since the last call, or if the signal is aborted.
    */
   next(): Promise<ReadonlySet<string>>;
   /**
-   * Watches this folder from now on; does nothing where it is the one being watched. What happened before a watch began
-   * is not told by it, so that its beginning counts as an event.
+   * Watches this folder from now on; no-op if it is already watched. Starting a watch counts as an event, since a watch
+   * does not report earlier changes.
    */
   watch(folder: string): Promise<void>;
 }
 
-/** Opens a watch on a folder; throws where there cannot be one. */
+/** Opens a watch on a folder; throws if that is impossible. */
 export type OpenWatch = (folder: string) => AsyncIterable<Deno.FsEvent> & { close(): void };
 
-/** What `watchChanges` needs. */
+/** Options of `watchChanges`. */
 export interface ChangesOptions {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly signal: AbortSignal;
   readonly openWatch: OpenWatch;
-  /** How long no event must have come. */
+  /** Quiet period after the last event. */
   readonly quietMs: number;
-  /** How long events may go on coming. */
+  /** Maximum delay after the first event while more keep coming. */
   readonly longestQuietMs: number;
-  /**
-   * How long to wait without events: watches are lost when a folder is replaced, and some file systems have none.
-   */
+  /** Poll interval. Watches are lost when a folder is replaced, and some file systems do not support them. */
   readonly pollMs: number;
 }
 
-/** Watches a folder without its subfolders. */
+/** Watches a folder, not its subfolders, with Deno.watchFs. */
 export const openDenoWatch: OpenWatch = (folder: string): ReturnType<OpenWatch> =>
   Deno.watchFs(folder, { recursive: false });
 
-/** Starts without a watch. */
+/** Creates a watcher that watches no folder yet. */
 export function watchChanges(options: ChangesOptions): Changes {
   const { clock, logger, signal, openWatch, quietMs, longestQuietMs, pollMs } = options;
   let touched = new Set<string>();
@@ -125,7 +123,7 @@ export function watchChanges(options: ChangesOptions): Changes {
         });
       } catch (error) {
         unwatch();
-        logger.debug("cannot watch folder, polling it", {
+        logger.debug("cannot watch folder, polling instead", {
           folder,
           error: errorText(error),
         });

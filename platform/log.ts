@@ -1,42 +1,42 @@
 import type { Clock } from "./clock.ts";
 
-/** From what always matters to what only a developer reads. */
+/** Log level, from most to least severe. */
 export type Level = "error" | "warn" | "info" | "debug" | "trace";
 
-/** What a line is about, by name: `service`, `family`, `file`. */
+/** Structured fields of a log line: `service`, `family`, `file`. */
 export type Fields = Readonly<Record<string, unknown>>;
 
-/** The one way to say something to the operator. */
+/** Structured logger. Messages are lower-case phrases; everything variable goes into fields. */
 export interface Logger {
   error(message: string, fields?: Fields): void;
   warn(message: string, fields?: Fields): void;
   info(message: string, fields?: Fields): void;
   debug(message: string, fields?: Fields): void;
   trace(message: string, fields?: Fields): void;
-  /** A logger whose every line also carries `fields`. */
+  /** Returns a logger that adds `fields` to every line. */
   with(fields: Fields): Logger;
 }
 
 const SEVERITY: Readonly<Record<Level, number>> = { error: 0, warn: 1, info: 2, debug: 3, trace: 4 };
 
-/** Where lines go, and which. */
+/** Options of `createLogger`. */
 export interface LoggerOptions {
   readonly level: Level;
   readonly format: "text" | "json";
   readonly clock: Clock;
-  /** Takes one finished line, its newline included. */
+  /** Receives one complete line, including its newline. */
   readonly write: (line: string) => void;
 }
 
 /**
- * The level that kube-proxy's `-v` number asks for: 0 to 3 is what an operator reads (klog's everyday verbosity),
- * 4 and 5 add details, 6 and more add everything.
+ * Maps kube-proxy's `-v` to a level: 0 to 3 is info (klog's levels for operators), 4 and 5 are debug, 6 and above are
+ * trace.
  */
 export function levelOfVerbosity(verbosity: number): Level {
   return verbosity >= 6 ? "trace" : verbosity >= 4 ? "debug" : "info";
 }
 
-/** A logger that writes a line per message: `TIME LEVEL message key=value …`, or a JSON object. */
+/** Creates a logger that writes one line per message: `TIME LEVEL message key=value …`, or a JSON object. */
 export function createLogger(options: LoggerOptions): Logger {
   const make = (bound: Fields): Logger => {
     const at = (level: Level) => (message: string, fields?: Fields) => {
@@ -59,7 +59,7 @@ export function createLogger(options: LoggerOptions): Logger {
   return make({});
 }
 
-/** A logger that says nothing. */
+/** A logger that discards everything. */
 export const silentLogger: Logger = createLogger({
   level: "error",
   format: "text",
@@ -67,7 +67,7 @@ export const silentLogger: Logger = createLogger({
   write: () => {},
 });
 
-/** The text of an error for a `error` field: its message, and its causes' after it. */
+/** Formats an error for the `error` field: its message, followed by those of its causes. */
 export function errorText(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   return error.cause === undefined ? error.message : `${error.message}: ${errorText(error.cause)}`;
@@ -92,6 +92,6 @@ function plain(fields: Fields): Record<string, unknown> {
 }
 
 function escapeControl(message: string): string {
-  // deno-lint-ignore no-control-regex -- a message may quote foreign text; it must stay on its line
+  // deno-lint-ignore no-control-regex -- a message may contain foreign text and must stay on one line
   return message.replace(/[\u0000-\u001f\u007f]/g, (c) => JSON.stringify(c).slice(1, -1));
 }

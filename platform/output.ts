@@ -1,11 +1,11 @@
 const encoder = new TextEncoder();
 
-/** Writes to standard error at once, so that nothing is lost when the process ends. */
+/** Writes to standard error synchronously, so that nothing is lost when the process exits. */
 export function writeToStderr(text: string): void {
   writeAll(Deno.stderr, text);
 }
 
-/** Writes to standard output at once. Where nobody reads it any more, it is lost silently, as in any pipe. */
+/** Writes to standard output synchronously. Output to a closed pipe is discarded. */
 export function writeToStdout(text: string): void {
   writeAll(Deno.stdout, text);
 }
@@ -15,6 +15,6 @@ function writeAll(stream: { writeSync(bytes: Uint8Array): number }, text: string
   try {
     for (let written = 0; written < bytes.length;) written += stream.writeSync(bytes.subarray(written));
   } catch {
-    // A closed stream (a pager that ended, a full disk) must not end the proxy.
+    // A write error (closed pipe, full disk) must not stop the proxy.
   }
 }

@@ -1,57 +1,57 @@
-/** A problem that stays must not fill the disk, nor hide the others. */
+/** Rate-limits repeated warnings and errors, so that a persistent problem neither fills the disk nor hides others. */
 import type { Clock } from "./clock.ts";
 import { type Fields, type Level, type Logger } from "./log.ts";
 
-/** What was said once and is held back since. */
-interface Held {
-  /** How often it came since. */
+/** A message that was logged and is suppressed until the end of its window. */
+interface Suppressed {
+  /** Number of suppressed repetitions. */
   times: number;
-  /** Says it as it came last. */
-  say: (fields: Fields) => void;
+  /** Logs the latest repetition. */
+  log: (fields: Fields) => void;
 }
 
-/** A logger that holds back what repeats. */
+/** A logger that suppresses repetitions. */
 export interface LimitedLogger extends Logger {
-  /** Says what is held back now: nothing of it is to be lost when the process ends. */
+  /** Logs everything suppressed so far; call it before the process exits. */
   flush(): void;
 }
 
 const WINDOW_MS = 60_000;
-const MOST_HELD = 4096;
+const MAX_SUPPRESSED = 4096;
 
 /**
- * A logger through which a warning or an error that repeats is said once a minute at most: the first at once, and at the
- * end of each minute in which it came again, once more with how many `times` that was. Two are the same when their
- * message and all their fields but numbers are; waits and counts differ every time.
+ * Wraps a logger so that a repeated warning or error is logged at most once a minute: the first at once, then at the end
+ * of each minute with repetitions, with their number as field `times`. Two messages are equal if their level, text and
+ * non-numeric fields are; delays and counts differ every time.
  */
 export function limitRepeats(logger: Logger, clock: Clock): LimitedLogger {
-  const held = new Map<string, Held>();
+  const suppressed = new Map<string, Suppressed>();
 
-  const hold = (key: string) => {
+  const openWindow = (key: string) => {
     clock.schedule(WINDOW_MS, () => {
-      const { times, say } = held.get(key)!;
-      held.delete(key);
+      const { times, log } = suppressed.get(key)!;
+      suppressed.delete(key);
       if (times === 0) return;
-      say({ times });
-      held.set(key, { times: 0, say });
-      hold(key);
+      log({ times });
+      suppressed.set(key, { times: 0, log });
+      openWindow(key);
     });
   };
 
-  const make = (inner: Logger, bound: Fields): Logger => {
+  const wrap = (inner: Logger, bound: Fields): Logger => {
     const limited = (level: Level & ("warn" | "error")) => (message: string, fields: Fields = {}) => {
       const key = keyOf(level, message, { ...bound, ...fields });
-      const say = (more: Fields) => inner[level](message, { ...fields, ...more });
-      const known = held.get(key);
+      const log = (more: Fields) => inner[level](message, { ...fields, ...more });
+      const known = suppressed.get(key);
       if (known === undefined) {
-        say({});
-        if (held.size >= MOST_HELD) return;
-        held.set(key, { times: 0, say });
-        hold(key);
+        log({});
+        if (suppressed.size >= MAX_SUPPRESSED) return;
+        suppressed.set(key, { times: 0, log });
+        openWindow(key);
         return;
       }
       known.times++;
-      known.say = say;
+      known.log = log;
     };
     return {
       error: limited("error"),
@@ -59,14 +59,14 @@ export function limitRepeats(logger: Logger, clock: Clock): LimitedLogger {
       info: (message, fields) => inner.info(message, fields),
       debug: (message, fields) => inner.debug(message, fields),
       trace: (message, fields) => inner.trace(message, fields),
-      with: (fields) => make(inner.with(fields), { ...bound, ...fields }),
+      with: (fields) => wrap(inner.with(fields), { ...bound, ...fields }),
     };
   };
   return {
-    ...make(logger, {}),
+    ...wrap(logger, {}),
     flush() {
-      for (const one of held.values()) {
-        if (one.times > 0) one.say({ times: one.times });
+      for (const one of suppressed.values()) {
+        if (one.times > 0) one.log({ times: one.times });
         one.times = 0;
       }
     },
@@ -74,6 +74,6 @@ export function limitRepeats(logger: Logger, clock: Clock): LimitedLogger {
 }
 
 function keyOf(level: Level, message: string, fields: Fields): string {
-  const telling = Object.entries(fields).filter(([, value]) => typeof value !== "number");
-  return JSON.stringify([level, message, telling], (_, value) => value instanceof Error ? value.message : value);
+  const identifying = Object.entries(fields).filter(([, value]) => typeof value !== "number");
+  return JSON.stringify([level, message, identifying], (_, value) => value instanceof Error ? value.message : value);
 }

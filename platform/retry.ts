@@ -1,28 +1,28 @@
 import { type Clock, sleep } from "./clock.ts";
 
-/** How the waits between tries grow. */
+/** Options of `createBackoff`. */
 export interface BackoffOptions {
-  /** The first wait. */
+  /** First delay. */
   readonly firstMs: number;
-  /** No wait is longer. */
+  /** Maximum delay. */
   readonly longestMs: number;
-  /** What a wait is multiplied by for the next; 2 by default. */
+  /** Growth factor per attempt; 2 by default. */
   readonly factor?: number;
-  /** The share of a wait that is left to chance, 0 to 1, so that many nodes do not retry in step; 0.5 by default. */
+  /** Random share of a delay, 0 to 1, so that nodes do not retry in lockstep; 0.5 by default. */
   readonly jitter?: number;
-  /** A number from 0 up to 1; Math.random by default. */
+  /** Returns a number in [0, 1); Math.random by default. */
   readonly random?: () => number;
 }
 
-/** The waits of one thing that is tried again and again. */
+/** Retry delays of one operation. */
 export interface Backoff {
-  /** The next wait in milliseconds. */
+  /** Returns the next delay in milliseconds. */
   nextMs(): number;
-  /** Starts again from the first wait: the thing has worked. */
+  /** Restarts at the first delay, after a success. */
   reset(): void;
 }
 
-/** Exponential backoff with jitter. */
+/** Creates an exponential backoff with jitter. */
 export function createBackoff(options: BackoffOptions): Backoff {
   const { firstMs, longestMs, factor = 2, jitter = 0.5, random = Math.random } = options;
   let currentMs = firstMs;
@@ -38,18 +38,18 @@ export function createBackoff(options: BackoffOptions): Backoff {
   };
 }
 
-/** What `retry` needs beside the operation. */
+/** Options of `retry`. */
 export interface RetryOptions {
   readonly backoff: Backoff;
   readonly clock: Clock;
   readonly signal?: AbortSignal;
-  /** How many tries there are in all; without it, there is no end but the signal's. */
+  /** Maximum number of attempts; unlimited by default. */
   readonly tries?: number;
-  /** Told of every failure that will be followed by another try. */
+  /** Called after each failure that is followed by another attempt. */
   readonly onRetry?: (error: unknown, waitMs: number) => void;
 }
 
-/** Runs `operation` until it succeeds. Throws its last error when the tries are used up, or the signal's reason. */
+/** Runs `operation` until it succeeds. Throws the last error after `tries` attempts, or the signal's reason. */
 export async function retry<T>(operation: () => Promise<T>, options: RetryOptions): Promise<T> {
   for (let attempt = 1;; attempt++) {
     try {

@@ -1,22 +1,22 @@
-/** How the cluster side has a credential plugin run, without the right to start programs and without knowing who does. */
+/** Seam for running a credential plugin from an isolate that may not start programs itself. */
 
-/** One run of a program, which gets no input and the environment of this process. */
+/** One run of a program, without standard input, in the environment of this process. */
 export interface ProgramCall {
-  /** Its name on the PATH, or its path. */
+  /** Name on the PATH, or path. */
   readonly program: string;
   readonly args: readonly string[];
-  /** What is added to the environment. */
+  /** Added to the environment. */
   readonly env: Readonly<Record<string, string>>;
-  /** After this it is killed. */
+  /** The program is killed after this time. */
   readonly timeoutMs: number;
 }
 
-/** What a program that ran to its end has left behind. */
+/** Result of a program that exited. */
 export interface ProgramResult {
   readonly exitCode: number;
   readonly stdout: string;
   readonly stderr: string;
 }
 
-/** Runs a program. Rejects where it may not be started, is not there, or had to be killed. */
+/** Runs a program. Rejects if it cannot be started or was killed. */
 export type RunProgram = (call: ProgramCall) => Promise<ProgramResult>;

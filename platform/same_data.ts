@@ -1,6 +1,6 @@
 /**
- * Whether two values of plain data (primitives, arrays, objects without cycles) say the same. A property that is
- * undefined is the same as one that is not there.
+ * Whether two values of plain data (primitives, arrays, objects without cycles) are deeply equal. An undefined property
+ * equals a missing one.
  */
 export function sameData(a: unknown, b: unknown): boolean {
   if (Object.is(a, b)) return true;

@@ -1,21 +1,21 @@
-/** A terminal that shows a picture instead of lines, for as long as a program wants, and is then as it was. */
+/** Full-screen terminal output. */
 
-/** The size of a terminal. */
+/** Size of a terminal in characters. */
 export interface TerminalSize {
   readonly columns: number;
   readonly rows: number;
 }
 
-/** A terminal that has been taken over. */
+/** A terminal in full-screen mode. */
 export interface Screen {
   size(): TerminalSize;
-  /** Shows these lines from the top, and nothing else. */
+  /** Replaces the content of the screen with these lines. */
   draw(lines: readonly string[]): void;
-  /** Gives the terminal back as it was. */
+  /** Restores the terminal. */
   leave(): void;
 }
 
-/** Who is told what happens at the terminal. */
+/** Callbacks for terminal events. */
 export interface ScreenListener {
   onKey(key: string): void;
   onResize(): void;
@@ -23,13 +23,13 @@ export interface ScreenListener {
 
 const ENTER = "\x1b[?1049h\x1b[?25l", LEAVE = "\x1b[?25h\x1b[?1049l";
 
-/** Whether both ends of this process are a terminal that can show a picture. */
-export function canTakeScreen(): boolean {
+/** Whether standard input and output are both a terminal. */
+export function isInteractive(): boolean {
   return Deno.stdin.isTerminal() && Deno.stdout.isTerminal();
 }
 
-/** Takes the terminal over. Keys come one by one, Ctrl-C among them as `\x03`. */
-export function takeScreen(print: (text: string) => void, listener: ScreenListener): Screen {
+/** Switches the terminal to full-screen mode. Keys arrive one at a time, including Ctrl-C (`\x03`). */
+export function openScreen(print: (text: string) => void, listener: ScreenListener): Screen {
   Deno.stdin.setRaw(true);
   Deno.addSignalListener("SIGWINCH", listener.onResize);
   print(ENTER);
@@ -39,7 +39,7 @@ export function takeScreen(print: (text: string) => void, listener: ScreenListen
     for (let length; !left && (length = await Deno.stdin.read(chunk)) !== null;) {
       for (const key of new TextDecoder().decode(chunk.subarray(0, length))) listener.onKey(key);
     }
-    // Nobody is at the keyboard any more: the terminal was closed.
+    // The terminal was closed.
     if (!left) listener.onKey("\x04");
   };
   readKeys().catch(() => listener.onKey("\x04"));

@@ -1,13 +1,13 @@
-/** What Sluice uses of the package `yaml`. */
+/** The exports of package `yaml` that Sluice uses. */
 export type Yaml = typeof import("./yaml_package.ts");
 
 /**
- * Loads the package, which takes megabytes of memory, when YAML is read or written. It works without the right to read the
- * environment, too.
+ * Loads package `yaml` on first use, since it takes megabytes of memory. Also works without permission to read the
+ * environment.
  */
 export async function loadYaml(): Promise<Yaml> {
   if (Deno.permissions.querySync({ name: "env" }).state !== "granted") {
-    // It looks for two variables of its own whenever it parses; of an environment of our own it needs no right.
+    // The parser reads two debug variables; replacing process.env avoids the permission check.
     const { default: process } = await import("node:process");
     process.env = {};
   }

@@ -1,5 +1,5 @@
 /**
- * What Sluice uses of the package `yaml`, in a module of its own to be loaded late: when the bundler meets a CommonJS
- * package in an `import()`, it hands out its default export alone.
+ * Re-exports package `yaml`. A separate module because the bundler exposes only the default export of a CommonJS package
+ * that is loaded with `import()`.
  */
 export { isAlias, isMap, isScalar, isSeq, LineCounter, parseAllDocuments, parseDocument, stringify } from "yaml";

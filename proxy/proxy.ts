@@ -76,7 +76,7 @@ async function serve(options: ProxyOptions): Promise<number> {
   });
   const healthChecks = createHealthCheckPlanner({ nodeName, tracking });
   const files = shareFiles(options.fileLimit);
-  const limits = createConnectionLimits({ clock, most: files.connections });
+  const limits = createConnectionLimits({ clock, max: files.connections });
   const serviceHealth = createServiceHealth({
     addresses: () => healthCheckAddresses(configuration, tracking),
     isHealthy: () => health.status().healthy,

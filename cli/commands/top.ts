@@ -25,11 +25,11 @@ export const topCommand: Command = {
     if (controlSocket === undefined) return misused("top asks a running proxy: --control-socket must name its socket");
     const { askProxy } = await import("../../answers/control/mod.ts");
     const { topLines } = await import("../text/mod.ts");
-    const { canTakeScreen } = await import("../../platform/mod.ts");
+    const { isInteractive } = await import("../../platform/mod.ts");
     const proxy = await askProxy(controlSocket);
     const look = createLook(proxy);
     const first = await look();
-    if (flags.get("once") !== true && canTakeScreen()) {
+    if (flags.get("once") !== true && isInteractive()) {
       await showLive(invocation, first, look);
       return 0;
     }
@@ -61,13 +61,13 @@ async function showLive(
   look: () => Promise<TopContent>,
 ): Promise<void> {
   const { topLines } = await import("../text/mod.ts");
-  const { takeScreen } = await import("../../platform/mod.ts");
+  const { openScreen } = await import("../../platform/mod.ts");
   const ending = new AbortController();
   signal.addEventListener("abort", () => ending.abort(), { once: true });
   if (signal.aborted) ending.abort();
   let content = first;
   const draw = () => screen.draw(topLines(content, { ...screen.size(), colour: !Deno.noColor }));
-  const screen = takeScreen(print, {
+  const screen = openScreen(print, {
     onKey(key) {
       if (QUITS.includes(key)) ending.abort();
     },

@@ -1,64 +1,65 @@
 /**
- * Limits on what peers can take of this process: how many connections at once, how long one may say nothing, and how fast
- * new ones are taken. They hold around the accept loop, whatever answers the connections.
+ * Limits on inbound connections: how many may be open, how long one may be idle, and how fast new ones are accepted. They
+ * wrap the accept loop and apply to any protocol. proxy/file_shares.ts derives the total from the limit of open files that
+ * backends/host/file_limit.ts reads.
  */
 import { type Clock, errorText, type Logger, sleep } from "../mod.ts";
 
-/** The part of a connection that answering it needs. */
+/** The part of Deno.Conn that a handler uses. */
 export type Connection = Pick<Deno.Conn, "read" | "write" | "closeWrite" | "close" | "remoteAddr" | "localAddr">;
 
-/** Limits shared by all listeners that are given them. */
+/** Connection limits, shared by the listeners that use them. */
 export interface ConnectionLimits {
   /**
-   * Accepts connections until `signal`, and has each answered by `serve`, which never rejects. The signal breaks off every
-   * connection at once. A connection is closed when `serve` ends, when its peer neither sends nor takes anything for 5
-   * seconds, or when it is the one that has waited longest for its peer and another needs its place.
+   * Accepts connections until `signal` is aborted and passes each to `serve`, which must not reject. The abort closes all
+   * connections at once. A connection is closed when `serve` returns, when its peer neither sends nor receives for 5
+   * seconds, or when it has waited longest for its peer and a new connection needs the slot.
    */
   accept(listener: Deno.Listener, options: AcceptOptions): Promise<void>;
-  /** The connections that are open now. */
+  /** Number of open connections. */
   open(): number;
 }
 
-/** One listener's part of `accept`. */
+/** Options of `accept`. */
 export interface AcceptOptions {
   readonly serve: (connection: Connection) => Promise<void>;
   readonly logger: Logger;
   readonly signal: AbortSignal;
 }
 
-/** Sizes of the limits; every one has a default. */
+/** Options of `createConnectionLimits`. */
 export interface ConnectionLimitsOptions {
   readonly clock: Clock;
-  /** Connections of all listeners together; 256 by default. */
-  readonly most?: number;
-  /** Connections of one listener; 64 by default. */
-  readonly mostPerListener?: number;
+  /** Maximum connections over all listeners; 256 by default. */
+  readonly max?: number;
+  /** Maximum connections per listener; 64 by default. */
+  readonly maxPerListener?: number;
 }
 
-const MOST = 256;
-const MOST_PER_LISTENER = 64;
-const LONGEST_SILENCE_MS = 5_000;
+const MAX_CONNECTIONS = 256;
+const MAX_PER_LISTENER = 64;
+const IDLE_TIMEOUT_MS = 5_000;
 /**
- * At most so many connections are accepted in so many milliseconds, 800 a second: the rest wait in the kernel. Twice that, and
- * a flood of connections that come back as soon as they are closed fills a connection tracking table of 131,072.
+ * Accept rate: 16 connections per 20 ms, 800 a second; the rest wait in the kernel's backlog. At twice the rate, a flood of
+ * clients that reconnect at once fills a conntrack table of 131,072 entries.
  */
 const BURST = 16, BURST_MS = 20;
-const AFTER_FAILED_ACCEPT_MS = 100;
+const ACCEPT_RETRY_MS = 100;
 
-interface Open {
+interface OpenConnection {
   readonly listener: Deno.Listener;
   readonly connection: Deno.Conn;
 }
 
-/** Limits that nobody uses yet. */
+/** Creates limits with no open connections. */
 export function createConnectionLimits(options: ConnectionLimitsOptions): ConnectionLimits {
-  const { clock, most = MOST, mostPerListener = MOST_PER_LISTENER } = options;
-  const open = new Set<Open>();
-  /** Those that wait for their peer, the longest first. The others are being answered, and nobody takes their place. */
-  const waiting = new Set<Open>();
+  const { clock, max = MAX_CONNECTIONS, maxPerListener = MAX_PER_LISTENER } = options;
+  const open = new Set<OpenConnection>();
+  /** Connections waiting for their peer, the longest first. The others are being served and cannot be evicted. */
+  const waiting = new Set<OpenConnection>();
   let burstEndsAtMs = 0, accepted = 0;
 
-  const end = (one: Open) => {
+  const end = (one: OpenConnection) => {
     open.delete(one);
     waiting.delete(one);
     close(one.connection);
@@ -70,8 +71,8 @@ export function createConnectionLimits(options: ConnectionLimitsOptions): Connec
     return count;
   };
 
-  /** Ends the connection that has waited longest, of one listener or of all; returns whether there was one. */
-  const makePlace = (listener?: Deno.Listener): boolean => {
+  /** Closes the longest-waiting connection, of one listener or of all. Returns false if none is waiting. */
+  const evict = (listener?: Deno.Listener): boolean => {
     for (const one of waiting) {
       if (listener !== undefined && one.listener !== listener) continue;
       end(one);
@@ -80,15 +81,15 @@ export function createConnectionLimits(options: ConnectionLimitsOptions): Connec
     return false;
   };
 
-  const hasPlace = (listener: Deno.Listener): boolean => {
-    if (countOf(listener) >= mostPerListener) return makePlace(listener);
-    return open.size < most || makePlace(listener) || makePlace();
+  const reserveSlot = (listener: Deno.Listener): boolean => {
+    if (countOf(listener) >= maxPerListener) return evict(listener);
+    return open.size < max || evict(listener) || evict();
   };
 
-  /** Waits for the peer of `one`, for as long as it may be silent. */
-  const bounded = async <T>(one: Open, operation: () => Promise<T>): Promise<T> => {
+  /** Runs a read or write; closes the connection if it takes longer than the idle timeout. */
+  const withIdleTimeout = async <T>(one: OpenConnection, operation: () => Promise<T>): Promise<T> => {
     waiting.add(one);
-    const cancel = clock.schedule(LONGEST_SILENCE_MS, () => end(one));
+    const cancel = clock.schedule(IDLE_TIMEOUT_MS, () => end(one));
     try {
       return await operation();
     } finally {
@@ -97,11 +98,11 @@ export function createConnectionLimits(options: ConnectionLimitsOptions): Connec
     }
   };
 
-  const limited = (one: Open): Connection => {
+  const limited = (one: OpenConnection): Connection => {
     const { connection } = one;
     return {
-      read: (into) => bounded(one, () => connection.read(into)),
-      write: (bytes) => bounded(one, () => connection.write(bytes)),
+      read: (into) => withIdleTimeout(one, () => connection.read(into)),
+      write: (bytes) => withIdleTimeout(one, () => connection.write(bytes)),
       closeWrite: () => connection.closeWrite(),
       close: () => end(one),
       remoteAddr: connection.remoteAddr,
@@ -109,8 +110,8 @@ export function createConnectionLimits(options: ConnectionLimitsOptions): Connec
     };
   };
 
-  /** Returns how long to wait before the next connection is accepted. */
-  const pause = (): number => {
+  /** Returns the delay in milliseconds before the next accept. */
+  const acceptDelay = (): number => {
     const nowMs = clock.monotonic();
     if (nowMs >= burstEndsAtMs) {
       burstEndsAtMs = nowMs + BURST_MS;
@@ -119,9 +120,9 @@ export function createConnectionLimits(options: ConnectionLimitsOptions): Connec
     return ++accepted < BURST ? 0 : burstEndsAtMs - nowMs;
   };
 
-  const take = async (listener: Deno.Listener, connection: Deno.Conn, serve: AcceptOptions["serve"]) => {
-    if (!hasPlace(listener)) return close(connection);
-    const one: Open = { listener, connection };
+  const serveConnection = async (listener: Deno.Listener, connection: Deno.Conn, serve: AcceptOptions["serve"]) => {
+    if (!reserveSlot(listener)) return close(connection);
+    const one: OpenConnection = { listener, connection };
     open.add(one);
     await serve(limited(one));
     end(one);
@@ -129,22 +130,22 @@ export function createConnectionLimits(options: ConnectionLimitsOptions): Connec
 
   return {
     async accept(listener, { serve, logger, signal }) {
-      const breakOff = () => {
+      const closeAll = () => {
         close(listener);
         for (const one of open) if (one.listener === listener) end(one);
       };
-      if (signal.aborted) return breakOff();
-      signal.addEventListener("abort", breakOff, { once: true });
+      if (signal.aborted) return closeAll();
+      signal.addEventListener("abort", closeAll, { once: true });
       while (!signal.aborted) {
         try {
-          take(listener, await listener.accept(), serve);
-          const pauseMs = pause();
-          if (pauseMs > 0) await sleep(clock, pauseMs, signal);
+          serveConnection(listener, await listener.accept(), serve);
+          const delayMs = acceptDelay();
+          if (delayMs > 0) await sleep(clock, delayMs, signal);
         } catch (error) {
           if (signal.aborted) return;
-          // The process has too many open files, say; that passes.
+          // Possibly too many open files, which is temporary.
           logger.warn("connection not accepted, retrying", { error: errorText(error) });
-          await sleep(clock, AFTER_FAILED_ACCEPT_MS, signal).catch(() => {});
+          await sleep(clock, ACCEPT_RETRY_MS, signal).catch(() => {});
         }
       }
     },
@@ -152,11 +153,11 @@ export function createConnectionLimits(options: ConnectionLimitsOptions): Connec
   };
 }
 
-/** Closes what may be closed already. */
+/** Closes a resource that may already be closed. */
 export function close(closable: { close(): void }): void {
   try {
     closable.close();
   } catch {
-    // It was closed by its deadline, by a shutdown or by the other side.
+    // Already closed by a timeout, a shutdown or the peer.
   }
 }

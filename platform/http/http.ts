@@ -1,48 +1,48 @@
 /**
- * HTTP for health checks, scrapes, the status page and the control socket: one request a connection, answered at once. It is
- * not Deno.serve's because that has no limits on connections (connection_limits.ts) and no deadline for a request's head: 600
- * clients that send half a request keep 600 connections open for as long as they like. node:http closes none of them
- * either, and needs 5 MB more. With nothing kept alive, nothing holds up a shutdown.
+ * Minimal HTTP/1 server for health checks, scrapes, the status page and the control socket: one request per connection, no
+ * keep-alive, so that nothing delays a shutdown. Deno.serve has no connection limits (connection_limits.ts) and no timeout
+ * for the request head: 600 clients that send half a request keep 600 connections open indefinitely. node:http does not
+ * close them either and needs 5 MB more.
  */
 import { canonicalAddress, type Clock, errorText, type Family, familyOf, isLoopback, type Logger } from "../mod.ts";
 import { close, type Connection } from "./connection_limits.ts";
 
-/** What was asked for. */
+/** A parsed request. */
 export interface HttpRequest {
   readonly method: string;
-  /** Without the query; not percent-decoded. */
+  /** Without the query, not percent-decoded. */
   readonly path: string;
-  /** What follows the first question mark; empty where there is none. */
+  /** Text after the first question mark; may be empty. */
   readonly query: string;
-  /** The Accept field as it was sent; empty where there is none. */
+  /** Accept header; empty if absent. */
   readonly accept: string;
-  /** The Host field as it was sent, or the host of an absolute target; empty where there is none. */
+  /** Host of an absolute-form target, or else the Host header; empty if absent. */
   readonly host: string;
-  /** Whether it comes from this very host: from loopback, or from the address that it was sent to. */
+  /** Whether the client is on this host: its address is loopback or equals the destination. */
   readonly isFromThisHost: boolean;
-  /** The family of the address that it was sent to; undefined for a unix socket. */
+  /** Family of the destination address; undefined for a unix socket. */
   readonly family?: Family;
 }
 
-/** What is answered. */
+/** A response. */
 export interface HttpAnswer {
   readonly status: 200 | 400 | 403 | 404 | 405 | 406 | 431 | 500 | 503;
   readonly contentType: string;
-  /** Further header fields. */
+  /** Additional header fields. */
   readonly fields?: Readonly<Record<string, string>>;
   readonly body: string;
 }
 
-/** Answers a request. */
+/** Handles a request. */
 export type HttpHandler = (request: HttpRequest) => HttpAnswer | Promise<HttpAnswer>;
 
-/** What answering needs beside the connection. */
+/** Options of `answerConnection`. */
 export interface AnswerOptions {
   readonly clock: Clock;
   readonly logger: Logger;
 }
 
-/** How a program that asks tells Sluice from kube-proxy, which answers at the same ports. */
+/** Server header; tells clients Sluice from kube-proxy, which listens on the same ports. */
 export const SERVER = "Sluice";
 
 const TEXT = "text/plain; charset=utf-8";
@@ -58,38 +58,38 @@ const REASONS: Readonly<Record<HttpAnswer["status"], string>> = {
   503: "Service Unavailable",
 };
 
-const LONGEST_HEAD = 16 * 1024;
-const LONGEST_REQUEST_MS = 10_000;
-const LONGEST_LINGER_MS = 1_000;
+const MAX_HEAD_BYTES = 16 * 1024;
+const REQUEST_TIMEOUT_MS = 10_000;
+const LINGER_TIMEOUT_MS = 1_000;
 
-/** An answer in plain text. */
+/** Returns a response in plain text. */
 export function textAnswer(status: HttpAnswer["status"], body: string): HttpAnswer {
   return { status, contentType: TEXT, body };
 }
 
 /**
- * Reads one request from `connection`, answers it and closes the connection. Whoever takes more than 10 seconds, or
- * sends more than 16 KiB, is turned away. Never rejects: a client that goes away is no error.
+ * Reads one request from `connection`, answers it and closes the connection. Rejects requests that take longer than 10
+ * seconds or whose head exceeds 16 KiB. Never throws: a client that disconnects is not an error.
  */
 export async function answerConnection(
   connection: Connection,
   handler: HttpHandler,
   { clock, logger }: AnswerOptions,
 ): Promise<void> {
-  let cancelDeadline = clock.schedule(LONGEST_REQUEST_MS, () => close(connection));
+  let cancelDeadline = clock.schedule(REQUEST_TIMEOUT_MS, () => close(connection));
   try {
     const request = await readRequest(connection);
     if (request === undefined) return;
     const answer = "status" in request ? request : await answerOf(handler, request, logger);
-    const bodyIsWanted = "status" in request || request.method !== "HEAD";
-    await writeAll(connection, encode(answer, bodyIsWanted, new Date(clock.now())));
-    // Closing with something unread would take the answer back; so wait for the client to have read it.
+    const hasBody = "status" in request || request.method !== "HEAD";
+    await writeAll(connection, encode(answer, hasBody, new Date(clock.now())));
+    // Closing with unread input resets the connection and loses the response, so drain the input first.
     await connection.closeWrite();
     cancelDeadline();
-    cancelDeadline = clock.schedule(LONGEST_LINGER_MS, () => close(connection));
+    cancelDeadline = clock.schedule(LINGER_TIMEOUT_MS, () => close(connection));
     await readToEnd(connection);
   } catch (error) {
-    logger.trace("an HTTP connection broke off", { error: errorText(error) });
+    logger.trace("HTTP connection failed", { error: errorText(error) });
   } finally {
     cancelDeadline();
     close(connection);
@@ -100,12 +100,12 @@ async function answerOf(handler: HttpHandler, request: HttpRequest, logger: Logg
   try {
     return await handler(request);
   } catch (error) {
-    logger.error("an HTTP request could not be answered", { path: request.path, error: errorText(error) });
+    logger.error("HTTP request failed", { path: request.path, error: errorText(error) });
     return textAnswer(500, "internal error, see the log\n");
   }
 }
 
-/** A request; or the answer to what is none; or undefined where the client hung up first. */
+/** Returns the request, an error response for an invalid one, or undefined if the client closed the connection. */
 async function readRequest(connection: Connection): Promise<HttpRequest | HttpAnswer | undefined> {
   const chunk = new Uint8Array(1024);
   const decoder = new TextDecoder("latin1");
@@ -115,18 +115,18 @@ async function readRequest(connection: Connection): Promise<HttpRequest | HttpAn
     if (length === null) return undefined;
     head += decoder.decode(chunk.subarray(0, length), { stream: true });
     if (/\r?\n\r?\n/.test(head)) return parseHead(head, connection);
-    if (head.length > LONGEST_HEAD) return textAnswer(431, "the request's head is longer than 16 KiB\n");
+    if (head.length > MAX_HEAD_BYTES) return textAnswer(431, "request head exceeds 16 KiB\n");
   }
 }
 
 function parseHead(head: string, connection: Connection): HttpRequest | HttpAnswer {
   const [, method, target] = /^([A-Z]+) (\S+) HTTP\/1\.[01]\r?\n/.exec(head) ?? [];
   if (method === undefined || target === undefined) return textAnswer(400, "not an HTTP/1 request\n");
-  // A proxy's absolute form (RFC 9112, 3.2.2) names the host too.
-  const [absolute = "", named] = /^https?:\/\/([^/?]*)/i.exec(target) ?? [];
+  // The absolute form (RFC 9112, 3.2.2) includes the host.
+  const [absolute = "", absoluteHost] = /^https?:\/\/([^/?]*)/i.exec(target) ?? [];
   const local = target.slice(absolute.length);
   const path = local.replace(/\?.*$/, "");
-  const host = named ?? (/^host:(.*)$/im.exec(head)?.[1] ?? "").trim();
+  const host = absoluteHost ?? (/^host:(.*)$/im.exec(head)?.[1] ?? "").trim();
   const accept = (/^accept:(.*)$/im.exec(head)?.[1] ?? "").trim();
   return {
     method,
@@ -135,12 +135,12 @@ function parseHead(head: string, connection: Connection): HttpRequest | HttpAnsw
     accept,
     host,
     isFromThisHost: isFromThisHost(connection),
-    family: familyAsked(connection),
+    family: familyOfDestination(connection),
   };
 }
 
-/** An IPv4 address that comes as an IPv4-mapped IPv6 one is of IPv4. */
-function familyAsked({ localAddr }: Connection): Family | undefined {
+/** An IPv4-mapped IPv6 address counts as IPv4. */
+function familyOfDestination({ localAddr }: Connection): Family | undefined {
   const address = localAddr.transport === "tcp" ? canonicalAddress(localAddr.hostname) : undefined;
   return address === undefined ? undefined : familyOf(address);
 }

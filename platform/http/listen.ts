@@ -5,38 +5,38 @@ import { answerConnection, type HttpHandler } from "./http.ts";
 /** Opens a TCP port, as Deno.listen does. */
 export type OpenPort = (options: { readonly hostname: string; readonly port: number }) => Deno.Listener;
 
-/** What listening needs to know. */
+/** Options of `listenHttp`. */
 export interface ListenOptions {
-  /** An address of this host; an unspecified one (`0.0.0.0`, `::`) stands for all addresses of both families. */
+  /** An address of this host; `0.0.0.0` and `::` both mean all addresses of both families. */
   readonly address: string;
   /** 0 for any free port. */
   readonly port: number;
   readonly handler: HttpHandler;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Shared with other listeners; limits of its own by default. */
+  /** Limits shared with other listeners; own limits by default. */
   readonly limits?: ConnectionLimits;
   /** Deno.listen by default. */
   readonly open?: OpenPort;
 }
 
-/** An open port whose requests are answered. */
+/** An HTTP server on an open port. */
 export interface HttpListener {
   readonly port: number;
-  /** The descriptors that it holds, connections aside. */
+  /** Number of open file descriptors, without connections. */
   readonly descriptors: number;
-  /** Stops listening and breaks off every connection, at once. */
+  /** Stops listening and closes all connections at once. */
   close(): void;
 }
 
-/** Connections that may wait in the kernel: in a flood, a probe then waits its turn, not for its SYN to be sent again. */
+/** Size of the kernel's accept queue: in a flood, a probe waits in the queue instead of for a SYN retransmission. */
 const BACKLOG = 4096;
 
 function openPort(options: { readonly hostname: string; readonly port: number }): Deno.Listener {
   return Deno.listen({ ...options, tcpBacklog: BACKLOG });
 }
 
-/** Opens a port and answers what is asked there until it is closed. Throws what `open` throws. */
+/** Opens a port and serves requests until it is closed. Throws the errors of `open`. */
 export function listenHttp(options: ListenOptions): HttpListener {
   const { handler, clock, logger, open = openPort, limits = createConnectionLimits({ clock }) } = options;
   const listeners = openAll(options.address, options.port, open);
@@ -50,8 +50,8 @@ export function listenHttp(options: ListenOptions): HttpListener {
 }
 
 /**
- * Go's net.Listen("tcp", …), which kube-proxy uses, takes `0.0.0.0` and `::` alike for every address of both families,
- * and makes do with IPv4 on a host without IPv6.
+ * Listens like Go's net.Listen("tcp", …) in kube-proxy: `0.0.0.0` and `::` both mean every address of both families, or of
+ * IPv4 alone on a host without IPv6.
  */
 function openAll(address: string, port: number, open: OpenPort): [Deno.Listener, ...Deno.Listener[]] {
   if (address !== "0.0.0.0" && address !== "::") return [open({ hostname: address, port })];
@@ -65,7 +65,7 @@ function openAll(address: string, port: number, open: OpenPort): [Deno.Listener,
   try {
     return [both, open({ hostname: "0.0.0.0", port: portOf(both) })];
   } catch (error) {
-    // The first one takes IPv4 too, unless the host sets net.ipv6.bindv6only.
+    // The IPv6 socket accepts IPv4 too, unless the host sets net.ipv6.bindv6only.
     if (error instanceof Deno.errors.AddrInUse) return [both];
     close(both);
     throw error;

@@ -2,9 +2,9 @@ import { canonicalAddress, isLoopback, joinHostPort, splitHostPort } from "../mo
 import { type HttpAnswer, type HttpHandler, type HttpRequest, textAnswer } from "./http.ts";
 
 /**
- * Answers only who asks from this host, under a name that can mean no other: `localhost`, a loopback address, or the
- * address that the server is bound to. A page of somewhere else whose name was made to lead here (DNS rebinding) sends
- * that name, and is refused; so is everybody on the network, and every request that is to change something.
+ * Restricts a handler to read requests from this host whose Host header unambiguously names it: `localhost`, a loopback
+ * address, or the server's bind address. That stops DNS rebinding (a foreign page whose name resolves to this host),
+ * clients on the network and requests that could change something.
  */
 export function localOnly(bindAddress: string, handler: HttpHandler): HttpHandler {
   const { address: own, port } = splitHostPort(bindAddress);
@@ -12,22 +12,22 @@ export function localOnly(bindAddress: string, handler: HttpHandler): HttpHandle
 }
 
 function refusal({ method, host, isFromThisHost }: HttpRequest, own: string, port: number): HttpAnswer | undefined {
-  if (method !== "GET" && method !== "HEAD") return textAnswer(405, "this is only to be read: GET or HEAD\n");
+  if (method !== "GET" && method !== "HEAD") return textAnswer(405, "read-only: use GET or HEAD\n");
   if (isFromThisHost && isLocalName(host, own)) return undefined;
-  const isOwnAlone = canonicalAddress(own) === own && !isLoopback(own) && own !== "0.0.0.0" && own !== "::";
-  const at = isOwnAlone ? joinHostPort(own, port) : `localhost:${port}`;
+  const isSpecific = canonicalAddress(own) === own && !isLoopback(own) && own !== "0.0.0.0" && own !== "::";
+  const at = isSpecific ? joinHostPort(own, port) : `localhost:${port}`;
   const why = isFromThisHost
-    ? `${JSON.stringify(host.slice(0, 100))} is no name of this host alone`
-    : "you ask from elsewhere";
+    ? `the Host header is ${JSON.stringify(host.slice(0, 100))}`
+    : "the request comes from another host";
   return textAnswer(
     403,
-    `The status page is shown on the node itself only, and ${why}.\n` +
-      `Ask for http://${at}/ there, or from elsewhere for http://localhost:${port}/ through a tunnel:\n\n` +
+    `The status page is available on the node itself only, and ${why}.\n` +
+      `Open http://${at}/ there, or http://localhost:${port}/ elsewhere through a tunnel:\n\n` +
       `  ssh -L ${port}:${at} NODE\n`,
   );
 }
 
-/** Whether a Host field, with or without a port, names this host and cannot name another. */
+/** Whether a Host header, with or without a port, names this host and cannot name another. */
 function isLocalName(host: string, own: string): boolean {
   const name = host.toLowerCase().replace(/:\d*$/, "").replace(/^\[(.*)\]$/, "$1");
   if (name === "localhost") return true;

@@ -1,19 +1,19 @@
-/** A form in which something can be given: its media type, and the parameters that a request must name. */
-export interface OfferedForm {
+/** A representation that a handler offers: its media type and the parameters that a request must include. */
+export interface MediaType {
   readonly type: string;
   readonly parameters: Readonly<Record<string, string>>;
 }
 
 /**
- * The offered forms that an Accept field (RFC 9110, 12.5.1) allows, the preferred one first; without the field, the first
- * one that is offered. A form with parameters must be named with all of them; others are passed over but for `charset`, which
- * must be UTF-8.
+ * Returns the offered media types that an Accept header (RFC 9110, 12.5.1) allows, preferred first; without the header, the
+ * first one offered. The header must include all parameters of an offered type. Other parameters are ignored, except
+ * `charset`, which must be UTF-8.
  */
-export function preferredForms(accept: string, offered: readonly OfferedForm[]): readonly OfferedForm[] {
+export function acceptedTypes(accept: string, offered: readonly MediaType[]): readonly MediaType[] {
   if (accept.trim() === "") return offered.slice(0, 1);
   const ranges = accept.split(",").map(readRange).filter(({ quality }) => quality > 0);
   const byQuality = ranges.toSorted((a, b) => b.quality - a.quality);
-  return byQuality.flatMap((range) => offered.filter((form) => isAllowed(form, range)));
+  return byQuality.flatMap((range) => offered.filter((type) => isAllowed(type, range)));
 }
 
 interface MediaRange {
@@ -33,7 +33,7 @@ function readRange(text: string): MediaRange {
 }
 
 function isAllowed(
-  { type, parameters: required }: OfferedForm,
+  { type, parameters: required }: MediaType,
   { type: asked, parameters: given }: MediaRange,
 ): boolean {
   const matches = asked === type || asked === "*/*" || asked === type.replace(/\/.*/, "/*");

@@ -3,43 +3,43 @@ import type { ConnectionLimits } from "./connection_limits.ts";
 import { type HttpHandler, textAnswer } from "./http.ts";
 import { type HttpListener, listenHttp, type OpenPort } from "./listen.ts";
 
-/** What every server of this folder is started with. */
+/** Options of `startServer`. */
 export interface ServerOptions {
-  /** `address:port`; undefined for no server. */
+  /** `address:port`; undefined disables the server. */
   readonly bindAddress: string | undefined;
-  /** Whether a port that cannot be opened is a reason not to start (kube-proxy's bindAddressHardFail). */
+  /** Whether failing to open the port is fatal (kube-proxy's bindAddressHardFail). */
   readonly bindAddressHardFail: boolean;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Ends the server at once. */
+  /** Stops the server at once. */
   readonly signal: AbortSignal;
-  /** Shared with other listeners; limits of its own by default. */
+  /** Limits shared with other listeners; own limits by default. */
   readonly limits?: ConnectionLimits;
   /** Deno.listen by default. */
   readonly open?: OpenPort;
 }
 
-/** A server that listens, or tries to. */
+/** A server that listens or is retrying to. */
 export interface RunningServer {
-  /** The `address:port` it listens on, with the port that was given out for port 0; undefined while it does not. */
+  /** Returns the `address:port` it listens on, with the assigned port for port 0; undefined while it does not listen. */
   address(): string | undefined;
 }
 
-/** What is served at each path, whatever the method, as kube-proxy does it. */
+/** Handlers by path, for any method, like kube-proxy. */
 export type Routes = Readonly<Record<string, HttpHandler>>;
 
-/** As kube-proxy waits. */
-const BETWEEN_TRIES_MS = 5_000;
+/** kube-proxy's retry interval. */
+const RETRY_MS = 5_000;
 
-/** A handler that answers at these paths, and anything else with 404 and `otherwise`. */
+/** Returns a handler for these routes that answers other paths with 404 and the text `otherwise`. */
 export function route(routes: Routes, otherwise: string): HttpHandler {
   const handlers = new Map(Object.entries(routes));
   return (request) => handlers.get(request.path)?.(request) ?? textAnswer(404, otherwise);
 }
 
 /**
- * Starts a server named `name` (`metrics`) that runs until the signal. A port that cannot be opened is an error with
- * `bindAddressHardFail`; without, it is logged and tried again every 5 seconds.
+ * Starts a server that runs until the signal is aborted; `name` (`metrics`) is for the log. If the port cannot be opened,
+ * throws with `bindAddressHardFail`, otherwise logs an error and retries every 5 seconds.
  */
 export async function startServer(name: string, handler: HttpHandler, options: ServerOptions): Promise<RunningServer> {
   const { bindAddress, bindAddressHardFail, clock, signal, limits, open } = options;
@@ -51,23 +51,23 @@ export async function startServer(name: string, handler: HttpHandler, options: S
   const listen = () => {
     listener = listenHttp({ address, port, handler, clock, logger, limits, open });
     signal.addEventListener("abort", listener.close, { once: true });
-    logger.info("the server listens");
+    logger.info("server listening");
   };
 
   const listening = retry(() => Promise.try(listen), {
-    backoff: createBackoff({ firstMs: BETWEEN_TRIES_MS, longestMs: BETWEEN_TRIES_MS, jitter: 0 }),
+    backoff: createBackoff({ firstMs: RETRY_MS, longestMs: RETRY_MS, jitter: 0 }),
     clock,
     signal,
     tries: bindAddressHardFail ? 1 : undefined,
     onRetry: (error, waitMs) =>
-      logger.error("the server cannot listen", { error: errorText(error), nextTry: `in ${waitMs / 1000} s` }),
+      logger.error("cannot listen, retrying", { error: errorText(error), retryIn: `${waitMs / 1000} s` }),
   });
   if (bindAddressHardFail) {
     await listening.catch((error) => {
       throw new Error(`the ${name} server cannot listen on ${bindAddress}`, { cause: error });
     });
   } else {
-    listening.catch((reason) => logger.debug("no longer tried", { reason: errorText(reason) }));
+    listening.catch((reason) => logger.debug("listening abandoned", { reason: errorText(reason) }));
   }
   return {
     address: () => listener === undefined || signal.aborted ? undefined : joinHostPort(address, listener.port),

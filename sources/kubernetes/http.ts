@@ -1,4 +1,4 @@
-import { type Clock, errorText, type Logger, sleep, VERSION } from "../../platform/mod.ts";
+import { type Clock, errorText, type Logger, sleep, unlessAborted, VERSION } from "../../platform/mod.ts";
 import {
   ApiError,
   errorOfFetch,
@@ -106,7 +106,7 @@ export function createApiClient(options: ApiClientOptions): ApiClient {
         ));
       // What has a body may have arrived.
       if (request.body === undefined) watchForReturn().catch(() => {});
-      const response = await orAborted(
+      const response = await unlessAborted(
         fetch(credentials.server + request.path, {
           client,
           signal: deadline.signal,
@@ -317,23 +317,13 @@ async function* chunksOf(response: Response, signal: AbortSignal): AsyncGenerato
   if (!reader) return;
   try {
     for (;;) {
-      const { value, done } = await orAborted(reader.read(), signal);
+      const { value, done } = await unlessAborted(reader.read(), signal);
       if (done) return;
       yield value;
     }
   } finally {
     reader.cancel().catch(() => {});
   }
-}
-
-/** What comes of a promise, or the signal's reason where that is aborted first. */
-function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const onAbort = () => reject(signal.reason);
-    signal.addEventListener("abort", onAbort, { once: true });
-    if (signal.aborted) onAbort();
-    promise.then(resolve, reject).finally(() => signal.removeEventListener("abort", onAbort));
-  });
 }
 
 async function errorOfResponse(

@@ -6,7 +6,7 @@ import { createProcessRunner } from "../../backends/tools/process_runner.ts";
 import { compareWithKernel } from "../../backends/dry_run/dry_run.ts";
 import type { FamilyDelta, ServicePort } from "../../core/model/mod.ts";
 import { isSecluded } from "../../demo/seclude.ts";
-import { searchPath } from "../../platform/environment.ts";
+import { searchPath } from "../../platform/host.ts";
 import { systemClock } from "../../platform/clock.ts";
 import { silentLogger } from "../../platform/log.ts";
 import { fakeServicePort } from "../fakes/service_port.ts";

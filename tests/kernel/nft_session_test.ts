@@ -4,7 +4,7 @@ import { createProcessRunner } from "../../backends/tools/process_runner.ts";
 import type { Runner } from "../../backends/tools/runner.ts";
 import { isSecluded } from "../../demo/seclude.ts";
 import { systemClock } from "../../platform/clock.ts";
-import { searchPath } from "../../platform/environment.ts";
+import { searchPath } from "../../platform/host.ts";
 
 const runner = createProcessRunner({ clock: systemClock, path: searchPath() });
 

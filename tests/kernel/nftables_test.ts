@@ -5,7 +5,7 @@ import { createProcessRunner } from "../../backends/tools/process_runner.ts";
 import type { Family, ServicePort } from "../../core/model/mod.ts";
 import { isSecluded } from "../../demo/seclude.ts";
 import { systemClock } from "../../platform/clock.ts";
-import { searchPath } from "../../platform/environment.ts";
+import { searchPath } from "../../platform/host.ts";
 import { createLogger } from "../../platform/log.ts";
 import { everyKindOfPort, everyKindOfSettings } from "./every_kind.ts";
 

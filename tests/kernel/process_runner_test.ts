@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { createProcessRunner } from "../../backends/tools/process_runner.ts";
 import { ToolEndedError, ToolMissingError, ToolTimeoutError } from "../../backends/tools/runner.ts";
 import { systemClock } from "../../platform/clock.ts";
-import { searchPath } from "../../platform/environment.ts";
+import { searchPath } from "../../platform/host.ts";
 
 const runner = createProcessRunner({ clock: systemClock, path: searchPath() });
 

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { createProcessRunner } from "../../backends/tools/process_runner.ts";
 import type { Runner } from "../../backends/tools/runner.ts";
 import { systemClock } from "../../platform/clock.ts";
-import { searchPath } from "../../platform/environment.ts";
+import { searchPath } from "../../platform/host.ts";
 
 /** One run of a tool. */
 export interface Step {

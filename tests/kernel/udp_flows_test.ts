@@ -8,7 +8,7 @@ import type { Family, ProxyMode, ServicePort } from "../../core/model/mod.ts";
 import { isSecluded } from "../../demo/seclude.ts";
 import { joinHostPort } from "../../platform/address.ts";
 import { systemClock } from "../../platform/clock.ts";
-import { searchPath } from "../../platform/environment.ts";
+import { searchPath } from "../../platform/host.ts";
 import { silentLogger } from "../../platform/log.ts";
 import { fakeServicePort, fakeSettings } from "../fakes/service_port.ts";
 

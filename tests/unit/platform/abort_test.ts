@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
-import { abortedBy } from "../../../platform/abort.ts";
+import { abortedBy, unlessAborted } from "../../../platform/abort.ts";
 
-Deno.test("whichever signal comes first gives the reason, and the controller has a mind of its own", () => {
+Deno.test("the first aborted signal gives the reason; the controller can be aborted on its own", () => {
   const one = new AbortController(), other = new AbortController();
   const both = abortedBy(one.signal, undefined, other.signal);
   assert.equal(both.signal.aborted, false);
@@ -13,6 +13,17 @@ Deno.test("whichever signal comes first gives the reason, and the controller has
   assert.equal(own.signal.reason, "itself");
 });
 
-Deno.test("a signal that was aborted before counts", () => {
+Deno.test("a signal that is already aborted aborts the controller", () => {
   assert.equal(abortedBy(AbortSignal.abort("long ago")).signal.reason, "long ago");
+});
+
+Deno.test("a wait settles like its promise unless the signal is aborted first", async () => {
+  const { signal } = new AbortController();
+  assert.equal(await unlessAborted(Promise.resolve(1), signal), 1);
+  await assert.rejects(unlessAborted(Promise.reject(new Error("failed")), signal), /failed/);
+  const shutdown = new AbortController();
+  const waiting = unlessAborted(new Promise(() => {}), shutdown.signal);
+  shutdown.abort(new Error("shutdown"));
+  await assert.rejects(waiting, /shutdown/);
+  await assert.rejects(unlessAborted(new Promise(() => {}), shutdown.signal), /shutdown/);
 });

@@ -16,7 +16,7 @@ function setUp() {
   return { clock, taken, logger: limitRepeats(logger, clock) };
 }
 
-Deno.test("a problem that repeats is said at once, and then once a minute with its count", () => {
+Deno.test("a repeated problem is logged at once, then once a minute with a count", () => {
   const { clock, taken, logger } = setUp();
   const warn = (waitMs: number) => logger.warn("no answer", { kind: "Node", error: new Error("refused"), waitMs });
   warn(1);
@@ -29,17 +29,17 @@ Deno.test("a problem that repeats is said at once, and then once a minute with i
   clock.advance(60_000);
   assert.deepEqual(taken(), ["WARN  no answer kind=Node error=refused waitMs=30 times=29"]);
   warn(31);
-  assert.deepEqual(taken(), [], "the minute runs on");
+  assert.deepEqual(taken(), [], "still in the same minute");
   clock.advance(60_000);
   assert.deepEqual(taken(), ["WARN  no answer kind=Node error=refused waitMs=31 times=1"]);
   clock.advance(120_000);
-  assert.deepEqual(taken(), [], "nothing is said of what is over");
+  assert.deepEqual(taken(), [], "a problem that stopped is not logged");
   warn(32);
   assert.equal(taken().length, 1);
   assert.equal(clock.pending().length, 1);
 });
 
-Deno.test("what differs in message, level or fields other than numbers is something else; so are bound fields", () => {
+Deno.test("problems differ by message, level, non-numeric fields and bound fields", () => {
   const { taken, logger } = setUp();
   const v4 = logger.with({ family: "IPv4" }), v6 = logger.with({ family: "IPv6" });
   for (let i = 0; i < 2; i++) {
@@ -56,14 +56,14 @@ Deno.test("what differs in message, level or fields other than numbers is someth
   ]);
 });
 
-Deno.test("what is no problem is said every time", () => {
+Deno.test("info and debug messages are never suppressed", () => {
   const { taken, logger } = setUp();
   for (let i = 0; i < 3; i++) logger.info("synced");
   for (let i = 0; i < 3; i++) logger.with({ a: 1 }).debug("synced");
   assert.equal(taken().length, 6);
 });
 
-Deno.test("what is held back when the process ends is said then, the family's name and all", () => {
+Deno.test("flush logs suppressed messages with their bound fields", () => {
   const { taken, logger } = setUp();
   const v4 = logger.with({ family: "IPv4" });
   for (let i = 0; i < 3; i++) v4.warn("odd");

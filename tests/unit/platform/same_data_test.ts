@@ -23,7 +23,7 @@ const DIFFERENT: readonly (readonly [unknown, unknown])[] = [
 ];
 
 for (const [a, b] of SAME) {
-  Deno.test(`${Deno.inspect(a)} is the same as ${Deno.inspect(b)}`, () => assert.ok(sameData(a, b)));
+  Deno.test(`${Deno.inspect(a)} equals ${Deno.inspect(b)}`, () => assert.ok(sameData(a, b)));
 }
 for (const [a, b] of DIFFERENT) {
   Deno.test(`${Deno.inspect(a)} differs from ${Deno.inspect(b)}`, () => assert.ok(!sameData(a, b)));

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { loadYaml } from "../../../platform/yaml.ts";
 
 Deno.test({
-  name: "YAML is read and written without the right to read the environment",
+  name: "YAML can be read and written without permission to read the environment",
   permissions: { env: false, read: "inherit" },
   async fn() {
     const { parseDocument, stringify } = await loadYaml();

@@ -1,4 +1,4 @@
-/** How many connections there may be, for how long, and who has to go when another comes. */
+/** Number, idle time and eviction of connections. */
 import assert from "node:assert/strict";
 import { type Connection, createConnectionLimits } from "../../../../platform/http/connection_limits.ts";
 import { silentLogger } from "../../../../platform/log.ts";
@@ -6,21 +6,21 @@ import { createFakeClock, type FakeClock, settled } from "../../../fakes/clock.t
 
 type Limits = ReturnType<typeof createConnectionLimits>;
 
-/** A listener under limits, and the clients that came to it. */
+/** A listener under test. */
 interface Port {
-  /** Connects and says so many bytes. */
+  /** Connects and sends this many bytes. */
   client(bytes?: number): Promise<Client>;
   readonly served: number;
 }
 
 interface Client {
   readonly connection: Deno.Conn;
-  /** Whether the server has hung up. */
+  /** Whether the server has closed the connection. */
   isOver(): boolean;
 }
 
 async function withLimits(
-  options: { most?: number; mostPerListener?: number },
+  options: { max?: number; maxPerListener?: number },
   test: (t: { clock: FakeClock; limits: Limits; port: () => Port; stop: AbortController }) => Promise<void>,
 ): Promise<void> {
   const clock = createFakeClock(), stop = new AbortController();
@@ -30,13 +30,12 @@ async function withLimits(
     const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
     const { port } = listener.addr;
     let served = 0;
-    // Reads until the end, as what answers requests does.
     const serve = async (connection: Connection) => {
       served++;
       try {
         while (await connection.read(new Uint8Array(16)) !== null);
       } catch {
-        // It was closed by the limits.
+        // Closed by the limits.
       }
     };
     limits.accept(listener, { serve, logger: silentLogger, signal: stop.signal });
@@ -65,18 +64,18 @@ async function withLimits(
   }
 }
 
-/** Lets sockets deliver what is under way, until a condition holds. */
+/** Runs the event loop until a condition holds. */
 async function eventually(condition: () => boolean): Promise<void> {
   for (let turn = 0; turn < 5_000 && !condition(); turn++) await settled();
   assert.ok(condition());
 }
 
-Deno.test("a connection beyond a listener's share takes the place of the one that has waited longest", () =>
-  withLimits({ mostPerListener: 3 }, async ({ limits, port }) => {
+Deno.test("a connection beyond the listener's limit evicts the longest-waiting one", () =>
+  withLimits({ maxPerListener: 3 }, async ({ limits, port }) => {
     const flooded = port(), other = port();
     const elsewhere = await other.client();
     const [first, second, third] = [await flooded.client(), await flooded.client(), await flooded.client()];
-    // It has just said something, which the other two have not.
+    // Has just sent a byte, unlike the other two.
     await first.connection.write(new Uint8Array(1));
     await settled();
     const fourth = await flooded.client();
@@ -85,23 +84,23 @@ Deno.test("a connection beyond a listener's share takes the place of the one tha
     assert.equal(limits.open(), 4);
   }));
 
-Deno.test("the limit in all is held by the listener that has connections, then by whichever has the oldest", () =>
-  withLimits({ most: 3 }, async ({ limits, port }) => {
+Deno.test("the total limit evicts from the listener itself first, then the oldest connection of any", () =>
+  withLimits({ max: 3 }, async ({ limits, port }) => {
     const health = port(), flooded = port(), quiet = port();
     const probe = await health.client();
     const first = await flooded.client(), second = await flooded.client();
     const third = await flooded.client();
     await eventually(first.isOver);
-    assert.equal(probe.isOver(), false, "another listener's flood is not its business");
+    assert.equal(probe.isOver(), false, "a flood of another listener does not evict it");
     await quiet.client();
     await eventually(probe.isOver);
     assert.deepEqual([second, third].map((one) => one.isOver()), [false, false]);
     assert.equal(limits.open(), 3);
   }));
 
-Deno.test("nobody takes the place of a connection that is being answered", async () => {
+Deno.test("a connection that is being served is never evicted", async () => {
   const clock = createFakeClock(), stop = new AbortController();
-  const limits = createConnectionLimits({ clock, mostPerListener: 1 });
+  const limits = createConnectionLimits({ clock, maxPerListener: 1 });
   const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   const answering = Promise.withResolvers<void>(), asked = Promise.withResolvers<void>();
   const serve = async (connection: Connection) => {
@@ -123,7 +122,7 @@ Deno.test("nobody takes the place of a connection that is being answered", async
   stop.abort();
 });
 
-Deno.test("a connection that is silent for 5 seconds is closed; each byte counts", () =>
+Deno.test("a connection idle for 5 seconds is closed; each byte restarts the timer", () =>
   withLimits({}, async ({ clock, limits, port }) => {
     const { client } = port();
     const silent = await client(), talking = await client();
@@ -139,8 +138,8 @@ Deno.test("a connection that is silent for 5 seconds is closed; each byte counts
     assert.deepEqual(clock.pending(), []);
   }));
 
-Deno.test("a flood waits in the kernel: 16 are accepted, then more after 20 ms", () =>
-  withLimits({ mostPerListener: 2 }, async ({ clock, port }) => {
+Deno.test("at most 16 connections are accepted per 20 ms; the rest wait in the kernel", () =>
+  withLimits({ maxPerListener: 2 }, async ({ clock, port }) => {
     const flooded = port();
     const flood = Array.from({ length: 40 }, () => flooded.client());
     await eventually(() => clock.pending().includes(20));
@@ -149,7 +148,7 @@ Deno.test("a flood waits in the kernel: 16 are accepted, then more after 20 ms",
     await Promise.all(flood);
   }));
 
-Deno.test("the signal closes listener and connections at once", () =>
+Deno.test("the signal closes the listener and its connections at once", () =>
   withLimits({}, async ({ clock, limits, port, stop }) => {
     const { client } = port();
     const silent = await client();

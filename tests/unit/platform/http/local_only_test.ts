@@ -1,4 +1,4 @@
-/** Who gets to see the status page. */
+/** Access control of the status page. */
 import assert from "node:assert/strict";
 import { listenHttp } from "../../../../platform/http/listen.ts";
 import { textAnswer } from "../../../../platform/http/http.ts";
@@ -15,13 +15,13 @@ async function statusFor(host: string, { method = "GET", isFromThisHost = true, 
   return answer;
 }
 
-Deno.test("the names of this host alone are let in, with a port or without", async () => {
+Deno.test("names of this host are accepted, with or without a port", async () => {
   for (
     const host of ["localhost", "LOCALHOST:8080", "127.0.0.1:10249", "127.1.2.3", "[::1]", "[::1]:1", "192.0.2.7:10249"]
   ) assert.equal((await statusFor(host)).status, 200, host);
 });
 
-Deno.test("any other name is refused with an explanation, so that no name that was made to lead here gets through", async () => {
+Deno.test("other names are rejected with an explanation, so that DNS rebinding fails", async () => {
   for (
     const host of [
       "",
@@ -42,14 +42,14 @@ Deno.test("any other name is refused with an explanation, so that no name that w
   }
 });
 
-Deno.test("whoever asks from elsewhere is refused, whatever name he sends; and who wants to change something", async () => {
+Deno.test("requests from other hosts are rejected for any name, and so are methods that could change something", async () => {
   assert.equal((await statusFor("localhost", { isFromThisHost: false })).status, 403);
   assert.equal((await statusFor("192.0.2.7:10249", { isFromThisHost: false })).status, 403);
   assert.equal((await statusFor("localhost", { method: "POST" })).status, 405);
   assert.equal((await statusFor("localhost", { method: "HEAD" })).status, 200);
 });
 
-Deno.test("a tunnel leads to where the server listens", async () => {
+Deno.test("the suggested tunnel ends at the bind address", async () => {
   for (const [bound, at] of [["0.0.0.0:1", "localhost:1"], ["[::]:2", "localhost:2"], ["[fd00::1]:3", "[fd00::1]:3"]]) {
     const handler = localOnly(bound!, () => textAnswer(200, "secret"));
     const { body } = await statusFor("evil.example", { handler });
@@ -57,7 +57,7 @@ Deno.test("a tunnel leads to where the server listens", async () => {
   }
 });
 
-Deno.test("who asks over loopback asks from this host; the name is the Host field's, or an absolute target's", async () => {
+Deno.test("a loopback client is on this host; the host comes from the header or an absolute target", async () => {
   const listener = listenHttp({
     address: "127.0.0.1",
     port: 0,

@@ -26,7 +26,7 @@ async function withServer(
   }
 }
 
-Deno.test("a request is answered and the connection closed, as HTTP clients understand it", () =>
+Deno.test("a request is answered and the connection closed, understood by an HTTP client", () =>
   withServer(async (address) => {
     const answer = await fetch(`http://${address}/a/b?c=d`, { method: "POST", body: "x" });
     assert.equal(await answer.text(), "POST /a/b");
@@ -34,7 +34,7 @@ Deno.test("a request is answered and the connection closed, as HTTP clients unde
     assert.equal(answer.headers.get("content-type"), "text/plain; charset=utf-8");
   }));
 
-Deno.test("HEAD gets the same head and no body", () =>
+Deno.test("HEAD gets the head of GET without a body", () =>
   withServer(async (address) => {
     const answer = await ask(address, "/x", "HEAD");
     assert.equal(answer.headers.get("Content-Length"), String("HEAD /x".length));
@@ -55,14 +55,14 @@ Deno.test("a request may come in pieces, from HTTP/1.0, with bare line feeds, or
     assert.match(await send(address, "GET http://a.b HTTP/1.1\r\n\r\n"), /GET \/$/);
   }));
 
-Deno.test("what is no request is told so", () =>
+Deno.test("an invalid request gets 400, one with a long head 431", () =>
   withServer(async (address) => {
     assert.match(await send(address, "\x16\x03\x01 hello\r\n\r\n"), /^HTTP\/1\.1 400 Bad Request\r\n/);
     assert.match(await send(address, "GET / HTTP/2.0\r\n\r\n"), /^HTTP\/1\.1 400 /);
     assert.match(await send(address, `GET / HTTP/1.1\r\nX: ${"x".repeat(17_000)}`), /^HTTP\/1\.1 431 /);
   }));
 
-Deno.test("a handler that throws is a 500, and the server goes on", () => {
+Deno.test("a handler that throws gives 500, and the server continues", () => {
   const failing: HttpHandler = ({ path }) => {
     if (path === "/bad") throw new Error("boom");
     return textAnswer(200, "good");
@@ -73,14 +73,14 @@ Deno.test("a handler that throws is a 500, and the server goes on", () => {
   }, failing);
 });
 
-Deno.test("a large answer arrives whole", () => {
+Deno.test("a large response arrives completely", () => {
   const body = "0123456789".repeat(500_000);
   return withServer(async (address) => {
     assert.equal(await (await fetch(`http://${address}/`)).text(), body);
   }, () => textAnswer(200, body));
 });
 
-/** Whether the server has hung up; with an answer or without. */
+/** Reads until the server closes the connection. */
 function endOf(connection: Deno.Conn): { isOver: () => boolean } {
   let over = false;
   (async () => {
@@ -89,13 +89,13 @@ function endOf(connection: Deno.Conn): { isOver: () => boolean } {
   return { isOver: () => over };
 }
 
-/** Lets sockets deliver what is under way, until a condition holds. */
+/** Runs the event loop until a condition holds. */
 async function eventually(condition: () => boolean): Promise<void> {
   for (let turn = 0; turn < 5_000 && !condition(); turn++) await settled();
   assert.ok(condition());
 }
 
-Deno.test("a client that says nothing is hung up on after 5 seconds", () =>
+Deno.test("a silent client is disconnected after 5 seconds", () =>
   withServer(async (address, { clock }) => {
     const connection = await connect(address);
     await ask(address);
@@ -107,13 +107,13 @@ Deno.test("a client that says nothing is hung up on after 5 seconds", () =>
     connection.close();
   }));
 
-Deno.test("a client that says its request a byte at a time is hung up on after 10 seconds", () =>
+Deno.test("a client that sends its request byte by byte is disconnected after 10 seconds", () =>
   withServer(async (address, { clock }) => {
     const connection = await connect(address);
     const end = endOf(connection);
     for (const byte of "GET /") {
       await connection.write(new TextEncoder().encode(byte));
-      // The byte was there first.
+      // Once this is answered, the byte has been read.
       await ask(address);
       await clock.advanceSettled(1_999);
     }
@@ -123,7 +123,7 @@ Deno.test("a client that says its request a byte at a time is hung up on after 1
     connection.close();
   }));
 
-Deno.test("a client that does not take its answer is hung up on after 5 seconds", () => {
+Deno.test("a client that does not read the response is disconnected after 5 seconds", () => {
   const asked = Promise.withResolvers<void>();
   return withServer(async (address, { clock }) => {
     const connection = await connect(address);
@@ -132,7 +132,7 @@ Deno.test("a client that does not take its answer is hung up on after 5 seconds"
     await ask(address, "/small");
     await eventually(() => clock.pending().length > 0);
     await clock.advanceSettled(10_000);
-    assert.deepEqual(clock.pending(), [], "nothing of it is left");
+    assert.deepEqual(clock.pending(), [], "no timer is left");
     connection.close();
   }, ({ path }) => {
     if (path === "/") asked.resolve();
@@ -140,7 +140,7 @@ Deno.test("a client that does not take its answer is hung up on after 5 seconds"
   });
 });
 
-Deno.test("a client that keeps the connection after its answer is hung up on after a second", () =>
+Deno.test("a client that keeps the connection open after the response is disconnected after a second", () =>
   withServer(async (address, { clock }) => {
     const connection = await connect(address);
     await connection.write(new TextEncoder().encode("GET / HTTP/1.1\r\n\r\n"));
@@ -150,7 +150,7 @@ Deno.test("a client that keeps the connection after its answer is hung up on aft
     await eventually(() => clock.pending().length === 0);
   }));
 
-Deno.test("the signal ends the server at once, and clients that say nothing with it", () =>
+Deno.test("the signal stops the server and disconnects silent clients at once", () =>
   withServer(async (address, { stop, server }) => {
     const silent = await connect(address);
     await ask(address);
@@ -179,7 +179,7 @@ function failingStart(times: number, overrides: Partial<ServerOptions>) {
   };
 }
 
-Deno.test("a port that is taken is logged and tried again every 5 seconds", async () => {
+Deno.test("a port in use is logged and retried every 5 seconds", async () => {
   const { clock, stop, lines, start } = failingStart(2, {});
   const server = await start();
   assert.equal(server.address(), undefined);
@@ -189,13 +189,13 @@ Deno.test("a port that is taken is logged and tried again every 5 seconds", asyn
   assert.equal((await ask(server.address()!, "/x")).body, "GET /x");
   assert.match(
     lines[0]!,
-    /ERROR the server cannot listen server=test address=127.0.0.1:0 error=taken nextTry="in 5 s"/,
+    /ERROR cannot listen, retrying server=test address=127.0.0.1:0 error=taken retryIn="5 s"/,
   );
   assert.equal(lines.filter((line) => line.includes("cannot listen")).length, 2);
   stop.abort();
 });
 
-Deno.test("the signal ends the tries", async () => {
+Deno.test("the signal ends the retries", async () => {
   const { clock, stop, tries, start } = failingStart(Infinity, {});
   await start();
   stop.abort();
@@ -204,7 +204,7 @@ Deno.test("the signal ends the tries", async () => {
   assert.deepEqual(clock.pending(), []);
 });
 
-Deno.test("with bindAddressHardFail, a port that is taken is an error that names server and address", async () => {
+Deno.test("with bindAddressHardFail, a port in use is an error that names the server and the address", async () => {
   const { clock, start } = failingStart(Infinity, { bindAddressHardFail: true });
   await assert.rejects(start(), (error: Error) => {
     assert.equal(error.message, "the test server cannot listen on 127.0.0.1:0");
@@ -214,7 +214,7 @@ Deno.test("with bindAddressHardFail, a port that is taken is an error that names
   assert.deepEqual(clock.pending(), []);
 });
 
-Deno.test("without an address there is no server", async () => {
+Deno.test("without a bind address no server starts", async () => {
   const { tries, start } = failingStart(0, { bindAddress: undefined });
   assert.equal((await start()).address(), undefined);
   assert.equal(tries(), 0);

@@ -1,7 +1,7 @@
-/** Numbers as people read them. */
+/** Formats numbers for people, and measures text. */
 
 /**
- * A duration in its largest unit, with two digits at least.
+ * Formats a duration in its largest unit, with at least two significant digits.
  *
  * ```ts
  * import { durationText } from "./quantities.ts";
@@ -21,22 +21,29 @@ export function durationText(ms: number): string {
   return `${Math.floor(seconds / 86_400)} d`;
 }
 
-/** Digits in groups of three: `10,000`. */
+/** Formats a count with thousands separators: `10,000`. */
 export function countText(count: number): string {
   return Math.round(count).toString().replace(/\B(?=(\d{3})+$)/g, ",");
 }
 
-/** `1 endpoint`, `3 endpoints`. */
+/** Formats a count with its noun: `1 endpoint`, `3 endpoints`. */
 export function plural(count: number, noun: string): string {
   return `${countText(count)} ${noun}${count === 1 ? "" : "s"}`;
 }
 
-/** Bytes in millions: `170 MB`. */
+/** Formats bytes as megabytes (10⁶): `170 MB`. */
 export function megabytesText(bytes: number): string {
   return `${countText(bytes / 1e6)} MB`;
 }
 
-/** `12:03:41`, in UTC as in the log. */
+/** Formats a time as `12:03:41` in UTC, as in the log. */
 export function timeOfDay(atMs: number): string {
   return new Date(atMs).toISOString().slice(11, 19);
+}
+
+/** Counts the newlines of a text. */
+export function countLines(text: string): number {
+  let count = 0;
+  for (let at = text.indexOf("\n"); at >= 0; at = text.indexOf("\n", at + 1)) count++;
+  return count;
 }

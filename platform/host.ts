@@ -1,0 +1,33 @@
+/** Properties of this host and of the environment of this process. */
+import { cpus } from "node:os";
+
+/**
+ * Returns the number of online cores of the machine, regardless of this process's CPU quota or cpuset (kubernetes issue
+ * 99225). Without permission to read it, returns the number of cores available to this process.
+ */
+export function machineCores(): number {
+  try {
+    return cpus().length || navigator.hardwareConcurrency;
+  } catch {
+    return navigator.hardwareConcurrency;
+  }
+}
+
+const DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/** Returns PATH, or a default that includes the sbin folders. Needs permission to read the environment. */
+export function searchPath(): string {
+  return Deno.env.get("PATH") || DEFAULT_PATH;
+}
+
+/**
+ * Returns an identifier of this process's network namespace, comparable only on the same machine; undefined if the
+ * runtime denies access to it.
+ */
+export function networkNamespace(): string | undefined {
+  try {
+    return String(Deno.statSync("/proc/self/ns/net").ino);
+  } catch {
+    return undefined;
+  }
+}
