@@ -1,27 +1,27 @@
-import type { CommandSpec } from "./command_spec.ts";
+import { type CommandSpec, usageLine } from "./command_spec.ts";
+import { formatDuration } from "./duration.ts";
 import { FLAGS } from "./flag_table.ts";
-import type { Flag } from "./flags.ts";
-import { flagValue, normalizeArguments } from "./go_flags.ts";
+import { type Flag, standsAlone } from "./flags.ts";
 import { nearest, suggestion } from "./nearest.ts";
-import { usageLine } from "./usage.ts";
+import { parseScalar } from "./scalar.ts";
 
-/** The flags that were given, by name, with their values read. */
+/** The parsed values of the given flags, by name. */
 export type GivenFlags = ReadonlyMap<string, unknown>;
 
-/** What the arguments say, before any meaning is given to it. */
+/** The parsed arguments of a command. */
 export interface Arguments {
   readonly given: GivenFlags;
-  /** What was given beside flags, in order. */
+  /** The positional arguments. */
   readonly rest: readonly string[];
-  /** Whether the help was asked for; the other arguments are not read then. */
+  /** Whether help was requested; the other arguments are then not parsed. */
   readonly help: boolean;
   readonly version: boolean;
   readonly errors: readonly string[];
 }
 
 /**
- * Reads what follows a command's name, in Go's flag syntax. Every unknown flag, unreadable value and argument too many or
- * too few is an error.
+ * Parses what follows a command's name, in Go's flag syntax. Unknown flags, invalid values, and missing or surplus arguments
+ * are errors.
  */
 export function readArguments(args: readonly string[], spec: CommandSpec): Arguments {
   const flags = [...spec.flags, ...FLAGS];
@@ -58,7 +58,7 @@ function explainUnknown(arg: string, flags: readonly Flag[]): string {
   const name = /^-+([^=]*)/.exec(arg)![1]!.replaceAll("_", "-");
   const names = flags.map((flag) => flag.name);
   const meant = names.includes(name) ? name : nearest(name, names);
-  const hint = meant === undefined ? "see --help for those there are" : `did you mean --${meant}?`;
+  const hint = meant === undefined ? "see --help for all flags" : `did you mean --${meant}?`;
   return `unknown flag ${arg.replace(/=.*/s, "")}; ${hint}`;
 }
 
@@ -84,4 +84,86 @@ function isNone(words: readonly string[] | undefined, given: string): boolean {
 
 function noneOf(words: readonly string[], given: string): string {
   return `${JSON.stringify(given)}: must be ${words.join(" or ")}${suggestion(given, words)}`;
+}
+
+/**
+ * Normalizes Go's flag syntax to `--name=value`: `_` in a name becomes `-`, a boolean without a value becomes `--name=true`
+ * (and never takes the next argument), and `-v2`, `-v=2` and `-v 2` become `--v=2`. Other arguments stay unchanged. A final
+ * flag without its value is an error.
+ */
+function normalizeArguments(
+  args: readonly string[],
+  flags: readonly Flag[],
+): { readonly normal: readonly string[]; readonly errors: readonly string[] } {
+  const errors: string[] = [];
+  const normal: string[] = [];
+  for (let i = 0; i < args.length; i++) {
+    const arg = args[i]!;
+    if (arg === "--") return { normal: [...normal, ...args.slice(i)], errors };
+    const short = /^-([a-z])(?:=?(.+))?$/s.exec(arg);
+    const long = /^--([^=]+)(?:=(.*))?$/s.exec(arg);
+    const name = long?.[1]?.replaceAll("_", "-");
+    const flag = flags.find((flag) => short ? flag.letter === short[1] : flag.name === name);
+    const attached = short ? short[2] : long?.[2];
+    if (flag === undefined) {
+      normal.push(arg);
+    } else if (attached !== undefined) {
+      normal.push(`--${flag.name}=${attached}`);
+    } else if (standsAlone(flag)) {
+      normal.push(`--${flag.name}=true`);
+    } else if (i + 1 < args.length) {
+      normal.push(`--${flag.name}=${args[++i]}`);
+    } else {
+      errors.push(`--${flag.name} needs a value`);
+    }
+  }
+  return { normal, errors };
+}
+
+/** The value of a flag from all its occurrences: as in Go's pflag, lists and switches add up, otherwise the last one counts. */
+function flagValue(
+  flag: Flag,
+  given: readonly string[],
+): { readonly value: unknown } | { readonly must: string } {
+  const field = flag.field;
+  if (field.kind === "texts") {
+    return { value: given.flatMap((list) => list === "" ? [] : list.split(",")) };
+  }
+  if (field.kind === "switches") return parseSwitches(given);
+  for (const text of given) {
+    const read = parseScalar(field, text);
+    if ("must" in read) return read;
+  }
+  return parseScalar(field, given.at(-1)!);
+}
+
+function parseSwitches(given: readonly string[]): { readonly value: unknown } | { readonly must: string } {
+  const switches: Record<string, boolean> = {};
+  for (const pair of given.flatMap((list) => list.split(",")).filter((text) => text.trim() !== "")) {
+    const [, name, state] = /^\s*([^=\s]+)\s*=\s*(\S+)\s*$/.exec(pair) ?? [];
+    const read = parseScalar({ kind: "boolean", initial: false }, state ?? "");
+    if (name === undefined || "must" in read) return { must: "name=true or name=false, separated by commas" };
+    switches[name] = read.value as boolean;
+  }
+  return { value: switches };
+}
+
+/** The given or default value of every flag of `run`, in alphabetical order, as Go's pflag formats it; for `/flagz`. */
+export function flagTexts(given: GivenFlags): Readonly<Record<string, string>> {
+  const names = FLAGS.toSorted((a, b) => a.name < b.name ? -1 : 1);
+  return Object.fromEntries(names.map((flag) => [flag.name, textOf(flag, given.get(flag.name) ?? flag.field.initial)]));
+}
+
+function textOf({ field }: Flag, value: unknown): string {
+  switch (field.kind) {
+    case "duration":
+      return formatDuration(value as number);
+    case "texts":
+      return `[${(value as readonly string[]).join(",")}]`;
+    case "switches":
+      return Object.entries(value as Readonly<Record<string, boolean>>).map(([name, state]) => `${name}=${state}`)
+        .sort().join(",");
+    default:
+      return String(value);
+  }
 }

@@ -4,36 +4,36 @@ import { type GivenFlags, readArguments } from "./arguments.ts";
 import { type CommandSpec, RUN } from "./command_spec.ts";
 import { type Configuration, deepFreeze, type LoggingFormat } from "./configuration.ts";
 import { unwritable } from "./document.ts";
-import type { ParseFile } from "./file_node.ts";
-import { ipvsSchedulers } from "./ipvs_schedulers.ts";
+import type { ParseFile } from "./file_tree.ts";
+import { ipvsSchedulers } from "./ipvs.ts";
 import type { Settings } from "./kube_proxy_configuration.ts";
 import { suggestion } from "./nearest.ts";
 import { readSettings } from "./settings.ts";
 import { readSource } from "./source.ts";
 import { type Decisions, validate } from "./validation.ts";
 
-/** What the command line asks for. Warnings are for the log, in the order in which they were found. */
+/** The parsed command line. Warnings are for the log, in the order in which they were found. */
 export type CommandLine =
   | {
     readonly kind: "start";
     /** The name of the command. */
     readonly command: string;
     readonly configuration: Configuration;
-    /** What was given beside flags: no more, and no less, than the command asks for. */
+    /** The positional arguments, as many as the command takes. */
     readonly arguments: readonly string[];
-    /** The values of all flags that were given, by name; those of the command itself among them. */
+    /** The values of all given flags, by name, including the command's own. */
     readonly flags: GivenFlags;
     readonly warnings: readonly string[];
   }
   | {
     readonly kind: "write-config";
     readonly path: string;
-    /** What the file is to say (see `writeDocument`). */
+    /** The configuration to write (see `writeDocument`). */
     readonly configuration: Configuration;
     readonly warnings: readonly string[];
   }
   | { readonly kind: "version"; readonly text: string }
-  /** The help of a command, or of the program where that is undefined (see `helpText`). */
+  /** The help of a command, or of the program if that is undefined (see `helpText`). */
   | { readonly kind: "help"; readonly command: CommandSpec | undefined }
   | {
     readonly kind: "errors";
@@ -42,25 +42,25 @@ export type CommandLine =
     readonly warnings: readonly string[];
   };
 
-/** What reading the command line needs of the program and the machine. */
+/** The program and the machine that a command line refers to. */
 export interface CommandLineContext {
-  /** The text of a file; throws where there is none to read. */
+  /** Reads a file; throws if it cannot. */
   readonly readFile: (path: string) => string;
   readonly hostname: () => string;
   /** The release of the running kernel. */
   readonly kernelRelease: () => string;
-  /** The proxy modes that there is a backend for. */
+  /** The proxy modes with a backend. */
   readonly builtModes: readonly ProxyMode[];
-  /** Every command there is, in the order of the help; `run` is among them. */
+  /** Every command, including `run`, in the order of the help. */
   readonly commands: readonly CommandSpec[];
 }
 
-/** The configuration file is not JSON: the command line is to be read again with a parser of YAML. */
+/** The configuration file is not JSON: parse the command line again with a YAML parser. */
 export interface NeedsYaml {
   readonly kind: "needs-yaml";
 }
 
-/** Reads the command line as `parseCommandLine` does, with a parser of YAML that is loaded if it is needed. */
+/** Calls `parseCommandLine`, and loads the YAML parser if it is needed. */
 export async function readCommandLine(args: readonly string[], context: CommandLineContext): Promise<CommandLine> {
   const line = parseCommandLine(args, context);
   if (line.kind !== "needs-yaml") return line;
@@ -69,15 +69,15 @@ export async function readCommandLine(args: readonly string[], context: CommandL
 }
 
 /**
- * Reads the arguments after the program's name, and the configuration file that they name. `run` is the command where
- * none is given. Everything that is wrong is reported at once.
+ * Parses the arguments after the program's name, and the configuration file that they name. The default command is `run`.
+ * All errors are reported at once.
  */
 export function parseCommandLine(
   args: readonly string[],
   context: CommandLineContext,
   parseYaml: ParseFile,
 ): CommandLine;
-/** The same without a parser of YAML. */
+/** Parses without a YAML parser. */
 export function parseCommandLine(args: readonly string[], context: CommandLineContext): CommandLine | NeedsYaml;
 export function parseCommandLine(
   args: readonly string[],
@@ -93,7 +93,7 @@ export function parseCommandLine(
   const spec = commands.find((command) => command.name === name);
   if (spec === undefined) {
     const names = commands.map((command) => command.name);
-    const hint = suggestion(name, names) || "; sluice --help lists those there are";
+    const hint = suggestion(name, names) || "; see sluice --help for all commands";
     return { kind: "errors", exitCode: 2, errors: [`unknown command ${JSON.stringify(name)}${hint}`], warnings: [] };
   }
   const words = args[0] === "help" ? ["--help"] : args.slice(named ? 1 : 0);
@@ -105,12 +105,15 @@ export function parseCommandLine(
   const read = readSettings(given, context.readFile, parseYaml);
   if (read === undefined) return { kind: "needs-yaml" };
   const { settings, originOf, errors: settingErrors, warnings: settingWarnings } = read;
-  const { decisions, problems, warnings: doubts } = validate(
+  const { decisions, problems, warnings: validationWarnings } = validate(
     settings,
     context.builtModes,
     () => ipvsSchedulers({ release: context.kernelRelease(), readFile: context.readFile }),
   );
-  const warnings = [...settingWarnings, ...doubts.map(({ path, message }) => `${originOf(path)} ${message}`)];
+  const warnings = [
+    ...settingWarnings,
+    ...validationWarnings.map(({ path, message }) => `${originOf(path)} ${message}`),
+  ];
   const errors = [
     ...argumentErrors,
     ...settingErrors,
@@ -130,7 +133,7 @@ export function parseCommandLine(
   return { kind: "start", command: name, configuration, arguments: rest, flags: given, warnings };
 }
 
-/** Where the control socket is unless a flag says otherwise; there for root alone (see `run`). */
+/** The default control socket, which only root can access (see `run`). */
 const DEFAULT_CONTROL_SOCKET = "/run/sluice/control.sock";
 
 function configurationOf(
@@ -168,7 +171,7 @@ function isOff(server: "healthz" | "metrics", given: GivenFlags): boolean {
   return given.get(`${server}-port`) === 0 || server === "metrics" && given.get("metrics-bind-address") === "";
 }
 
-/** As k8s.io/component-helpers' GetHostname does: node names are in lower case. */
+/** Normalizes a node name to lower case, as k8s.io/component-helpers' GetHostname does. */
 function nodeNameOf(name: string): string {
   return name.trim().toLowerCase();
 }

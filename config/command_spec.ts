@@ -1,26 +1,54 @@
-import type { Flag } from "./flags.ts";
+import { type Flag, standsAlone } from "./flags.ts";
 
-/** An argument of a command, beside its flags. */
+/** A positional argument of a command. */
 export interface ArgumentSpec {
-  /** As the help writes it: `ADDRESS:PORT`. */
+  /** Its name in the help: `ADDRESS:PORT`. */
   readonly name: string;
   readonly description: string;
   readonly required: boolean;
-  /** The words that it can be, where they are known beforehand. */
+  /** The allowed values, if the argument is an enumeration. */
   readonly values?: readonly string[];
 }
 
-/** What one command is to those who call it: the source of its help, its completions and its page of the manual. */
+/** The interface of a command, from which its help, completions and man page are generated. */
 export interface CommandSpec {
   readonly name: string;
-  /** One line of the program's help; begins with a verb, ends with a full stop. */
+  /** One line of the program's help; starts with a verb, ends with a full stop. */
   readonly summary: string;
   readonly arguments: readonly ArgumentSpec[];
-  /** The flags that only this command has; every command takes those of `run`, too. */
+  /** The command's own flags; every command also takes those of `run`. */
   readonly flags: readonly Flag[];
-  /** Whole command lines that show what it is for, each with a few words on what it does. */
+  /** Complete command lines, each with a short explanation. */
   readonly examples: readonly { readonly line: string; readonly does: string }[];
 }
 
-/** The command that a command line without one means: the proxy itself. */
+/** The default command: the proxy itself. */
 export const RUN = "run";
+
+/** The usage line of a command: `sluice explain ADDRESS:PORT [flags]`. */
+export function usageLine(spec: CommandSpec): string {
+  const name = spec.name === RUN ? `[${RUN}]` : spec.name;
+  const words = spec.arguments.map(({ name, required }) => required ? name : `[${name}]`);
+  return ["sluice", name, ...words, "[flags]"].join(" ");
+}
+
+const PLACEHOLDERS: Readonly<Record<Flag["field"]["kind"], string>> = {
+  text: "text",
+  boolean: "true|false",
+  integer: "n",
+  number: "n",
+  duration: "duration",
+  quantity: "quantity",
+  texts: "a,b,…",
+  switches: "name=true,…",
+};
+
+/** The longest list of allowed values that a placeholder shows, in characters. */
+const MOST_WORDS = 24;
+
+/** The placeholder for a flag's value in help texts: `<a|b>`, `<duration>`, or `[true|false]` if the value is optional. */
+export function placeholderOf(flag: Flag): string {
+  if (standsAlone(flag)) return "[true|false]";
+  const words = flag.values?.join("|") ?? "";
+  return `<${words !== "" && words.length <= MOST_WORDS ? words : PLACEHOLDERS[flag.field.kind]}>`;
+}

@@ -6,8 +6,8 @@ import type { Settings } from "./kube_proxy_configuration.ts";
 export type LocalMode = "ClusterCIDR" | "NodeCIDR" | "BridgeInterface" | "InterfaceNamePrefix";
 
 /**
- * Where services, endpoints and the node come from: the Kubernetes API; manifests in a file or folder; a state file of
- * KPNG's; a server of KPNG's protocol, of which the state of all the cluster is watched, or what this node may use.
+ * The source of the cluster's state: the Kubernetes API, manifests in a file or folder, a KPNG state file, or a server of
+ * KPNG's protocol, which sends the state of the whole cluster (`global`) or what this node may use (`local`).
  */
 export type SourceChoice =
   | { readonly kind: "kube" }
@@ -20,56 +20,64 @@ export type SourceChoice =
     readonly tls: TlsPaths;
   };
 
-/** How log lines are written. */
+/** The format of log lines. */
 export type LoggingFormat = "text" | "json";
+
+/** kube-proxy's modes on Linux; the first is the default. */
+export const PROXY_MODES: readonly ProxyMode[] = ["iptables", "nftables", "ipvs"];
+
+/** The modes of detecting local traffic; the first is the default. */
+export const LOCAL_MODES: readonly LocalMode[] = ["ClusterCIDR", "NodeCIDR", "BridgeInterface", "InterfaceNamePrefix"];
+
+/** The log formats. */
+export const LOGGING_FORMATS: readonly LoggingFormat[] = ["text", "json"];
 
 type DeepReadonly<T> = T extends object ? { readonly [K in keyof T]: DeepReadonly<T[K]> } : T;
 
-/** The settings whose values are decided and made canonical here; the others are as the file has them. */
+/** The settings whose values validation decides or makes canonical; the others are as given. */
 type Decided = "mode" | "detectLocalMode" | "clusterCIDR" | "healthzBindAddress" | "metricsBindAddress";
 
 /**
- * The one configuration that everything reads: every field of KubeProxyConfiguration v1alpha1 (durations in
- * milliseconds under names that end in `Ms`), validated, defaults filled in, addresses and prefixes canonical, deeply
- * frozen; and what is Sluice's own.
+ * The configuration of a proxy: every field of KubeProxyConfiguration v1alpha1 (durations in milliseconds, with the suffix
+ * `Ms`), validated, with defaults, canonical addresses and prefixes, and deeply frozen; plus Sluice's own settings.
  */
 export interface Configuration extends DeepReadonly<Omit<Settings, Decided>> {
   readonly mode: ProxyMode;
   readonly detectLocalMode: LocalMode;
-  /** The prefixes of the cluster's pods, for local detection by ClusterCIDR. */
+  /** The CIDRs of the cluster's pods, for detect-local mode ClusterCIDR. */
   readonly clusterCIDR: Readonly<Partial<Record<Family, string>>>;
-  /** `address:port` of `/healthz` and `/livez`; undefined where that is off. */
+  /** `address:port` of `/healthz` and `/livez`; undefined if disabled. */
   readonly healthzBindAddress: string | undefined;
-  /** `address:port` of `/metrics`, `/proxyMode` and `/configz`; undefined where that is off. */
+  /** `address:port` of `/metrics`, `/proxyMode` and `/configz`; undefined if disabled. */
   readonly metricsBindAddress: string | undefined;
 
-  /** How often the kernel is compared with what it should hold: the chosen mode's syncPeriod. */
+  /** How often the kernel is checked for drift: the mode's syncPeriod. */
   readonly syncPeriodMs: number;
-  /** The shortest time between two syncs: the chosen mode's minSyncPeriod; 0 for one that follows from how long syncs take. */
+  /** The minimum time between two syncs: the mode's minSyncPeriod; 0 adapts it to the duration of syncs. */
   readonly minSyncPeriodMs: number;
-  /** Whether all traffic to cluster IPs is masqueraded: the chosen mode's setting (ipvs reads iptables'). */
+  /** Whether all traffic to cluster IPs is masqueraded: the mode's setting (ipvs uses that of iptables). */
   readonly masqueradeAll: boolean;
-  /** The bit, 0 to 31, of the packet mark that asks for masquerading: the chosen mode's setting (ipvs reads iptables'). */
+  /** The bit of the packet mark that requests masquerading, 0 to 31: the mode's setting (ipvs uses that of iptables). */
   readonly masqueradeBit: number;
 
-  /** The name of this node's Node object: hostnameOverride, or the machine's host name, trimmed and in lower case. */
+  /** The name of this node's Node object: hostnameOverride or the host name, trimmed and in lower case. */
   readonly nodeName: string;
   readonly source: SourceChoice;
   /** The path of a kubeconfig; undefined for the service account of a pod. */
   readonly kubeconfig: string | undefined;
-  /** The API server's address, over the one in the kubeconfig. */
+  /** The API server's address; overrides the one in the kubeconfig. */
   readonly master: string | undefined;
-  /** The path of the unix socket on which a running proxy is asked; undefined for none. */
+  /** The path of the control socket; undefined for none. */
   readonly controlSocket: string | undefined;
   /** klog's `-v` number. */
   readonly verbosity: number;
-  /** undefined where nobody chose. */
+  /** Undefined if unset. */
   readonly loggingFormat: LoggingFormat | undefined;
-  /** Whether what is doubtful in the configuration file is an error. */
+  /** Whether unknown and repeated fields of the configuration file are errors. */
   readonly strictConfig: boolean;
-  /** Do what needs root and end. */
+  /** Only perform the steps that need root, then exit. */
   readonly initOnly: boolean;
-  /** Remove every rule of Sluice's and kube-proxy's, and end. */
+  /** Remove all rules of Sluice and kube-proxy, then exit. */
   readonly cleanup: boolean;
 }
 

@@ -5,8 +5,8 @@ import { type Field, type Fields, valueName } from "./fields.ts";
 import { API_VERSION, FIELDS, KIND } from "./kube_proxy_configuration.ts";
 
 /**
- * The configuration as a KubeProxyConfiguration v1alpha1: plain data with every field, as `--write-config-to` writes it
- * and `/configz` shows it. What the file format cannot say (an address that is off) reads as empty.
+ * The configuration as a KubeProxyConfiguration v1alpha1 with every field, as written by `--write-config-to` and shown by
+ * `/configz`. Values that the file format cannot express (a disabled address) are empty.
  */
 export function documentOf(configuration: Configuration): Readonly<Record<string, unknown>> {
   const values = {
@@ -18,18 +18,18 @@ export function documentOf(configuration: Configuration): Readonly<Record<string
   return { apiVersion: API_VERSION, kind: KIND, ...section(FIELDS, values) };
 }
 
-/** A KubeProxyConfiguration in YAML that loads as the same configuration. */
+/** Formats the configuration as a KubeProxyConfiguration in YAML. */
 export async function writeDocument(configuration: Configuration): Promise<string> {
   const { stringify } = await loadYaml();
   return stringify(documentOf(configuration), { version: "1.1" });
 }
 
-/** Warnings for what the flags say but a file cannot: there, an empty or zero value asks for the default. */
+/** Warnings about flags that a file cannot express: there, an empty or zero value means the default. */
 export function unwritable(configuration: Configuration): readonly string[] {
   const { healthzBindAddress, metricsBindAddress } = configuration;
   const warnings: string[] = [];
-  if (healthzBindAddress === undefined) warnings.push("healthzBindAddress: a file cannot turn the health server off");
-  if (metricsBindAddress === undefined) warnings.push("metricsBindAddress: a file cannot turn the metrics off");
+  if (healthzBindAddress === undefined) warnings.push("healthzBindAddress: a file cannot disable the health server");
+  if (metricsBindAddress === undefined) warnings.push("metricsBindAddress: a file cannot disable the metrics server");
   return warnings;
 }
 

@@ -11,12 +11,12 @@ const NANOSECONDS: Readonly<Record<string, number>> = {
 
 const PART = /(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h)/gy;
 
-/** The longest duration that Go's 64 bits of nanoseconds hold. */
+/** The first duration too long for Go's 64 bits of nanoseconds. */
 const LONGEST_NS = 2 ** 63;
 
 /**
- * Milliseconds (with a fraction where there are microseconds or nanoseconds) of a duration in Go's syntax (`1h2m3s`,
- * `300ms`, `-1.5h`, `0`), or undefined for anything that Go's time.ParseDuration refuses.
+ * Parses a duration in Go's syntax (`1h2m3s`, `300ms`, `-1.5h`, `0`) to milliseconds, with a fraction for microseconds and
+ * nanoseconds; undefined for anything that Go's time.ParseDuration refuses.
  *
  * ```ts
  * import { parseDuration } from "./duration.ts";
@@ -42,7 +42,7 @@ export function parseDuration(text: string): number | undefined {
 }
 
 /**
- * A duration in milliseconds as Go prints it.
+ * Formats a duration in milliseconds as Go does.
  *
  * ```ts
  * import { formatDuration } from "./duration.ts";

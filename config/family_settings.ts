@@ -1,9 +1,9 @@
-import type { Configuration } from "./mod.ts";
+import type { Configuration } from "./configuration.ts";
 import type { Family, FamilySettings, IpvsSettings, LocalTraffic } from "../core/model/mod.ts";
 import { familyOf, isLoopback } from "../platform/mod.ts";
 import type { NodeState, ServiceRanges } from "../core/tracking/mod.ts";
 
-/** What holds for all services of a family, from the configuration and what is known of this node and the cluster. */
+/** The settings of a family, from the configuration, the node's state and the cluster's service ranges. */
 export function familySettings(
   family: Family,
   configuration: Configuration,
@@ -25,7 +25,7 @@ export function familySettings(
   };
 }
 
-/** Without a prefix of this family, no traffic counts as local, as in kube-proxy. */
+/** Without a prefix of this family, no traffic is local, as in kube-proxy. */
 function localTraffic(family: Family, configuration: Configuration, node: NodeState): LocalTraffic {
   const fromPrefix = (prefix: string | undefined): LocalTraffic =>
     prefix === undefined ? { by: "none" } : { by: "source-prefix", prefix };
@@ -41,14 +41,14 @@ function localTraffic(family: Family, configuration: Configuration, node: NodeSt
   }
 }
 
-/** Whether node ports are to be on this node's primary address, and that is not known for this family. */
+/** Whether node ports should be on this node's primary address, but that is unknown for this family. */
 export function lacksPrimaryAddress(family: Family, configuration: Configuration, node: NodeState): boolean {
   return configuration.nodePortAddresses.includes("primary") && isLoopback(node.nodeIPs[family]);
 }
 
 /**
- * The prefixes of this node's addresses that serve node ports; undefined for all of them, also where nothing is said of
- * this family (kube-proxy's NewNodePortAddresses), or its primary address is not known (kube-proxy's NewProxyServer).
+ * The prefixes of this node's addresses that serve node ports; undefined for all of them, also if none is configured for this
+ * family (kube-proxy's NewNodePortAddresses) or its primary address is unknown (kube-proxy's NewProxyServer).
  */
 export function nodePortPrefixes(
   family: Family,
@@ -63,10 +63,10 @@ export function nodePortPrefixes(
   return prefixes.length === 0 ? undefined : prefixes;
 }
 
-/** What IPVS mode is told at its start; undefined in other modes. */
+/** The settings of ipvs mode; undefined in other modes. */
 export function ipvsSettings(family: Family, { mode, ipvs }: Configuration): IpvsSettings | undefined {
   if (mode !== "ipvs") return undefined;
-  // As kube-proxy's ConfigureTimeouts does, a part of a second counts for nothing.
+  // Rounded down, as in kube-proxy's ConfigureTimeouts.
   const seconds = (milliseconds: number) => Math.min(Math.floor(milliseconds / 1000), 2 ** 31 - 1);
   return {
     scheduler: ipvs.scheduler || "rr",

@@ -1,9 +1,9 @@
 /**
- * The kinds of fields a configuration file has. A table of them (kube_proxy_configuration.ts) is at once the type of
- * the settings, their defaults, what the file's reader accepts, what the flags set and what is written back.
+ * The kinds of fields in a configuration file. One table of them (kube_proxy_configuration.ts) defines the type of the
+ * settings, their defaults, what the file's reader accepts, what the flags set and what is written back.
  */
 
-/** A text; an empty one stands for the default. */
+/** A string; an empty one means the default. */
 export interface TextField {
   readonly kind: "text";
   readonly initial: string;
@@ -15,25 +15,25 @@ export interface BooleanField {
   readonly initial: boolean;
 }
 
-/** A whole number of 32 bits. `zeroStays` tells the fields where 0 is a value from those where it asks for the default. */
+/** A 32-bit integer. With `zeroStays`, 0 is a value; otherwise it means the default. */
 export interface IntegerField {
   readonly kind: "integer";
   readonly initial: number;
   readonly zeroStays: boolean;
 }
 
-/** A number; 0 stands for the default. */
+/** A number; 0 means the default. */
 export interface NumberField {
   readonly kind: "number";
   readonly initial: number;
 }
 
-/** A duration in Go's syntax, kept in milliseconds under the field's name with `Ms` at its end. */
+/** A duration in Go's syntax, stored in milliseconds under the field's name with the suffix `Ms`. */
 export interface DurationField {
   readonly kind: "duration";
   readonly initial: number;
   readonly zeroStays: boolean;
-  /** Whether a bare number is taken for nanoseconds. */
+  /** Whether a plain number is accepted as nanoseconds. */
   readonly nanoseconds: boolean;
 }
 
@@ -43,19 +43,19 @@ export interface QuantityField {
   readonly initial: string;
 }
 
-/** A list of texts. */
+/** A list of strings. */
 export interface TextsField {
   readonly kind: "texts";
   readonly initial: readonly string[];
 }
 
-/** Names that are each true or false. */
+/** A map of names to booleans. */
 export interface SwitchesField {
   readonly kind: "switches";
   readonly initial: Readonly<Record<string, boolean>>;
 }
 
-/** Fields under a name of their own. */
+/** A group of fields. */
 export interface Section<F extends Fields = Fields> {
   readonly kind: "section";
   readonly fields: F;
@@ -67,7 +67,7 @@ export interface SectionsField<F extends Fields = Fields> {
   readonly fields: F;
 }
 
-/** A field that holds one value. */
+/** A field with a single value. */
 export type ScalarField = TextField | BooleanField | IntegerField | NumberField | DurationField | QuantityField;
 
 /** Any field. */
@@ -86,54 +86,54 @@ type ValueOf<F extends Field> = F extends Section<infer G> ? ValuesOf<G>
   : F extends TextField | QuantityField ? string
   : number;
 
-/** The values of fields, under their names; durations under `…Ms`, in milliseconds. */
+/** The values of fields, by name; durations in milliseconds under `…Ms`. */
 export type ValuesOf<F extends Fields> = {
   [K in keyof F & string as F[K] extends DurationField ? `${K}Ms` : K]: ValueOf<F[K]>;
 };
 
-/** The dotted path of any field that is not itself a section. */
+/** The dotted path of a field other than a section. */
 export type PathOf<F extends Fields> = {
   [K in keyof F & string]: F[K] extends Section<infer G> ? `${K}.${PathOf<G>}` : K;
 }[keyof F & string];
 
-/** A text field. */
+/** A string field. */
 export const text = (initial = ""): TextField => ({ kind: "text", initial });
-/** A field that is true or false. */
+/** A boolean field. */
 export const boolean = (initial = false): BooleanField => ({ kind: "boolean", initial });
-/** A whole number for which 0 asks for the default. */
+/** An integer for which 0 means the default. */
 export const integer = (initial = 0): IntegerField => ({ kind: "integer", initial, zeroStays: false });
-/** A whole number for which 0 is a value like any other. */
+/** An integer for which 0 is a value. */
 export const integerOrZero = (initial: number): IntegerField => ({ kind: "integer", initial, zeroStays: true });
 /** A number. */
 export const number = (initial: number): NumberField => ({ kind: "number", initial });
-/** A duration for which 0 asks for the default; milliseconds. */
+/** A duration in milliseconds, for which 0 means the default. */
 export const duration = (initial = 0): DurationField => ({
   kind: "duration",
   initial,
   zeroStays: false,
   nanoseconds: false,
 });
-/** A duration for which 0 is a value like any other; milliseconds. */
+/** A duration in milliseconds, for which 0 is a value. */
 export const durationOrZero = (initial: number): DurationField => ({ ...duration(initial), zeroStays: true });
-/** A duration that may also be given as a number of nanoseconds; milliseconds. */
+/** A duration in milliseconds that may also be given as a number of nanoseconds. */
 export const durationOrNanoseconds = (initial: number): DurationField => ({ ...duration(initial), nanoseconds: true });
 /** A quantity. */
 export const quantity = (): QuantityField => ({ kind: "quantity", initial: "0" });
-/** A list of texts. */
+/** A list of strings. */
 export const texts = (): TextsField => ({ kind: "texts", initial: [] });
-/** Names that are true or false. */
+/** A map of names to booleans. */
 export const switches = (): SwitchesField => ({ kind: "switches", initial: {} });
-/** Fields under a name. */
+/** A group of fields. */
 export const section = <F extends Fields>(fields: F): Section<F> => ({ kind: "section", fields });
 /** A list of sections. */
 export const sections = <F extends Fields>(fields: F): SectionsField<F> => ({ kind: "sections", fields });
 
-/** The name under which a field's value is kept. */
+/** The name under which a field's value is stored. */
 export function valueName(name: string, field: Field): string {
   return field.kind === "duration" ? `${name}Ms` : name;
 }
 
-/** Every field's default, in objects of their own. */
+/** The defaults of all fields, as new objects. */
 export function defaultsOf<F extends Fields>(fields: F): ValuesOf<F> {
   const values: Record<string, unknown> = {};
   for (const [name, field] of Object.entries<Field>(fields)) values[valueName(name, field)] = defaultOf(field);
@@ -145,7 +145,7 @@ function defaultOf(field: Field): unknown {
   return field.kind === "sections" ? [] : structuredClone(field.initial);
 }
 
-/** The value that stands for `value`: the field's default where the field takes an empty value for "not given". */
+/** The value, or the field's default if the value is empty and the field treats that as unset. */
 export function orDefault(field: ScalarField, value: string | number | boolean): string | number | boolean {
   switch (field.kind) {
     case "text":
@@ -161,14 +161,14 @@ export function orDefault(field: ScalarField, value: string | number | boolean):
   }
 }
 
-/** A field, and its value in settings. */
+/** A field with accessors for its value in settings. */
 export interface FieldPlace {
   readonly field: Field;
   get(values: object): unknown;
   set(values: object, value: unknown): void;
 }
 
-/** Where a dotted path leads. Throws for a path that leads nowhere. */
+/** Resolves a dotted path; throws if there is no such field. */
 export function fieldAt(fields: Fields, path: string): FieldPlace {
   const names = path.split(".");
   const last = names.pop()!;

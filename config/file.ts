@@ -1,36 +1,34 @@
 import { boolean, defaultsOf, type Field, type Fields, orDefault, type ScalarField, valueName } from "./fields.ts";
-import type { FileEntry, FileNode, ParseFile } from "./file_node.ts";
-import { parseJsonFile } from "./json_file.ts";
+import { type FileEntry, type FileNode, type ParseFile, parseJsonFile } from "./file_tree.ts";
 import { API_VERSION, defaultSettings, FIELDS, KIND, type Settings } from "./kube_proxy_configuration.ts";
 import { nearest, suggestion } from "./nearest.ts";
 import { readScalar } from "./scalar.ts";
 
-/** What a configuration file says. */
+/** The contents of a configuration file. */
 export interface FileReading {
-  /** Every field, with its default where the file says nothing or something unusable. */
+  /** Every field, with its default if the file does not set it or sets it wrongly. */
   readonly settings: Settings;
-  /** For each field that the file sets, by dotted path: `FILE:LINE: path`, to begin a message with. */
+  /** The start of a message about each field that the file sets, by dotted path: `FILE:LINE: path`. */
   readonly origins: ReadonlyMap<string, string>;
   readonly errors: readonly string[];
   readonly warnings: readonly string[];
 }
 
-/** What reading any part of a file needs: where it is, and where to say what. */
+/** The state of reading one file. */
 interface Reading {
-  /** A line of the file, to begin a message with. */
+  /** The start of a message about a line: `FILE:LINE`. */
   readonly at: (line: number) => string;
   readonly origins: Map<string, string>;
   readonly errors: string[];
-  /** What kube-proxy's lenient decoding lets pass: a warning, or an error under `--strict-config`. */
+  /** Problems that kube-proxy's lenient decoding accepts: warnings, or errors with `--strict-config`. */
   readonly lenient: string[];
 }
 
 /**
- * Reads a KubeProxyConfiguration in JSON, or in YAML with `parseYaml`; undefined where that is needed but not given.
- * `name` is what messages call the file. An unknown field and a field that is set twice (the last one counts) are warnings,
- * as kube-proxy falls back to lenient decoding for them, or errors when `strict`; a value of the wrong type is always an
- * error. As in kube-proxy, null stands for the default and only the first document of a file counts. Never throws:
- * everything that is wrong with the file is in `errors`.
+ * Reads a KubeProxyConfiguration in JSON, or in YAML with `parseYaml`; undefined if it is not JSON and `parseYaml` is missing.
+ * `name` is the file's name in messages. Unknown and repeated fields (the last one counts) are warnings, because kube-proxy
+ * falls back to lenient decoding for them, or errors if `strict`; a value of the wrong type is always an error. As in
+ * kube-proxy, null means the default and only the first document of a file counts. Never throws: problems are in `errors`.
  */
 export function readConfigurationFile(
   name: string,
@@ -65,7 +63,7 @@ export function readConfigurationFile(
   };
 }
 
-/** A file of another kind or version is refused, as kube-proxy has no decoder for it. */
+/** Refuses a file of another kind or version, for which kube-proxy has no decoder either. */
 function readTypeMeta(reading: Reading, name: string, root: readonly FileEntry[]): void {
   for (const [key, expected] of [["apiVersion", API_VERSION], ["kind", KIND]] as const) {
     const node = root.find((entry) => entry.key === key)?.value;
@@ -106,7 +104,7 @@ function readSection(
   }
 }
 
-/** The value of a field; undefined leaves the default, after an error where there was something to complain about. */
+/** The value of a field; undefined keeps the default, after an error if the value is invalid. */
 function readField(reading: Reading, node: FileNode, field: Field, path: string, current: unknown): unknown {
   if (isNothing(node)) return undefined;
   const refuse = (at: FileNode, what: string, must: string) => {
@@ -115,7 +113,7 @@ function readField(reading: Reading, node: FileNode, field: Field, path: string,
   };
   switch (field.kind) {
     case "section":
-      if (node.kind !== "section") return refuse(node, path, "a section with fields of its own");
+      if (node.kind !== "section") return refuse(node, path, "a section of fields");
       readSection(reading, node.entries, field.fields, path, current as object);
       return undefined;
     case "sections":
@@ -123,19 +121,19 @@ function readField(reading: Reading, node: FileNode, field: Field, path: string,
       return node.items.map((item, i) => {
         const values = defaultsOf(field.fields);
         if (item.kind === "section") readSection(reading, item.entries, field.fields, `${path}[${i}]`, values);
-        else refuse(item, `${path}[${i}]`, "a section with fields of its own");
+        else refuse(item, `${path}[${i}]`, "a section of fields");
         return values;
       });
     case "texts":
-      if (node.kind !== "list") return refuse(node, path, "a list of texts");
+      if (node.kind !== "list") return refuse(node, path, "a list of strings");
       return node.items.flatMap((item, i) => {
         reading.origins.set(`${path}[${i}]`, `${reading.at(item.line)}: ${path}[${i}]`);
         if (item.kind === "scalar" && typeof item.value === "string") return [item.value];
-        refuse(item, `${path}[${i}]`, "text");
+        refuse(item, `${path}[${i}]`, "a string");
         return [];
       });
     case "switches":
-      if (node.kind !== "section") return refuse(node, path, "names that are each true or false");
+      if (node.kind !== "section") return refuse(node, path, "a map of names to true or false");
       return Object.fromEntries(node.entries.flatMap(({ key, value }) => {
         const read = readScalar(boolean(), scalarOf(value));
         if ("value" in read) return [[key, read.value]];
@@ -156,12 +154,12 @@ function isNothing(node: FileNode): boolean {
   return node.kind === "scalar" && (node.value === null || node.value === undefined);
 }
 
-/** A scalar's value; for anything else the node itself, which no field takes. */
+/** A scalar's value; otherwise the node itself, which no field accepts. */
 function scalarOf(node: FileNode): unknown {
   return node.kind === "scalar" ? node.value : node;
 }
 
-/** The name that was most probably meant: one of this section's, or the path of a field that belongs elsewhere. */
+/** Suggests the most similar field of this section, or the path of one in another section. */
 function meantBy(key: string, fields: Fields): string {
   if (nearest(key, Object.keys(fields)) !== undefined) return suggestion(key, Object.keys(fields));
   const elsewhere = new Map(pathsOf(FIELDS).map((path) => [path.slice(path.lastIndexOf(".") + 1), path]));
@@ -169,7 +167,7 @@ function meantBy(key: string, fields: Fields): string {
   return name === undefined ? "" : `; did you mean ${elsewhere.get(name)}?`;
 }
 
-/** Every field's path; later ones come first, so that iptables, which most mean, is the last of its like. */
+/** The paths of all fields in reverse order, so that iptables, the likeliest, comes last among its like. */
 function pathsOf(fields: Fields, prefix = ""): string[] {
   return Object.entries<Field>(fields).reverse().flatMap(([name, field]) =>
     field.kind === "section"

@@ -1,4 +1,4 @@
-import { LOCAL_MODES, LOGGING_FORMATS, PROXY_MODES } from "./choices.ts";
+import { LOCAL_MODES, LOGGING_FORMATS, PROXY_MODES } from "./configuration.ts";
 import { boolean, type Field, fieldAt, integer, text } from "./fields.ts";
 import { type Flag, type FlagGroup, option } from "./flags.ts";
 import { FIELDS, type SettingPath } from "./kube_proxy_configuration.ts";
@@ -6,19 +6,19 @@ import { FIELDS, type SettingPath } from "./kube_proxy_configuration.ts";
 type FlagField = Flag["field"];
 type Setting = SettingPath | ((mode: string) => SettingPath);
 
-/** A flag for what the configuration file can say, too. */
+/** A flag that sets a field of the configuration file. */
 function setting(name: string, path: Setting, description: string, options: Partial<Flag> = {}): Flag {
   const setting = typeof path === "string" ? () => path : path;
   const { field } = fieldAt(FIELDS, setting(""));
   return { name, field: flagField(field), description, setting, besideConfig: false, effective: true, ...options };
 }
 
-/** A flag of kube-proxy's logging library or its like, which has no meaning here. */
+/** A flag of kube-proxy without an effect here, of its logging library for example. */
 function withoutEffect(name: string, field: FlagField): Flag {
   return {
     name,
     field,
-    description: "Accepted for kube-proxy's sake; has no effect.",
+    description: COMPATIBILITY,
     besideConfig: true,
     effective: false,
   };
@@ -30,13 +30,15 @@ function flagField(field: Field): FlagField {
 }
 
 const INEFFECTIVE = { effective: false } as const;
+/** The description of a flag without effect. */
+const COMPATIBILITY = "Accepted for compatibility with kube-proxy; has no effect.";
 const BESIDE_CONFIG = { besideConfig: true } as const;
 
-/** kube-proxy has one flag for a setting that nftables mode keeps in a section of its own. */
+/** A setting that nftables mode has in its own section; kube-proxy has one flag for both. */
 const unlessNftables = (iptables: SettingPath, nftables: SettingPath) => (mode: string) =>
   mode === "nftables" ? nftables : iptables;
 
-/** Every flag in groups, in the order in which lists show them. Names and meanings are kube-proxy's (cmd/kube-proxy/app). */
+/** All flags in groups, in the order of the help. Names and meanings are kube-proxy's (cmd/kube-proxy/app). */
 export const FLAG_GROUPS: readonly FlagGroup[] = [
   {
     title: "Configuration",
@@ -44,98 +46,110 @@ export const FLAG_GROUPS: readonly FlagGroup[] = [
       option(
         "config",
         text(),
-        "The KubeProxyConfiguration file, YAML or JSON; most other flags are ignored beside it.",
+        "The KubeProxyConfiguration file, YAML or JSON; with it, most other flags are ignored.",
       ),
-      option("strict-config", boolean(), "Take unknown and repeated fields of the configuration file for errors."),
+      option("strict-config", boolean(), "Treat unknown and repeated fields of the configuration file as errors."),
       option("write-config-to", text(), "Write the resulting configuration to this file and exit."),
-      option("init-only", boolean(), "Do what needs full root privileges, then exit."),
+      option("init-only", boolean(), "Perform the steps that need full root privileges, then exit."),
       option("cleanup", boolean(), "Remove all rules and exit."),
     ],
   },
   {
-    title: "Where services come from",
+    title: "Source of services",
     flags: [
       option(
         "source",
         text("kube"),
-        "Where services come from: kube; file:PATH, a file or folder of manifests; state:PATH, a state file of KPNG's; " +
+        "The source of services: kube; file:PATH, a file or folder of manifests; state:PATH, a KPNG state file; " +
           "grpc://HOST:PORT or unix://PATH, a server (sluice serve, or a KPNG program).",
       ),
-      option("local", boolean(), "Of a server, watch only what this node may use, decided there."),
+      option(
+        "local",
+        boolean(),
+        "With a server as the source, watch only what this node may use, as decided by the server.",
+      ),
       option(
         "api-client-tls-ca",
         text(),
-        "The PEM file of the authority that a server's certificate must be signed by.",
+        "The PEM file of the CA that must have signed the server's certificate.",
       ),
-      option("api-client-tls-crt", text(), "The PEM file of the certificate shown to a server."),
-      option("api-client-tls-key", text(), "The PEM file of its key."),
+      option("api-client-tls-crt", text(), "The PEM file of the client certificate for the server."),
+      option("api-client-tls-key", text(), "The PEM file of the client certificate's key."),
       setting(
         "kubeconfig",
         "clientConnection.kubeconfig",
-        "The kubeconfig; without it, the pod's service account is used.",
+        "The kubeconfig file; by default, the pod's service account is used.",
       ),
-      option("master", text(), "The API server's address, over the one in the kubeconfig."),
-      setting("hostname-override", "hostnameOverride", "This node's name, instead of its host name.", BESIDE_CONFIG),
+      option("master", text(), "The API server's address; overrides the one in the kubeconfig."),
+      setting("hostname-override", "hostnameOverride", "The node name to use instead of the host name.", BESIDE_CONFIG),
     ],
   },
   {
-    title: "The proxy and its addresses",
+    title: "Mode and addresses",
     flags: [
       setting("proxy-mode", "mode", "The proxy mode; iptables by default.", {
         values: PROXY_MODES,
       }),
-      setting("bind-address", "bindAddress", "An idea of this node's primary IP address; nothing is bound to it."),
-      setting("healthz-bind-address", "healthzBindAddress", "IP:port of the health server; 0.0.0.0:10256 by default."),
+      setting("bind-address", "bindAddress", "Overrides this node's primary IP address; nothing is bound to it."),
+      setting(
+        "healthz-bind-address",
+        "healthzBindAddress",
+        "The IP:port of the health server; 0.0.0.0:10256 by default.",
+      ),
       setting(
         "metrics-bind-address",
         "metricsBindAddress",
-        "IP:port of the metrics; 127.0.0.1:10249 by default, empty for none.",
+        "The IP:port of the metrics server; 127.0.0.1:10249 by default, empty to disable it.",
       ),
-      setting("bind-address-hard-fail", "bindAddressHardFail", "Exit when one of these ports cannot be bound."),
-      option("healthz-port", integer(10256), "Deprecated: use --healthz-bind-address. 0 turns the health server off."),
-      option("metrics-port", integer(10249), "Deprecated: use --metrics-bind-address. 0 turns the metrics off."),
+      setting("bind-address-hard-fail", "bindAddressHardFail", "Exit if one of these ports cannot be bound."),
+      option("healthz-port", integer(10256), "Deprecated: use --healthz-bind-address. 0 disables the health server."),
+      option("metrics-port", integer(10249), "Deprecated: use --metrics-bind-address. 0 disables the metrics server."),
       setting(
         "nodeport-addresses",
         "nodePortAddresses",
-        "The prefixes of the addresses that serve node ports, or primary.",
+        "The CIDRs of the addresses that serve node ports, or primary.",
       ),
       setting(
         "feature-gates",
         "featureGates",
-        "Feature gates of kube-proxy; those without effect here are named in a warning.",
+        "kube-proxy's feature gates; a warning names those without effect.",
       ),
-      setting("oom-score-adj", "oomScoreAdj", "The process's oom-score-adj, -1000 to 1000."),
+      setting("oom-score-adj", "oomScoreAdj", "The oom-score-adj of the process, -1000 to 1000."),
       option(
         "control-socket",
         text("/run/sluice/control.sock"),
-        "The unix socket on which a running proxy is asked; empty for none.",
+        "The unix socket for commands to the running proxy; empty for none.",
       ),
     ],
   },
   {
-    title: "How this node's pods are told from others",
+    title: "Detecting local traffic",
     flags: [
       setting(
         "detect-local-mode",
         "detectLocalMode",
-        "How this node's pods are told: ClusterCIDR, NodeCIDR, BridgeInterface or InterfaceNamePrefix.",
+        "How to detect traffic of local pods: ClusterCIDR, NodeCIDR, BridgeInterface or InterfaceNamePrefix.",
         { values: LOCAL_MODES },
       ),
       setting(
         "cluster-cidr",
         "clusterCIDR",
-        "The pods' prefix, or one of each family with a comma between, for ClusterCIDR.",
+        "The CIDR of the pods, or one of each family separated by a comma, for ClusterCIDR.",
       ),
-      setting("pod-bridge-interface", "detectLocal.bridgeInterface", "The bridge of the pods, for BridgeInterface."),
+      setting(
+        "pod-bridge-interface",
+        "detectLocal.bridgeInterface",
+        "The bridge interface of the pods, for BridgeInterface.",
+      ),
       setting(
         "pod-interface-name-prefix",
         "detectLocal.interfaceNamePrefix",
-        "How the names of the pods' interfaces begin, for InterfaceNamePrefix.",
+        "The prefix of the pods' interface names, for InterfaceNamePrefix.",
       ),
     ],
   },
   {
-    title: "Rules in the kernel",
+    title: "Kernel rules",
     flags: [
       setting(
         "masquerade-all",
@@ -145,22 +159,22 @@ export const FLAG_GROUPS: readonly FlagGroup[] = [
       setting(
         "iptables-masquerade-bit",
         "iptables.masqueradeBit",
-        "The bit of the packet mark that asks for masquerading, 0 to 31.",
+        "The bit of the packet mark that requests masquerading, 0 to 31.",
       ),
       setting(
         "iptables-localhost-nodeports",
         "iptables.localhostNodePorts",
-        "Whether 127.0.0.1 serves node ports (iptables, IPv4).",
+        "Serve node ports on 127.0.0.1 (iptables mode, IPv4).",
       ),
       setting(
         "iptables-sync-period",
         unlessNftables("iptables.syncPeriod", "nftables.syncPeriod"),
-        "How often the kernel's rules are checked; over 0.",
+        "How often to check the kernel's rules; greater than 0.",
       ),
       setting(
         "iptables-min-sync-period",
         unlessNftables("iptables.minSyncPeriod", "nftables.minSyncPeriod"),
-        "The shortest time between two syncs; 0, the default, for one that follows from how long they take.",
+        "The minimum time between two syncs; 0, the default, adapts it to their duration.",
       ),
     ],
   },
@@ -170,23 +184,23 @@ export const FLAG_GROUPS: readonly FlagGroup[] = [
       setting(
         "ipvs-sync-period",
         "ipvs.syncPeriod",
-        "How often the kernel's virtual servers are checked; over 0.",
+        "How often to check the kernel's virtual servers; greater than 0.",
       ),
       setting(
         "ipvs-min-sync-period",
         "ipvs.minSyncPeriod",
-        "The shortest time between two syncs in ipvs mode; 0, the default, for one that follows from how long they take.",
+        "The minimum time between two syncs in ipvs mode; 0, the default, adapts it to their duration.",
       ),
       setting("ipvs-scheduler", "ipvs.scheduler", "The IPVS scheduler; rr by default."),
-      setting("ipvs-exclude-cidrs", "ipvs.excludeCIDRs", "The prefixes of virtual servers that are somebody else's."),
-      setting("ipvs-strict-arp", "ipvs.strictARP", "Set arp_ignore to 1 and arp_announce to 2."),
-      setting("ipvs-tcp-timeout", "ipvs.tcpTimeout", "The timeout of idle TCP connections; 0 leaves it as it is."),
+      setting("ipvs-exclude-cidrs", "ipvs.excludeCIDRs", "The CIDRs of virtual servers to leave alone."),
+      setting("ipvs-strict-arp", "ipvs.strictARP", "Enable strict ARP: set arp_ignore to 1 and arp_announce to 2."),
+      setting("ipvs-tcp-timeout", "ipvs.tcpTimeout", "The timeout of idle TCP connections; 0 leaves it unchanged."),
       setting(
         "ipvs-tcpfin-timeout",
         "ipvs.tcpFinTimeout",
-        "The timeout of TCP connections after a FIN; 0 leaves it as it is.",
+        "The timeout of TCP connections after a FIN; 0 leaves it unchanged.",
       ),
-      setting("ipvs-udp-timeout", "ipvs.udpTimeout", "The timeout of UDP packets; 0 leaves it as it is."),
+      setting("ipvs-udp-timeout", "ipvs.udpTimeout", "The timeout of UDP packets; 0 leaves it unchanged."),
     ],
   },
   {
@@ -195,29 +209,29 @@ export const FLAG_GROUPS: readonly FlagGroup[] = [
       setting(
         "conntrack-max-per-core",
         "conntrack.maxPerCore",
-        "Connections to track for each core; 0 leaves the limit as it is.",
+        "The maximum number of tracked connections per core; 0 leaves the limit unchanged.",
       ),
-      setting("conntrack-min", "conntrack.min", "Connections to track at the least."),
+      setting("conntrack-min", "conntrack.min", "The minimum for the number of tracked connections."),
       setting(
         "conntrack-tcp-timeout-established",
         "conntrack.tcpEstablishedTimeout",
-        "The timeout of idle TCP connections; 0 leaves it as it is.",
+        "The timeout of idle TCP connections; 0 leaves it unchanged.",
       ),
       setting(
         "conntrack-tcp-timeout-close-wait",
         "conntrack.tcpCloseWaitTimeout",
         "The timeout of TCP connections in CLOSE_WAIT.",
       ),
-      setting("conntrack-tcp-be-liberal", "conntrack.tcpBeLiberal", "Take out-of-window TCP packets for valid."),
+      setting("conntrack-tcp-be-liberal", "conntrack.tcpBeLiberal", "Treat out-of-window TCP packets as valid."),
       setting(
         "conntrack-udp-timeout",
         "conntrack.udpTimeout",
-        "The timeout of unreplied UDP flows; 0 leaves it as it is.",
+        "The timeout of unreplied UDP flows; 0 leaves it unchanged.",
       ),
       setting(
         "conntrack-udp-timeout-stream",
         "conntrack.udpStreamTimeout",
-        "The timeout of assured UDP flows; 0 leaves it as it is.",
+        "The timeout of assured UDP flows; 0 leaves it unchanged.",
       ),
     ],
   },
@@ -227,7 +241,7 @@ export const FLAG_GROUPS: readonly FlagGroup[] = [
       setting(
         "v",
         "logging.verbosity",
-        "How much is logged: 0 to 3 is everyday, 4 adds details, 6 adds everything.",
+        "The log verbosity: 0 to 3 is normal, 4 adds details, 6 adds everything.",
         { ...BESIDE_CONFIG, letter: "v" },
       ),
       setting(
@@ -239,35 +253,35 @@ export const FLAG_GROUPS: readonly FlagGroup[] = [
     ],
   },
   {
-    title: "Accepted for kube-proxy's sake, without effect",
+    title: "Accepted for compatibility, without effect",
     flags: [
       setting(
         "kube-api-burst",
         "clientConnection.burst",
-        "Accepted for kube-proxy's sake; has no effect.",
+        COMPATIBILITY,
         INEFFECTIVE,
       ),
       setting(
         "kube-api-content-type",
         "clientConnection.contentType",
-        "Accepted for kube-proxy's sake; has no effect.",
+        COMPATIBILITY,
         INEFFECTIVE,
       ),
-      setting("kube-api-qps", "clientConnection.qps", "Accepted for kube-proxy's sake; has no effect.", INEFFECTIVE),
+      setting("kube-api-qps", "clientConnection.qps", COMPATIBILITY, INEFFECTIVE),
       setting(
         "config-sync-period",
         "configSyncPeriod",
-        "Accepted for kube-proxy's sake; has no effect.",
+        COMPATIBILITY,
         INEFFECTIVE,
       ),
-      setting("profiling", "enableProfiling", "Accepted for kube-proxy's sake; has no effect.", INEFFECTIVE),
+      setting("profiling", "enableProfiling", COMPATIBILITY, INEFFECTIVE),
       setting(
         "show-hidden-metrics-for-version",
         "showHiddenMetricsForVersion",
-        "Accepted for kube-proxy's sake; has no effect.",
+        COMPATIBILITY,
         INEFFECTIVE,
       ),
-      setting("log-flush-frequency", "logging.flushFrequency", "Accepted for kube-proxy's sake; has no effect.", {
+      setting("log-flush-frequency", "logging.flushFrequency", COMPATIBILITY, {
         ...BESIDE_CONFIG,
         ...INEFFECTIVE,
       }),
@@ -299,10 +313,10 @@ export const FLAG_GROUPS: readonly FlagGroup[] = [
   },
 ];
 
-/** Every flag of `run`, which every command takes. */
+/** The flags of `run`, which every command accepts. */
 export const FLAGS: readonly Flag[] = FLAG_GROUPS.flatMap(({ flags }) => flags);
 
-/** The flags that say where the cluster is seen from, which the help of every command lists. */
+/** The flags that select the source, which the help of every command lists. */
 export const SOURCE_FLAGS: readonly string[] = [
   "source",
   "local",

@@ -1,43 +1,43 @@
 import { type ScalarField, type SwitchesField, text, type TextsField } from "./fields.ts";
 import type { SettingPath } from "./kube_proxy_configuration.ts";
 
-/** One flag of the command line. */
+/** A command-line flag. */
 export interface Flag {
   readonly name: string;
-  /** Its one letter, where it has one: `v` for `-v 2`. */
+  /** Its one-letter form: `v` for `-v 2`. */
   readonly letter?: string;
-  /** How its value is read. */
+  /** The type of its value. */
   readonly field: ScalarField | TextsField | SwitchesField;
   readonly description: string;
-  /** The setting that it sets, which can depend on the proxy mode that was asked for. */
+  /** The setting that it sets, which can depend on the proxy mode. */
   readonly setting?: (mode: string) => SettingPath;
-  /** Whether it counts beside `--config`, where kube-proxy ignores what the file can say. */
+  /** Whether it applies together with `--config`, where kube-proxy ignores most flags. */
   readonly besideConfig: boolean;
-  /** Whether it does anything here; kube-proxy's others are accepted with a warning. */
+  /** Whether it has an effect; others of kube-proxy's flags are accepted with a warning. */
   readonly effective: boolean;
-  /** The words that it takes, where they are known beforehand. */
+  /** The allowed values, if the flag is an enumeration. */
   readonly values?: readonly string[];
 }
 
-/** Flags that belong together in a list of them. */
+/** A titled group of flags. */
 export interface FlagGroup {
   readonly title: string;
   readonly flags: readonly Flag[];
 }
 
-/** A flag that takes one of a few words; the first of them where it is not given. */
+/** An enumeration flag; the first value is the default. */
 export interface ChoiceFlag<C extends string> extends Flag {
   readonly values: readonly [C, ...C[]];
 }
 
 type FlagField = Flag["field"];
 
-/** A flag that only the command line has. */
+/** A flag without a setting in the configuration file. */
 export function option(name: string, field: FlagField, description: string, letter?: string): Flag {
   return { name, letter, field, description, besideConfig: true, effective: true };
 }
 
-/** A flag that only the command line has, and that takes one of these words. */
+/** An enumeration flag without a setting in the configuration file. */
 export function choice<C extends string>(
   name: string,
   values: readonly [C, ...C[]],
@@ -45,4 +45,9 @@ export function choice<C extends string>(
   letter?: string,
 ): ChoiceFlag<C> {
   return { ...option(name, text(values[0]), description, letter), values };
+}
+
+/** Whether a flag may be given without a value, which then means true. */
+export function standsAlone(flag: Flag): boolean {
+  return flag.field.kind === "boolean";
 }

@@ -1,17 +1,16 @@
 import { prefixContains } from "../platform/mod.ts";
-import type { Configuration } from "./mod.ts";
+import type { Configuration } from "./configuration.ts";
 import type { KernelSetting } from "../core/channel/mod.ts";
 
-/** The most that `nf_conntrack_max` is computed to be, however many cores there are (kube-proxy's cap). */
+/** kube-proxy's upper limit for a computed `nf_conntrack_max`. */
 const CONNTRACK_MAX_CAP = 1_048_576;
 
-/** The greatest value that the kernel keeps. */
+/** The greatest value that the kernel accepts. */
 const INT_MAX = 2 ** 31 - 1;
 
 /**
- * The settings of the kernel's connection tracking that the configuration asks for, on a machine with this many cores; those
- * it leaves alone are not among them. As kube-proxy's conntrack settings: `min` counts only where `maxPerCore` is set, and
- * the hash table has at least a bucket for four connections.
+ * The conntrack sysctls for the configuration on a machine with `cores` cores; sysctls to leave unchanged are not included. As
+ * in kube-proxy, `min` applies only if `maxPerCore` is set, and the hash table has at least one bucket for four connections.
  */
 export function conntrackSettings(conntrack: Configuration["conntrack"], cores: number): readonly KernelSetting[] {
   const settings: KernelSetting[] = [];
@@ -35,8 +34,8 @@ export function conntrackSettings(conntrack: Configuration["conntrack"], cores: 
 }
 
 /**
- * The settings that serving needs and that `--init-only` makes, since what serves after it may not (kube-proxy sets them in
- * its init container, too): in iptables mode, that loopback addresses are routed where node ports are served there.
+ * The sysctls that serving needs and that `--init-only` sets, because the proxy started later may lack the privilege (as in
+ * kube-proxy's init container): in iptables mode, routing of loopback addresses if they serve node ports.
  */
 export function initSettings({ mode, iptables, nodePortAddresses }: Configuration): readonly KernelSetting[] {
   const servesLoopback = nodePortAddresses.length === 0 ||

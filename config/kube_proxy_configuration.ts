@@ -28,11 +28,11 @@ const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
 
 /**
- * The fields of KubeProxyConfiguration v1alpha1 with the defaults that kube-proxy gives them
- * (k8s.io/kube-proxy/config/v1alpha1, pkg/proxy/apis/config/v1alpha1/defaults.go). The addresses to bind to have
- * defaults that depend on `bindAddress`, and `mode`, `detectLocalMode` and `nodePortAddresses` ones that depend on the
- * platform: validation.ts fills those in. `minSyncPeriod` is the one exception: kube-proxy's default is 1s in iptables and
- * nftables mode, and it takes 0s for that; here 0s is the default and stands for the adaptive rest of `createFamilyChannel`.
+ * The fields of KubeProxyConfiguration v1alpha1 with kube-proxy's defaults (k8s.io/kube-proxy/config/v1alpha1,
+ * pkg/proxy/apis/config/v1alpha1/defaults.go). validation.ts fills in the defaults that depend on other fields: those of the
+ * bind addresses, `mode`, `detectLocalMode` and `nodePortAddresses`. `minSyncPeriod` is the one exception: kube-proxy treats
+ * 0s as its default of 1s in iptables and nftables mode; here 0s is the default and means the adaptive pacing of
+ * `createFamilyChannel`.
  */
 export const FIELDS = {
   featureGates: switches(),
@@ -45,7 +45,7 @@ export const FIELDS = {
     burst: integer(10),
   }),
   logging: section({
-    /** `text` or `json`; empty lets the program choose. */
+    /** `text` or `json`; if empty, the program chooses. */
     format: text(),
     flushFrequency: durationOrNanoseconds(5 * SECOND),
     verbosity: integer(),
@@ -99,7 +99,7 @@ export const FIELDS = {
   nodePortAddresses: texts(),
   oomScoreAdj: integerOrZero(-999),
   conntrack: section({
-    /** 0 leaves the limit as it is. */
+    /** 0 leaves the limit unchanged. */
     maxPerCore: integerOrZero(32 * 1024),
     min: integerOrZero(128 * 1024),
     tcpEstablishedTimeout: durationOrZero(24 * HOUR),
@@ -113,10 +113,10 @@ export const FIELDS = {
   windowsRunAsService: boolean(),
 } as const;
 
-/** The settings of a KubeProxyConfiguration as they were given, defaults filled in; not yet validated. */
+/** The settings of a KubeProxyConfiguration with defaults, not yet validated. */
 export type Settings = ValuesOf<typeof FIELDS>;
 
-/** The dotted path of a field of KubeProxyConfiguration, with the names that the file uses. */
+/** The dotted path of a field in the file. */
 export type SettingPath = PathOf<typeof FIELDS>;
 
 /** The settings of an empty file. */

@@ -1,6 +1,6 @@
 /**
- * The candidate that someone who typed `name` most probably meant: the fewest letters apart, letter case aside, and
- * no more than half of them; undefined where none is that near.
+ * The candidate most similar to `name` by edit distance, ignoring case; undefined if all differ in more than half of its
+ * letters.
  */
 export function nearest(name: string, candidates: Iterable<string>): string | undefined {
   let best: string | undefined;
@@ -12,13 +12,13 @@ export function nearest(name: string, candidates: Iterable<string>): string | un
   return best;
 }
 
-/** `; did you mean X?` where a candidate is near enough, otherwise nothing: for the end of a message. */
+/** The end of a message: `; did you mean X?`, or nothing if no candidate is similar. */
 export function suggestion(name: string, candidates: Iterable<string>): string {
   const meant = nearest(name, candidates);
   return meant === undefined ? "" : `; did you mean ${meant}?`;
 }
 
-/** How many letters must be put in, taken out or replaced to make one text of the other. */
+/** The Levenshtein distance. */
 function editDistance(a: string, b: string): number {
   let previous = Array.from({ length: b.length + 1 }, (_, j) => j);
   for (let i = 1; i <= a.length; i++) {

@@ -1,4 +1,4 @@
-/** Follows the configuration file of a running proxy. */
+/** Reloads the configuration file of a running proxy when it changes. */
 import { dirname } from "node:path";
 import {
   type Clock,
@@ -12,11 +12,11 @@ import {
 import type { CommandLine } from "./command_line.ts";
 import type { Configuration } from "./configuration.ts";
 
-/** Inputs for following a configuration file. */
+/** Options of `followConfiguration`. */
 export interface ConfigurationFollowerOptions {
   /** The path of the configuration file. */
   readonly path: string;
-  /** Reads the command line again, and with it the configuration file. */
+  /** Parses the command line, and with it the configuration file, again. */
   readonly read: () => Promise<CommandLine>;
   /** Reads a file's text; Deno.readTextFileSync by default. */
   readonly readText?: (path: string) => string;
@@ -28,27 +28,27 @@ export interface ConfigurationFollowerOptions {
   readonly openWatch?: OpenWatch;
 }
 
-/** Waits for configurations that differ from the one in effect. */
+/** Waits for a configuration that differs from the one in effect. */
 export interface ConfigurationFollower {
   /**
-   * Resolves with the next valid configuration that differs from `current`, and its warnings; undefined once the signal
-   * is aborted. An invalid file is logged once, with its lines, and leaves the configuration in effect unchanged.
+   * Resolves with the next valid configuration that differs from `current`; undefined when the signal aborts. An invalid file
+   * is logged once, with its lines, and the configuration in effect is kept.
    */
   next(current: Configuration): Promise<ChangedConfiguration | undefined>;
 }
 
-/** A configuration that is to replace the one in effect. */
+/** A changed configuration and its warnings. */
 export interface ChangedConfiguration {
   readonly configuration: Configuration;
   readonly warnings: readonly string[];
 }
 
-/** How long the folder must be quiet before the file is read, so that a file being written is not read half. */
+/** How long the folder must be quiet before the file is read, to avoid reading a partially written one. */
 const QUIET_MS = 200;
-/** How often the file is read without an event: a watch is lost when its folder is replaced. */
+/** How often the file is read without an event: a watch ends when its folder is replaced. */
 const POLL_MS = 10_000;
 
-/** Starts to follow a configuration file. What the file holds now counts as read. */
+/** Starts to follow a configuration file; its current contents count as read. */
 export function followConfiguration(options: ConfigurationFollowerOptions): ConfigurationFollower {
   const { path, read, readText = Deno.readTextFileSync, clock, logger, signal } = options;
   const changes = watchChanges({
@@ -97,8 +97,8 @@ export function followConfiguration(options: ConfigurationFollowerOptions): Conf
 }
 
 /**
- * The new configuration with the settings kept that only a restart of the process can change, and the names of those
- * that differ: oomScoreAdj is written before the process gives up the right to, and a kubeconfig may need a program.
+ * The changed configuration, except for settings that need a restart of the process, and the names of those that differ:
+ * oomScoreAdj is written before privileges are dropped, and a kubeconfig may need a credential plugin.
  */
 export function applicable(
   current: Configuration,

@@ -1,24 +1,24 @@
 import { parseDuration } from "./duration.ts";
 import type { ScalarField } from "./fields.ts";
 
-/** A value that was read, or what it must be to be read. */
+/** A parsed value, or the expectation that it does not meet. */
 export type ScalarReading = { readonly value: string | number | boolean } | { readonly must: string };
 
 const MUST_BE_DURATION = "a duration such as 300ms, 30s or 1h30m";
-const MUST_BE_INTEGER = "a whole number of 32 bits";
+const MUST_BE_INTEGER = "a 32-bit integer";
 const QUANTITY = /^[+-]?(\d+(\.\d*)?|\.\d+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?\d+)?$/;
 
-/** The words that YAML 1.1, and with it kube-proxy, takes for true and false beside the JSON ones. */
+/** The booleans of YAML 1.1, and so of kube-proxy, besides those of JSON. */
 const YAML_BOOLEANS: ReadonlyMap<unknown, boolean> = new Map([
   ...["yes", "Yes", "YES", "on", "On", "ON"].map((word) => [word, true] as const),
   ...["no", "No", "NO", "off", "Off", "OFF"].map((word) => [word, false] as const),
 ]);
 
-/** A field's value from a configuration file, where numbers and booleans have types of their own. */
+/** Reads a value from a configuration file, in which numbers and booleans are typed. */
 export function readScalar(field: ScalarField, value: unknown): ScalarReading {
   switch (field.kind) {
     case "text":
-      return typeof value === "string" ? { value } : { must: "text (in quotes, if it looks like something else)" };
+      return typeof value === "string" ? { value } : { must: "a string (quote it if it looks like another type)" };
     case "boolean": {
       const read = typeof value === "boolean" ? value : YAML_BOOLEANS.get(value);
       return read === undefined ? { must: "true or false" } : { value: read };
@@ -40,7 +40,7 @@ export function readScalar(field: ScalarField, value: unknown): ScalarReading {
   }
 }
 
-/** A field's value from the command line, in the syntax that Go's flag packages read. */
+/** Parses a value from the command line, in the syntax of Go's flag packages. */
 export function parseScalar(field: ScalarField, given: string): ScalarReading {
   switch (field.kind) {
     case "text":
@@ -65,7 +65,7 @@ export function parseScalar(field: ScalarField, given: string): ScalarReading {
   }
 }
 
-/** A whole number as Go's strconv.ParseInt reads it with base 0: also 0x1f, 0b11, 0o17 and 017. */
+/** Parses an integer as Go's strconv.ParseInt does with base 0: also 0x1f, 0b11, 0o17 and 017. */
 function parseInteger(given: string): number | undefined {
   const [, sign, digits] = /^([+-]?)(0[xX][\da-fA-F]+|0[bB][01]+|0[oO]?[0-7]+|0|[1-9]\d*)$/.exec(given) ?? [];
   if (digits === undefined) return undefined;

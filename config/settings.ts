@@ -2,26 +2,26 @@ import { canonicalAddress, errorText, joinHostPort } from "../platform/mod.ts";
 import type { GivenFlags } from "./arguments.ts";
 import { fieldAt } from "./fields.ts";
 import { readConfigurationFile } from "./file.ts";
-import type { ParseFile } from "./file_node.ts";
+import type { ParseFile } from "./file_tree.ts";
 import { FLAGS } from "./flag_table.ts";
 import type { Flag } from "./flags.ts";
 import { defaultSettings, FIELDS, type Settings } from "./kube_proxy_configuration.ts";
 
-/** The settings that file and flags make together, and where each came from. */
+/** The settings from file and flags, and the origin of each. */
 export interface GivenSettings {
   readonly settings: Settings;
-  /** How a message about the setting at a dotted path begins: `FILE:LINE: path`, or the flag. */
+  /** The start of a message about the setting at a dotted path: `FILE:LINE: path`, or the flag. */
   readonly originOf: (path: string) => string;
   readonly errors: readonly string[];
   readonly warnings: readonly string[];
 }
 
-const WITHOUT_EFFECT = "accepted, but without effect in Sluice";
+const NO_EFFECT = "accepted, but has no effect in Sluice";
 
 /**
- * The settings from the configuration file, if one is named, or else from the flags. As in kube-proxy
- * (cmd/kube-proxy/app/options.go), flags do not add to a file, but for those about logging and `--hostname-override`;
- * the others are named in a warning. Undefined where `parseYaml` is needed but not given.
+ * Reads the settings from the configuration file, if one is named, or else from the flags. As in kube-proxy
+ * (cmd/kube-proxy/app/options.go), flags do not override a file, except for logging flags and `--hostname-override`; a warning
+ * names the ignored ones. Undefined if the file needs `parseYaml` and that is missing.
  */
 export function readSettings(
   given: GivenFlags,
@@ -42,9 +42,9 @@ export function readSettings(
 
   const flags = FLAGS.filter((flag) => given.has(flag.name));
   const ineffective = flags.filter((flag) => !flag.effective);
-  if (ineffective.length > 0) warnings.push(`${list(ineffective)}: ${WITHOUT_EFFECT}`);
+  if (ineffective.length > 0) warnings.push(`${list(ineffective)}: ${NO_EFFECT}`);
   const ignored = flags.filter((flag) => file !== undefined && flag.effective && !flag.besideConfig);
-  if (ignored.length > 0) warnings.push(`${list(ignored)}: ignored, because --config is given`);
+  if (ignored.length > 0) warnings.push(`${list(ignored)}: ignored because --config is given`);
 
   const mode = given.get("proxy-mode") as string | undefined ?? "";
   for (const flag of flags) {
@@ -76,7 +76,7 @@ function readNamedFile(
   return readConfigurationFile(file, content, strict, parseYaml);
 }
 
-/** A warning that names the fields that a file sets to something other than their default, and that do nothing here. */
+/** A warning about the fields without effect that a file sets to something other than their default. */
 function ineffectiveIn(settings: Settings, origins: ReadonlyMap<string, string>): string[] {
   const defaults = defaultSettings();
   const named = FLAGS.flatMap((flag) => {
@@ -86,19 +86,19 @@ function ineffectiveIn(settings: Settings, origins: ReadonlyMap<string, string>)
     const place = fieldAt(FIELDS, path);
     return place.get(settings) === place.get(defaults) ? [] : [origin];
   });
-  return named.length === 0 ? [] : [`${named.sort().join(", ")}: ${WITHOUT_EFFECT}`];
+  return named.length === 0 ? [] : [`${named.sort().join(", ")}: ${NO_EFFECT}`];
 }
 
-/** The nearest of the path itself and the lists and sections around it that something was said about. */
+/** The origin of the setting at a path; of its flag, or the file, if it was not set. */
 function originOf(path: string, origins: ReadonlyMap<string, string>, file: string | undefined): string {
-  const said = origins.get(path);
-  if (said !== undefined) return said;
+  const known = origins.get(path);
+  if (known !== undefined) return known;
   const flag = FLAGS.find((flag) => flag.setting?.("") === path.replace(/\[\d+\]$/, ""));
   if (file === undefined && flag !== undefined) return `--${flag.name}`;
   return file === undefined ? path : `${file}: ${path}`;
 }
 
-/** As in kube-proxy, the port of a deprecated flag completes an address that has none; 0 is dealt with by the caller. */
+/** As in kube-proxy, a deprecated port flag completes an address without a port; the caller handles 0. */
 function applyDeprecatedPorts(given: GivenFlags, settings: Settings): string[] {
   const warnings: string[] = [];
   for (const name of ["healthz", "metrics"] as const) {

@@ -2,9 +2,9 @@ import { readWireAddress, wireAddressText } from "../kpng/transport/mod.ts";
 import type { GivenFlags } from "./arguments.ts";
 import type { SourceChoice } from "./configuration.ts";
 
-/** What the flags say of the source. */
+/** The result of reading the source flags. */
 export interface SourceReading {
-  /** Undefined where `errors` says why. */
+  /** Undefined if there are errors. */
   readonly source: SourceChoice | undefined;
   readonly errors: readonly string[];
 }
@@ -12,7 +12,7 @@ export interface SourceReading {
 const FORMS = "kube, file:PATH, state:PATH, grpc://HOST:PORT or unix://PATH";
 const TLS = "api-client-tls";
 
-/** A source as it is written on the command line. */
+/** Formats a source as on the command line. */
 export function sourceText(source: SourceChoice): string {
   if (source.kind === "kube") return source.kind;
   if (source.kind !== "grpc") return `${source.kind}:${source.path}`;
@@ -20,7 +20,7 @@ export function sourceText(source: SourceChoice): string {
   return source.address.kind === "unix" ? text : `grpc://${text}`;
 }
 
-/** Reads `--source` and the flags that say more about it, which make no sense for every source. */
+/** Reads `--source` and the flags that apply only to some sources. */
 export function readSource(given: GivenFlags): SourceReading {
   const text = (given.get("source") as string | undefined) ?? "kube";
   const source = sourceOf(text, given);
@@ -30,7 +30,7 @@ export function readSource(given: GivenFlags): SourceReading {
   if (source.kind === "grpc") return { source, errors: [] };
   const useless = ["local", `${TLS}-ca`, `${TLS}-crt`, `${TLS}-key`].filter((name) => given.get(name));
   const errors = useless.map((name) =>
-    `--${name} needs a server as its source: --source grpc://HOST:PORT or unix://PATH`
+    `--${name} needs a server as the source: --source grpc://HOST:PORT or unix://PATH`
   );
   return { source: errors.length === 0 ? source : undefined, errors };
 }

@@ -1,25 +1,30 @@
-import { canonicalAddress, canonicalPrefix, type Family, familyOf, KUBERNETES_VERSION } from "../platform/mod.ts";
+import {
+  canonicalAddress,
+  canonicalPrefix,
+  type Family,
+  familyOf,
+  joinHostPort,
+  KUBERNETES_VERSION,
+} from "../platform/mod.ts";
 import type { ProxyMode } from "../core/model/mod.ts";
-import { LOCAL_MODES, LOGGING_FORMATS, PROXY_MODES } from "./choices.ts";
-import { type BindAddress, parseBindAddress } from "./bind_address.ts";
-import type { LocalMode } from "./configuration.ts";
+import { LOCAL_MODES, type LocalMode, LOGGING_FORMATS, PROXY_MODES } from "./configuration.ts";
 import { formatDuration } from "./duration.ts";
 import { checkFeatureGates } from "./feature_gates.ts";
 import type { Settings } from "./kube_proxy_configuration.ts";
 import { suggestion } from "./nearest.ts";
 
-/** The ports that kube-proxy serves health and metrics on (pkg/cluster/ports). */
+/** The default port of the health server (pkg/cluster/ports). */
 export const HEALTHZ_PORT = 10256;
-/** The default port of the metrics. */
+/** The default port of the metrics server (pkg/cluster/ports). */
 export const METRICS_PORT = 10249;
 
-/** What is wrong with a setting: its dotted path, and a message to follow it (`is 40: must be 0 to 31`). */
+/** A problem with a setting: its dotted path and the message that follows it (`is 40: must be 0 to 31`). */
 export interface Problem {
   readonly path: string;
   readonly message: string;
 }
 
-/** What validation decides beside accepting: the values whose form or default depends on more than one field. */
+/** The values that validation decides: those whose form or default depends on several fields. */
 export interface Decisions {
   readonly mode: ProxyMode;
   readonly detectLocalMode: LocalMode;
@@ -32,10 +37,9 @@ export interface Decisions {
 }
 
 /**
- * Checks all settings together, by the rules of kube-proxy's pkg/proxy/apis/config/validation, and makes addresses and
- * prefixes canonical. `builtModes` are the modes that this program has a backend for, `schedulers` the IPVS schedulers
- * that the kernel has. `problems` are settings that cannot stand, `warnings` those that can, but do not do what somebody
- * who set them may expect.
+ * Validates all settings by the rules of kube-proxy's pkg/proxy/apis/config/validation, and makes addresses and prefixes
+ * canonical. `builtModes` are the modes with a backend, `schedulers` the kernel's IPVS schedulers. `problems` are invalid
+ * settings; `warnings` are valid ones that may not have the expected effect.
  */
 export function validate(
   settings: Settings,
@@ -110,15 +114,15 @@ type Report = (path: string, value: unknown, must: string) => void;
 
 function checkMode(given: string, builtModes: readonly ProxyMode[], report: Report): ProxyMode {
   const mode = given === "" ? "iptables" : PROXY_MODES.find((known) => known === given);
-  const allowed = `must be ${builtModes.join(", ")} or nothing (which means iptables)`;
+  const allowed = `must be ${builtModes.join(", ")} or empty (for iptables)`;
   if (given === "userspace") {
-    report("mode", given, `Kubernetes removed this mode in 1.26; ${allowed}`);
+    report("mode", given, `Kubernetes 1.26 removed this mode; ${allowed}`);
   } else if (given === "kernelspace") {
-    report("mode", given, `that mode is for Windows, and Sluice runs on Linux; ${allowed}`);
+    report("mode", given, `this mode is for Windows only; ${allowed}`);
   } else if (mode === undefined) {
     report("mode", given, `${allowed}${suggestion(given, PROXY_MODES)}`);
   } else if (!builtModes.includes(mode)) {
-    report("mode", given, `that mode is not built yet; ${allowed}`);
+    report("mode", given, `this mode is not implemented; ${allowed}`);
   }
   return mode ?? "iptables";
 }
@@ -127,10 +131,10 @@ function checkScheduler(given: string, schedulers: () => readonly string[], repo
   if (given === "") return;
   const known = schedulers();
   if (known.includes(given)) return;
-  report("ipvs.scheduler", given, `must be one that the kernel has: ${known.join(", ")}${suggestion(given, known)}`);
+  report("ipvs.scheduler", given, `must be a scheduler of this kernel: ${known.join(", ")}${suggestion(given, known)}`);
 }
 
-/** kube-proxy validates the periods of the chosen mode only. */
+/** Like kube-proxy, validates only the periods of the selected mode. */
 function checkPeriods(
   section: ProxyMode,
   periods: { readonly syncPeriodMs: number; readonly minSyncPeriodMs: number },
@@ -145,12 +149,12 @@ function checkPeriods(
   }
 }
 
-/** The port range is without effect since the userspace mode went, and kube-proxy takes any text for it. */
+/** The port range has had no effect since the userspace mode was removed, and kube-proxy accepts any text for it. */
 function checkPortRange(given: string): readonly Problem[] {
   const [, first, separator, second] = /^\s*(\d+)(?:([-+])(\d+))?\s*$/.exec(given) ?? [];
   const low = Number(first), high = separator === "+" ? low + Number(second) : Number(second ?? first);
   if (given.trim() === "" || low <= high && high <= 65535) return [];
-  const message = `is ${JSON.stringify(given)}, which is no range of ports; it has no effect in any case`;
+  const message = `is ${JSON.stringify(given)}, which is not a port range; the field has no effect anyway`;
   return [{ path: "portRange", message }];
 }
 
@@ -158,7 +162,7 @@ function checkHiddenMetricsVersion(given: string, report: Report): void {
   const [, major, minor] = /^v(\d+)\.(\d+)/.exec(KUBERNETES_VERSION) ?? [];
   const previous = `${major}.${Number(minor) - 1}`;
   if (given !== "" && given !== previous) {
-    report("showHiddenMetricsForVersion", given, `must be ${previous}, the previous minor version, or nothing`);
+    report("showHiddenMetricsForVersion", given, `must be ${previous}, the previous minor version, or empty`);
   }
 }
 
@@ -169,20 +173,21 @@ function checkLogging(logging: Settings["logging"], report: Report): void {
   }
   if (verbosity < 0) report("logging.verbosity", verbosity, "must be 0 or more");
   if (vmodule.length > 0 && format === "json") {
-    report("logging.vmodule", vmodule.map((item) => item.filePattern), "is for logging.format text only");
+    report("logging.vmodule", vmodule.map((item) => item.filePattern), "only works with logging.format text");
   }
   vmodule.forEach((item, i) => {
     const path = `logging.vmodule[${i}]`;
     if (!/^[^=,]+$/.test(item.filePattern)) {
-      report(`${path}.filePattern`, item.filePattern, "must be text without = and ,");
+      report(`${path}.filePattern`, item.filePattern, "must not be empty or contain = or ,");
     }
     if (item.verbosity < 0) report(`${path}.verbosity`, item.verbosity, "must be 0 or more");
   });
 }
 
-/** Part of a rule's text, so that nothing may be in it that the tools would take for something else. */
+// Interface names become part of rules, so they must not contain anything that the tools would interpret.
 const INTERFACE = /^[A-Za-z0-9_][A-Za-z0-9_.:@-]{0,14}$/;
-const INTERFACE_RULE = "must be 1 to 15 letters, digits, '_', '.', ':', '@' and '-', not starting with a sign";
+const INTERFACE_RULE =
+  "must be 1 to 15 letters, digits, '_', '.', ':', '@' and '-', starting with a letter, digit or '_'";
 
 function checkDetectLocal(settings: Settings, report: Report): LocalMode {
   const given = settings.detectLocalMode;
@@ -195,7 +200,7 @@ function checkDetectLocal(settings: Settings, report: Report): LocalMode {
     report("detectLocal.bridgeInterface", "", "detectLocalMode BridgeInterface needs the name of a bridge");
   }
   if (mode === "InterfaceNamePrefix" && interfaceNamePrefix === "") {
-    report("detectLocal.interfaceNamePrefix", "", "detectLocalMode InterfaceNamePrefix needs the start of a name");
+    report("detectLocal.interfaceNamePrefix", "", "detectLocalMode InterfaceNamePrefix needs a prefix");
   }
   const checkInterface = (field: string, name: string) => {
     if (name !== "" && !INTERFACE.test(name)) report(field, name, INTERFACE_RULE);
@@ -205,28 +210,28 @@ function checkDetectLocal(settings: Settings, report: Report): LocalMode {
   return mode ?? "ClusterCIDR";
 }
 
-/** The cluster's prefixes by family. As in kube-proxy, what is wrong with them matters under ClusterCIDR only. */
+/** The pod CIDRs of the cluster by family. As in kube-proxy, errors in them matter only with detectLocalMode ClusterCIDR. */
 function decideClusterCIDR(given: string, localMode: LocalMode, report: Report): Partial<Record<Family, string>> {
   const parts = given === "" ? [] : given.split(",");
   const prefixes = parts.map(canonicalPrefix);
   const byFamily: Partial<Record<Family, string>> = {};
   for (const prefix of prefixes) if (prefix !== undefined) byFamily[familyOf(prefix)] ??= prefix;
-  const wrong = parts.find((_, i) => prefixes[i] === undefined);
+  const invalid = parts.find((_, i) => prefixes[i] === undefined);
   if (localMode !== "ClusterCIDR") return byFamily;
-  if (wrong !== undefined || Object.keys(byFamily).length !== parts.length) {
-    const because = wrong === undefined || wrong === given ? "" : ` (${JSON.stringify(wrong)} is no prefix)`;
-    report("clusterCIDR", given, `must be a prefix, or one of each family (10.100.0.0/16,fd00:100::/48)${because}`);
+  if (invalid !== undefined || Object.keys(byFamily).length !== parts.length) {
+    const reason = invalid === undefined || invalid === given ? "" : ` (${JSON.stringify(invalid)} is not a CIDR)`;
+    report("clusterCIDR", given, `must be a CIDR, or one of each family (10.100.0.0/16,fd00:100::/48)${reason}`);
   }
   return byFamily;
 }
 
-/** In nftables mode, node ports are on the node's primary addresses unless told otherwise (KEP-3866). */
+/** In nftables mode, node ports are on the node's primary addresses by default (KEP-3866). */
 function decideNodePortAddresses(given: readonly string[], mode: ProxyMode, report: Report): readonly string[] {
   if (given.length === 0) return mode === "nftables" ? ["primary"] : [];
   const primary = given.indexOf("primary");
-  if (primary < 0) return decidePrefixes("nodePortAddresses", given, report, " or the single word primary");
+  if (primary < 0) return decidePrefixes("nodePortAddresses", given, report, " or primary");
   if (given.length > 1) {
-    report(`nodePortAddresses[${primary}]`, "primary", "primary must stand alone, without prefixes");
+    report(`nodePortAddresses[${primary}]`, "primary", "primary cannot be combined with CIDRs");
   }
   return ["primary"];
 }
@@ -234,7 +239,26 @@ function decideNodePortAddresses(given: readonly string[], mode: ProxyMode, repo
 function decidePrefixes(path: string, given: readonly string[], report: Report, orElse = ""): readonly string[] {
   return given.flatMap((text, i) => {
     const prefix = canonicalPrefix(text);
-    if (prefix === undefined) report(`${path}[${i}]`, text, `must be a prefix such as 10.0.0.0/8${orElse}`);
+    if (prefix === undefined) report(`${path}[${i}]`, text, `must be a CIDR such as 10.0.0.0/8${orElse}`);
     return prefix ?? [];
   });
+}
+
+/** An `address:port` to listen on, or the expectation that it does not meet. */
+type BindAddress = { readonly joined: string } | { readonly must: string };
+
+/**
+ * Parses an address to listen on. As in kube-proxy, a bare IP address gets `defaultPort`, IPv6 needs brackets before a port,
+ * and names and port 0 are refused.
+ */
+function parseBindAddress(text: string, defaultPort: number): BindAddress {
+  const bare = canonicalAddress(text);
+  if (bare !== undefined) return { joined: joinHostPort(bare, defaultPort) };
+  const [, inBrackets, plain, portText] = /^(?:\[([^\]]*)\]|([^:[\]]*)):([^:]*)$/.exec(text) ?? [];
+  if (portText === undefined) return { must: "IP:port, or [IP]:port for IPv6" };
+  const address = canonicalAddress(inBrackets ?? plain ?? "");
+  if (address === undefined) return { must: "IP:port with a valid IP address" };
+  const port = /^\d{1,5}$/.test(portText) ? Number(portText) : 0;
+  if (port < 1 || port > 65535) return { must: "IP:port with a port from 1 to 65535" };
+  return { joined: joinHostPort(address, port) };
 }

@@ -1,10 +1,10 @@
 import type { Alias, Node, Pair } from "yaml";
 import { loadYaml, type Yaml } from "../platform/mod.ts";
-import type { FileEntry, FileNode, ParsedFile, ParseFile } from "./file_node.ts";
+import type { FileEntry, FileNode, ParsedFile, ParseFile } from "./file_tree.ts";
 
 const MERGE = "<<";
 
-/** Loads the parser of configuration files in YAML: it puts what they stand for in the place of aliases and merge keys (`<<`). */
+/** Loads the parser of YAML configuration files, which resolves aliases and merge keys (`<<`). */
 export async function loadYamlParser(): Promise<ParseFile> {
   const yaml = await loadYaml();
   return (text) => parseYamlFile(yaml, text);
@@ -29,7 +29,7 @@ function parseYamlFile(
   }
   const errors: { line: number; message: string }[] = [];
   const converted = new Map<unknown, FileNode>();
-  /** What is being converted; an alias to any of it would never end. */
+  // The nodes being converted: an alias to one of them is circular.
   const open = new Set<unknown>();
   const lineOf = (node: unknown) => {
     const range = (node as { readonly range?: readonly [number, number, number] | null } | null)?.range;
@@ -42,10 +42,10 @@ function parseYamlFile(
     if (known !== undefined) return known;
     if (isAlias(node)) return resolve(node);
     open.add(node);
-    const made = convertNew(node, emptyAt);
+    const result = convertNew(node, emptyAt);
     open.delete(node);
-    if (node !== null && node !== undefined) converted.set(node, made);
-    return made;
+    if (node !== null && node !== undefined) converted.set(node, result);
+    return result;
   };
   const convertNew = (node: unknown, emptyAt: number): FileNode => {
     const line = node === null || node === undefined ? emptyAt : lineOf(node);
@@ -57,9 +57,7 @@ function parseYamlFile(
     const line = lineOf(alias);
     const target: Node | undefined = alias.resolve(document);
     if (target !== undefined && !open.has(target)) return convert(target, line);
-    const message = target === undefined
-      ? `there is no anchor for the alias *${alias.source}`
-      : `the alias *${alias.source} stands for something that it is part of`;
+    const message = target === undefined ? `unknown alias *${alias.source}` : `circular alias *${alias.source}`;
     errors.push({ line, message });
     return { kind: "scalar", line, value: undefined };
   };

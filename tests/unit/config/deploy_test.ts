@@ -11,7 +11,7 @@ interface Named {
   readonly name: string;
 }
 
-Deno.test("the DaemonSet mounts each of its volumes once, and nothing that is none", () => {
+Deno.test("the DaemonSet mounts each of its volumes once, and nothing else", () => {
   const [configMap, daemonSet] = parseAllDocuments(read("daemonset.yaml"), { merge: true }).map((document) => {
     assert.deepEqual(document.errors, []);
     return document.toJS();
@@ -26,20 +26,20 @@ Deno.test("the DaemonSet mounts each of its volumes once, and nothing that is no
   accepted(["--config", "f", "--strict-config"], { files: { f: configMap.data["config.yaml"] } });
 });
 
-Deno.test("the configuration that is installed is one, without anything unknown in it", () => {
+Deno.test("the installed configuration is valid and has no unknown fields", () => {
   const { warnings } = accepted(["--config", "f", "--strict-config"], { files: { f: read("config.yaml") } });
   assert.deepEqual(warnings, []);
 });
 
 for (const mode of ["iptables", "nftables", "ipvs"]) {
-  Deno.test(`the configuration that is installed sets no floor between syncs in ${mode} mode`, () => {
+  Deno.test(`the installed configuration sets no minSyncPeriod in ${mode} mode`, () => {
     const text = withFlags(read("config.yaml"), new Map([["proxy-mode", mode]]));
     const { configuration } = accepted(["--config", "f", "--strict-config"], { files: { f: text } });
     assert.deepEqual([configuration.mode, configuration.minSyncPeriodMs], [mode, 0]);
   });
 }
 
-Deno.test("the unit allows a listener on every node port, and descriptors for the rest", () => {
+Deno.test("the unit allows a file descriptor for every node port and more", () => {
   const limit = Number(/^LimitNOFILE=(\d+)$/m.exec(read("sluice.service"))?.[1]);
   assert.ok(shareFiles(limit).listeners > 32_768);
 });

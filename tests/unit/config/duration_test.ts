@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import fc from "fast-check";
 import { formatDuration, parseDuration } from "../../../config/duration.ts";
 
-Deno.test("durations are read as Go reads them", () => {
+Deno.test("durations parse as in Go", () => {
   const table: readonly [string, number | undefined][] = [
     ["0", 0],
     ["0s", 0],
@@ -31,7 +31,7 @@ Deno.test("durations are read as Go reads them", () => {
   for (const [text, ms] of table) assert.equal(parseDuration(text), ms, text);
 });
 
-Deno.test("durations are written as Go writes them", () => {
+Deno.test("durations are formatted as in Go", () => {
   const table: readonly [number, string][] = [
     [0, "0s"],
     [30_000, "30s"],
@@ -47,7 +47,7 @@ Deno.test("durations are written as Go writes them", () => {
   for (const [ms, text] of table) assert.equal(formatDuration(ms), text);
 });
 
-Deno.test("a duration that was written reads as the same", () => {
+Deno.test("a formatted duration parses back to the same value", () => {
   fc.assert(fc.property(fc.integer({ min: -864e12, max: 864e12 }), (ns) => {
     const ms = ns === 0 ? 0 : ns / 1e6;
     assert.equal(parseDuration(formatDuration(ms)), ms);

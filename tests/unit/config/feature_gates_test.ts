@@ -4,7 +4,7 @@ import { accepted, fromFile, refused } from "./parse.ts";
 
 const gates = (text: string) => [`--feature-gates=${text}`];
 
-Deno.test("a gate is as it is set, else as its stage is, else as Kubernetes 1.36 has it", () => {
+Deno.test("a gate has its own setting, else that of its stage, else the default of Kubernetes 1.36", () => {
   const table: readonly [FeatureName, Readonly<Record<string, boolean>>, boolean][] = [
     ["AllowServiceExternalIPs", {}, true],
     ["AllowServiceExternalIPs", { AllowServiceExternalIPs: false }, false],
@@ -21,31 +21,31 @@ Deno.test("a gate is as it is set, else as its stage is, else as Kubernetes 1.36
   }
 });
 
-Deno.test("a locked gate is refused with the value that it cannot have, and accepted with the one that it has", () => {
+Deno.test("a locked gate can only be set to its default", () => {
   for (const [name, { locked, initial }] of Object.entries(FEATURE_GATES)) {
     if (!locked) continue;
     assert.deepEqual(accepted(gates(`${name}=${initial}`)).warnings, []);
     const [error = ""] = refused(gates(`${name}=${!initial}`));
-    assert.match(error, new RegExp(`^--feature-gates sets ${name} to false: Kubernetes 1.36 has locked it to true`));
+    assert.match(error, new RegExp(`^--feature-gates sets ${name} to false: Kubernetes 1.36 locks it to true`));
   }
 });
 
-Deno.test("every gate that is not obeyed is named in one warning, and a deprecated one in another", () => {
+Deno.test("one warning names all unsupported gates, another the deprecated one", () => {
   const { warnings } = accepted(
     gates("WatchListClient=true,AllowServiceExternalIPs=false,AllowServiceExternalIP=false"),
   );
   assert.equal(warnings.length, 2, warnings.join("\n"));
   assert.match(warnings[0]!, /^--feature-gates sets the deprecated gate AllowServiceExternalIPs/);
-  assert.match(warnings[1]!, /^--feature-gates sets AllowServiceExternalIP, WatchListClient: they have no effect/);
+  assert.match(warnings[1]!, /^--feature-gates sets AllowServiceExternalIP, WatchListClient: no effect/);
   assert.deepEqual(accepted(gates("ComponentFlagz=false,AllBeta=true")).warnings, []);
 });
 
-Deno.test("a file's gates are named by its line", () => {
+Deno.test("a warning about gates in a file names the line", () => {
   const line = fromFile("featureGates:\n  GracefulNodeShutdown: true\n");
   assert(line.kind === "start");
-  assert.match(line.warnings.join(), /^kp\.yaml:3: featureGates sets GracefulNodeShutdown: it has no effect in Sluice/);
+  assert.match(line.warnings.join(), /^kp\.yaml:3: featureGates sets GracefulNodeShutdown: no effect in Sluice/);
 });
 
-Deno.test("gates named like what every object has are no gates", () => {
-  assert.match(accepted(gates("constructor=true")).warnings.join(), /sets constructor: it has no effect/);
+Deno.test("gates named like properties of every object are unknown", () => {
+  assert.match(accepted(gates("constructor=true")).warnings.join(), /sets constructor: no effect/);
 });

@@ -10,7 +10,7 @@ function errorsOf(body: string, args: readonly string[] = []) {
   return refused(["--config", "kp.yaml", ...args], { files: { "kp.yaml": HEADER + body } });
 }
 
-Deno.test("every field of the file arrives", () => {
+Deno.test("every field of the file is read", () => {
   const { configuration, warnings } = loaded(`
 featureGates: {A: true}
 clientConnection: {kubeconfig: /k, acceptContentTypes: a, contentType: b, qps: 0.5, burst: 7}
@@ -139,14 +139,14 @@ windowsRunAsService: true
   assert.deepEqual(configuration, expected);
 });
 
-Deno.test("null, empty and zero values stand for the default where kube-proxy takes them so", () => {
+Deno.test("null, empty and zero values mean the default where they do in kube-proxy", () => {
   const table: readonly [string, (c: Configuration) => unknown, unknown][] = [
     ["mode: ''", (c) => c.mode, "iptables"],
     ["mode:", (c) => c.mode, "iptables"],
     ["iptables: null", (c) => c.syncPeriodMs, 30_000],
     ["iptables: {masqueradeBit: null}", (c) => c.masqueradeBit, 14],
     ["iptables: {syncPeriod: 0s}", (c) => [c.syncPeriodMs, c.minSyncPeriodMs], [30_000, 0]],
-    // kube-proxy's default is 1s, and 0s asks for it.
+    // kube-proxy treats 0s as its default of 1s.
     ["iptables: {minSyncPeriod: 0s}", (c) => [c.minSyncPeriodMs], [0]],
     ["mode: nftables\nnftables: {minSyncPeriod: 0s}", (c) => [c.minSyncPeriodMs], [0]],
     ["mode: nftables\nnftables: {minSyncPeriod: 1s}", (c) => [c.minSyncPeriodMs], [1000]],
@@ -166,7 +166,7 @@ Deno.test("null, empty and zero values stand for the default where kube-proxy ta
   }
 });
 
-Deno.test("JSON is read too", () => {
+Deno.test("JSON files are read", () => {
   const json = JSON.stringify({
     apiVersion: "kubeproxy.config.k8s.io/v1alpha1",
     kind: "KubeProxyConfiguration",
@@ -177,12 +177,12 @@ Deno.test("JSON is read too", () => {
   assert.deepEqual([configuration.minSyncPeriodMs, configuration.conntrack.maxPerCore], [10, 1]);
 });
 
-Deno.test("anchors and aliases are followed", () => {
+Deno.test("anchors and aliases are resolved", () => {
   const { configuration } = loaded("iptables: &x {syncPeriod: 1m}\nnftables: *x\nmode: nftables");
   assert.equal(configuration.syncPeriodMs, 60_000);
 });
 
-Deno.test("merge keys are followed, and what a section sets itself goes before", () => {
+Deno.test("merge keys are resolved, and a section's own fields take precedence", () => {
   const { configuration, warnings } = loaded(
     "iptables: &x {syncPeriod: 1m, minSyncPeriod: 2s}\nnftables: {<<: *x, minSyncPeriod: 3s}\nmode: nftables",
   );
@@ -190,7 +190,7 @@ Deno.test("merge keys are followed, and what a section sets itself goes before",
   assert.deepEqual(warnings, []);
 });
 
-Deno.test("an unknown or repeated field is a warning with file, line and the nearest name, an error when strict", () => {
+Deno.test("an unknown or repeated field is a warning with file, line and the nearest name, and an error if strict", () => {
   const table: readonly [string, RegExp][] = [
     ["mod: iptables", /^kp\.yaml:3: unknown field mod; did you mean mode\?$/],
     [
@@ -219,23 +219,23 @@ Deno.test("an unknown or repeated field is a warning with file, line and the nea
 
 Deno.test("a value of the wrong type is an error with file and line", () => {
   const table: readonly [string, RegExp][] = [
-    ["hostnameOverride: 12", /^kp\.yaml:3: hostnameOverride is 12: must be text/],
+    ["hostnameOverride: 12", /^kp\.yaml:3: hostnameOverride is 12: must be a string/],
     ["enableProfiling: 1", /^kp\.yaml:3: enableProfiling is 1: must be true or false/],
-    ["iptables:\n  masqueradeBit: '14'", /^kp\.yaml:4: iptables\.masqueradeBit is "14": must be a whole number/],
-    ["oomScoreAdj: 1.5", /oomScoreAdj is 1\.5: must be a whole number/],
-    ["oomScoreAdj: 3000000000", /oomScoreAdj is 3000000000: must be a whole number of 32 bits/],
+    ["iptables:\n  masqueradeBit: '14'", /^kp\.yaml:4: iptables\.masqueradeBit is "14": must be a 32-bit integer/],
+    ["oomScoreAdj: 1.5", /oomScoreAdj is 1\.5: must be a 32-bit integer/],
+    ["oomScoreAdj: 3000000000", /oomScoreAdj is 3000000000: must be a 32-bit integer/],
     ["clientConnection: {qps: fast}", /clientConnection\.qps is "fast": must be a number/],
     ["configSyncPeriod: 30", /configSyncPeriod is 30: must be a duration such as/],
     ["configSyncPeriod: soon", /configSyncPeriod is "soon": must be a duration/],
     ["iptables: []", /iptables is a list: must be a section/],
-    ["nodePortAddresses: 10.0.0.0/8", /nodePortAddresses is "10.0.0.0\/8": must be a list of texts/],
-    ["nodePortAddresses:\n- 10.0.0.0/8\n- 7", /^kp\.yaml:5: nodePortAddresses\[1\] is 7: must be text/],
+    ["nodePortAddresses: 10.0.0.0/8", /nodePortAddresses is "10.0.0.0\/8": must be a list of strings/],
+    ["nodePortAddresses:\n- 10.0.0.0/8\n- 7", /^kp\.yaml:5: nodePortAddresses\[1\] is 7: must be a string/],
     ["featureGates: {A: 1}", /featureGates\.A is 1: must be true or false/],
-    ["featureGates: x", /featureGates is "x": must be names/],
+    ["featureGates: x", /featureGates is "x": must be a map of names/],
     ["logging: {vmodule: {}}", /logging\.vmodule is a section: must be a list/],
     ["logging: {vmodule: [a]}", /logging\.vmodule\[0\] is "a": must be a section/],
     ["logging: {options: {json: {infoBufferSize: big}}}", /infoBufferSize is "big": must be a quantity/],
-    ["mode: {a: b}", /mode is a section: must be text/],
+    ["mode: {a: b}", /mode is a section: must be a string/],
   ];
   for (const [body, message] of table) assert.match(errorsOf(body)[0]!, message, body);
 });
@@ -247,11 +247,14 @@ Deno.test("a value out of range is an error with file and line", () => {
     ["mode: nftables\nnftables: {masqueradeBit: -1}", /^kp\.yaml:4: nftables\.masqueradeBit is -1: must be 0 to 31/],
     ["iptables: {syncPeriod: -1s}", /iptables\.syncPeriod is "-1s": must be greater than 0/],
     ["configSyncPeriod: -1s", /configSyncPeriod is "-1s": must be greater than 0/],
-    ["nodePortAddresses:\n- 10.0.0.0/8\n- x", /^kp\.yaml:5: nodePortAddresses\[1\] is "x": must be a prefix/],
-    ["logging: {format: json, vmodule: [{filePattern: a, verbosity: 1}]}", /logging\.vmodule .*format text only/],
-    ["logging: {vmodule: [{filePattern: 'a=b'}]}", /logging\.vmodule\[0\]\.filePattern is "a=b": must be text without/],
+    ["nodePortAddresses:\n- 10.0.0.0/8\n- x", /^kp\.yaml:5: nodePortAddresses\[1\] is "x": must be a CIDR/],
+    ["logging: {format: json, vmodule: [{filePattern: a, verbosity: 1}]}", /logging\.vmodule .*logging\.format text/],
+    [
+      "logging: {vmodule: [{filePattern: 'a=b'}]}",
+      /logging\.vmodule\[0\]\.filePattern is "a=b": must not be empty or contain/,
+    ],
     ["detectLocalMode: BridgeInterface", /^kp\.yaml: detectLocal\.bridgeInterface is "": .*needs the name of a bridge/],
-    ["detectLocalMode: InterfaceNamePrefix", /^kp\.yaml: detectLocal\.interfaceNamePrefix is "": .*needs the start/],
+    ["detectLocalMode: InterfaceNamePrefix", /^kp\.yaml: detectLocal\.interfaceNamePrefix is "": .*needs a prefix/],
   ];
   for (const [body, message] of table) {
     const errors = errorsOf(body);
@@ -259,24 +262,27 @@ Deno.test("a value out of range is an error with file and line", () => {
   }
 });
 
-Deno.test("a port range that is none is a warning: kube-proxy does not even read it", () => {
+Deno.test("an invalid port range is a warning, because kube-proxy ignores the field", () => {
   for (const range of ["9-3", "a lot", "1-70000", "-"]) {
     const { warnings } = loaded(`portRange: "${range}"`);
-    assert.match(warnings.join("\n"), /^kp\.yaml:3: portRange is ".*", which is no range of ports; it has no effect/);
+    assert.match(
+      warnings.join("\n"),
+      /^kp\.yaml:3: portRange is ".*", which is not a port range; the field has no effect/,
+    );
   }
   assert.deepEqual(loaded('portRange: "300-2000"').warnings, []);
 });
 
-Deno.test("a field without effect is named where it asks for something", () => {
+Deno.test("a warning names fields without effect that are not at their default", () => {
   const { warnings } = loaded("configSyncPeriod: 1m\nenableProfiling: true\nclientConnection: {qps: 5, burst: 20}");
   assert.deepEqual(warnings, [
     "kp.yaml:3: configSyncPeriod, kp.yaml:4: enableProfiling, kp.yaml:5: clientConnection.burst: " +
-    "accepted, but without effect in Sluice",
+    "accepted, but has no effect in Sluice",
   ]);
   assert.deepEqual(loaded("configSyncPeriod: 0s\nclientConnection: {qps: 0, contentType: ''}").warnings, []);
 });
 
-Deno.test("what matters to another mode only is not complained about, as in kube-proxy", () => {
+Deno.test("settings of other modes are not validated, as in kube-proxy", () => {
   loaded("nftables: {masqueradeBit: 99, syncPeriod: -1s}\nipvs: {udpTimeout: -1s, excludeCIDRs: [x]}");
   loaded("detectLocalMode: NodeCIDR\nclusterCIDR: nonsense");
 });
@@ -286,7 +292,7 @@ Deno.test("types, ranges and unknown flags are reported together", () => {
   assert.equal(errors.length, 4, errors.join("\n"));
 });
 
-Deno.test("a file that is no configuration is refused", () => {
+Deno.test("a file that is not a configuration is refused", () => {
   const table: readonly [string, RegExp][] = [
     ["", /^f: the file is empty/],
     ["- a\n", /^f: must be a KubeProxyConfiguration, not a list/],
@@ -296,14 +302,14 @@ Deno.test("a file that is no configuration is refused", () => {
     [HEADER + "a: [\n", /^f:\d: not YAML: /],
     [HEADER + "a: b: c\n", /^f:3: not YAML: /],
     ["<html>\n", /^f: must be a KubeProxyConfiguration, not "<html>"/],
-    [HEADER + "iptables: *nowhere\n", /^f:3: there is no anchor for the alias \*nowhere/],
+    [HEADER + "iptables: *nowhere\n", /^f:3: unknown alias \*nowhere/],
   ];
   for (const [content, message] of table) {
     assert.match(refused(["--config=f"], { files: { f: content } })[0]!, message, content);
   }
 });
 
-Deno.test("beside a file, flags are ignored with one warning, but for those that kube-proxy heeds", () => {
+Deno.test("with a file, flags are ignored with one warning, except those that kube-proxy applies", () => {
   const { configuration, warnings } = loaded("oomScoreAdj: 5\nhostnameOverride: a\nlogging: {verbosity: 1}", [
     "--oom-score-adj=7",
     "--proxy-mode=ipvs",
@@ -339,14 +345,14 @@ Deno.test("beside a file, flags are ignored with one warning, but for those that
   );
 });
 
-Deno.test("warnings come even where there are errors", () => {
+Deno.test("warnings are reported along with errors", () => {
   const command = fromFile("mod: x\noomScoreAdj: 2000");
   assert(command.kind === "errors");
   assert.match(command.warnings.join(), /unknown field mod/);
 });
 
-Deno.test("a mode without a backend is refused in a file, too", () => {
+Deno.test("a mode without a backend in a file is refused", () => {
   const command = parse(["--config=f"], { files: { f: HEADER + "mode: ipvs\n" }, builtModes: ["iptables"] });
   assert(command.kind === "errors");
-  assert.match(command.errors.join(), /^f:3: mode is "ipvs": that mode is not built yet/);
+  assert.match(command.errors.join(), /^f:3: mode is "ipvs": this mode is not implemented/);
 });

@@ -4,7 +4,7 @@ import { FLAG_GROUPS, FLAGS } from "../../../config/flag_table.ts";
 import { boolean, type CommandSpec, type Configuration, option, text } from "../../../config/mod.ts";
 import { accepted, HEADER, helpOf, parse, refused } from "./parse.ts";
 
-Deno.test("without flags, everything but minSyncPeriod is as kube-proxy has it", () => {
+Deno.test("the defaults are kube-proxy's, except for minSyncPeriod", () => {
   const { configuration, warnings } = accepted([]);
   assert.deepEqual(warnings, []);
   const expected: Partial<Configuration> = {
@@ -47,7 +47,7 @@ Deno.test("without flags, everything but minSyncPeriod is as kube-proxy has it",
   assert.deepEqual([configuration.clientConnection.qps, configuration.clientConnection.burst], [5, 10]);
 });
 
-Deno.test("each flag sets what kube-proxy's sets", () => {
+Deno.test("each flag sets the same field as in kube-proxy", () => {
   const table: readonly [string[], (c: Configuration) => unknown, unknown][] = [
     [["--kubeconfig=/k"], (c) => c.kubeconfig, "/k"],
     [["--master", "https://10.0.0.1:6443"], (c) => c.master, "https://10.0.0.1:6443"],
@@ -132,7 +132,7 @@ Deno.test("each flag sets what kube-proxy's sets", () => {
   }
 });
 
-Deno.test("Go's flag syntax is understood", () => {
+Deno.test("flags follow Go's syntax", () => {
   for (const args of [["-v=4"], ["-v", "4"], ["-v4"], ["--v=4"], ["--v", "4"], ["run", "-v", "4"]]) {
     assert.equal(accepted(args).configuration.verbosity, 4, args.join(" "));
   }
@@ -147,16 +147,16 @@ Deno.test("Go's flag syntax is understood", () => {
   assert.match(refused(["--masquerade-all", "false"]).join(), /unexpected argument "false"/);
 });
 
-Deno.test("a bad flag is refused with its name and what is allowed", () => {
+Deno.test("an invalid flag is refused with its name and the allowed values", () => {
   const table: readonly [string[], RegExp][] = [
     [["--bogus"], /unknown flag --bogus; see --help/],
     [["--iptables-masqerade-bit=1"], /unknown flag --iptables-masqerade-bit; did you mean --iptables-masquerade-bit\?/],
     [["-config=x"], /unknown flag -config; did you mean --config\?/],
-    [["frobnicate"], /unknown command "frobnicate"; sluice --help lists those there are/],
+    [["frobnicate"], /unknown command "frobnicate"; see sluice --help for all commands/],
     [["--config"], /--config needs a value/],
     [["--masquerade-all=maybe"], /--masquerade-all is "maybe": must be true or false/],
-    [["--conntrack-min=many"], /--conntrack-min is "many": must be a whole number/],
-    [["--conntrack-min=4294967296"], /--conntrack-min is "4294967296": must be a whole number of 32 bits/],
+    [["--conntrack-min=many"], /--conntrack-min is "many": must be a 32-bit integer/],
+    [["--conntrack-min=4294967296"], /--conntrack-min is "4294967296": must be a 32-bit integer/],
     [["--conntrack-min=-1"], /--conntrack-min is -1: must be 0 to/],
     [["--conntrack-max-per-core=-1"], /--conntrack-max-per-core is -1: must be 0 to/],
     [["--conntrack-tcp-timeout-established=-1s"], /--conntrack-tcp-timeout-established is "-1s": must be 0 or more/],
@@ -176,7 +176,7 @@ Deno.test("a bad flag is refused with its name and what is allowed", () => {
     [["--feature-gates=A"], /--feature-gates is "A": must be name=true/],
     [["--feature-gates=A=perhaps"], /--feature-gates is .*must be name=true/],
     [["--proxy-mode=iptable"], /--proxy-mode is "iptable": must be iptables, nftables, ipvs.*did you mean iptables\?/],
-    [["--proxy-mode=userspace"], /--proxy-mode is "userspace": .*removed.*must be iptables/],
+    [["--proxy-mode=userspace"], /--proxy-mode is "userspace": Kubernetes 1.26 removed this mode; must be iptables/],
     [["--proxy-mode=kernelspace"], /--proxy-mode is "kernelspace": .*Windows.*must be iptables/],
     [["--bind-address=here"], /--bind-address is "here": must be an IP address/],
     [
@@ -186,19 +186,19 @@ Deno.test("a bad flag is refused with its name and what is allowed", () => {
     [["--healthz-bind-address=1.2.3.4:0"], /--healthz-bind-address is .*port from 1 to 65535/],
     [["--metrics-bind-address=1.2.3.4:http"], /--metrics-bind-address is .*port from 1 to 65535/],
     [["--metrics-bind-address=1.2.3:1:2"], /--metrics-bind-address is .*must be IP:port/],
-    [["--cluster-cidr=10.0.0.0"], /--cluster-cidr is "10.0.0.0": must be a prefix, or one of each family/],
+    [["--cluster-cidr=10.0.0.0"], /--cluster-cidr is "10.0.0.0": must be a CIDR, or one of each family/],
     [["--cluster-cidr=10.0.0.0/8,11.0.0.0/8"], /--cluster-cidr is .*one of each family/],
     [["--cluster-cidr=10.0.0.0/8,fd00::/8,fd01::/8"], /--cluster-cidr is .*one of each family/],
-    [["--nodeport-addresses=10.0.0.0"], /--nodeport-addresses is "10.0.0.0": must be a prefix .*primary/],
-    [["--nodeport-addresses=primary,10.0.0.0/8"], /--nodeport-addresses is "primary": .*must stand alone/],
-    [["--ipvs-exclude-cidrs=x", "--proxy-mode=ipvs"], /--ipvs-exclude-cidrs is "x": must be a prefix/],
+    [["--nodeport-addresses=10.0.0.0"], /--nodeport-addresses is "10.0.0.0": must be a CIDR .*primary/],
+    [["--nodeport-addresses=primary,10.0.0.0/8"], /--nodeport-addresses is "primary": .*cannot be combined/],
+    [["--ipvs-exclude-cidrs=x", "--proxy-mode=ipvs"], /--ipvs-exclude-cidrs is "x": must be a CIDR/],
     [["--ipvs-udp-timeout=-1s", "--proxy-mode=ipvs"], /--ipvs-udp-timeout is "-1s": must be 0 or more/],
     [
       ["--detect-local-mode=nodecidr"],
       /--detect-local-mode is "nodecidr": must be ClusterCIDR, .*did you mean NodeCIDR\?/,
     ],
     [["--detect-local-mode=BridgeInterface"], /--pod-bridge-interface is "": .*needs the name of a bridge/],
-    [["--detect-local-mode=InterfaceNamePrefix"], /--pod-interface-name-prefix is "": .*needs the start of a name/],
+    [["--detect-local-mode=InterfaceNamePrefix"], /--pod-interface-name-prefix is "": .*needs a prefix/],
     [["--show-hidden-metrics-for-version=1.20"], /--show-hidden-metrics-for-version is "1.20": must be 1.35/],
     [["--logging-format=xml"], /--logging-format is "xml": must be text or json/],
     [["-v=-1"], /--v is -1: must be 0 or more/],
@@ -217,7 +217,7 @@ Deno.test("a bad flag is refused with its name and what is allowed", () => {
   }
 });
 
-Deno.test("all mistakes are reported at once", () => {
+Deno.test("all errors are reported at once", () => {
   const errors = refused([
     "--bogus",
     "--conntrack-min=x",
@@ -228,14 +228,17 @@ Deno.test("all mistakes are reported at once", () => {
   assert.equal(errors.length, 5, errors.join("\n"));
 });
 
-Deno.test("a mode without a backend says that it is not built yet", () => {
+Deno.test("a mode without a backend is refused as not implemented", () => {
   for (const mode of ["nftables", "ipvs"]) {
     const errors = refused([`--proxy-mode=${mode}`], { builtModes: ["iptables"] });
-    assert.match(errors.join(), new RegExp(`--proxy-mode is "${mode}": that mode is not built yet; must be iptables`));
+    assert.match(
+      errors.join(),
+      new RegExp(`--proxy-mode is "${mode}": this mode is not implemented; must be iptables`),
+    );
   }
 });
 
-Deno.test("kube-proxy's flags without meaning here are accepted with one warning", () => {
+Deno.test("kube-proxy's flags without effect here are accepted with one warning", () => {
   const { warnings } = accepted([
     "--profiling",
     "--vmodule=a=1",
@@ -262,7 +265,7 @@ Deno.test("kube-proxy's flags without meaning here are accepted with one warning
   }
 });
 
-Deno.test("deprecated flags are named with their successor", () => {
+Deno.test("a warning names the replacement of a deprecated flag", () => {
   assert.deepEqual(accepted(["--healthz-port=10256"]).warnings, [
     "--healthz-port is deprecated: use --healthz-bind-address",
   ]);
@@ -297,17 +300,17 @@ Deno.test("version and help", () => {
 
 const TELL: CommandSpec = {
   name: "tell",
-  summary: "Tell something.",
-  arguments: [{ name: "WHAT", description: "what to tell", required: true }, {
+  summary: "Tell a story.",
+  arguments: [{ name: "WHAT", description: "the kind of story", required: true }, {
     name: "WHOM",
-    description: "whom to tell it",
+    description: "the listener",
     required: false,
   }],
   flags: [option("loud", boolean(), "Tell it loudly."), option("output", text(), "text or json.", "o")],
   examples: [{ line: "sluice tell joke me", does: "tells me a joke" }],
 };
 
-Deno.test("a command takes its arguments, its own flags and those of run", () => {
+Deno.test("a command accepts its arguments, its own flags and those of run", () => {
   const given = { commands: [...COMMANDS, TELL] };
   const command = parse(["tell", "-o", "json", "joke", "--loud", "--hostname-override=n", "me"], given);
   assert(command.kind === "start", JSON.stringify(command));
@@ -316,7 +319,7 @@ Deno.test("a command takes its arguments, its own flags and those of run", () =>
   assert.equal(command.flags.get("output"), "json");
   assert.equal(command.flags.get("loud"), true);
   assert.equal(command.configuration.nodeName, "n");
-  assert.match(refused(["tell"], given).join(), /tell needs WHAT: what to tell/);
+  assert.match(refused(["tell"], given).join(), /tell needs WHAT: the kind of story/);
   assert.match(
     refused(["tell", "a", "b", "c"], given).join(),
     /unexpected argument "c": sluice tell WHAT \[WHOM\] \[flags\]/,
@@ -325,18 +328,18 @@ Deno.test("a command takes its arguments, its own flags and those of run", () =>
   assert.match(refused(["tell", "x", "--lout"], given).join(), /unknown flag --lout; did you mean --loud\?/);
 });
 
-Deno.test("the help of the program fits a screen and names every command, that of a command its flags and examples", () => {
+Deno.test("the program's help fits a screen and lists every command; a command's help lists its flags and examples", () => {
   const given = { commands: [...COMMANDS, TELL] };
   for (const args of [["--help"], ["-h"], ["help"]]) {
     const program = helpOf(args, given);
-    assert.match(program, /\n {2}tell +Tell something\.\n/);
+    assert.match(program, /\n {2}tell +Tell a story\.\n/);
     assert(program.split("\n").length <= 40, "too long for a screen");
   }
   const tell = helpOf(["tell", "--help"], given);
   for (
     const part of [
       "Usage: sluice tell WHAT [WHOM] [flags]",
-      "what to tell",
+      "the kind of story",
       "-o, --output <text>",
       "--source",
       "sluice tell joke me",
@@ -347,7 +350,7 @@ Deno.test("the help of the program fits a screen and names every command, that o
   assert(!tell.includes("--conntrack-min"));
 });
 
-Deno.test("the help of run has every flag in its group, and folds those without effect at the end", () => {
+Deno.test("the help of run lists every flag in its group, with those without effect at the end", () => {
   const help = helpOf(["run", "--help"]);
   const titles = FLAG_GROUPS.map(({ title }) => help.indexOf(`\n${title}:\n`));
   assert(titles.every((at, i) => at > 0 && (i === 0 || at > titles[i - 1]!)), titles.join());
@@ -358,7 +361,7 @@ Deno.test("the help of run has every flag in its group, and folds those without 
   assert(help.indexOf("--vmodule") > help.indexOf("--logging-format"));
 });
 
-Deno.test("a word that a command does not know is refused with the nearest that it does", () => {
+Deno.test("an unknown value is refused with the nearest allowed one", () => {
   const table: readonly [string[], RegExp][] = [
     [["get", "servces"], /"servces": must be services or endpoints; did you mean services\?/],
     [["get", "services", "-o", "jsn"], /--output is "jsn": must be table or json or yaml; did you mean json\?/],
@@ -370,7 +373,7 @@ Deno.test("a word that a command does not know is refused with the nearest that 
   for (const [args, expected] of table) assert.match(refused(args).join("\n"), expected, args.join(" "));
 });
 
-Deno.test("every command has a summary of one line and an example that it takes", () => {
+Deno.test("every command has a one-line summary and valid examples", () => {
   for (const { name, summary, examples } of COMMANDS) {
     assert.match(summary, /^[A-Z].*\.$/, name);
     assert(examples.length > 0, name);

@@ -9,7 +9,7 @@ import { accepted, refused } from "./parse.ts";
 
 const PREFIX = "net.netfilter.nf_conntrack_";
 
-/** `nf_conntrack_max` and the size of its hash table with these flags, on a machine with so many cores. */
+/** `nf_conntrack_max` and the size of its hash table for these flags and number of cores. */
 function sizes(cores: number, ...args: string[]): (number | undefined)[] {
   const settings = conntrackSettings(accepted(args).configuration.conntrack, cores);
   const buckets = settings.find(({ name }) => name === `${PREFIX}buckets`);
@@ -26,7 +26,7 @@ Deno.test("the conntrack table grows with the cores up to a cap, and its hash ta
   assert.deepEqual(sizes(8, "--conntrack-max-per-core", "0"), [undefined, undefined]);
 });
 
-/** The settings that a run makes, by family. */
+/** The sysctls that a run sets, by family. */
 async function settingsOfInit(...args: string[]): Promise<Map<string, FamilyOptions>> {
   const started = new Map<string, FamilyOptions>();
   const startFamily: StartFamily = (options, listener) => {
@@ -71,12 +71,12 @@ for (
     assert.equal(names("IPv4").includes("net.ipv4.conf.all.route_localnet"), routes);
     assert.ok(names("IPv4").includes(`${PREFIX}max`));
     assert.deepEqual(names("IPv6"), []);
-    // Whatever serves after it may not make them.
+    // The proxy started later may lack the privilege.
     assert.equal(started.get("IPv4")!.kernelFirst, true);
   });
 }
 
-Deno.test("whatever a configuration says, a worker takes the settings of the kernel that follow from it", () => {
+Deno.test("a worker accepts the sysctls of any configuration", () => {
   const { configuration } = accepted([
     ...["--conntrack-max-per-core", "2147483647", "--conntrack-min", "2147483647"],
     ...["--conntrack-tcp-timeout-established", "2500000h", "--conntrack-udp-timeout", "1ms"],
@@ -88,7 +88,7 @@ Deno.test("whatever a configuration says, a worker takes the settings of the ker
   }
 });
 
-Deno.test("the name of an interface that no rule could hold is an error of the configuration", () => {
+Deno.test("an interface name that cannot be part of a rule is an error", () => {
   for (const name of ['eth0"', "a b", "-j", "x".repeat(16), "a/b"]) {
     const errors = refused(["--detect-local-mode", "BridgeInterface", "--pod-bridge-interface", name]);
     assert.match(errors.join(), /must be 1 to 15 letters/);

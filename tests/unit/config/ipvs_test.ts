@@ -9,23 +9,23 @@ const MODULES = {
 };
 const IPVS = "--proxy-mode=ipvs";
 
-Deno.test("an unknown IPVS scheduler is refused with the list of what the kernel has", () => {
+Deno.test("an unknown IPVS scheduler is refused with the kernel's list", () => {
   assert.deepEqual(refused([IPVS, "--ipvs-scheduler=wr"], { files: MODULES }), [
-    '--ipvs-scheduler is "wr": must be one that the kernel has: custom, rr, wrr; did you mean rr?',
+    '--ipvs-scheduler is "wr": must be a scheduler of this kernel: custom, rr, wrr; did you mean rr?',
   ]);
   for (const scheduler of ["rr", "wrr", "custom"]) {
     accepted([IPVS, `--ipvs-scheduler=${scheduler}`], { files: MODULES });
   }
-  // Where the kernel's modules cannot be listed, those that Linux has are known.
+  // Without module lists, the schedulers of Linux 6 are known.
   accepted([IPVS, "--ipvs-scheduler=lc"]);
-  assert.match(refused([IPVS, "--ipvs-scheduler=none"])[0]!, /must be one that the kernel has: dh, .*wrr/);
+  assert.match(refused([IPVS, "--ipvs-scheduler=none"])[0]!, /must be a scheduler of this kernel: dh, .*wrr/);
 });
 
-Deno.test("the scheduler matters in ipvs mode only", () => {
+Deno.test("the scheduler is validated only in ipvs mode", () => {
   accepted(["--ipvs-scheduler=none"]);
 });
 
-Deno.test("who chooses ipvs mode is told how to move on", () => {
+Deno.test("the deprecation of ipvs mode comes with the command to switch to nftables", () => {
   assert.match(ipvsDeprecation(undefined), /KEP-5495.*sluice --proxy-mode nftables/);
   assert.match(ipvsDeprecation("/etc/kp.yaml"), /sed .*1nftables\/' \/etc\/kp\.yaml$/);
 });

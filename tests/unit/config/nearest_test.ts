@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { nearest } from "../../../config/nearest.ts";
 
-Deno.test("the nearest name is the one fewest letters away, if any is near", () => {
+Deno.test("the nearest name has the smallest edit distance, if any is similar", () => {
   const names = ["masqueradeAll", "masqueradeBit", "syncPeriod", "mode"];
   const table: readonly [string, string | undefined][] = [
     ["masqueradAll", "masqueradeAll"],

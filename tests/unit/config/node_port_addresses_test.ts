@@ -1,4 +1,4 @@
-/** At which addresses of this node node ports are served, by the configuration and what is known of the node. */
+/** The addresses of this node that serve node ports, by configuration and node state. */
 import assert from "node:assert/strict";
 import type { Family } from "../../../core/model/mod.ts";
 import { KINDS } from "../../../core/objects/cluster_object.ts";
@@ -10,7 +10,7 @@ import { node, service } from "../../fakes/cluster_objects.ts";
 import { createFakeFamilyLink } from "../../fakes/family_link.ts";
 import { accepted } from "./parse.ts";
 
-/** A family that is served with these flags, on a node with these addresses, with a service that has a node port. */
+/** A family served with these flags on a node with these addresses, and a service with a node port. */
 function served(family: Family, args: readonly string[], addresses: readonly string[] | undefined, nodePort = 30080) {
   const clock = createFakeClock();
   const { configuration } = accepted(["--hostname-override", "here", ...args]);
@@ -42,7 +42,7 @@ function served(family: Family, args: readonly string[], addresses: readonly str
   return { prefixes: () => one.basis.settings().nodePortPrefixes, problems, tracking, apply };
 }
 
-Deno.test("primary is the node's own address; where none is known, all of the family serve, and that is reported", () => {
+Deno.test("primary is the node's own address; if unknown, all addresses of the family serve and a problem is reported", () => {
   const primary = ["--nodeport-addresses", "primary"];
   for (const args of [["--proxy-mode", "nftables"], ["--proxy-mode", "iptables", ...primary]]) {
     const known = served("IPv4", args, ["192.168.1.1"]);
@@ -61,7 +61,7 @@ Deno.test("primary is the node's own address; where none is known, all of the fa
   }
 });
 
-Deno.test("node ports move to the node's address when it becomes known; without a node port nothing is reported", () => {
+Deno.test("node ports move to the node's address when it becomes known; without a node port no problem is reported", () => {
   const { prefixes, problems, tracking, apply } = served("IPv4", ["--proxy-mode", "nftables"], undefined);
   tracking.set(node("here", { addresses: ["192.168.1.1"] }));
   apply();

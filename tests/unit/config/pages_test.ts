@@ -3,7 +3,7 @@ import { HEADER, parse } from "./parse.ts";
 
 const ROOT = new URL("../../../", import.meta.url);
 
-/** The pages that show command lines, by path. */
+/** The documentation pages, by path. */
 function pages(): ReadonlyMap<string, string> {
   const paths = ["README.md", ...[...Deno.readDirSync(new URL("docs", ROOT))].map(({ name }) => `docs/${name}`)];
   return new Map(
@@ -11,7 +11,7 @@ function pages(): ReadonlyMap<string, string> {
   );
 }
 
-/** The command lines of sluice that a page shows as code, one to a line or in the text; those with `…` show a part. */
+/** The sluice command lines that a page shows as code, in blocks or inline, except partial ones with `…`. */
 function shownCommands(page: string): readonly string[] {
   const blocks = [...page.matchAll(/^ {4,}(?:\$ )?(?:sudo )?(.*)$/gm)].map(([, line]) => line!.replace(/ +#.*$/, ""));
   const inText = [...page.matchAll(/`([^`\n]+)`/g)].map(([, code]) => code!);
@@ -20,13 +20,13 @@ function shownCommands(page: string): readonly string[] {
     .filter((piece) => /^sluice [a-z-]/.test(piece) && !/…|\\$|[A-Z]$|</.test(piece));
 }
 
-Deno.test("every command line that the pages show is one that the program takes", () => {
+Deno.test("every command line in the documentation is valid", () => {
   let seen = 0;
   for (const [path, page] of pages()) {
     for (const command of shownCommands(page)) {
       const args = command.split(/\s+/).slice(1).map((word) => word.replaceAll(/^["']|["']$/g, ""));
       const files = Object.fromEntries(args.map((arg) => [arg.replace(/^--config=/, ""), HEADER]));
-      // The text speaks of commands by name alone, too.
+      // The text also mentions commands by name alone.
       const line = args.length === 1 ? parse([...args, "--help"]) : parse(args, { files });
       assert(line.kind !== "errors", `${path}: ${command}: ${line.kind === "errors" ? line.errors.join("; ") : ""}`);
       seen++;
@@ -35,7 +35,7 @@ Deno.test("every command line that the pages show is one that the program takes"
   assert(seen > 30, `only ${seen} were found`);
 });
 
-Deno.test("every file that the pages link to is there", () => {
+Deno.test("every linked file exists", () => {
   for (const [path, page] of pages()) {
     for (const [, target] of page.matchAll(/\]\((?!https?:|#)([^)#\s]+)(?:#[^)]*)?\)/g)) {
       Deno.statSync(new URL(target!, new URL(path, ROOT)));

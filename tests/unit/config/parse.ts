@@ -1,4 +1,4 @@
-/** Reading command lines in tests: files are given as texts by name. */
+/** Parses command lines in tests, with files given as texts by name. */
 import assert from "node:assert/strict";
 import { COMMANDS } from "../../../cli/commands/commands.ts";
 import { type CommandLine, type CommandSpec, type Configuration, parseCommandLine } from "../../../config/mod.ts";
@@ -8,7 +8,7 @@ import type { ProxyMode } from "../../../core/model/mod.ts";
 
 const parseYaml = await loadYamlParser();
 
-/** What a test gives the command line beside its arguments. */
+/** The environment of a command line in a test. */
 export interface Given {
   readonly files?: Readonly<Record<string, string>>;
   readonly builtModes?: readonly ProxyMode[];
@@ -19,7 +19,7 @@ export interface Given {
 /** The beginning of every configuration file: two lines. */
 export const HEADER = "apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\n";
 
-/** Reads the arguments with every mode built, unless told otherwise. */
+/** Parses the arguments, by default with a backend for every mode. */
 export function parse(args: readonly string[], given: Given = {}): CommandLine {
   return parseCommandLine(args, {
     readFile: (path) => {
@@ -34,7 +34,7 @@ export function parse(args: readonly string[], given: Given = {}): CommandLine {
   }, parseYaml);
 }
 
-/** The command line's outcome as one that runs. */
+/** Parses a command line that must be accepted. */
 export function accepted(
   args: readonly string[],
   given?: Given,
@@ -45,7 +45,7 @@ export function accepted(
   return command;
 }
 
-/** The errors of a command line that is refused with status 2. */
+/** The errors of a command line that must be refused with status 2. */
 export function refused(args: readonly string[], given?: Given): readonly string[] {
   const command = parse(args, given);
   assert(command.kind === "errors", `accepted as ${command.kind}`);
@@ -53,17 +53,17 @@ export function refused(args: readonly string[], given?: Given): readonly string
   return command.errors;
 }
 
-/** What becomes of a file, `body` following the header in line 3. */
+/** Parses a file whose `body` follows the header, from line 3. */
 export function fromFile(body: string, args: readonly string[] = [], given: Given = {}): CommandLine {
   return parse(["--config", "kp.yaml", ...args], { ...given, files: { "kp.yaml": HEADER + body } });
 }
 
-/** The warnings that do not only say that something has no effect here. */
+/** The warnings other than those about missing effects. */
 export function beyondEffect(warnings: readonly string[]): readonly string[] {
-  return warnings.filter((warning) => !/without effect in Sluice$|no effect in Sluice,/.test(warning));
+  return warnings.filter((warning) => !/no effect in Sluice($|,)/.test(warning));
 }
 
-/** The help that the arguments ask for. */
+/** The help requested by the arguments. */
 export function helpOf(args: readonly string[], given: Given = {}): string {
   const command = parse(args, given);
   assert(command.kind === "help", `accepted as ${command.kind}`);

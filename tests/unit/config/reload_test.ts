@@ -4,7 +4,7 @@ import { createLogger } from "../../../platform/log.ts";
 import { createFakeClock, settled } from "../../fakes/clock.ts";
 import { accepted, HEADER, parse } from "./parse.ts";
 
-/** A follower of kp.yaml, whose content a test replaces; the file is read when the clock goes on. */
+/** A follower of kp.yaml, whose content a test replaces; the file is read when the clock advances. */
 function follow(content: string) {
   const files = { "kp.yaml": HEADER + content };
   const clock = createFakeClock();
@@ -29,7 +29,7 @@ function follow(content: string) {
     end: () => end.abort(),
     async write(content: string) {
       files["kp.yaml"] = HEADER + content;
-      // The follower looks at the folder before it waits.
+      // The follower checks the folder before it waits.
       while (clock.pending().length === 0) await settled();
       await clock.advanceSettled(10_000);
     },
@@ -45,7 +45,7 @@ Deno.test("a changed configuration file yields the new configuration and its war
   assert(Array.isArray(changed?.warnings));
 });
 
-Deno.test("an invalid configuration file is named once with its line, and the next valid one counts", async () => {
+Deno.test("an invalid configuration file is logged once with its line, and the next valid one is applied", async () => {
   const file = follow("mode: iptables\n");
   const next = file.next();
   await file.write("mode: nftables\nnftables:\n  masqueradeBit: 99\n");
@@ -56,7 +56,7 @@ Deno.test("an invalid configuration file is named once with its line, and the ne
   assert.equal((await next)?.configuration.mode, "nftables");
 });
 
-Deno.test("a file that cannot be read, or is torn, leaves the configuration in effect", async () => {
+Deno.test("an unreadable or partially written file leaves the configuration unchanged", async () => {
   const file = follow("mode: iptables\n");
   const next = file.next();
   await file.write("mode: {\n");
@@ -65,7 +65,7 @@ Deno.test("a file that cannot be read, or is torn, leaves the configuration in e
   assert.equal((await next)?.configuration.mode, "ipvs");
 });
 
-Deno.test("a changed comment changes nothing, and the end of the run ends the wait", async () => {
+Deno.test("a changed comment has no effect, and the end of the run ends the wait", async () => {
   const file = follow("mode: iptables\n");
   const next = file.next();
   await file.write("# as it was\nmode: iptables\n");
@@ -74,7 +74,7 @@ Deno.test("a changed comment changes nothing, and the end of the run ends the wa
   assert.equal(await next, undefined);
 });
 
-Deno.test("settings that only a restart can change stay, and are named", () => {
+Deno.test("settings that need a restart are kept and listed", () => {
   const { configuration: before } = accepted([]);
   const { configuration: after } = accepted([
     "--oom-score-adj",

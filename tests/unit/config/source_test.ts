@@ -6,7 +6,7 @@ const read = (source: string, flags: Record<string, unknown> = {}) =>
   readSource(new Map<string, unknown>([["source", source], ...Object.entries(flags)]));
 const NO_TLS = { ca: undefined, crt: undefined, key: undefined };
 
-Deno.test("each form of --source is read; without it, the API server is meant", () => {
+Deno.test("every form of --source is read; the default is the API server", () => {
   assert.deepEqual(readSource(new Map()).source, { kind: "kube" });
   assert.deepEqual(read("file:a b.yaml").source, { kind: "file", path: "a b.yaml" });
   assert.deepEqual(read("state:/run/state.yaml").source, { kind: "state", path: "/run/state.yaml" });
@@ -24,17 +24,17 @@ Deno.test("each form of --source is read; without it, the API server is meant", 
   });
 });
 
-Deno.test("what makes no sense for a source is an error that says what it needs", () => {
+Deno.test("a flag that does not apply to the source is an error that names the sources it needs", () => {
   assert.match(read("relay:12090").errors.join(), /--source is "relay:12090": must be kube, file:PATH/);
   const { source, errors } = read("file:a", { local: true, "api-client-tls-key": "key.pem" });
   assert.equal(source, undefined);
   assert.deepEqual(errors.map((error) => error.split(":")[0]), [
-    "--local needs a server as its source",
-    "--api-client-tls-key needs a server as its source",
+    "--local needs a server as the source",
+    "--api-client-tls-key needs a server as the source",
   ]);
 });
 
-Deno.test("addresses of servers, as KPNG writes them", () => {
+Deno.test("server addresses in KPNG's format", () => {
   const tcp = (host: string, port: number) => ({ kind: "tcp", host, port });
   assert.deepEqual(readWireAddress("tcp://:12090"), tcp("", 12090));
   assert.deepEqual(readWireAddress("127.0.0.1:1"), tcp("127.0.0.1", 1));

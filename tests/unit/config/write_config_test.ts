@@ -57,7 +57,7 @@ const document = optional({
   winkernel: optional({ networkName: words, enableDSR: fc.boolean() }),
 });
 
-Deno.test("what --write-config-to writes loads as the same configuration", async () => {
+Deno.test("the file from --write-config-to loads as the same configuration", async () => {
   await fc.assert(
     fc.asyncProperty(document, async (body) => {
       const json = JSON.stringify({
@@ -79,14 +79,14 @@ Deno.test("what --write-config-to writes loads as the same configuration", async
   );
 });
 
-Deno.test("flags are written, too", async () => {
+Deno.test("flags are written", async () => {
   const command = parse(["--write-config-to=out", "--oom-score-adj=3", "--iptables-min-sync-period=2s", "-v=4"]);
   assert(command.kind === "write-config");
   const { configuration } = accepted(["--config=out"], { files: { out: await writeDocument(command.configuration) } });
   assert.deepEqual([configuration.oomScoreAdj, configuration.minSyncPeriodMs, configuration.verbosity], [3, 2000, 4]);
 });
 
-Deno.test("what a file cannot say is warned of", () => {
+Deno.test("settings that a file cannot express are warnings", () => {
   const command = parse([
     "--write-config-to=out",
     "--metrics-bind-address=",
@@ -98,7 +98,7 @@ Deno.test("what a file cannot say is warned of", () => {
   }
 });
 
-Deno.test("the document has kube-proxy's own names and forms", () => {
+Deno.test("the document has kube-proxy's names and formats", () => {
   const { configuration } = accepted(["--config=in"], {
     files: { in: HEADER + "clusterCIDR: fd00::/8,10.0.0.0/8\nconfigSyncPeriod: 90s\n" },
   });

@@ -1,8 +1,34 @@
-import type { FileEntry, FileNode, ParsedFile } from "./file_node.ts";
+/** The syntax tree of a configuration file, and the parser of JSON files. */
+
+/** A value in a configuration file and its line, from 1. */
+export type FileNode =
+  | { readonly kind: "section"; readonly line: number; readonly entries: readonly FileEntry[] }
+  | { readonly kind: "list"; readonly line: number; readonly items: readonly FileNode[] }
+  /** `value` is undefined if the file gives none. */
+  | { readonly kind: "scalar"; readonly line: number; readonly value: unknown };
+
+/** A field of a section; a repeated field is two entries. */
+export interface FileEntry {
+  readonly key: string;
+  readonly line: number;
+  readonly value: FileNode;
+}
+
+/** A parsed configuration file. */
+export interface ParsedFile {
+  /** The first document; undefined if the file is empty or malformed. */
+  readonly root: FileNode | undefined;
+  /** The first line of a second, non-empty document. */
+  readonly secondDocument?: number;
+  readonly errors: readonly { readonly line: number; readonly message: string }[];
+}
+
+/** Parses a file in one format. */
+export type ParseFile = (text: string) => ParsedFile;
 
 const TOKEN = /"(?:[^"\\]|\\.)*"|[{}[\],:]|[^\s{}[\],:"]+/g;
 
-/** Reads a file that holds a JSON object; undefined for any other text, which may be YAML. */
+/** Parses a file that is a JSON object; undefined for any other text, which may be YAML. */
 export function parseJsonFile(text: string): ParsedFile | undefined {
   if (!/^\s*\{/.test(text)) return undefined;
   try {
@@ -13,7 +39,7 @@ export function parseJsonFile(text: string): ParsedFile | undefined {
   return { root: nodesOf(text), errors: [] };
 }
 
-/** The values of a text that is known to be JSON. JSON.parse keeps neither lines nor fields that are set twice. */
+/** Parses valid JSON with lines and repeated fields, which JSON.parse drops. */
 function nodesOf(text: string): FileNode {
   const tokens = text.matchAll(TOKEN);
   let line = 1, counted = 0;
@@ -33,8 +59,7 @@ function nodesOf(text: string): FileNode {
     for (let token = next(); token !== "}"; token = next()) {
       if (token === ",") continue;
       const key: string = JSON.parse(token), at = line;
-      // The colon.
-      next();
+      next(); // the colon
       found.push({ key, line: at, value: read(next()) });
     }
     return found;

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { FLAG_GROUPS, flagTexts } from "../../../config/mod.ts";
 import { parse } from "./parse.ts";
 
-Deno.test("every flag is written with its value or its default, as pflag writes them", () => {
+Deno.test("every flag is formatted with its value or default as in pflag", () => {
   const line = parse([
     "--feature-gates=B=true,A=false",
     "--nodeport-addresses=10.0.0.0/8,fd00::/64",

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { COMMANDS } from "../../../cli/commands/commands.ts";
-import type { FileNode } from "../../../config/file_node.ts";
-import { parseJsonFile } from "../../../config/json_file.ts";
+import type { FileNode } from "../../../config/file_tree.ts";
+import { parseJsonFile } from "../../../config/file_tree.ts";
 import { parseCommandLine, readCommandLine } from "../../../config/mod.ts";
 import { loadYamlParser } from "../../../config/yaml_file.ts";
 
@@ -15,16 +15,16 @@ const contextOf = (content: string) => ({
 });
 const TYPE_META = { apiVersion: "kubeproxy.config.k8s.io/v1alpha1", kind: "KubeProxyConfiguration" };
 
-Deno.test("a configuration file in JSON needs no parser of YAML, and its mistakes have lines", () => {
+Deno.test("a JSON configuration file needs no YAML parser, and its errors have lines", () => {
   const text = JSON.stringify({ ...TYPE_META, mode: "nftables", oomScoreAdj: "x", clusterCDIR: "" }, undefined, 2);
   const line = parseCommandLine(["--config=kp"], contextOf(text.replace('"mode"', '"mode": "ipvs",\n  "mode"')));
   assert(line.kind === "errors");
-  assert.match(line.errors.join(), /^kp:6: oomScoreAdj is "x": must be a whole number/);
+  assert.match(line.errors.join(), /^kp:6: oomScoreAdj is "x": must be a 32-bit integer/);
   assert.match(line.warnings.join("\n"), /^kp:4: mode is set again below; the last one counts$/m);
   assert.match(line.warnings.join("\n"), /^kp:7: unknown field clusterCDIR; did you mean clusterCIDR\?$/m);
 });
 
-Deno.test("any other file is read by a parser that is loaded then", async () => {
+Deno.test("the YAML parser is loaded for any other file", async () => {
   const context = contextOf(
     "apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\nmode: nftables\n",
   );
@@ -34,7 +34,7 @@ Deno.test("any other file is read by a parser that is loaded then", async () => 
   assert.equal(line.configuration.mode, "nftables");
 });
 
-Deno.test("JSON means the same to both parsers, line by line", async () => {
+Deno.test("both parsers read JSON the same, line by line", async () => {
   const parseYaml = await loadYamlParser();
   fc.assert(
     fc.property(fc.dictionary(fc.string(), fc.jsonValue({ noUnicodeString: false })), fc.nat(3), (value, indent) => {
@@ -46,15 +46,15 @@ Deno.test("JSON means the same to both parsers, line by line", async () => {
   );
 });
 
-/** The same values as plain data, with the lines of fields. */
+/** The values as plain data, with the lines of fields. */
 function withoutListLines(node: FileNode): unknown {
   if (node.kind === "scalar") return { value: node.value };
   if (node.kind === "list") return { items: node.items.map(withoutListLines) };
   return { entries: node.entries.map(({ key, line, value }) => [key, line, withoutListLines(value)]) };
 }
 
-Deno.test("an alias that is part of what it stands for is an error, and ends", async () => {
+Deno.test("a circular alias is an error and terminates", async () => {
   const parseYaml = await loadYamlParser();
   const { errors } = parseYaml("a: &a\n  b: *a\n");
-  assert.deepEqual(errors, [{ line: 2, message: "the alias *a stands for something that it is part of" }]);
+  assert.deepEqual(errors, [{ line: 2, message: "circular alias *a" }]);
 });

@@ -1,0 +1,57 @@
+/** Access to the module lists of the running kernel. */
+export interface KernelModules {
+  /** The kernel release, which names the folder of its modules: `6.1.0-56-amd64`. */
+  readonly release: string;
+  /** Reads a file; throws if it cannot. */
+  readonly readFile: (path: string) => string;
+}
+
+/** The schedulers of Linux 6 (net/netfilter/ipvs/Kconfig). */
+const KNOWN_SCHEDULERS = [
+  "dh",
+  "fo",
+  "lblc",
+  "lblcr",
+  "lc",
+  "mh",
+  "nq",
+  "ovf",
+  "rr",
+  "sed",
+  "sh",
+  "twos",
+  "wlc",
+  "wrr",
+];
+
+/** Modules named like schedulers. */
+const OTHER_MODULES = ["ftp", "pe_sip"];
+
+/** The IPVS schedulers in a kernel's module lists; those of Linux 6 if the lists cannot be read (in a container, for example). */
+export function ipvsSchedulers({ release, readFile }: KernelModules): readonly string[] {
+  const found = new Set<string>();
+  for (const list of ["modules.dep", "modules.builtin"]) {
+    for (const [, name] of textOf(`/lib/modules/${release}/${list}`).matchAll(/\/ip_vs_(\w+)\.ko/g)) found.add(name!);
+  }
+  for (const name of OTHER_MODULES) found.delete(name);
+  return found.size > 0 ? [...found].sort() : KNOWN_SCHEDULERS;
+
+  function textOf(path: string): string {
+    try {
+      return readFile(path);
+    } catch {
+      return "";
+    }
+  }
+}
+
+/**
+ * The warning for ipvs mode, which Kubernetes deprecates (KEP-5495), with the command that moves this node to nftables mode.
+ * @param file the configuration file that selects the mode; undefined if a flag does
+ */
+export function ipvsDeprecation(file: string | undefined): string {
+  const move = file === undefined
+    ? "restart with: sluice --proxy-mode nftables (and the other flags unchanged)"
+    : `restart after: sed -i -E 's/("?mode"?: *"?)ipvs/\\1nftables/' ${file}`;
+  return `Kubernetes has deprecated ipvs mode and will remove it (KEP-5495); to move this node to nftables mode, ${move}`;
+}
