@@ -1,11 +1,10 @@
 /**
- * A place's hands: runs in its network namespace, answers connections there, and opens connections from there.
+ * Runs in a network namespace of the lab, where it answers connections and opens them on request.
  *
  *     agent.ts [NAME ADDRESS PORT]…
  *
- * Each triple is a server, over TCP and UDP, that answers with its name and with the source it sees, and closes.
- * A line of JSON on standard input, an Attempt, asks for a connection; its Outcome comes back as a line of JSON.
- * Ends with its standard input.
+ * Each triple starts a TCP and a UDP server that answers with its name and the client's address, and closes. Each line of
+ * standard input is an Attempt in JSON; its Outcome is printed as a line of JSON. Exits at the end of standard input.
  */
 import { type Clock, systemClock } from "../platform/clock.ts";
 
@@ -17,7 +16,7 @@ export interface Attempt {
   readonly timeoutMs: number;
 }
 
-/** What became of it. */
+/** The result of an attempt. */
 export type Outcome =
   | { readonly kind: "answered"; readonly by: string; readonly sourceSeen: string }
   | { readonly kind: "refused" }
@@ -44,14 +43,14 @@ async function serveUdp(name: string, hostname: string, port: number): Promise<v
   }
 }
 
-async function askTcp({ address, port }: Attempt): Promise<string> {
+async function requestTcp({ address, port }: Attempt): Promise<string> {
   using connection = await Deno.connect({ hostname: address, port });
   const buffer = new Uint8Array(256);
   const length = await connection.read(buffer);
   return decoder.decode(buffer.subarray(0, length ?? 0));
 }
 
-async function askUdp({ address, port }: Attempt): Promise<string> {
+async function requestUdp({ address, port }: Attempt): Promise<string> {
   const any = address.includes(":") ? "::" : "0.0.0.0";
   const socket = Deno.listenDatagram({ transport: "udp", hostname: any, port: 0 });
   try {
@@ -63,11 +62,14 @@ async function askUdp({ address, port }: Attempt): Promise<string> {
   }
 }
 
-async function attempt(what: Attempt, clock: Clock): Promise<Outcome> {
-  const silence = Promise.withResolvers<undefined>();
-  const cancel = clock.schedule(what.timeoutMs, () => silence.resolve(undefined));
+async function attempt(request: Attempt, clock: Clock): Promise<Outcome> {
+  const timeout = Promise.withResolvers<undefined>();
+  const cancel = clock.schedule(request.timeoutMs, () => timeout.resolve(undefined));
   try {
-    const text = await Promise.race([what.protocol === "tcp" ? askTcp(what) : askUdp(what), silence.promise]);
+    const text = await Promise.race([
+      request.protocol === "tcp" ? requestTcp(request) : requestUdp(request),
+      timeout.promise,
+    ]);
     if (text === undefined) return { kind: "silence" };
     const [by = "", sourceSeen = ""] = text.split(" ");
     return { kind: "answered", by, sourceSeen };
@@ -86,12 +88,12 @@ if (import.meta.main) {
     serveUdp(name, address, Number(port));
   }
   console.log(JSON.stringify("ready"));
-  const lines = Deno.stdin.readable.pipeThrough(new TextDecoderStream()).values();
+  const input = Deno.stdin.readable.pipeThrough(new TextDecoderStream()).values();
   let rest = "";
-  for await (const chunk of lines) {
-    const asked = (rest + chunk).split("\n");
-    rest = asked.pop()!;
-    for (const line of asked) {
+  for await (const chunk of input) {
+    const lines = (rest + chunk).split("\n");
+    rest = lines.pop()!;
+    for (const line of lines) {
       attempt(JSON.parse(line), systemClock).then((outcome) => console.log(JSON.stringify(outcome)));
     }
   }

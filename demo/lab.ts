@@ -1,18 +1,18 @@
 /**
- * A small cluster's network out of network namespaces, to be made inside `seclude` only:
+ * A small cluster's network made of network namespaces; create it only inside `isolate`:
  *
  *     node      the machine that runs Sluice, with a routed veth to each pod
  *     pod-1, pod-2   pods on it
- *     outside   the rest of the world: an outside client, and another node with the pod `pod-3`
+ *     outside   everything else: an external client, and another node with the pod `pod-3`
  *
- * deploy/example/ describes services on exactly this network.
+ * The services of deploy/example/ use this network.
  */
 import type { Attempt, Outcome } from "./agent.ts";
 
-/** The namespaces. */
-export type Place = "node" | "pod-1" | "pod-2" | "outside";
+/** A network namespace of the lab. */
+export type Namespace = "node" | "pod-1" | "pod-2" | "outside";
 
-/** The network of the example, in addresses of both families. */
+/** The addresses of the network in both families. */
 export const NETWORK = {
   nodeName: "demo-node",
   node: { IPv4: "192.0.2.10", IPv6: "2001:db8:2::10" },
@@ -23,50 +23,50 @@ export const NETWORK = {
     "pod-2": { IPv4: "10.244.1.12", IPv6: "fd00:10:244:1::12" },
     "pod-3": { IPv4: "10.244.2.13", IPv6: "fd00:10:244:2::13" },
   },
-  /** The node's end of every pod's link: what a masqueraded connection to a pod comes from. */
+  /** The node's end of every pod's link: the source of masqueraded connections to a pod. */
   podGateway: { IPv4: "169.254.1.1", IPv6: "fe80::1" },
-  /** What every pod listens on, TCP and UDP. */
+  /** The port on which every pod listens, TCP and UDP. */
   podPort: 8080,
 } as const;
 
-/** A lab that stands. */
+/** A running lab. */
 export interface Lab {
-  /** Opens a connection from a place and tells what became of it. */
-  connect(from: Place, target: Omit<Attempt, "timeoutMs"> & { readonly timeoutMs?: number }): Promise<Outcome>;
-  /** Runs a command in a place to its end and resolves with its standard output; throws where it fails. */
-  run(place: Place, command: readonly string[]): Promise<string>;
-  /** Starts a command in a place. */
-  start(place: Place, command: readonly string[], options?: Deno.CommandOptions): Deno.ChildProcess;
-  /** Ends what runs in the lab and takes it down. */
+  /** Opens a connection from a namespace and resolves with its outcome. */
+  connect(from: Namespace, target: Omit<Attempt, "timeoutMs"> & { readonly timeoutMs?: number }): Promise<Outcome>;
+  /** Runs a command in a namespace and resolves with its standard output; throws if it fails. */
+  run(namespace: Namespace, command: readonly string[]): Promise<string>;
+  /** Starts a command in a namespace. */
+  start(namespace: Namespace, command: readonly string[], options?: Deno.CommandOptions): Deno.ChildProcess;
+  /** Stops the lab's agents and removes the namespaces. */
   close(): Promise<void>;
 }
 
-const PLACES: readonly Place[] = ["node", "pod-1", "pod-2", "outside"];
+const NAMESPACES: readonly Namespace[] = ["node", "pod-1", "pod-2", "outside"];
 const LOCAL_PODS = ["pod-1", "pod-2"] as const;
 const DEFAULT_TIMEOUT_MS = 2000;
 
-/** Makes the lab. */
+/** Creates the lab. */
 export async function createLab(): Promise<Lab> {
-  await must("sh", ["-e", "-c", wiring()]);
-  const agents = new Map<Place, Agent>();
-  for (const place of PLACES) agents.set(place, await startAgent(place));
+  await runTool("sh", ["-e", "-c", wiring()]);
+  const agents = new Map<Namespace, Agent>();
+  for (const namespace of NAMESPACES) agents.set(namespace, await startAgent(namespace));
   return {
     connect: (from, target) => agents.get(from)!.ask({ timeoutMs: DEFAULT_TIMEOUT_MS, ...target }),
-    run: (place, [tool, ...args]) => must("ip", ["netns", "exec", place, tool!, ...args]),
-    start: (place, command, options) => inPlace(place, command, options).spawn(),
+    run: (namespace, [tool, ...args]) => runTool("ip", ["netns", "exec", namespace, tool!, ...args]),
+    start: (namespace, command, options) => inNamespace(namespace, command, options).spawn(),
     async close() {
       await Promise.all([...agents.values()].map((agent) => agent.stop()));
-      for (const place of PLACES) await must("ip", ["netns", "delete", place]);
+      for (const namespace of NAMESPACES) await runTool("ip", ["netns", "delete", namespace]);
     },
   };
 }
 
 function wiring(): string {
   const { node, client, pods, podGateway } = NETWORK;
-  const lines = PLACES.flatMap((place) => [
-    `ip netns add ${place}`,
-    `ip -n ${place} link set lo up`,
-    `ip netns exec ${place} sysctl -qw net.ipv6.conf.all.accept_dad=0 net.ipv6.conf.default.accept_dad=0 \
+  const lines = NAMESPACES.flatMap((namespace) => [
+    `ip netns add ${namespace}`,
+    `ip -n ${namespace} link set lo up`,
+    `ip netns exec ${namespace} sysctl -qw net.ipv6.conf.all.accept_dad=0 net.ipv6.conf.default.accept_dad=0 \
       net.ipv4.conf.all.rp_filter=0 net.ipv4.conf.default.rp_filter=0 net.ipv4.icmp_ratelimit=0 net.ipv6.icmp.ratelimit=0`,
   ]);
   lines.push(
@@ -84,7 +84,7 @@ function wiring(): string {
     ]),
     "ip -n node route add default via 192.0.2.1",
     "ip -n node route add default via 2001:db8:2::1",
-    // All that a client reaches through the node: the node itself, its pods, and the services' addresses.
+    // Everything that a client reaches through the node: the node itself, its pods and the services' addresses.
     `ip -n outside route add ${node.IPv4} dev eth0 src ${client.IPv4}`,
     `ip -n outside route add ${node.IPv6} dev eth0 src ${client.IPv6}`,
     `ip -n outside route add default via ${node.IPv4} src ${client.IPv4}`,
@@ -114,19 +114,19 @@ interface Agent {
   stop(): Promise<void>;
 }
 
-async function startAgent(place: Place): Promise<Agent> {
-  const names = place === "outside" ? ["pod-3"] as const : LOCAL_PODS.filter((pod) => pod === place);
+async function startAgent(namespace: Namespace): Promise<Agent> {
+  const names = namespace === "outside" ? ["pod-3"] as const : LOCAL_PODS.filter((pod) => pod === namespace);
   const servers = names.flatMap((name) =>
     Object.values(NETWORK.pods[name]).flatMap((address) => [name, address, String(NETWORK.podPort)])
   );
   const script = new URL("./agent.ts", import.meta.url).pathname;
   const command = [Deno.execPath(), "run", "--quiet", "--cached-only", "--unstable-net", "--allow-net", script];
-  const child = inPlace(place, [...command, ...servers], { stdin: "piped", stdout: "piped" }).spawn();
+  const child = inNamespace(namespace, [...command, ...servers], { stdin: "piped", stdout: "piped" }).spawn();
   const input = child.stdin.getWriter();
   const answers = linesOf(child.stdout);
   const next = async (): Promise<unknown> => {
     const { value, done } = await answers.next();
-    if (done) throw new Error(`the agent in ${place} has ended`);
+    if (done) throw new Error(`the agent in ${namespace} has exited`);
     return JSON.parse(value);
   };
   await next();
@@ -158,14 +158,18 @@ async function* linesOf(stream: ReadableStream<Uint8Array>): AsyncGenerator<stri
   }
 }
 
-function inPlace(place: Place, command: readonly string[], options: Deno.CommandOptions = {}): Deno.Command {
-  return new Deno.Command("ip", { stdin: "null", ...options, args: ["netns", "exec", place, ...command] });
+function inNamespace(
+  namespace: Namespace,
+  command: readonly string[],
+  options: Deno.CommandOptions = {},
+): Deno.Command {
+  return new Deno.Command("ip", { stdin: "null", ...options, args: ["netns", "exec", namespace, ...command] });
 }
 
-async function must(tool: string, args: readonly string[]): Promise<string> {
+async function runTool(tool: string, args: readonly string[]): Promise<string> {
   const { code, stdout, stderr } = await new Deno.Command(tool, { args: [...args], stdin: "null" }).output();
   if (code !== 0) {
-    throw new Error(`${tool} ${args.join(" ")} ended with ${code}: ${new TextDecoder().decode(stderr).trim()}`);
+    throw new Error(`${tool} ${args.join(" ")} exited with ${code}: ${new TextDecoder().decode(stderr).trim()}`);
   }
   return new TextDecoder().decode(stdout);
 }

@@ -1,16 +1,16 @@
 /**
- * Sluice on a machine without a cluster: a node, its pods and a client out of network namespaces, the services of
- * deploy/example/ read as files, real connections through real rules. Leaves the machine as it was.
+ * Shows Sluice without a cluster: a node, its pods and a client in network namespaces, with the services of
+ * deploy/example/ and real connections. Changes nothing on the machine.
  *
  *     deno task demo
  *
- * SLUICE_BINARY=dist/sluice shows the executable instead of the source.
+ * SLUICE_BINARY=dist/sluice runs the executable instead of the source.
  */
 import { systemClock } from "../platform/clock.ts";
 import type { Attempt, Outcome } from "./agent.ts";
-import { createLab, type Lab, NETWORK, type Place } from "./lab.ts";
+import { createLab, type Lab, type Namespace, NETWORK } from "./lab.ts";
 import { missingPrerequisite } from "./prerequisites.ts";
-import { fetchPackages, isSecluded, seclude } from "./seclude.ts";
+import { fetchPackages, isIsolated, isolate } from "./isolate.ts";
 import { startSluice } from "./sluice.ts";
 import { table } from "./table.ts";
 
@@ -19,7 +19,7 @@ const CHANGE_WITHIN_MS = 10_000;
 
 interface Probe {
   readonly who: string;
-  readonly from: Place;
+  readonly from: Namespace;
   readonly what: string;
   readonly target: Omit<Attempt, "timeoutMs">;
 }
@@ -37,7 +37,7 @@ const PROBES: readonly Probe[] = [
 
 function probe(
   who: string,
-  from: Place,
+  from: Namespace,
   what: string,
   address: string,
   port: number,
@@ -46,7 +46,7 @@ function probe(
   return { who, from, what, target: { protocol, address, port } };
 }
 
-/** Opens the probe's connections one after the other. */
+/** Opens the connections of a probe one after the other. */
 async function outcomesOf(lab: Lab, { from, target }: Probe, count = CONNECTIONS): Promise<Outcome[]> {
   const outcomes: Outcome[] = [];
   for (let i = 0; i < count; i++) outcomes.push(await lab.connect(from, target));
@@ -82,15 +82,15 @@ function sourceName(address: string): string {
   return known.find(([, { IPv4, IPv6 }]) => IPv4 === address || IPv6 === address)?.[0] ?? address;
 }
 
-/** Takes a pod out of the slice in the demo's own copy of a manifest, as the cluster would if it went unready. */
-function takeAway(manifests: string, file: string, address: string): void {
+/** Removes a pod from the slice in the demo's copy of a manifest, as if it had become unready. */
+function removeEndpoint(manifests: string, file: string, address: string): void {
   const path = `${manifests}/${file}`;
   const kept = Deno.readTextFileSync(path).split("\n").filter((line) => !line.includes(`[${address}]`));
   Deno.writeTextFileSync(path, kept.join("\n"));
 }
 
 /** Resolves with the milliseconds until connections stop reaching the pod. */
-async function goneWithin(lab: Lab, watched: Probe, pod: string): Promise<number> {
+async function timeUntilGone(lab: Lab, watched: Probe, pod: string): Promise<number> {
   const start = systemClock.monotonic();
   let last = start;
   for (let clean = 0; clean < 2 * CONNECTIONS;) {
@@ -110,7 +110,7 @@ async function show(): Promise<void> {
   const example = new URL("../deploy/example/", import.meta.url).pathname;
   for (const { name } of Deno.readDirSync(example)) Deno.copyFileSync(example + name, `${manifests}/${name}`);
 
-  console.log("Making a node, two pods and an outside client out of network namespaces …");
+  console.log("Creating a node, two pods and an external client in network namespaces …");
   const lab = await createLab();
   console.log("Starting Sluice in the node, with the services of deploy/example/ …");
   const sluice = startSluice(lab, manifests, systemClock);
@@ -125,13 +125,13 @@ async function show(): Promise<void> {
     console.log(table([heading, ...rows]) + "\n");
 
     const web = PROBES[0]!;
-    console.log("Taking pod-2 away from web …");
-    takeAway(manifests, "web.yaml", NETWORK.pods["pod-2"].IPv4);
-    const tookMs = await goneWithin(lab, web, "pod-2");
+    console.log("Removing pod-2 from web …");
+    removeEndpoint(manifests, "web.yaml", NETWORK.pods["pod-2"].IPv4);
+    const tookMs = await timeUntilGone(lab, web, "pod-2");
     console.log(`The last connection to pod-2 was ${tookMs} ms after the file changed.\n`);
     console.log(table([heading, row(web, await outcomesOf(lab, web))]) + "\n");
   } catch (error) {
-    console.error(`\nWhat Sluice said:\n${sluice.log()}`);
+    console.error(`\nSluice's log:\n${sluice.log()}`);
     throw error;
   } finally {
     await sluice.stop();
@@ -148,14 +148,14 @@ async function start(): Promise<number> {
   }
   const files = ["./main.ts", "../main.ts", "../workers/family.ts", "../workers/plugin.ts", "./agent.ts"];
   const modules = files.map((file) => new URL(file, import.meta.url).pathname);
-  console.log("Fetching the packages that Sluice uses, where they are not here yet …");
+  console.log("Fetching missing packages …");
   await fetchPackages(modules);
-  return await seclude([Deno.execPath(), "run", "--quiet", "--cached-only", "--allow-all", modules[0]!]);
+  return await isolate([Deno.execPath(), "run", "--quiet", "--cached-only", "--allow-all", modules[0]!]);
 }
 
 if (import.meta.main) {
   try {
-    Deno.exit(isSecluded() ? (await show(), 0) : await start());
+    Deno.exit(isIsolated() ? (await show(), 0) : await start());
   } catch (error) {
     console.error(`The demo failed: ${error instanceof Error ? error.message : error}`);
     Deno.exit(1);

@@ -1,6 +1,6 @@
-/** What the demo and the tests on a real kernel need from the system. */
+/** Checks the system requirements of the demo and of the tests that use the kernel. */
 
-/** A tool, and the Debian package that brings it. */
+/** The required tools and their Debian packages. */
 const PACKAGES: Readonly<Record<string, string>> = {
   conntrack: "conntrack",
   ip: "iproute2",
@@ -12,20 +12,19 @@ const PACKAGES: Readonly<Record<string, string>> = {
 };
 
 /**
- * Makes sure that this is Linux, that the user is root and that the tools are there; installs missing ones with
- * apt-get where there is one, saying so through `say`.
- * @returns what is missing all the same, in one line; undefined where nothing is
+ * Checks for Linux, root and the tools. Installs missing tools with apt-get if possible, and reports that through `say`.
+ * @returns what is still missing, in one line; undefined if nothing is
  */
 export async function missingPrerequisite(say: (line: string) => void): Promise<string | undefined> {
-  if (Deno.build.os !== "linux") return `This needs Linux: the rules live in its kernel (this is ${Deno.build.os}).`;
-  if (Deno.uid() !== 0) return "This needs root: it makes network namespaces and writes rules into them.";
+  if (Deno.build.os !== "linux") return `This requires Linux (this is ${Deno.build.os}).`;
+  if (Deno.uid() !== 0) return "This requires root: it creates network namespaces and writes rules into them.";
   let missing = missingTools();
   if (missing.length > 0 && onPath("apt-get")) {
     const packages = packagesOf(missing);
     say(`Installing ${packages.join(", ")} with apt-get …`);
     const failure = await aptInstall(packages);
     missing = missingTools();
-    if (missing.length > 0) return `Please install ${packagesOf(missing).join(", ")}: apt-get could not (${failure}).`;
+    if (missing.length > 0) return `Please install ${packagesOf(missing).join(", ")}: apt-get failed (${failure}).`;
   }
   return missing.length > 0
     ? `Please install ${missing.join(", ")} (Debian: apt-get install ${packagesOf(missing).join(" ")}).`
@@ -55,10 +54,10 @@ async function aptInstall(packages: readonly string[]): Promise<string> {
   const install = ["install", "-y", "-qq", "--no-install-recommends", ...packages];
   for (const args of [install, ["update", "-qq"], install]) {
     const { code, stderr } = await new Deno.Command("apt-get", { args, env, stdin: "null", stdout: "null" }).output();
-    if (args === install && code === 0) return "it ended well";
+    if (args === install && code === 0) return "the tools are still missing";
     if (code !== 0 && args !== install) return lastLine(stderr);
   }
-  return "the packages were refused";
+  return "cannot install the packages";
 }
 
 function lastLine(bytes: Uint8Array): string {

@@ -1,17 +1,17 @@
-/** Sluice, running in the lab's node on a folder of manifests. */
+/** Runs Sluice in the lab's node with a folder of manifests. */
 import { type Clock, sleep } from "../platform/clock.ts";
 import { type Lab, NETWORK } from "./lab.ts";
 
-/** A Sluice that runs. */
+/** A running Sluice. */
 export interface RunningSluice {
-  /** What it has written so far. */
+  /** Standard error so far. */
   log(): string;
   /**
-   * Resolves when the example's service `web` answers in both families, which it does once everything is in effect.
-   * Throws, with Sluice's last lines, where it ends before or is late.
+   * Resolves when the example's service `web` answers in both families, i.e. when everything is in effect.
+   * @throws with Sluice's last lines if it exits first or is not ready in time
    */
   ready(): Promise<void>;
-  /** Sends SIGTERM and resolves when it has ended. */
+  /** Sends SIGTERM and waits for the process to exit. */
   stop(): Promise<void>;
 }
 
@@ -19,8 +19,8 @@ const READY_WITHIN_MS = 60_000;
 
 /**
  * Starts Sluice in the node: from source, or the executable at SLUICE_BINARY.
- * @param manifests the folder that the file source reads
- * @param configuration the configuration file; flags by default
+ * @param manifests the folder of the file source
+ * @param configuration the configuration file; flags are used by default
  */
 export function startSluice(lab: Lab, manifests: string, clock: Clock, configuration?: string): RunningSluice {
   const { IPv4, IPv6 } = NETWORK.clusterCIDR;
@@ -47,7 +47,7 @@ export function startSluice(lab: Lab, manifests: string, clock: Clock, configura
     async ready() {
       const deadline = clock.monotonic() + READY_WITHIN_MS;
       while (!await webAnswers(lab)) {
-        if (ended) throw new Error(`Sluice ended with status ${(await status).code}. Its last lines:\n${tail()}`);
+        if (ended) throw new Error(`Sluice exited with status ${(await status).code}. Its last lines:\n${tail()}`);
         if (clock.monotonic() > deadline) {
           throw new Error(`Sluice is not ready after ${READY_WITHIN_MS / 1000} s. Its last lines:\n${tail()}`);
         }

@@ -1,4 +1,4 @@
-/** Lines up the cells of each column; the first row is the heading, underlined. */
+/** Aligns the columns of a table; the first row is the heading, which is underlined. */
 export function table(rows: readonly (readonly string[])[]): string {
   const widths = rows[0]!.map((_, column) => Math.max(...rows.map((row) => [...row[column] ?? ""].length)));
   const line = (row: readonly string[]) => row.map((cell, i) => cell.padEnd(widths[i]!)).join("  ").trimEnd();

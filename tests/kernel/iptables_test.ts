@@ -5,7 +5,7 @@ import { createIptablesBackend } from "../../backends/iptables/mod.ts";
 import { createProcessRunner } from "../../backends/tools/process_runner.ts";
 import { compareWithKernel } from "../../backends/dry_run/dry_run.ts";
 import type { FamilyDelta, ServicePort } from "../../core/model/mod.ts";
-import { isSecluded } from "../../demo/seclude.ts";
+import { isIsolated } from "../../demo/isolate.ts";
 import { searchPath } from "../../platform/host.ts";
 import { systemClock } from "../../platform/clock.ts";
 import { silentLogger } from "../../platform/log.ts";
@@ -17,7 +17,7 @@ const runner = createProcessRunner({ clock, path: searchPath() });
 const options: BackendOptions = { family: "IPv4", runner, clock, logger: silentLogger };
 
 function whole(set: readonly ServicePort[]): FamilyDelta {
-  if (!isSecluded()) throw new Error("this test changes the network: run it by `deno task test:kernel`");
+  if (!isIsolated()) throw new Error("this test changes the network: run it by `deno task test:kernel`");
   return { revision: 1, base: undefined, settings: podSettings(), set, deleted: [] };
 }
 

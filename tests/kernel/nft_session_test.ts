@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { createNftSession } from "../../backends/nftables/session.ts";
 import { createProcessRunner } from "../../backends/tools/process_runner.ts";
 import type { Runner } from "../../backends/tools/runner.ts";
-import { isSecluded } from "../../demo/seclude.ts";
+import { isIsolated } from "../../demo/isolate.ts";
 import { systemClock } from "../../platform/clock.ts";
 import { searchPath } from "../../platform/host.ts";
 
@@ -15,7 +15,7 @@ async function nft(...args: string[]): Promise<string> {
 
 /** A session on a table of its own, and how many processes it has started. */
 async function sessionOnTable() {
-  if (!isSecluded()) throw new Error("this test changes the network: run it by `deno task test:kernel`");
+  if (!isIsolated()) throw new Error("this test changes the network: run it by `deno task test:kernel`");
   await runner.run({
     tool: "nft",
     args: ["-f", "-"],

@@ -3,14 +3,14 @@ import type { Backend } from "../../backends/contract/backend.ts";
 import { createNftablesBackend } from "../../backends/nftables/mod.ts";
 import { createProcessRunner } from "../../backends/tools/process_runner.ts";
 import type { Family, ServicePort } from "../../core/model/mod.ts";
-import { isSecluded } from "../../demo/seclude.ts";
+import { isIsolated } from "../../demo/isolate.ts";
 import { systemClock } from "../../platform/clock.ts";
 import { searchPath } from "../../platform/host.ts";
 import { createLogger } from "../../platform/log.ts";
 import { everyKindOfPort, everyKindOfSettings } from "./every_kind.ts";
 
 function newBackend(family: Family): Backend {
-  if (!isSecluded()) throw new Error("this test changes the network: run it by `deno task test:kernel`");
+  if (!isIsolated()) throw new Error("this test changes the network: run it by `deno task test:kernel`");
   const clock = systemClock;
   const logger = createLogger({ level: "error", format: "text", clock, write: () => {} });
   return createNftablesBackend({ family, runner: createProcessRunner({ clock, path: searchPath() }), clock, logger });

@@ -1,7 +1,7 @@
 /** Sluice as a whole, on the services of deploy/example/: manifests in, real connections through real rules out. */
 import assert from "node:assert/strict";
 import type { Attempt } from "../../demo/agent.ts";
-import { type Lab, NETWORK, type Place } from "../../demo/lab.ts";
+import { type Lab, type Namespace, NETWORK } from "../../demo/lab.ts";
 import { program, type RunningSluice, startSluice } from "../../demo/sluice.ts";
 import { sleep, systemClock } from "../../platform/clock.ts";
 import { inLab } from "./in_lab.ts";
@@ -37,7 +37,7 @@ async function withSluice(test: (lab: Lab, sluice: RunningSluice, manifests: str
 }
 
 /** Who answers, each once and in order, and under which addresses the client is seen. */
-async function met(lab: Lab, from: Place, target: Target): Promise<{ by: string[]; sources: string[] }> {
+async function met(lab: Lab, from: Namespace, target: Target): Promise<{ by: string[]; sources: string[] }> {
   const by = new Set<string>(), sources = new Set<string>();
   for (let i = 0; i < CONNECTIONS; i++) {
     const outcome = await lab.connect(from, target);
@@ -48,7 +48,7 @@ async function met(lab: Lab, from: Place, target: Target): Promise<{ by: string[
 }
 
 /** Waits until a run of connections meets exactly these. */
-async function eventuallyMet(lab: Lab, from: Place, target: Target, expected: readonly string[]): Promise<void> {
+async function eventuallyMet(lab: Lab, from: Namespace, target: Target, expected: readonly string[]): Promise<void> {
   const deadline = systemClock.monotonic() + CHANGE_WITHIN_MS;
   for (;;) {
     const { by } = await met(lab, from, target);
@@ -148,14 +148,14 @@ Deno.test("programs that listen on the node's 127.0.0.1 are out of reach of pods
     });
     await server.stdout.getReader().read();
     // An attacker's own namespace, in which 127.0.0.1 is behind the node.
-    for (const [place, gateway] of [["pod-1", NETWORK.podGateway.IPv4], ["outside", NETWORK.node.IPv4]] as const) {
-      await lab.run(place, ["sysctl", "-qw", "net.ipv4.conf.all.route_localnet=1"]);
-      await lab.run(place, ["ip", "address", "delete", "127.0.0.1/8", "dev", "lo"]);
+    for (const [namespace, gateway] of [["pod-1", NETWORK.podGateway.IPv4], ["outside", NETWORK.node.IPv4]] as const) {
+      await lab.run(namespace, ["sysctl", "-qw", "net.ipv4.conf.all.route_localnet=1"]);
+      await lab.run(namespace, ["ip", "address", "delete", "127.0.0.1/8", "dev", "lo"]);
       const source = place === "pod-1" ? NETWORK.pods["pod-1"].IPv4 : NETWORK.client.IPv4;
       const way = ["via", gateway, "dev", "eth0", "src", source];
-      await lab.run(place, ["ip", "route", "add", "127.0.0.1/32", ...way, "onlink"]);
+      await lab.run(namespace, ["ip", "route", "add", "127.0.0.1/32", ...way, "onlink"]);
     }
-    const attack = (from: Place) => lab.connect(from, { ...secret, timeoutMs: 500 });
+    const attack = (from: Namespace) => lab.connect(from, { ...secret, timeoutMs: 500 });
     await lab.run("node", ["sysctl", "-qw", "net.ipv4.conf.all.route_localnet=1"]);
     for (const from of ["pod-1", "outside"] as const) assert.equal((await attack(from)).kind, "answered", from);
     await lab.run("node", ["conntrack", "-F"]);

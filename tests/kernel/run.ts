@@ -1,6 +1,6 @@
 /** Runs the tests of this folder on the kernel, where they leave no trace: `deno task test:kernel [FILTER OF deno test]…`. */
 import { missingPrerequisite } from "../../demo/prerequisites.ts";
-import { fetchPackages, seclude } from "../../demo/seclude.ts";
+import { fetchPackages, isolate } from "../../demo/isolate.ts";
 
 const folder = new URL(".", import.meta.url).pathname;
 const root = new URL("../../", import.meta.url).pathname;
@@ -14,4 +14,4 @@ const tests = [...Deno.readDirSync(folder)].map(({ name }) => name).filter((name
 const programs = ["main.ts", "workers/family.ts", "workers/plugin.ts", "demo/agent.ts"];
 await fetchPackages([...programs.map((path) => root + path), ...tests.map((name) => folder + name)]);
 const test = ["test", "--quiet", "--cached-only", "--no-check", "--allow-all", ...Deno.args, folder];
-Deno.exit(await seclude([Deno.execPath(), ...test]));
+Deno.exit(await isolate([Deno.execPath(), ...test]));

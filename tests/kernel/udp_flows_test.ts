@@ -5,7 +5,7 @@ import type { Backend } from "../../backends/contract/backend.ts";
 import { createProcessRunner } from "../../backends/tools/process_runner.ts";
 import { createBackend } from "../../backends/registry.ts";
 import type { Family, ProxyMode, ServicePort } from "../../core/model/mod.ts";
-import { isSecluded } from "../../demo/seclude.ts";
+import { isIsolated } from "../../demo/isolate.ts";
 import { joinHostPort } from "../../platform/address.ts";
 import { systemClock } from "../../platform/clock.ts";
 import { searchPath } from "../../platform/host.ts";
@@ -47,7 +47,7 @@ const NETWORKS: Readonly<Record<Family, Network>> = {
 };
 
 async function createNetwork(family: Family): Promise<Network> {
-  if (!isSecluded()) throw new Error("this test changes the network: run it by `deno task test:kernel`");
+  if (!isIsolated()) throw new Error("this test changes the network: run it by `deno task test:kernel`");
   const network = NETWORKS[family], version = family === "IPv4" ? "-4" : "-6";
   await run("ip", "link", "add", "swallow", "type", "veth", "peer", "name", "swallowed");
   await run(

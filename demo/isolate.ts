@@ -1,21 +1,21 @@
 /**
- * Runs a command where it cannot leave a trace on the machine: with network, mounts, processes and `/run` of its own.
- * All of it, network namespaces, rules and processes, is gone with the command, however it ends.
+ * Runs a command isolated from the machine: with its own network, mounts, processes and `/run`. Network namespaces, rules
+ * and processes that it creates disappear with it, even if it is killed.
  */
 
-/** Set for the command, and for all it starts. */
-const MARK = "SLUICE_SECLUDED";
+/** Set in the environment of the command and its children. */
+const MARK = "SLUICE_ISOLATED";
 
-/** Whether this process runs inside already. */
-export function isSecluded(): boolean {
+/** Whether this process is already isolated. */
+export function isIsolated(): boolean {
   return Deno.env.get(MARK) === "1";
 }
 
-// The shell stays process 1, so that a command that is interrupted ends as it would anywhere.
+// The shell stays process 1, because signals without a handler do not terminate process 1.
 const INSIDE = 'mount -t tmpfs tmpfs /run && mkdir /run/netns && ip link set lo up && "$@"; exit $?';
 
-/** Runs a command inside, with this process's terminal, and resolves with its exit status. */
-export async function seclude(command: readonly string[]): Promise<number> {
+/** Runs a command isolated, with this process's terminal, and resolves with its exit status. */
+export async function isolate(command: readonly string[]): Promise<number> {
   const child = new Deno.Command("unshare", {
     args: ["--mount", "--net", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", INSIDE, "sh", ...command],
     env: { [MARK]: "1" },
@@ -29,11 +29,11 @@ export async function seclude(command: readonly string[]): Promise<number> {
 }
 
 /**
- * Has the packages of these modules downloaded: inside, there is no way out.
- * @throws with what deno said where they cannot be
+ * Downloads the packages of these modules, because an isolated command has no network.
+ * @throws with deno's error message if that fails
  */
 export async function fetchPackages(modules: readonly string[]): Promise<void> {
   const { code, stderr } = await new Deno.Command(Deno.execPath(), { args: ["cache", ...modules], stdin: "null" })
     .output();
-  if (code !== 0) throw new Error(`the packages cannot be fetched:\n${new TextDecoder().decode(stderr).trim()}`);
+  if (code !== 0) throw new Error(`cannot fetch the packages:\n${new TextDecoder().decode(stderr).trim()}`);
 }
