@@ -1,62 +1,62 @@
-/** Two API servers take over from one another behind one address; their resourceVersions have nothing to do with each other. */
+/** API servers behind one address fail over to each other; their resourceVersions are unrelated. */
 import { sleep, systemClock } from "../../platform/clock.ts";
 import { startFakeApiServer } from "../fakes/api_server.ts";
-import { BOOKMARKS_MS, noticedMs } from "./api_silence.ts";
+import { BOOKMARKS_MS, silenceLimitMs } from "./api_silence.ts";
 import { startBookmarks } from "./bookmarks.ts";
-import { startFront } from "./front.ts";
 import { API_LINK, withLab } from "./lab.ts";
-import { endLosses, loseConnections } from "./lost_connections.ts";
+import { startLoadBalancer } from "./load_balancer.ts";
+import { dropConnections, stopDropping } from "./lost_connections.ts";
 import type { Extent, Figures, Scenario } from "./scenario.ts";
 import { fill, serve } from "./serving.ts";
 
-/** In nftables mode: what the API says is planned in the same way in every mode. */
+/** In nftables mode only, because planning from the API does not depend on the mode. */
 export const apiFailover: readonly Scenario[] = [
-  { name: "api: another server takes over, and one more", run: failover },
+  { name: "api: another server takes over, twice", run: failover },
 ];
 
 const FAR_AHEAD = 1_000_000;
-/** After connections that break and a 410. */
-const AT_ONCE_MS = 5_000;
+/** The limit after broken connections and a 410. */
+const BROKEN_LIMIT_MS = 5_000;
 
 function failover({ long }: Extent): Promise<Figures> {
   return withLab(async (lab) => {
-    const everyMs = long ? BOOKMARKS_MS.usual : BOOKMARKS_MS.often;
+    const everyMs = long ? BOOKMARKS_MS.default : BOOKMARKS_MS.short;
     const { server: hostname } = API_LINK;
     const ahead = startFakeApiServer({ hostname });
     ahead.restore(FAR_AHEAD);
     const behind = startFakeApiServer({ hostname, silentAhead: true });
     const end = startBookmarks([lab.api, ahead, behind], everyMs);
-    const front = startFront(hostname, lab.api.url);
+    const loadBalancer = startLoadBalancer(hostname, lab.api.url);
     try {
-      const serving = await serve(lab, { cluster: { server: front.url } });
+      const serving = await serve(lab, { cluster: { server: loadBalancer.url } });
 
       fill(ahead);
-      serving.isMovedTo(ahead);
+      serving.useServer(ahead);
       ahead.forgetEvents();
-      front.leadTo(ahead.url);
-      front.cut();
+      loadBalancer.switchTo(ahead.url);
+      loadBalancer.cut();
       serving.change();
-      const brokenMs = await serving.inEffect(AT_ONCE_MS);
+      const brokenMs = await serving.inEffect(BROKEN_LIMIT_MS);
       await sleep(systemClock, 1.5 * everyMs);
 
       fill(behind);
-      serving.isMovedTo(behind);
-      front.leadTo(behind.url);
-      await loseConnections(lab, front.port);
+      serving.useServer(behind);
+      loadBalancer.switchTo(behind.url);
+      await dropConnections(lab, loadBalancer.port);
       serving.change();
-      // That the connections are dead, and then that on those to the new server nothing comes.
-      const lostMs = await serving.inEffect(2 * noticedMs(everyMs));
+      // First the dead connections time out, then the silent watches of the new server.
+      const lostMs = await serving.inEffect(2 * silenceLimitMs(everyMs));
       const figures = await serving.end();
       return {
-        "connections break, versions far ahead: in effect after ms": Math.round(brokenMs),
-        "packets are lost, versions yet to come: in effect after ms": Math.round(lostMs),
+        "connections closed, versions far ahead: in effect after ms": Math.round(brokenMs),
+        "packets lost, versions behind: in effect after ms": Math.round(lostMs),
         "bookmarks every ms": everyMs,
         ...figures,
       };
     } finally {
       end();
-      await endLosses();
-      front.close();
+      await stopDropping();
+      loadBalancer.close();
       await Promise.all([ahead.close(), behind.close()]);
     }
   });

@@ -1,7 +1,7 @@
 import { systemClock } from "../../platform/clock.ts";
 import type { FakeApiServer } from "../fakes/api_server.ts";
 
-/** Has servers send bookmarks, as kube-apiserver does once a minute. Returns what ends it. */
+/** Makes servers send bookmarks periodically, as kube-apiserver does once a minute. Returns a function that stops them. */
 export function startBookmarks(servers: readonly FakeApiServer[], everyMs: number): () => void {
   let cancel = () => {};
   const next = () => {

@@ -1,12 +1,12 @@
-/** The cluster of the scenarios, as objects of the API: services of one port, three of four of them IPv4. */
+/** API objects of the scenarios' cluster: services with one port, three out of four IPv4, the rest IPv6. */
 import { NETWORK } from "../../demo/lab.ts";
 import type { Family } from "../../platform/address.ts";
 import type { ApiObject, FakeApiServer } from "../fakes/api_server.ts";
 
-/** An endpoint: a pod of the lab by its name, or the address of one that does not exist. */
-export type Place = keyof typeof NETWORK.pods | { readonly address: string };
+/** An endpoint: the name of a lab pod, or the address of a pod that does not exist. */
+export type EndpointTarget = keyof typeof NETWORK.pods | { readonly address: string };
 
-/** The two pods that serve every tenth service. */
+/** The two pods behind every probed service. */
 export const SERVING = ["pod-2", "pod-3"] as const;
 
 const FIRST_CLUSTER_IP = 256;
@@ -17,12 +17,12 @@ export function familyOf(index: number): Family {
   return index % 4 === 3 ? "IPv6" : "IPv4";
 }
 
-/** Whether the pods of the lab serve it, so that it can be probed. */
+/** Whether lab pods back the service, so that connections to it can succeed. */
 export function isProbed(index: number): boolean {
   return index % 10 < 4 && index % 40 >= 20;
 }
 
-/** The address of a service. */
+/** The cluster IP of a service. */
 export function clusterIP(index: number): string {
   const number = FIRST_CLUSTER_IP + index;
   return familyOf(index) === "IPv4" ? `10.96.${number >> 8}.${number & 255}` : `fd00:10:96::1:${number.toString(16)}`;
@@ -44,7 +44,7 @@ export function node(): ApiObject {
   };
 }
 
-/** A service of type ClusterIP with port 80, or as `spec` says. */
+/** A ClusterIP service with port 80; `spec` overrides any field. */
 export function service(name: string, clusterIPs: readonly string[], spec: Record<string, unknown> = {}): ApiObject {
   const families = clusterIPs.map((ip) => ip.includes(":") ? "IPv6" : "IPv4");
   return {
@@ -62,8 +62,8 @@ export function service(name: string, clusterIPs: readonly string[], spec: Recor
   };
 }
 
-/** The slice of a service in one family. */
-export function slice(serviceName: string, family: Family, places: readonly Place[]): ApiObject {
+/** The EndpointSlice of a service in one family. */
+export function slice(serviceName: string, family: Family, targets: readonly EndpointTarget[]): ApiObject {
   return {
     kind: "EndpointSlice",
     metadata: {
@@ -72,10 +72,10 @@ export function slice(serviceName: string, family: Family, places: readonly Plac
       labels: { "kubernetes.io/service-name": serviceName },
     },
     addressType: family,
-    endpoints: places.map((place) => ({
-      addresses: [typeof place === "string" ? NETWORK.pods[place][family] : place.address],
+    endpoints: targets.map((target) => ({
+      addresses: [typeof target === "string" ? NETWORK.pods[target][family] : target.address],
       conditions: { ready: true, serving: true, terminating: false },
-      nodeName: place === "pod-1" || place === "pod-2" ? NETWORK.nodeName : "other-node",
+      nodeName: target === "pod-1" || target === "pod-2" ? NETWORK.nodeName : "other-node",
     })),
     ports: [{ name: "http", protocol: "TCP", port: NETWORK.podPort }],
   };
@@ -86,7 +86,7 @@ export function clusterService(index: number): ApiObject {
   return service(serviceName(index), [clusterIP(index)]);
 }
 
-/** The slice of the `index`th service: the lab's serving pods, or three endpoints of which one differs each round. */
+/** The slice of the `index`th service: the lab's serving pods, or three endpoints, one of which changes every round. */
 export function clusterSlice(index: number, round = 0): ApiObject {
   const family = familyOf(index);
   if (isProbed(index)) return slice(serviceName(index), family, SERVING);
@@ -104,14 +104,14 @@ export function cluster(size: number): ApiObject[] {
   return [node(), ...indexes.map(clusterService), ...indexes.map((index) => clusterSlice(index))];
 }
 
-/** The services of a cluster of this size that can be probed. */
+/** Indexes of the probed services in a cluster of this size. */
 export function probedServices(size: number): number[] {
   return Array.from({ length: size }, (_, index) => index).filter(isProbed);
 }
 
 /**
- * Moves endpoints of a cluster of this size, takes services away and brings them back; every probed service stays served,
- * and no round is like the one before.
+ * Changes endpoints, deletes services and recreates them in a cluster of this size. Probed services always keep a ready
+ * endpoint, and every round differs from the one before.
  */
 export function change({ api }: { readonly api: FakeApiServer }, size: number, round: number): void {
   for (let n = 0; n < CHANGED_AT_ONCE; n++) {

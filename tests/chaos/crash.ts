@@ -1,16 +1,16 @@
-/** kill -9 at random moments: the rules go on, the next start brings everything to where a fresh start would. */
+/** kill -9 at random moments: the rules stay, and the next start ends in the same state as a fresh start. */
 import type { ProxyMode } from "../../core/model/mod.ts";
 import { sleep, systemClock } from "../../platform/clock.ts";
-import { rememberState } from "./as_fresh.ts";
 import { change, cluster } from "./cluster.ts";
+import { takeSnapshot } from "./kernel.ts";
 import { type ChaosLab, withLab } from "./lab.ts";
 import { applyEcho, startTraffic } from "./probes.ts";
 import { type Extent, type Figures, MODES, type Scenario } from "./scenario.ts";
-import { createSentinel } from "./sentinel.ts";
 import { startSluice } from "./sluice.ts";
+import { createSyncMarker } from "./sync_marker.ts";
 
 const SERVICES = 1000;
-/** A start lasts about as long, a sync of the changes a fraction of it. */
+/** About the time that a start takes. */
 const LONGEST_LIFE_MS = 1500;
 
 /** Both modes. */
@@ -22,36 +22,36 @@ export const crash: readonly Scenario[] = MODES.map((mode) => ({
 async function crashes(lab: ChaosLab, mode: ProxyMode, count: number): Promise<Figures> {
   lab.api.apply(...cluster(SERVICES));
   applyEcho(lab);
-  const sentinel = createSentinel(lab);
+  const marker = createSyncMarker(lab);
   let sluice = await startSluice(lab, { mode });
-  await sentinel.settle();
-  const first = await rememberState(lab, mode);
+  await marker.settle();
+  const first = await takeSnapshot(lab, mode);
   const traffic = startTraffic(lab, SERVICES);
   let duringSync = 0, longestMs = 0;
   for (let i = 0; i < count; i++) {
     if (i % 2 === 0) {
-      // In the middle of a sync: everything is in effect, then much changes.
-      longestMs = Math.max(longestMs, await sentinel.move());
+      // Kill during a sync: wait until everything is in effect, then change a lot.
+      longestMs = Math.max(longestMs, await marker.move());
       change(lab, SERVICES, i);
       await sleep(systemClock, Math.random() * 120);
       duringSync++;
     } else {
-      // At any moment of a start.
+      // Kill during a start.
       change(lab, SERVICES, i);
       await sleep(systemClock, Math.random() * LONGEST_LIFE_MS);
     }
     await sluice.end("SIGKILL");
     sluice = await startSluice(lab, { mode });
   }
-  // The cluster as it was at the beginning.
+  // Restore the initial cluster.
   lab.api.apply(...cluster(SERVICES));
-  await sentinel.settle();
+  await marker.settle();
   const figures = await traffic.end();
-  await first.isBack(0);
+  await first.waitUntilRestored(0);
   await sluice.end("SIGTERM");
   return {
-    "kills, in the middle of a sync": `${count}, ${duringSync}`,
-    "longest from a start to the last change in effect, ms": Math.round(longestMs),
+    "kills, of them during a sync": `${count}, ${duringSync}`,
+    "slowest change in effect after a start, ms": Math.round(longestMs),
     ...figures,
   };
 }

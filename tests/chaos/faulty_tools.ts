@@ -1,69 +1,69 @@
-/** Kernel tools that fail on demand: programs of their names in a folder that comes first on the PATH. */
+/** Wrappers of the kernel tools that fail on demand, in a folder that comes first on the PATH. */
 import type { ProxyMode } from "../../core/model/mod.ts";
 
-/** The tools that are played. */
+/** The wrapped tools. */
 const TOOLS = [
   ...["iptables", "iptables-save", "iptables-restore", "ip6tables", "ip6tables-save", "ip6tables-restore"],
   ...["nft", "conntrack"],
 ];
 const IPVS_TOOLS = ["ipvsadm", "ipset", "ip"];
 
-/** What is wrong with the tools; `share` is how many of a hundred runs it happens to. */
+/** A fault; `share` is the percentage of runs that it hits. */
 export type ToolFault =
-  /** Nothing. */
+  /** No fault. */
   | { readonly how: "none" }
-  /** They do nothing, say this on standard error and exit with 1. */
+  /** Does nothing, prints a message on standard error and exits with 1. */
   | { readonly how: "fails"; readonly share: number; readonly says: string }
-  /** They are killed before they have done anything, or after all of it. */
+  /** Killed before or after doing the work. */
   | { readonly how: "killed-before" | "killed-after"; readonly share: number }
-  /** They read their input and never end. */
+  /** Never exits. */
   | { readonly how: "hangs"; readonly share: number }
-  /** They do nothing, print what makes no sense, and exit with 0. */
-  | { readonly how: "babbles"; readonly share: number }
-  /** They refuse every input with a line that holds this text, as the real ones do: by the number of the line. */
+  /** Does nothing, prints garbage and exits with 0. */
+  | { readonly how: "garbage"; readonly share: number }
+  /** Refuses input with a line that contains this text, and names the line number as the real tools do. */
   | { readonly how: "refuses"; readonly text: string }
-  /** nft does not let itself be talked with, but takes what it reads from a file. */
-  | { readonly how: "speechless" }
-  /** nft lets itself be talked with, and dies over everything it is told then. */
-  | { readonly how: "faints" };
+  /** nft does not support interactive sessions (`nft -i`), only input from a file. */
+  | { readonly how: "no-session" }
+  /** An interactive session of nft dies at every statement. */
+  | { readonly how: "session-dies" };
 
-/** The tools of a folder. */
+/** A folder of wrapped tools. */
 export interface FaultyTools {
   readonly folder: string;
-  /** From now on this is wrong, with the tools of these names (a pattern of the shell's `case`). */
+  /** Injects a fault into the tools whose names match the pattern (of the shell's `case`). */
   set(fault: ToolFault, tools?: string): Promise<void>;
-  /** How many runs something was done to since the last `set`. */
-  struck(): Promise<number>;
+  /** How many runs a fault has hit since the last `set`. */
+  faultyRuns(): Promise<number>;
 }
 
-/** An nft that is talked with passes on line by line what it is told to the real one, and may be struck at each. */
+/** An interactive nft forwards each line to the real one; the fault may hit at every line. */
 const SCRIPT = `#!/bin/sh
 folder=\${0%/*} tool=\${0##*/}
-look() {
+read_fault() {
   how=none share=0 only='*' text= says=
   . "$folder/fault"
   eval "case \\$tool in $only) ;; *) how=none ;; esac"
 }
 real() { PATH=\${PATH#*:} exec "$tool" "$@"; }
-strike() { echo "$tool" >> "$folder/struck"; }
-struck() { [ $(($(od -An -N2 -tu2 /dev/urandom) % 100)) -lt "$share" ] && strike; }
-complain() { echo "Error: $*" >&2; }
-converse() {
+count_fault() { echo "$tool" >> "$folder/struck"; }
+is_hit() { [ $(($(od -An -N2 -tu2 /dev/urandom) % 100)) -lt "$share" ] && count_fault; }
+print_error() { echo "Error: $*" >&2; }
+session() {
   mkfifo "$folder/talk.$$"
   real -i < "$folder/talk.$$" &
   exec 3> "$folder/talk.$$"
   rm "$folder/talk.$$"
   while IFS= read -r line; do
-    look
+    read_fault
     case "$line" in "" | "end "*) how=none ;; esac
     case $how in
-      speechless | faints) strike; kill -9 $! $$ ;;
-      refuses) case "$line" in *"$text"*) strike; complain "Could not process rule: Invalid argument"; continue ;; esac ;;
-      fails) if struck; then complain "$says"; continue; fi ;;
-      babbles) if struck; then continue; fi ;;
-      hangs) if struck; then exec sleep 100000; fi ;;
-      killed-before) if struck; then kill -9 $! $$; fi ;;
-      killed-after) if struck; then printf '%s\\n' "$line" >&3; sleep 0.05; kill -9 $! $$; fi ;;
+      no-session | session-dies) count_fault; kill -9 $! $$ ;;
+      refuses) case "$line" in *"$text"*) count_fault; print_error "Could not process rule: Invalid argument"; continue ;; esac ;;
+      fails) if is_hit; then print_error "$says"; continue; fi ;;
+      garbage) if is_hit; then continue; fi ;;
+      hangs) if is_hit; then exec sleep 100000; fi ;;
+      killed-before) if is_hit; then kill -9 $! $$; fi ;;
+      killed-after) if is_hit; then printf '%s\\n' "$line" >&3; sleep 0.05; kill -9 $! $$; fi ;;
     esac
     printf '%s\\n' "$line" >&3
   done
@@ -71,14 +71,14 @@ converse() {
   wait
   exit
 }
-look
+read_fault
 if [ "$tool $*" = "nft -i" ]; then
   case $how in
-    speechless) strike; complain "unknown option"; exit 1 ;;
-    hangs | killed-after | refuses | faints | none) converse ;;
-    *) if ! struck; then converse; fi ;;
+    no-session) count_fault; print_error "unknown option"; exit 1 ;;
+    hangs | killed-after | refuses | session-dies | none) session ;;
+    *) if ! is_hit; then session; fi ;;
   esac
-elif [ "$how" = speechless ] || [ "$how" = faints ]; then real "$@"
+elif [ "$how" = no-session ] || [ "$how" = session-dies ]; then real "$@"
 fi
 if [ "$how" = none ]; then real "$@"; fi
 if [ "$how" = refuses ]; then
@@ -86,7 +86,7 @@ if [ "$how" = refuses ]; then
   input=$(mktemp -p "$folder"); cat > "$input"
   line=$(grep -nF -- "$text" "$input" | head -n 1 | cut -d: -f1)
   if [ -n "$line" ]; then
-    strike; rm "$input"
+    count_fault; rm "$input"
     case $tool in
       nft) echo "/dev/stdin:$line:1-9: Error: Could not process rule: Invalid argument" >&2 ;;
       *) echo "$tool v1.8.9 (nf_tables): line $line: RULE_APPEND failed (Invalid argument): rule in chain X" >&2 ;;
@@ -95,13 +95,13 @@ if [ "$how" = refuses ]; then
   fi
   exec 0< "$input"; rm "$input"; real "$@"
 fi
-if [ "$tool $*" != "nft -i" ] && ! struck; then real "$@"; fi
+if [ "$tool $*" != "nft -i" ] && ! is_hit; then real "$@"; fi
 case $how in
   fails) case " $* " in *" - "*|*" --noflush "*|*restore*) cat > /dev/null ;; esac; echo "$tool: $says" >&2; exit 1 ;;
   killed-before) kill -9 $$ ;;
   killed-after) (real "$@"); kill -9 $$ ;;
   hangs) exec sleep 100000 ;;
-  babbles) echo "*nat
+  garbage) echo "*nat
 :\\001 garbage {{{ \\377
 -A KUBE-SERVICES -j
 table ip sluice {" ; exit 0 ;;
@@ -109,8 +109,8 @@ esac
 `;
 
 /**
- * Puts the tools into a folder; nothing is wrong with them yet.
- * @param mode what they are for; those of IPVS mode are played in it alone, since `ip` is also what the lab is made with
+ * Creates the folder of wrapped tools, without a fault yet.
+ * @param mode the proxy mode; the tools of IPVS mode are wrapped in that mode only, because the lab itself uses `ip`
  */
 export async function createFaultyTools(folder: string, mode?: ProxyMode): Promise<FaultyTools> {
   await Deno.mkdir(folder);
@@ -126,7 +126,7 @@ export async function createFaultyTools(folder: string, mode?: ProxyMode): Promi
       await Deno.rename(`${folder}/fault.new`, `${folder}/fault`);
       await Deno.writeTextFile(`${folder}/struck`, "");
     },
-    async struck() {
+    async faultyRuns() {
       return (await Deno.readTextFile(`${folder}/struck`)).split("\n").length - 1;
     },
   };

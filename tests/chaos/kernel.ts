@@ -1,9 +1,10 @@
-/** What the node's kernel holds, in a form that can be compared. */
+/** Reads the rules in the node's kernel in a canonical form, and compares them over time. */
 import type { ProxyMode } from "../../core/model/mod.ts";
 import type { ChaosLab } from "./lab.ts";
+import { waitFor } from "./wait.ts";
 
 /**
- * Our rules on the node in both families without counters and handles: chains by name with their rules in order,
+ * Sluice's rules on the node in both families without counters and handles: chains by name with their rules in order,
  * elements of sets and maps sorted.
  */
 export async function kernelState(lab: ChaosLab, mode: ProxyMode): Promise<string> {
@@ -15,7 +16,38 @@ export async function kernelState(lab: ChaosLab, mode: ProxyMode): Promise<strin
   return texts.map(iptablesState).join("\n");
 }
 
-/** The addresses that connections are sent to. */
+/** The kernel's rules at one moment, to compare later states with. */
+export interface KernelSnapshot {
+  /**
+   * Resolves with the milliseconds until the kernel holds the same rules again, ignoring counters and the order of
+   * elements.
+   * @throws with the differences after `withinMs`
+   */
+  waitUntilRestored(withinMs: number): Promise<number>;
+  /** Whether the kernel holds the same rules now. */
+  matches(): Promise<boolean>;
+}
+
+/** Records the rules that the kernel holds now. */
+export async function takeSnapshot(lab: ChaosLab, mode: ProxyMode): Promise<KernelSnapshot> {
+  const wanted = await kernelState(lab, mode);
+  return {
+    matches: async () => await kernelState(lab, mode) === wanted,
+    async waitUntilRestored(withinMs) {
+      let found = "";
+      const isEqual = async () => (found = await kernelState(lab, mode)) === wanted;
+      try {
+        return await waitFor("the kernel holds the recorded rules", withinMs, isEqual, 50);
+      } catch (error) {
+        throw new Error(`the kernel's rules differ from those after a fresh start:\n${differences(found, wanted)}`, {
+          cause: error,
+        });
+      }
+    },
+  };
+}
+
+/** The endpoint addresses in the rules. */
 export function targetsInKernel(state: string): Set<string> {
   const targets = new Set<string>();
   for (const [, address] of state.matchAll(/--to-destination \[?([0-9a-f.:]+?)\]?:\d+(?:\s|$)/g)) targets.add(address!);
@@ -42,7 +74,7 @@ function nftState(text: string): string {
   const blocks: string[] = [];
   let table = "";
   let block: string[] = [];
-  // One block per chain, set and map: each begins with one tab and ends with "\t}".
+  // One block per chain, set and map, indented by one tab and closed by "\t}".
   for (const line of text.split("\n")) {
     if (/^table /.test(line)) table = line;
     else if (/^\t\S.*\{$/.test(line)) block = [`${table}${line}`];
@@ -58,4 +90,25 @@ function normalBlock(lines: readonly string[]): string {
   if (!elements) return text;
   const sorted = elements[1]!.split(",").map((element) => element.trim().replace(/ expires \S+/, "")).sort();
   return text.replace(elements[0], () => `elements:\n\t\t\t${sorted.join("\n\t\t\t")}`);
+}
+
+function differences(found: string, wanted: string): string {
+  const holds = found.split("\n"), wants = wanted.split("\n");
+  const extra = without(holds, wants), missing = without(wants, holds);
+  const first = holds.findIndex((line, i) => line !== wants[i]);
+  return [
+    ...[`${extra.length} extra:`, ...extra.slice(0, 10), `${missing.length} missing:`, ...missing.slice(0, 10)],
+    ...["around the first difference:", ...holds.slice(Math.max(0, first - 3), first + 3)],
+  ].join("\n");
+}
+
+/** Subtracts the multiset `others` from `lines`. */
+function without(lines: readonly string[], others: readonly string[]): string[] {
+  const counts = new Map<string, number>();
+  for (const line of others) counts.set(line, (counts.get(line) ?? 0) + 1);
+  return lines.filter((line) => {
+    const count = counts.get(line) ?? 0;
+    counts.set(line, count - 1);
+    return count <= 0;
+  });
 }

@@ -1,22 +1,22 @@
-/** Churn for an hour: memory, handles and processes stay where they are, every change comes into effect, nothing else is touched. */
+/** Churn for an hour: memory, open files and processes do not grow, and every change comes into effect. */
 import assert from "node:assert/strict";
 import type { ProxyMode } from "../../core/model/mod.ts";
 import { sleep, systemClock } from "../../platform/clock.ts";
 import { cluster, clusterSlice, isProbed } from "./cluster.ts";
 import { withLab } from "./lab.ts";
-import { type Holdings, holdings, syncs } from "./observe.ts";
 import { applyEcho, startTraffic } from "./probes.ts";
+import { type ProcessUsage, processUsage, syncs } from "./process.ts";
 import { type Figures, MODES, type Scenario } from "./scenario.ts";
-import { createSentinel } from "./sentinel.ts";
 import { startSluice } from "./sluice.ts";
+import { createSyncMarker } from "./sync_marker.ts";
 
 const SERVICES = 1000;
 const CHANGES_PER_SECOND = 50;
 const TURN_MS = 100;
 const SAMPLE_MS = 5000;
-/** With minSyncPeriod 1s: a sync that has just begun, its rest, and the sync itself. */
+/** With minSyncPeriod 1s: the rest of a running sync, the period, and the next sync. */
 const IN_EFFECT_WITHIN_MS = 5000;
-/** Half an hour's growth that is still noise of the garbage collector. */
+/** Growth over half an hour that is still noise of the garbage collector. */
 const GROWTH_MB_PER_HOUR = 10;
 
 /** Both modes, half of CHAOS_MINUTES each; an hour by default. */
@@ -30,12 +30,12 @@ function churn(mode: ProxyMode, minutes: number): Promise<Figures> {
   return withLab(async (lab) => {
     lab.api.apply(...cluster(SERVICES));
     applyEcho(lab);
-    const sentinel = createSentinel(lab);
+    const marker = createSyncMarker(lab);
     const sluice = await startSluice(lab, { mode, minSyncPeriod: "1s" });
-    await sentinel.settle();
+    await marker.settle();
     const traffic = startTraffic(lab, SERVICES);
     const changing = Array.from({ length: SERVICES }, (_, index) => index).filter((index) => !isProbed(index));
-    const samples: (Holdings & { readonly atMs: number })[] = [];
+    const samples: (ProcessUsage & { readonly atMs: number })[] = [];
     const startedMs = systemClock.monotonic(), lengthMs = minutes * 60_000;
     let changes = 0, slowestMs = 0, moves = 0, sampledMs = startedMs;
     let moving: Promise<unknown> | undefined;
@@ -46,10 +46,10 @@ function churn(mode: ProxyMode, minutes: number): Promise<Figures> {
       }
       if (systemClock.monotonic() - sampledMs >= SAMPLE_MS) {
         sampledMs = systemClock.monotonic();
-        samples.push({ atMs: elapsedMs, ...holdings(sluice.pid) });
+        samples.push({ atMs: elapsedMs, ...processUsage(sluice.pid) });
         lab.api.forgetEvents();
       }
-      moving ??= sentinel.move().then((tookMs) => {
+      moving ??= marker.move().then((tookMs) => {
         slowestMs = Math.max(slowestMs, tookMs);
         moves++;
         moving = undefined;
@@ -59,10 +59,10 @@ function churn(mode: ProxyMode, minutes: number): Promise<Figures> {
     await moving;
     const warm = samples.filter(({ atMs }) => atMs > lengthMs / 4);
     const growth = slopePerHour(warm.map(({ atMs, residentMB }) => [atMs, residentMB]));
-    const handles = warm.map((sample) => sample.handles);
+    const openFiles = warm.map((sample) => sample.openFiles);
     const figures: Record<string, string | number> = {
       "minutes, changes, syncs of IPv4": `${minutes}, ${changes}, ${await syncs("IPv4")}`,
-      "changes watched into effect, slowest ms": `${moves}, ${Math.round(slowestMs)}`,
+      "changes timed, slowest in effect after ms": `${moves}, ${Math.round(slowestMs)}`,
       "resident MB: first, lowest and highest after warm-up, last": [
         samples[0]!.residentMB,
         Math.min(...warm.map(({ residentMB }) => residentMB)),
@@ -70,8 +70,8 @@ function churn(mode: ProxyMode, minutes: number): Promise<Figures> {
         samples.at(-1)!.residentMB,
       ].map(Math.round).join(", "),
       "growth after warm-up, MB an hour": growth.toFixed(1),
-      "handles: lowest, highest": `${Math.min(...handles)}, ${Math.max(...handles)}`,
-      "processes running at a sample, at the most": Math.max(...warm.map(({ children }) => children)),
+      "open files: lowest, highest": `${Math.min(...openFiles)}, ${Math.max(...openFiles)}`,
+      "child processes in a sample, highest": Math.max(...warm.map(({ children }) => children)),
     };
     Object.assign(
       figures,
@@ -80,14 +80,14 @@ function churn(mode: ProxyMode, minutes: number): Promise<Figures> {
       }),
     );
     assert.ok(slowestMs < IN_EFFECT_WITHIN_MS, JSON.stringify(figures));
-    // In a few minutes, one garbage collection more or less is a slope.
+    // Over a few minutes a single garbage collection dominates the slope.
     if (minutes >= 30) assert.ok(growth < GROWTH_MB_PER_HOUR, JSON.stringify(figures));
     await sluice.end("SIGTERM");
     return figures;
   });
 }
 
-/** The slope of the straight line through the points, by least squares. */
+/** The slope of the least-squares line through (milliseconds, value) points, per hour. */
 function slopePerHour(points: readonly (readonly [number, number])[]): number {
   const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;
   const x = mean(points.map(([at]) => at)), y = mean(points.map(([, value]) => value));

@@ -1,14 +1,14 @@
 import assert from "node:assert/strict";
 import type { ChaosLab } from "./lab.ts";
 
-/** Rules of the API server's machine; not of the node, whose kernel is compared. */
+/** In the API server's namespace, not in the node's, whose rules are compared. */
 const TABLE = "inet lost";
 
 /**
- * From now on, no packet of the node's connections to a port of the API server's machine arrives on either side, as when
- * a router in between has forgotten them; new ones work. Returns how many there are.
+ * Drops every packet of the node's open connections to a port of the API server, in both directions, as a router that has
+ * lost its state does; new connections work. Returns the number of connections.
  */
-export async function loseConnections(lab: ChaosLab, port: number): Promise<number> {
+export async function dropConnections(lab: ChaosLab, port: number): Promise<number> {
   const found = await lab.run("node", ["ss", "-Htn", "state", "established", `( dport = :${port} )`]);
   const clientPorts = [...found.matchAll(/:(\d+)\s+\S+:\d+\s*$/gm)].map(([, clientPort]) => clientPort!);
   assert.ok(clientPorts.length > 0, "there is no connection to the API server");
@@ -22,12 +22,12 @@ export async function loseConnections(lab: ChaosLab, port: number): Promise<numb
   return clientPorts.length;
 }
 
-/** Everything arrives again. */
-export async function endLosses(): Promise<void> {
+/** Stops dropping packets. */
+export async function stopDropping(): Promise<void> {
   await nft(`add table ${TABLE}`, `delete table ${TABLE}`);
 }
 
 async function nft(...lines: readonly string[]): Promise<void> {
   const { success } = await new Deno.Command("nft", { args: [lines.join("\n")], stdin: "null" }).output();
-  assert.ok(success, "nft refused the rules that lose connections");
+  assert.ok(success, "nft refused the rules that drop the packets of connections");
 }

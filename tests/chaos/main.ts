@@ -1,13 +1,13 @@
 /**
- * Faults of every kind, done to the executable as it serves a cluster of network namespaces:
+ * Injects faults into Sluice while it serves a cluster of network namespaces:
  *
  *     deno task test:chaos [--long] [PART OF A NAME]…
  *
- * Runs the executable at SLUICE_BINARY, or the source. Prints what each scenario did and saw, and ends with
+ * Runs the executable at SLUICE_BINARY, or the source. Prints the figures of each scenario, and ends with
  * `N passed, N failed`.
  */
 import { missingPrerequisite } from "../../demo/prerequisites.ts";
-import { fetchPackages, isSecluded, seclude } from "../../demo/seclude.ts";
+import { fetchPackages, isIsolated, isolate } from "../../demo/isolate.ts";
 import { systemClock } from "../../platform/clock.ts";
 import { errorText } from "../../platform/log.ts";
 import { api } from "./api.ts";
@@ -19,7 +19,7 @@ import { crash } from "./crash.ts";
 import { longRun } from "./long_run.ts";
 import { missingTools } from "./missing_tools.ts";
 import { model } from "./model/mod.ts";
-import { meddling } from "./meddling.ts";
+import { drift } from "./drift.ts";
 import { outsideConnections } from "./outside_connections.ts";
 import { overload } from "./overload.ts";
 import type { Scenario } from "./scenario.ts";
@@ -36,19 +36,19 @@ const SCENARIOS: readonly Scenario[] = [
   ...apiSilence,
   ...apiCredentials,
   ...apiFailover,
-  ...meddling,
+  ...drift,
   ...model,
   ...longRun,
 ];
 
-/** What the lab starts beside Sluice. */
+/** Sluice and the helper programs that the lab starts; their packages are fetched before the network is cut off. */
 const PROGRAMS = [
   "main.ts",
   "workers/family.ts",
   "workers/plugin.ts",
   "demo/agent.ts",
   "tests/chaos/traffic.ts",
-  "tests/chaos/tls_front.ts",
+  "tests/chaos/tls_proxy.ts",
 ];
 
 async function outside(args: readonly string[]): Promise<number> {
@@ -60,7 +60,7 @@ async function outside(args: readonly string[]): Promise<number> {
   const root = new URL("../../", import.meta.url).pathname;
   const self = new URL(import.meta.url).pathname;
   await fetchPackages([...PROGRAMS.map((path) => root + path), self]);
-  return await seclude([
+  return await isolate([
     Deno.execPath(),
     "run",
     "--quiet",
@@ -79,7 +79,7 @@ async function inside(args: readonly string[]): Promise<number> {
   const named = SCENARIOS.filter(({ name }) => wanted.length === 0 || wanted.some((part) => name.includes(part)));
   const chosen = named.filter(({ onlyLong, needsIPVS }) => (long || !onlyLong) && (hasIPVS || !needsIPVS));
   for (const { name } of named.filter(({ needsIPVS }) => needsIPVS && !hasIPVS)) {
-    console.log(`left out, since this kernel has no IPVS (deno task test:ipvs --model): ${name}`);
+    console.log(`skipped, this kernel has no IPVS (use deno task test:ipvs --model): ${name}`);
   }
   let passed = 0;
   const failures: string[] = [];
@@ -101,4 +101,4 @@ async function inside(args: readonly string[]): Promise<number> {
   return failures.length === 0 ? 0 : 1;
 }
 
-Deno.exit(await (isSecluded() ? inside : outside)(Deno.args));
+Deno.exit(await (isIsolated() ? inside : outside)(Deno.args));

@@ -1,14 +1,14 @@
-/** Connections from outside, more than there are descriptors: changes stay fast, and probes get their turn. */
+/** More connections from outside than file descriptors: changes stay fast, and health probes are answered. */
 import assert from "node:assert/strict";
 import { sleep, systemClock } from "../../platform/clock.ts";
 import type { ApiObject } from "../fakes/api_server.ts";
 import { cluster, service, slice } from "./cluster.ts";
 import { API_LINK, type ChaosLab, withLab } from "./lab.ts";
-import { holdings } from "./observe.ts";
+import { processUsage } from "./process.ts";
 import { type Figures, MODES, type Scenario } from "./scenario.ts";
-import { createSentinel } from "./sentinel.ts";
 import { startSluice } from "./sluice.ts";
-import { PATIENCE, until } from "./until.ts";
+import { createSyncMarker } from "./sync_marker.ts";
+import { TIMEOUT_FACTOR, waitFor } from "./wait.ts";
 
 const OPEN_FILES = 1024;
 const IDLE = 4000;
@@ -16,17 +16,17 @@ const HEALTHZ_PORT = 10256, FIRST_CHECK_PORT = 31000;
 const CHANGES = 3;
 const CHANGE_LIMIT_MS = 2000, PROBE_LIMIT_MS = 60_000;
 const LOAD_BALANCERS = 1100;
-/** In nftables mode only the primary address serves node ports by default, and connections come in by another one. */
+/** By default nftables mode serves node ports on the primary address only, and these connections use another one. */
 const ADDRESSES = [`${API_LINK.node}/32`, "::1/128"];
 
 /** Both modes. */
 export const outsideConnections: readonly Scenario[] = MODES.flatMap((mode) => [
   {
-    name: `outside connections: ${IDLE} idle ones that come back, ${OPEN_FILES} open files, ${mode}`,
+    name: `outside connections: ${IDLE} idle ones that reconnect, ${OPEN_FILES} open files, ${mode}`,
     run: () =>
       withLab(async (lab) => {
         lab.api.apply(...cluster(100), ...loadBalancer(0));
-        const sentinel = createSentinel(lab);
+        const marker = createSyncMarker(lab);
         const sluice = await startSluice(lab, {
           mode,
           nodePortAddresses: ADDRESSES,
@@ -35,29 +35,29 @@ export const outsideConnections: readonly Scenario[] = MODES.flatMap((mode) => [
         const end = new AbortController();
         let flooding: Promise<unknown> | undefined;
         try {
-          await sentinel.settle();
-          const before = holdings(sluice.pid).handles;
+          await marker.settle();
+          const before = processUsage(sluice.pid).openFiles;
           flooding = flood([HEALTHZ_PORT, FIRST_CHECK_PORT], end.signal);
           const changes: number[] = [], probes: number[] = [];
-          let handles = 0;
+          let openFiles = 0;
           for (let i = 0; i < CHANGES; i++) {
-            changes.push(await sentinel.move(60_000));
-            handles = Math.max(handles, holdings(sluice.pid).handles);
+            changes.push(await marker.move(60_000));
+            openFiles = Math.max(openFiles, processUsage(sluice.pid).openFiles);
           }
           for (const port of [HEALTHZ_PORT, FIRST_CHECK_PORT]) probes.push(await probe(port));
           const figures: Figures = {
             "changes in effect after ms": changes.map(Math.round).join(", "),
             "probes answered after ms": probes.map(Math.round).join(", "),
-            "descriptors before, highest": `${before}, ${handles}`,
+            "descriptors before, highest": `${before}, ${openFiles}`,
           };
           const seen = JSON.stringify(figures);
-          assert.ok(Math.max(...changes) < CHANGE_LIMIT_MS * PATIENCE, `a change was late: ${seen}`);
-          assert.ok(handles < OPEN_FILES / 2, `descriptors are used up: ${seen}`);
+          assert.ok(Math.max(...changes) < CHANGE_LIMIT_MS * TIMEOUT_FACTOR, `a change was slow: ${seen}`);
+          assert.ok(openFiles < OPEN_FILES / 2, `too many descriptors: ${seen}`);
           assert.doesNotMatch(sluice.log(), /Too many open files|os error 24/);
           return figures;
         } finally {
           end.abort();
-          // Connections that wait for their turn are refused then.
+          // Connections still in the backlog are refused once Sluice has stopped.
           await sluice.end("SIGTERM");
           await flooding;
         }
@@ -77,19 +77,19 @@ export const outsideConnections: readonly Scenario[] = MODES.flatMap((mode) => [
         return {
           "answering with a hard limit of 8,192": all.answering,
           "answering with a hard limit of 1,024": some.answering,
-          "first rules in effect after ms, for each": `${Math.round(all.startMs)}, ${Math.round(some.startMs)}`,
+          "first rules in effect after ms, for both limits": `${Math.round(all.startMs)}, ${Math.round(some.startMs)}`,
         };
       }),
   },
 ]);
 
-/** Runs Sluice with these limits until changes are in effect; resolves with how many health checks then say 200. */
+/** Runs Sluice with these limits until it is in sync and counts the health checks that respond with 200. */
 async function served(lab: ChaosLab, mode: (typeof MODES)[number], soft: number, hard: number) {
-  const sentinel = createSentinel(lab);
+  const marker = createSyncMarker(lab);
   const sluice = await startSluice(lab, { mode, nodePortAddresses: ADDRESSES, openFiles: [soft, hard] });
   try {
-    const startMs = await sentinel.move(60_000);
-    await sentinel.settle();
+    const startMs = await marker.move(60_000);
+    await marker.settle();
     let answering = 0;
     for (let i = 0; i < LOAD_BALANCERS; i++) {
       const answer = await fetch(`http://${API_LINK.node}:${FIRST_CHECK_PORT + i}/`).catch(() => undefined);
@@ -117,7 +117,7 @@ function loadBalancer(index: number): ApiObject[] {
   return [service(name, [address], spec), slice(name, "IPv4", ["pod-1"])];
 }
 
-/** Holds idle connections, each replaced as soon as it is closed, until the signal. */
+/** Keeps idle connections open and reopens each as soon as it is closed, until the signal. */
 async function flood(ports: readonly number[], signal: AbortSignal): Promise<void> {
   const hold = async (port: number) => {
     while (!signal.aborted) {
@@ -135,9 +135,9 @@ async function flood(ports: readonly number[], signal: AbortSignal): Promise<voi
   await Promise.all(Array.from({ length: IDLE }, (_, i) => hold(ports[i % ports.length]!)));
 }
 
-/** Asks as a load balancer does, again where it got no answer, and resolves with how many ms that took. */
+/** Requests /healthz as a load balancer does, with retries, and resolves with the milliseconds until 200. */
 function probe(port: number): Promise<number> {
-  return until(`an answer from port ${port}`, PROBE_LIMIT_MS, async () => {
+  return waitFor(`an answer from port ${port}`, PROBE_LIMIT_MS, async () => {
     try {
       const answer = await fetch(`http://${API_LINK.node}:${port}/healthz`, { signal: AbortSignal.timeout(20_000) });
       await answer.body?.cancel();

@@ -1,18 +1,18 @@
-/** More changes than can be programmed, for a while: what is programmed then is the last state, and soon. */
+/** More changes than Sluice can program: once they stop, the last state is programmed soon. */
 import assert from "node:assert/strict";
 import { sleep, systemClock } from "../../platform/clock.ts";
 import { cluster, clusterSlice, isProbed } from "./cluster.ts";
 import { kernelState, targetsInKernel } from "./kernel.ts";
 import { type ChaosLab, withLab } from "./lab.ts";
-import { holdings, syncs } from "./observe.ts";
+import { processUsage, syncs } from "./process.ts";
 import { type Extent, type Figures, MODES, type Scenario } from "./scenario.ts";
-import { createSentinel } from "./sentinel.ts";
 import { startSluice } from "./sluice.ts";
+import { createSyncMarker } from "./sync_marker.ts";
 
 const SERVICES = 1000;
 const PER_SECOND = 2000;
 const TURN_MS = 10;
-/** The state at the end may wait for the sync that runs, minSyncPeriod, and its own sync. */
+/** The last state may wait for the running sync, minSyncPeriod, and its own sync. */
 const LAG_LIMIT_MS = 5000;
 const GROWTH_LIMIT_MB = 60;
 
@@ -22,16 +22,16 @@ export const overload: readonly Scenario[] = MODES.map((mode) => ({
   run: ({ long }: Extent) =>
     withLab(async (lab) => {
       lab.api.apply(...cluster(SERVICES));
-      const sentinel = createSentinel(lab);
+      const marker = createSyncMarker(lab);
       const sluice = await startSluice(lab, { mode, minSyncPeriod: "1s" });
       try {
-        await sentinel.settle();
-        const before = { syncs: await syncs("IPv4"), residentMB: holdings(sluice.pid).residentMB };
+        await marker.settle();
+        const before = { syncs: await syncs("IPv4"), residentMB: processUsage(sluice.pid).residentMB };
         const { last, sent, seconds, resident } = await churn(lab, sluice.pid, long ? 60 : 10);
-        const lagMs = await sentinel.move();
+        const lagMs = await marker.move();
         const after = await syncs("IPv4");
-        await sentinel.settle();
-        assert.ok(lagMs < LAG_LIMIT_MS, `the last state was in effect only after ${lagMs} ms`);
+        await marker.settle();
+        assert.ok(lagMs < LAG_LIMIT_MS, `the last state took ${lagMs} ms to come into effect`);
         assertLastState(await kernelState(lab, mode), last);
         const highestMB = Math.max(...resident);
         const figures: Figures = {
@@ -49,7 +49,7 @@ export const overload: readonly Scenario[] = MODES.map((mode) => ({
     }),
 }));
 
-/** Changes slices one after the other at the rate, and resolves with the round that each service ended in. */
+/** Changes slices in turn at the given rate, and resolves with the last round of every service. */
 async function churn(lab: ChaosLab, pid: number, seconds: number) {
   const last = new Map<number, number>();
   const resident: number[] = [];
@@ -66,14 +66,14 @@ async function churn(lab: ChaosLab, pid: number, seconds: number) {
     }
     if (nowMs - sampledMs >= 500) {
       sampledMs = nowMs;
-      resident.push(holdings(pid).residentMB);
+      resident.push(processUsage(pid).residentMB);
     }
     await sleep(systemClock, TURN_MS);
   }
   return { last, sent, seconds: (systemClock.monotonic() - startedMs) / 1000, resident };
 }
 
-/** Every endpoint of the last state is in the kernel, and none of another one. */
+/** Asserts that the kernel holds every endpoint of the last state, and none of an earlier one. */
 function assertLastState(state: string, last: ReadonlyMap<number, number>): void {
   const wanted = new Set<string>();
   for (const [index, round] of last) {
@@ -87,6 +87,6 @@ function assertLastState(state: string, last: ReadonlyMap<number, number>): void
   const stale = [...held].filter((address) =>
     /^(10\.1[5-9]\d\.|fd00:1[5-9]\d::)/.test(address) && !wanted.has(address)
   );
-  assert.equal(missing.length, 0, `${missing.length} endpoints are missing, ${missing[0]} among them`);
-  assert.equal(stale.length, 0, `${stale.length} endpoints are of an earlier state, ${stale[0]} among them`);
+  assert.equal(missing.length, 0, `${missing.length} endpoints are missing, e.g. ${missing[0]}`);
+  assert.equal(stale.length, 0, `${stale.length} endpoints are stale, e.g. ${stale[0]}`);
 }

@@ -1,21 +1,21 @@
-/** Traffic that goes on while faults are done, and what became of it. */
+/** Continuous traffic while faults are injected, and its results. */
 import assert from "node:assert/strict";
-import { NETWORK, type Place } from "../../demo/lab.ts";
+import { type Namespace, NETWORK } from "../../demo/lab.ts";
 import { clusterIP, probedServices, service } from "./cluster.ts";
 import type { ChaosLab } from "./lab.ts";
 import type { Figures } from "./scenario.ts";
-import type { ProbeOrders, Tally } from "./traffic.ts";
+import type { ProbeOptions, Tally } from "./traffic.ts";
 
-/** Traffic that runs. */
+/** Running traffic. */
 export interface Traffic {
-  /** Ends it; throws where a connection failed, and tells what there was. */
+  /** Stops the traffic and returns its figures; throws if a connection failed. */
   end(): Promise<Figures>;
 }
 
 const ECHO = { name: "echo", address: "10.96.0.3", port: 9000 } as const;
 const PROBE = { atOnce: 4, restMs: 5, timeoutMs: 900 } as const;
 
-/** Puts the echo service into the cluster, whose connections last; to be done before the traffic starts. */
+/** Adds the echo service, for long-lived connections, to the cluster. Required before `startTraffic`. */
 export function applyEcho(lab: Pick<ChaosLab, "api">): void {
   lab.api.apply(service(ECHO.name, [ECHO.address]), {
     kind: "EndpointSlice",
@@ -27,16 +27,16 @@ export function applyEcho(lab: Pick<ChaosLab, "api">): void {
 }
 
 /**
- * Connects to every probed service of the cluster all the time, from a pod and from outside, and keeps one connection
- * busy. The services must be served already.
+ * Opens connections to every probed service in a loop, from a pod and from outside, and keeps one long-lived connection
+ * busy. The services must already be served.
  */
 export function startTraffic(lab: ChaosLab, services: number): Traffic {
   const targets = probedServices(services).map((index) => ({ hostname: clusterIP(index), port: 80 }));
-  const orders: ProbeOrders = { targets, ...PROBE };
+  const options: ProbeOptions = { targets, ...PROBE };
   const server = start(lab, "pod-2", ["echo", NETWORK.pods["pod-2"].IPv4, String(ECHO.port)]);
   const running = [
-    start(lab, "pod-1", ["probe", JSON.stringify(orders)]),
-    start(lab, "outside", ["probe", JSON.stringify(orders)]),
+    start(lab, "pod-1", ["probe", JSON.stringify(options)]),
+    start(lab, "outside", ["probe", JSON.stringify(options)]),
     start(lab, "pod-1", ["hold", ECHO.address, "80"]),
   ];
   return {
@@ -59,16 +59,16 @@ export function startTraffic(lab: ChaosLab, services: number): Traffic {
   };
 }
 
-function start(lab: ChaosLab, place: Place, args: readonly string[]): Deno.ChildProcess {
+function start(lab: ChaosLab, namespace: Namespace, args: readonly string[]): Deno.ChildProcess {
   const script = new URL("./traffic.ts", import.meta.url).pathname;
   const command = [Deno.execPath(), "run", "--quiet", "--cached-only", "--no-check", "--allow-net", script, ...args];
-  return lab.start(place, command, { stdin: "piped", stdout: "piped" });
+  return lab.start(namespace, command, { stdin: "piped", stdout: "piped" });
 }
 
 async function tallyOf(child: Deno.ChildProcess): Promise<Tally> {
   await child.stdin.close().catch(() => {});
   const { stdout } = await child.output();
   const text = new TextDecoder().decode(stdout).trim();
-  if (text === "") throw new Error("a process that opens connections ended early");
+  if (text === "") throw new Error("a traffic process exited early");
   return JSON.parse(text);
 }

@@ -1,49 +1,50 @@
 import type { ProxyMode } from "../../core/model/mod.ts";
 import type { FakeApiServer } from "../fakes/api_server.ts";
-import { rememberState } from "./as_fresh.ts";
-import { change, cluster } from "./cluster.ts";
+import { change, cluster, service, slice } from "./cluster.ts";
+import { takeSnapshot } from "./kernel.ts";
 import type { ChaosLab } from "./lab.ts";
 import { applyEcho, startTraffic } from "./probes.ts";
 import type { Figures } from "./scenario.ts";
-import { passService } from "./passing_service.ts";
-import { createSentinel } from "./sentinel.ts";
 import { type ChaosSluice, type SluiceOptions, startSluice } from "./sluice.ts";
+import { createSyncMarker } from "./sync_marker.ts";
+import { waitFor } from "./wait.ts";
 
 const SERVICES = 100;
-/** What the API says is planned in the same way in every mode. */
+const ADDED = { name: "added", address: "10.96.0.4" } as const;
+/** Planning from the API does not depend on the mode. */
 const MODE: ProxyMode = "nftables";
 
-/** A Sluice in sync with an API server, and traffic through all services, while the server or the way to it is spoiled. */
+/** A Sluice in sync with an API server, with traffic through all services, while the API server or the link to it fails. */
 export interface Serving {
   readonly sluice: ChaosSluice;
-  /** Changes a good part of the cluster. */
+  /** Changes a large part of the cluster. */
   change(): void;
-  /** Resolves, with the milliseconds that took, once every change is in effect; throws where that is late. */
+  /** Resolves with the milliseconds until every change is in effect; throws after `withinMs`. */
   inEffect(withinMs: number): Promise<number>;
-  /** The same of slices alone. */
+  /** Like `inEffect`, but for EndpointSlices only. */
   slicesInEffect(withinMs: number): Promise<number>;
-  /** Whether the kernel holds what it held when everything was last in effect. */
-  holdsStill(): Promise<boolean>;
-  /** Another server has the cluster from now on; as it was at first. */
-  isMovedTo(api: FakeApiServer): void;
-  /** Brings everything back to where it began, and ends: the kernel then holds what it held after the first start. */
+  /** Whether the kernel's rules are the same as when everything was last in effect. */
+  rulesUnchanged(): Promise<boolean>;
+  /** Continues with another API server, which holds the initial cluster. */
+  useServer(api: FakeApiServer): void;
+  /** Restores the initial cluster, checks that the kernel holds the rules of the first start, and stops Sluice. */
   end(): Promise<Figures>;
 }
 
-/** Puts the cluster into a server; what `Serving` knows of it. */
+/** Loads the initial cluster into a server. */
 export function fill(api: FakeApiServer): void {
   api.apply(...cluster(SERVICES));
   applyEcho({ api });
 }
 
-/** Starts it, with 100 services. */
+/** Starts Sluice with 100 services. */
 export async function serve(lab: ChaosLab, options: Omit<SluiceOptions, "mode"> = {}): Promise<Serving> {
   let current = lab;
   fill(lab.api);
-  let sentinel = createSentinel(lab);
+  let marker = createSyncMarker(lab);
   const sluice = await startSluice(lab, { mode: MODE, ...options });
-  await sentinel.settle();
-  const first = await rememberState(lab, MODE);
+  await marker.settle();
+  const first = await takeSnapshot(lab, MODE);
   const traffic = startTraffic(lab, SERVICES);
   let before = first;
   let round = 0;
@@ -51,27 +52,44 @@ export async function serve(lab: ChaosLab, options: Omit<SluiceOptions, "mode"> 
     sluice,
     change: () => change(current, SERVICES, round++),
     async inEffect(withinMs) {
-      const both = [sentinel.move(withinMs), passService(current, withinMs)];
-      // Nothing goes on in a lab that is taken down.
+      const both = [marker.move(withinMs), addAndDeleteService(current, withinMs)];
+      // Wait for both even if one fails: the lab is torn down afterwards.
       await Promise.allSettled(both);
       const tookMs = await Promise.all(both);
-      await sentinel.settle();
-      before = await rememberState(lab, MODE);
+      await marker.settle();
+      before = await takeSnapshot(lab, MODE);
       return Math.max(...tookMs);
     },
-    slicesInEffect: (withinMs) => sentinel.move(withinMs),
-    holdsStill: () => before.holds(),
-    isMovedTo(api) {
+    slicesInEffect: (withinMs) => marker.move(withinMs),
+    rulesUnchanged: () => before.matches(),
+    useServer(api) {
       current = { ...lab, api };
-      sentinel = createSentinel(current);
+      marker = createSyncMarker(current);
     },
     async end() {
       fill(current.api);
-      await sentinel.settle();
+      await marker.settle();
       const figures = await traffic.end();
-      await first.isBack(10_000);
+      await first.waitUntilRestored(10_000);
       await sluice.end("SIGTERM");
       return figures;
     },
   };
+}
+
+/**
+ * Adds a service, deletes it once it is served and waits until it is gone: then all earlier changes of Services are in
+ * effect. Resolves with the milliseconds until it was served.
+ */
+async function addAndDeleteService(lab: ChaosLab, withinMs: number): Promise<number> {
+  const { name, address } = ADDED;
+  const isServed = async () => {
+    const target = { protocol: "tcp", address, port: 80, timeoutMs: 300 } as const;
+    return (await lab.connect("pod-1", target)).kind === "answered";
+  };
+  lab.api.apply(service(name, [address]), slice(name, "IPv4", ["pod-2"]));
+  const tookMs = await waitFor("the new service to be served", withinMs, isServed);
+  lab.api.remove(service(name, [address]), slice(name, "IPv4", []));
+  await waitFor("the deleted service to be gone", withinMs, async () => !await isServed());
+  return tookMs;
 }

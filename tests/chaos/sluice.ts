@@ -1,43 +1,43 @@
-/** Sluice in the lab's node, fed by the lab's API server. */
+/** Sluice in the lab's node, watching the lab's API server. */
 import { program } from "../../demo/sluice.ts";
 import { NETWORK } from "../../demo/lab.ts";
 import type { ProxyMode } from "../../core/model/mod.ts";
 import { API_LINK, type ChaosLab } from "./lab.ts";
 
-/** How to start it. */
+/** How to start Sluice. */
 export interface SluiceOptions {
   readonly mode: ProxyMode;
   readonly minSyncPeriod?: string;
   readonly syncPeriod?: string;
   /** The soft and the hard limit of open files. */
   readonly openFiles?: readonly [soft: number, hard: number];
-  /** A folder that comes first on the PATH. */
+  /** A folder to put first on the PATH. */
   readonly toolsFirst?: string;
-  /** Where node ports and health checks are served; the mode's default by default. */
+  /** Ranges whose addresses serve node ports and health checks; the mode's default if not given. */
   readonly nodePortAddresses?: readonly string[];
-  /** What its kubeconfig says of the server, beside or in place of the lab's. */
+  /** Fields of the kubeconfig's cluster, added to or replacing the lab's. */
   readonly cluster?: Readonly<Record<string, unknown>>;
-  /** What its kubeconfig says of the user; nothing by default. */
+  /** Fields of the kubeconfig's user; none by default. */
   readonly user?: Readonly<Record<string, unknown>>;
-  /** More environment. */
+  /** Additional environment variables. */
   readonly env?: Readonly<Record<string, string>>;
 }
 
-/** A Sluice that runs. */
+/** A running Sluice. */
 export interface ChaosSluice {
   readonly pid: number;
-  /** What it has written so far. */
+  /** Standard error so far. */
   log(): string;
-  /** Sends a signal and resolves when it has ended. */
+  /** Sends a signal and waits for the process to exit. */
   end(signal: "SIGKILL" | "SIGTERM"): Promise<void>;
 }
 
 const METRICS_PORT = 10249;
 
-/** Where it answers with its metrics. */
+/** The metrics endpoint. */
 export const METRICS_URL = `http://${API_LINK.node}:${METRICS_PORT}/metrics`;
 
-/** Starts it. */
+/** Starts Sluice. */
 export async function startSluice(lab: ChaosLab, options: SluiceOptions): Promise<ChaosSluice> {
   const { mode, minSyncPeriod = "0s", syncPeriod = "30s", toolsFirst, openFiles, env, cluster, user = {} } = options;
   const { nodePortAddresses } = options;

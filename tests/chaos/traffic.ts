@@ -1,30 +1,30 @@
 /**
- * Connections that go on all the time, in the place where it is started:
+ * Generates traffic in the network namespace where it is started:
  *
- *     traffic.ts echo ADDRESS PORT       a server that sends back what it gets
- *     traffic.ts probe JSON              opens connections to all targets of ProbeOrders, round after round
+ *     traffic.ts echo ADDRESS PORT       runs an echo server
+ *     traffic.ts probe JSON              opens connections to the targets of ProbeOptions in turn
  *     traffic.ts hold ADDRESS PORT       keeps one connection to an echo server busy
  *
  * `probe` and `hold` print a Tally as JSON when their standard input ends.
  */
 import { sleep, systemClock } from "../../platform/clock.ts";
 
-/** What `probe` is to do. */
-export interface ProbeOrders {
+/** Options of `probe`. */
+export interface ProbeOptions {
   readonly targets: readonly { readonly hostname: string; readonly port: number }[];
-  /** How many connections are open at the same time. */
+  /** The number of concurrent connections. */
   readonly atOnce: number;
-  /** How long each of them rests after a connection. */
+  /** The pause after each connection. */
   readonly restMs: number;
-  /** After this a connection has failed. Less than the second after which TCP tries again. */
+  /** The time after which a connection counts as failed; below TCP's first retransmission after a second. */
   readonly timeoutMs: number;
 }
 
-/** What became of it. */
+/** The results of all connections. */
 export interface Tally {
   readonly attempts: number;
   readonly failures: number;
-  /** The first of them. */
+  /** The first failures. */
   readonly examples: readonly string[];
   readonly slowestMs: number;
 }
@@ -63,7 +63,7 @@ async function within<T>(timeoutMs: number, work: Promise<T>): Promise<T> {
   }
 }
 
-async function probe({ targets, atOnce, restMs, timeoutMs }: ProbeOrders, ended: Promise<unknown>): Promise<Tally> {
+async function probe({ targets, atOnce, restMs, timeoutMs }: ProbeOptions, ended: Promise<unknown>): Promise<Tally> {
   const { tally, count } = createTally();
   let over = false, next = 0;
   ended.then(() => over = true);
@@ -109,7 +109,7 @@ async function hold(hostname: string, port: number, ended: Promise<unknown>): Pr
   return tally;
 }
 
-/** A connection to a server that may still be starting. */
+/** Connects to a server that may still be starting. */
 async function connected(target: { readonly hostname: string; readonly port: number }): Promise<Deno.TcpConn> {
   for (let tries = 1;; tries++) {
     try {

@@ -1,13 +1,13 @@
 import { NETWORK } from "../../../demo/lab.ts";
 import type { ApiObject } from "../../fakes/api_server.ts";
 import { node, service as serviceObject, slice as sliceObject } from "../cluster.ts";
-import type { EndpointWish, ServiceNumber, ServiceWish } from "./history.ts";
+import type { EndpointFields, ServiceFields, ServiceNumber } from "./history.ts";
 import { addressOf } from "./reference.ts";
 
 const RANGES = {
-  everybody: undefined,
+  all: undefined,
   outside: ["203.0.113.0/24", "2001:db8:113::/48"],
-  "nobody here": ["198.18.0.0/15", "2001:db8:bad::/48"],
+  none: ["198.18.0.0/15", "2001:db8:bad::/48"],
 };
 
 const CONDITIONS = {
@@ -16,10 +16,10 @@ const CONDITIONS = {
   down: { ready: false, serving: false, terminating: false },
 };
 
-/** The service as the API has it. */
+/** The API object of a service. */
 export function modelService(
   service: ServiceNumber,
-  { type, internal, external, allows }: ServiceWish,
+  { type, internal, external, allows }: ServiceFields,
 ): ApiObject {
   const port = { name: "http", protocol: "TCP", port: 80, targetPort: NETWORK.podPort };
   const loadBalancer = type === "LoadBalancer";
@@ -39,21 +39,25 @@ export function modelService(
   };
 }
 
-/** One of its slices. */
-export function modelSlice(service: ServiceNumber, number: number, wishes: readonly EndpointWish[]): ApiObject {
-  const object = sliceObject(name(service), service === 2 ? "IPv6" : "IPv4", wishes.map(({ pod }) => pod));
+/** The API object of one of a service's slices. */
+export function modelSlice(
+  service: ServiceNumber,
+  number: number,
+  endpointFields: readonly EndpointFields[],
+): ApiObject {
+  const object = sliceObject(name(service), service === 2 ? "IPv6" : "IPv4", endpointFields.map(({ pod }) => pod));
   const endpoints = object.endpoints as readonly Record<string, unknown>[];
   return {
     ...object,
     metadata: { ...object.metadata, name: `${name(service)}-${number}` },
     endpoints: endpoints.map((endpoint, i) => {
-      const { state, hint } = wishes[i]!;
+      const { state, hint } = endpointFields[i]!;
       return { ...endpoint, conditions: CONDITIONS[state], ...hint && { hints: { forZones: [{ name: hint }] } } };
     }),
   };
 }
 
-/** This node, in a zone or in none. */
+/** The API object of the node, with or without a zone. */
 export function modelNode(zone: string | undefined): ApiObject {
   const object = node();
   const labels: Record<string, string> = zone === undefined ? {} : { "topology.kubernetes.io/zone": zone };

@@ -1,13 +1,13 @@
 import type { Outcome } from "../../../demo/agent.ts";
-import type { Place } from "../../../demo/lab.ts";
+import type { Namespace } from "../../../demo/lab.ts";
 import { sleep, systemClock } from "../../../platform/clock.ts";
 import type { ChaosLab } from "../lab.ts";
-import { PATIENCE } from "../until.ts";
+import { TIMEOUT_FACTOR } from "../wait.ts";
 import { type ServiceNumber, SERVICES } from "./history.ts";
 import { addressOf, type Cluster, type Expectation, expected, type Target } from "./reference.ts";
 
-/** From where to where connections are opened. */
-const PROBES: readonly (readonly [Place, Target])[] = [
+/** The connections to open, by source and target. */
+const PROBES: readonly (readonly [Namespace, Target])[] = [
   ["pod-1", "cluster IP"],
   ["pod-1", "node port"],
   ["pod-1", "load balancer"],
@@ -17,24 +17,24 @@ const PROBES: readonly (readonly [Place, Target])[] = [
   ["outside", "load balancer"],
 ];
 
-const SILENT_AFTER_MS = 250 * PATIENCE;
-/** A client takes an ICMPv6 refusal for one only when its second packet, a second later, meets it too. */
-const REFUSED_WITHIN_MS = 2000 * PATIENCE;
-/** Of three endpoints chosen at random, one goes unseen in 40 connections once in ten million times. */
+const SILENT_AFTER_MS = 250 * TIMEOUT_FACTOR;
+/** An ICMPv6 refusal fails a connection only on the second SYN, a second after the first. */
+const REFUSED_WITHIN_MS = 2000 * TIMEOUT_FACTOR;
+/** With three endpoints at random, the chance that 40 connections miss one is about one in ten million. */
 const MOST_CONNECTIONS = 40;
 const REST_MS = 100;
 
 /**
- * Opens connections from everywhere to everything until all of them become what the reference model says, and resolves
- * with what is different still when the time is over; with nothing where all is as it should be.
+ * Opens connections from every source to every target until all match the reference model.
+ * @returns the differences that remain after `withinMs`; empty if everything matches
  */
 export async function differences(lab: ChaosLab, cluster: Cluster, withinMs: number): Promise<string[]> {
-  const deadlineMs = systemClock.monotonic() + withinMs * PATIENCE;
+  const deadlineMs = systemClock.monotonic() + withinMs * TIMEOUT_FACTOR;
   let open = PROBES.flatMap(([from, target]) => SERVICES.map((service) => ({ from, target, service })));
   for (;;) {
     const found = await Promise.all(open.map(async ({ from, target, service }) => {
       const wanted = expected(cluster, from, service, target);
-      const seen = await look(lab, from, service, target, wanted);
+      const seen = await probe(lab, from, service, target, wanted);
       return seen && `${from} to the ${target} of service ${service}: ${seen}, not ${JSON.stringify(wanted)}`;
     }));
     open = open.filter((_, i) => found[i] !== undefined);
@@ -44,10 +44,10 @@ export async function differences(lab: ChaosLab, cluster: Cluster, withinMs: num
   }
 }
 
-/** What is seen that is not wanted, or undefined. */
-async function look(
+/** Describes an unexpected outcome; undefined if everything is as expected. */
+async function probe(
   lab: ChaosLab,
-  from: Place,
+  from: Namespace,
   service: ServiceNumber,
   target: Target,
   wanted: Expectation,

@@ -1,69 +1,69 @@
-/** The reference model: who may reach what in a small cluster, and who answers, said as simply as it can be. */
+/** The reference model: which connections succeed in a small cluster, and which pods answer, in the simplest possible form. */
 import type { ProxyMode } from "../../../core/model/mod.ts";
-import { NETWORK, type Place } from "../../../demo/lab.ts";
-import type { EndpointWish, Pod, ServiceNumber, ServiceWish, Step } from "./history.ts";
+import { type Namespace, NETWORK } from "../../../demo/lab.ts";
+import type { EndpointFields, Pod, ServiceFields, ServiceNumber, Step } from "./history.ts";
 
-/** The cluster as its API has it. */
+/** The cluster in the API. */
 export interface ClusterState {
-  readonly services: Map<ServiceNumber, ServiceWish>;
-  /** By service and number of the slice. */
-  readonly slices: Map<string, readonly EndpointWish[]>;
+  readonly services: Map<ServiceNumber, ServiceFields>;
+  /** By `service/slice` number. */
+  readonly slices: Map<string, readonly EndpointFields[]>;
   zone: string | undefined;
 }
 
-/** A cluster, and the mode in which its node serves it. */
+/** A cluster and the proxy mode of its node. */
 export interface Cluster {
   readonly state: ClusterState;
   readonly mode: ProxyMode;
 }
 
-/** Where a connection goes. */
+/** The target of a connection. */
 export type Target = "cluster IP" | "node port" | "load balancer";
 
-/** What is to become of a connection: one of these answers, it is refused at once, it is never answered, or is not. */
+/** The expected outcome: one of these pods answers, the connection is refused, it times out, or either of the latter two. */
 export type Expectation = { readonly by: readonly Pod[] } | "refused" | "silence" | "no answer";
 
-/** A cluster without anything but the node. */
+/** A cluster with nothing but the node. */
 export function emptyState(): ClusterState {
   return { services: new Map(), slices: new Map(), zone: undefined };
 }
 
-/** Brings the state to where it is after a step. */
+/** Applies a step to the state. */
 export function advance(state: ClusterState, step: Step): void {
-  if (step.does === "set service") state.services.set(step.service, step.wish);
-  if (step.does === "delete service") state.services.delete(step.service);
-  if (step.does === "set slice") state.slices.set(`${step.service}/${step.slice}`, step.endpoints);
-  if (step.does === "delete slice") state.slices.delete(`${step.service}/${step.slice}`);
-  if (step.does === "label node") state.zone = step.zone;
+  if (step.kind === "set service") state.services.set(step.service, step.fields);
+  if (step.kind === "delete service") state.services.delete(step.service);
+  if (step.kind === "set slice") state.slices.set(`${step.service}/${step.slice}`, step.endpoints);
+  if (step.kind === "delete slice") state.slices.delete(`${step.service}/${step.slice}`);
+  if (step.kind === "label node") state.zone = step.zone;
 }
 
 /**
- * What is to become of a connection to a service. IPVS mode has one list of endpoints at an address, whoever asks, and its
- * packet filter judges before it looks for an endpoint (docs/ipvs.md).
+ * The expected outcome of a connection to a service. IPVS mode has one list of endpoints per address for all clients, and
+ * filters packets before it selects an endpoint (docs/ipvs.md).
  */
 export function expected(
   { state, mode }: Cluster,
-  from: Place,
+  from: Namespace,
   service: ServiceNumber,
   target: Target,
 ): Expectation {
-  const wish = state.services.get(service);
-  if (!wish || !hasTarget(wish, target)) return "no answer";
+  const fields = state.services.get(service);
+  if (!fields || !hasTarget(fields, target)) return "no answer";
   const all = [...state.slices].filter(([key]) => key.startsWith(`${service}/`)).flatMap(([, endpoints]) => endpoints);
-  const used = (some: readonly EndpointWish[]) => {
+  const used = (some: readonly EndpointFields[]) => {
     const ready = some.filter(({ state }) => state === "ready");
     return ready.length > 0 ? ready : some.filter(({ state }) => state === "terminating");
   };
   const isIPVS = mode === "ipvs";
-  const isBarred = target === "load balancer" && !mayUse(wish, from);
-  if (isBarred && isIPVS) return "silence";
+  const isDenied = target === "load balancer" && !isAdmitted(fields, from);
+  if (isDenied && isIPVS) return "silence";
   if (used(all).length === 0) return "refused";
-  if (isBarred) return "silence";
-  // Pods and the node reach a load balancer or a node port as if they had asked for the cluster IP of a service without
-  // a policy (KEP-1864).
+  if (isDenied) return "silence";
+  // The external traffic policy does not apply to connections from pods and the node to load balancers and node ports
+  // (KEP-1864).
   const isLocal = target === "cluster IP"
-    ? wish.internal === "Local"
-    : wish.external === "Local" && (isIPVS || from === "outside");
+    ? fields.internal === "Local"
+    : fields.external === "Local" && (isIPVS || from === "outside");
   const anywhere = { by: podsOf(inZone(used(all), state.zone)) };
   if (!isLocal) return anywhere;
   const local = used(all.filter(({ pod }) => pod !== "pod-3"));
@@ -73,26 +73,26 @@ export function expected(
   return from === "outside" ? "silence" : anywhere;
 }
 
-function hasTarget({ type }: ServiceWish, target: Target): boolean {
+function hasTarget({ type }: ServiceFields, target: Target): boolean {
   return target === "cluster IP" || type === "LoadBalancer" || (target === "node port" && type === "NodePort");
 }
 
-function mayUse({ allows }: ServiceWish, from: Place): boolean {
-  return allows === "everybody" || (allows === "outside" && from === "outside");
+function isAdmitted({ allows }: ServiceFields, from: Namespace): boolean {
+  return allows === "all" || (allows === "outside" && from === "outside");
 }
 
-/** Hints are followed where every ready endpoint has one and one of them is for here (KEP-2433). */
-function inZone(used: readonly EndpointWish[], zone: string | undefined): readonly EndpointWish[] {
+/** Hints apply only if every ready endpoint has one and one of them names this zone (KEP-2433). */
+function inZone(used: readonly EndpointFields[], zone: string | undefined): readonly EndpointFields[] {
   const hinted = used.every(({ hint, state }) => hint !== undefined && state === "ready");
   const here = used.filter(({ hint }) => hint === zone);
   return hinted && zone !== undefined && here.length > 0 ? here : used;
 }
 
-function podsOf(endpoints: readonly EndpointWish[]): Pod[] {
+function podsOf(endpoints: readonly EndpointFields[]): Pod[] {
   return endpoints.map(({ pod }) => pod);
 }
 
-/** Where a service is reached. */
+/** The address and port of a target. */
 export function addressOf(service: ServiceNumber, target: Target): { readonly address: string; readonly port: number } {
   const isIPv6 = service === 2;
   if (target === "node port") {

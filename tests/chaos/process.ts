@@ -1,7 +1,7 @@
-/** What can be seen of a running Sluice: its metrics, and what it holds of the machine. */
+/** Observes a running Sluice: its metrics and the resources of its process. */
 import { METRICS_URL } from "./sluice.ts";
 
-/** The sum of a metric over its series whose labels contain a text; undefined where it is not there. */
+/** The sum of a metric over the series whose labels contain a text; undefined if there is none. */
 export async function metric(name: string, labels = ""): Promise<number | undefined> {
   const response = await fetch(METRICS_URL);
   const values = (await response.text()).split("\n")
@@ -11,25 +11,25 @@ export async function metric(name: string, labels = ""): Promise<number | undefi
   return values.length === 0 ? undefined : values.reduce((sum, value) => sum + value, 0);
 }
 
-/** How many syncs a family has done, or both. */
+/** The number of syncs of a family, or of both. */
 export async function syncs(family = ""): Promise<number> {
   return await metric("kubeproxy_sync_proxy_rules_duration_seconds_count", family) ?? 0;
 }
 
-/** What a process holds. */
-export interface Holdings {
+/** Resources of a process. */
+export interface ProcessUsage {
   readonly residentMB: number;
-  readonly handles: number;
+  readonly openFiles: number;
   readonly children: number;
 }
 
-/** What a process holds now. */
-export function holdings(pid: number): Holdings {
+/** The resources that a process uses now. */
+export function processUsage(pid: number): ProcessUsage {
   const status = Deno.readTextFileSync(`/proc/${pid}/status`);
   const tasks = [...Deno.readDirSync(`/proc/${pid}/task`)];
   return {
     residentMB: Number(/^VmRSS:\s+(\d+)/m.exec(status)?.[1]) / 1024,
-    handles: [...Deno.readDirSync(`/proc/${pid}/fd`)].length,
+    openFiles: [...Deno.readDirSync(`/proc/${pid}/fd`)].length,
     children:
       tasks.flatMap(({ name }) =>
         Deno.readTextFileSync(`/proc/${pid}/task/${name}/children`).split(" ").filter((child) => child.trim() !== "")

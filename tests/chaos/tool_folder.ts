@@ -1,41 +1,41 @@
-/** A PATH of one folder, from which tools can be taken away and put back as Sluice runs. */
+/** A PATH of one folder whose tools can be removed and restored while Sluice runs. */
 
-/** The tools that Sluice, and what starts it in its place, may look for. */
+/** The tools that Sluice and the programs that start it look up. */
 const TOOLS = [
   ...["iptables", "iptables-save", "iptables-restore", "ip6tables", "ip6tables-save", "ip6tables-restore"],
   ...["nft", "conntrack", "sysctl", "choom", "ip"],
 ];
 
-/** The folder. */
-export interface Toolbox {
-  /** What to set for Sluice. */
+/** The folder and its contents. */
+export interface ToolFolder {
+  /** The environment for Sluice. */
   readonly env: Readonly<Record<string, string>>;
-  /** Takes tools out of it. */
-  takeAway(names: readonly string[]): Promise<void>;
-  /** Puts tools into it. */
-  putBack(names: readonly string[]): Promise<void>;
+  /** Removes tools from the folder. */
+  remove(names: readonly string[]): Promise<void>;
+  /** Puts tools into the folder. */
+  add(names: readonly string[]): Promise<void>;
 }
 
 /**
- * Makes the folder with all tools in it.
- * @param flavour which iptables it is; the host's usual one by default
+ * Creates the folder with all tools in it.
+ * @param flavour which iptables the folder has: the host's default or iptables-legacy
  */
-export async function createToolbox(folder: string, flavour: "usual" | "legacy" = "usual"): Promise<Toolbox> {
+export async function createToolFolder(folder: string, flavour: "default" | "legacy" = "default"): Promise<ToolFolder> {
   await Deno.mkdir(folder);
-  const toolbox: Toolbox = {
+  const tools: ToolFolder = {
     env: { PATH: folder },
-    async takeAway(names) {
+    async remove(names) {
       for (const name of names) await Deno.remove(`${folder}/${name}`);
     },
-    async putBack(names) {
+    async add(names) {
       for (const name of names) {
         const path = await find(flavour === "legacy" ? name.replace("tables", "tables-legacy") : name);
         if (path !== undefined) await Deno.symlink(path, `${folder}/${name}`);
       }
     },
   };
-  await toolbox.putBack(TOOLS);
-  return toolbox;
+  await tools.add(TOOLS);
+  return tools;
 }
 
 async function find(name: string): Promise<string | undefined> {

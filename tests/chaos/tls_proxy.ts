@@ -1,45 +1,46 @@
 /**
- * TLS before an API server, as a program of its own that is started anew with every change, so that no session is resumed:
+ * A TLS proxy in front of an API server. It runs as a separate process that restarts at every change of certificates, so
+ * that no TLS session is resumed:
  *
- *     tls_front.ts JSON        of FrontOrders; says the port when it listens
+ *     tls_proxy.ts JSON        of TlsProxyOptions; prints its port once it listens
  */
 import { connect } from "node:net";
 import { createServer } from "node:tls";
 import type { CertificatePair } from "../fakes/certificates.ts";
 import { statusResponse } from "../fakes/api_server.ts";
 
-/** What it shows, and whom it trusts. */
+/** The server certificate and the trusted clients. */
 export interface TlsIdentity {
   readonly server: CertificatePair;
-  /** The authority of clients (PEM). */
+  /** The certificate authority of clients (PEM). */
   readonly clientAuthority: string;
 }
 
-/** As with kube-apiserver, who shows no certificate that it trusts is answered with 401. */
-export interface TlsFront {
+/** Clients without a trusted certificate get 401, as from kube-apiserver. */
+export interface TlsProxy {
   readonly url: string;
-  /** Starts anew on the same port with another certificate, or trust in other clients; what was connected breaks. */
+  /** Restarts on the same port with other certificates; open connections break. */
   restart(identity: TlsIdentity): Promise<void>;
   close(): Promise<void>;
 }
 
-interface FrontOrders extends TlsIdentity {
+interface TlsProxyOptions extends TlsIdentity {
   readonly hostname: string;
   readonly port: number;
   /** The port of the API server. */
   readonly to: number;
 }
 
-/** Starts it on an address, before the server at `url`. */
-export async function startTlsFront(hostname: string, url: string, identity: TlsIdentity): Promise<TlsFront> {
+/** Starts a TLS proxy on an address, in front of the server at `url`. */
+export async function startTlsProxy(hostname: string, url: string, identity: TlsIdentity): Promise<TlsProxy> {
   const to = Number(new URL(url).port);
   const script = new URL(import.meta.url).pathname;
   const start = async (identity: TlsIdentity, port: number) => {
-    const orders: FrontOrders = { ...identity, hostname, port, to };
-    const args = ["run", "--quiet", "--cached-only", "--no-check", "--allow-net", script, JSON.stringify(orders)];
+    const options: TlsProxyOptions = { ...identity, hostname, port, to };
+    const args = ["run", "--quiet", "--cached-only", "--no-check", "--allow-net", script, JSON.stringify(options)];
     const child = new Deno.Command(Deno.execPath(), { args, stdin: "null", stdout: "piped" }).spawn();
     const { value } = await child.stdout.pipeThrough(new TextDecoderStream()).getReader().read();
-    if (value === undefined) throw new Error("the TLS front does not start");
+    if (value === undefined) throw new Error("the TLS proxy did not start");
     return { child, port: Number(value) };
   };
   const stop = async ({ child }: { readonly child: Deno.ChildProcess }) => {
@@ -58,7 +59,7 @@ export async function startTlsFront(hostname: string, url: string, identity: Tls
   };
 }
 
-function serve({ server: { cert, key }, clientAuthority, hostname, port, to }: FrontOrders): void {
+function serve({ server: { cert, key }, clientAuthority, hostname, port, to }: TlsProxyOptions): void {
   const refusing = Deno.serve(
     { hostname, port: 0, onListen: () => {} },
     () => statusResponse(401, "Unauthorized", "Unauthorized"),
@@ -72,7 +73,7 @@ function serve({ server: { cert, key }, clientAuthority, hostname, port, to }: F
       one.pipe(other);
     }
   });
-  // A client that does not trust the certificate breaks off.
+  // A client that does not trust the certificate aborts the handshake.
   server.on("tlsClientError", () => {});
   server.once("listening", () => console.log((server.address() as { readonly port: number }).port));
   server.listen({ port, host: hostname });

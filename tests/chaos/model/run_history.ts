@@ -1,32 +1,32 @@
 import type { ProxyMode } from "../../../core/model/mod.ts";
 import type { FaultyTools } from "../faulty_tools.ts";
 import type { ChaosLab } from "../lab.ts";
-import type { Sentinel } from "../sentinel.ts";
 import { type ChaosSluice, startSluice } from "../sluice.ts";
+import type { SyncMarker } from "../sync_marker.ts";
 import { type History, PODS_OF_SLICE, SERVICES, type Step } from "./history.ts";
 import { modelNode, modelService, modelSlice } from "./objects.ts";
 import { differences } from "./probe.ts";
 import { advance, emptyState } from "./reference.ts";
 
-/** A cluster that lives through histories, one after the other. */
-export interface LivingCluster {
+/** Runs histories one after the other. */
+export interface HistoryRunner {
   /**
-   * Lives through a history from an empty cluster on, and resolves with where it differs from the reference model still
-   * after that time.
+   * Runs a history on an empty cluster, and resolves with the differences from the reference model that remain after
+   * `withinMs`.
    */
-  live(history: History, withinMs?: number): Promise<string[]>;
+  run(history: History, withinMs?: number): Promise<string[]>;
   end(): Promise<void>;
 }
 
-/** What it is made of. */
-export interface LivingClusterOptions {
+/** Options of `createHistoryRunner`. */
+export interface HistoryRunnerOptions {
   readonly lab: ChaosLab;
   readonly mode: ProxyMode;
   readonly tools: FaultyTools;
-  readonly sentinel: Sentinel;
+  readonly marker: SyncMarker;
 }
 
-/** Flushed rules are noticed after a sync period, broken watches are opened again after a wait that grows. */
+/** Flushed rules are found after a sync period, and broken watches are reopened with backoff. */
 const WITHIN_MS = 20_000;
 
 const FLUSH_IPTABLES = "for tool in iptables ip6tables; do $tool -t nat -F; $tool -t filter -F; done";
@@ -36,13 +36,13 @@ const FLUSH: Readonly<Record<ProxyMode, string>> = {
   ipvs: `${FLUSH_IPTABLES}; ipvsadm --clear; ip address flush dev kube-ipvs0`,
 };
 
-/** An object is deleted by its name, whatever else it says. */
-const ANY_WISH = { type: "ClusterIP", internal: "Cluster", external: "Cluster", allows: "everybody" } as const;
+/** Deletion goes by name; the fields do not matter. */
+const ANY_FIELDS = { type: "ClusterIP", internal: "Cluster", external: "Cluster", allows: "all" } as const;
 
 /** Starts Sluice on an empty cluster. */
-export async function createLivingCluster(
-  { lab, mode, tools, sentinel }: LivingClusterOptions,
-): Promise<LivingCluster> {
+export async function createHistoryRunner(
+  { lab, mode, tools, marker }: HistoryRunnerOptions,
+): Promise<HistoryRunner> {
   const { api } = lab;
   const start = () => startSluice(lab, { mode, toolsFirst: tools.folder, syncPeriod: "1s" });
   let sluice: ChaosSluice = await start();
@@ -50,17 +50,17 @@ export async function createLivingCluster(
   const clear = () => {
     for (const service of SERVICES) {
       PODS_OF_SLICE.forEach((_, slice) => api.remove(modelSlice(service, slice, [])));
-      api.remove(modelService(service, ANY_WISH));
+      api.remove(modelService(service, ANY_FIELDS));
     }
     api.apply(modelNode(undefined));
   };
 
-  const take = async (step: Step): Promise<void> => {
-    switch (step.does) {
+  const applyStep = async (step: Step): Promise<void> => {
+    switch (step.kind) {
       case "set service":
-        return api.apply(modelService(step.service, step.wish));
+        return api.apply(modelService(step.service, step.fields));
       case "delete service":
-        return api.remove(modelService(step.service, ANY_WISH));
+        return api.remove(modelService(step.service, ANY_FIELDS));
       case "set slice":
         return api.apply(modelSlice(step.service, step.slice, step.endpoints));
       case "delete slice":
@@ -84,17 +84,17 @@ export async function createLivingCluster(
   };
 
   return {
-    async live(history, withinMs = WITHIN_MS) {
+    async run(history, withinMs = WITHIN_MS) {
       clear();
       const state = emptyState();
       let toolsFail = false;
-      for (const step of [...history, { does: "probe" } as const]) {
+      for (const step of [...history, { kind: "probe" } as const]) {
         if (toolsFail) await tools.set({ how: "none" });
-        toolsFail = step.does === "fail tools";
-        await take(step);
+        toolsFail = step.kind === "fail tools";
+        await applyStep(step);
         advance(state, step);
-        if (step.does !== "probe") continue;
-        await sentinel.move();
+        if (step.kind !== "probe") continue;
+        await marker.move();
         const found = await differences(lab, { state, mode }, withinMs);
         if (found.length > 0) return found;
       }

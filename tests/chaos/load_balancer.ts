@@ -1,28 +1,28 @@
 import { sleep, systemClock } from "../../platform/clock.ts";
 
-/** A load balancer before API servers, over plain TCP. */
-export interface Front {
-  /** What a client is given as the API server. */
+/** A TCP load balancer in front of API servers. */
+export interface LoadBalancer {
+  /** The URL for clients. */
   readonly url: string;
   readonly port: number;
-  /** Where new connections lead from now on. */
-  leadTo(url: string): void;
-  /** Whether the servers' bytes come a few at a time, some 10 kB a second on each connection. */
-  trickle(on: boolean): void;
-  /** Breaks the connections that there are. */
+  /** Sends new connections to another server. */
+  switchTo(url: string): void;
+  /** Limits responses to about 10 kB a second on each connection, a few bytes at a time. */
+  throttle(on: boolean): void;
+  /** Closes all open connections. */
   cut(): void;
   close(): void;
 }
 
 const FEW_BYTES = 32;
-const TRICKLE_MS = 1;
+const THROTTLE_MS = 1;
 
-/** Starts one on an address, before the server at `url`. */
-export function startFront(hostname: string, url: string): Front {
+/** Starts a load balancer on an address, in front of the server at `url`. */
+export function startLoadBalancer(hostname: string, url: string): LoadBalancer {
   const listener = Deno.listen({ hostname, port: 0 });
   const open = new Set<Deno.TcpConn>();
   let target = url;
-  let trickles = false;
+  let throttled = false;
 
   const carry = async (from: Deno.TcpConn, to: Deno.TcpConn, isSlow: () => boolean) => {
     const buffer = new Uint8Array(16_384);
@@ -31,11 +31,11 @@ export function startFront(hostname: string, url: string): Front {
         for (let sent = 0; sent < read;) {
           const slow = isSlow();
           sent += await to.write(buffer.subarray(sent, slow ? Math.min(read, sent + FEW_BYTES) : read));
-          if (slow) await sleep(systemClock, TRICKLE_MS);
+          if (slow) await sleep(systemClock, THROTTLE_MS);
         }
       }
     } catch {
-      // A connection that breaks on one side ends on both.
+      // An error on one side closes both.
     }
     for (const end of [from, to]) {
       if (open.delete(end)) end.close();
@@ -49,10 +49,10 @@ export function startFront(hostname: string, url: string): Front {
       near.setNoDelay(true);
       open.add(near).add(far);
       void carry(near, far, () => false);
-      void carry(far, near, () => trickles);
+      void carry(far, near, () => throttled);
     }
   };
-  // Ends with the listener.
+  // Rejects when the listener is closed.
   accept().catch(() => {});
 
   const cut = () => {
@@ -63,11 +63,11 @@ export function startFront(hostname: string, url: string): Front {
   return {
     url: `http://${hostname}:${port}`,
     port,
-    leadTo(url) {
+    switchTo(url) {
       target = url;
     },
-    trickle(on) {
-      trickles = on;
+    throttle(on) {
+      throttled = on;
     },
     cut,
     close() {
