@@ -1,14 +1,14 @@
-/** What the API server sends of the cluster: bytes of JSON with the fields that controllers leave in each object. */
+/** The cluster as JSON from the API server, with the fields that controllers add to each object. */
 import { clusterIP, endpointAddresses, serviceName } from "./cluster.ts";
 
-/** A list response in one piece. */
+/** A complete list response. */
 export function listResponse(kind: "Service" | "EndpointSlice", size: number): Uint8Array {
   const itemText = kind === "Service" ? serviceText : sliceText;
   const items = Array.from({ length: size }, (_, index) => itemText(index)).join(",");
   return new TextEncoder().encode(`{"kind":"${kind}List","metadata":{"resourceVersion":"5"},"items":[${items}]}`);
 }
 
-/** A service with nothing out of the ordinary. */
+/** An ordinary ClusterIP service. */
 export function serviceText(index: number): string {
   return JSON.stringify({
     kind: "Service",

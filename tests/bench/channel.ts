@@ -7,13 +7,13 @@ import { clusterServicePort, forEachService } from "./cluster.ts";
 import { throwingLogger } from "./throwing_logger.ts";
 import type { Stage } from "./stage.ts";
 
-/** A channel and what it believes to be its worker. */
+/** A channel and its fake worker. */
 interface Connected {
   readonly channel: FamilyChannel;
   readonly link: FakeFamilyLink;
 }
 
-/** From service ports to deltas for a worker; a change is one service port. */
+/** Turns service ports into deltas for a worker; a change is one service port. */
 export const channelStage: Stage<Connected> = {
   name: "channel",
   prepare(size) {
@@ -50,7 +50,7 @@ export const channelStage: Stage<Connected> = {
   },
 };
 
-/** The channel sends what belongs together once the code that runs is through. */
+/** The channel batches changes until the current microtask has finished. */
 function endOfTurn(): Promise<void> {
   return Promise.resolve();
 }

@@ -1,14 +1,13 @@
-/** The cluster that every benchmark is given: services of one TCP port and three endpoints, none of them on this node. */
+/** The cluster of all benchmarks: services with one TCP port and three endpoints, none of them on this node. */
 import type { ServicePort } from "../../core/model/mod.ts";
 import type { EndpointSlice } from "../../core/objects/cluster_object.ts";
 import type { Service } from "../../core/objects/cluster_object.ts";
 import { endpoint, endpointSlice, service } from "../fakes/cluster_objects.ts";
 import { fakeServicePort } from "../fakes/service_port.ts";
 
-/** How many endpoints each service has. */
+/** Endpoints per service. */
 export const ENDPOINTS = 3;
 
-/** As many services as a namespace has in a cluster of some size. */
 const SERVICES_PER_NAMESPACE = 100;
 
 /** The name of a service: `namespace/name`. */
@@ -21,7 +20,7 @@ export function clusterIP(index: number): string {
   return `10.96.${index >> 8}.${index & 255}`;
 }
 
-/** The addresses of a service's endpoints. Each round but round 0 has another first one. */
+/** The addresses of a service's endpoints. Every round has a different first address. */
 export function endpointAddresses(index: number, round = 0): string[] {
   const first = index * ENDPOINTS;
   return Array.from({ length: ENDPOINTS }, (_, i) => {
@@ -30,12 +29,12 @@ export function endpointAddresses(index: number, round = 0): string[] {
   });
 }
 
-/** A service, as it is once decoded. */
+/** A decoded service. */
 export function clusterService(index: number): Service {
   return service(serviceName(index), { clusterIPs: [clusterIP(index)] });
 }
 
-/** The slice of a service, as it is once decoded. */
+/** The decoded slice of a service. */
 export function clusterSlice(index: number, round = 0): EndpointSlice {
   return endpointSlice(
     `${serviceName(index)}-a`,
@@ -43,7 +42,7 @@ export function clusterSlice(index: number, round = 0): EndpointSlice {
   );
 }
 
-/** The port of a service, as it is once planned. */
+/** The planned port of a service. */
 export function clusterServicePort(index: number, round = 0): ServicePort {
   return fakeServicePort(`${serviceName(index)}:http`, {
     clusterIP: clusterIP(index),
@@ -52,7 +51,7 @@ export function clusterServicePort(index: number, round = 0): ServicePort {
   });
 }
 
-/** One of each for `size` services, with strings that are in one piece, as they are in what was decoded or received. */
+/** One object for each of `size` services, cloned so that strings are flat as after decoding. */
 export function forEachService<T>(size: number, make: (index: number) => T): T[] {
   return Array.from({ length: size }, (_, index) => structuredClone(make(index)));
 }

@@ -6,10 +6,10 @@ import type { Stage } from "./stage.ts";
 
 const KINDS = ["Service", "EndpointSlice"] as const;
 
-/** About what one read of a response's body gives. */
+/** The typical size of one read of a response body. */
 const CHUNK_BYTES = 65_536;
 
-/** From the bytes of the lists to objects; a change is one event of a watch. */
+/** Decodes the bytes of list responses; a change is one watch event. */
 export const decodeStage: Stage<ClusterObject[]> = {
   name: "decode",
   prepare(size) {

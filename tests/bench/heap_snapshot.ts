@@ -1,21 +1,21 @@
 import { Session } from "node:inspector";
 import { systemClock } from "../../platform/clock.ts";
 
-/** The kinds of things on a heap, as an account of them names them. */
+/** Categories of heap objects. */
 export const CONTENTS = ["text", "lists and tables", "objects", "code and the rest"] as const;
 
-/** One of them. */
+/** A category of heap objects. */
 export type Content = typeof CONTENTS[number];
 
-/** How many bytes each kind of thing takes. */
+/** Bytes by category. */
 export type HeapAccount = Readonly<Record<Content, number>>;
 
-/** The part of a heap snapshot (V8's format) that an account needs. */
+/** The needed part of a heap snapshot in V8's format. */
 interface Snapshot {
   readonly snapshot: {
     readonly meta: { readonly node_fields: readonly string[]; readonly node_types: readonly [readonly string[]] };
   };
-  /** The fields of all nodes, one after the other. */
+  /** The fields of all nodes, concatenated. */
   readonly nodes: readonly number[];
 }
 
@@ -27,7 +27,7 @@ const CONTENT_OF: Readonly<Record<string, Content>> = {
   "object": "objects",
 };
 
-/** What is on this isolate's heap, garbage left out: a snapshot collects it first. */
+/** Measures this isolate's heap without garbage, which the snapshot collects first. */
 export async function takeHeapAccount(): Promise<HeapAccount> {
   const { snapshot: { meta }, nodes } = await takeSnapshot();
   const type = meta.node_fields.indexOf("type"), size = meta.node_fields.indexOf("self_size");
@@ -39,7 +39,7 @@ export async function takeHeapAccount(): Promise<HeapAccount> {
   return account;
 }
 
-/** What has come onto the heap from one account to a later one. */
+/** The growth of the heap between two measurements. */
 export function heapGrowth(before: HeapAccount, after: HeapAccount): HeapAccount {
   return Object.fromEntries(CONTENTS.map((content) => [content, after[content] - before[content]])) as Record<
     Content,
@@ -58,8 +58,8 @@ function takeSnapshot(): Promise<Snapshot> {
   }
   chunks = [];
   const { promise, resolve, reject } = Promise.withResolvers<void>();
-  // Without a timer, Deno sees nothing to wait for and ends.
-  const cancel = systemClock.schedule(DEADLINE_MS, () => reject(new Error("no heap snapshot came within a minute")));
+  // Without a pending timer, Deno would exit.
+  const cancel = systemClock.schedule(DEADLINE_MS, () => reject(new Error("no heap snapshot within a minute")));
   session.post("HeapProfiler.takeHeapSnapshot", {}, (error) => error ? reject(error) : resolve());
   return promise.finally(cancel).then(() => {
     const text = chunks!.join("");

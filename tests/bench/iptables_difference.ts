@@ -8,8 +8,8 @@ import { throwingLogger } from "./throwing_logger.ts";
 import type { Stage } from "./stage.ts";
 
 /**
- * From the chains that are touched to the text for iptables-restore, rendering included: what differs from what the
- * kernel holds, which is nothing at first. A change is the chains that one service port touches.
+ * Renders touched chains and writes the difference from the (initially empty) kernel for iptables-restore. A change is the
+ * chains that one service port touches.
  */
 export const iptablesDifferenceStage: Stage<Reconciler> = {
   name: "iptables: difference",

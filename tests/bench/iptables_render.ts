@@ -11,17 +11,17 @@ export function emptyRuleset(): Ruleset {
   return createRuleset({ family: "IPv4", hairpin: "compare", randomFully: true, tcpLiberal: () => false });
 }
 
-/** Makes these all the service ports of a ruleset; returns the chains that this touches. */
+/** Replaces all service ports of a ruleset and returns the touched chains. */
 export function setAll(ruleset: Ruleset, ports: readonly ServicePort[]): ChainsByTable {
   return ruleset.apply({ revision: 1, base: undefined, settings: fakeSettings(), set: ports, deleted: [] });
 }
 
-/** Changes one service port of a ruleset; returns the chains that this touches. */
+/** Changes one service port of a ruleset and returns the touched chains. */
 export function setOne(ruleset: Ruleset, port: ServicePort): ChainsByTable {
   return ruleset.apply({ revision: 2, base: 1, settings: undefined, set: [port], deleted: [] });
 }
 
-/** From service ports to the rules of every chain; a change is one service port, and the chains that it touches. */
+/** Renders the rules of every chain; a change is one service port and the chains it touches. */
 export const iptablesRenderStage: Stage<Ruleset> = {
   name: "iptables: render",
   prepare(size) {
@@ -40,7 +40,7 @@ export const iptablesRenderStage: Stage<Ruleset> = {
   },
 };
 
-/** How many rules these chains have. */
+/** Renders these chains and returns the number of their rules. */
 function renderAll(ruleset: Ruleset, chains: ChainsByTable): number {
   let rules = 0;
   for (const table of TABLES) {

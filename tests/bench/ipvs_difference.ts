@@ -8,8 +8,8 @@ import { createCountingRunner } from "./counting_runner.ts";
 import type { Stage } from "./stage.ts";
 
 /**
- * From service ports to the text for ipvsadm, ipset, ip and iptables-restore, on a kernel that holds nothing at first.
- * A change is one service port.
+ * Turns service ports into input for ipvsadm, ipset, ip and iptables-restore, starting from an empty kernel. A change is
+ * one service port.
  */
 export const ipvsDifferenceStage: Stage<Backend> = {
   name: "ipvs: difference",

@@ -1,18 +1,16 @@
-import { HEIGHT } from "./svg.ts";
-
 /** A measured value. */
 export interface Point {
   readonly x: number;
   readonly y: number;
 }
 
-/** The points of one program, from left to right. */
+/** The points of one program, ordered by x. */
 export interface Series {
   readonly label: string;
   readonly points: readonly Point[];
 }
 
-/** What a chart shows. */
+/** The contents of a chart. */
 export interface Chart {
   readonly title: string;
   readonly unit: string;
@@ -22,6 +20,7 @@ export interface Chart {
 /** The width of one chart. */
 export const PANEL_WIDTH = 440;
 
+const HEIGHT = 320;
 const LEFT = 56, RIGHT = PANEL_WIDTH - 92, TOP = 52, BOTTOM = HEIGHT - 48;
 
 /** A line for each series over the number of services, both scales logarithmic, as the inside of an SVG group. */
@@ -62,7 +61,7 @@ function seriesLines(
   ];
 }
 
-/** Told apart without colour too: a square for the first series, a disc for the second. */
+/** Series differ in shape as well as colour: squares for the first, discs for the others. */
 function mark(index: number, x: number, y: number): string {
   return index === 0
     ? `<rect class="mark series-0" x="${x - 4}" y="${y - 4}" width="8" height="8"/>`
@@ -73,7 +72,7 @@ function scale(from: number, to: number, start: number, end: number): (value: nu
   return (value) => Math.round(start + (end - start) * Math.log(value / from) / Math.log(to / from));
 }
 
-/** The powers of ten from below the least value to above the greatest. */
+/** The powers of ten that enclose all values. */
 function decadesAround(values: readonly number[]): number[] {
   const first = Math.floor(Math.log10(Math.min(...values))), last = Math.ceil(Math.log10(Math.max(...values)));
   return Array.from({ length: last - first + 1 }, (_, i) => 10 ** (first + i));
@@ -81,4 +80,31 @@ function decadesAround(values: readonly number[]): number[] {
 
 function shortNumber(value: number): string {
   return value >= 100 ? value.toFixed(0) : value.toPrecision(2);
+}
+
+// With its own background: the page around it may be light while the reader's system is dark.
+const STYLE = `
+  :root { --ground: #ffffff; --text: #1f2328; --quiet: #59636e; --grid: #d8dee4; --series-0: #b8500f; --series-1: #1f6fd0 }
+  @media (prefers-color-scheme: dark) {
+    :root { --ground: #0d1117; --text: #f0f6fc; --quiet: #9198a1; --grid: #2a313a; --series-0: #f0883e; --series-1: #58a6ff }
+  }
+  text { font: 12px system-ui, sans-serif; fill: var(--quiet) }
+  .title { font-size: 14px; font-weight: 600; fill: var(--text) }
+  .grid { stroke: var(--grid) }
+  .line { fill: none; stroke-width: 2 }
+  .series-0 { stroke: var(--series-0) } text.series-0, .mark.series-0 { fill: var(--series-0); stroke: none }
+  .series-1 { stroke: var(--series-1) } text.series-1, .mark.series-1 { fill: var(--series-1); stroke: none }
+  .label { font-weight: 600 }`;
+
+/** An SVG file of panels side by side, for light and dark pages. */
+export function svgDocument(panels: readonly string[], panelWidth: number, description: string): string {
+  const width = panels.length * panelWidth;
+  return [
+    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${HEIGHT}" width="${width}" height="${HEIGHT}" role="img">`,
+    `<title>${description}</title>`,
+    `<style>${STYLE}\n</style>`,
+    `<rect width="${width}" height="${HEIGHT}" rx="6" fill="var(--ground)"/>`,
+    ...panels.map((panel, i) => `<g transform="translate(${i * panelWidth} 0)">\n${panel}\n</g>`),
+    "</svg>\n",
+  ].join("\n");
 }

@@ -1,4 +1,4 @@
-/** What a stage costs: the time and the memory of all services, and the time of one change. */
+/** Measures a stage: time and memory for all services, and time for one change. */
 import { sleep, systemClock } from "../../platform/clock.ts";
 import type { PreparedStage, Stage } from "./stage.ts";
 
@@ -8,23 +8,23 @@ export interface Measurement {
   readonly services: number;
   /** Microseconds for all services. */
   readonly timeUs: number;
-  /** Bytes of the heap that stay in use for all services, beyond the stage's input. */
+  /** Heap bytes retained for all services, in addition to the stage's input. */
   readonly bytes: number;
   /** Microseconds for one change. */
   readonly changeUs: number;
 }
 
-/** How long the code runs before anything is measured, so that the compiler is through with it. */
+/** Warm-up for the JIT compiler before the first measurement. */
 const WARM_UP_MS = 400;
 const WARM_UP_SERVICES = 1_000;
 
-/** A fill is repeated for so long, and so many times at least; the mean counts, garbage collection and all. */
-const FILLING_MS = 1_000;
-const LEAST_FILLS = 3;
+/** `fill` is repeated for this time, and at least this often; its mean includes garbage collection. */
+const FILL_MS = 1_000;
+const MIN_FILLS = 3;
 
 const CHANGES = 2_001;
 
-/** Coprime to all sizes, so that changes meet services all over the cluster. */
+/** Coprime to all sizes, so that changes are spread over the whole cluster. */
 const STRIDE = 7_919;
 
 /** Measures a stage at each size. */
@@ -35,12 +35,12 @@ export async function measure(stage: Stage, sizes: readonly number[]): Promise<M
   return measurements;
 }
 
-// Each part that holds a state is a function of its own: what an unfinished one held last stays in memory with its frame.
+// Each step that holds a state is a separate function: a suspended frame would keep its last state alive.
 
 async function measureAt(stage: Stage, services: number): Promise<Measurement> {
   const prepared = stage.prepare(services);
-  // Whatever the first one does to the input, such as making the strings flat, is not kept by the stage.
-  await fillAndForget(prepared);
+  // The first fill may change the input, e.g. flatten strings; this memory does not belong to the stage.
+  await discardFill(prepared);
   const before = await heapInUse();
   const { timeUs, state } = await timeOfFill(prepared);
   const bytes = await heapInUse() - before;
@@ -56,14 +56,14 @@ async function warmUp(stage: Stage): Promise<void> {
   }
 }
 
-async function fillAndForget(prepared: PreparedStage): Promise<void> {
+async function discardFill(prepared: PreparedStage): Promise<void> {
   await prepared.fill();
 }
 
 async function timeOfFill(prepared: PreparedStage): Promise<{ timeUs: number; state: unknown }> {
   const startedMs = systemClock.monotonic();
   let state: unknown, fills = 0, elapsedMs = 0;
-  while (fills < LEAST_FILLS || elapsedMs < FILLING_MS) {
+  while (fills < MIN_FILLS || elapsedMs < FILL_MS) {
     state = undefined;
     state = await prepared.fill();
     fills++;
@@ -72,7 +72,7 @@ async function timeOfFill(prepared: PreparedStage): Promise<{ timeUs: number; st
   return { timeUs: elapsedMs * 1000 / fills, state };
 }
 
-/** The median, since a collection of garbage that happens to fall into a change is not that change's. */
+/** The median, so that an occasional garbage collection does not count. */
 async function timeOfChange(
   prepared: PreparedStage,
   state: unknown,
@@ -81,9 +81,9 @@ async function timeOfChange(
 ): Promise<number> {
   const times: number[] = [];
   for (let i = 0; i < changes; i++) {
-    const takeIn = prepared.change(state, (i * STRIDE) % services, 1 + Math.floor(i / services));
+    const apply = prepared.change(state, (i * STRIDE) % services, 1 + Math.floor(i / services));
     const startedMs = systemClock.monotonic();
-    await takeIn();
+    await apply();
     times.push((systemClock.monotonic() - startedMs) * 1000);
   }
   return times.sort((a, b) => a - b)[changes >> 1]!;
@@ -92,10 +92,19 @@ async function timeOfChange(
 async function heapInUse(): Promise<number> {
   const { gc } = globalThis as { gc?: () => void };
   if (gc === undefined) throw new Error("memory cannot be measured without --v8-flags=--expose-gc");
-  // A turn of the event loop ends the promises of the last fill, and what one collection finalizes, the next one frees.
+  // A turn of the event loop settles pending promises, and objects finalized by one collection are freed by the next.
   for (let i = 0; i < 3; i++) {
     await sleep(systemClock, 0);
     gc();
   }
   return Deno.memoryUsage().heapUsed;
+}
+
+/** The exponent `e` of a cost that grows as `services ^ e`: 0 if it does not depend on the size, 1 if it is proportional. */
+export function growthExponent(
+  from: Measurement,
+  to: Measurement,
+  cost: (measurement: Measurement) => number,
+): number {
+  return Math.log(cost(to) / cost(from)) / Math.log(to.services / from.services);
 }

@@ -1,5 +1,5 @@
 /**
- * Says where the memory of a large cluster is, by heap snapshots between the stages of its way to the kernel:
+ * Breaks down the memory of a large cluster with heap snapshots between the stages from the API server to the kernel:
  * `deno task bench:memory`, or `deno task bench:memory 5000` for another number of services than 10,000.
  */
 import { IPTABLES_LAYOUTS } from "../../backends/xtables/base_chains.ts";
@@ -25,7 +25,7 @@ import { NODE_NAME } from "./tracked_cluster.ts";
 
 const services = Number(Deno.args[0] ?? 10_000);
 const rows: (readonly [stage: string, growth: HeapAccount])[] = [];
-/** What the stages hold: all that each of them keeps, as in the running program. */
+/** Keeps the state of every stage alive, as in the running program. */
 const held: unknown[] = [];
 
 let before = await takeHeapAccount();
@@ -110,7 +110,7 @@ function onProblem(where: string, message: string): never {
   throw new Error(`${where}: ${message}`);
 }
 
-/** Reads a list off its text as off the API server's answer; returns what the reflector keeps of it. */
+/** Feeds a list response into the tracking; returns what the reflector keeps. */
 function listInto(tracking: Tracking, kind: "Service" | "EndpointSlice"): unknown {
   const known = createKnownObjects(kind, decodeObject, tracking);
   const scanner = createItemScanner((item) => known.set(item));

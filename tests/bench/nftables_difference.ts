@@ -9,15 +9,14 @@ import { createCountingRunner } from "./counting_runner.ts";
 import { throwingLogger } from "./throwing_logger.ts";
 import type { Stage } from "./stage.ts";
 
-/** What is desired, and what brings it to the kernel. */
+/** The desired table and its reconciler. */
 interface Synced {
   readonly desired: Desired;
   readonly reconciler: Reconciler;
 }
 
 /**
- * From service ports to the text for nft, rendering included: what differs from what the kernel holds, which is nothing
- * at first. A change is one service port.
+ * Renders service ports and writes the difference from the (initially empty) kernel for nft. A change is one service port.
  */
 export const nftablesDifferenceStage: Stage<Synced> = {
   name: "nftables: difference",

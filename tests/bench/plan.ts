@@ -3,7 +3,7 @@ import { clusterService, clusterSlice, forEachService } from "./cluster.ts";
 import type { Stage } from "./stage.ts";
 import { NODE_NAME, trackCluster } from "./tracked_cluster.ts";
 
-/** From what is known of the cluster to service ports; a change is one EndpointSlice. */
+/** Plans service ports from the tracked cluster; a change is one EndpointSlice. */
 export const planStage: Stage<FamilyPlanner> = {
   name: "plan",
   prepare(size) {
@@ -20,7 +20,7 @@ export const planStage: Stage<FamilyPlanner> = {
       });
     return {
       fill() {
-        // A new planner plans all that is tracked, whatever changed last.
+        // A new planner plans everything that is tracked.
         const planner = newPlanner();
         planner.plan(tracking.take());
         return planner;

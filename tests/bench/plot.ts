@@ -1,19 +1,18 @@
 /**
- * Draws docs/performance.svg from docs/measurements.jsonl, the lines that the conformance suite's benchmark prints with
- * `--json`: `deno task plot`.
+ * Draws docs/performance.svg from docs/measurements.jsonl, the output of the conformance suite's benchmark with `--json`:
+ * `deno task plot`.
  */
-import { chartOf, PANEL_WIDTH, type Point, type Series } from "./log_chart.ts";
-import { svgDocument } from "./svg.ts";
+import { chartOf, PANEL_WIDTH, type Point, type Series, svgDocument } from "./log_chart.ts";
 
 const MEASUREMENTS = new URL("../../docs/measurements.jsonl", import.meta.url);
 const DRAWING = new URL("../../docs/performance.svg", import.meta.url);
 
-/** The programs, by their name in the measurements, in the order of their colours. */
+/** The programs and their names in the measurements, in the order of their colours. */
 const PROGRAMS = [{ proxy: "kube-proxy", label: "kube-proxy" }, { proxy: "sluice", label: "Sluice" }];
 
 type Line = Readonly<Record<string, unknown>>;
 
-/** The iptables mode with 3 endpoints a service, at every size that came into effect. */
+/** iptables mode with 3 endpoints per service, at every size that was measured successfully. */
 function seriesOf(lines: readonly Line[], field: string): Series[] {
   return PROGRAMS.map(({ proxy, label }) => ({
     label,

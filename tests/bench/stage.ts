@@ -1,19 +1,19 @@
-/** A stage of a change's way from the API server to the kernel's tools, as a benchmark sees it. */
+/** A benchmarked stage between the API server and the kernel's tools. */
 export interface Stage<State = unknown> {
   readonly name: string;
-  /** Makes the stage's input for that many services. */
+  /** Creates the stage's input for `size` services. */
   prepare(size: number): PreparedStage<State>;
 }
 
 /** A stage with its input. */
 export interface PreparedStage<State = unknown> {
-  /** Takes in all services, from nothing; returns what is kept of them. */
+  /** Processes all services from scratch and returns the retained state. */
   fill(): State | Promise<State>;
   /**
-   * Changes one service and returns what takes the change in, so that only this is measured.
+   * Changes one service and returns the function to measure, which processes the change.
    * @param state what `fill` returned last
    * @param index the service
-   * @param round from 1; a service looks different in each
+   * @param round from 1; a service differs in each
    */
   change(state: State, index: number, round: number): () => unknown;
 }

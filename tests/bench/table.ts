@@ -1,15 +1,14 @@
-import { growthExponent } from "./growth.ts";
-import type { Measurement } from "./measure.ts";
+import { growthExponent, type Measurement } from "./measure.ts";
 
 const WIDTHS = [22, 10, 12, 8, 11, 8, 14, 8];
 
-/** The heads of the columns. Each growth is from the row above, of all services together or of one change. */
+/** The column headings. A growth is relative to the row above. */
 export const HEADINGS = [
   line(["", "services", "time", "growth", "memory", "growth", "one change", "growth"]),
   line(["", "", "µs/service", "", "B/service", "", "µs", ""]),
 ].join("\n");
 
-/** A line for each size that a stage was measured at. */
+/** A line for each measured size of a stage. */
 export function rowsOf(measurements: readonly Measurement[]): string[] {
   return measurements.map((measurement, i) => {
     const { stage, services, timeUs, bytes, changeUs } = measurement;

@@ -1,7 +1,7 @@
 import { systemClock } from "../../platform/clock.ts";
 import { createLogger } from "../../platform/log.ts";
 
-/** A logger for code that should have nothing to say but errors, which end the benchmark. */
+/** A logger at level error that throws, which ends the benchmark. */
 export const throwingLogger = createLogger({
   level: "error",
   format: "text",

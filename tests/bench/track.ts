@@ -3,7 +3,7 @@ import { clusterService, clusterSlice, forEachService } from "./cluster.ts";
 import type { Stage } from "./stage.ts";
 import { trackCluster } from "./tracked_cluster.ts";
 
-/** From objects to what is known of the cluster, and what of it has changed; a change is one EndpointSlice. */
+/** Tracks objects and their changes; a change is one EndpointSlice. */
 export const trackStage: Stage<Tracking> = {
   name: "track",
   prepare(size) {

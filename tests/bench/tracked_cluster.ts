@@ -4,10 +4,10 @@ import { type Service } from "../../core/objects/cluster_object.ts";
 import { createTracking, type Tracking } from "../../core/tracking/trackers.ts";
 import { systemClock } from "../../platform/clock.ts";
 
-/** A node that has none of the endpoints. */
+/** A node without endpoints. */
 export const NODE_NAME = "this-node";
 
-/** A tracking that has taken in a cluster; all of it is still to be taken. */
+/** Tracks a whole cluster; its changes have not been taken yet. */
 export function trackCluster(services: readonly Service[], slices: readonly EndpointSlice[]): Tracking {
   const tracking = createTracking({
     kinds: KINDS,

@@ -1,6 +1,6 @@
 /**
- * Watching nodes of the simulation, each with a connection of its own, in one process. They count what they are told, and
- * ask for more at the end of each round, but decode nothing: what decoding costs is a node's own affair.
+ * Simulated nodes in one process, each watching over its own connection. They count bytes and request the next round after
+ * each one, but do not decode: the cost of decoding is on real nodes, not on the server under test.
  */
 import { connect } from "node:http2";
 import { framesOf } from "../../kpng/transport/frames.ts";
@@ -20,7 +20,7 @@ interface Client {
   lastSyncMs: number;
 }
 
-/** How many clients connect at once: those of a cluster do not start in the same instant. */
+/** How many clients connect concurrently; the nodes of a real cluster do not all start at the same moment. */
 const AT_ONCE = 50;
 
 const clients: Client[] = [];
@@ -61,7 +61,7 @@ function watch(index: number): Client {
 }
 
 await answerLines(async (line) => {
-  // All of them were told something since then, and a quiet second says that nothing more is on its way.
+  // Wait until every client has completed a round since then, and no round has completed for a second.
   const sinceMs = Number(line);
   while (clients.some(({ lastSyncMs }) => lastSyncMs < Math.max(1, sinceMs))) await sleep(systemClock, 20);
   while (Date.now() - Math.max(...clients.map((client) => client.lastSyncMs)) < 1000) await sleep(systemClock, 20);

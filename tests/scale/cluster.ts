@@ -1,10 +1,10 @@
-/** The cluster of the simulation, and what a rolling restart of some of its pods changes. */
+/** The simulated cluster, and the changes of a rolling restart of some of its pods. */
 import type { ClusterObject } from "../../core/objects/cluster_object.ts";
 import type { EndpointSlice } from "../../core/objects/cluster_object.ts";
 import { clusterService, clusterSlice, ENDPOINTS } from "../bench/cluster.ts";
 import { node } from "../fakes/cluster_objects.ts";
 
-/** How many objects there are. */
+/** Number of objects by kind. */
 export interface ClusterSize {
   readonly services: number;
   readonly nodes: number;
@@ -15,7 +15,7 @@ export function nodeName(index: number): string {
   return `node-${index}`;
 }
 
-/** Everything that is there at first; pods are spread over all nodes. */
+/** All initial objects; pods are spread over all nodes. */
 export function* clusterObjects({ services, nodes }: ClusterSize): Generator<ClusterObject, void> {
   for (let i = 0; i < nodes; i++) {
     yield node(nodeName(i), { zone: `zone-${i % 3}`, addresses: [`10.${64 + (i >> 8)}.0.${i & 255}`] });
@@ -27,8 +27,8 @@ export function* clusterObjects({ services, nodes }: ClusterSize): Generator<Clu
 }
 
 /**
- * The versions of slices that a rolling restart of `pods` pods, one a service, brings in order: each pod first shuts down,
- * still serving, and is then replaced by one with another address.
+ * The slice updates of a rolling restart of `pods` pods, one per service: each pod first terminates, still serving, and is
+ * then replaced by one with another address.
  */
 export function* rollingRestart(pods: number, round: number, nodes: number): Generator<EndpointSlice, void> {
   for (let i = 0; i < pods; i++) {

@@ -1,12 +1,12 @@
 /**
- * What a relay costs, and what it saves the API server: many nodes that watch one server while pods restart, measured with
- * as many as fit on this machine, and reckoned for a whole cluster (docs/scale.md).
+ * Measures the cost of a relay and the load it takes off the API server: many nodes watch one server while pods restart,
+ * measured with as many nodes as fit on this machine and extrapolated to a whole cluster (docs/scale.md).
  *
  *   deno task bench:scale [NODES,NODES,… [global|local [SERVICES]]]
  */
 import { sleep, systemClock } from "../../platform/clock.ts";
 import { listResponse, sliceText } from "../bench/api_text.ts";
-import { lineStream } from "./text_lines.ts";
+import { lineStream } from "./lines.ts";
 
 const COUNTS = (Deno.args[0] ?? "100,300").split(",").map(Number);
 const SCOPE = Deno.args[1] ?? "global";
@@ -14,7 +14,7 @@ const CLUSTER = { services: Number(Deno.args[2] ?? 10_000), nodes: 7_500 };
 const PODS = Math.min(500, CLUSTER.services);
 const OVER_MS = 10_000;
 
-/** A process that answers lines. */
+/** Starts a process that answers lines. */
 function start(script: string, args: readonly (string | number)[]) {
   const child = new Deno.Command(Deno.execPath(), {
     args: ["run", "-A", "--quiet", new URL(script, import.meta.url).pathname, ...args.map(String)],
@@ -27,7 +27,7 @@ function start(script: string, args: readonly (string | number)[]) {
     async ask(line: string): Promise<Record<string, number>> {
       await writer.write(new TextEncoder().encode(`${line}\n`));
       const { value } = await lines.read();
-      if (value === undefined) throw new Error(`${script} ended`);
+      if (value === undefined) throw new Error(`${script} exited`);
       return JSON.parse(value);
     },
     async end() {
@@ -39,7 +39,7 @@ function start(script: string, args: readonly (string | number)[]) {
 
 interface Measured {
   readonly nodes: number;
-  /** Until the last node had the whole state, from its start. */
+  /** From the start of the clients until the last one had the whole state. */
   readonly joinMs: number;
   readonly wholeBytes: number;
   readonly restartBytes: number;
@@ -84,7 +84,7 @@ async function measure(nodes: number): Promise<Measured> {
   };
 }
 
-/** The line through two measurements, at another place. */
+/** Extrapolates linearly from two measurements. */
 function extrapolate(a: Measured, b: Measured, nodes: number, value: (measured: Measured) => number): number {
   return value(a) + ((value(b) - value(a)) / (b.nodes - a.nodes)) * (nodes - a.nodes);
 }
@@ -100,10 +100,10 @@ console.log(
 row(
   "nodes at one server",
   "whole state",
-  "all joined",
+  "all joined after",
   "CPU per joining node",
-  "restart, bytes a node",
-  "rounds a node",
+  "restart, bytes per node",
+  "rounds per node",
   "CPU of the restart",
   "one change, last node",
   "after the restart, last node",
@@ -123,21 +123,21 @@ for (const nodes of COUNTS) {
     `${(one.restartCpuMs / 1000).toFixed(1)} s`,
     `${one.oneChangeMs.toFixed(0)} ms`,
     `${one.lastNodeMs.toFixed(0)} ms`,
-    `${mb(one.rss)} (${mb(one.emptyRss)} before the first)`,
+    `${mb(one.rss)} (${mb(one.emptyRss)} before the first node)`,
   );
 }
 
 const first = measured[0]!, last = measured.at(-1)!;
 const lists = listResponse("Service", CLUSTER.services).length + listResponse("EndpointSlice", CLUSTER.services).length;
 const events = 2 * PODS * (sliceText(0, 1).length + '{"type":"MODIFIED","object":}\n'.length);
-console.log("\nAt the API server, by the JSON of its lists and events (gzip makes it less, for both alike):\n");
+console.log("\nAt the API server, as uncompressed JSON:\n");
 row("", "requests at the start", "bytes at the start", "bytes of the restart");
 row("---", "--:", "--:", "--:");
-row("every node by itself", 6 * CLUSTER.nodes, mb(CLUSTER.nodes * lists), mb(CLUSTER.nodes * events));
+row("every node watches the API", 6 * CLUSTER.nodes, mb(CLUSTER.nodes * lists), mb(CLUSTER.nodes * events));
 row("one watcher and relays", 8, mb(lists), mb(events));
 
 if (measured.length > 1) {
-  console.log(`\nReckoned by the line through ${first.nodes} and ${last.nodes} nodes:\n`);
+  console.log(`\nExtrapolated linearly from ${first.nodes} and ${last.nodes} nodes:\n`);
   row("nodes at one server", "RSS", "CPU of the restart", "one change, last node", "bytes sent at the start");
   row("--:", "--:", "--:", "--:", "--:");
   for (const nodes of [Math.ceil(CLUSTER.nodes / 15), CLUSTER.nodes]) {

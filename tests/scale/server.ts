@@ -1,6 +1,6 @@
 /**
- * The relay of the simulation, in a process of its own: a store with the whole cluster, served. Is told what to do on
- * standard input, a word a line, and answers each on standard output with a line of JSON.
+ * The relay of the simulation in a separate process: serves a store with the whole cluster. Reads one command per line from
+ * standard input and answers each with a line of JSON on standard output.
  */
 import process from "node:process";
 import { KINDS } from "../../core/objects/cluster_object.ts";
@@ -23,7 +23,7 @@ const serving = await startServing({
   store,
   clock: systemClock,
   logger: silentLogger,
-  // All nodes of the simulation have one address.
+  // All simulated nodes share one address.
   limits: { connectionsPerAddress: nodes },
 });
 let round = 0;
