@@ -1,33 +1,33 @@
-/** What Prometheus' own tool says of the alert rules, and what they say of made-up nodes. */
+/** Checks the alert rules of deploy/alerts.yaml with promtool. */
 import assert from "node:assert/strict";
 
 const isInstalled = await promtool("--version").then(({ success }) => success, () => false);
 if (!isInstalled) {
-  console.warn("left out: there is no promtool here (Debian's package prometheus has it)");
+  console.warn("skipped: promtool is not installed (Debian package prometheus)");
 }
 
 async function promtool(...args: readonly string[]) {
   const root = new URL("../../", import.meta.url).pathname;
   const output = await new Deno.Command("promtool", { args: [...args], cwd: root }).output();
   const text = new TextDecoder();
-  return { success: output.success, said: text.decode(output.stdout) + text.decode(output.stderr) };
+  return { success: output.success, printed: text.decode(output.stdout) + text.decode(output.stderr) };
 }
 
 Deno.test({
-  name: "promtool takes the alert rules",
+  name: "promtool accepts the alert rules",
   ignore: !isInstalled,
   async fn() {
-    const { success, said } = await promtool("check", "rules", "deploy/alerts.yaml");
-    assert.ok(success, said);
-    assert.match(said, /10 rules found/);
+    const { success, printed } = await promtool("check", "rules", "deploy/alerts.yaml");
+    assert.ok(success, printed);
+    assert.match(printed, /10 rules found/);
   },
 });
 
 Deno.test({
-  name: "each alert is raised by what it is for, and by nothing else",
+  name: "each alert fires for its own condition only",
   ignore: !isInstalled,
   async fn() {
-    const { success, said } = await promtool("test", "rules", "tests/alerts/rules.yaml");
-    assert.ok(success, said);
+    const { success, printed } = await promtool("test", "rules", "tests/alerts/rules.yaml");
+    assert.ok(success, printed);
   },
 });

@@ -1,4 +1,4 @@
-/** Compares the fake tools of IPVS mode with the real ones, in the machine that has a kernel with IPVS. */
+/** Compares the fake tools of IPVS mode with the real ones, in a virtual machine whose kernel has IPVS. */
 import assert from "node:assert/strict";
 import { FAMILIES, type Family } from "../../platform/address.ts";
 import { createFakeRunner } from "../fakes/runner.ts";
@@ -7,10 +7,10 @@ import { inMemory, readAnswers, stageSteps } from "../kernel/tool_steps.ts";
 import { backendUnderTest, createIpvsHost } from "../unit/backends/ipvs/host.ts";
 import { comparable, MACHINE_CASES, type ToolCase } from "./tool_cases.ts";
 
-/** The folder that the machine shares with its host, as the machine sees it. */
+/** The guest's path of the folder shared with the host. */
 const SHARED_FOLDER = "/mnt/out";
 
-/** What the backend asks of its tools for service ports of every kind, and for their end. */
+/** The tool runs of the backend while service ports of every kind are added, changed and removed. */
 async function backendCase(family: Family): Promise<ToolCase> {
   const { runner, backend, whole, change } = await backendUnderTest(createIpvsHost(), family);
   const ports = everyKindOfPort(family), settings = { ...everyKindOfSettings(family)[0]!, mode: "ipvs" } as const;
@@ -21,10 +21,10 @@ async function backendCase(family: Family): Promise<ToolCase> {
   await whole(ports.slice(5), settings);
   await backend.cleanup();
   const steps = runner.calls.filter(({ tool }) => ["ipset", "ipvsadm", "ip"].includes(tool));
-  return { name: `everything that the backend asks for ${family}`, steps: [...steps] };
+  return { name: `all tool runs of the ${family} backend`, steps: [...steps] };
 }
 
-/** IPVS takes real servers only at addresses that there is a route to. */
+/** IPVS accepts a real server only if there is a route to its address. */
 const ROUTE = `ip link add uplink type dummy
 ip addr add 192.168.1.1/24 dev uplink
 ip link set uplink up
@@ -32,15 +32,15 @@ ip route add default dev uplink
 `;
 
 /**
- * Runs all cases in one machine, each in a network namespace of its own. Prints `ok` or `FAIL` and the name of each.
- * @param start runs a script in the machine, with a folder of this host as its shared folder; resolves with its status
+ * Runs all cases in one virtual machine, each in its own network namespace. Prints `ok` or `FAIL` and the name of each.
+ * @param start runs a script in the machine with the given shared folder; resolves with the exit status
  * @returns how many cases passed and how many failed
  */
 export async function compareFakeTools(
   start: (script: string, folder: string) => Promise<number>,
 ): Promise<{ readonly passed: number; readonly failed: number }> {
   let passed = 0, failed = 0;
-  // The machine does not see what is in /tmp.
+  // The guest does not see the host's /tmp.
   const folder = await Deno.makeTempDir({ dir: "/var/tmp", prefix: "sluice-ipvs-tools-" });
   try {
     let script = "modprobe -a nf_conntrack ip_vs ip_vs_rr ip_vs_sh ip_vs_mh ip_set dummy\n";
@@ -54,7 +54,7 @@ export async function compareFakeTools(
     const code = await start(script, folder);
     for (const [i, { name, steps }] of cases.entries()) {
       try {
-        assert.equal(code, 0, `the machine ended with status ${code}`);
+        assert.equal(code, 0, `the virtual machine exited with status ${code}`);
         const fake = createFakeRunner({ hasIpvs: true });
         const real = await readAnswers(steps, `${folder}/${i}`);
         assert.deepEqual(comparable(await inMemory(steps, fake)), comparable(real));

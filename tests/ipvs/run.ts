@@ -1,29 +1,29 @@
 /**
- * The conformance scenarios in IPVS mode, on a kernel that has IPVS: in the virtual machine of `../shared/tools/vm-run`. And those
- * of tests/ipvs/scenarios, which need IPVS, or a kernel that nobody else uses.
+ * Runs the conformance scenarios in IPVS mode in the virtual machine of `../shared/tools/vm-run`, whose kernel has IPVS, and
+ * those of tests/ipvs/scenarios, which need IPVS or an otherwise unused kernel.
  *
  *     deno task test:ipvs [--all] [PART OF A NAME]…
  *     deno task test:ipvs --model
  *     deno task test:ipvs --tools
  *
- * By default all scenarios of cluster IPs and one of each other group, as many as can be begun within ten minutes;
- * `--all` runs the whole set, which takes some 30 minutes. Compiles where there is no dist/sluice. The folder with the
- * conformance scenarios and the machine is SHARED (../shared). Ends with `N passed, N failed`.
+ * By default runs all scenarios of cluster IPs and one of each other group, and starts none after ten minutes; `--all` runs
+ * the whole set, which takes about 30 minutes. Compiles dist/sluice if it does not exist. SHARED (../shared) is the folder
+ * with the conformance scenarios and the virtual machine. Ends with `N passed, N failed`.
  *
- * Before the scenarios, unless some are named, the fake tools of IPVS mode are compared with the real ones (tool_cases.ts);
- * `--tools` does that alone.
+ * Unless scenarios are named, first compares the fake tools of IPVS mode with the real ones (tool_cases.ts); `--tools` does
+ * only that.
  *
- * `--model` runs the random histories of tests/chaos/model there instead, CHAOS_HISTORIES of them from the seed CHAOS_SEED.
+ * `--model` runs CHAOS_HISTORIES random histories of tests/chaos/model with the seed CHAOS_SEED instead.
  */
 import { compareFakeTools } from "./fake_tools.ts";
 
 const ROOT = new URL("../../", import.meta.url).pathname;
 
 /**
- * By default (parts of their names): one scenario of each of the conformance suite's files, then all of cluster IPs, our own, and
- * one of each kind that the files hold beside, as many as the time allows.
+ * Parts of the names of the default scenarios, in order: one from each file of the conformance suite, all of cluster IPs,
+ * those of tests/ipvs, and one of each remaining kind.
  */
-const CHOSEN = [
+const DEFAULT_SCENARIOS = [
   "nodeport: every address",
   "loadbalancer: loadBalancerSourceRanges",
   "affinity: ClientIP",
@@ -41,43 +41,47 @@ const CHOSEN = [
 ];
 
 /**
- * Turns address randomization off. QEMU 7.2 translates code per virtual address: where a library's address differs from process
- * to process, each process pays for the translation again (starting /bin/true: 50 ms instead of 20).
+ * Disables address space randomization. QEMU 7.2 caches translated code by virtual address, so a library at a new address
+ * in every process is translated again each time (starting /bin/true: 50 ms instead of 20).
  */
 const FIXED_ADDRESSES = "sysctl -qw kernel.randomize_va_space=0";
 
-/** By default no more scenarios are begun after this time; they take some 35 s each, two at a time. */
-const BEGIN_WITHIN_SECONDS = 570;
+/** By default no scenario starts after this time; each takes about 35 s, two at a time. */
+const START_WITHIN_SECONDS = 570;
 
-/** The machine is emulated, some ten times slower than its host. */
-const PATIENCE = 4;
+/** LAB_PATIENCE in the virtual machine, which is emulated and about ten times slower than its host. */
+const TIMEOUT_FACTOR = 4;
 
-/** Scenarios (parts of their names) that change a setting of the whole kernel run alone at the end; `--all` has every mode of them. */
+/** Parts of the names of scenarios that change a kernel-wide setting; they run alone at the end, with `--all` in every mode. */
 const ALONE = ["conntrack: while the table is full"];
 const MODES = ["ipvs", "nftables", "iptables"];
 
-/** One start of the conformance suite's runner. */
-interface Start {
+/** One invocation of the conformance suite's runner. */
+interface Invocation {
   readonly mode: string;
   readonly name: string;
 }
 
 /**
- * What happens in the machine: two scenarios at a time, each in both families at once; then those that run alone.
- * @param beginWithinSeconds how long others than those alone may be begun
+ * The script for the virtual machine: two scenarios at a time, each in both families at once; then those that run alone.
+ * @param startWithinSeconds time after which no scenario of `together` starts
  */
-function guestScript(together: readonly Start[], alone: readonly Start[], beginWithinSeconds: number): string {
-  const words = (starts: readonly Start[]) => starts.flatMap(({ mode, name }) => [mode, quoted(name)]).join(" ");
+function guestScript(
+  together: readonly Invocation[],
+  alone: readonly Invocation[],
+  startWithinSeconds: number,
+): string {
+  const words = (starts: readonly Invocation[]) => starts.flatMap(({ mode, name }) => [mode, quoted(name)]).join(" ");
   return `
-    # The lab starts hundreds of programs: nothing is to come before the system's own on the PATH, no version manager's scripts.
+    # The lab starts hundreds of programs: keep slow wrapper scripts of version managers off the PATH.
     export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
     ${FIXED_ADDRESSES}
     modprobe -a nf_conntrack ip_vs ip_vs_rr ip_vs_sh
-    export LAB_PATIENCE=${PATIENCE} begun=$(date +%s)
+    export LAB_PATIENCE=${TIMEOUT_FACTOR} started=$(date +%s)
     # one JOBS MODE NAME
     one() {
       [ -n "$2" ] || return 0
-      if [ $(($(date +%s) - begun)) -gt ${beginWithinSeconds} ]; then echo "left out, for want of time: $3"; return; fi
+      if [ $(($(date +%s) - started)) -gt ${startWithinSeconds} ]; then echo "skipped, out of time: $3"; return; fi
       conformance/run --proxy "$PWD/sluice --config {config}" --dir conformance/scenarios --dir scenarios \\
         --mode "$2" --jobs "$1" --only "$3" 2>&1 | grep --line-buffered -v skipped
     }
@@ -86,14 +90,14 @@ function guestScript(together: readonly Start[], alone: readonly Start[], beginW
     printf '%s\\0' ${words(together)} | xargs -0 -r -n 2 -P 2 bash -c 'one 2 "$@"' _ > all &
     tail -n +1 -f --pid=$! all
     wait
-    begun=$(date +%s)
+    started=$(date +%s)
     printf '%s\\0' ${words(alone)} | xargs -0 -r -n 2 bash -c 'one 1 "$@"' _
   `;
 }
 
-/** The random histories, in the machine; the project itself is seen there. */
+/** The script that runs the random histories in the virtual machine, which sees this repository. */
 function modelScript(binary: string): string {
-  const given = ["CHAOS_SEED", "CHAOS_HISTORIES"].flatMap((name) => {
+  const variables = ["CHAOS_SEED", "CHAOS_HISTORIES"].flatMap((name) => {
     const value = Deno.env.get(name);
     return value === undefined ? [] : [`${name}=${quoted(value)}`];
   });
@@ -101,7 +105,7 @@ function modelScript(binary: string): string {
     ${FIXED_ADDRESSES}
     modprobe -a nf_conntrack ip_vs ip_vs_rr
     cd ${quoted(ROOT)}
-    LAB_PATIENCE=${PATIENCE} SLUICE_BINARY=${quoted(binary)} ${given.join(" ")} ${quoted(Deno.execPath())} \
+    LAB_PATIENCE=${TIMEOUT_FACTOR} SLUICE_BINARY=${quoted(binary)} ${variables.join(" ")} ${quoted(Deno.execPath())} \
       run --quiet --cached-only --no-check --allow-all tests/chaos/main.ts "model: random histories, ipvs"
   `;
 }
@@ -110,7 +114,7 @@ function quoted(word: string): string {
   return `'${word.replaceAll("'", `'\\''`)}'`;
 }
 
-/** The names of a folder's scenarios that apply to IPVS, in the order of their files. */
+/** The names of a folder's scenarios that support IPVS mode, ordered by file. */
 async function scenarioNames(folder: string): Promise<string[]> {
   const files = [...Deno.readDirSync(folder)].map(({ name }) => name).filter((name) => name.endsWith(".py")).sort();
   const texts = await Promise.all(files.map((name) => Deno.readTextFile(`${folder}/${name}`)));
@@ -120,7 +124,7 @@ async function scenarioNames(folder: string): Promise<string[]> {
   );
 }
 
-/** What a command is run with, beside its arguments. */
+/** Options of `run`. */
 interface RunOptions {
   readonly onText?: (text: string) => void;
   readonly env?: Record<string, string>;
@@ -150,11 +154,11 @@ async function main(args: readonly string[]): Promise<number> {
       run(machine, ["bash", "-c", `${FIXED_ADDRESSES}\n${script}`], ROOT, { env: { VM_OUT: folder } })
     )
     : { passed: 0, failed: 0 };
-  if (args.includes("--tools")) return conclude(tools.passed, tools.failed);
+  if (args.includes("--tools")) return printTotals(tools.passed, tools.failed);
   const isCompiled = await Deno.stat(binary).then(() => true, () => false);
   if (!isCompiled && await run("./compile.sh", [], ROOT) !== 0) return 1;
   if (args.includes("--model")) return await run(machine, ["bash", "-c", modelScript(binary)], ROOT);
-  // The machine sees the host's files, but not those in /tmp.
+  // The guest sees the host's files except /tmp.
   const stage = await Deno.makeTempDir({ dir: "/var/tmp", prefix: "sluice-ipvs-" });
   let text = "";
   try {
@@ -162,33 +166,33 @@ async function main(args: readonly string[]): Promise<number> {
     if (copied !== 0) return copied;
     const folders = [`${stage}/conformance/scenarios`, `${stage}/scenarios`];
     const known = (await Promise.all(folders.map(scenarioNames))).flat();
-    const wanted = parts.length > 0 ? parts : all ? [""] : [...CHOSEN, ...ALONE];
+    const wanted = parts.length > 0 ? parts : all ? [""] : [...DEFAULT_SCENARIOS, ...ALONE];
     const names = [...new Set(wanted.flatMap((part) => known.filter((name) => name.includes(part))))];
     const isAlone = (name: string) => ALONE.some((part) => name.includes(part));
     const starts = (chosen: readonly string[], modes: readonly string[]) =>
-      chosen.flatMap((name) => modes.map((mode): Start => ({ mode, name })));
+      chosen.flatMap((name) => modes.map((mode): Invocation => ({ mode, name })));
     const script = guestScript(
       starts(names.filter((name) => !isAlone(name)), ["ipvs"]),
       starts(names.filter(isAlone), all || parts.length > 0 ? MODES : ["ipvs"]),
-      all ? 86_400 : BEGIN_WITHIN_SECONDS,
+      all ? 86_400 : START_WITHIN_SECONDS,
     );
     const onText = (piece: string) => {
       text += piece;
     };
     const code = await run(machine, ["bash", "-c", script], stage, { onText });
-    if (code !== 0) console.log(`the machine ended with status ${code}`);
+    if (code !== 0) console.log(`the virtual machine exited with status ${code}`);
   } finally {
     await Deno.remove(stage, { recursive: true });
   }
   const count = (what: string) => text.match(new RegExp(`^${what} `, "gm"))?.length ?? 0;
   const passed = count("ok   ") + tools.passed;
-  // A scenario that ends otherwise than by an expectation leaves a trace of Python's.
+  // A scenario that crashes prints a Python traceback instead of FAIL.
   const failed = count("FAIL ") + count("Traceback") + tools.failed;
-  return conclude(passed, failed);
+  return printTotals(passed, failed);
 }
 
-/** Prints how it went; the exit status. */
-function conclude(passed: number, failed: number): number {
+/** Prints the totals and returns the exit status. */
+function printTotals(passed: number, failed: number): number {
   console.log(`${passed} passed, ${failed} failed`);
   return failed === 0 && passed > 0 ? 0 : 1;
 }

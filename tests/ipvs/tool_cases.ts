@@ -1,7 +1,7 @@
 import { SET_KINDS, setName, setOptions } from "../../backends/ipvs/sets.ts";
 import type { Answer, Step } from "../kernel/tool_steps.ts";
 
-/** What is given to the real tools of IPVS mode and to the fake ones, in an empty kernel. */
+/** Steps to run with both the real and the fake tools of IPVS mode, in an empty kernel. */
 export interface ToolCase {
   readonly name: string;
   readonly steps: readonly Step[];
@@ -28,10 +28,10 @@ const addresses = (...lines: readonly string[]): Step[] => [
 
 const WEB = "-t 10.96.0.10:80";
 
-/** Cases of ipset, which most kernels have. */
+/** Cases that only need ipset, which most kernels have. */
 export const SET_CASES: readonly ToolCase[] = [
   {
-    name: "all sets, as they are printed",
+    name: "ipset prints every set that the backend creates",
     steps: [
       ...ipset(
         ...SET_KINDS.flatMap((kind) =>
@@ -42,7 +42,7 @@ export const SET_CASES: readonly ToolCase[] = [
     ],
   },
   {
-    name: "entries of every kind",
+    name: "ipset adds and deletes entries of every kind",
     steps: [
       ...ipset(
         "create ip hash:ip family inet hashsize 1024 maxelem 65536",
@@ -63,7 +63,7 @@ export const SET_CASES: readonly ToolCase[] = [
     ],
   },
   {
-    name: "what ipset refuses ends the batch there",
+    name: "ipset stops a batch at the first line it refuses",
     steps: [
       ...ipset("create a hash:ip family inet hashsize 1024 maxelem 65536", "add a 10.0.0.1"),
       ...ipset("add a 10.0.0.2", "add nosuchset 10.0.0.3", "add a 10.0.0.4"),
@@ -86,7 +86,7 @@ export const SET_CASES: readonly ToolCase[] = [
 export const MACHINE_CASES: readonly ToolCase[] = [
   ...SET_CASES,
   {
-    name: "virtual servers of every kind, as they are printed",
+    name: "ipvsadm prints virtual servers of every kind",
     steps: [
       ...ipvsadm(`-A ${WEB} -s rr`, "-A -u 10.96.0.10:53 -s rr -p 10800", "-A --sctp-service 10.96.0.10:5 -s sh"),
       ...ipvsadm("-A -t [fd00:96::1]:80 -s rr", "-a -t [fd00:96::1]:80 -r [fd00:1::1]:8080 -m -w 1"),
@@ -100,7 +100,7 @@ export const MACHINE_CASES: readonly ToolCase[] = [
     ],
   },
   {
-    name: "behind what the kernel refuses, ipvsadm goes on, and its status is that of the last line",
+    name: "ipvsadm continues after a refused line and exits with the status of the last one",
     steps: [
       ...ipvsadm(`-A ${WEB} -s rr`, `-A ${WEB} -s rr`, `-a ${WEB} -r 10.1.0.1:80 -m -w 1`),
       ...ipvsadm(`-a ${WEB} -r 10.1.0.1:80 -m -w 1`, `-a ${WEB} -r 10.1.0.2:80 -m -w 1`),
@@ -114,7 +114,7 @@ export const MACHINE_CASES: readonly ToolCase[] = [
     ],
   },
   {
-    name: "addresses of the dummy interface",
+    name: "ip adds, deletes and flushes addresses of the dummy interface",
     steps: [
       run("ip -o link show dev kube-ipvs0"),
       ...SHOW,
@@ -138,8 +138,8 @@ export const MACHINE_CASES: readonly ToolCase[] = [
 ];
 
 /**
- * Leaves out what differs from run to run (hash seeds, indexes, the order of what the kernel hashes) and what nobody reads:
- * the widths of columns, other interfaces, and what ip says of this one beside its addresses.
+ * Removes what differs between runs (hash seeds, indexes, the order of hashed entries) and what Sluice does not read: column
+ * widths, other interfaces, and everything that ip prints besides addresses.
  */
 export function comparable(answers: readonly Answer[]): Answer[] {
   return answers.map((answer) => ({ ...answer, stdout: comparableOutput(answer), stderr: answer.stderr.trim() }));
@@ -155,7 +155,7 @@ function comparableOutput({ step, stdout }: Answer): string {
   return lines.map((line) => line.replace(/ bucketsize \d+| initval 0x[0-9a-f]+/g, "")).sort().join("\n");
 }
 
-/** The lines of `ipvsadm -Ln`, with those of real servers behind that of their virtual server. */
+/** The lines of `ipvsadm -Ln`, with real servers appended to the line of their virtual server. */
 function virtualServers(lines: readonly string[]): string[] {
   const servers: string[] = [];
   for (const line of lines) {

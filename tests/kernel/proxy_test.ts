@@ -151,7 +151,7 @@ Deno.test("programs that listen on the node's 127.0.0.1 are out of reach of pods
     for (const [namespace, gateway] of [["pod-1", NETWORK.podGateway.IPv4], ["outside", NETWORK.node.IPv4]] as const) {
       await lab.run(namespace, ["sysctl", "-qw", "net.ipv4.conf.all.route_localnet=1"]);
       await lab.run(namespace, ["ip", "address", "delete", "127.0.0.1/8", "dev", "lo"]);
-      const source = place === "pod-1" ? NETWORK.pods["pod-1"].IPv4 : NETWORK.client.IPv4;
+      const source = namespace === "pod-1" ? NETWORK.pods["pod-1"].IPv4 : NETWORK.client.IPv4;
       const way = ["via", gateway, "dev", "eth0", "src", source];
       await lab.run(namespace, ["ip", "route", "add", "127.0.0.1/32", ...way, "onlink"]);
     }

@@ -1,31 +1,31 @@
-/** Chromium without a window, on one page, with an eye on what the page may not do. */
+/** Headless Chromium on one page, recording violations. */
 import { type Browser, type BrowserContextOptions, chromium, type Page } from "playwright-core";
 
-/** Where Debian and others put it. */
-const PLACES = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
+/** The paths of Chromium and Chrome on common distributions. */
+const PATHS = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
 
 /** A page in a browser. */
 export interface Visit {
   readonly page: Page;
-  /** Everything that the page did wrong so far: what its policy stopped, its errors, requests to anybody else. */
-  readonly offences: readonly string[];
+  /** Violations so far: blocked by the Content Security Policy, script errors, requests to other origins. */
+  readonly violations: readonly string[];
 }
 
-/** Starts the browser that is installed. Throws where there is none. */
+/** Starts the installed browser; throws if there is none. */
 export async function startBrowser(): Promise<Browser> {
-  const executablePath = PLACES.find((path) => {
+  const executablePath = PATHS.find((path) => {
     try {
       return Deno.statSync(path).isFile;
     } catch {
       return false;
     }
   });
-  if (executablePath === undefined) throw new Error("there is no Chromium here: apt-get install chromium");
-  // Its sandbox does not start for root, and a container's shared memory is small.
+  if (executablePath === undefined) throw new Error("Chromium is not installed (apt-get install chromium)");
+  // Chromium's sandbox does not work as root, and a container's /dev/shm is too small for it.
   return await chromium.launch({ executablePath, args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"] });
 }
 
-/** Opens `url` in a context of its own and leaves it when `use` is done. */
+/** Opens `url` in a new browser context and closes the context when `use` has finished. */
 export async function visit<T>(
   browser: Browser,
   url: string,
@@ -34,19 +34,21 @@ export async function visit<T>(
 ): Promise<T> {
   const context = await browser.newContext(options);
   const page = await context.newPage();
-  const offences: string[] = [];
+  const violations: string[] = [];
   const { origin } = new URL(url);
   page.on("console", (message) => {
-    if (message.type() === "error" || message.text().includes("Content Security Policy")) offences.push(message.text());
+    if (message.type() === "error" || message.text().includes("Content Security Policy")) {
+      violations.push(message.text());
+    }
   });
-  page.on("pageerror", (error) => offences.push(String(error)));
+  page.on("pageerror", (error) => violations.push(String(error)));
   page.on("request", (request) => {
-    const asked = new URL(request.url());
-    if (asked.origin !== origin && asked.protocol !== "data:") offences.push(`asked for ${asked}`);
+    const target = new URL(request.url());
+    if (target.origin !== origin && target.protocol !== "data:") violations.push(`request to ${target}`);
   });
   try {
     await page.goto(url);
-    return await use({ page, offences });
+    return await use({ page, violations });
   } finally {
     await context.close();
   }

@@ -1,6 +1,6 @@
-/** Manifests of made-up clusters. */
+/** Manifests of test clusters. */
 
-/** A service port and its endpoints, as far as tests change them. */
+/** A service with one port and its endpoints. */
 export interface MadeService {
   /** `namespace/name`. */
   readonly at: string;
@@ -8,14 +8,14 @@ export interface MadeService {
   readonly port?: number;
   readonly portName?: string;
   readonly protocol?: "TCP" | "UDP";
-  /** What else its `spec` says. */
+  /** Additional fields of its `spec`. */
   readonly spec?: Readonly<Record<string, unknown>>;
   readonly endpoints: readonly MadeEndpoint[];
   /** When its endpoints last changed, in milliseconds since 1970. */
   readonly changedAtMs?: number;
 }
 
-/** An endpoint, in IPv4 or IPv6 by its address. */
+/** An endpoint; the address determines the family. */
 export interface MadeEndpoint {
   readonly address: string;
   readonly node?: string;
@@ -23,7 +23,7 @@ export interface MadeEndpoint {
   readonly conditions?: Readonly<Record<string, boolean>>;
 }
 
-/** Manifests of these services. JSON is YAML too. */
+/** Manifests of these services, as JSON (which is valid YAML). */
 export function manifestsOf(services: readonly MadeService[], node?: Readonly<Record<string, unknown>>): string {
   const items = [...(node ? [node] : []), ...services.flatMap(objectsOf)];
   return JSON.stringify({ apiVersion: "v1", kind: "List", items });

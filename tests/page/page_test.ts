@@ -6,7 +6,7 @@ import { startBrowser, type Visit, visit } from "./browser.ts";
 import { type MadeService, manifestsOf } from "./cluster.ts";
 import { type ProxyUnderTest, withProxy } from "./proxy_under_test.ts";
 
-const SEEN_WITHIN_MS = 2_000;
+const SHOWN_WITHIN_MS = 2_000;
 
 const WEB: MadeService = {
   at: "default/web",
@@ -23,7 +23,7 @@ const DNS: MadeService = {
   endpoints: [{ address: "10.244.1.53" }],
 };
 
-/** Opens the page of a proxy on these services; afterwards, the page must have done nothing that it may not do. */
+/** Opens the status page of a proxy with these services, and asserts at the end that there were no violations. */
 async function onPage(
   services: readonly MadeService[],
   test: (visit: Visit, proxy: ProxyUnderTest, browser: Browser) => Promise<void>,
@@ -35,24 +35,24 @@ async function onPage(
       visit(browser, proxy.url, async (opened) => {
         await opened.page.getByText(/\d service port/).first().waitFor();
         await test(opened, proxy, browser);
-        assert.deepEqual(opened.offences, []);
+        assert.deepEqual(opened.violations, []);
       }, options));
   } finally {
     await browser.close();
   }
 }
 
-/** Waits until the page shows a text, and fails where that takes longer than two seconds. */
-async function isSeenInTime(page: Page, text: string | RegExp, since = systemClock.monotonic()): Promise<void> {
+/** Asserts that the page shows a text within two seconds. */
+async function assertShownInTime(page: Page, text: string | RegExp, since = systemClock.monotonic()): Promise<void> {
   await page.getByText(text).first().waitFor();
   const tookMs = systemClock.monotonic() - since;
-  assert.ok(tookMs <= SEEN_WITHIN_MS, `${text} was seen after ${Math.round(tookMs)} ms`);
+  assert.ok(tookMs <= SHOWN_WITHIN_MS, `${text} appeared after ${Math.round(tookMs)} ms`);
 }
 
 const names = (page: Page) => page.locator(".service .name").allTextContents();
-const settled = (names: readonly string[]) => names.map((name) => name.trim());
+const trimmed = (names: readonly string[]) => names.map((name) => name.trim());
 
-Deno.test("a change is seen within two seconds, and what was opened stays open", () =>
+Deno.test("the page shows a change within two seconds and keeps details open", () =>
   onPage([WEB, EMPTY], async ({ page }, proxy) => {
     await page.getByText("1 / 2").waitFor();
     await page.locator(".service", { hasText: "web:http" }).locator("summary").click();
@@ -62,18 +62,18 @@ Deno.test("a change is seen within two seconds, and what was opened stays open",
 
     const since = systemClock.monotonic();
     proxy.write(manifestsOf([{ ...WEB, endpoints: [...WEB.endpoints, { address: "10.244.1.13" }] }, EMPTY, DNS]));
-    await isSeenInTime(page, "10.244.1.13:8080", since);
-    await isSeenInTime(page, "3 service ports", since);
-    assert.deepEqual(settled(await names(page)), ["default/empty:http", "default/web:http", "kube-system/dns:http"]);
+    await assertShownInTime(page, "10.244.1.13:8080", since);
+    await assertShownInTime(page, "3 service ports", since);
+    assert.deepEqual(trimmed(await names(page)), ["default/empty:http", "default/web:http", "kube-system/dns:http"]);
     assert.equal(await page.locator(".service[open]").count(), 1);
     await page.getByText("all in sync").waitFor();
   }));
 
-Deno.test("services are found as one types, the address follows, and those that need attention are found alone", () =>
+Deno.test("search filters services as the user types and updates the URL, and a checkbox shows only services that need attention", () =>
   onPage([WEB, EMPTY, DNS], async ({ page }, proxy) => {
     await page.getByRole("searchbox").fill("sys");
     await page.getByText("1 service port", { exact: true }).waitFor();
-    assert.deepEqual(settled(await names(page)), ["kube-system/dns:http"]);
+    assert.deepEqual(trimmed(await names(page)), ["kube-system/dns:http"]);
     assert.equal(new URL(page.url()).search, "?q=sys");
     await page.getByRole("searchbox").fill("<script>");
     await page.getByText("No service with “<script>” in its name.").waitFor();
@@ -82,12 +82,12 @@ Deno.test("services are found as one types, the address follows, and those that 
     assert.equal(page.url(), proxy.url);
     await page.getByLabel("needing attention").check();
     await page.getByText("1 service port", { exact: true }).waitFor();
-    assert.deepEqual(settled(await names(page)), ["default/empty:http"]);
+    assert.deepEqual(trimmed(await names(page)), ["default/empty:http"]);
     await page.locator(".service summary").click();
     await page.getByText("Traffic to the cluster IP is rejected: no endpoint can serve.").waitFor();
   }));
 
-Deno.test("ten thousand services are shown a page at a time", () => {
+Deno.test("ten thousand services are paginated", () => {
   const many = Array.from({ length: 10_000 }, (_, i): MadeService => ({
     at: `many/s-${String(i).padStart(5, "0")}`,
     clusterIPs: [`10.100.${i >> 8}.${i & 255}`],
@@ -103,37 +103,37 @@ Deno.test("ten thousand services are shown a page at a time", () => {
   });
 });
 
-Deno.test("a family that fails is seen, and that it is well again", () =>
+Deno.test("the page shows a failing family and its recovery", () =>
   onPage([WEB], async ({ page }, proxy) => {
     await page.getByText("all in sync").waitFor();
     const problem = "nft refused <b>everything</b>: No space left";
     proxy.report("IPv6", { ok: false, problems: [{ code: "sync-failed", servicePort: undefined, message: problem }] });
-    await isSeenInTime(page, "IPv6: the last sync failed, tried again");
+    await assertShownInTime(page, "IPv6: the last sync failed, tried again");
     const card = page.locator('[data-family="IPv6"]');
     assert.match(await card.innerText(), /the last sync failed[^]*nft refused <b>everything<\/b>/);
     assert.equal(await card.locator("g.failed").count(), 1);
     assert.match(await page.locator('[data-part="problems"]').innerText(), /IPv6.*\s+nft refused/);
 
     proxy.health("IPv6", { state: "restarting", reason: "it did not answer for 60 s", restarts: 2 });
-    await isSeenInTime(page, "IPv6: worker restarting (2)");
+    await assertShownInTime(page, "IPv6: worker restarting (2)");
     proxy.health("IPv6", { state: "ready" });
     proxy.report("IPv6", {});
-    await isSeenInTime(page, "all in sync");
+    await assertShownInTime(page, "all in sync");
   }));
 
-Deno.test("without JavaScript the page says the same, and search works by its form", () =>
+Deno.test("without JavaScript the page shows the same content, and search submits a form", () =>
   onPage([WEB, EMPTY, DNS], async ({ page }) => {
     await page.getByText("reload for what is new").waitFor();
     await page.getByText("all in sync").waitFor();
     assert.equal(await page.locator(".chart").count(), 2);
     await page.getByRole("searchbox").fill("web");
     await page.getByRole("button", { name: "Search" }).click();
-    assert.deepEqual(settled(await names(page)), ["default/web:http"]);
+    assert.deepEqual(trimmed(await names(page)), ["default/web:http"]);
     await page.locator(".service summary").click();
     await page.getByText("10.244.2.12:8080").waitFor();
   }, { javaScriptEnabled: false }));
 
-Deno.test("a proxy that is gone is told of, beside what was seen last", async () => {
+Deno.test("when the proxy stops answering, the page says so and keeps the last content", async () => {
   const browser = await startBrowser();
   try {
     const context = await browser.newContext();
@@ -149,7 +149,7 @@ Deno.test("a proxy that is gone is told of, beside what was seen last", async ()
   }
 });
 
-Deno.test("on a phone nothing is wider than the screen", () =>
+Deno.test("on a phone no element is wider than the screen", () =>
   onPage([{ ...WEB, at: `default/${"a-very-long-name-".repeat(3)}web` }], async ({ page }, proxy) => {
     proxy.report("IPv4", { problems: [{ code: "sync-failed", servicePort: undefined, message: "x".repeat(300) }] });
     await page.getByText("xxx").first().waitFor();

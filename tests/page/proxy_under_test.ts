@@ -1,9 +1,9 @@
 import { type ManifestFolder, type WholeProxy, withManifests, withWholeProxy } from "../fakes/whole_proxy.ts";
 
-/** A proxy on manifests that a test changes. */
+/** A proxy whose manifests a test can change. */
 export type ProxyUnderTest = WholeProxy & Pick<ManifestFolder, "write">;
 
-/** Runs `test` with a proxy of `node-1` on these manifests, and ends it. */
+/** Runs `test` with a proxy of `node-1` on these manifests. */
 export function withProxy(manifests: string, test: (proxy: ProxyUnderTest) => Promise<void>): Promise<void> {
   return withManifests(
     manifests,

@@ -1,6 +1,6 @@
 /**
- * Pictures of the status page for the README: `deno task screenshots` writes docs/status-light.png and
- * docs/status-dark.png, with Chromium and, where it is installed, the font Inter.
+ * Takes screenshots of the status page for the README: `deno task screenshots` writes docs/status-light.png and
+ * docs/status-dark.png. Uses Chromium and the font Inter if it is installed.
  */
 import { sleep, systemClock } from "../../platform/clock.ts";
 import { startBrowser, visit } from "./browser.ts";
@@ -20,7 +20,7 @@ const NODES = ["node-1", "node-2", "node-3"];
 
 const NUMBER = Object.values(NAMES).flat().length;
 
-/** Rounds of changes before the picture, each of so many services. */
+/** The number of services that change in each round before the screenshot. */
 const ROUNDS = [1, 1, 2, 1, 4, 1, 1, 3, 1, 9, 2, 1, 1, 1, 5, 1, 2, 1, 14, 1, 1, 2, 1, 1, 3, 1, NUMBER];
 
 function services(): MadeService[] {
@@ -61,7 +61,7 @@ function conditionsOf(at: string, j: number): Readonly<Record<string, boolean>> 
   return { ready: true, serving: true, terminating: false };
 }
 
-/** The objects of a cluster, as the API has them. */
+/** The API objects of a cluster. */
 function objectsOf(cluster: readonly MadeService[]): ApiObject[] {
   return JSON.parse(manifestsOf(cluster)).items;
 }

@@ -1,4 +1,4 @@
-/** `sluice top` on a pseudo-terminal, beside a running proxy. */
+/** `sluice top` on a pseudo-terminal, connected to a running proxy. */
 import assert from "node:assert/strict";
 import { listenOnControlSocket } from "../../answers/control/socket.ts";
 import { sleep, systemClock } from "../../platform/clock.ts";
@@ -7,7 +7,7 @@ import { manifestsOf } from "./cluster.ts";
 import type { ProxyUnderTest } from "./proxy_under_test.ts";
 
 const MAIN = new URL("../../main.ts", import.meta.url).pathname;
-const PATIENCE_MS = 20_000;
+const TIMEOUT_MS = 20_000;
 const WEB = { at: "default/web", clusterIPs: ["10.96.0.10"], endpoints: [{ address: "10.244.1.11" }] };
 const EMPTY = { at: "default/empty", clusterIPs: ["10.96.0.20"], endpoints: [] };
 
@@ -30,7 +30,7 @@ function withSocket(test: (proxy: ProxyUnderTest, socket: string) => Promise<voi
   });
 }
 
-/** A terminal in which a shell runs a command line. */
+/** Runs a command line in a shell on a pseudo-terminal. */
 async function inTerminal(
   commandLine: string,
   test: (terminal: { shows(text: RegExp): Promise<string>; type(keys: string): Promise<void> }) => Promise<void>,
@@ -50,13 +50,13 @@ async function inTerminal(
     }),
   );
   const keyboard = child.stdin.getWriter();
-  const end = systemClock.monotonic() + PATIENCE_MS;
+  const end = systemClock.monotonic() + TIMEOUT_MS;
   const shows = async (text: RegExp) => {
     while (!text.test(shown)) {
-      if (systemClock.monotonic() > end) throw new Error(`the terminal does not show ${text}:\n${shown}`);
+      if (systemClock.monotonic() > end) throw new Error(`the terminal did not show ${text}:\n${shown}`);
       await sleep(systemClock, 20);
     }
-    // What was there before is not looked at again.
+    // The next call only considers new output.
     const seen = shown;
     shown = "";
     return seen;
@@ -68,15 +68,15 @@ async function inTerminal(
   return shown;
 }
 
-// deno-lint-ignore no-control-regex -- what ends a frame, and begins one
+// deno-lint-ignore no-control-regex -- the sequences that start and end a frame
 const TWO_FRAMES = /\x1b\[J[^]*\x1b\[H[^]*\x1b\[J/;
-// deno-lint-ignore no-control-regex -- colours, and the ends of lines
+// deno-lint-ignore no-control-regex -- colours and erase-line sequences
 const STYLES = /\x1b\[[0-9;]*[mK]/g;
 
 const quoted = (words: readonly string[]) => words.map((word) => `'${word}'`).join(" ");
 
 for (const [name, key] of [["q", "q"], ["Ctrl-C", "\x03"]] as const) {
-  Deno.test(`top shows changes, follows the terminal's size, and leaves it as it was on ${name}`, () =>
+  Deno.test(`top shows changes, follows the terminal's size, and restores the terminal on ${name}`, () =>
     withSocket(async (proxy, socket) => {
       const before = "stty rows 30 cols 100; stty -g; tty";
       const line = `${before}; ${quoted(top(socket))}; echo "status $?"; stty -g; echo end`;
@@ -85,14 +85,14 @@ for (const [name, key] of [["q", "q"], ["Ctrl-C", "\x03"]] as const) {
         const first = await shows(/default\/empty:http/);
         const [, given, device] = /^(\S+)\r?\n(\/dev\/pts\/\d+)/m.exec(first)!;
         settings = given!;
-        assert.ok(first.includes("\x1b[?1049h"), "it has a screen of its own");
+        assert.ok(first.includes("\x1b[?1049h"), "top uses the alternate screen");
         assert.match(first, /node-1.*Sluice .*nftables mode/);
         proxy.report("IPv6", {
           ok: false,
           problems: [{ code: "sync-failed", servicePort: undefined, message: "nft \x1b[2J refused" }],
         });
         const failed = await shows(/the last sync failed, tried again/);
-        assert.ok(!failed.includes("\x1b[2J"), "a message cannot steer the terminal");
+        assert.ok(!failed.includes("\x1b[2J"), "escape sequences in messages are removed");
         await new Deno.Command("stty", { args: ["-F", device!, "cols", "40", "rows", "9"] }).output();
         const small = await shows(TWO_FRAMES);
         const frame = small.split("\x1b[H").at(-1)!.split("\x1b[J")[0]!;
@@ -102,13 +102,13 @@ for (const [name, key] of [["q", "q"], ["Ctrl-C", "\x03"]] as const) {
         const left = await shows(/end\r?\n/);
         assert.ok(left.includes("\x1b[?25h\x1b[?1049l"));
         assert.match(left, /status 0/);
-        assert.ok(left.includes(settings), "the terminal's settings are what they were");
+        assert.ok(left.includes(settings), "the terminal's settings are restored");
       });
       assert.equal(rest, "");
     }));
 }
 
-Deno.test("where the output is no terminal, top prints lines once", () =>
+Deno.test("without a terminal, top prints once and exits", () =>
   withSocket(async (proxy, socket) => {
     proxy.report("IPv4", {
       problems: [{ code: "rules-refused", servicePort: "default/web:http", message: "refused" }],
@@ -123,7 +123,7 @@ Deno.test("where the output is no terminal, top prints lines once", () =>
     assert.ok(!text.includes("\x1b"));
   }));
 
-Deno.test("without a proxy, top says so", async () => {
+Deno.test("top reports that no proxy is running", async () => {
   const [command, ...args] = top("/nonexistent/control.sock");
   const { code, stderr } = await new Deno.Command(command!, { args }).output();
   assert.equal(code, 1);
@@ -131,7 +131,7 @@ Deno.test("without a proxy, top says so", async () => {
 });
 
 Deno.test({
-  name: "another user of the node is refused at the control socket, whatever he asks",
+  name: "the control socket refuses connections from other users",
   ignore: Deno.uid() !== 0,
   fn: () =>
     withSocket(async (_proxy, socket) => {

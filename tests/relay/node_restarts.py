@@ -1,4 +1,4 @@
-"""The proxy on the node is killed in the middle of churn, and one takes its place: what a client notices.
+"""The proxy on the node is killed during churn and restarted: no change is lost and no connection breaks.
 
 A scenario for the conformance suite's runner with tests/relay/serve_and_run as the proxy (see tests/relay/conformance).
 """
@@ -16,20 +16,20 @@ def pid(t, of):
 
 
 def kill(t, meanwhile=lambda: None):
-    """Kills the proxy, and waits until the next one runs; the server is not touched."""
+    """Kills the proxy and waits until it is restarted; the server keeps running."""
     before, server = pid(t, "run.pid"), pid(t, "serve.pid")
     os.kill(before, signal.SIGKILL)
     meanwhile()
-    # The kernel goes on with what it has.
+    # The kernel keeps forwarding.
     t.reaches("p3", (t.f.cluster(10), 80), ["p1"])
     deadline = time.monotonic() + 30
     while pid(t, "run.pid") == before:
-        t.check(time.monotonic() < deadline, "the proxy was not started again")
+        t.check(time.monotonic() < deadline, "the proxy was not restarted")
         time.sleep(0.05)
     t.check(pid(t, "serve.pid") == server, "the server was restarted, too")
 
 
-@scenario("relay: the proxy is killed again and again while services come and go; nothing is lost, no connection breaks")
+@scenario("relay: the proxy is killed repeatedly during churn; no change is lost and no connection breaks")
 def killed_in_churn(t, f):
     p = port(80, 8080)
     t.start()
@@ -48,7 +48,7 @@ def killed_in_churn(t, f):
         t.delete(service("gone", f, f.cluster(12), [p]), slice_("gone", f, ["p1"], [p]), settle=False)
         t.apply(slice_("moved", f, ["r1"], [p]), settle=False)
 
-    # Nobody tells a proxy that starts what was deleted before: it finds that out from the kernel.
+    # A restarted proxy receives no deletions from before its start; it finds stale rules in the kernel.
     kill(t, change)
     t.settle(timeout=60)
     t.reaches("p3", (f.cluster(11), 80), ["r1"])

@@ -1,4 +1,4 @@
-"""The server between the API server and the proxy is killed in the middle of churn: what a client notices.
+"""The server between the API server and the proxy is killed during churn: no change is lost and no connection breaks.
 
 A scenario for the conformance suite's runner with tests/relay/serve_and_run as the proxy (see tests/relay/conformance).
 """
@@ -11,7 +11,7 @@ from objects import port, service, slice_
 from registry import scenario
 
 
-def serving(t):
+def server_pid(t):
     """The server's process id."""
     path = os.path.join(t.lab.directory, "serve.pid")
     deadline = time.monotonic() + 20
@@ -23,7 +23,7 @@ def serving(t):
             time.sleep(0.05)
 
 
-@scenario("relay: the server is killed again and again while services come and go; nothing is lost, no connection breaks")
+@scenario("relay: the server is killed repeatedly during churn; no change is lost and no connection breaks")
 def killed_in_churn(t, f):
     p = port(80, 8080)
     t.start()
@@ -33,15 +33,15 @@ def killed_in_churn(t, f):
 
     changes = start_churn(t, f, p)
     for _ in range(2):
-        before = serving(t)
+        before = server_pid(t)
         os.kill(before, signal.SIGKILL)
         t.reaches("p3", (f.cluster(10), 80), ["p1"])
         deadline = time.monotonic() + 30
-        while serving(t) == before:
-            t.check(time.monotonic() < deadline, "the server was not started again")
+        while server_pid(t) == before:
+            t.check(time.monotonic() < deadline, "the server was not restarted")
             time.sleep(0.05)
     changes.join()
-    os.kill(serving(t), signal.SIGKILL)
+    os.kill(server_pid(t), signal.SIGKILL)
     t.apply(service("late", f, f.cluster(11), [p]), slice_("late", f, ["r1"], [p]), settle=False)
     t.settle(timeout=60)
     t.reaches("p3", (f.cluster(11), 80), ["r1"])

@@ -1,4 +1,4 @@
-"""Taking over from kube-proxy's iptables mode on a running node, and giving back: what a client notices.
+"""Sluice takes over from kube-proxy's iptables mode on a running node, and back: no connection breaks.
 
 Scenarios for the conformance suite's runner: run --dir tests/scenarios.
 """
@@ -15,7 +15,7 @@ def name(kind, key):
 
 
 def classic_rules(f, services):
-    """The same services as kube-proxy writes them: a chain per service and one per endpoint, a rule per service."""
+    """The rules of kube-proxy for these services: a chain and a rule per service, and a chain per endpoint."""
     host = lambda address: f"{address}/{f.bits}"
     target = lambda address: f"[{address}]:8080" if f.version == 6 else f"{address}:8080"
     nat, lines = ["KUBE-SERVICES", "KUBE-MARK-MASQ", "KUBE-POSTROUTING", "KUBE-NODEPORTS"], []
@@ -42,7 +42,7 @@ def restore(t, f, text):
 
 
 class Prober:
-    """Opens connections without a pause, from a pod of its own, until it is stopped."""
+    """Opens connections from a pod in a loop until stopped."""
 
     def __init__(self, t, source, to):
         self.failed, self.tried, self.ended = [], 0, False
@@ -78,8 +78,8 @@ def takeover(t, f):
         t.start()
         t.settle()
         saved = t.lab.exec("node", f"{tool}-save -t nat").stdout
-        t.check("KUBE-SEP-" not in saved.replace("--name KUBE-SEP-", ""), "a chain of kube-proxy's endpoints is left")
-        t.check(saved.count('--comment "kubernetes service portals" -j KUBE-SERVICES') == 2, "the jumps are not those that were there")
+        t.check("KUBE-SEP-" not in saved.replace("--name KUBE-SEP-", ""), "an endpoint chain of kube-proxy is left")
+        t.check(saved.count('--comment "kubernetes service portals" -j KUBE-SERVICES') == 2, "the jumps were replaced or duplicated")
         t.unserved("p3", (f.cluster(100), 80))
         t.reaches("p3", (f.cluster(49), 80), ["p1", "r1"])
         t.stop()

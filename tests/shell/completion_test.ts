@@ -3,13 +3,13 @@ import { COMMANDS } from "../../cli/commands/commands.ts";
 import { completionScript, type Shell } from "../../cli/manual/completion.ts";
 import { isInstalled, run } from "./shell.ts";
 
-/** What a shell offers for the last of these words, sorted. */
+/** The sorted candidates of a shell for the last of these words. */
 type Complete = (words: readonly string[]) => Promise<readonly string[]>;
 
 const quoted = (text: string) => `'${text.replaceAll("'", "'\\''")}'`;
 const sorted = (text: string) => [...new Set(text.split("\n").filter((line) => line !== ""))].sort();
 
-/** bash's own: it splits words at `=`, as its COMP_WORDBREAKS does. */
+/** Runs the script in bash, which splits words at `=` (COMP_WORDBREAKS). */
 const inBash: Complete = async (words) => {
   const split = words.flatMap((word) =>
     word.split(/(=)/).filter((part, i, all) => part !== "" || i === all.length - 1 && all.length === 1)
@@ -21,7 +21,7 @@ const inBash: Complete = async (words) => {
   return sorted(await run("bash", ["--norc", "-s"], script));
 };
 
-/** The script in zsh, with zsh's functions for candidates played by ones that print those that fit. */
+/** Runs the script in zsh, with zsh's completion functions replaced by ones that print the matching candidates. */
 const inZsh: Complete = async (words) => {
   const script = `
     fit() { for one in "$@"; do one=\${one%%:*}; [[ $one == $current* ]] && print -r -- "$one"; done }
@@ -34,7 +34,7 @@ const inZsh: Complete = async (words) => {
   return sorted(await run("zsh", ["-f", "-s"], script));
 };
 
-/** fish itself; a flag's value comes with the flag before it. */
+/** Runs fish's own completion; it prints a flag's value together with the flag. */
 const inFish: Complete = async (words) => {
   const script = `${completionScript("fish", COMMANDS)}
     complete -C ${quoted(words.join(" "))}`;
@@ -46,7 +46,7 @@ const COMPLETE: Readonly<Record<Shell, Complete>> = { bash: inBash, zsh: inZsh, 
 
 for (const [shell, complete] of Object.entries(COMPLETE)) {
   Deno.test({
-    name: `${shell} completes commands, flags, and the words that they take`,
+    name: `${shell} completes commands, flags and their values`,
     ignore: !isInstalled(shell),
     async fn() {
       const names = COMMANDS.map(({ name }) => name);
@@ -62,13 +62,13 @@ for (const [shell, complete] of Object.entries(COMPLETE)) {
       assert.deepEqual(await complete(["sluice", "install", "--dry"]), ["--dry-run"]);
       assert.deepEqual(await complete(["sluice", "get", "--dry"]), [], "a flag of another command");
       assert((await complete(["sluice", "--clu"])).includes("--cluster-cidr"));
-      assert.deepEqual(await complete(["sluice", "--vmod"]), [], "a flag without effect");
+      assert.deepEqual(await complete(["sluice", "--vmod"]), [], "a flag that has no effect");
     },
   });
 }
 
 Deno.test({
-  name: "bash completes the paths of files that a flag takes",
+  name: "bash completes file paths for flags that take one",
   ignore: !isInstalled("bash"),
   async fn() {
     const folder = await Deno.makeTempDir();

@@ -4,11 +4,11 @@ import { COMMANDS } from "../../cli/commands/commands.ts";
 import { FLAG_GROUPS } from "../../config/mod.ts";
 import { isInstalled, run } from "./shell.ts";
 
-/** Bold, as a printer that can go back writes it. */
+/** Bold text as overstrike: a character, a backspace and the character again. */
 const OVERSTRUCK = new RegExp(`.${String.fromCharCode(8)}`, "g");
 
 Deno.test({
-  name: "the page of the manual renders without a warning, and has every command, flag and example",
+  name: "the man page renders without warnings and contains every command, flag and example",
   ignore: !isInstalled("groff"),
   async fn() {
     const page = await run("groff", ["-ww", "-man", "-Tutf8", "-P-c", "-rLL=2000n"], await manualText(COMMANDS));

@@ -1,4 +1,4 @@
-/** Programs that tests in this folder run; a test of one that is not installed is left out. */
+/** Runs the programs that these tests need; tests of programs that are not installed are skipped. */
 
 /** Whether a program is installed. */
 export function isInstalled(program: string): boolean {
@@ -10,14 +10,14 @@ export function isInstalled(program: string): boolean {
   }
 }
 
-/** Runs a program on an input; throws with its standard error where it fails or says anything there. */
+/** Runs a program and returns its standard output; throws if it fails or writes to standard error. */
 export async function run(program: string, args: readonly string[], input = ""): Promise<string> {
   const child = new Deno.Command(program, { args: [...args], stdin: "piped", stdout: "piped", stderr: "piped" })
     .spawn();
   const writer = child.stdin.getWriter();
   const fed = writer.write(new TextEncoder().encode(input)).then(() => writer.close());
   const [{ code, stdout, stderr }] = await Promise.all([child.output(), fed]);
-  const said = new TextDecoder().decode(stderr);
-  if (code !== 0 || said !== "") throw new Error(`${program} ended with ${code}: ${said}`);
+  const printed = new TextDecoder().decode(stderr);
+  if (code !== 0 || printed !== "") throw new Error(`${program} exited with ${code}: ${printed}`);
   return new TextDecoder().decode(stdout);
 }

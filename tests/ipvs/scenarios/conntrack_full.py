@@ -1,6 +1,6 @@
-"""A full connection table: what the kernel then drops comes back by itself, and the proxy never stops following.
+"""A full conntrack table: the kernel drops new connections, while Sluice keeps syncing; traffic recovers afterwards.
 
-Its size is one setting for the whole kernel, so this is for a machine of its own.
+The table's size is a kernel-wide setting, so this needs a machine of its own.
 """
 import time
 
@@ -13,21 +13,21 @@ HELD = 40
 KERNEL_STATE = "{ iptables-save; ip6tables-save; nft list ruleset; ipvsadm -Sn; } 2>/dev/null"
 
 
-def in_kernel(t, address):
-    """Waits until the address is somewhere in the rules, for which no packet is needed."""
+def wait_for_rule(t, address):
+    """Waits until the rules contain the address, without sending packets."""
     deadline = time.monotonic() + SETTLE
     while t.lab.exec("node", f"{KERNEL_STATE} | grep -qF '{address}'", check=False).returncode != 0:
         t.check(time.monotonic() < deadline, f"{address} is not in the rules: {t.tail()}")
         time.sleep(0.2)
 
 
-@scenario("conntrack: while the table is full open connections live and changes are made, afterwards all is served", each_family=False)
+@scenario("conntrack: while the table is full, open connections survive and changes are applied; afterwards all services are served", each_family=False)
 def full_table(t, f):
     p = port(80, 8080)
     t.start()
     t.apply(service("web", f, f.cluster(10), [p]), slice_("web", f, ["p1"], [p]))
     t.reaches("p3", (f.cluster(10), 80), ["p1"])
-    # What watches the API is tracked, as on every node that has run for a while, once something has come over it.
+    # Traffic on the API watches puts their connections into the table, as on any node that has run for a while.
     t.apply(slice_("web", f, ["p1", "r2"], [p]))
     t.apply(slice_("web", f, ["p1"], [p]))
     alive = lambda: t.lab.agents["p3"].ask(op="held", id=held["id"])["alive"]
@@ -42,9 +42,9 @@ def full_table(t, f):
         with open(MAX, "w") as setting:
             setting.write(str(HELD // 2))
         t.unserved("p3", (f.cluster(10), 80))
-        t.check(alive(), "an open connection broke when the table was full")
+        t.check(alive(), "an open connection broke when the table filled up")
         t.apply(service("new", f, f.cluster(12), [p]), slice_("new", f, ["p2"], [p]), settle=False)
-        in_kernel(t, f.pods["p2"])
+        wait_for_rule(t, f.pods["p2"])
         t.unserved("p3", (f.cluster(12), 80))
         t.check(alive(), "an open connection broke while the table was full")
     finally:

@@ -1,4 +1,4 @@
-"""A node that changes its mode: the new mode takes over what is served, and nothing is left of the one before."""
+"""A node that changes its proxy mode: the new mode takes over all services and removes everything of the old one."""
 import time
 
 from context import SETTLE
@@ -7,7 +7,7 @@ from registry import scenario
 
 TOOLS = ("iptables", "ip6tables")
 IPVS_STATE = "ipvsadm -Sn; ipset list -n | grep KUBE-; ip link show kube-ipvs0"
-REMAINS = {
+LEFTOVERS = {
     "ipvs": f"{{ {IPVS_STATE}; }} 2>/dev/null",
     "iptables": "; ".join(f"{tool}-save | grep -E 'KUBE-(SVC|SEP|EXT|FW)-'" for tool in TOOLS),
     "nftables": "nft list tables | grep kube-proxy",
@@ -15,14 +15,14 @@ REMAINS = {
 ORDER = ("iptables", "ipvs", "nftables", "ipvs")
 
 
-def nothing_left_of(t, mode):
+def wait_until_removed(t, mode):
     deadline = time.monotonic() + SETTLE
-    while left := t.lab.exec("node", REMAINS[mode], check=False).stdout.strip():
+    while left := t.lab.exec("node", LEFTOVERS[mode], check=False).stdout.strip():
         t.check(time.monotonic() < deadline, f"left of mode {mode}: {left[:300]}")
         time.sleep(0.2)
 
 
-@scenario("switch: from ipvs to the other modes and back, each takes over what is served and leaves nothing of the last",
+@scenario("switch: from ipvs to the other modes and back, each takes over all services and removes the last mode's state",
           each_family=False, modes=("ipvs",))
 def switch(t, f):
     p = port(80, 8080, node_port=30080)
@@ -36,7 +36,7 @@ def switch(t, f):
         t.start()
         endpoint = ("p2", "r1")[step % 2]
         t.apply(slice_("web", f, [endpoint], [p]))
-        nothing_left_of(t, before)
+        wait_until_removed(t, before)
         t.reaches("p3", (f.cluster(10), 80), [endpoint])
         t.reaches("client", (f.node, 30080), [endpoint], source_seen="masqueraded")
         before = mode

@@ -1,4 +1,4 @@
-"""Services that come and go: what goes on while something is killed."""
+"""Churn: services that are created and deleted while a process is killed."""
 import threading
 import time
 
@@ -6,7 +6,7 @@ from objects import service, slice_
 
 
 def start_churn(t, f, p):
-    """Applies and deletes twelve services, over three seconds; returns the thread that does it. None is left."""
+    """Starts a thread that applies, changes and finally deletes twelve services within three seconds."""
     def churn():
         for i in range(60):
             name, address = f"s{i % 12}", f.cluster(20 + i % 12)
