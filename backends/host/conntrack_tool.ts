@@ -1,6 +1,6 @@
 import { joinHostPort } from "../../platform/mod.ts";
 import type { Family } from "../../core/model/mod.ts";
-import { failureText, type Runner } from "../tools/mod.ts";
+import { failureOf, type FailureTable, requireSuccess, type Runner } from "../tools/mod.ts";
 
 /** One UDP flow, from its client's side, as the kernel tracks it. */
 export interface UdpFlow {
@@ -24,7 +24,7 @@ export async function listUdpFlows(family: Family, runner: Runner, onFlow: (flow
       if (flow) onFlow(flow);
     },
   });
-  if (result.exitCode !== 0) throw new Error(failureText("conntrack", result));
+  requireSuccess("conntrack", result);
 }
 
 /** Parses a line of `conntrack -L`: the flow's own direction comes first, then the answers'. */
@@ -46,8 +46,8 @@ function parseEntry(line: string): UdpFlow | undefined {
   return { source, sourcePort, destination, destinationPort, answeredBy };
 }
 
-/** conntrack's message for an entry that has ended by itself in the meantime. */
-const NOTHING_DELETED = "0 flow entries have been deleted";
+/** Messages of conntrack 1.4. */
+const FAILURES: FailureTable = [["absent", /\b0 flow entries have been deleted/]];
 
 /** Deletes flows in one call of conntrack. Throws where it fails. */
 export async function deleteUdpFlows(family: Family, runner: Runner, flows: readonly UdpFlow[]): Promise<void> {
@@ -57,7 +57,7 @@ export async function deleteUdpFlows(family: Family, runner: Runner, flows: read
     `--sport ${flow.sourcePort} --dport ${flow.destinationPort}\n`
   );
   const result = await runner.run({ tool: "conntrack", args: ["--load-file", "-"], stdin: lines, onLine: () => {} });
-  if (result.exitCode !== 0 && !result.stderr.includes(NOTHING_DELETED)) {
-    throw new Error(failureText("conntrack", result));
-  }
+  const failure = failureOf("conntrack", result, FAILURES);
+  // An entry may have expired in the meantime.
+  if (failure && failure.kind !== "absent") throw new Error(failure.text);
 }

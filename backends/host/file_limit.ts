@@ -1,6 +1,6 @@
 /** The limit of open files of this process, through `prlimit`: it can neither be read nor be set from here. */
 import type { Finding } from "../../platform/mod.ts";
-import { failureText, type Runner } from "../tools/mod.ts";
+import { requireSuccess, type Runner } from "../tools/mod.ts";
 
 /** How many files (descriptors) this process may open. */
 export interface OpenFiles {
@@ -53,6 +53,6 @@ export function judgeOpenFiles(limit: OpenFiles | undefined): Finding {
 
 async function prlimit(runner: Runner, args: readonly string[]): Promise<string> {
   const result = await runner.run({ tool: "prlimit", args, timeoutMs: TIMEOUT_MS });
-  if (result.exitCode !== 0) throw new Error(failureText("prlimit", result));
+  requireSuccess("prlimit", result);
   return result.stdout;
 }

@@ -4,5 +4,4 @@
 export { createConntrackCleaner, type UdpFrontend, udpFrontend } from "./conntrack.ts";
 export { findOpenFiles, judgeOpenFiles, raiseOpenFiles } from "./file_limit.ts";
 export { adjustOomScore } from "./oom_score.ts";
-export { isRefusal, repeatingRunner, saysRefused } from "./refusal.ts";
 export { isWritten, readSysctl, type Sysctl, writeSysctls } from "./sysctl.ts";

@@ -1,5 +1,5 @@
 import { errorText, type Logger } from "../../platform/mod.ts";
-import { failureText, type Runner } from "../tools/mod.ts";
+import { requireSuccess, type Runner } from "../tools/mod.ts";
 
 /** Nothing waits for it, and a healthy choom takes milliseconds. */
 const TIMEOUT_MS = 5_000;
@@ -16,7 +16,7 @@ export async function adjustOomScore(runner: Runner, logger: Logger, score: numb
       args: ["-n", String(score), "-p", String(Deno.pid)],
       timeoutMs: TIMEOUT_MS,
     });
-    if (result.exitCode !== 0) throw new Error(failureText("choom", result));
+    requireSuccess("choom", result);
   } catch (error) {
     logger.info("the process's oom_score_adj stays as it is", { wanted: score, error: errorText(error) });
   }

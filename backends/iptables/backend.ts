@@ -1,6 +1,7 @@
 import { servicePortKey, type SyncProblem } from "../../core/model/mod.ts";
 import { type Backend, type BackendOptions, NOTHING_DONE, type SyncResult } from "../contract/mod.ts";
-import { createConntrackCleaner, repeatingRunner, writeSysctls } from "../host/mod.ts";
+import { createConntrackCleaner, writeSysctls } from "../host/mod.ts";
+import { repeatingRunner } from "../tools/mod.ts";
 import {
   BASE,
   createIptablesTools,
@@ -60,7 +61,7 @@ export function createIptablesBackend(options: BackendOptions): Backend {
         chains_deleted: figures.chainsDeleted,
         restores: figures.restores,
         restore_failures: figures.restoreFailures,
-        drift_repaired: figures.driftedChains,
+        drift_repaired: figures.drifted,
         conntrack_deleted: deleted,
         conntrack_ms: clock.monotonic() - startedMs,
       },
@@ -100,7 +101,6 @@ export function createIptablesBackend(options: BackendOptions): Backend {
     },
     async resync() {
       const { reconciler } = ready();
-      reconciler.retryRefused();
       await reconciler.compareAndRun();
       return await finish(ready());
     },

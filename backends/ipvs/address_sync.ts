@@ -1,45 +1,46 @@
+import type { Refusals } from "../reconcile/mod.ts";
 import type { Desired } from "./desired.ts";
 import type { AddressChange, DummyInterface } from "./dummy_interface.ts";
-import type { Refusals } from "./refusals.ts";
+import { createPending } from "./pending.ts";
 
-/** Keeps the dummy interface's addresses to what is desired. */
+/** Brings the dummy interface's addresses to the desired state. */
 export interface AddressSync {
-  /** Reads the host's addresses, the node's own too; returns how many are not as they were believed to be. */
+  /** Reads the host's addresses, the node's own too; returns how many of the dummy interface others changed. */
   read(): Promise<number>;
   /** The addresses that the next `write` adds. */
   toAdd(): ReadonlySet<string>;
-  /** Writes what differs, in one call. Throws where the kernel takes none of it. */
+  /** Writes the differences in one call. Throws if the kernel accepts none of them. */
   write(): Promise<void>;
 }
 
-/** Addresses that have not been read yet. */
-export function createAddressSync(desired: Desired, dummy: DummyInterface, refusals: Refusals): AddressSync {
+/** A synchronizer of addresses that has not read them yet. */
+export function createAddressSync(desired: Desired, dummy: DummyInterface, refusals: Refusals<string>): AddressSync {
   const { addresses: ledger } = desired;
   let hasDummy = false;
-  const toWrite = () => ledger.differences().filter(({ id, wanted }) => !refusals.has(id, wanted));
+  const pending = createPending("address", ledger, refusals);
   return {
     async read() {
       const found = await dummy.list();
       hasDummy = found.hasDummy;
       const nodeIP = desired.settings()?.nodeIP;
-      // A host that lists none is one that is only thought of: what would be written is asked for without its kernel.
+      // A dry run lists no addresses.
       desired.setNodeAddresses(found.node.length > 0 || nodeIP === undefined ? found.node : [nodeIP]);
       return ledger.adopt(new Map([...found.dummy].map((address) => [address, true])));
     },
-    toAdd: () => new Set(toWrite().filter(({ wanted }) => wanted).map(({ id }) => id)),
+    toAdd: () => new Set(pending.differences().filter(({ wanted }) => wanted).map(({ id }) => id)),
     async write() {
       if (!hasDummy) await dummy.create();
       hasDummy = true;
-      const changes = toWrite().map(({ id, wanted }): AddressChange => ({ does: wanted ? "add" : "del", address: id }));
+      const changes = pending.differences().map(({ id, wanted }): AddressChange => ({
+        does: wanted ? "add" : "del",
+        address: id,
+      }));
       if (changes.length === 0) return;
       const failures = await dummy.apply(changes);
       for (const { address } of changes) {
         const failure = failures.get(address);
         if (failure === undefined) ledger.settle(address);
-        else {
-          const servicePort = ledger.owner(address)?.replace(/\|\w+$/, "");
-          refusals.add(address, ledger.wanted(address), `address ${address}`, servicePort, failure);
-        }
+        else pending.refuse(address, failure);
       }
     },
   };

@@ -1,6 +1,7 @@
 import type { IpvsSettings, SyncProblem } from "../../core/model/mod.ts";
 import { type Backend, type BackendOptions, NOTHING_DONE, type SyncResult } from "../contract/mod.ts";
-import { createConntrackCleaner, repeatingRunner } from "../host/mod.ts";
+import { createConntrackCleaner } from "../host/mod.ts";
+import { repeatingRunner } from "../tools/mod.ts";
 import { createIptablesTools, createReconciler as createChainReconciler } from "../xtables/mod.ts";
 import { removeIpvsTraces } from "./cleanup.ts";
 import { describeContribution } from "./describe.ts";
@@ -56,7 +57,7 @@ export function createIpvsBackend(options: BackendOptions): Backend {
         iptables_rules_last_nat: chainFigures.rulesLast.nat,
         iptables_rules_last_filter: chainFigures.rulesLast.filter,
         restore_failures: chainFigures.restoreFailures,
-        drift_repaired: figures.drifted + chainFigures.driftedChains,
+        drift_repaired: figures.drifted + chainFigures.drifted,
         conntrack_deleted: deleted,
         conntrack_ms: clock.monotonic() - startedMs,
       },

@@ -38,7 +38,7 @@ export async function removeIpvsTraces(options: BackendOptions, stays?: Layout):
   const failure = own.length === 0
     ? undefined
     : await servers.apply(own.map((server) => ({ does: "delete", server }) as const));
-  if (failure !== undefined) throw new Error(failure);
+  if (failure !== undefined) throw new Error(failure.text);
   await sets.destroy();
   await dummy.remove();
   logger.info("removed the virtual servers, sets and addresses of ipvs mode", { virtualServers: own.length });

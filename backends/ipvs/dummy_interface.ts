@@ -1,6 +1,13 @@
 import { DUMMY_INTERFACE, type Family } from "../../core/model/mod.ts";
 import { canonicalAddress, prefixContains } from "../../platform/mod.ts";
-import { failureText, type PlaceChange, type Runner } from "../tools/mod.ts";
+import {
+  classifyFailure,
+  failureOf,
+  type FailureTable,
+  type PlaceChange,
+  requireSuccess,
+  type Runner,
+} from "../tools/mod.ts";
 
 /** The addresses of this host in one family. */
 export interface HostAddresses {
@@ -35,7 +42,11 @@ export interface DummyInterface {
   remove(): Promise<void>;
 }
 
-const IS_SO_ALREADY = /File exists|Cannot assign requested address/;
+/** Messages of iproute2. */
+const FAILURES: FailureTable = [
+  ["done already", /File exists|Cannot assign requested address/],
+  ["absent", /does not exist/],
+];
 const FAMILY_OPTION: Readonly<Record<Family, string>> = { IPv4: "-4", IPv6: "-6" };
 
 /** The dummy interface of this host. */
@@ -62,7 +73,8 @@ export function createDummyInterface(family: Family, runner: Runner): DummyInter
       const links = await run(["-o", "link", "show", "dev", DUMMY_INTERFACE], () => {
         hasDummy = true;
       });
-      if (links.exitCode !== 0 && !/does not exist/.test(links.stderr)) throw new Error(failureText("ip link", links));
+      const failure = failureOf("ip link", links, FAILURES);
+      if (failure && failure.kind !== "absent") throw new Error(failure.text);
       const result = await run([FAMILY_OPTION[family], "-o", "addr", "show"], (line) => {
         const [, name, , prefix] = line.trim().split(/\s+/);
         const address = canonicalAddress(prefix?.split("/")[0] ?? "");
@@ -70,7 +82,7 @@ export function createDummyInterface(family: Family, runner: Runner): DummyInter
         if (name === DUMMY_INTERFACE) dummy.add(address);
         else if (!STAYS_ON_LINK.some((prefix) => prefixContains(prefix, address))) node.add(address);
       });
-      if (result.exitCode !== 0) throw new Error(failureText("ip addr", result));
+      requireSuccess("ip addr", result);
       return { hasDummy, dummy, node: [...node].sort() };
     },
     async create() {
@@ -79,7 +91,8 @@ export function createDummyInterface(family: Family, runner: Runner): DummyInter
         args: ["link", "add", DUMMY_INTERFACE, "type", "dummy"],
         changes: () => changed([], ["type dummy"]),
       });
-      if (result.exitCode !== 0 && !IS_SO_ALREADY.test(result.stderr)) throw new Error(failureText("ip link", result));
+      const failure = failureOf("ip link", result, FAILURES);
+      if (failure && failure.kind !== "done already") throw new Error(failure.text);
     },
     async apply(changes) {
       // No other host has a service's address, so duplicate address detection is not needed.
@@ -96,7 +109,8 @@ export function createDummyInterface(family: Family, runner: Runner): DummyInter
         changes: () => changed(those("del"), those("add")),
       });
       const failures = new Map<string, string>();
-      if (result.exitCode === 0) return failures;
+      const failure = failureOf("ip", result, FAILURES);
+      if (!failure) return failures;
       let said = "";
       for (const line of result.stderr.split("\n")) {
         const number = /^Command failed -:(\d+)/.exec(line)?.[1];
@@ -104,20 +118,22 @@ export function createDummyInterface(family: Family, runner: Runner): DummyInter
           said = line;
           continue;
         }
-        if (!IS_SO_ALREADY.test(said)) failures.set(changes[Number(number) - 1]!.address, said);
+        if (classifyFailure(said, FAILURES) !== "done already") {
+          failures.set(changes[Number(number) - 1]!.address, said);
+        }
       }
-      if (failures.size === 0 && !IS_SO_ALREADY.test(result.stderr)) throw new Error(failureText("ip", result));
+      if (failures.size === 0 && failure.kind !== "done already") throw new Error(failure.text);
       return failures;
     },
     async remove() {
       if (await isUsed() === undefined) return;
       const flushed = await run([FAMILY_OPTION[family], "addr", "flush", "dev", DUMMY_INTERFACE]);
       const left = await isUsed();
-      if (flushed.exitCode !== 0 && left !== undefined) throw new Error(failureText("ip addr flush", flushed));
+      if (left !== undefined) requireSuccess("ip addr flush", flushed);
       if (left !== false) return;
       const result = await run(["link", "del", DUMMY_INTERFACE]);
       // The other family may have removed it at the same time.
-      if (result.exitCode !== 0 && await isUsed() !== undefined) throw new Error(failureText("ip link del", result));
+      if (result.exitCode !== 0 && await isUsed() !== undefined) requireSuccess("ip link del", result);
     },
   };
 }

@@ -2,8 +2,8 @@ import type { Family, IpvsSettings } from "../../core/model/mod.ts";
 import { errorText, type Logger } from "../../platform/mod.ts";
 import { UnsupportedHostError } from "../contract/mod.ts";
 import { examineHost as examineIptables, type Host, type IptablesTools } from "../xtables/mod.ts";
-import { saysRefused, type Sysctl, writeSysctls } from "../host/mod.ts";
-import { type Runner, ToolMissingError } from "../tools/mod.ts";
+import { type Sysctl, writeSysctls } from "../host/mod.ts";
+import { isLackOfFeature, type Runner, ToolMissingError } from "../tools/mod.ts";
 import type { Sets } from "./ipset.ts";
 import type { VirtualServers } from "./ipvsadm.ts";
 import { serverDefinition, serverKey } from "./virtual_servers.ts";
@@ -56,20 +56,20 @@ async function loadModules(runner: Runner, modules: readonly string[]): Promise<
 async function tryScheduler(family: Family, scheduler: string, servers: VirtualServers): Promise<void> {
   const server = serverKey("udp", TRIAL_ADDRESS[family], TRIAL_PORT);
   const failure = await servers.apply([{ does: "add", server, definition: serverDefinition(scheduler, 0) }]);
-  if (failure === undefined || /already exists/.test(failure)) {
+  if (failure === undefined || failure.kind === "done already") {
     await servers.apply([{ does: "delete", server }]);
     return;
   }
-  if (/Scheduler or persistence engine not found/.test(failure)) {
+  if (/Scheduler or persistence engine not found/.test(failure.text)) {
     throw new UnsupportedHostError(
-      `the kernel has no IPVS scheduler ${scheduler} (the module ip_vs_${scheduler}): ${failure}`,
+      `the kernel has no IPVS scheduler ${scheduler} (the module ip_vs_${scheduler}): ${failure.text}`,
     );
   }
-  if (/not permitted|Permission denied|must be root/.test(failure)) {
-    throw new Error(`${failure}; ipvs mode needs the capability CAP_NET_ADMIN`);
+  if (failure.kind === "forbidden") {
+    throw new Error(`${failure.text}; ipvs mode needs the capability CAP_NET_ADMIN`);
   }
-  const message = `this host's IPVS does not work for ${family}: ${failure}`;
-  throw saysRefused(failure) ? new UnsupportedHostError(message) : new Error(message);
+  const message = `this host's IPVS does not work for ${family}: ${failure.text}`;
+  throw isLackOfFeature(failure) ? new UnsupportedHostError(message) : new Error(message);
 }
 
 /** Kernels from here on schedule connections of a reused port anew without losing any (kubernetes issue 93297). */

@@ -1,5 +1,13 @@
 import type { Family } from "../../core/model/mod.ts";
-import { failureText, type PlaceChange, printedInput, type Runner } from "../tools/mod.ts";
+import {
+  failureOf,
+  type FailureTable,
+  type PlaceChange,
+  printedInput,
+  requireSuccess,
+  type Runner,
+  type ToolFailure,
+} from "../tools/mod.ts";
 import { type Entry, SET_KINDS, setName, setOptions } from "./sets.ts";
 
 /** What the kernel holds of a family's sets. */
@@ -40,17 +48,19 @@ function* changedSets({ created, changes }: SetTransaction): Generator<PlaceChan
   }
 }
 
-/** What ipset refused, and what it says of it. The changes before it may be in effect, those behind it are not. */
-export interface RefusedEntry {
+/** A failure of ipset, with the entry that it names. Changes before that entry may be in effect, those after it are not. */
+export interface SetFailure extends ToolFailure {
   readonly entry: Entry | undefined;
-  readonly failure: string;
 }
+
+/** Messages of ipset 7. */
+const FAILURES: FailureTable = [["absent", /set with the given name does not exist/]];
 
 /** The sets of one family that are IPVS mode's. */
 export interface Sets {
   list(): Promise<ListedSets>;
   /** Creates the sets that are missing, and does the changes, in one call; what is so already is fine. */
-  apply(missing: ReadonlySet<string>, changes: readonly SetChange[]): Promise<RefusedEntry | undefined>;
+  apply(missing: ReadonlySet<string>, changes: readonly SetChange[]): Promise<SetFailure | undefined>;
   /** Removes all sets. Throws where one is still in use. */
   destroy(): Promise<void>;
 }
@@ -68,7 +78,7 @@ export function createSets(family: Family, runner: Runner): Sets {
         else if (does === "add") entries.add(line.slice("add ".length));
       };
       const result = await runner.run({ tool: "ipset", args: ["save"], onLine });
-      if (result.exitCode !== 0) throw new Error(failureText("ipset save", result));
+      requireSuccess("ipset save", result);
       return { names, entries };
     },
     async apply(missing, changes) {
@@ -81,10 +91,10 @@ export function createSets(family: Family, runner: Runner): Sets {
         stdin: printedInput(() => transactionLines(transaction)),
         changes: () => changedSets(transaction),
       });
-      if (result.exitCode === 0) return undefined;
+      const failure = failureOf("ipset restore", result, FAILURES);
+      if (!failure) return undefined;
       const line = /Error in line (\d+)/.exec(result.stderr)?.[1];
-      const entry = line === undefined ? undefined : changes[Number(line) - 1 - created.length]?.entry;
-      return { entry, failure: failureText("ipset restore", result) };
+      return { ...failure, entry: line === undefined ? undefined : changes[Number(line) - 1 - created.length]?.entry };
     },
     async destroy() {
       const names: string[] = [];
@@ -93,11 +103,10 @@ export function createSets(family: Family, runner: Runner): Sets {
         args: ["list", "-n"],
         onLine: (name) => own.has(name) && names.push(name),
       });
-      if (listed.exitCode !== 0) throw new Error(failureText("ipset list", listed));
+      requireSuccess("ipset list", listed);
       if (names.length === 0) return;
       const stdin = names.map((name) => `destroy ${name}\n`);
-      const result = await runner.run({ tool: "ipset", args: ["restore", "-exist"], stdin });
-      if (result.exitCode !== 0) throw new Error(failureText("ipset restore", result));
+      requireSuccess("ipset restore", await runner.run({ tool: "ipset", args: ["restore", "-exist"], stdin }));
     },
   };
 }

@@ -1,5 +1,14 @@
 import type { Family, IpvsSettings } from "../../core/model/mod.ts";
-import { failureText, printedInput, type Runner, type ToolResult } from "../tools/mod.ts";
+import {
+  classifyFailure,
+  failureOf,
+  type FailureTable,
+  failureText,
+  printedInput,
+  requireSuccess,
+  type Runner,
+  type ToolFailure,
+} from "../tools/mod.ts";
 import {
   changedServers,
   createListingReader,
@@ -15,9 +24,9 @@ export interface VirtualServers {
   /**
    * Does all of it in one call. ipvsadm goes on behind what the kernel refuses, and says neither which line that was
    * nor, by its exit status, that there was one.
-   * @returns what the kernel refused, in the tool's words; undefined where nothing
+   * @returns the failure, if the kernel refused anything
    */
-  apply(operations: readonly Operation[]): Promise<string | undefined>;
+  apply(operations: readonly Operation[]): Promise<ToolFailure | undefined>;
   /** Lists them with their real servers. Throws where the kernel has no IPVS. */
   list(): Promise<ReadonlyMap<ServerKey, ListedServer>>;
   /** How many connections, active and inactive, each real server of these virtual servers has. Throws as `list`. */
@@ -32,14 +41,19 @@ const ONE_BY_ONE = 8;
 /** ipvsadm takes half a second for 10,000 virtual servers of three on an idle machine, and grows with them. */
 const TIMEOUT_MS = 180_000;
 
-const NOT_THERE = /No such service|Service not defined/;
+/** Messages of ipvsadm 1.31. */
+const FAILURES: FailureTable = [
+  ["forbidden", /must be root/],
+  ["absent", /No such service|Service not defined/],
+  ["done already", /already exists/],
+];
 
 /** The virtual servers of this host. */
 export function createVirtualServers(family: Family, runner: Runner): VirtualServers {
-  async function listed(args: readonly string[], onLine: (line: string) => void): Promise<ToolResult> {
+  async function listed(args: readonly string[], onLine: (line: string) => void): Promise<void> {
     const result = await runner.run({ tool: "ipvsadm", args, onLine, timeoutMs: TIMEOUT_MS });
-    if (result.exitCode !== 0 && !NOT_THERE.test(result.stderr)) throw new Error(failureText("ipvsadm", result));
-    return result;
+    const failure = failureOf("ipvsadm", result, FAILURES);
+    if (failure && failure.kind !== "absent") throw new Error(failure.text);
   }
   return {
     async apply(operations) {
@@ -50,7 +64,9 @@ export function createVirtualServers(family: Family, runner: Runner): VirtualSer
         changes: () => changedServers(operations),
         timeoutMs: TIMEOUT_MS,
       });
-      return result.exitCode === 0 && result.stderr.trim() === "" ? undefined : failureText("ipvsadm", result);
+      const { exitCode, stderr } = result;
+      if (exitCode !== 0 || stderr.trim() === "") return failureOf("ipvsadm", result, FAILURES);
+      return { kind: classifyFailure(stderr, FAILURES), text: failureText("ipvsadm", result) };
     },
     async list() {
       const reader = createListingReader(family);
@@ -77,7 +93,7 @@ export function createVirtualServers(family: Family, runner: Runner): VirtualSer
     },
     async setTimeouts({ tcp, tcpFin, udp }) {
       const result = await runner.run({ tool: "ipvsadm", args: ["--set", String(tcp), String(tcpFin), String(udp)] });
-      if (result.exitCode !== 0) throw new Error(failureText("ipvsadm --set", result));
+      requireSuccess("ipvsadm --set", result);
     },
   };
 }

@@ -1,13 +1,13 @@
 import type { Family, SyncProblem } from "../../core/model/mod.ts";
 import type { Clock, Logger } from "../../platform/mod.ts";
 import type { UdpFrontend } from "../host/mod.ts";
+import { createReconciler as createCommonReconciler, createRefusals, type Target } from "../reconcile/mod.ts";
 import type { Reconciler as ChainReconciler } from "../xtables/mod.ts";
 import { createAddressSync } from "./address_sync.ts";
 import type { Desired } from "./desired.ts";
 import type { DummyInterface } from "./dummy_interface.ts";
 import type { Sets } from "./ipset.ts";
 import type { VirtualServers } from "./ipvsadm.ts";
-import { createRefusals } from "./refusals.ts";
 import { IPVS_LAYOUT, type Rules } from "./rules.ts";
 import { createServerSync } from "./server_sync.ts";
 import { createSetSync } from "./set_sync.ts";
@@ -16,25 +16,30 @@ import { createSetSync } from "./set_sync.ts";
 export interface ReconcileFigures {
   readonly serverOperations: number;
   readonly setChanges: number;
+  /** How many things others changed, without rules. */
   readonly drifted: number;
 }
 
-/** Brings all that IPVS mode has in the kernel to what is desired, and knows what is still to be done. */
+/** Brings virtual servers, sets, addresses and rules to the desired state. */
 export interface Reconciler {
-  /** Writes what differs. Throws where the kernel could not be brought to it. */
+  /** Writes the differences. Throws if the kernel could not be brought to the desired state. */
   run(): Promise<void>;
-  /** Looks at the kernel anew, as often as that is due, and repairs what differs. Throws as `run` does. */
+  /**
+   * Compares the kernel with the desired state, tries again what it refused, and repairs the differences. Between two
+   * listings only addresses and rules are compared. Throws as `run` does.
+   */
   compareAndRun(): Promise<void>;
+  /** Everything that the kernel refuses. */
   problems(): SyncProblem[];
-  /** In how long to run again although nothing changed; undefined where nothing is to be looked after. */
+  /** When to run again although nothing changed; undefined if that is not needed. */
   againAfterMs(): number | undefined;
-  /** The figures since this was last asked. */
+  /** The figures since the last call. */
   takeFigures(): ReconcileFigures;
-  /** The UDP frontends that the kernel had virtual servers for at the first look; empty when asked again. */
+  /** The UDP frontends that the kernel served when it was first read; empty from the second call on. */
   takeEarlierUdpFrontends(): ReadonlySet<UdpFrontend>;
 }
 
-/** What the reconciler works with. */
+/** The parts that a reconciler works with. */
 export interface ReconcilerOptions {
   readonly family: Family;
   readonly desired: Desired;
@@ -48,28 +53,14 @@ export interface ReconcilerOptions {
   readonly logger: Logger;
 }
 
-/** Listing costs as much as writing did, so that no more than this share of the time goes into comparing everything. */
-const COMPARING_SHARE = 0.01;
-
-/** A reconciler that has not looked at the kernel yet. */
+/** A reconciler that has not read the kernel yet. */
 export function createReconciler(options: ReconcilerOptions): Reconciler {
   const { family, desired, rules, chains, clock } = options;
-  const refusals = createRefusals(options.logger);
+  const refusals = createRefusals<string>(options.logger);
   const servers = createServerSync({ ...options, refusals });
   const sets = createSetSync(desired, options.sets, refusals, family);
   const addresses = createAddressSync(desired, options.dummy, refusals);
-  let isKnown = false;
-  let compareNotBeforeMs = 0;
-  let drifted = 0;
   let rulesFollow = "";
-
-  /** Reads the kernel; the node's own addresses first, since what is wanted follows from them. */
-  async function read(): Promise<number> {
-    const startedMs = clock.monotonic();
-    const unexpected = await addresses.read() + await sets.read() + await servers.read();
-    compareNotBeforeMs = clock.monotonic() + (clock.monotonic() - startedMs) / COMPARING_SHARE;
-    return unexpected;
-  }
 
   function touchRules(): void {
     const settings = desired.settings();
@@ -84,51 +75,51 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
   }
 
   /**
-   * The sets come first, since rules name them and masquerading depends on them; then the rules, which hold before there is a
-   * packet for them. Then, as kube-proxy has it, what is new is bound between its virtual server and its real ones:
-   * a packet for it is refused until all is there, is never routed elsewhere, never reaches another program of this
-   * host, and what the node reaches others reach too. What the rules meet with does not hold up the rest.
+   * Sets come first, since rules name them and masquerading depends on them; then the rules, so that they are in effect
+   * before the first packet that they are for. Then, as in kube-proxy, new addresses are bound between their virtual servers
+   * and the real servers: until all is there, packets to a new address are refused, and are neither routed elsewhere nor
+   * delivered to another program of this host. A failure of the rules does not delay the rest.
    */
-  async function write(writeRules: () => Promise<void>): Promise<void> {
-    // A tool that fails or is killed leaves it open how much of its input is in effect.
-    isKnown = false;
+  async function writeAll(writeRules: () => Promise<void>): Promise<PromiseSettledResult<void>> {
     await sets.write();
     touchRules();
     const [rulesWritten] = await Promise.allSettled([writeRules()]);
     await servers.announce(addresses.toAdd());
     await addresses.write();
     await servers.write();
-    isKnown = true;
-    if (rulesWritten.status === "rejected") throw rulesWritten.reason;
+    return rulesWritten;
   }
 
+  // The ledgers of the desired state hold the realized state, as differences from it.
+  const target: Target<true, string> = {
+    async list() {
+      // The node's own addresses first, since the desired state depends on them.
+      return { realized: true, drifted: await addresses.read() + await sets.read() + await servers.read() };
+    },
+    glance: addresses.read,
+    async write(_, { isComparison }) {
+      const rulesWritten = await writeAll(isComparison ? chains.compareAndRun : chains.run).catch((error) => {
+        // A tool that fails or is killed may have carried out a part of its input.
+        reconciler.invalidate();
+        throw error;
+      });
+      if (rulesWritten.status === "rejected") throw rulesWritten.reason;
+      return "written";
+    },
+    // What was refused is still a difference in a ledger.
+    retry() {},
+  };
+  const reconciler = createCommonReconciler({ target, refusals, clock });
   return {
-    async run() {
-      if (!isKnown) await read();
-      await write(chains.run);
-    },
-    async compareAndRun() {
-      refusals.clear();
-      const wasKnown = isKnown;
-      if (!isKnown || clock.monotonic() >= compareNotBeforeMs) {
-        const unexpected = await read();
-        if (wasKnown) drifted += unexpected;
-      } else {
-        drifted += await addresses.read();
-      }
-      await write(chains.compareAndRun);
-    },
-    problems: () => [...refusals.problems(), ...chains.problems()],
+    run: reconciler.run,
+    compareAndRun: reconciler.compareAndRun,
+    problems: () => [...reconciler.problems(), ...chains.problems()],
     againAfterMs: servers.againAfterMs,
     takeEarlierUdpFrontends: servers.takeEarlierUdpFrontends,
-    takeFigures() {
-      const figures = {
-        serverOperations: servers.takeOperations(),
-        setChanges: sets.takeChanges(),
-        drifted,
-      };
-      drifted = 0;
-      return figures;
-    },
+    takeFigures: () => ({
+      serverOperations: servers.takeOperations(),
+      setChanges: sets.takeChanges(),
+      drifted: reconciler.takeDrifted(),
+    }),
   };
 }

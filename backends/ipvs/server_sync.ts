@@ -1,58 +1,58 @@
 import { type Clock, prefixContains } from "../../platform/mod.ts";
 import { type UdpFrontend, udpFrontend } from "../host/mod.ts";
-import { lacksMeans } from "../tools/mod.ts";
+import { createAccumulator, type Refusals } from "../reconcile/mod.ts";
+import { isHostFailure, type ToolFailure } from "../tools/mod.ts";
 import type { Desired, HeldServer } from "./desired.ts";
 import { serverOperations, terminatingAfter } from "./difference.ts";
 import { addressOf, type VirtualServers } from "./ipvsadm.ts";
 import type { Difference } from "./ledger.ts";
-import type { Refusals } from "./refusals.ts";
+import { createPending } from "./pending.ts";
 import { createTermination } from "./termination.ts";
 import { type ListedServer, type Operation, parseServerKey, type ServerKey } from "./virtual_servers.ts";
 
-/** Keeps the kernel's virtual servers to what is desired. */
+/** Brings the kernel's virtual servers to the desired state. */
 export interface ServerSync {
-  /**
-   * Reads the kernel.
-   * @returns how many virtual servers are not as they were believed to be
-   */
+  /** Reads the kernel; returns how many virtual servers others changed. */
   read(): Promise<number>;
   /**
-   * Writes the virtual servers that are new at these addresses, without their real servers. Where the kernel refuses any,
-   * the next `write` finds out which.
+   * Adds the virtual servers that are new at these addresses, without their real servers. If the kernel refuses any, the next
+   * `write` finds out which.
    */
   announce(addresses: ReadonlySet<string>): Promise<void>;
-  /** Writes what differs, in one call, and takes away what has ended. Throws where the kernel takes none of it. */
+  /** Writes the differences in one call, and removes real servers that have terminated. Throws if the host is at fault. */
   write(): Promise<void>;
-  /** When to write again although nothing changed, to take away what ends; undefined where nothing is to end. */
+  /** When to write again to remove real servers that terminate, although nothing changed; undefined if none terminates. */
   againAfterMs(): number | undefined;
-  /** How many operations there were since this was last asked. */
+  /** How many operations were written since the last call. */
   takeOperations(): number;
-  /** The UDP frontends that the kernel had virtual servers for at the first reading; empty when asked again. */
+  /** The UDP frontends that the kernel served when it was first read; empty from the second call on. */
   takeEarlierUdpFrontends(): ReadonlySet<UdpFrontend>;
 }
 
-/** What it works with. */
+/** The parts that a synchronizer of virtual servers works with. */
 export interface ServerSyncOptions {
   readonly desired: Desired;
   readonly servers: VirtualServers;
-  /** Virtual servers in these prefixes that are not wanted are somebody else's. */
+  /** Virtual servers in these prefixes that are not wanted belong to other programs. */
   readonly excludePrefixes: readonly string[];
-  readonly refusals: Refusals;
+  readonly refusals: Refusals<string>;
   readonly clock: Clock;
 }
 
-/** How many virtual servers are tried one by one where ipvsadm complained of a batch. */
+/** How many virtual servers are tried one by one after ipvsadm refused some of a batch. */
 const SEARCH_LIMIT = 64;
 
 const NONE: ReadonlySet<string> = new Set();
 
-/** Virtual servers that have not been read yet. */
+/** A synchronizer of virtual servers that has not read them yet. */
 export function createServerSync(options: ServerSyncOptions): ServerSync {
   const { desired, servers, excludePrefixes, refusals, clock } = options;
   const { servers: ledger } = desired;
   const termination = createTermination(servers, clock);
-  let operations = 0;
-  let earlierFrontends: ReadonlySet<UdpFrontend> | undefined;
+  const pending = createPending("virtual server", ledger, refusals);
+  const operations = createAccumulator(() => 0);
+  const earlierFrontends = createAccumulator<ReadonlySet<UdpFrontend>>(() => new Set());
+  let isFirst = true;
 
   function isExcluded(key: ServerKey): boolean {
     const address = addressOf(key);
@@ -69,13 +69,14 @@ export function createServerSync(options: ServerSyncOptions): ServerSync {
       held.set(key, server);
       if (ending.size > 0) terminating.set(key, ending);
     }
-    earlierFrontends ??= udpFrontendsOf(held.keys());
+    if (isFirst) earlierFrontends.value = udpFrontendsOf(held.keys());
+    isFirst = false;
     termination.reset(terminating);
     return ledger.adopt(held);
   }
 
-  /** Writes some of what differs; returns the tool's complaint, where it has one. */
-  async function writeSome(some: readonly Difference<HeldServer>[]): Promise<string | undefined> {
+  /** Writes some differences; returns the failure if the kernel refuses any. */
+  async function writeSome(some: readonly Difference<HeldServer>[]): Promise<ToolFailure | undefined> {
     if (some.length === 0) return undefined;
     const terminating = new Map<ServerKey, ReadonlySet<string>>();
     const all: Operation[] = [];
@@ -85,7 +86,7 @@ export function createServerSync(options: ServerSyncOptions): ServerSync {
       terminating.set(id, terminatingAfter(own, before));
       for (const operation of own) all.push(operation);
     }
-    operations += all.length;
+    operations.value += all.length;
     const failure = await servers.apply(all);
     if (failure !== undefined) return failure;
     for (const { id } of some) ledger.settle(id);
@@ -94,25 +95,20 @@ export function createServerSync(options: ServerSyncOptions): ServerSync {
   }
 
   function toWrite(): Difference<HeldServer>[] {
-    return ledger.differences().filter(({ id, wanted }) =>
-      !refusals.has(id, wanted) && (wanted !== undefined || !isExcluded(id))
-    );
+    return pending.differences().filter(({ id, wanted }) => wanted !== undefined || !isExcluded(id));
   }
 
-  /** Everything that the kernel takes is written, and what is left is tried one by one. */
-  async function search(failure: string): Promise<void> {
-    if (lacksMeans(failure)) throw new Error(failure);
+  /** ipvsadm has written everything that the kernel accepts; the rest is tried one by one. */
+  async function search(failure: ToolFailure): Promise<void> {
+    if (isHostFailure(failure)) throw new Error(failure.text);
     await read();
     const left = toWrite();
-    if (left.length > SEARCH_LIMIT) throw new Error(failure);
+    if (left.length > SEARCH_LIMIT) throw new Error(failure.text);
     for (const difference of left) {
       const own = await writeSome([difference]);
-      if (own === undefined) continue;
-      const { id, wanted } = difference;
-      const servicePort = ledger.owner(id)?.replace(/\|\w+$/, "");
-      refusals.add(id, wanted, `virtual server ${id}`, servicePort, own);
+      if (own) pending.refuse(difference.id, own.text);
     }
-    // What was refused may be there in part.
+    // A refused virtual server may be there in part.
     if (left.length > 0) await read();
   }
 
@@ -126,31 +122,21 @@ export function createServerSync(options: ServerSyncOptions): ServerSync {
       if (added.length === 0) return;
       const failure = await servers.apply(added.map(({ id, definition }) => ({ does: "add", server: id, definition })));
       if (failure !== undefined) return;
-      operations += added.length;
+      operations.value += added.length;
       for (const { id, definition } of added) ledger.hold(id, { definition, realServers: [] });
     },
     async write() {
       const failure = await writeSome(toWrite());
       if (failure !== undefined) await search(failure);
       const ended = await termination.takeEnded();
-      operations += ended.length;
+      operations.value += ended.length;
       if (ended.length > 0 && await servers.apply(ended) !== undefined) await read();
     },
     againAfterMs: termination.againAfterMs,
-    takeOperations() {
-      const taken = operations;
-      operations = 0;
-      return taken;
-    },
-    takeEarlierUdpFrontends() {
-      const taken = earlierFrontends ?? NO_FRONTENDS;
-      if (earlierFrontends) earlierFrontends = NO_FRONTENDS;
-      return taken;
-    },
+    takeOperations: operations.take,
+    takeEarlierUdpFrontends: earlierFrontends.take,
   };
 }
-
-const NO_FRONTENDS: ReadonlySet<UdpFrontend> = new Set();
 
 function udpFrontendsOf(keys: Iterable<ServerKey>): Set<UdpFrontend> {
   const frontends = new Set<UdpFrontend>();
@@ -161,7 +147,7 @@ function udpFrontendsOf(keys: Iterable<ServerKey>): Set<UdpFrontend> {
   return frontends;
 }
 
-/** What a listed virtual server is in our terms. A list of real servers that is the wanted one is not kept twice. */
+/** Converts a listed virtual server. Real servers that are the wanted ones share the wanted list, to save memory. */
 function interpret(
   { definition, weights }: ListedServer,
   wanted: readonly string[] | undefined,

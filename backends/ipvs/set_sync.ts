@@ -1,32 +1,33 @@
 import type { Family } from "../../core/model/mod.ts";
-import { lacksMeans } from "../tools/mod.ts";
+import { createAccumulator, type Refusals } from "../reconcile/mod.ts";
+import { isHostFailure } from "../tools/mod.ts";
 import type { Desired } from "./desired.ts";
 import type { SetChange, Sets } from "./ipset.ts";
-import type { Refusals } from "./refusals.ts";
+import { createPending } from "./pending.ts";
 import { type Entry, SET_KINDS, setName } from "./sets.ts";
 
-/** Keeps the kernel's sets to what is desired. */
+/** Brings the kernel's sets to the desired state. */
 export interface SetSync {
-  /** Reads the kernel; returns how many elements are not as they were believed to be. */
+  /** Reads the kernel; returns how many elements others changed. */
   read(): Promise<number>;
-  /** Writes what differs, in one call. Throws where the kernel takes none of it. */
+  /** Writes the differences in one call, and again without each element that the kernel refuses. Throws if the host is at fault. */
   write(): Promise<void>;
-  /** How many changes there were since this was last asked. */
+  /** How many changes were written since the last call. */
   takeChanges(): number;
 }
 
-/** How many elements that the kernel refuses are left out in one go. */
+/** How many refused elements one write may leave out. */
 const SEARCH_LIMIT = 32;
 
-/** Sets that have not been read yet. */
-export function createSetSync(desired: Desired, sets: Sets, refusals: Refusals, family: Family): SetSync {
+/** A synchronizer of sets that has not read them yet. */
+export function createSetSync(desired: Desired, sets: Sets, refusals: Refusals<string>, family: Family): SetSync {
   const { entries: ledger } = desired;
   let missing = new Set<string>();
-  let count = 0;
+  const pending = createPending("set element", ledger, refusals);
+  const written = createAccumulator(() => 0);
 
   function toWrite(): SetChange[] {
-    return ledger.differences().filter(({ id, wanted }) => !refusals.has(id, wanted))
-      .map(({ id, wanted }) => ({ does: wanted ? "add" : "del", entry: id }));
+    return pending.differences().map(({ id, wanted }) => ({ does: wanted ? "add" : "del", entry: id }));
   }
 
   return {
@@ -41,24 +42,19 @@ export function createSetSync(desired: Desired, sets: Sets, refusals: Refusals, 
       for (let tries = 0;; tries++) {
         const changes = toWrite();
         if (changes.length === 0 && missing.size === 0) return;
-        const refused = await sets.apply(missing, changes);
-        if (refused === undefined) {
+        const failure = await sets.apply(missing, changes);
+        if (failure === undefined) {
           missing = new Set();
-          count += changes.length;
+          written.value += changes.length;
           for (const { entry } of changes) ledger.settle(entry);
           return;
         }
-        const { entry, failure } = refused;
-        const isGone = /set with the given name does not exist/.test(failure);
-        if (entry === undefined || isGone || lacksMeans(failure) || tries >= SEARCH_LIMIT) throw new Error(failure);
-        const servicePort = ledger.owner(entry)?.replace(/\|\w+$/, "");
-        refusals.add(entry, ledger.wanted(entry), `set element ${entry}`, servicePort, failure);
+        const { entry, kind, text } = failure;
+        const isSearchable = kind !== "absent" && !isHostFailure(failure) && tries < SEARCH_LIMIT;
+        if (entry === undefined || !isSearchable) throw new Error(text);
+        pending.refuse(entry, text);
       }
     },
-    takeChanges() {
-      const taken = count;
-      count = 0;
-      return taken;
-    },
+    takeChanges: written.take,
   };
 }

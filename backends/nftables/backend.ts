@@ -56,13 +56,12 @@ export function createNftablesBackend(options: BackendOptions): Backend {
       return await finish();
     },
     async resync() {
-      reconciler.retryRefused();
       await reconciler.compareAndRun();
       return await finish();
     },
     async cleanup() {
       await removeNftablesTraces(options);
-      reconciler.forget();
+      reconciler.invalidate();
     },
     describe(key) {
       const parts = describeServicePort(desired, DIALECTS[family], key);

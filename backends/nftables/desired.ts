@@ -9,7 +9,7 @@ import {
 /** What the deltas have led to: everything that the kernel should hold follows from it. */
 export interface Desired {
   /** Applies a delta; returns the service ports whose part of the table may be another now, or be gone. */
-  apply(delta: FamilyDelta): Iterable<ServicePortKey>;
+  apply(delta: FamilyDelta): ReadonlySet<ServicePortKey>;
   servicePort(key: ServicePortKey): ServicePort | undefined;
   servicePorts(): Iterable<ServicePort>;
   keys(): Iterable<ServicePortKey>;

@@ -1,10 +1,10 @@
 import type { Family } from "../../core/model/mod.ts";
 import { UnsupportedHostError } from "../contract/mod.ts";
-import { isRefusal, repeatingRunner } from "../host/mod.ts";
-import { failureText, type Runner, ToolMissingError } from "../tools/mod.ts";
+import { failureOf, isLackOfFeature, repeatingRunner, type Runner, ToolMissingError } from "../tools/mod.ts";
 import { DIALECTS } from "./table.ts";
+import { NFT_FAILURES } from "./tools.ts";
 
-/** A table that is never in effect: nft checks it with the kernel, and takes it back. */
+/** A transaction that adds a table with everything the mode needs and deletes it again, so that it never takes effect. */
 function* trial(ip: string): Generator<string> {
   const table = `${ip} sluice-trial`;
   const endpoints = `typeof ${ip} daddr . tcp dport . numgen random mod 65536 : ${ip} daddr . tcp dport`;
@@ -19,10 +19,10 @@ function* trial(ip: string): Generator<string> {
 }
 
 /**
- * Finds out whether this host's nft and kernel can do what is needed, by trying it.
+ * Tries whether this host's nft and kernel support the mode.
  * @returns the version of nft
- * @throws {UnsupportedHostError} where they cannot, and say why
- * @throws {Error} where that could not be found out
+ * @throws {UnsupportedHostError} if they lack a feature
+ * @throws {Error} if the trial failed for another reason
  */
 export async function examineHost(family: Family, runner: Runner): Promise<string> {
   const instead = "use mode iptables there, or a newer system";
@@ -30,14 +30,15 @@ export async function examineHost(family: Family, runner: Runner): Promise<strin
     const repeating = repeatingRunner(runner);
     const { stdout } = await repeating.run({ tool: "nft", args: ["--version"] });
     const tried = await repeating.run({ tool: "nft", args: ["-f", "-"], stdin: [...trial(DIALECTS[family].ip)] });
-    if (tried.exitCode === 0) return stdout.trim();
-    if (/not permitted|Permission denied/.test(tried.stderr)) {
-      throw new Error(`${failureText("nft", tried)}; nftables mode needs the capability CAP_NET_ADMIN`);
+    const failure = failureOf("nft", tried, NFT_FAILURES);
+    if (!failure) return stdout.trim();
+    if (failure.kind === "forbidden") {
+      throw new Error(`${failure.text}; nftables mode needs the capability CAP_NET_ADMIN`);
     }
-    if (!isRefusal(tried)) throw new Error(`nft could not be tried for ${family}: ${failureText("nft", tried)}`);
+    if (!isLackOfFeature(failure)) throw new Error(`nft could not be tried for ${family}: ${failure.text}`);
     throw new UnsupportedHostError(
       `nftables mode for ${family} needs nft 1.0.1 and Linux 5.13 or newer, and this host (${stdout.trim()}) does not ` +
-        `do what they can: ${failureText("nft", tried)}; ${instead}`,
+        `do what they can: ${failure.text}; ${instead}`,
     );
   } catch (error) {
     if (!(error instanceof ToolMissingError)) throw error;

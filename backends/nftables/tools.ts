@@ -1,5 +1,13 @@
 import type { Family } from "../../core/model/mod.ts";
-import { failureText, lacksMeans, printedInput, type Runner, type ToolCall, type ToolResult } from "../tools/mod.ts";
+import {
+  failureOf,
+  type FailureTable,
+  printedInput,
+  requireSuccess,
+  type Runner,
+  type ToolCall,
+  type ToolFailure,
+} from "../tools/mod.ts";
 import type { NftSession } from "./session.ts";
 import { DIALECTS, TABLE } from "./table.ts";
 import { changedPlaces, isShort, type Transaction, transactionText } from "./transaction.ts";
@@ -11,7 +19,7 @@ export interface NftTools {
    * other goes to an `nft -f -` of its own. Throws if the running nft ends before it answers.
    * @param onInputTaken called when `nft -f -` has read all of its input and is busy with it
    */
-  transact(transaction: Transaction, onInputTaken?: () => void): Promise<ToolResult>;
+  transact(transaction: Transaction, onInputTaken?: () => void): Promise<ToolFailure | undefined>;
   /** Lists our table as text; false where there is none. Throws where it fails. */
   listTable(onLine: (line: string) => void): Promise<boolean>;
   /** Lists the chains of all tables of the family, without their rules, which costs next to nothing. */
@@ -28,13 +36,22 @@ const LIST_TIMEOUT_MS = 180_000;
 /** Transactions are cut into batches that take a second or two (see batches.ts). */
 const TRANSACTION_TIMEOUT_MS = 60_000;
 
-const DONE: ToolResult = { exitCode: 0, stdout: "", stderr: "" };
+/** Messages of nft 1.0. */
+export const NFT_FAILURES: FailureTable = [
+  // Netlink has no room for a message of that size.
+  ["no resources", /Message too long/i],
+  ["absent", /No such file or directory/],
+];
 
 /** The nft of this host, for a family. */
 export function createNftTools(family: Family, runner: Runner, session?: NftSession): NftTools {
   const dialect = DIALECTS[family], { ip } = dialect;
-  const runInput = (input: Pick<ToolCall, "stdin" | "onInputTaken" | "changes">) =>
-    runner.run({ tool: "nft", args: ["-f", "-"], timeoutMs: TRANSACTION_TIMEOUT_MS, ...input });
+  async function runInput(
+    input: Pick<ToolCall, "stdin" | "onInputTaken" | "changes">,
+  ): Promise<ToolFailure | undefined> {
+    const call: ToolCall = { tool: "nft", args: ["-f", "-"], timeoutMs: TRANSACTION_TIMEOUT_MS, ...input };
+    return failureOf("nft", await runner.run(call), NFT_FAILURES);
+  }
   return {
     async transact(transaction, onInputTaken) {
       const changes = () => changedPlaces(transaction, dialect);
@@ -43,35 +60,26 @@ export function createNftTools(family: Family, runner: Runner, session?: NftSess
         return await runInput({ stdin, onInputTaken, changes });
       }
       const statements = [...transactionText(transaction, dialect)];
-      if (await session.transact(statements.map((statement) => statement.trimEnd()))) return DONE;
+      if (await session.transact(statements.map((statement) => statement.trimEnd()))) return undefined;
       // If the session refused it, this run gives the reason.
       return await runInput({ stdin: statements, onInputTaken, changes });
     },
     async listTable(onLine) {
       const args = ["list", "table", ip, TABLE];
       const result = await runner.run({ tool: "nft", args, onLine, timeoutMs: LIST_TIMEOUT_MS });
-      if (result.exitCode === 0) return true;
-      if (isMissing(result.stderr)) return false;
-      throw new Error(failureText("nft list table", result));
+      return isThere(failureOf("nft list table", result, NFT_FAILURES));
     },
     async listChains(onLine) {
-      const result = await runner.run({ tool: "nft", args: ["list", "chains", ip], onLine });
-      if (result.exitCode !== 0) throw new Error(failureText("nft list chains", result));
+      requireSuccess("nft list chains", await runner.run({ tool: "nft", args: ["list", "chains", ip], onLine }));
     },
     async removeTable(name) {
-      const result = await runInput({ stdin: [`delete table ${ip} ${name}\n`] });
-      if (result.exitCode === 0) return true;
-      if (isMissing(result.stderr)) return false;
-      throw new Error(failureText("nft delete table", result));
+      return isThere(await runInput({ stdin: [`delete table ${ip} ${name}\n`] }));
     },
   };
 }
 
-function isMissing(stderr: string): boolean {
-  return stderr.includes("No such file or directory");
-}
-
-/** Whether a failure is the host's and not the input's: netlink takes no message of that size, or something is missing. */
-export function isHostFailure(stderr: string): boolean {
-  return /Message too long/i.test(stderr) || lacksMeans(stderr);
+/** Whether the table that a call names is there. Throws where the call failed for another reason. */
+function isThere(failure: ToolFailure | undefined): boolean {
+  if (failure && failure.kind !== "absent") throw new Error(failure.text);
+  return failure === undefined;
 }

@@ -1,16 +1,26 @@
 /**
- * Runs the kernel's tools.
+ * Runs the kernel's tools and tells why one failed.
+ *
+ * In: calls of tools. Out: what they print, and the kinds of their failures. May touch: processes.
  */
 export type { ChainChange, PlaceChange } from "./change.ts";
+export {
+  classifyFailure,
+  failureOf,
+  type FailureTable,
+  failureText,
+  isHostFailure,
+  isLackOfFeature,
+  requireSuccess,
+  type ToolFailure,
+} from "./failure.ts";
 export { createProcessRunner, type ProcessRunnerOptions } from "./process_runner.ts";
+export { repeatingRunner } from "./repeating_runner.ts";
 export {
   type Conversation,
-  failureText,
-  lacksMeans,
   printedInput,
   type Runner,
   type ToolCall,
   ToolMissingError,
   type ToolResult,
-  wasKilled,
 } from "./runner.ts";

@@ -99,23 +99,3 @@ export class ToolEndedError extends Error {
     super(`${tool} ended in the middle of what it was told`);
   }
 }
-
-/** A tool's failure in one line: its name, its exit status, and what it said on standard error. */
-export function failureText(tool: string, result: ToolResult): string {
-  const said = result.stderr.split("\n").map((line) => line.trim()).filter((line) => line !== "").join("; ");
-  return `${tool} failed with exit status ${result.exitCode}: ${said || "it said nothing"}`;
-}
-
-/**
- * Whether a tool's standard error says that memory, room or a right was missing: the host's failure and not that of the
- * input, in which nothing would be found by taking it apart.
- */
-export function lacksMeans(stderr: string): boolean {
-  return /Resource temporarily unavailable|No buffer space|Cannot allocate memory|not permitted|Permission denied/i
-    .test(stderr);
-}
-
-/** Whether a tool's exit status is that of one that a signal ended, by the out-of-memory killer, say. */
-export function wasKilled(exitCode: number): boolean {
-  return exitCode > 128;
-}

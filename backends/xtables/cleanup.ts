@@ -1,4 +1,3 @@
-import { failureText } from "../tools/mod.ts";
 import type { BackendOptions } from "../contract/mod.ts";
 import { readSysctl } from "../host/mod.ts";
 import { BASE, TABLES } from "./chain_names.ts";
@@ -33,8 +32,8 @@ export async function removeIptablesTraces(options: BackendOptions, stays?: Layo
   const tables = await findOurs(tools, stays);
   for (const table of tables) {
     for (const input of removal(table)) {
-      const result = await tools.restore(input);
-      if (result.exitCode !== 0) throw new Error(failureText("iptables-restore", result));
+      const failure = await tools.restore(input);
+      if (failure) throw new Error(failure.text);
     }
   }
   if (tables.some(({ chains }) => chains.includes(BASE.martians))) await warnOfMartians(options);

@@ -1,35 +1,34 @@
 import type { Family } from "../../core/model/mod.ts";
 import { UnsupportedHostError } from "../contract/mod.ts";
-import { isRefusal } from "../host/mod.ts";
-import { failureText, ToolMissingError, type ToolResult } from "../tools/mod.ts";
+import { isHostFailure, isLackOfFeature, type ToolFailure, ToolMissingError } from "../tools/mod.ts";
 import { type BaseOptions, compareRule } from "./base_chains.ts";
-import { type ChainUpdate, isHostFailure } from "./restore.ts";
+import type { ChainUpdate } from "./restore.ts";
 import { hashRules } from "./text_hash.ts";
 import type { RenderedChain } from "./wanted_chains.ts";
 import type { Flavour, IptablesTools } from "./tools.ts";
 
-/** What this host's iptables can do. */
+/** The features of this host's iptables. */
 export interface Host extends Omit<BaseOptions, "tcpLiberal"> {
   readonly flavour: Flavour;
 }
 
-/** A chain that exists for the time of a try. */
+/** A chain that exists during a trial. */
 const TRIAL_CHAIN = "KUBE-SVC-TRIAL";
 
 /**
- * Finds out what this host's iptables can do, by trying it. What fails without a word, by being killed, or by a lack of memory
+ * Tries which features this host's iptables supports. A failure without a message, by a signal, or for lack of memory
  * decides nothing.
- * @param tools which repeat what failed (see `repeatingRunner`)
- * @throws {UnsupportedHostError} where it can do nothing for this family, and says why
- * @throws {Error} where that could not be found out
+ * @param tools repeat a run that failed (see `repeatingRunner`)
+ * @throws {UnsupportedHostError} if iptables does not work for this family
+ * @throws {Error} if a trial failed for another reason
  */
 export async function examineHost(family: Family, tools: IptablesTools): Promise<Host> {
   try {
     const flavour = await tools.flavour();
     const failure = await trialFailure(tools, []);
     if (failure !== undefined) {
-      const message = `this host's iptables does not work for ${family}: ${failureText("iptables-restore", failure)}`;
-      throw isRefusal(failure) ? new UnsupportedHostError(message) : new Error(message);
+      const message = `this host's iptables does not work for ${family}: ${failure.text}`;
+      throw isLackOfFeature(failure) ? new UnsupportedHostError(message) : new Error(message);
     }
     if (await works(tools, [`${compareRule(family)}-j MASQUERADE --random-fully`])) {
       return { family, flavour, hairpin: "compare", randomFully: true };
@@ -45,17 +44,17 @@ export async function examineHost(family: Family, tools: IptablesTools): Promise
 async function works(tools: IptablesTools, rules: readonly string[]): Promise<boolean> {
   const failure = await trialFailure(tools, rules);
   if (failure && isHostFailure(failure)) {
-    throw new Error(`it could not be found out what iptables can do: ${failureText("iptables-restore", failure)}`);
+    throw new Error(`it could not be found out what iptables can do: ${failure.text}`);
   }
   return failure === undefined;
 }
 
 /** Writes rules into a chain that no packet meets, and deletes it again. */
-async function trialFailure(tools: IptablesTools, rules: readonly string[]): Promise<ToolResult | undefined> {
+async function trialFailure(tools: IptablesTools, rules: readonly string[]): Promise<ToolFailure | undefined> {
   const trial = { table: "nat", chain: TRIAL_CHAIN } as const;
   const rendered: RenderedChain = { rules, jumps: 0, ownerOf: () => undefined };
   const write: ChainUpdate = { ...trial, action: "write", rendered, hash: hashRules(rules) };
   const written = await tools.restore({ updates: [write], jumps: [] });
   const deleted = await tools.restore({ updates: [{ ...trial, action: "delete" }], jumps: [] });
-  return [written, deleted].find((result) => result.exitCode !== 0);
+  return written ?? deleted;
 }

@@ -1,5 +1,5 @@
 import type { ServicePortKey } from "../../core/model/mod.ts";
-import { lacksMeans, type PlaceChange, type ToolResult, wasKilled } from "../tools/mod.ts";
+import type { PlaceChange } from "../tools/mod.ts";
 import { type Table, TABLES } from "./chain_names.ts";
 import type { Jump } from "./layout.ts";
 import type { RenderedChain } from "./wanted_chains.ts";
@@ -104,9 +104,4 @@ function ownerOfLine(input: RestoreInput, text: string): ServicePortKey | undefi
 export function failedLines(stderr: string): number[] {
   const numbers = [...stderr.matchAll(/\bline:? (\d+)/g)].map((match) => Number(match[1]));
   return [...new Set(numbers)];
-}
-
-/** Whether the failure is the host's and not the input's: the lock is held, the tool was killed, or something is missing. */
-export function isHostFailure({ exitCode, stderr }: ToolResult): boolean {
-  return wasKilled(exitCode) || /xtables lock/i.test(stderr) || lacksMeans(stderr);
 }

@@ -47,8 +47,8 @@ function createHeldChains(): HeldChains {
 /** What the kernel holds of our chains. */
 export interface KernelState {
   readonly chains: Readonly<Record<Table, HeldChains>>;
-  /** The jumps from built-in chains that are there, and how often each is. */
-  readonly jumps: ReadonlyMap<Jump, number>;
+  /** The jumps from built-in chains, and how often each is there; undefined where that is unknown. */
+  jumps: ReadonlyMap<Jump, number> | undefined;
 }
 
 /**

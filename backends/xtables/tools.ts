@@ -1,19 +1,27 @@
 import type { Family } from "../../core/model/mod.ts";
 import type { Table } from "./chain_names.ts";
+import {
+  failureOf,
+  type FailureTable,
+  printedInput,
+  requireSuccess,
+  type Runner,
+  type ToolCall,
+  type ToolFailure,
+} from "../tools/mod.ts";
 import { changedPlaces, type RestoreInput, restoreLines } from "./restore.ts";
-import { failureText, printedInput, type Runner, type ToolCall, type ToolResult } from "../tools/mod.ts";
 
 /** The iptables tools of one family, on the host as it is. */
 export interface IptablesTools {
   /** Whether rules that are read are kept, for a dry run to show; in a long-lived proxy their hashes are enough. */
   readonly keepsRules: boolean;
   /** Runs `iptables-restore --noflush` on an input. */
-  restore(input: RestoreInput<string>): Promise<ToolResult>;
-  /** Runs `iptables-save` for all tables. Throws where it fails, or has printed what cannot be all of it. */
+  restore(input: RestoreInput<string>): Promise<ToolFailure | undefined>;
+  /** Runs `iptables-save` for all tables. Throws if it fails or its output is malformed or incomplete. */
   save(onLine: (line: string) => void): Promise<void>;
-  /** The lines of `iptables -v -S` for a chain, with what its rules have counted. Throws where there is no such chain. */
+  /** The lines of `iptables -v -S` for a chain, with the counters of its rules. Throws if there is no such chain. */
   list(table: Table, chain: string): Promise<readonly string[]>;
-  /** Which kernel interface the tools use. Throws where they are missing. */
+  /** The kernel interface that the tools use. Throws if they are missing. */
   flavour(): Promise<Flavour>;
 }
 
@@ -29,23 +37,28 @@ const LOCK_WAIT_SECONDS = 5;
 const COUNT_WAIT_SECONDS = 1;
 const COUNT_TIMEOUT_MS = 2_000;
 
-/** The tools that are called by these names on this host. */
+/** Messages of iptables 1.8 and its companions. */
+const FAILURES: FailureTable = [["busy", /xtables lock/i]];
+
+/** The tools of these names on this host. */
 export function createIptablesTools(family: Family, runner: Runner): IptablesTools {
   const tool = family === "IPv4" ? "iptables" : "ip6tables";
   const run = async (call: ToolCall) => {
     const result = await runner.run(call);
-    if (result.exitCode !== 0) throw new Error(failureText(call.tool, result));
+    requireSuccess(call.tool, result);
     return result;
   };
   return {
     keepsRules: runner.isDry === true,
-    restore: (input) =>
-      runner.run({
+    async restore(input) {
+      const result = await runner.run({
         tool: `${tool}-restore`,
         args: ["--noflush", "-w", String(LOCK_WAIT_SECONDS)],
         stdin: printedInput(() => restoreLines(input)),
         changes: () => changedPlaces(input),
-      }),
+      });
+      return failureOf("iptables-restore", result, FAILURES);
+    },
     async save(onLine) {
       const form = createSaveForm();
       await run({

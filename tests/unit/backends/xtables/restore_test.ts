@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
-import { failedLines, isHostFailure, lineOf, restoreLines } from "../../../../backends/xtables/restore.ts";
+import { isHostFailure } from "../../../../backends/tools/failure.ts";
+import { failedLines, lineOf, restoreLines } from "../../../../backends/xtables/restore.ts";
+import { createIptablesTools } from "../../../../backends/xtables/tools.ts";
 import type { RestoreInput } from "../../../../backends/xtables/restore.ts";
 
 const rendered = (rules: string[], owner?: string) => ({ rules, jumps: 0, ownerOf: () => owner });
@@ -58,10 +60,13 @@ Deno.test("complaints of every flavour name their lines", () => {
   assert.deepEqual(failedLines("Killed"), []);
 });
 
-Deno.test("what is the host's fault is not searched for in the input", () => {
-  const fails = (stderr: string, exitCode = 4) => isHostFailure({ exitCode, stdout: "", stderr });
-  assert.equal(fails("Another app is currently holding the xtables lock; still 2s 0us time ahead"), true);
-  assert.equal(fails("line 3: RULE_APPEND failed (No buffer space available)"), true);
-  assert.equal(fails("", 137), true);
-  assert.equal(fails("line 3: RULE_APPEND failed (No such file or directory)"), false);
+Deno.test("a held lock, a signal and a lack of memory are failures of the host", async () => {
+  const fails = async (stderr: string, exitCode = 4) => {
+    const runner = { run: () => Promise.resolve({ exitCode, stdout: "", stderr }) };
+    return isHostFailure((await createIptablesTools("IPv4", runner).restore({ updates: [], jumps: [] }))!);
+  };
+  assert.equal(await fails("Another app is currently holding the xtables lock; still 2s 0us time ahead"), true);
+  assert.equal(await fails("line 3: RULE_APPEND failed (No buffer space available)"), true);
+  assert.equal(await fails("", 137), true);
+  assert.equal(await fails("line 3: RULE_APPEND failed (No such file or directory)"), false);
 });

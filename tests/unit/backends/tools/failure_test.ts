@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { type Backend, UnsupportedHostError } from "../../../../backends/contract/backend.ts";
 import { createIptablesBackend } from "../../../../backends/iptables/mod.ts";
 import { createNftablesBackend } from "../../../../backends/nftables/mod.ts";
-import { saysRefused } from "../../../../backends/host/refusal.ts";
+import { classifyFailure } from "../../../../backends/tools/failure.ts";
 import type { Runner, ToolResult } from "../../../../backends/tools/runner.ts";
 import { silentLogger } from "../../../../platform/log.ts";
 import { createFakeClock } from "../../../fakes/clock.ts";
@@ -82,7 +82,7 @@ Deno.test("what tools say of features is told from what they say of their luck",
       "Error: syntax error, unexpected numgen",
       "socket: Address family not supported by protocol",
     ]
-  ) assert.ok(saysRefused(refused), refused);
+  ) assert.equal(classifyFailure(refused), "unsupported", refused);
   for (
     const unlucky of [
       "",
@@ -93,5 +93,5 @@ Deno.test("what tools say of features is told from what they say of their luck",
       "iptables: Resource temporarily unavailable.",
       "Could not fetch rule set generation id: Permission denied (you must be root)",
     ]
-  ) assert.ok(!saysRefused(unlucky), unlucky);
+  ) assert.notEqual(classifyFailure(unlucky), "unsupported", unlucky);
 });

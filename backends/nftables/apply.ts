@@ -1,0 +1,162 @@
+/** Transactions of one write: in batches, and bisected where the kernel refuses one. */
+import type { FamilySettings, ServicePortKey } from "../../core/model/mod.ts";
+import type { Logger } from "../../platform/mod.ts";
+import { type Accumulator, findRefused, type Outcome, type Refusals, type Round } from "../reconcile/mod.ts";
+import { isHostFailure } from "../tools/mod.ts";
+import { LAST_BASE_CHAIN } from "./base_chains.ts";
+import { changeBatches } from "./batches.ts";
+import type { Desired } from "./desired.ts";
+import { type Change, type PlannedTransaction, planTransaction, type Stage } from "./plan.ts";
+import type { Shadow } from "./shadow.ts";
+import type { Dialect } from "./table.ts";
+import type { NftTools } from "./tools.ts";
+
+/** Figures of one reconciliation, for metrics (see SyncResult). */
+export interface ReconcileFigures {
+  elementsWritten: number;
+  elementsDeleted: number;
+  chainsWritten: number;
+  transactions: number;
+  transactionFailures: number;
+}
+
+/** Everything that the transactions of one reconciler read and update. */
+export interface TransactionContext {
+  readonly desired: Desired;
+  readonly tools: NftTools;
+  readonly dialect: Dialect;
+  readonly logger: Logger;
+  readonly refusals: Refusals<ServicePortKey>;
+  readonly figures: Accumulator<ReconcileFigures>;
+  /** The service ports whose parts of the table may differ from what the kernel holds. */
+  readonly dirty: Set<ServicePortKey>;
+  /** Called where it is unknown whether a transaction is in effect. */
+  invalidate(): void;
+}
+
+/** The transactions of one write, with the table that they change. */
+export interface Transactions extends TransactionContext {
+  readonly shadow: Shadow;
+  readonly settings: FamilySettings;
+  readonly round: Round;
+}
+
+/** A transaction failed, and no service port is at fault. */
+class TransactionError extends Error {
+  override readonly name = "TransactionError";
+}
+
+/** With more dirty service ports than this there are several transactions, each planned while nft works on another. */
+const MANY = 5_000;
+
+/** Writes the parts of all dirty service ports. */
+export async function writeDirty(transactions: Transactions): Promise<Outcome> {
+  const { shadow, dirty, round } = transactions;
+  const plan = (changes: readonly Change[], stage: Stage) => planTransaction({ ...transactions, changes, stage });
+  const replaces = shadow.sets === "different";
+  const isFirst = !replaces && !shadow.chains.has(LAST_BASE_CHAIN);
+  if (isFirst || shadow.sets === "missing") {
+    if (await transactWhole(transactions, plan([], "frame")) === "doubtful") return "doubtful";
+  }
+  // No packet meets the table yet, or the changes follow the head of a state.
+  const manyAreNew = isFirst || dirty.size > MANY;
+  const all = changeBatches({ ...transactions, kernel: shadow });
+  for (let next = all.next(); !next.done;) {
+    const changes = next.value;
+    let written: Promise<string | undefined>;
+    if (!replaces && manyAreNew) {
+      // The next batch is planned while nft, which has read all of this one, is busy with it.
+      const taken = Promise.withResolvers<void>();
+      written = transact(transactions, plan(changes, "ports"), taken.resolve);
+      await Promise.race([taken.promise, written]);
+      next = all.next();
+    } else {
+      next = all.next();
+      written = transact(transactions, plan(changes, replaces ? "all" : next.done ? "last" : "ports"));
+    }
+    const failure = await written;
+    if (failure === undefined) continue;
+    if (!round.isFresh) return doubtful(transactions, failure);
+    if (replaces) await transactWhole(transactions, plan([], "all"));
+    await isolate(transactions, changes, failure);
+  }
+  return await transactWhole(transactions, plan([], "last"));
+}
+
+function doubtful({ logger }: Transactions, failure: string): Outcome {
+  logger.warn("nft refused a transaction, comparing with the kernel and searching for the cause", { error: failure });
+  return "doubtful";
+}
+
+/** Carries out a transaction that is no single service port's. */
+async function transactWhole(transactions: Transactions, planned: PlannedTransaction): Promise<Outcome> {
+  const failure = await transact(transactions, planned);
+  if (failure === undefined) return "written";
+  if (!transactions.round.isFresh) return doubtful(transactions, failure);
+  throw new TransactionError(failure);
+}
+
+/**
+ * Carries out a transaction, unless it is empty. Returns the tool's message if the kernel refuses it; throws if the host is
+ * at fault.
+ */
+async function transact(
+  { tools, dirty, figures: { value: figures }, invalidate }: Transactions,
+  { transaction, changes, isEmpty, commit }: PlannedTransaction,
+  onInputTaken?: () => void,
+): Promise<string | undefined> {
+  if (!isEmpty) {
+    figures.transactions++;
+    // If the tool is killed, its input may be in effect or not.
+    const failure = await tools.transact(transaction, onInputTaken).catch((error) => {
+      invalidate();
+      throw error;
+    });
+    if (failure) {
+      figures.transactionFailures++;
+      if (failure.kind === "killed") invalidate();
+      if (isHostFailure(failure)) throw new TransactionError(failure.text);
+      return failure.text;
+    }
+  }
+  commit();
+  for (const { key } of changes) dirty.delete(key);
+  figures.elementsWritten += countElements(transaction.newElements);
+  figures.elementsDeleted += countElements(transaction.deletedElements);
+  figures.chainsWritten += transaction.chains.length;
+  return undefined;
+}
+
+function countElements(elements: ReadonlyMap<unknown, readonly string[]>): number {
+  let count = 0;
+  for (const { length } of elements.values()) count += length;
+  return count;
+}
+
+/** Puts what the kernel refuses of a transaction into the refusals, and writes the rest. */
+async function isolate(transactions: Transactions, changes: readonly Change[], failure: string): Promise<void> {
+  const attempt = (some: readonly Change[]) =>
+    transact(transactions, planTransaction({ ...transactions, changes: some, stage: "ports" }));
+  const culpritOf = (some: readonly Change[]) => some.length === 1 ? some[0] : undefined;
+  const budget = transactions.round.searchBudget;
+  for (let rest = changes, message: string | undefined = failure; message !== undefined;) {
+    const found = await findRefused(rest, message, { attempt, culpritOf, budget });
+    if (found === "all written") return;
+    if (found === undefined) throw new TransactionError(message);
+    refuse(transactions, found.culprit, found.failure);
+    rest = found.untried;
+    if (rest.length === 0) return;
+    message = await attempt(rest);
+  }
+}
+
+function refuse({ refusals, dirty }: Transactions, { key, next }: Change, failure: string): void {
+  const servicePort = next?.port.name;
+  refusals.add(key, {
+    what: `rules of ${servicePort ?? key}`,
+    effect: "which stay as they were",
+    servicePort,
+    failure,
+  });
+  dirty.delete(key);
+}

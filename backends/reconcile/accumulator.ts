@@ -1,0 +1,19 @@
+/** A value that is built up until it is taken. */
+export interface Accumulator<Value> {
+  value: Value;
+  /** Returns the value and begins again. */
+  take(): Value;
+}
+
+/** An accumulator that begins with an initial value, each time. */
+export function createAccumulator<Value>(initial: () => Value): Accumulator<Value> {
+  const accumulator: Accumulator<Value> = {
+    value: initial(),
+    take() {
+      const taken = accumulator.value;
+      accumulator.value = initial();
+      return taken;
+    },
+  };
+  return accumulator;
+}

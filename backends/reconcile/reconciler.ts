@@ -1,0 +1,155 @@
+import type { SyncProblem } from "../../core/model/mod.ts";
+import type { Clock } from "../../platform/mod.ts";
+import { createAccumulator } from "./accumulator.ts";
+import type { Refusals } from "./refusals.ts";
+
+/**
+ * The kernel of one backend, as the reconciler drives it. The backend keeps the desired state and the keys that are dirty:
+ * those that may differ from it. The reconciler keeps the realized state, and decides when to read, write and repeat.
+ */
+export interface Target<Realized, Owner> {
+  /**
+   * Reads the kernel, and makes dirty what differs from the desired state, surplus included. Throws if the kernel cannot be
+   * read; nothing changes then.
+   * @param before what the kernel was taken to hold; undefined where that is unknown
+   */
+  list(before: Realized | undefined): Promise<Listing<Realized>>;
+  /**
+   * A cheap look at the kernel between two comparisons. Without it, each comparison lists everything.
+   * @returns how many things others changed; undefined where only a listing finds that out
+   */
+  glance?(realized: Realized): Promise<number | undefined>;
+  /**
+   * Updates and deletes what is dirty, and notes in `realized` what is in effect. Services that the kernel refuses are put
+   * into the refusals, and the others written. Throws if the kernel could not be brought to the desired state; what is not
+   * in effect then stays dirty.
+   */
+  write(realized: Realized, round: Round): Promise<Outcome>;
+  /** Makes dirty what these owners want: the kernel may accept it now. */
+  retry(owners: readonly Owner[]): void;
+  /**
+   * Looks again at what a comparison had written.
+   * @returns how many of the differences were none
+   */
+  confirm?(realized: Realized): Promise<number>;
+}
+
+/** Result of reading the kernel. */
+export interface Listing<Realized> {
+  readonly realized: Realized;
+  /** How many things others changed since they were written. */
+  readonly drifted: number;
+}
+
+/**
+ * - `written`: everything that is not refused is in effect
+ * - `incomplete`: a service was left out, and the rest is to be written
+ * - `doubtful`: the tool refused a change, and the reason may be that the realized state is wrong: compare, then write
+ */
+export type Outcome = "written" | "incomplete" | "doubtful";
+
+/** Circumstances of a write. */
+export interface Round {
+  /** Whether the kernel was read in this run, so that what a tool refuses is the input's fault. */
+  readonly isFresh: boolean;
+  /** Whether the write is part of a comparison. */
+  readonly isComparison: boolean;
+  /** How many writes may still go into the search for what the kernel refuses. */
+  readonly searchBudget: { left: number };
+}
+
+/** Brings the kernel to the desired state. */
+export interface Reconciler<Realized, Owner> {
+  /** Writes what is dirty, after reading the kernel if its state is unknown. Throws as `Target.write` and `list` do. */
+  run(): Promise<void>;
+  /** Compares the kernel with the desired state, tries again what it refused, and writes the differences. Throws as `run` does. */
+  compareAndRun(): Promise<void>;
+  /** The realized state, read from the kernel if it is unknown. */
+  known(): Promise<Realized>;
+  /** The realized state, as far as it is known. */
+  realized(): Realized | undefined;
+  /** Forgets the realized state: it may be wrong. */
+  invalidate(): void;
+  /** The service ports that the kernel refuses. */
+  problems(): SyncProblem[];
+  /** Why the kernel refuses a service port; undefined if it does not. */
+  problemOf(owner: Owner): SyncProblem | undefined;
+  /** How many things others changed, since the last call. */
+  takeDrifted(): number;
+}
+
+/** Parts and limits of a reconciler. */
+export interface ReconcilerOptions<Realized, Owner> {
+  readonly target: Target<Realized, Owner>;
+  readonly refusals: Refusals<Owner>;
+  /** How many writes of one run may go into the search for what the kernel refuses. */
+  readonly searchLimit?: number;
+  /** Where listing costs as much as writing did: limits the share of the time that goes into it. */
+  readonly clock?: Clock;
+}
+
+/** The largest share of the time that goes into listing the kernel for comparisons. */
+const COMPARING_SHARE = 0.01;
+
+/** A reconciler of a kernel whose state is unknown. */
+export function createReconciler<Realized, Owner>(
+  { target, refusals, searchLimit = 0, clock }: ReconcilerOptions<Realized, Owner>,
+): Reconciler<Realized, Owner> {
+  let realized: Realized | undefined;
+  let compareNotBeforeMs = 0;
+  const drifted = createAccumulator(() => 0);
+
+  async function list(): Promise<Realized> {
+    const before = realized, startedMs = clock?.monotonic() ?? 0;
+    const listing = await target.list(before);
+    if (clock) {
+      const endedMs = clock.monotonic();
+      compareNotBeforeMs = endedMs + (endedMs - startedMs) / COMPARING_SHARE;
+    }
+    if (before !== undefined) drifted.value += listing.drifted;
+    return realized = listing.realized;
+  }
+
+  async function known(): Promise<Realized> {
+    return realized ?? await list();
+  }
+
+  async function compare(before: Realized): Promise<void> {
+    const isDue = !clock || clock.monotonic() >= compareNotBeforeMs;
+    const changes = isDue ? undefined : await target.glance?.(before);
+    if (changes === undefined) await list();
+    else drifted.value += changes;
+  }
+
+  async function run(isComparison: boolean): Promise<void> {
+    const searchBudget = { left: searchLimit };
+    let isFresh = realized === undefined;
+    for (;;) {
+      const state = await known();
+      const outcome = await target.write(state, { isFresh, isComparison, searchBudget });
+      if (outcome === "written") return;
+      if (outcome === "doubtful") {
+        isFresh = true;
+        await compare(state);
+      }
+    }
+  }
+
+  return {
+    run: () => run(false),
+    async compareAndRun() {
+      target.retry(refusals.takeAll());
+      if (realized !== undefined) await compare(realized);
+      await run(true);
+      if (target.confirm && realized !== undefined) drifted.value -= await target.confirm(realized);
+    },
+    known,
+    realized: () => realized,
+    invalidate() {
+      realized = undefined;
+    },
+    problems: refusals.problems,
+    problemOf: refusals.problemOf,
+    takeDrifted: drifted.take,
+  };
+}

@@ -1,0 +1,88 @@
+import type { ToolResult } from "./runner.ts";
+
+/**
+ * Why a tool failed, in the terms of those who decide what to do about it:
+ *
+ * - `killed`: a signal ended it, such as the out-of-memory killer's; how much of its input is in effect is unknown
+ * - `no resources`: memory or buffer space is missing
+ * - `forbidden`: a privilege is missing
+ * - `busy`: another program holds a lock
+ * - `absent`: an object that the call names does not exist
+ * - `done already`: the kernel is as the call would have it
+ * - `unsupported`: the tool or the kernel lacks a feature
+ * - `refused`: any other failure; the tool or the kernel refuses the input
+ */
+export type FailureKind =
+  | "killed"
+  | "no resources"
+  | "forbidden"
+  | "busy"
+  | "absent"
+  | "done already"
+  | "unsupported"
+  | "refused";
+
+/** Messages and their meaning, in the order in which they are looked for. The module of each tool has such a table. */
+export type FailureTable = readonly (readonly [kind: FailureKind, message: RegExp])[];
+
+/** A run of a tool that failed. */
+export interface ToolFailure {
+  readonly kind: FailureKind;
+  /** In one line: the call, its exit status, and the message on standard error. */
+  readonly text: string;
+}
+
+/** Messages of any tool that outweigh all others. */
+const HOST_MESSAGES: FailureTable = [
+  ["no resources", /Resource temporarily unavailable|No buffer space|Cannot allocate memory/i],
+  ["forbidden", /not permitted|Permission denied/i],
+];
+
+/** Messages of any tool that count where its own table has none: iptables 1.8, nft 1.0, ipvsadm 1.31. */
+const FEATURE_MESSAGES: FailureTable = [
+  [
+    "unsupported",
+    /not supported|unsupported|unrecognized|protocol not available|couldn't load|no chain\/target\/match/i,
+  ],
+  ["unsupported", /unknown (?:option|arg|match|target|identifier)|syntax error|datatype mismatch/i],
+  ["unsupported", /does not exist|no such file|invalid argument|conflicting protocols|bad argument/i],
+];
+
+/** The kind of a failure by a tool's standard error and the tool's own table. */
+export function classifyFailure(stderr: string, table: FailureTable = []): FailureKind {
+  for (const messages of [HOST_MESSAGES, table, FEATURE_MESSAGES]) {
+    for (const [kind, message] of messages) if (message.test(stderr)) return kind;
+  }
+  return "refused";
+}
+
+/** How a run of a tool failed; undefined where it succeeded. The call is the tool's name, with a subcommand where that helps. */
+export function failureOf(call: string, result: ToolResult, table?: FailureTable): ToolFailure | undefined {
+  const { exitCode, stderr } = result;
+  if (exitCode === 0) return undefined;
+  return { kind: exitCode > 128 ? "killed" : classifyFailure(stderr, table), text: failureText(call, result) };
+}
+
+/** Throws an error with the failure's text where a run of a tool failed. */
+export function requireSuccess(call: string, result: ToolResult): void {
+  const failure = failureOf(call, result);
+  if (failure) throw new Error(failure.text);
+}
+
+/** A tool's failure in one line: the call, its exit status, and the message on standard error. */
+export function failureText(call: string, { exitCode, stderr }: ToolResult): string {
+  const message = stderr.split("\n").map((line) => line.trim()).filter((line) => line !== "").join("; ");
+  return `${call} failed with exit status ${exitCode}: ${message || "it said nothing"}`;
+}
+
+const HOST_KINDS: readonly FailureKind[] = ["killed", "no resources", "forbidden", "busy"];
+
+/** Whether the host is at fault and not the input, in which a search would find nothing. */
+export function isHostFailure({ kind }: Pick<ToolFailure, "kind">): boolean {
+  return HOST_KINDS.includes(kind);
+}
+
+/** Whether the tool or the kernel lacks something that the call needs, which trying again does not change. */
+export function isLackOfFeature({ kind }: Pick<ToolFailure, "kind">): boolean {
+  return kind === "unsupported" || kind === "absent";
+}
