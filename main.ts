@@ -1,15 +1,15 @@
-/** The command line: reads it and starts one command. */
+/** Entry point: reads the command line and starts one command. */
 import {
   COMMANDS,
   createProcessLogger,
   credentialPlugin,
+  dropRunPermission,
   startCredentialPlugin,
-  startNoMorePrograms,
 } from "./cli/commands/mod.ts";
 import { type CommandLine, type Configuration, readCommandLine, writeDocument } from "./config/mod.ts";
 import { errorText, systemClock, writeToStderr, writeToStdout } from "./platform/mod.ts";
 
-/** Runs what the arguments ask for and resolves with the exit status: 0, 1 for a failure, 2 for a bad command line. */
+/** Runs the command line and resolves with the exit status: 0, 1 for a failure, 2 for a usage error. */
 export async function main(args: readonly string[]): Promise<number> {
   const read = () =>
     readCommandLine(args, {
@@ -60,7 +60,7 @@ async function start(line: CommandLine & { kind: "start" }, reread: () => Promis
   try {
     const plugin = await credentialPlugin(configuration);
     const runProgram = await startCredentialPlugin(plugin, (reason) => lost.abort(new Error(reason)));
-    if (!command.startsPrograms) startNoMorePrograms();
+    if (!command.startsPrograms) dropRunPermission();
     return await command.start({
       configuration,
       arguments: given,
@@ -72,11 +72,11 @@ async function start(line: CommandLine & { kind: "start" }, reread: () => Promis
       plugin,
       runProgram,
       lost,
-      signal: signalOfShutdown(),
+      signal: shutdownSignal(),
       print: writeToStdout,
     });
   } catch (error) {
-    if (command.lasts) logger.error("Sluice ends", { error });
+    if (command.lasts) logger.error("exiting", { error });
     else writeToStderr(`sluice ${command.name}: ${errorText(error)}\n`);
     return 1;
   } finally {
@@ -84,8 +84,8 @@ async function start(line: CommandLine & { kind: "start" }, reread: () => Promis
   }
 }
 
-/** Aborted by SIGTERM or SIGINT. SIGHUP, which a closing terminal sends, is heard and ignored. */
-function signalOfShutdown(): AbortSignal {
+/** Returns a signal aborted by SIGTERM or SIGINT. Ignores SIGHUP, which a closing terminal sends. */
+function shutdownSignal(): AbortSignal {
   const shutdown = new AbortController();
   for (const name of ["SIGTERM", "SIGINT"] as const) {
     Deno.addSignalListener(name, () => shutdown.abort(new Error(`stopped by ${name}`)));

@@ -165,16 +165,16 @@ async function serve(options: ProxyOptions): Promise<number> {
     const planned = healthChecks.plan(changes);
     serviceHealth.apply(planned);
     for (const family of families) family.holdHealthChecks(planned);
-    if (!started) logger.info("everything was read once, the kernel follows from now on", { mode, node: nodeName });
+    if (!started) logger.info("caches synced", { mode, node: nodeName });
     started = true;
   }
 
   options.onAnswers?.(answers);
-  logger.info("Sluice starts", { mode, node: nodeName, source: configuration.source.kind });
+  logger.info("starting", { mode, node: nodeName, source: configuration.source.kind });
   try {
     await source.run(tracking, signal);
     if (options.signal.aborted || options.replaced?.aborted) return 0;
-    logger.error("Sluice ends", { error: errorText(signal.reason) });
+    logger.error("exiting", { error: errorText(signal.reason) });
     return 1;
   } finally {
     close();

@@ -1,23 +1,22 @@
 import { boolean, type Configuration, option } from "../../config/mod.ts";
 import type { ProxyMode } from "../../core/model/mod.ts";
 import { type Finding, findingsText, machineCores, searchPath, worstOf } from "../../platform/mod.ts";
-import { jsonText } from "./asking.ts";
-import type { Command, Invocation } from "./command.ts";
+import { type Command, type Invocation, jsonText } from "./command.ts";
 
-/** The preflight. */
+/** `sluice check`: preflight checks. */
 export const checkCommand: Command = {
   name: "check",
-  summary: "Check whether this node and its API access are fit for the proxy; changes nothing.",
+  summary: "Check whether this node and its API access meet the proxy's requirements; changes nothing.",
   arguments: [],
   flags: [
     option("json", boolean(), "Write JSON."),
-    option("strict", boolean(), "End with status 1 for what is yellow, too; without it, for what is red alone."),
+    option("strict", boolean(), "Exit with status 1 for yellow results too, not only for red ones."),
   ],
   examples: [
-    { line: "sluice check --config /etc/sluice/config.yaml", does: "exit status 0, or 1 where something is red" },
+    { line: "sluice check --config /etc/sluice/config.yaml", does: "exits with status 1 if a check is red" },
     {
       line: "sluice check --proxy-mode nftables --source file:services.yaml",
-      does: "the node alone, for another mode",
+      does: "only the node, for another mode",
     },
   ],
   startsPrograms: true,
@@ -25,12 +24,14 @@ export const checkCommand: Command = {
     const { flags, print } = invocation;
     const findings = await findingsOf(invocation, invocation.configuration);
     const worst = worstOf(findings);
-    print(flags.get("json") === true ? jsonText({ verdict: worst, findings }) : findingsText(findings, isColorful()));
+    print(
+      flags.get("json") === true ? jsonText({ verdict: worst, findings }) : findingsText(findings, supportsColor()),
+    );
     return worst === "red" || worst === "yellow" && flags.get("strict") === true ? 1 : 0;
   },
 };
 
-/** Looks at everything that a proxy with this configuration needs. */
+/** Runs all checks for a proxy with this configuration. */
 export async function findingsOf(
   { clock, logger, signal, runProgram }: Pick<Invocation, "clock" | "logger" | "signal" | "runProgram">,
   configuration: Configuration,
@@ -52,7 +53,7 @@ export async function findingsOf(
     running: await runningMode(configuration.controlSocket),
   });
   if (source.kind !== "kube") {
-    return [...node, { name: "API server", verdict: "green", message: "is not asked: services come from elsewhere" }];
+    return [...node, { name: "API server", verdict: "green", message: "not used by this source" }];
   }
   const { examineApi } = await import("../../sources/preflight/mod.ts");
   return [...node, ...await examineApi({ ...configuration, clock, logger, signal, runProgram })];
@@ -63,18 +64,18 @@ function portsOf({ healthzBindAddress, metricsBindAddress }: Configuration): rea
     .map((address) => Number(address.slice(address.lastIndexOf(":") + 1)));
 }
 
-/** The mode of the Sluice that answers on the control socket. */
+/** Returns the mode of the Sluice that listens on the control socket; undefined if none does. */
 async function runningMode(controlSocket: string | undefined): Promise<ProxyMode | undefined> {
   if (controlSocket === undefined) return undefined;
   const { askProxy } = await import("../../answers/control/mod.ts");
   try {
     return (await (await askProxy(controlSocket)).status()).mode;
   } catch {
-    // None runs, or it is another user's.
+    // No proxy runs, or it belongs to another user.
     return undefined;
   }
 }
 
-function isColorful(): boolean {
+function supportsColor(): boolean {
   return Deno.stdout.isTerminal() && !Deno.env.get("NO_COLOR");
 }

@@ -1,4 +1,3 @@
-/** What `sluice NAME` does, a file for each command; the help lists them in this order. */
 import { checkCommand } from "./check.ts";
 import type { Command } from "./command.ts";
 import { createCompletionCommand } from "./completion.ts";
@@ -16,7 +15,7 @@ import { uninstallCommand } from "./uninstall.ts";
 import { versionCommand } from "./version.ts";
 import { watchCommand } from "./watch.ts";
 
-/** Every command there is. */
+/** All commands, in the order of the help. */
 export const COMMANDS: readonly Command[] = [
   runCommand,
   checkCommand,

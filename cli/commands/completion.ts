@@ -4,16 +4,16 @@ import type { Command } from "./command.ts";
 
 const SHELLS: readonly Shell[] = ["bash", "zsh", "fish"];
 
-/** The completions of a shell for these commands. */
+/** Creates `sluice completion` for these commands. */
 export function createCompletionCommand(commands: () => readonly CommandSpec[]): Command {
   return {
     name: "completion",
-    summary: "Print the completions for a shell; install puts them in place.",
+    summary: "Print the completion script of a shell; sluice install installs it.",
     arguments: [{ name: SHELLS.join("|"), description: "the shell", required: true, values: SHELLS }],
     flags: [],
     examples: [
-      { line: "sluice completion bash", does: "for source <(sluice completion bash) in ~/.bashrc" },
-      { line: "sluice completion fish", does: "for sluice completion fish | source in config.fish" },
+      { line: "sluice completion bash", does: "load it in ~/.bashrc with source <(sluice completion bash)" },
+      { line: "sluice completion fish", does: "load it in config.fish with sluice completion fish | source" },
     ],
     async start({ arguments: [shell], print }) {
       const { completionScript } = await import("../manual/mod.ts");

@@ -3,8 +3,8 @@ import { boolean, option } from "../../config/mod.ts";
 import type { ProxyStatus } from "../../answers/control/mod.ts";
 import type { Family, FamilyDelta } from "../../core/model/mod.ts";
 import { errorText, searchPath, writeToStderr } from "../../platform/mod.ts";
-import { answersOf, familiesOf, FAMILY_FLAG, jsonText } from "./asking.ts";
-import type { Command, Invocation } from "./command.ts";
+import { answersOf } from "./answer_source.ts";
+import { type Command, familiesOf, FAMILY_FLAG, type Invocation, jsonText } from "./command.ts";
 
 /** What the kernel holds, against what it should. */
 export const diffCommand: Command = {

@@ -1,26 +1,26 @@
 import { boolean, choice, option, text } from "../../config/mod.ts";
-import { answersOf, chosen, jsonText, misused } from "./asking.ts";
-import type { Command } from "./command.ts";
+import { answersOf } from "./answer_source.ts";
+import { chosen, type Command, jsonText, usageError } from "./command.ts";
 
-const OUTPUT = choice("output", ["text", "json"], "How it is written.", "o");
+const OUTPUT = choice("output", ["text", "json"], "Output format.", "o");
 
-/** What becomes of a connection, and why. */
+/** `sluice explain`: where a connection goes, and why. */
 export const explainCommand: Command = {
   name: "explain",
-  summary: "Explain what becomes of a connection: service, policies, endpoints, rules.",
+  summary: "Explain where a connection goes: service, policies, endpoints, rules.",
   arguments: [{
     name: "ADDRESS:PORT[/PROTOCOL]",
-    description: "where it goes; [ADDRESS]:PORT for IPv6, TCP unless /udp or /sctp is said",
+    description: "destination; [ADDRESS]:PORT for IPv6, TCP by default, or /udp or /sctp",
     required: true,
   }],
   flags: [
-    option("from", text(), "Where it comes from: pod, node, outside or an address; all three without it."),
+    option("from", text(), "Client: pod, node, outside or an address; all three kinds by default."),
     option("all", boolean(), "Show every endpoint and every rule."),
     OUTPUT,
   ],
   examples: [
-    { line: "sluice explain 10.96.0.10:80", does: "from a pod of this node, from the node and from outside" },
-    { line: "sluice explain 203.0.113.9:443 --from 198.51.100.7", does: "whether that client gets through" },
+    { line: "sluice explain 10.96.0.10:80", does: "from a pod on this node, from the node and from outside" },
+    { line: "sluice explain 203.0.113.9:443 --from 198.51.100.7", does: "for one client address" },
     { line: "sluice explain 10.96.0.10:53/udp --source file:services.yaml", does: "without a running proxy" },
   ],
   async start(invocation) {
@@ -32,7 +32,7 @@ export const explainCommand: Command = {
       question = readQuestion(invocation.arguments[0]!, invocation.flags.get("from") as string | undefined);
     } catch (error) {
       if (!(error instanceof QuestionError)) throw error;
-      return misused(error.message);
+      return usageError(error.message);
     }
     const explanation = await (await answersOf(invocation)).explain(question);
     const all = invocation.flags.get("all") === true;

@@ -3,25 +3,25 @@ import { basename, dirname, join } from "node:path";
 import { option, text } from "../../config/mod.ts";
 import type { Store } from "../../kpng/store/mod.ts";
 import type { Command, Invocation } from "./command.ts";
-import { feedStore } from "./feeding.ts";
+import { openClusterStore } from "./cluster_store.ts";
 
-/** The state of the cluster, as a file. */
+/** `sluice export`: the cluster's state as a file. */
 export const exportCommand: Command = {
   lasts: true,
   name: "export",
   summary: "Write the cluster's state to a file, in KPNG's format, after each change.",
   arguments: [],
-  flags: [option("to", text(), "The file; it is replaced as a whole. - writes to standard output, once, and ends.")],
+  flags: [option("to", text(), "The file, replaced atomically; - prints to standard output once and exits.")],
   examples: [
-    { line: "sluice export --to -", does: "what the API server says now" },
-    { line: "sluice export --source unix:///run/sluice.sock --to /run/state.yaml", does: "keeps a file up to date" },
+    { line: "sluice export --to -", does: "the current state at the API server" },
+    { line: "sluice export --source unix:///run/sluice.sock --to /run/state.yaml", does: "keep a file up to date" },
   ],
   async start(invocation) {
     const to = invocation.flags.get("to") as string | undefined;
-    if (!to) throw new Error("sluice export needs --to FILE, or --to - for standard output");
+    if (!to) throw new Error("--to is required: a file, or - for standard output");
     const done = new AbortController();
     const { signal } = abortedBy(invocation.signal, done.signal);
-    const { store, ended } = await feedStore(invocation, signal);
+    const { store, ended } = await openClusterStore(invocation, signal);
     const exporting = to === "-" ? printOnce(store, invocation, signal) : keepWriting(store, to, invocation, signal);
     try {
       await Promise.race([exporting, ended]);
@@ -49,21 +49,21 @@ async function keepWriting(
   const { writeStateFile } = await import("../../sources/state/mod.ts");
   const { createWakeups } = await import("../../kpng/server/mod.ts");
   const wakeups = createWakeups(store, clock);
-  // In the same folder, so that it can take the file's place in one step.
-  const draft = join(dirname(path), `.${basename(path)}.${Deno.pid}`);
+  // In the same folder, so that the rename is atomic.
+  const temporary = join(dirname(path), `.${basename(path)}.${Deno.pid}`);
   let written = 0;
   try {
     while (!signal.aborted) {
       await wakeups.changed(written, signal);
       const state = store.state();
-      await Deno.writeTextFile(draft, ReadableStream.from(writeStateFile(state)), { mode: 0o644 });
-      await Deno.rename(draft, path);
+      await Deno.writeTextFile(temporary, ReadableStream.from(writeStateFile(state)), { mode: 0o644 });
+      await Deno.rename(temporary, path);
       written = state.revision;
-      logger.debug("the state was written", { file: path, revision: written });
+      logger.debug("state written", { file: path, revision: written });
     }
   } catch (error) {
     if (!signal.aborted) throw error;
   } finally {
-    await Deno.remove(draft).catch(() => {});
+    await Deno.remove(temporary).catch(() => {});
   }
 }

@@ -1,22 +1,22 @@
 import { choice } from "../../config/mod.ts";
-import { answersOf, chosen, jsonText } from "./asking.ts";
-import type { Command } from "./command.ts";
+import { answersOf } from "./answer_source.ts";
+import { chosen, type Command, jsonText } from "./command.ts";
 
-const OUTPUT = choice("output", ["table", "json", "yaml"], "How it is written.", "o");
+const OUTPUT = choice("output", ["table", "json", "yaml"], "Output format.", "o");
 
-/** What there is to be served, and by which endpoints. */
+/** `sluice get`: lists of services and endpoints. */
 export const getCommand: Command = {
   name: "get",
-  summary: "List services, or endpoints with the reason why each is used or not.",
+  summary: "List services, or endpoints with the reason why each is in use or not.",
   arguments: [
     { name: "services|endpoints", description: "what to list", required: true, values: ["services", "endpoints"] },
-    { name: "NAME", description: "only of services with this in namespace/name:port", required: false },
+    { name: "NAME", description: "only services whose namespace/name:port contains this", required: false },
   ],
   flags: [OUTPUT],
   examples: [
-    { line: "sluice get services", does: "every service port, its frontends and how many endpoints are in use" },
+    { line: "sluice get services", does: "every service port with its frontends and its number of endpoints in use" },
     { line: "sluice get endpoints default/web", does: "why an endpoint gets no traffic" },
-    { line: "sluice get services -o json --source file:services.yaml", does: "for a program, without a running proxy" },
+    { line: "sluice get services -o json --source file:services.yaml", does: "as JSON, without a running proxy" },
   ],
   async start(invocation) {
     const output = chosen(invocation, OUTPUT);

@@ -6,45 +6,43 @@ import type { Command, Invocation } from "./command.ts";
 import { manualText } from "./man.ts";
 import { runCommand } from "./run.ts";
 
-/** Where an installation goes; also that which is taken away. */
-export const ROOT_FLAG = option("root", text(), "The folder that stands for /: of an image, for instance.");
+/** Flag of install and uninstall: an alternative root folder. */
+export const ROOT_FLAG = option("root", text(), "Root folder to use instead of /, for example of a mounted image.");
 
-/** Whether an installation is only spoken of. */
-export const DRY_RUN_FLAG = option("dry-run", boolean(), "Say what would be done, and do nothing.");
+/** Flag of install and uninstall: print the steps only. */
+export const DRY_RUN_FLAG = option("dry-run", boolean(), "Print what would be done without doing it.");
 
-/** Flags of `run` that say what one run does, which no installation lasts for. */
-const OF_ONE_RUN = ["config", "strict-config", "write-config-to", "init-only", "cleanup"];
+/** Flags of `run` that apply to one run only and are not installed. */
+const ONE_RUN_FLAGS = ["config", "strict-config", "write-config-to", "init-only", "cleanup"];
 
-/** Puts the proxy on this node as a service, with completions and a page of the manual for these commands. */
+/** Creates `sluice install`, which installs completions and the man page for these commands too. */
 export function createInstallCommand(commands: () => readonly CommandSpec[]): Command {
   return {
     name: "install",
-    summary: "Install this executable as a service of this node: program, unit, configuration.",
+    summary: "Install this executable as a service of this node: program, systemd unit, configuration.",
     arguments: [],
     flags: [
       ROOT_FLAG,
       DRY_RUN_FLAG,
-      option("now", boolean(), "Start the service, too, and with every boot; not where the check finds something red."),
+      option("now", boolean(), "Also start the service and enable it at boot, unless a check is red."),
     ],
     examples: [
       {
         line: "sluice install --kubeconfig /etc/sluice/kubeconfig --cluster-cidr 10.244.0.0/16",
-        does: "flags go into /etc/sluice/config.yaml",
+        does: "writes the flags to /etc/sluice/config.yaml",
       },
       {
         line: "sluice install --config kube-proxy.yaml --now",
-        does: "with kube-proxy's own configuration, and start it",
+        does: "use kube-proxy's configuration and start the service",
       },
-      { line: "sluice install --root /mnt/image --proxy-mode nftables", does: "into the image of a node" },
+      { line: "sluice install --root /mnt/image --proxy-mode nftables", does: "install into the image of a node" },
     ],
     startsPrograms: true,
     async start(invocation) {
       const { flags, print } = invocation;
       const { runsFromSource } = await import("../../platform/mod.ts");
       if (runsFromSource()) {
-        throw new Error(
-          "sluice install copies the executable, and this runs from source: ./compile.sh makes dist/sluice",
-        );
+        throw new Error("cannot install when running from source (build the executable with ./compile.sh first)");
       }
       const root = rootOf(invocation);
       const dryRun = flags.get("dry-run") === true;
@@ -54,76 +52,84 @@ export function createInstallCommand(commands: () => readonly CommandSpec[]): Co
       const steps = await install(files, { root, dryRun });
       print(stepsText(steps, root, dryRun));
       if (root !== "" || dryRun) {
-        print(`\nThe node was not checked: ${dryRun ? "nothing was done" : `that is for what runs in ${root}`}.\n`);
+        print(
+          `\nNode checks skipped: ${dryRun ? "this is a dry run" : `they apply to the system that runs in ${root}`}.\n`,
+        );
         return 0;
       }
-      const { PROGRAM, CONFIGURATION } = await import("../installation/mod.ts");
-      const isKept = steps.some(({ path, decision }) => path === CONFIGURATION && decision === "keep");
-      const findings = await checkInstalled(
-        invocation,
-        isKept ? Deno.readTextFileSync(CONFIGURATION) : configurationText,
-        words,
-      );
-      const { findingsText, worstOf } = await import("../../platform/mod.ts");
-      print(`\n${findingsText(findings)}\n`);
-      const isRed = worstOf(findings) === "red";
-      if (flags.get("now") !== true) {
-        print(
-          `Next: look through ${CONFIGURATION}${
-            isRed ? ", fix what is red (sluice check --config does this again)" : ""
-          }, ` +
-            `then start it:\n  systemctl daemon-reload && systemctl enable --now sluice\n`,
-        );
-      } else if (isRed) {
-        print("Not started because a check is red. Fix it, then run sluice install --now again.\n");
-      } else {
-        const runs = await startService(invocation);
-        if (!runs) {
-          throw new Error("systemctl did what it was asked for, and the service does not run: is this a chroot?");
-        }
-        print("It runs, and will with every boot: systemctl status sluice, journalctl -u sluice\n");
-      }
-      print(`To undo it: ${PROGRAM} uninstall --now --cleanup\n`);
-      return isRed && flags.get("now") === true ? 1 : 0;
+      return await checkAndStart(invocation, steps, configurationText, words);
     },
   };
 }
 
-/** The folder that stands for /, without a slash at the end. */
+/** Checks the node, starts the service with --now unless a check is red, and prints the next steps. */
+async function checkAndStart(
+  invocation: Invocation,
+  steps: readonly Step[],
+  configurationText: string,
+  words: readonly string[],
+): Promise<0 | 1> {
+  const { flags, print } = invocation;
+  const { CONFIGURATION, PROGRAM } = await import("../installation/mod.ts");
+  const { findingsText, worstOf } = await import("../../platform/mod.ts");
+  const isKept = steps.some(({ path, decision }) => path === CONFIGURATION && decision === "keep");
+  const findings = await checkInstalled(
+    invocation,
+    isKept ? Deno.readTextFileSync(CONFIGURATION) : configurationText,
+    words,
+  );
+  print(`\n${findingsText(findings)}\n`);
+  const isRed = worstOf(findings) === "red";
+  const now = flags.get("now") === true;
+  if (!now) {
+    const fix = isRed ? `, fix the red checks (sluice check --config ${CONFIGURATION} repeats them)` : "";
+    print(`Next: review ${CONFIGURATION}${fix}, then start the service:\n`);
+    print("  systemctl daemon-reload && systemctl enable --now sluice\n");
+  } else if (isRed) {
+    print("Not started because a check is red. Fix it, then run sluice install --now again.\n");
+  } else {
+    if (!await startService(invocation)) {
+      throw new Error("systemctl succeeded, but the service is not running (is this a chroot?)");
+    }
+    print("The service is running and starts at boot: systemctl status sluice, journalctl -u sluice\n");
+  }
+  print(`To uninstall: ${PROGRAM} uninstall --now --cleanup\n`);
+  return isRed && now ? 1 : 0;
+}
+
+/** Returns the root folder without a trailing slash; empty for /. */
 export function rootOf({ flags }: Pick<Invocation, "flags">): string {
   return (flags.get(ROOT_FLAG.name) as string | undefined ?? "").replace(/\/+$/, "");
 }
 
-/** Throws where this process may not write to the system that is meant. */
+/** Throws if installing to / without being root. */
 export function requireRoot(root: string, dryRun: boolean): void {
   if (root !== "" || dryRun || Deno.uid() === 0) return;
-  throw new Error("this writes to /usr/local, /etc and /var/lib: run it as root (sudo), or try --dry-run");
+  throw new Error("cannot write to /usr/local, /etc and /var/lib: not root (run with sudo, or try --dry-run)");
 }
 
-const SAYS: Readonly<Record<Step["decision"], string>> = {
+const DONE: Readonly<Record<Step["decision"], string>> = {
   write: "wrote",
   replace: "replaced",
-  same: "as it was",
+  same: "unchanged",
   keep: "kept",
   remove: "removed",
 };
 
-const WOULD_SAY: Readonly<Record<Step["decision"], string>> = {
-  ...SAYS,
+const WOULD_DO: Readonly<Record<Step["decision"], string>> = {
+  ...DONE,
   write: "would write",
   replace: "would replace",
   keep: "would keep",
   remove: "would remove",
 };
 
-/** What was done, a line for each file. */
+/** Formats one line per file. */
 export function stepsText(steps: readonly Step[], root: string, dryRun: boolean): string {
-  const words = dryRun ? WOULD_SAY : SAYS;
+  const words = dryRun ? WOULD_DO : DONE;
   const width = Math.max(...Object.values(words).map((word) => word.length));
   return steps.map(({ path, decision }) =>
-    `${words[decision].padEnd(width)}  ${root}${path}${
-      decision === "keep" ? ": it was there, and is not what would be written" : ""
-    }\n`
+    `${words[decision].padEnd(width)}  ${root}${path}${decision === "keep" ? " (your edited file)" : ""}\n`
   ).join("");
 }
 
@@ -141,7 +147,7 @@ async function filesToInstall({ flags }: Invocation, commands: readonly CommandS
     ? withFlags(shippedText("config.yaml"), given)
     : Deno.readTextFileSync(template);
   const isConfigured = configurationText !== shippedText("config.yaml");
-  const words = flagsBesideFile(given, OF_ONE_RUN);
+  const words = flagsBesideFile(given, ONE_RUN_FLAGS);
   const files = filesOf({
     program: Deno.execPath(),
     unit: unitWith(shippedText("sluice.service"), words),
@@ -152,7 +158,7 @@ async function filesToInstall({ flags }: Invocation, commands: readonly CommandS
   return { files, configurationText, words };
 }
 
-/** Where shells and man look for what was not installed by a package. */
+/** Returns completions and the man page by path, in the folders for software that is not from a package. */
 async function helpersOf(commands: readonly CommandSpec[]): Promise<Readonly<Record<string, string>>> {
   const { completionScript } = await import("../manual/mod.ts");
   return {
@@ -163,7 +169,7 @@ async function helpersOf(commands: readonly CommandSpec[]): Promise<Readonly<Rec
   };
 }
 
-/** Checks the node for the configuration that is now installed, which says more than the flags do. */
+/** Checks the node for the installed configuration, which may contain more than the flags. */
 async function checkInstalled(
   invocation: Invocation,
   configurationText: string,
@@ -180,13 +186,13 @@ async function checkInstalled(
     commands: [runCommand],
   });
   if (line.kind === "start") return await findingsOf(invocation, line.configuration);
-  const message = line.kind === "errors" ? line.errors.join("; ") : `asks for ${line.kind}`;
+  const message = line.kind === "errors" ? line.errors.join("; ") : `has the effect of --${line.kind}`;
   return [{ name: "configuration", verdict: "red", message, fix: `edit ${CONFIGURATION}` }];
 }
 
-/** Whether the service then runs: in a chroot, systemctl ignores what it is asked for and calls it a success. */
+/** Starts the service. Returns whether it is running: in a chroot, systemctl ignores requests and reports success. */
 async function startService({ clock, signal }: Invocation): Promise<boolean> {
-  const { runSystemctl } = await import("./service.ts");
+  const { runSystemctl } = await import("./systemctl.ts");
   for (const args of [["daemon-reload"], ["enable", "sluice"], ["restart", "sluice"]]) {
     await runSystemctl(args, { clock, signal });
   }

@@ -9,7 +9,7 @@ import {
   writeToStderr,
 } from "../../platform/mod.ts";
 
-/** The logger of this process, as the configuration asks for it, and how its workers are to log. */
+/** Creates the configured logger of this process; `logging` configures those of the workers alike. */
 export function createProcessLogger(
   { verbosity, loggingFormat }: Configuration,
 ): { readonly logger: LimitedLogger; readonly logging: ProxyOptions["logging"] } {

@@ -1,14 +1,14 @@
 import type { CommandSpec } from "../../config/mod.ts";
 import type { Command } from "./command.ts";
 
-/** The page of the manual for these commands. */
+/** Creates `sluice man` for these commands. */
 export function createManCommand(commands: () => readonly CommandSpec[]): Command {
   return {
     name: "man",
-    summary: "Print the page of the manual; install puts it in place.",
+    summary: "Print the man page; sluice install installs it.",
     arguments: [],
     flags: [],
-    examples: [{ line: "sluice man", does: "for sluice man | man -l -" }],
+    examples: [{ line: "sluice man", does: "read it with sluice man | man -l -" }],
     async start({ print }) {
       print(await manualText(commands()));
       return 0;
@@ -16,16 +16,16 @@ export function createManCommand(commands: () => readonly CommandSpec[]): Comman
   };
 }
 
-/** The page of the manual for these commands, in the man macros. */
+/** Returns the man page for these commands. */
 export async function manualText(commands: readonly CommandSpec[]): Promise<string> {
   const { manPage } = await import("../manual/mod.ts");
   const { CONFIGURATION, RECORD, UNIT } = await import("../installation/mod.ts");
   return manPage(commands, {
     files: {
-      [CONFIGURATION]: "the configuration of the service, a KubeProxyConfiguration",
-      [UNIT]: "the service",
-      "/run/sluice/control.sock": "where a running proxy is asked by explain, get, render and diff",
-      [RECORD]: "what install wrote, so that uninstall can tell what was changed since",
+      [CONFIGURATION]: "configuration of the service (KubeProxyConfiguration)",
+      [UNIT]: "systemd unit",
+      "/run/sluice/control.sock": "control socket of the running proxy, used by explain, get, render, diff and top",
+      [RECORD]: "record of the installed files, used by uninstall",
     },
   });
 }

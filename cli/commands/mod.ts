@@ -1,8 +1,8 @@
 /**
- * The commands of the command line, one file each.
+ * The commands, one file each.
  *
- * In: arguments. Out: text and an exit status. May touch: whatever its command needs; main.ts gives up the rest.
+ * In: arguments. Out: text and an exit status. May touch: anything its command needs; main.ts drops the other permissions.
  */
 export { COMMANDS } from "./commands.ts";
 export { createProcessLogger } from "./logging.ts";
-export { credentialPlugin, startCredentialPlugin, startNoMorePrograms } from "./privileges.ts";
+export { credentialPlugin, dropRunPermission, startCredentialPlugin } from "./privileges.ts";

@@ -1,9 +1,9 @@
-/** Which of its rights a command keeps: the isolate that talks to the network starts no programs. */
+/** Permissions that a command drops: the isolate that talks to the network cannot start programs. */
 import type { Configuration } from "../../config/mod.ts";
 import type { RunProgram } from "../../platform/mod.ts";
 import type { CredentialPlugin } from "../../sources/kubernetes/mod.ts";
 
-/** What gives the kubeconfig's user its credentials, where the configuration names one that needs that. */
+/** Returns the credential plugin of the kubeconfig's user, if it has one. */
 export async function credentialPlugin(
   { source, kubeconfig, master }: Configuration,
 ): Promise<CredentialPlugin | undefined> {
@@ -12,7 +12,7 @@ export async function credentialPlugin(
   return await pluginOf(kubeconfig, master);
 }
 
-/** Starts what runs a credential plugin, where it is a program. `onLost` is called when that has ended. */
+/** Starts the worker that runs a credential plugin, if that is a program. `onLost` is called when the worker dies. */
 export async function startCredentialPlugin(
   plugin: CredentialPlugin | undefined,
   onLost: (reason: string) => void,
@@ -23,42 +23,42 @@ export async function startCredentialPlugin(
   return startPluginWorker({ program: command, args, env: { ...inheritedEnvironment(), ...env } }, onLost);
 }
 
-/** The environment but for LD_…, with which Deno starts no program by name: a plugin needs HOME, AWS_PROFILE and the like. */
+/** Returns the environment, for HOME, AWS_PROFILE and the like, without LD_* and DYLD_*, with which Deno refuses to start programs. */
 function inheritedEnvironment(): Record<string, string> {
   return Object.fromEntries(Object.entries(Deno.env.toObject()).filter(([name]) => !/^(LD|DYLD)_/i.test(name)));
 }
 
-/** The variables by which a pod finds its API server, kept for when the environment can be read no more. */
-export function inClusterVariables(): (name: string) => string | undefined {
-  const kept = new Map(
+/** Copies the variables that locate the API server in a pod, for use after the env permission is dropped. */
+export function inClusterEnvironment(): (name: string) => string | undefined {
+  const copy = new Map(
     ["KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"].map((name) => [name, Deno.env.get(name)]),
   );
-  return (name) => kept.get(name);
+  return (name) => copy.get(name);
 }
 
-/** Gives up the right to start any program, for good. */
-export function startNoMorePrograms(): void {
+/** Drops the permission to start programs, irrevocably. */
+export function dropRunPermission(): void {
   Deno.permissions.revokeSync({ name: "run" });
 }
 
 /**
- * Gives up the right to read and to change the environment, for good, but where client-node is needed: it reads all of it
- * when it is loaded, which is when an `auth-provider` is asked.
+ * Drops the permission to access the environment, irrevocably. Keeps it for an `auth-provider`: client-node, loaded on
+ * first use, reads the whole environment.
  */
-export function leaveEnvironment(plugin: CredentialPlugin | undefined): void {
+export function dropEnvPermission(plugin: CredentialPlugin | undefined): void {
   if (plugin?.kind === "auth-provider") return;
   Deno.permissions.revokeSync({ name: "env" });
 }
 
-/** The rights that a run gives up: what each still is, as the runtime tells it. `prompt` and `denied` are none. */
-export interface Rights {
+/** State of the permissions that a run drops; `prompt` and `denied` both mean dropped. */
+export interface DroppedPermissions {
   readonly run: Deno.PermissionState;
   readonly write: Deno.PermissionState;
   readonly env: Deno.PermissionState;
 }
 
-/** What is left of those rights. */
-export function rights(): Rights {
-  const state = (name: keyof Rights) => Deno.permissions.querySync({ name }).state;
+/** Returns the state of the permissions that a run drops. */
+export function droppedPermissions(): DroppedPermissions {
+  const state = (name: keyof DroppedPermissions) => Deno.permissions.querySync({ name }).state;
   return { run: state("run"), write: state("write"), env: state("env") };
 }

@@ -4,16 +4,16 @@ import { abortedBy } from "../../platform/mod.ts";
 import type { Invocation } from "./command.ts";
 import { createProcessLogger } from "./logging.ts";
 
-/** The part of a run that a changed configuration file changes. */
-export type Changing = Pick<ProxyOptions, "configuration" | "logger" | "logging" | "replaced">;
+/** Options of a run that depend on the configuration file. */
+export type ReloadableOptions = Pick<ProxyOptions, "configuration" | "logger" | "logging" | "replaced">;
 
 /**
- * Runs the proxy, and again with each valid change of its configuration file, which kube-proxy ends for. The rules stay
- * in between, and with them the connections. Resolves with the exit status of the last run.
+ * Runs the proxy, and restarts it in place after each valid change of its configuration file (kube-proxy exits instead).
+ * Rules and connections stay in between. Resolves with the exit status of the last run.
  */
 export async function runWithReloads(
   { configuration, flags, logger, logging, clock, signal, reread }: Invocation,
-  run: (changing: Changing) => Promise<number>,
+  run: (reloadable: ReloadableOptions) => Promise<number>,
 ): Promise<number> {
   const path = flags.get("config") as string | undefined;
   if (!path || configuration.cleanup || configuration.initOnly) return await run({ configuration, logger, logging });
@@ -33,9 +33,9 @@ export async function runWithReloads(
       const { configuration, needRestart } = applicable(current.configuration, changed.configuration);
       current = { configuration, ...createProcessLogger(configuration) };
       for (const warning of changed.warnings) current.logger.warn(warning);
-      current.logger.info("configuration file changed, running with the new configuration", { file: path });
+      current.logger.info("configuration file changed, applying it", { file: path });
       if (needRestart.length > 0) {
-        current.logger.warn("these settings take effect after a restart", { settings: needRestart.join(", ") });
+        current.logger.warn("changed settings take effect after a restart", { settings: needRestart.join(", ") });
       }
     }
   } finally {

@@ -1,5 +1,5 @@
-import { answersOf, familiesOf, FAMILY_FLAG } from "./asking.ts";
-import type { Command } from "./command.ts";
+import { answersOf } from "./answer_source.ts";
+import { type Command, familiesOf, FAMILY_FLAG } from "./command.ts";
 
 /** The exact input of the kernel's tools. */
 export const renderCommand: Command = {

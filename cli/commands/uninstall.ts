@@ -2,23 +2,23 @@ import { boolean, option } from "../../config/mod.ts";
 import type { Command, Invocation } from "./command.ts";
 import { DRY_RUN_FLAG, requireRoot, ROOT_FLAG, rootOf, stepsText } from "./install.ts";
 
-/** Takes the proxy off this node. */
+/** `sluice uninstall`. */
 export const uninstallCommand: Command = {
   name: "uninstall",
-  summary: "Remove what install wrote and nobody changed since; with --cleanup, the rules as well.",
+  summary: "Remove installed files, except those edited since; with --cleanup, the rules too.",
   arguments: [],
   flags: [
     ROOT_FLAG,
     DRY_RUN_FLAG,
-    option("now", boolean(), "Stop the service, too, and let it not start again."),
-    option("all", boolean(), "Remove what was changed since, too."),
+    option("now", boolean(), "Also stop and disable the service."),
+    option("all", boolean(), "Also remove edited files."),
   ],
   examples: [
     {
       line: "sluice uninstall --now --cleanup",
-      does: "the service, its files and its rules; services are not served then",
+      does: "remove the service, its files and its rules; nothing serves the cluster's services then",
     },
-    { line: "sluice uninstall --dry-run", does: "what would go, and what would stay" },
+    { line: "sluice uninstall --dry-run", does: "show which files would be removed and which kept" },
   ],
   startsPrograms: true,
   async start(invocation) {
@@ -29,25 +29,27 @@ export const uninstallCommand: Command = {
     const actsHere = root === "" && !dryRun;
     if (actsHere && flags.get("now") === true) await stopService(invocation);
     if (actsHere && await isRunning(configuration.controlSocket)) {
-      throw new Error("the proxy still runs: sluice uninstall --now stops its service, and then removes it");
+      throw new Error("the proxy is still running (sluice uninstall --now stops its service first)");
     }
     const { leftBehind, uninstall } = await import("../installation/mod.ts");
     const steps = await uninstall({ root, dryRun, all: flags.get("all") === true });
     print(stepsText(steps, root, dryRun));
     if (steps.some(({ decision }) => decision === "keep")) {
-      print("What was changed since it was installed stays; --all removes it, too.\n");
+      print("Edited files are kept; --all removes them too.\n");
     }
     const left = dryRun ? [] : leftBehind(root);
-    if (left.length > 0) print(`Left there: ${left.join(", ")}\n`);
+    if (left.length > 0) print(`Remaining files: ${left.join(", ")}\n`);
     if (!actsHere) return 0;
     if (!configuration.cleanup) {
       print(
-        "The rules stay in the kernel, and serve what they served last: sluice --cleanup, or kube-proxy's start, ends that.\n",
+        "The rules stay in the kernel and keep serving the last known state. sluice --cleanup or starting kube-proxy removes them.\n",
       );
       return 0;
     }
     const status = await removeRules(invocation);
-    if (status === 0) print("The rules are gone: this node serves no services until another proxy starts.\n");
+    if (status === 0) {
+      print("Rules removed. Nothing serves the cluster's services on this node until another proxy starts.\n");
+    }
     return status;
   },
 };
@@ -64,7 +66,7 @@ async function isRunning(controlSocket: string | undefined): Promise<boolean> {
 }
 
 async function stopService({ clock, signal }: Invocation): Promise<void> {
-  const { runSystemctl } = await import("./service.ts");
+  const { runSystemctl } = await import("./systemctl.ts");
   await runSystemctl(["disable", "--now", "sluice"], { clock, signal });
 }
 

@@ -1,16 +1,15 @@
 import { choice } from "../../config/mod.ts";
-import { chosen, jsonText } from "./asking.ts";
-import type { Command } from "./command.ts";
+import { chosen, type Command, jsonText } from "./command.ts";
 
-const OUTPUT = choice("output", ["text", "json"], "How it is written.", "o");
+const OUTPUT = choice("output", ["text", "json"], "Output format.", "o");
 
-/** What this program was made of. */
+/** `sluice version`: versions of this program and its parts. */
 export const versionCommand: Command = {
   name: "version",
-  summary: "Show the version, the commit, the runtime and the packages inside.",
+  summary: "Show the version, the commit, the runtime and the bundled packages.",
   arguments: [],
   flags: [OUTPUT],
-  examples: [{ line: "sluice version -o json", does: "for a report, or an inventory" }],
+  examples: [{ line: "sluice version -o json", does: "for a bug report or an inventory" }],
   async start(invocation) {
     const { readBuild } = await import("../../platform/mod.ts");
     const build = readBuild();

@@ -2,43 +2,40 @@ import { boolean, option } from "../../config/mod.ts";
 import type { DescribedOperation } from "../../kpng/messages/mod.ts";
 import { sleep } from "../../platform/mod.ts";
 import type { Command, Invocation } from "./command.ts";
-import { feedStore } from "./feeding.ts";
+import { openClusterStore } from "./cluster_store.ts";
 
 const CHOICES = ["services", "endpoints", "nodes", "local"] as const;
 
-/** The stream of changes, on standard output. */
+/** `sluice watch`: the stream of changes on standard output. */
 export const watchCommand: Command = {
   lasts: true,
   name: "watch",
-  summary: "Print the cluster's state and its changes as they come.",
+  summary: "Print the cluster's state and its changes as they arrive.",
   arguments: [{
     name: CHOICES.join("|"),
-    description: "only this; local for what this node may use; everything by default",
+    description: "only this kind; local: only what this node needs; everything by default",
     required: false,
     values: CHOICES,
   }],
-  flags: [option("json", boolean(), "A JSON object a line.")],
+  flags: [option("json", boolean(), "Print one JSON object per line.")],
   examples: [
-    { line: "sluice watch endpoints", does: "every endpoint that comes, changes or goes" },
-    { line: "sluice watch local --source grpc://10.0.0.1:12090", does: "what a server's nodes like this one are told" },
+    { line: "sluice watch endpoints", does: "added, changed and removed endpoints" },
+    { line: "sluice watch local --source grpc://10.0.0.1:12090", does: "what a server sends to this node" },
   ],
   async start(invocation) {
     const [choice] = invocation.arguments;
-    const { store, ended } = await feedStore(invocation, invocation.signal);
+    const { store, ended } = await openClusterStore(invocation, invocation.signal);
     await Promise.race([printChanges(store, choice, invocation), ended]);
     return 0;
   },
 };
 
 async function printChanges(
-  store: Awaited<ReturnType<typeof feedStore>>["store"],
+  store: Awaited<ReturnType<typeof openClusterStore>>["store"],
   choice: string | undefined,
   { configuration: { nodeName }, clock, flags, print, signal }: Invocation,
 ): Promise<void> {
-  const { createAnswers } = await import("../../kpng/server/mod.ts");
-  const { createWakeups } = await import("../../kpng/server/mod.ts");
-  const { createPlaces } = await import("../../kpng/server/mod.ts");
-  const { serveWatcher } = await import("../../kpng/server/mod.ts");
+  const { createAnswers, createPlaces, createWakeups, serveWatcher } = await import("../../kpng/server/mod.ts");
   const { describeOperation } = await import("../../kpng/messages/mod.ts");
   const { createFrameReader } = await import("../../kpng/transport/mod.ts");
   const frames = createFrameReader(Number.MAX_SAFE_INTEGER);
@@ -73,7 +70,7 @@ async function printChanges(
   }
 }
 
-/** `+` for what is new, `~` for what is different, `-` for what is gone. The end of a round is an empty line. */
+/** Formats an operation: `+` added, `~` changed, `-` removed; an empty line ends a batch. */
 function line({ op, set = "services", path = "", text = "" }: DescribedOperation, known: Set<string>): string {
   if (op === "reset") return "";
   if (op === "sync") return "\n";

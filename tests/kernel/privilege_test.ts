@@ -4,7 +4,7 @@ import { program } from "../../demo/sluice.ts";
 import { systemClock } from "../../platform/clock.ts";
 import { inLab } from "./in_lab.ts";
 
-const LINE = "what the isolate on the network may do from now on";
+const LINE = "dropped permissions of the main isolate";
 const PLUGIN = "sluice-credentials";
 /** A Sluice that has not said it by then never will. */
 const DEADLINE_MS = 30_000;

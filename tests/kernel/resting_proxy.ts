@@ -1,6 +1,6 @@
 /** The program of the test of resting families: runs the proxy as a command does, with short delays. */
 import { COMMANDS } from "../../cli/commands/commands.ts";
-import { startNoMorePrograms } from "../../cli/commands/privileges.ts";
+import { dropRunPermission } from "../../cli/commands/privileges.ts";
 import { parseCommandLine } from "../../config/mod.ts";
 import { runProxy } from "../../proxy/proxy.ts";
 import { systemClock } from "../../platform/clock.ts";
@@ -20,7 +20,7 @@ const logging = { level: "info", format: "text" } as const;
 const ending = new AbortController(), lost = new AbortController();
 Deno.addSignalListener("SIGTERM", () => ending.abort());
 const startFamily = startFamilyWorkers((reason) => lost.abort(new Error(reason)));
-startNoMorePrograms();
+dropRunPermission();
 Deno.exit(
   await runProxy({
     configuration: line.configuration,

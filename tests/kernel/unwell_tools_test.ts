@@ -62,7 +62,7 @@ Deno.test("a tool that moves ends Sluice with a word on the restart that finds i
     await Deno.remove(`${folder}/iptables-save`);
     const { status, log } = await sluice.ended();
     assert.equal(status, 1);
-    assert.match(log, /Sluice ends .*iptables-save was installed or moved .* restart/);
+    assert.match(log, /exiting .*iptables-save was installed or moved .* restart/);
     assert.doesNotMatch(log, /--allow-run/);
     const again = await startRestricted(lab, options);
     assert.ok(isSynced(await again.until(isSynced)));

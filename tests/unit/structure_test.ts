@@ -229,7 +229,7 @@ function secretStarters(tree: Tree): string[] {
   return [...tree].filter(([path, text]) =>
     path.startsWith("cli/commands/") && /: Command = \{|\): Command \{/.test(text) &&
     !text.includes("startsPrograms: true") &&
-    /createProcessRunner|\/service\.ts"|startFamilyWorkers/.test(text)
+    /createProcessRunner|\/systemctl\.ts"|startFamilyWorkers/.test(text)
   ).map(([path]) => path);
 }
 

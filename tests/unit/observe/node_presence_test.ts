@@ -99,7 +99,7 @@ Deno.test("/healthz is 503 for a node without a Node object, 200 once it is ther
   try {
     const args = ["--master", server.url, "--healthz-bind-address", `127.0.0.1:${port}`];
     await withWholeProxy({ args, logger: log.logger }, async () => {
-      await log.says("everything was read once");
+      await log.says("caches synced");
       assert.deepEqual(await healthz(), [503, false]);
       for (const [object, expected] of [[here, [200, true]], [tainted, [503, false]], [here, [200, true]]] as const) {
         server.apply(object);
@@ -124,9 +124,9 @@ Deno.test("with detectLocalMode NodeCIDR nothing starts before a pod CIDR is the
     const args = ["--master", server.url, "--detect-local-mode", "NodeCIDR"];
     await withWholeProxy({ args, logger: log.logger }, async () => {
       await log.says("waiting for this node's pod CIDR");
-      assert.equal(log.has("everything was read once"), false);
+      assert.equal(log.has("caches synced"), false);
       server.apply({ ...here, spec: { podCIDRs: ["10.1.0.0/24"] } });
-      await log.says("everything was read once");
+      await log.says("caches synced");
     });
   } finally {
     await server.close();
@@ -139,7 +139,7 @@ Deno.test("with manifests as the source, no Node object is needed", async () => 
   await withManifests("", async ({ args }) => {
     const all = [...args, "--healthz-bind-address", `127.0.0.1:${port}`, "--detect-local-mode", "NodeCIDR"];
     await withWholeProxy({ args: all, logger: log.logger }, async () => {
-      await log.says("everything was read once");
+      await log.says("caches synced");
       const status = async () => {
         const answer = await fetch(`http://127.0.0.1:${port}/healthz`);
         await answer.body?.cancel();

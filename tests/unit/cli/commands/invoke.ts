@@ -1,19 +1,19 @@
-/** Starting commands in tests as the command line does, with what they print kept. */
+/** Runs commands in tests as main.ts does, and captures their output. */
 import assert from "node:assert/strict";
 import { COMMANDS } from "../../../../cli/commands/commands.ts";
 import { readCommandLine } from "../../../../config/mod.ts";
 import { systemClock } from "../../../../platform/clock.ts";
 import { createLogger } from "../../../../platform/log.ts";
 
-/** What a command that does not end by itself is started with. */
+/** Options of `invoke`. */
 export interface InvokeOptions {
-  /** Ends it. */
+  /** Stops the command. */
   readonly signal?: AbortSignal;
-  /** Is told what it prints when it does. */
+  /** Called with output as it is printed. */
   readonly onPrint?: (text: string) => void;
 }
 
-/** Runs a command line to its end; `log` is what it logged, and what else it wrote to standard error. */
+/** Runs a command line to its end and returns its standard output and its log. */
 export async function invoke(
   args: readonly string[],
   options: InvokeOptions = {},

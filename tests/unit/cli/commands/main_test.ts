@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { main } from "../../../../main.ts";
 
-/** Runs the program with its standard error kept. */
+/** Runs the program and captures its standard error. */
 async function runMain(args: readonly string[]): Promise<{ status: number; stderr: string }> {
   const write = Deno.stderr.writeSync;
   let stderr = "";
@@ -16,13 +16,13 @@ async function runMain(args: readonly string[]): Promise<{ status: number; stder
   }
 }
 
-Deno.test("a bad command line ends with status 2 and a line for each mistake on standard error", async () => {
+Deno.test("a usage error exits with status 2 and prints one line per mistake to standard error", async () => {
   const { status, stderr } = await runMain(["--bogus", "--oom-score-adj=5000"]);
   assert.equal(status, 2);
   assert.match(stderr, /^sluice: unknown flag --bogus.*\nsluice: --oom-score-adj is 5000: .*\n$/);
 });
 
-Deno.test("--write-config-to writes a file that --config takes", async () => {
+Deno.test("--write-config-to writes a file that --config accepts", async () => {
   const folder = await Deno.makeTempDir();
   try {
     const path = `${folder}/out.yaml`;

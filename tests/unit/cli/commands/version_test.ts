@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { invoke } from "./invoke.ts";
 
-Deno.test("version tells what the program was made of, for people and for programs", async () => {
+Deno.test("version prints versions as text and as JSON", async () => {
   const { stdout } = await invoke(["version", "-o", "json"]);
   const build = JSON.parse(stdout);
   assert.equal(build.commit, "source");

@@ -10,7 +10,7 @@ const DEPLOY = new URL("../../../../deploy/", import.meta.url);
 const unit = await Deno.readTextFile(new URL("sluice.service", DEPLOY));
 const configuration = await Deno.readTextFile(new URL("config.yaml", DEPLOY));
 
-/** An empty root, and a program to install there. */
+/** Runs a test with an empty root and a program to install there. */
 async function inRoot(
   test: (place: { root: string; program: string; steps: (given?: Partial<Given>) => Promise<string> }) => Promise<void>,
 ): Promise<void> {
@@ -21,7 +21,7 @@ async function inRoot(
   const steps = async (given: Partial<Given> = {}) => {
     const { isConfigured = false, dryRun = false, ...texts } = given;
     const files = filesOf({ program, unit, configuration, isConfigured, helpers: {}, ...texts });
-    return told(await install(files, { root, dryRun }));
+    return textOf(await install(files, { root, dryRun }));
   };
   try {
     await test({ root, program, steps });
@@ -37,10 +37,10 @@ interface Given {
   readonly dryRun: boolean;
 }
 
-const told = (steps: readonly Step[]) => steps.map(({ path, decision }) => `${decision} ${path}`).join("\n");
+const textOf = (steps: readonly Step[]) => steps.map(({ path, decision }) => `${decision} ${path}`).join("\n");
 const read = (path: string) => Deno.readTextFile(path);
 
-Deno.test("an installation puts program, unit and configuration in their places, with their modes", () =>
+Deno.test("install writes program, unit and configuration with their modes", () =>
   inRoot(async ({ root, steps }) => {
     assert.equal(await steps(), `write ${PROGRAM}\nwrite ${UNIT}\nwrite ${CONFIGURATION}`);
     assert.equal(await read(root + UNIT), unit);
@@ -50,18 +50,18 @@ Deno.test("an installation puts program, unit and configuration in their places,
     assert.match(
       unit,
       new RegExp(`ExecStart=${PROGRAM} --config ${CONFIGURATION}$`, "m"),
-      "the unit says the same paths",
+      "the unit has the same paths",
     );
     assert.equal(await steps(), `same ${PROGRAM}\nsame ${UNIT}\nsame ${CONFIGURATION}`);
   }));
 
-Deno.test("a dry run says the same and writes nothing", () =>
+Deno.test("a dry run prints the same and writes nothing", () =>
   inRoot(async ({ root, steps }) => {
     assert.match(await steps({ dryRun: true }), /^write .*\nwrite .*\nwrite .*$/);
     await assert.rejects(Deno.stat(root), Deno.errors.NotFound);
   }));
 
-Deno.test("a newer program replaces the older; what somebody changed stays", () =>
+Deno.test("a newer program replaces the older one; edited files are kept", () =>
   inRoot(async ({ root, program, steps }) => {
     await steps();
     await Deno.writeTextFile(program, "two");
@@ -72,17 +72,17 @@ Deno.test("a newer program replaces the older; what somebody changed stays", () 
     assert.match(await read(root + CONFIGURATION), /# mine/);
   }));
 
-Deno.test("what an earlier installation wrote gives way to a newer unit, and to a configuration that was asked for", () =>
+Deno.test("an unedited unit is replaced by a newer one, an unedited configuration only if flags were given", () =>
   inRoot(async ({ root, steps }) => {
     const asked = withFlags(configuration, new Map([["proxy-mode", "nftables"]]));
     await steps({ configuration: asked, isConfigured: true });
     const next = { unit: `${unit}\n# newer\n` };
-    assert.match(await steps(next), new RegExp(`replace ${UNIT}\nkeep ${CONFIGURATION}`), "nobody asked for another");
+    assert.match(await steps(next), new RegExp(`replace ${UNIT}\nkeep ${CONFIGURATION}`), "no flags were given");
     assert.match(await read(root + CONFIGURATION), /^mode: nftables$/m);
     assert.match(await steps({ ...next, isConfigured: true }), new RegExp(`same ${UNIT}\nreplace ${CONFIGURATION}`));
   }));
 
-Deno.test("a program that runs goes on while it is replaced", () =>
+Deno.test("replacing a running program does not affect it", () =>
   inRoot(async ({ root, program, steps }) => {
     await steps();
     using open = await Deno.open(root + PROGRAM);
@@ -91,12 +91,12 @@ Deno.test("a program that runs goes on while it is replaced", () =>
     assert.equal(await new Response(open.readable).text(), "one");
   }));
 
-Deno.test("what was installed is removed, what was changed stays, and everything goes where that is asked for", () =>
+Deno.test("uninstall removes installed files, keeps edited ones, and removes those too with --all", () =>
   inRoot(async ({ root, steps }) => {
     await steps();
     await Deno.writeTextFile(`${root}${CONFIGURATION}`, "changed");
     const only = { root, dryRun: true, all: false };
-    assert.equal(told(await uninstall(only)), `remove ${PROGRAM}\nremove ${UNIT}\nkeep ${CONFIGURATION}`);
+    assert.equal(textOf(await uninstall(only)), `remove ${PROGRAM}\nremove ${UNIT}\nkeep ${CONFIGURATION}`);
     await Deno.stat(root + PROGRAM);
     await uninstall({ ...only, dryRun: false });
     for (const path of [PROGRAM, UNIT, RECORD, "/var/lib/sluice"]) {
@@ -107,7 +107,7 @@ Deno.test("what was installed is removed, what was changed stays, and everything
     await assert.rejects(uninstall(only), /nothing was installed here/);
     await steps({ isConfigured: true });
     await uninstall({ root, dryRun: false, all: true });
-    assert.equal(await read(root + CONFIGURATION), "changed", "it was there before that installation");
+    assert.equal(await read(root + CONFIGURATION), "changed", "not written by that installation");
     await Deno.remove(root + CONFIGURATION);
     await steps();
     await Deno.writeTextFile(root + CONFIGURATION, "changed again");
@@ -115,7 +115,7 @@ Deno.test("what was installed is removed, what was changed stays, and everything
     await assert.rejects(Deno.stat(`${root}/etc/sluice`), Deno.errors.NotFound);
   }));
 
-Deno.test("flags go into the configuration, whose comments stay, and mean the same there", () => {
+Deno.test("flags are written to the configuration with the same meaning; its comments stay", () => {
   const args = [
     "--proxy-mode=nftables",
     "--kubeconfig=/k",
@@ -148,7 +148,7 @@ Deno.test("flags go into the configuration, whose comments stay, and mean the sa
   assert.equal(withFlags(configuration, new Map()), configuration);
 });
 
-Deno.test("flags that a file cannot hold go into the unit, quoted as systemd has it", () => {
+Deno.test("flags without a configuration field are written to the unit, quoted for systemd", () => {
   const line = parse(["--source=file:/a b/100%", "--control-socket=", "--config=f", "-v=4"], {
     files: { f: configuration },
   });

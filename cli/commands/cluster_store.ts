@@ -1,19 +1,19 @@
-/** What the commands that hand the cluster's state on have in common: a store, and the source that fills it. */
+/** A store with the cluster's state, for the commands that serve, export and watch it. */
 import type { Store } from "../../kpng/store/mod.ts";
 import type { Invocation } from "./command.ts";
 
-/** A store that a source fills. */
-export interface Feed {
+/** A store that a source keeps up to date. */
+export interface ClusterStore {
   readonly store: Store;
-  /** Resolves when the source has ended, which is with the signal; rejects where it never will work. */
+  /** Resolves when the signal has stopped the source; rejects if the source cannot work. */
   readonly ended: Promise<void>;
 }
 
-/** Opens the source that the configuration names, and lets it fill a store until the signal. */
-export async function feedStore(invocation: Invocation, signal: AbortSignal): Promise<Feed> {
+/** Opens the configured source and fills a store from it until the signal is aborted. */
+export async function openClusterStore(invocation: Invocation, signal: AbortSignal): Promise<ClusterStore> {
   const { configuration: { source: choice }, clock, logger } = invocation;
   if (choice.kind === "grpc" && choice.scope === "local") {
-    throw new Error("--local: what one node may use is not the state of the cluster, and cannot be handed on as such");
+    throw new Error("--local streams only what one node needs; the whole cluster's state is required (remove --local)");
   }
   const { createStore } = await import("../../kpng/store/mod.ts");
   const { openSource } = await import("../../sources/mod.ts");

@@ -1,4 +1,4 @@
-/** The commands that hand the cluster's state on: what `export` writes and `watch` prints as a source changes. */
+/** export and watch: their output as a source changes. */
 import assert from "node:assert/strict";
 import { sleep, systemClock } from "../../../../platform/clock.ts";
 import { invoke } from "./invoke.ts";
@@ -18,7 +18,7 @@ endpoints: [{ addresses: [10.1.0.1], conditions: { ready: true } }]
 ---
 `;
 
-/** Runs a test in a folder with a source of one service, `web`; `change` replaces what the source has. */
+/** Runs a test with a source of one service, `web`, in a folder; `change` replaces the content of the source. */
 async function withSource(
   test: (
     source: {
@@ -41,13 +41,13 @@ async function withSource(
   }
 }
 
-/** A command that runs until `end`. */
+/** Starts a command that runs until `end`. */
 function running(args: readonly string[]) {
   const stop = new AbortController();
   let printed = "";
   const ended = invoke(args, { signal: stop.signal, onPrint: (text) => printed += text });
   return {
-    /** Resolves with what was printed since the last call, once this much of it is there. */
+    /** Waits until the output since the last call contains `until`, and returns that output. */
     async printed(until: string): Promise<string> {
       while (!printed.includes(until)) await sleep(systemClock, 5);
       const taken = printed;
@@ -70,7 +70,7 @@ function read(path: string): string {
   }
 }
 
-Deno.test("export - writes one document once everything is known, and ends", async () => {
+Deno.test("export to - prints one document once caches are synced, and exits", async () => {
   await withSource(async ({ flags }) => {
     const { status, stdout } = await invoke(["export", "--to", "-", ...flags]);
     assert.equal(status, 0);
@@ -81,19 +81,19 @@ Deno.test("export - writes one document once everything is known, and ends", asy
   });
 });
 
-Deno.test("export FILE replaces the file as a whole after each change, and leaves nothing else behind", async () => {
+Deno.test("export to a file replaces it atomically after each change and leaves no other files", async () => {
   await withSource(async ({ folder, flags, change }) => {
     const out = `${folder}/out`;
     Deno.mkdirSync(out);
     const path = `${out}/state.yaml`;
     const exporting = running(["export", "--to", path, ...flags]);
     while (!read(path).includes('"name":"web"')) await sleep(systemClock, 5);
-    // Whoever has it open goes on reading what it was.
+    // An open handle keeps reading the old content.
     const before = Deno.openSync(path);
     const inode = before.statSync().ino;
     change(["web", "10.0.0.2"], ["api", "10.0.0.3"]);
     while (!read(path).includes("10.0.0.3")) {
-      assert.ok(read(path).includes('"name":"web"'), "never less than a whole state");
+      assert.ok(read(path).includes('"name":"web"'), "always a complete state");
       await sleep(systemClock, 5);
     }
     assert.match(read(path), /10\.0\.0\.2/);
@@ -104,7 +104,7 @@ Deno.test("export FILE replaces the file as a whole after each change, and leave
   });
 });
 
-Deno.test("watch prints a line for what comes, changes and goes, and an empty one at the end of each round", async () => {
+Deno.test("watch prints a line per addition, change and removal, and an empty line after each batch", async () => {
   await withSource(async ({ flags, change }) => {
     const watching = running(["watch", ...flags]);
     assert.match(
@@ -124,7 +124,7 @@ Deno.test("watch prints a line for what comes, changes and goes, and an empty on
   });
 });
 
-Deno.test("watch --json prints an object a line, of the set that is asked for alone", async () => {
+Deno.test("watch --json prints one object per line, of the selected kind only", async () => {
   await withSource(async ({ flags }) => {
     const watching = running(["watch", "services", "--json", ...flags]);
     const lines = (await watching.printed('{"op":"sync"}\n')).trimEnd().split("\n").map((line) => JSON.parse(line));
@@ -138,7 +138,7 @@ Deno.test("watch --json prints an object a line, of the set that is asked for al
   });
 });
 
-Deno.test("watch local prints what this node may use", async () => {
+Deno.test("watch local prints only what this node needs", async () => {
   await withSource(async ({ flags }) => {
     const watching = running(["watch", "local", "--hostname-override", "node-1", ...flags]);
     assert.match(await watching.printed("\n\n"), /^\+ endpoint default\/web\/\S+ .*10\.1\.0\.1/m);

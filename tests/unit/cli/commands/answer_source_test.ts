@@ -1,4 +1,4 @@
-/** The commands that ask: whom they ask, and what they print. */
+/** explain, get and render: the source of their answers, and their output. */
 import assert from "node:assert/strict";
 import { createAnswers } from "../../../../answers/mod.ts";
 import { serveControlSocket } from "../../../../answers/control/serve.ts";
@@ -13,13 +13,13 @@ import { invoke } from "./invoke.ts";
 const EXAMPLE = new URL("../../../../deploy/example", import.meta.url).pathname;
 const OFFLINE = ["--source", `file:${EXAMPLE}`, "--hostname-override", "demo-node", "--cluster-cidr", "10.244.0.0/16"];
 
-/** Runs a command line; what it printed, and its exit status. */
+/** Runs a command line to its end. */
 async function run(...args: readonly string[]): Promise<{ readonly status: number; readonly printed: string }> {
   const { status, stdout } = await invoke(args);
   return { status, printed: stdout };
 }
 
-Deno.test("explain answers from a source, with the rules that a proxy would write, in every mode", async () => {
+Deno.test("explain answers from a source in every mode, with the rules that a proxy would write", async () => {
   for (const [mode, place] of [["iptables", "nat KUBE-SERVICES"], ["nftables", "map services"]] as const) {
     const { status, printed } = await run("explain", "10.96.0.20:80", "--proxy-mode", mode, ...OFFLINE);
     assert.equal(status, 0);
@@ -30,7 +30,7 @@ Deno.test("explain answers from a source, with the rules that a proxy would writ
   assert.equal(JSON.parse(printed).ways[0].fate, "rejected");
 });
 
-Deno.test("get lists as a table, as JSON and as YAML", async () => {
+Deno.test("get prints a table, JSON or YAML", async () => {
   const table = await run("get", "services", "shop", ...OFFLINE);
   assert.match(table.printed, /^NAME .*\ndefault\/shop:http +NodePort .*\n$/);
   const json = await run("get", "endpoints", "default/edge", "-o", "json", ...OFFLINE);
@@ -39,7 +39,7 @@ Deno.test("get lists as a table, as JSON and as YAML", async () => {
   assert.match(yaml.printed, /^- name: default\/shop:http\n {2}family: IPv4\n/);
 });
 
-Deno.test("render prints what each tool would be given, for the families that are asked for", async () => {
+Deno.test("render prints the input of each tool for the selected families", async () => {
   const { printed } = await run("render", "--family", "IPv4", ...OFFLINE);
   assert.match(printed, /^# iptables-restore --noflush -w 5\n\*filter\n/m);
   assert.ok(!printed.includes("ip6tables"));
@@ -48,12 +48,12 @@ Deno.test("render prints what each tool would be given, for the families that ar
   assert.match(nft.printed, /^add table ip6 sluice\n/m);
 });
 
-Deno.test("what cannot be asked is said with status 2", async () => {
+Deno.test("an invalid question exits with status 2", async () => {
   assert.equal((await run("explain", "web:80", ...OFFLINE)).status, 2);
   assert.equal((await run("explain", "10.0.0.1:80", "--from", "fd00::1", ...OFFLINE)).status, 2);
 });
 
-Deno.test("where a proxy answers on the control socket, it is asked, unless a source is named", async () => {
+Deno.test("the proxy on the control socket answers unless --source is given", async () => {
   const folder = await Deno.makeTempDir();
   const path = `${folder}/control.sock`;
   const end = new AbortController();

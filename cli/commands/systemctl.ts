@@ -1,7 +1,7 @@
 import { createProcessRunner, type ProcessRunnerOptions } from "../../backends/tools/mod.ts";
 import { searchPath } from "../../platform/mod.ts";
 
-/** Asks the service manager for something; returns what it prints. Throws with what it says where it does not do it. */
+/** Runs systemctl and returns its output. Throws with its standard error if it fails. */
 export async function runSystemctl(
   args: readonly string[],
   options: Omit<ProcessRunnerOptions, "path">,
@@ -10,6 +10,6 @@ export async function runSystemctl(
   const { exitCode, stdout, stderr } = await runner.run({ tool: "systemctl", args });
   if (exitCode === 0) return stdout;
   throw new Error(
-    `systemctl ${args.join(" ")} failed with exit status ${exitCode}: ${stderr.trim() || "it said nothing"}`,
+    `systemctl ${args.join(" ")} failed with exit status ${exitCode}: ${stderr.trim() || "no error message"}`,
   );
 }

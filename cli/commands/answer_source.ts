@@ -1,0 +1,43 @@
+/** Where explain, get, render and diff get their answers: from the running proxy or from a source read once. */
+import type { Answers } from "../../answers/mod.ts";
+import type { ControlAnswers } from "../../answers/control/mod.ts";
+import type { Family, FamilyDelta, RuleDescription, ServicePortKey } from "../../core/model/mod.ts";
+import { writeToStderr } from "../../platform/mod.ts";
+import type { Invocation } from "./command.ts";
+
+/**
+ * Returns the answers of the running proxy through its control socket. If --source is given or no proxy runs, returns those
+ * of this process for the configured source. Prints to standard error which one it is.
+ */
+export async function answersOf(invocation: Invocation): Promise<Answers | ControlAnswers> {
+  const { configuration: { controlSocket: path }, flags } = invocation;
+  if (path === undefined || flags.has("source")) return await answersOfSource(invocation);
+  const { askProxy, NoProxyError } = await import("../../answers/control/mod.ts");
+  try {
+    const answers = await askProxy(path);
+    writeToStderr(`sluice: answered by the proxy at ${path}\n`);
+    return answers;
+  } catch (error) {
+    if (!(error instanceof NoProxyError)) throw error;
+    writeToStderr(`sluice: ${error.message}; reading the source instead\n`);
+    return await answersOfSource(invocation);
+  }
+}
+
+async function answersOfSource(invocation: Invocation): Promise<Answers> {
+  const { clock } = invocation;
+  const { answerOffline } = await import("../../answers/mod.ts");
+  const rules = (family: Family, state: FamilyDelta, key: ServicePortKey) => renderedRules(family, state, key, clock);
+  return await answerOffline({ ...invocation, rules });
+}
+
+async function renderedRules(
+  family: Family,
+  state: FamilyDelta,
+  key: ServicePortKey,
+  clock: Invocation["clock"],
+): Promise<RuleDescription | undefined> {
+  const { dryRun } = await import("../../backends/dry_run/mod.ts");
+  const backend = await dryRun({ family, state, clock }, { read: undefined, onChange: () => {} });
+  return backend.describe?.(key);
+}
