@@ -1,26 +1,26 @@
-/** What becomes of a file of the installation. */
+/** What install does with a file. */
 export type Decision =
-  | "write" // it is not there
-  | "replace" // it is as an earlier installation left it
-  | "same" // it is as it should be
-  | "keep"; // it was changed, or is not of an installation
+  | "write" // does not exist
+  | "replace" // unchanged since an earlier installation
+  | "same" // already has the wanted content
+  | "keep"; // edited, or not from an installation
 
-/** What is known of a file: hashes of its content. */
-export interface Knowledge {
-  /** What it should hold. */
+/** Hashes of a file's content. */
+export interface FileHashes {
+  /** Content to install. */
   readonly wanted: string;
-  /** What it holds; undefined where it is not there. */
+  /** Content on disk; undefined if the file does not exist. */
   readonly found: string | undefined;
-  /** What the last installation wrote; undefined where none did. */
+  /** Content written by the last installation; undefined if it wrote none. */
   readonly recorded: string | undefined;
 }
 
 /**
- * What becomes of a file at an installation: what somebody changed stays. The program is replaced whatever is there, and
- * a file that is the administrator's own stays whatever it holds.
+ * Decides what install does with a file. Edited files are kept. The program is always replaced; an existing file of kind
+ * `yours` never is.
  */
 export function decideInstallation(
-  { wanted, found, recorded }: Knowledge,
+  { wanted, found, recorded }: FileHashes,
   kind: "program" | "yours" | "shipped",
 ): Decision {
   if (found === undefined) return "write";
@@ -29,7 +29,7 @@ export function decideInstallation(
   return kind === "shipped" && found === recorded ? "replace" : "keep";
 }
 
-/** Whether a file that an installation wrote is removed: where it is still what was written, or everything is to go. */
-export function decideRemoval({ found, recorded }: Omit<Knowledge, "wanted">, all: boolean): boolean {
+/** Whether uninstall removes an installed file: if it is unedited, or with `all`. */
+export function decideRemoval({ found, recorded }: Omit<FileHashes, "wanted">, all: boolean): boolean {
   return found !== undefined && (all || found === recorded);
 }

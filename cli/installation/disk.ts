@@ -1,7 +1,7 @@
 import { dirname } from "node:path";
 import type { InstalledFile } from "./files.ts";
 
-/** The SHA-256 of a file's content in hexadecimal; undefined where it is not there. */
+/** Returns the SHA-256 of a file in hexadecimal; undefined if the file does not exist. */
 export async function hashOf(path: string): Promise<string | undefined> {
   try {
     return await hashOfBytes(await Deno.readFile(path));
@@ -11,11 +11,11 @@ export async function hashOf(path: string): Promise<string | undefined> {
   }
 }
 
-/** The SHA-256 of what a file of the installation is to hold. */
+/** Returns the SHA-256 of the content to install, in hexadecimal. */
 export async function hashOfContent({ content }: InstalledFile): Promise<string> {
   if ("text" in content) return await hashOfBytes(new TextEncoder().encode(content.text));
   const hash = await hashOf(content.copyOf);
-  if (hash === undefined) throw new Error(`the executable ${content.copyOf} is gone`);
+  if (hash === undefined) throw new Error(`cannot read the executable ${content.copyOf}: it was removed`);
   return hash;
 }
 
@@ -24,29 +24,29 @@ async function hashOfBytes(bytes: Uint8Array<ArrayBuffer>): Promise<string> {
   return [...digest].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
-/** Puts a file in its place in one step: a program that runs there goes on with what it was. */
+/** Writes a file atomically, so that a running program is not modified. */
 export async function putFile(root: string, { path, mode, content }: InstalledFile): Promise<void> {
   const target = root + path;
-  const draft = `${target}.new`;
+  const temporary = `${target}.new`;
   await Deno.mkdir(dirname(target), { recursive: true });
   try {
-    if ("text" in content) await Deno.writeTextFile(draft, content.text);
-    else await Deno.copyFile(content.copyOf, draft);
-    await Deno.chmod(draft, mode);
-    await Deno.rename(draft, target);
+    if ("text" in content) await Deno.writeTextFile(temporary, content.text);
+    else await Deno.copyFile(content.copyOf, temporary);
+    await Deno.chmod(temporary, mode);
+    await Deno.rename(temporary, target);
   } catch (error) {
-    await Deno.remove(draft).catch(() => {});
+    await Deno.remove(temporary).catch(() => {});
     throw error;
   }
 }
 
-/** Removes a file, and the folder around it where that is `folder` and nothing is left in it. */
+/** Removes a file, and its folder if that is one of `folders` and is now empty. */
 export async function removeFile(root: string, path: string, folders: readonly string[]): Promise<void> {
   await Deno.remove(root + path);
   if (!folders.includes(dirname(path))) return;
   try {
     await Deno.remove(root + dirname(path));
   } catch {
-    // Something else is in it.
+    // Not empty.
   }
 }

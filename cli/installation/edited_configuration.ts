@@ -1,7 +1,7 @@
 import { parseDocument } from "yaml";
 import { fieldAt, FIELDS, FLAGS, formatDuration, type GivenFlags } from "../../config/mod.ts";
 
-/** The text of a configuration file with what the flags say put into it; its comments stay. */
+/** Returns the text of a configuration file with the flags applied; comments stay. */
 export function withFlags(text: string, given: GivenFlags): string {
   const flags = FLAGS.filter(({ name, setting }) => setting !== undefined && given.has(name));
   if (flags.length === 0) return text;
@@ -16,7 +16,7 @@ export function withFlags(text: string, given: GivenFlags): string {
   return document.toString({ lineWidth: 0, flowCollectionPadding: false });
 }
 
-/** The flags that were given and that a configuration file cannot hold, as words of a command line, but for `without`. */
+/** Returns the given flags that have no configuration field, except those in `without`, as command-line words. */
 export function flagsBesideFile(given: GivenFlags, without: readonly string[]): readonly string[] {
   return FLAGS.filter(({ name, setting }) => setting === undefined && given.has(name) && !without.includes(name))
     .map(({ name }) => `--${name}=${given.get(name)}`);

@@ -1,35 +1,35 @@
-/** A file that an installation consists of. */
+/** A file to install. */
 export interface InstalledFile {
-  /** From `/` on, without the root that it is put under. */
+  /** Absolute path, without the root. */
   readonly path: string;
   readonly mode: number;
   readonly content: { readonly text: string } | { readonly copyOf: string };
-  /** Whether it is for the administrator to change: one that is there is then left as it is. */
+  /** Whether the file belongs to the administrator; an existing one is then kept. */
   readonly isYours: boolean;
 }
 
-/** Where the executable is installed. */
+/** Installation path of the executable. */
 export const PROGRAM = "/usr/local/bin/sluice";
 
-/** Where the configuration is. */
+/** Installation path of the configuration. */
 export const CONFIGURATION = "/etc/sluice/config.yaml";
 
-/** Where the systemd unit is. */
+/** Installation path of the systemd unit. */
 export const UNIT = "/etc/systemd/system/sluice.service";
 
-/** What an installation is made from. */
+/** Contents of an installation. */
 export interface Parts {
-  /** The path of the executable. */
+  /** Path of the executable to copy. */
   readonly program: string;
   readonly unit: string;
   readonly configuration: string;
-  /** Whether the configuration was asked for with flags, and not only as it comes. */
+  /** Whether flags or --config determined the configuration, rather than the shipped default. */
   readonly isConfigured: boolean;
-  /** What belongs to the shells and the manual, by path. */
+  /** Completions and man page by path. */
   readonly helpers: Readonly<Record<string, string>>;
 }
 
-/** The files of an installation. */
+/** Returns the files to install. */
 export function filesOf({ program, unit, configuration, isConfigured, helpers }: Parts): readonly InstalledFile[] {
   const text = (path: string, text: string, isYours = false): InstalledFile => ({
     path,
@@ -45,12 +45,12 @@ export function filesOf({ program, unit, configuration, isConfigured, helpers }:
   ];
 }
 
-/** The systemd unit with these further words on the proxy's command line. */
+/** Appends words to the proxy's command line in a systemd unit. */
 export function unitWith(unit: string, words: readonly string[]): string {
   return unit.replace(/^ExecStart=.*$/m, (line) => [line, ...words.map(unitWord)].join(" "));
 }
 
-/** A word as systemd.service(5) and systemd.unit(5) have it quoted: specifiers and variables are not meant. */
+/** Quotes a word for ExecStart, without expansion of specifiers and variables (systemd.service(5), systemd.unit(5)). */
 function unitWord(word: string): string {
   const text = word.replaceAll("%", "%%").replaceAll("$", "$$$$");
   return /^[\w@%+=:,./$-]+$/.test(text) ? text : `"${text.replaceAll("\\", "\\\\").replaceAll('"', '\\"')}"`;

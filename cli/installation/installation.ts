@@ -1,25 +1,25 @@
-/** Sluice on a node as files: putting them there, and taking away what nobody changed. */
+/** Installs and removes Sluice's files on a node, keeping edited ones. */
 import { VERSION } from "../../platform/mod.ts";
 import { decideInstallation, decideRemoval, type Decision } from "./decision.ts";
 import { hashOf, hashOfContent, putFile, removeFile } from "./disk.ts";
 import { type InstalledFile, PROGRAM } from "./files.ts";
 import { readRecord, RECORD } from "./record.ts";
 
-/** What became of a file, or would. */
+/** What was done with a file, or would be in a dry run. */
 export interface Step {
   readonly path: string;
   readonly decision: Decision | "remove";
 }
 
-/** Where and how an installation goes. */
+/** Options of `install` and `uninstall`. */
 export interface InstallationOptions {
-  /** What stands before every path; empty for this system itself. */
+  /** Prefix of every path; empty for the running system. */
   readonly root: string;
-  /** Whether nothing is written, only said. */
+  /** Whether to write nothing. */
   readonly dryRun: boolean;
 }
 
-/** Puts the files in their places, but for those that somebody changed, and records what was written. */
+/** Writes the files, except edited ones, and records what it wrote. */
 export async function install(
   files: readonly InstalledFile[],
   { root, dryRun }: InstallationOptions,
@@ -44,15 +44,15 @@ export async function install(
   return steps;
 }
 
-/** The folders that are an installation's own. */
+/** Folders used only by an installation. */
 const FOLDERS = ["/etc/sluice", "/var/lib/sluice"];
 
-/** Removes what the last installation wrote and nobody changed since; `all`, what was changed, too. */
+/** Removes the files of the last installation, edited ones only with `all`. */
 export async function uninstall({ root, dryRun, all }: InstallationOptions & { readonly all: boolean }): Promise<
   readonly Step[]
 > {
   const record = readRecord(root);
-  if (record === undefined) throw new Error(`nothing was installed here: there is no ${root + RECORD}`);
+  if (record === undefined) throw new Error(`not installed: there is no ${root + RECORD}`);
   const steps: Step[] = [];
   for (const [path, recorded] of Object.entries(record.files)) {
     const found = await hashOf(root + path);
@@ -65,7 +65,7 @@ export async function uninstall({ root, dryRun, all }: InstallationOptions & { r
   return steps;
 }
 
-/** What is left in the folders that are an installation's own: somebody else's files, such as a kubeconfig. */
+/** Returns the remaining files in the installation's folders, such as a kubeconfig. */
 export function leftBehind(root: string): readonly string[] {
   return FOLDERS.flatMap((folder) => {
     try {

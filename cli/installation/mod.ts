@@ -1,5 +1,7 @@
 /**
- * The files of an installation: which are written, kept or removed, and the record by which `uninstall` takes them back.
+ * Installs and removes the service's files on a node.
+ *
+ * In: contents of the files. Out: what was done with each. May touch: files below a root folder.
  */
 export { flagsBesideFile, withFlags } from "./edited_configuration.ts";
 export { CONFIGURATION, filesOf, PROGRAM, UNIT, unitWith } from "./files.ts";

@@ -1,14 +1,14 @@
-/** What an installation wrote, so that what was changed since can be told from it. */
+/** Record of the files that install wrote, to recognize edits made since. */
 export interface InstallationRecord {
   readonly version: string;
-  /** The SHA-256 of the content by path. */
+  /** SHA-256 of the written content by path. */
   readonly files: Readonly<Record<string, string>>;
 }
 
-/** Where the record is kept. */
+/** Path of the record. */
 export const RECORD = "/var/lib/sluice/installed.json";
 
-/** Reads the record of the last installation under a root; undefined where there was none. Throws where it is unreadable. */
+/** Reads the record of the last installation; undefined if there is none. Throws if it is unreadable. */
 export function readRecord(root: string): InstallationRecord | undefined {
   let text: string;
   try {
@@ -18,13 +18,13 @@ export function readRecord(root: string): InstallationRecord | undefined {
     throw error;
   }
   const record: unknown = JSON.parse(text);
-  if (!isRecord(record)) {
-    throw new Error(`${root + RECORD} is no record of an installation: remove it and install again`);
+  if (!isInstallationRecord(record)) {
+    throw new Error(`${root + RECORD} is not a valid installation record (remove it and install again)`);
   }
   return record;
 }
 
-function isRecord(value: unknown): value is InstallationRecord {
+function isInstallationRecord(value: unknown): value is InstallationRecord {
   const files = (value as Partial<InstallationRecord> | null)?.files;
   return typeof files === "object" && files !== null && Object.values(files).every((hash) => typeof hash === "string");
 }

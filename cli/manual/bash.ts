@@ -1,6 +1,6 @@
 import type { FlagWords, Vocabulary } from "./vocabulary.ts";
 
-/** The completion script for bash; it needs nothing but bash. */
+/** Returns the completion script for bash; it needs no bash-completion package. */
 export function bashCompletion({ commands, common }: Vocabulary): string {
   const names = commands.map(({ name }) => name);
   const ofCommand = commands.filter(({ words, flags }) => words.length + flags.length > 0).map(
@@ -14,7 +14,7 @@ export function bashCompletion({ commands, common }: Vocabulary): string {
 _sluice() {
   local current=\${COMP_WORDS[COMP_CWORD]} previous=\${COMP_WORDS[COMP_CWORD-1]} command=run words= flags=
   COMPREPLY=()
-  # --flag=value comes as three words.
+  # --flag=value arrives as three words.
   if [[ $current == = ]]; then
     current=
   elif [[ $previous == = ]]; then
@@ -37,7 +37,7 @@ complete -o default -F _sluice sluice
 `;
 }
 
-/** By what stands before the word: the words it can be, a file, or nothing that could be known. */
+/** Returns a case per flag that takes a value: fixed words, a file, or no completion. */
 function valueCases(flags: readonly FlagWords[], command: string): string[] {
   const pattern = (flag: FlagWords) =>
     spellings([flag]).map((spelling) => command === "*" ? `*" ${spelling}"` : `"${command} ${spelling}"`).join("|");

@@ -1,14 +1,13 @@
-/** What the commands' specs are for others than the help: completions of shells, and the page of the manual. */
 import type { CommandSpec } from "../../config/mod.ts";
 import { bashCompletion } from "./bash.ts";
 import { fishCompletion } from "./fish.ts";
 import { vocabularyOf } from "./vocabulary.ts";
 import { zshCompletion } from "./zsh.ts";
 
-/** A shell that there are completions for. */
+/** A shell with a completion script. */
 export type Shell = "bash" | "zsh" | "fish";
 
-/** The completion script of a program with these commands. */
+/** Returns the completion script for a program with these commands. */
 export function completionScript(shell: Shell, commands: readonly CommandSpec[]): string {
   const vocabulary = vocabularyOf(commands);
   switch (shell) {

@@ -1,6 +1,6 @@
 import type { FlagWords, Vocabulary } from "./vocabulary.ts";
 
-/** The completion script for fish. */
+/** Returns the completion script for fish. */
 export function fishCompletion({ commands, common }: Vocabulary): string {
   const lines = ["# Completion of sluice for fish: sluice completion fish | source", "complete -c sluice -f"];
   for (const { name, summary, words, flags } of commands) {
@@ -18,7 +18,7 @@ export function fishCompletion({ commands, common }: Vocabulary): string {
 
 function flagOptions({ name, letter, description, following }: FlagWords): string {
   const short = letter === undefined || letter === name ? "" : `-s ${letter} `;
-  // fish calls a name of one letter short.
+  // fish requires -s for one-letter names.
   const long = name.length === 1 ? `-s ${name}` : `-l ${name}`;
   return `${short}${long} ${argumentOptions(following)}-d ${quoted(description)}`;
 }

@@ -1,4 +1,4 @@
-/** The help of the program and its commands; loaded when it is asked for, and the package that lays it out with it. */
+/** Help of the program and its commands, laid out by package commander; both are loaded on first use. */
 import { Command, Option } from "commander";
 import {
   type CommandSpec,
@@ -10,14 +10,28 @@ import {
   SOURCE_FLAGS,
   usageLine,
 } from "../../config/mod.ts";
-import { programHelp } from "./program_help.ts";
 
-/** Columns of the help: descriptions beside the longest flag are to be more than a word wide. */
+/** Columns of the help; leaves room for descriptions next to the longest flag. */
 const HELP_WIDTH = 100;
 
-/** The help of a command, or of the program with all its commands where `spec` is undefined. */
+/** Returns the help of a command, or of the whole program if `spec` is undefined. */
 export function helpText(spec: CommandSpec | undefined, commands: readonly CommandSpec[]): string {
   return spec === undefined ? programHelp(commands) : commandHelp(spec);
+}
+
+function programHelp(commands: readonly CommandSpec[]): string {
+  const width = Math.max(...commands.map(({ name }) => name.length));
+  return `Sluice is a Kubernetes service proxy: it programs this node's kernel to balance connections to services over their endpoints.
+
+Usage: sluice [command] [arguments] [flags]
+
+Without a command, sluice runs the proxy, with kube-proxy's flags and configuration file.
+
+Commands:
+${commands.map(({ name, summary }) => `  ${name.padEnd(width)}  ${summary}`).join("\n")}
+
+sluice COMMAND --help shows a command's flags and examples; sluice ${RUN} --help lists kube-proxy's flags.
+`;
 }
 
 function commandHelp(spec: CommandSpec): string {
@@ -36,10 +50,11 @@ function commandHelp(spec: CommandSpec): string {
     .replace("Options:", `${argumentsOf(spec)}Options:`);
   const more = spec.name === RUN
     ? withoutEffect()
-    : `\nIt takes every flag of sluice ${RUN}, too: sluice ${RUN} --help lists them.\n`;
+    : `\nThe flags of sluice ${RUN} are also accepted; sluice ${RUN} --help lists them.\n`;
   return text + more + examplesOf(spec);
 }
-/** The flags of a command that its help describes. */
+
+/** Whether the help of a command describes this flag. */
 function isShown(flag: Flag, spec: CommandSpec): boolean {
   return spec.name === RUN && flag.effective || spec.flags.includes(flag) || SOURCE_FLAGS.includes(flag.name);
 }
@@ -48,7 +63,7 @@ function titleOf(flag: Flag): string {
   return FLAG_GROUPS.find(({ flags }) => flags.includes(flag))?.title ?? "Flags";
 }
 
-/** The flags that do nothing here, in one paragraph: nobody looks for one of them. */
+/** Lists the flags without effect in one paragraph. */
 function withoutEffect(): string {
   const { title, flags } = FLAG_GROUPS.find(({ flags }) => flags.every(({ effective }) => !effective))!;
   const lines: string[] = [""];

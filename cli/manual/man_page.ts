@@ -1,13 +1,13 @@
 import { type CommandSpec, type Flag, FLAG_GROUPS, placeholderOf, usageLine } from "../../config/mod.ts";
 import { VERSION } from "../../platform/mod.ts";
 
-/** What a page says beside what the commands' specs say. */
+/** Content of the page that is not in the commands' specs. */
 export interface ManualTexts {
-  /** Paths, each with what it is. */
+  /** Descriptions of files by path. */
   readonly files: Readonly<Record<string, string>>;
 }
 
-/** The page of the manual, section 8, in the man macros. */
+/** Returns the man page (section 8) in the man macros. */
 export function manPage(commands: readonly CommandSpec[], { files }: ManualTexts): string {
   return [
     `.TH SLUICE 8 "" "Sluice ${VERSION}" "System Administration"`,
@@ -17,9 +17,9 @@ export function manPage(commands: readonly CommandSpec[], { files }: ManualTexts
     ...commands.flatMap((command, i) => [...(i === 0 ? [] : [".br"]), `.B ${roff(usageLine(command))}`]),
     ".SH DESCRIPTION",
     roff(
-      "Sluice does kube-proxy's job: it watches Services, EndpointSlices and its Node, and keeps the kernel of the node " +
-        "(iptables, nftables or IPVS, of both IP families) balancing connections over the endpoints. Without a command " +
-        "it runs the proxy, with kube-proxy's flags and configuration file. Every command takes the flags of run.",
+      "Sluice replaces kube-proxy: it watches Services, EndpointSlices and its Node, and programs the node's kernel " +
+        "(iptables, nftables or IPVS, both IP families) to balance connections over the endpoints. Without a command " +
+        "it runs the proxy, with kube-proxy's flags and configuration file. Every command accepts the flags of run.",
     ),
     ".SH COMMANDS",
     ...commands.flatMap(commandPart),
@@ -31,9 +31,9 @@ export function manPage(commands: readonly CommandSpec[], { files }: ManualTexts
         : flags.flatMap(flagPart)),
     ]),
     ".SH EXIT STATUS",
-    ...tagged("0", "it did what was asked; check: nothing is red; diff: the kernel holds what it should"),
-    ...tagged("1", "it failed; check: something is red; diff: the kernel differs"),
-    ...tagged("2", "the command line or the configuration is wrong, and nothing was done; diff: it failed"),
+    ...tagged("0", "success; check: nothing is red; diff: no difference"),
+    ...tagged("1", "failure; check: something is red; diff: the kernel differs"),
+    ...tagged("2", "usage or configuration error, nothing was done; diff: failure"),
     ".SH FILES",
     ...Object.entries(files).flatMap(([path, what]) => tagged(path, what)),
     ".SH SEE ALSO",
@@ -71,7 +71,7 @@ function capital(text: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
-/** Text in which nothing is taken for a request, an escape, or a hyphen that may be broken at. */
+/** Escapes text for roff: no requests, escapes or breakable hyphens. */
 function roff(text: string): string {
   return text.replaceAll("\\", "\\e").replaceAll("-", "\\-").replaceAll('"', "\\(dq").replace(/^(?=[.'])/gm, "\\&")
     .replace(

@@ -1,5 +1,7 @@
 /**
- * Help, the man page and shell completions, all from the table of flags.
+ * Help, man page and shell completions, generated from the commands' specs and the table of flags.
+ *
+ * In: specs. Out: text. May touch: nothing.
  */
 export { completionScript, type Shell } from "./completion.ts";
 export { helpText } from "./help.ts";

@@ -1,13 +1,13 @@
 import { type CommandSpec, type Flag, FLAG_GROUPS } from "../../config/mod.ts";
 
-/** What may follow a flag. */
+/** Kind of a flag's value. */
 export type Following =
   | { readonly kind: "nothing" }
   | { readonly kind: "words"; readonly words: readonly string[] }
-  | { readonly kind: "file" } // or any other text, which nobody can complete
+  | { readonly kind: "file" } // or other text without completion
   | { readonly kind: "number" };
 
-/** A flag as a shell completes it. */
+/** A flag for completion. */
 export interface FlagWords {
   readonly name: string;
   readonly letter: string | undefined;
@@ -15,24 +15,24 @@ export interface FlagWords {
   readonly following: Following;
 }
 
-/** A command as a shell completes it. */
+/** A command for completion. */
 export interface CommandWords {
   readonly name: string;
   readonly summary: string;
-  /** The words that its arguments can be. */
+  /** Fixed values of its arguments. */
   readonly words: readonly string[];
-  /** The flags that it has alone; it takes those of all commands, too. */
+  /** Its own flags, without those common to all commands. */
   readonly flags: readonly FlagWords[];
 }
 
-/** Everything that a shell can complete. */
+/** Everything a shell can complete. */
 export interface Vocabulary {
   readonly commands: readonly CommandWords[];
-  /** The flags that every command takes; not those that are without effect. */
+  /** Flags of all commands, without those that have no effect. */
   readonly common: readonly FlagWords[];
 }
 
-/** The words of a program with these commands. */
+/** Builds the vocabulary of a program with these commands. */
 export function vocabularyOf(commands: readonly CommandSpec[]): Vocabulary {
   const help: FlagWords = {
     name: "help",

@@ -1,6 +1,6 @@
 import type { CommandWords, FlagWords, Vocabulary } from "./vocabulary.ts";
 
-/** The completion script for zsh, for a folder of its fpath under the name _sluice. */
+/** Returns the completion script for zsh, to be saved as _sluice in a folder of its fpath. */
 export function zshCompletion({ commands, common }: Vocabulary): string {
   return `#compdef sluice
 # Completion of sluice for zsh: sluice completion zsh > /usr/local/share/zsh/site-functions/_sluice

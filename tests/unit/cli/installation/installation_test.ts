@@ -104,7 +104,7 @@ Deno.test("uninstall removes installed files, keeps edited ones, and removes tho
     }
     assert.equal(await read(root + CONFIGURATION), "changed");
     assert.deepEqual(leftBehind(root), [root + CONFIGURATION]);
-    await assert.rejects(uninstall(only), /nothing was installed here/);
+    await assert.rejects(uninstall(only), /not installed/);
     await steps({ isConfigured: true });
     await uninstall({ root, dryRun: false, all: true });
     assert.equal(await read(root + CONFIGURATION), "changed", "not written by that installation");
