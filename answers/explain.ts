@@ -6,10 +6,11 @@ import type { ExplainedEndpoint, ExplainedRules, ExplainedService, Explanation }
 import { type Destination, findDestination, type FrontendHit, frontendText } from "./frontend.ts";
 import { policiesOf } from "./policies.ts";
 import { type Origin, ORIGINS, type Question } from "./question.ts";
-import type { From, Way } from "./way.ts";
-import { wayTo } from "./ways.ts";
+import { outcomeByVirtualServers } from "./ipvs_outcome.ts";
+import type { Outcome, Source } from "./outcome.ts";
+import { outcomeByRules } from "./rules_outcome.ts";
 
-/** Answers a question: every decision in it is the planner's, read off what it planned. */
+/** Explains what happens to a new connection, from what the planner decided. */
 export async function explain(question: Question, basis: AnswerBasis): Promise<Explanation> {
   const { family, address, port, protocol } = question;
   const of = basis.families[family];
@@ -18,42 +19,53 @@ export async function explain(question: Question, basis: AnswerBasis): Promise<E
     familyOf(own) === family && !isLoopback(own)
   );
   const destination = findDestination(question, { planned: of.planner.ports(), settings, nodeAddresses });
-  const { from, remark } = froms(question, basis, destination, nodeAddresses, settings);
-  const ways = from.map((one) => wayTo(destination, one, settings));
+  const { sources, remarks } = sourcesOf(question, basis, destination, nodeAddresses, settings);
+  const outcomes = sources.map((source) => outcomeOf(destination, source, settings));
   const { zone } = basis.tracking.node.state();
   return {
     destination: { family, address, port, protocol },
     mode: settings.mode,
     node: { name: basis.nodeName, zone, address: settings.nodeIP },
-    service: destination.hit && await explainService(question, destination.hit, ways, basis, settings),
-    ways,
-    remarks: [...destination.remarks, ...remarksOn(destination), ...remark],
+    service: destination.hit && await explainService(question, destination.hit, outcomes, basis, settings),
+    outcomes,
+    remarks: [...destination.remarks, ...remarksOn(destination), ...remarks],
   };
+}
+
+/**
+ * The outcome of a new connection to a destination. The planner has decided everything that does not depend on the source
+ * of the connection.
+ */
+function outcomeOf(destination: Destination, from: Source, settings: FamilySettings): Outcome {
+  const { mode } = settings;
+  return mode === "ipvs"
+    ? outcomeByVirtualServers(destination, from, settings)
+    : outcomeByRules(destination, from, { ...settings, mode });
 }
 
 async function explainService(
   question: Question,
-  { kind, owner, port }: FrontendHit,
-  ways: readonly Way[],
+  { frontend, owner, port }: FrontendHit,
+  outcomes: readonly Outcome[],
   basis: AnswerBasis,
   settings: FamilySettings,
 ): Promise<ExplainedService | undefined> {
   const { family, address } = question;
   const service = basis.tracking.services.get(owner.service);
   const spec = service && specOf(service, port);
-  // Between a change and its plan, the service may be another than the one that was planned.
+  // The service may have changed since the last plan.
   if (service === undefined || spec === undefined) return undefined;
   const node = { name: basis.nodeName, zone: basis.tracking.node.state().zone };
-  const asked = new Set(ways.flatMap(({ policy }) => policy ?? []));
+  const asked = new Set(outcomes.flatMap(({ policy }) => policy ?? []));
   const policies = asked.size === 0 ? undefined : asked;
   const endpoints = explainServiceEndpoints(basis.tracking, { service, spec, family, node, policies });
-  const reached = new Set(ways.flatMap((way) => way.endpoints));
+  const reached = new Set(outcomes.flatMap(({ endpoints }) => endpoints));
   return {
     name: port.name,
     type: service.type,
-    frontend: kind,
-    frontendText: frontendText(kind, port, address),
-    policies: policiesOf({ service, spec, port, frontend: kind, endpoints, settings, node }),
+    frontend: frontend.kind,
+    frontendText: frontendText(frontend.kind, port, address),
+    policies: policiesOf({ service, spec, port, frontend: frontend.kind, endpoints, settings, node }),
     topology: endpoints.topology,
     endpoints: endpoints.endpoints.map((endpoint): ExplainedEndpoint => ({
       ...endpoint,
@@ -76,30 +88,30 @@ function remarksOn({ hit, losers }: Destination): string[] {
   return [...losers, ...(hit ? [hit.owner] : [])].flatMap((port) => port.reported);
 }
 
-/** Where connections are to come from, for a question. */
-function froms(
+/** The sources of the connections that a question asks about. */
+function sourcesOf(
   { from, address }: Question,
   basis: AnswerBasis,
   destination: Destination,
   nodeAddresses: readonly string[],
   settings: FamilySettings,
-): { readonly from: readonly From[]; readonly remark: readonly string[] } {
-  // What a node sends to an address of its own comes from that very address.
+): { readonly sources: readonly Source[]; readonly remarks: readonly string[] } {
+  // Traffic of the node to an address of its own has that address as its source.
   const isOwn = destination.isThisNode || settings.mode === "ipvs" && destination.isBound;
   const nodeSource = isOwn ? address : settings.nodeIP;
-  const any = (origin: Origin): From => ({ origin, address: origin === "node" ? nodeSource : undefined });
-  if (from === undefined) return { from: ORIGINS.map(any), remark: [] };
+  const any = (origin: Origin): Source => ({ origin, address: origin === "node" ? nodeSource : undefined });
+  if (from === undefined) return { sources: ORIGINS.map(any), remarks: [] };
   const named = ORIGINS.find((origin) => origin === from);
-  if (named !== undefined) return { from: [any(named)], remark: [] };
+  if (named !== undefined) return { sources: [any(named)], remarks: [] };
   const origin = originOf(from, basis, nodeAddresses, settings);
   const isByInterface = settings.localTraffic.by === "bridge" || settings.localTraffic.by === "interface-prefix";
-  const remark = origin === "outside" && isByInterface
+  const remarks = origin === "outside" && isByInterface
     ? [`${from} is not known as a pod's address on this node, and is taken for one from outside (see --from pod)`]
     : [];
-  return { from: [{ origin, address: from }], remark };
+  return { sources: [{ origin, address: from }], remarks };
 }
 
-/** Whose address it is: this node's, one of a pod on it, or another. */
+/** Where an address is: on this node, on one of its pods, or elsewhere. */
 function originOf(
   address: string,
   basis: AnswerBasis,

@@ -1,10 +1,9 @@
 import type { Effect } from "../core/channel/mod.ts";
-import type { Family, Protocol, ProxyMode, RuleDescription } from "../core/model/mod.ts";
+import type { Family, FrontendKind, Protocol, ProxyMode, RuleDescription } from "../core/model/mod.ts";
 import type { EndpointFate, TopologyMode } from "../core/planning/mod.ts";
-import type { FrontendKind } from "./frontend.ts";
-import type { Way } from "./way.ts";
+import type { Outcome } from "./outcome.ts";
 
-/** What becomes of new connections to a destination, and why: plain data. */
+/** What happens to new connections to a destination, and why, as plain data. */
 export interface Explanation {
   readonly destination: {
     readonly family: Family;
@@ -14,15 +13,15 @@ export interface Explanation {
   };
   readonly mode: ProxyMode;
   readonly node: { readonly name: string; readonly zone: string; readonly address: string };
-  /** The service port that the destination belongs to; undefined where it is of none. */
+  /** Undefined where the destination is no frontend of a service. */
   readonly service: ExplainedService | undefined;
-  /** What becomes of a connection, by where it comes from. */
-  readonly ways: readonly Way[];
-  /** What else a person should know, one sentence each. */
+  /** One for each source that was asked about. */
+  readonly outcomes: readonly Outcome[];
+  /** Further notes for the reader, one sentence each. */
   readonly remarks: readonly string[];
 }
 
-/** The service port that is behind a destination. */
+/** The service port that has a destination as its frontend. */
 export interface ExplainedService {
   /** `namespace/name:port`. */
   readonly name: string;
@@ -36,26 +35,26 @@ export interface ExplainedService {
   readonly rules: ExplainedRules | undefined;
 }
 
-/** A setting of the service, or of the proxy, and what it does here. */
+/** A setting of the service or of the proxy, and its effect. */
 export interface ExplainedPolicy {
-  /** By the name that the API or the configuration has for it. */
+  /** The field's name in the API or in the configuration. */
   readonly name: string;
   readonly value: string;
   readonly effect: string;
 }
 
-/** An endpoint of a service port, and what each policy makes of it. */
+/** An endpoint of a service port, and whether each traffic policy uses it. */
 export interface ExplainedEndpoint {
   /** `address:port`. */
   readonly target: string;
-  /** Empty where its slice does not say. */
+  /** Empty where its slice names none. */
   readonly node: string;
   readonly zone: string;
   readonly onThisNode: boolean;
   readonly ready: boolean;
   readonly serving: boolean;
   readonly terminating: boolean;
-  /** Whether new connections to this destination may get there, under whichever policy. */
+  /** Whether new connections to this destination may reach it, under either policy. */
   readonly used: boolean;
   readonly cluster: EndpointFate;
   readonly local: EndpointFate;
@@ -63,9 +62,9 @@ export interface ExplainedEndpoint {
   readonly reason: string;
 }
 
-/** What carries a service port in the kernel. */
+/** The rules of a service port in the kernel. */
 export interface ExplainedRules extends RuleDescription {
-  /** Whether this is what the running proxy has brought to the kernel, or only what one would bring. */
+  /** Whether a running proxy wrote these rules, or a proxy would write them. */
   readonly from: "running proxy" | "rendering";
   readonly since: Effect | undefined;
 }

@@ -1,16 +1,20 @@
 import { familyOf, isLoopback, joinHostPort, prefixContains } from "../platform/mod.ts";
-import type { FamilySettings, Protocol, ServicePort } from "../core/model/mod.ts";
+import {
+  type FamilySettings,
+  type Frontend,
+  type FrontendKind,
+  frontendsOf,
+  type Protocol,
+  type ServicePort,
+} from "../core/model/mod.ts";
 import type { PlannedPort } from "../core/planning/mod.ts";
 import type { Question } from "./question.ts";
 
-/** The ways in which a service port can be reached. */
-export type FrontendKind = "clusterIP" | "loadBalancerIP" | "externalIP" | "nodePort";
-
-/** The service port that a destination belongs to, and as what. */
+/** The frontend that a destination is, and the service port that has it. */
 export interface FrontendHit {
-  readonly kind: FrontendKind;
+  readonly frontend: Frontend;
   readonly owner: PlannedPort;
-  /** As it is in effect. */
+  /** The service port as it is in effect. */
   readonly port: ServicePort;
 }
 
@@ -55,11 +59,11 @@ export function findDestination(question: Question, context: DestinationContext)
     const { planned, wanted } = owner;
     isClusterIP ||= planned?.clusterIP === address;
     isBound ||= !isThisNode && planned !== undefined && hasAddress(planned, address);
-    const kind = planned && frontendOf(planned, question, servesNodePorts);
-    if (planned && kind) {
-      // An address goes before the node's own port, as the rules do.
-      if (hit === undefined || hit.kind === "nodePort") hit = { kind, owner, port: planned };
-    } else if (frontendOf(wanted, question, servesNodePorts)) {
+    const frontend = planned && findFrontend(planned, question, servesNodePorts);
+    if (planned && frontend) {
+      // As in the rules, an address has precedence over a node port.
+      if (hit === undefined || hit.frontend.kind === "nodePort") hit = { frontend, owner, port: planned };
+    } else if (findFrontend(wanted, question, servesNodePorts)) {
       losers.push(owner);
     }
     if (!isThisNode || planned === undefined) continue;
@@ -80,15 +84,14 @@ function hasAddress({ clusterIP, externalIPs, loadBalancerIPs }: ServicePort, ad
   return clusterIP === address || externalIPs.includes(address) || loadBalancerIPs.includes(address);
 }
 
-/** As what a destination belongs to a service port; undefined where it does not. */
-function frontendOf(port: ServicePort, question: Question, servesNodePorts: boolean): FrontendKind | undefined {
-  if (port.protocol !== question.protocol) return undefined;
-  if (port.port === question.port) {
-    if (port.clusterIP === question.address) return "clusterIP";
-    if (port.loadBalancerIPs.includes(question.address)) return "loadBalancerIP";
-    if (port.externalIPs.includes(question.address)) return "externalIP";
-  }
-  return servesNodePorts && port.nodePort === question.port ? "nodePort" : undefined;
+/** The frontend of a service port that a destination is; undefined where it is none of them. */
+function findFrontend(servicePort: ServicePort, question: Question, servesNodePorts: boolean): Frontend | undefined {
+  const { protocol, port, nodePort } = servicePort;
+  if (protocol !== question.protocol || port !== question.port && nodePort !== question.port) return undefined;
+  return frontendsOf(servicePort).find((frontend) =>
+    frontend.port === question.port &&
+    (frontend.kind === "nodePort" ? servesNodePorts : frontend.address === question.address)
+  );
 }
 
 /**

@@ -37,4 +37,4 @@ export {
 export { answerOffline } from "./offline.ts";
 export { type Origin, type Question, QuestionError, readQuestion } from "./question.ts";
 export { stoppedTraffic } from "./stopped_traffic.ts";
-export type { FateReason, From, KeepReason, MasqueradeReason, Way } from "./way.ts";
+export type { FateReason, KeepReason, MasqueradeReason, Outcome, Source } from "./outcome.ts";

@@ -1,10 +1,9 @@
 import { familyOf } from "../platform/mod.ts";
-import type { FamilySettings, ServicePort } from "../core/model/mod.ts";
+import type { FamilySettings, FrontendKind, ServicePort } from "../core/model/mod.ts";
 import type { Service, ServicePortSpec } from "../core/objects/mod.ts";
 import { type NodeContext, trafficPolicies } from "../core/planning/mod.ts";
 import type { ExplainedEndpoints } from "./endpoints.ts";
 import type { ExplainedPolicy } from "./explanation.ts";
-import type { FrontendKind } from "./frontend.ts";
 
 /** What the policies of a frontend are told from. */
 export interface PolicyContext {
@@ -79,7 +78,7 @@ function affinityPolicy({ port: { affinitySeconds } }: PolicyContext): Explained
 function sourceRangePolicy({ service, port }: PolicyContext): ExplainedPolicy[] {
   if (service.sourceRanges.length === 0) return [];
   const value = service.sourceRanges.join(", ");
-  const effect = port.sourceRanges.length > 0
+  const effect = port.loadBalancerSources !== undefined
     ? "other sources are dropped"
     : service.sourceRanges.some((range) => isEverything(range, port.clusterIP))
     ? "one of them is every address, so that every source is let in"

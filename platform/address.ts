@@ -17,6 +17,11 @@ export function familyOf(canonical: string): Family {
   return canonical.includes(":") ? "IPv6" : "IPv4";
 }
 
+/** The prefix that holds one address alone. */
+export function hostPrefix(address: string): string {
+  return address.includes(":") ? `${address}/128` : `${address}/32`;
+}
+
 /** Whether a canonical address is in 127.0.0.0/8 or is ::1. */
 export function isLoopback(address: string): boolean {
   return address.startsWith("127.") || address === "::1";

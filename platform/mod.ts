@@ -12,6 +12,7 @@ export {
   FAMILIES,
   type Family,
   familyOf,
+  hostPrefix,
   isLoopback,
   joinHostPort,
   otherFamily,

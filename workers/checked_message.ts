@@ -7,6 +7,7 @@ import type {
   FamilyDelta,
   FamilySettings,
   IpvsSettings,
+  LoadBalancerSources,
   LocalTraffic,
   ServicePort,
   SyncReport,
@@ -83,7 +84,7 @@ const SERVICE_PORT: Fields<ServicePort> = {
   endpointsOnThisNode: list(isEndpoint),
   lingeringEndpoints: list(isEndpoint),
   affinitySeconds: isSeconds,
-  sourceRanges: list(isPrefix),
+  loadBalancerSources: optional(record<LoadBalancerSources>({ ranges: list(isPrefix), includeNode: isBoolean })),
 };
 
 const LOCAL_TRAFFIC: readonly Check[] = [

@@ -1,6 +1,7 @@
 import {
   type Family,
   type FamilyDelta,
+  frontendsOf,
   type ServicePort,
   type ServicePortKey,
   servicePortKey,
@@ -99,15 +100,15 @@ export function createConntrackCleaner(family: Family, runner: Runner): Conntrac
       isNoted = true;
       if (!next) {
         changed.delete(key);
-        for (const frontend of frontendsOf(port)) gone.add(frontend);
+        for (const frontend of udpFrontendsOf(port)) gone.add(frontend);
         return;
       }
-      const frontends = frontendsOf(next), endpoints = endpointsOf(next);
+      const frontends = udpFrontendsOf(next), endpoints = endpointsOf(next);
       for (const frontend of frontends) gone.delete(frontend);
       const pending = changed.get(key);
       if (endpoints.size === 0) changed.delete(key);
       else if (pending || mayLeaveStaleFlows(previous, next)) {
-        const before = [...pending?.before ?? [], ...previous ? frontendsOf(previous) : []];
+        const before = [...pending?.before ?? [], ...previous ? udpFrontendsOf(previous) : []];
         changed.set(key, { before: new Set(before), frontends, endpoints });
       }
     },
@@ -131,7 +132,7 @@ export function createConntrackCleaner(family: Family, runner: Runner): Conntrac
       if (frontends.size === 0) return;
       const current = new Set<UdpFrontend>();
       for (const port of known.servicePorts()) {
-        if (port.protocol === "udp") { for (const frontend of frontendsOf(port)) current.add(frontend); }
+        if (port.protocol === "udp") { for (const frontend of udpFrontendsOf(port)) current.add(frontend); }
       }
       for (const frontend of frontends) {
         // IPVS serves a node port as one frontend per address of the node.
@@ -202,12 +203,8 @@ function endpointsOf(port: ServicePort | undefined): Set<string> {
   return new Set(port && [...port.clusterEndpoints, ...port.localEndpoints, ...port.lingeringEndpoints]);
 }
 
-function frontendsOf(port: ServicePort): UdpFrontend[] {
-  const frontends = [port.clusterIP, ...port.externalIPs, ...port.loadBalancerIPs].map((address) =>
-    udpFrontend(address, port.port)
-  );
-  if (port.nodePort !== 0) frontends.push(udpFrontend(undefined, port.nodePort));
-  return frontends;
+function udpFrontendsOf(servicePort: ServicePort): UdpFrontend[] {
+  return frontendsOf(servicePort).map(({ address, port }) => udpFrontend(address || undefined, port));
 }
 
 /** Whether the first endpoint came, one of several went, or a frontend came. */
@@ -215,6 +212,6 @@ function mayLeaveStaleFlows(previous: ServicePort | undefined, next: ServicePort
   const before = endpointsOf(previous), after = endpointsOf(next);
   if (!previous || before.size === 0) return true;
   for (const endpoint of before) if (!after.has(endpoint)) return true;
-  const known = new Set(frontendsOf(previous));
-  return frontendsOf(next).some((frontend) => !known.has(frontend));
+  const known = new Set(udpFrontendsOf(previous));
+  return udpFrontendsOf(next).some((frontend) => !known.has(frontend));
 }

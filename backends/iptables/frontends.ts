@@ -1,14 +1,13 @@
-import type { ServicePort, ServicePortKey } from "../../core/model/mod.ts";
 import {
-  comment,
-  destinationPort,
-  hostPrefix,
-  type ServiceChainNames,
-  serviceChainNames,
-  type Table,
-} from "../xtables/mod.ts";
+  type Frontend,
+  type FrontendKind,
+  frontendsOf,
+  type ServicePort,
+  type ServicePortKey,
+} from "../../core/model/mod.ts";
+import { hostPrefix } from "../../platform/mod.ts";
+import { comment, destinationPort, type ServiceChainNames, serviceChainNames, type Table } from "../xtables/mod.ts";
 import { type DispatchEntry, frontendPlace } from "./dispatch.ts";
-import { usesExternalChain, usesFirewallChain } from "./service_chains.ts";
 
 /** The dispatch trees, by what they find. */
 export type TreeName =
@@ -39,99 +38,75 @@ export interface FrontendRule extends DispatchEntry {
 }
 
 /**
- * The rules that lead packets to a service port's chains, or refuse them: kube-proxy's rules of KUBE-SERVICES,
- * KUBE-NODEPORTS, KUBE-EXTERNAL-SERVICES and KUBE-PROXY-FIREWALL for it.
+ * The rules that dispatch packets to a service port's chains or refuse them: kube-proxy's rules in KUBE-SERVICES,
+ * KUBE-NODEPORTS, KUBE-EXTERNAL-SERVICES and KUBE-PROXY-FIREWALL.
  */
 export function frontendRules(
   port: ServicePort,
   owner: ServicePortKey,
   names = serviceChainNames(port),
 ): FrontendRule[] {
-  return [
-    ...clusterIPRules(port, owner, names),
-    ...externalAddressRules(port, owner, names),
-    ...nodePortRules(port, owner, names),
-    ...healthCheckRules(port, owner),
-  ];
+  const rules: FrontendRule[] = [];
+  for (const frontend of frontendsOf(port)) addRules(rules, frontend, { port, owner, names });
+  if (port.healthCheckNodePort !== 0) rules.push(healthCheckRule(port, owner));
+  return rules;
+}
+
+interface Rendered {
+  readonly port: ServicePort;
+  readonly owner: ServicePortKey;
+  readonly names: ServiceChainNames;
+}
+
+/** How each kind of frontend is labelled in comments, and the trees that serve and refuse it. */
+const KINDS: Readonly<
+  Record<FrontendKind, { readonly label: string; readonly served: TreeName; readonly refused: TreeName }>
+> = {
+  clusterIP: { label: "cluster IP", served: "services", refused: "refusedInternally" },
+  externalIP: { label: "external IP", served: "services", refused: "refusedExternally" },
+  loadBalancerIP: { label: "loadbalancer IP", served: "services", refused: "refusedExternally" },
+  nodePort: { label: "node port", served: "nodePorts", refused: "refusedNodePorts" },
+};
+
+function addRules(rules: FrontendRule[], frontend: Frontend, { port, owner, names }: Rendered): void {
+  const { address, verdict, sources } = frontend;
+  const { label, served, refused } = KINDS[frontend.kind];
+  const place = frontendPlace(address, port.protocol, frontend.port);
+  const add = (tree: TreeName, reason: string, target: string) =>
+    rules.push({ tree, place, owner, rule: () => match(port, frontend, reason) + target });
+  const chain = entryChain(frontend, names);
+  if (chain !== undefined) {
+    add(served, label, `-j ${chain}`);
+    if (sources !== undefined) add("firewall", `traffic not accepted by ${names.firewall}`, "-j DROP");
+  }
+  if (verdict === "reject") add(refused, "has no endpoints", rejection(port));
+  if (verdict === "drop") add(refused, "has no local endpoints", "-j DROP");
+}
+
+/** The chain that packets to a frontend enter; undefined where all of them are refused. */
+function entryChain({ kind, verdict, sources }: Frontend, names: ServiceChainNames): string | undefined {
+  if (kind === "clusterIP") return verdict === "cluster" || verdict === "local" ? names[verdict] : undefined;
+  if (verdict === "reject") return undefined;
+  return sources === undefined ? names.external : names.firewall;
+}
+
+function match({ name, protocol }: ServicePort, { address, port }: Frontend, reason: string): string {
+  const toPort = destinationPort(protocol, comment(`${name} ${reason}`), port);
+  return address === "" ? toPort : `-d ${hostPrefix(address)} ${toPort}`;
 }
 
 /** REJECT as iptables-save prints it; the kernel adds the family's kind of `port unreachable`. */
-function refusal(port: ServicePort, verdict: "reject" | "drop"): string {
-  if (verdict === "drop") return "-j DROP";
+function rejection(port: ServicePort): string {
   return `-j REJECT --reject-with ${port.clusterIP.includes(":") ? "icmp6" : "icmp"}-port-unreachable`;
 }
 
-const refusalReason = (verdict: "reject" | "drop") =>
-  verdict === "drop" ? "has no local endpoints" : "has no endpoints";
-
-function toAddress(port: ServicePort, address: string, what: string): string {
-  const about = comment(`${port.name} ${what}`);
-  return `-d ${hostPrefix(address)} ${destinationPort(port.protocol, about, port.port)}`;
-}
-
-function clusterIPRules(port: ServicePort, owner: ServicePortKey, names: ServiceChainNames): FrontendRule[] {
-  const place = frontendPlace(port.clusterIP, port.protocol, port.port);
-  const { internal } = port;
-  if (internal === "cluster" || internal === "local") {
-    const chain = internal === "cluster" ? names.cluster : names.local;
-    const rule = () => `${toAddress(port, port.clusterIP, "cluster IP")}-j ${chain}`;
-    return [{ tree: "services", place, owner, rule }];
-  }
-  const rule = () => toAddress(port, port.clusterIP, refusalReason(internal)) + refusal(port, internal);
-  return [{ tree: "refusedInternally", place, owner, rule }];
-}
-
-function externalAddressRules(port: ServicePort, owner: ServicePortKey, names: ServiceChainNames): FrontendRule[] {
-  const rules: FrontendRule[] = [];
-  const add = (tree: TreeName, address: string, what: string, target: string) =>
-    rules.push({
-      tree,
-      place: frontendPlace(address, port.protocol, port.port),
-      owner,
-      rule: () => toAddress(port, address, what) + target,
-    });
-  for (const address of port.externalIPs) {
-    if (usesExternalChain(port)) add("services", address, "external IP", `-j ${names.external}`);
-  }
-  for (const address of port.loadBalancerIPs) {
-    if (port.externalIPs.includes(address)) continue;
-    if (usesFirewallChain(port)) {
-      add("services", address, "loadbalancer IP", `-j ${names.firewall}`);
-      add("firewall", address, `traffic not accepted by ${names.firewall}`, "-j DROP");
-    } else if (usesExternalChain(port)) {
-      add("services", address, "loadbalancer IP", `-j ${names.external}`);
-    }
-  }
-  const { external } = port;
-  if (external === "reject" || external === "drop") {
-    for (const address of new Set([...port.externalIPs, ...port.loadBalancerIPs])) {
-      add("refusedExternally", address, refusalReason(external), refusal(port, external));
-    }
-  }
-  return rules;
-}
-
-function nodePortRules(port: ServicePort, owner: ServicePortKey, names: ServiceChainNames): FrontendRule[] {
-  if (port.nodePort === 0) return [];
-  const place = frontendPlace("", port.protocol, port.nodePort);
-  const to = (what: string, target: string) => () =>
-    destinationPort(port.protocol, comment(`${port.name} ${what}`), port.nodePort) + target;
-  const rules: FrontendRule[] = [];
-  if (usesExternalChain(port)) {
-    rules.push({ tree: "nodePorts", place, owner, rule: to("node port", `-j ${names.external}`) });
-  }
-  if (port.external === "reject" || port.external === "drop") {
-    const rule = to(refusalReason(port.external), refusal(port, port.external));
-    rules.push({ tree: "refusedNodePorts", place, owner, rule });
-  }
-  return rules;
-}
-
-/** Health checks of a load balancer are let in even where the host's own rules would not. */
-function healthCheckRules(port: ServicePort, owner: ServicePortKey): FrontendRule[] {
-  if (port.healthCheckNodePort === 0) return [];
-  const about = comment(`${port.name} health check node port`);
-  const rule = () => `${destinationPort("tcp", about, port.healthCheckNodePort)}-j ACCEPT`;
-  const place = frontendPlace("", "tcp", port.healthCheckNodePort);
-  return [{ tree: "healthCheckNodePorts", place, owner, rule }];
+/** Accepts health checks of a load balancer even where the host's own rules would not. */
+function healthCheckRule({ name, healthCheckNodePort }: ServicePort, owner: ServicePortKey): FrontendRule {
+  const about = comment(`${name} health check node port`);
+  return {
+    tree: "healthCheckNodePorts",
+    place: frontendPlace("", "tcp", healthCheckNodePort),
+    owner,
+    rule: () => `${destinationPort("tcp", about, healthCheckNodePort)}-j ACCEPT`,
+  };
 }

@@ -1,11 +1,9 @@
-import type { FamilySettings, ServicePort } from "../../core/model/mod.ts";
-import { prefixContains } from "../../platform/mod.ts";
+import { admittedSources, type FamilySettings, hasExternalFrontends, type ServicePort } from "../../core/model/mod.ts";
+import { hostPrefix } from "../../platform/mod.ts";
 import {
   affinityListName,
   BASE,
   destinationPort,
-  fromPrefix,
-  hostPrefix,
   localMatch,
   namesBeside,
   oneOf,
@@ -13,15 +11,14 @@ import {
   serviceChainNames,
 } from "../xtables/mod.ts";
 
-/** Whether any traffic of this service port goes through its external chain. */
-export function usesExternalChain(port: ServicePort): boolean {
-  return port.external !== "reject" &&
-    (port.nodePort !== 0 || port.externalIPs.length > 0 || port.loadBalancerIPs.length > 0);
+/** Whether a service port has an external chain. */
+function usesExternalChain(port: ServicePort): boolean {
+  return port.external !== "reject" && hasExternalFrontends(port);
 }
 
-/** Whether its load balancer addresses are open to some sources only. */
-export function usesFirewallChain(port: ServicePort): boolean {
-  return usesExternalChain(port) && port.loadBalancerIPs.length > 0 && port.sourceRanges.length > 0;
+/** Whether a service port has a firewall chain, which admits some sources to its load balancer IPs. */
+function usesFirewallChain(port: ServicePort): boolean {
+  return port.external !== "reject" && port.loadBalancerIPs.length > 0 && port.loadBalancerSources !== undefined;
 }
 
 /** The names of the chains that a service port has, in an order in which each refers to earlier ones only. */
@@ -51,7 +48,7 @@ export function renderServiceChain(port: ServicePort, chain: string, settings: F
     case names.external:
       return externalRules(port, names, settings);
     case names.firewall:
-      return firewallRules(port, names, settings);
+      return firewallRules(port, names);
     default:
       throw new Error(`${port.name} has no chain ${chain}`);
   }
@@ -116,15 +113,7 @@ function externalRules(port: ServicePort, names: ServiceChainNames, settings: Fa
   return rules;
 }
 
-/**
- * Who may use the load balancer addresses; what this chain lets fall through is dropped by KUBE-PROXY-FIREWALL. Where
- * the node itself is permitted, so is traffic that it sends to the address as if from that address (kube-proxy's rule
- * for load balancers whose address is configured on the node).
- */
-function firewallRules(port: ServicePort, names: ServiceChainNames, settings: FamilySettings): string[] {
-  const rules = port.sourceRanges.map((range) => `${fromPrefix(range)}-j ${names.external}`);
-  if (port.sourceRanges.some((range) => prefixContains(range, settings.nodeIP))) {
-    rules.push(...port.loadBalancerIPs.map((address) => `-s ${hostPrefix(address)} -j ${names.external}`));
-  }
-  return rules;
+/** The sources that may use the load balancer IPs. KUBE-PROXY-FIREWALL drops the packets that no rule here takes. */
+function firewallRules(port: ServicePort, names: ServiceChainNames): string[] {
+  return (admittedSources(port) ?? []).map((prefix) => `-s ${prefix} -j ${names.external}`);
 }

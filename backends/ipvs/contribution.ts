@@ -1,4 +1,11 @@
-import type { Family, FamilySettings, ServicePort, Verdict } from "../../core/model/mod.ts";
+import {
+  type Family,
+  type FamilySettings,
+  type Frontend,
+  frontendsOf,
+  isPolicyLocal,
+  type ServicePort,
+} from "../../core/model/mod.ts";
 import { prefixContains, splitHostPort } from "../../platform/mod.ts";
 import { type Entry, entryOf, NODE_PORT_SETS, type SetKind } from "./sets.ts";
 import { serverDefinition, type ServerKey, serverKey, type VirtualServer } from "./virtual_servers.ts";
@@ -24,7 +31,7 @@ export interface Contribution {
 
 /** What a service port contributes. */
 export function contributionOf(port: ServicePort, circumstances: Circumstances): Contribution {
-  const { family, settings, scheduler, nodeAddresses } = circumstances;
+  const { family, scheduler, nodeAddresses } = circumstances;
   const servers = new Map<ServerKey, VirtualServer>();
   const addresses = new Set<string>();
   const entries = new Set<Entry>();
@@ -42,48 +49,40 @@ export function contributionOf(port: ServicePort, circumstances: Circumstances):
   // An address that is the node's own must not be on two interfaces (kube-proxy's rule).
   const isNodes = (address: string) => nodeAddresses.includes(address);
   const at = (address: string) => `${address},${port.protocol}:${port.port}`;
-  const outside = externalRealServers(port);
-  const keepsSource = port.external === "local" || port.external === "drop";
+  const keepsSource = isPolicyLocal(port.external);
 
   for (const endpoint of port.endpointsOnThisNode) {
     const { address, port: number } = splitHostPort(endpoint);
     enter("loopBack", `${address},${port.protocol}:${number},${address}`);
   }
-  serve(port.clusterIP, port.port, internalRealServers(port));
-  bind(port.clusterIP);
-  enter("clusterIP", at(port.clusterIP));
-  for (const address of port.externalIPs) {
-    serve(address, port.port, outside);
-    if (!isNodes(address)) bind(address);
-    enter(keepsSource ? "externalIPLocal" : "externalIP", at(address));
-  }
-  for (const address of port.loadBalancerIPs) {
-    if (port.externalIPs.includes(address)) continue;
-    serve(address, port.port, outside);
-    if (!isNodes(address)) bind(address);
-    enter("loadBalancer", at(address));
-    if (keepsSource) enter("loadBalancerLocal", at(address));
-    for (const [kind, element] of firewallEntries(port, address, settings)) enter(kind, element);
-    if (isFirewalled(port) && !nodeMayEnter(port, settings)) {
-      closedToNode.push(`${address} ${port.protocol} ${port.port}`);
+  for (const frontend of frontendsOf(port)) {
+    const { kind, address } = frontend;
+    const realServers = realServersOf(port, frontend);
+    if (kind === "nodePort") {
+      const { all, local } = NODE_PORT_SETS[port.protocol];
+      for (const own of nodePortAddresses(circumstances)) {
+        serve(own, port.nodePort, realServers);
+        const element = port.protocol === "sctp" ? `${own},sctp:${port.nodePort}` : String(port.nodePort);
+        enter(all, element);
+        if (keepsSource) enter(local, element);
+      }
+      continue;
     }
-  }
-  if (port.nodePort !== 0) {
-    const { all, local } = NODE_PORT_SETS[port.protocol];
-    for (const address of nodePortAddresses(circumstances)) {
-      serve(address, port.nodePort, outside);
-      const element = port.protocol === "sctp" ? `${address},sctp:${port.nodePort}` : String(port.nodePort);
-      enter(all, element);
-      if (keepsSource) enter(local, element);
+    serve(address, port.port, realServers);
+    if (kind === "clusterIP" || !isNodes(address)) bind(address);
+    if (kind === "clusterIP") enter("clusterIP", at(address));
+    if (kind === "externalIP") enter(keepsSource ? "externalIPLocal" : "externalIP", at(address));
+    if (kind === "loadBalancerIP") {
+      enter("loadBalancer", at(address));
+      if (keepsSource) enter("loadBalancerLocal", at(address));
+      for (const [set, element] of firewallEntries(port, address)) enter(set, element);
+      if (port.loadBalancerSources?.includeNode === false) {
+        closedToNode.push(`${address} ${port.protocol} ${port.port}`);
+      }
     }
   }
   if (port.healthCheckNodePort !== 0) enter("healthCheckNodePort", String(port.healthCheckNodePort));
   return { servers, addresses, entries, closedToNode };
-}
-
-/** Whether a service port looks different where the node has other addresses. */
-export function dependsOnNode({ nodePort, externalIPs, loadBalancerIPs }: ServicePort): boolean {
-  return nodePort !== 0 || externalIPs.length > 0 || loadBalancerIPs.length > 0;
 }
 
 /** This node's addresses that serve node ports. */
@@ -93,46 +92,30 @@ export function nodePortAddresses({ settings, nodeAddresses }: Circumstances): r
   return nodeAddresses.filter((address) => nodePortPrefixes.some((prefix) => prefixContains(prefix, address)));
 }
 
-function byVerdict(port: ServicePort, verdict: Verdict): readonly string[] {
-  return verdict === "cluster" ? port.clusterEndpoints : verdict === "local" ? port.localEndpoints : [];
-}
-
-/** The kernel refuses connections to a virtual server without real servers: it is the same as `reject`. */
-function internalRealServers(port: ServicePort): readonly string[] {
-  return byVerdict(port, port.internal);
-}
-
 /**
- * A virtual server has one list for everybody. With policy Local it is that of this node; where that is empty, this
- * node's pods still get to the others, and answers to anybody else find no way back (kubernetes PR 97081).
+ * The real servers of a frontend. Its virtual server has one list for all clients, and refuses connections where that is
+ * empty. With external traffic policy Local it lists the endpoints of this node; where there are none, those of other nodes,
+ * so that this node's pods reach them, while their answers to other clients find no way back (kubernetes PR 97081).
  */
-function externalRealServers(port: ServicePort): readonly string[] {
-  return port.external === "drop" ? port.clusterEndpoints : byVerdict(port, port.external);
+function realServersOf(port: ServicePort, { verdict, ownVerdict }: Frontend): readonly string[] {
+  if (verdict === "local") return port.localEndpoints;
+  return ownVerdict === "cluster" ? port.clusterEndpoints : [];
 }
 
-function isFirewalled({ sourceRanges }: ServicePort): boolean {
-  return sourceRanges.length > 0 && !sourceRanges.some((range) => range.endsWith("/0"));
-}
-
-function nodeMayEnter({ sourceRanges }: ServicePort, { nodeIP }: FamilySettings): boolean {
-  return sourceRanges.some((range) => prefixContains(range, nodeIP));
-}
-
-/**
- * Who may use a load balancer address. Where the node itself may, so may traffic that it sends to the address as if
- * from that address (kube-proxy's rule for load balancers whose address is configured on the node).
- */
-function firewallEntries(port: ServicePort, address: string, settings: FamilySettings): [SetKind, string][] {
-  if (!isFirewalled(port)) return [];
-  const frontend = `${address},${port.protocol}:${port.port}`;
+/** The entries of the sets that admit some sources to a load balancer IP. */
+function firewallEntries(
+  { protocol, port, loadBalancerSources: sources }: ServicePort,
+  address: string,
+): [SetKind, string][] {
+  if (sources === undefined) return [];
+  const frontend = `${address},${protocol}:${port}`;
   return [
     ["loadBalancerFirewall", frontend],
-    ...port.sourceRanges.map((range): [SetKind, string] => [
+    ...sources.ranges.map((range): [SetKind, string] => [
       "loadBalancerSourceRange",
       `${frontend},${range.replace(address.includes(":") ? /\/128$/ : /\/32$/, "")}`,
     ]),
-    ...(nodeMayEnter(port, settings)
-      ? [["loadBalancerSourceIP", `${frontend},${address}`] satisfies [SetKind, string]]
-      : []),
+    // kube-proxy's rule: each address admits itself alone here, unlike `admittedSources`.
+    ...(sources.includeNode ? [["loadBalancerSourceIP", `${frontend},${address}`] satisfies [SetKind, string]] : []),
   ];
 }

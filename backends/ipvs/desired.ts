@@ -2,11 +2,12 @@ import {
   type Family,
   type FamilyDelta,
   type FamilySettings,
+  hasExternalFrontends,
   type ServicePort,
   type ServicePortKey,
   servicePortKey,
 } from "../../core/model/mod.ts";
-import { type Circumstances, type Contribution, contributionOf, dependsOnNode } from "./contribution.ts";
+import { type Circumstances, type Contribution, contributionOf } from "./contribution.ts";
 import { createLedger, type Ledger } from "./ledger.ts";
 import type { VirtualServer } from "./virtual_servers.ts";
 
@@ -101,7 +102,7 @@ export function createDesired(family: Family, scheduler: string): Desired {
       if (next.join() === nodeAddresses.join()) return;
       reconsider(() => {
         nodeAddresses = next;
-      }, dependsOnNode);
+      }, hasExternalFrontends);
     },
     servers,
     addresses,

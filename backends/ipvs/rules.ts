@@ -1,9 +1,9 @@
 import type { Family, FamilySettings, Protocol } from "../../core/model/mod.ts";
+import { hostPrefix } from "../../platform/mod.ts";
 import {
   acceptRules,
   BASE,
   comment,
-  hostPrefix,
   jump,
   type Layout,
   localMatch,

@@ -1,4 +1,4 @@
-import type { FamilySettings, ServicePort } from "../../core/model/mod.ts";
+import { type FamilySettings, hasExternalFrontends, isPolicyLocal, type ServicePort } from "../../core/model/mod.ts";
 import { shortHash } from "../reconcile/mod.ts";
 import { fromThisNode, setMark } from "./statements.ts";
 import type { Dialect } from "./table.ts";
@@ -71,7 +71,7 @@ export function affinityChains(port: ServicePort, settings: FamilySettings, dial
   if (!hasExternalFrontends(port)) return chains;
   if (port.external === "cluster" && port.clusterEndpoints.length > 0) {
     chains.push({ name: names.external, rules: [setMark(settings), `goto ${names.cluster}`] });
-  } else if (port.external === "local" || port.external === "drop") {
+  } else if (isPolicyLocal(port.external)) {
     const shortcut = port.clusterEndpoints.length > 0;
     chains.push({
       name: names.external,
@@ -82,10 +82,6 @@ export function affinityChains(port: ServicePort, settings: FamilySettings, dial
     });
   }
   return chains;
-}
-
-function hasExternalFrontends({ nodePort, externalIPs, loadBalancerIPs }: ServicePort): boolean {
-  return nodePort !== 0 || externalIPs.length > 0 || loadBalancerIPs.length > 0;
 }
 
 /** A rule per endpoint for its clients, and one for new clients that picks it with the right chance. */

@@ -1,4 +1,10 @@
-import type { FamilySettings, Protocol, ServicePort, Verdict } from "../../core/model/mod.ts";
+import {
+  type FamilySettings,
+  type Frontend,
+  frontendsOf,
+  isPolicyLocal,
+  type ServicePort,
+} from "../../core/model/mod.ts";
 import { prefixContains, splitHostPort } from "../../platform/mod.ts";
 import { affinityChainNames, affinityChains, type ClientSet, clientSets, type OwnChain } from "./affinity.ts";
 import { type PickChain, pickChainName } from "./pick_chains.ts";
@@ -48,35 +54,40 @@ export const NOTHING: Contribution = {
  * (one, but for node ports and load balancers), and no rule.
  */
 export function contributionOf(port: ServicePort, settings: FamilySettings, dialect: Dialect): Contribution {
+  const { protocol, clusterEndpoints, localEndpoints } = port;
   const elements: Element[] = [];
   const pickChains = new Set<string>();
   const withAffinity = port.affinitySeconds > 0;
   const own = withAffinity ? affinityChainNames(port) : undefined;
 
-  const lead = (set: SetName, frontend: Frontend, ownChain: string | undefined, chain: PickChain) => {
+  /** Sends packets to a frontend to the chain that picks an endpoint: the service port's own, or a shared one. */
+  const dispatch = (set: SetName, frontend: Frontend, ownChain: string | undefined, chain: PickChain) => {
     const name = ownChain ?? pickChainName(chain);
     if (ownChain === undefined) pickChains.add(name);
-    elements.push({ set, key: frontendElement(frontend), value: `goto ${name}` });
+    elements.push({ set, key: keyOf(frontend), value: `goto ${name}` });
   };
-  const list = (set: SetName, { address, port: number }: Frontend, endpoints: readonly string[]) => {
+  const list = (set: SetName, frontend: Frontend, endpoints: readonly string[]) => {
     if (withAffinity) return;
+    const address = addressOf(frontend);
     endpoints.forEach((endpoint, i) => {
-      elements.push({ set, key: `${address} . ${number} . ${i}`, value: endpointElement(endpoint) });
+      elements.push({ set, key: `${address} . ${frontend.port} . ${i}`, value: endpointElement(endpoint) });
     });
   };
-  const refuse = (frontend: Frontend, verdict: Verdict) => {
+  const addressOf = ({ kind, address }: Frontend) => kind === "nodePort" ? dialect.anyAddress : address;
+  const keyOf = (frontend: Frontend) => `${addressOf(frontend)} . ${protocol} . ${frontend.port}`;
+
+  const refuse = (frontend: Frontend) => {
+    const { verdict } = frontend;
     if (verdict !== "reject" && verdict !== "drop") return;
-    elements.push({ set: verdict === "reject" ? "refused" : "dropped", key: frontendElement(frontend), value: "" });
+    elements.push({ set: verdict === "reject" ? "refused" : "dropped", key: keyOf(frontend), value: "" });
   };
 
-  const addClusterIP = () => {
-    const frontend: Frontend = { address: port.clusterIP, protocol: port.protocol, port: port.port, nodePort: false };
-    refuse(frontend, port.internal);
-    if (port.internal !== "cluster" && port.internal !== "local") return;
-    const endpoints = port.internal === "cluster" ? port.clusterEndpoints : port.localEndpoints;
+  const addClusterIP = (frontend: Frontend) => {
+    const { verdict } = frontend;
+    if (verdict !== "cluster" && verdict !== "local") return;
+    const endpoints = verdict === "cluster" ? clusterEndpoints : localEndpoints;
     if (endpoints.length === 0) return;
-    const { protocol } = port;
-    lead("services", frontend, own?.[port.internal], {
+    dispatch("services", frontend, own?.[verdict], {
       kind: "pick",
       protocol,
       endpoints: endpoints.length,
@@ -86,45 +97,43 @@ export function contributionOf(port: ServicePort, settings: FamilySettings, dial
   };
 
   const addExternal = (frontend: Frontend) => {
-    const { protocol, nodePort } = frontend;
-    const { external, clusterEndpoints, localEndpoints } = port;
-    refuse(frontend, external);
-    if (external === "cluster") {
-      if (clusterEndpoints.length === 0) return;
-      lead("services", frontend, own?.external, {
-        kind: "external",
-        protocol,
-        endpoints: clusterEndpoints.length,
-        nodePort,
-      });
-      list(`${protocol}-endpoints`, frontend, clusterEndpoints);
-    } else if (external === "local" || (external === "drop" && clusterEndpoints.length > 0)) {
-      lead("services", frontend, own?.external, {
-        kind: "external-local",
-        protocol,
-        endpoints: localEndpoints.length,
-        nodePort,
-      });
-      list(`${protocol}-endpoints`, frontend, localEndpoints);
-      if (withAffinity || clusterEndpoints.length === 0) return;
-      lead("shortcuts", frontend, undefined, {
-        kind: "shortcut",
-        protocol,
-        endpoints: clusterEndpoints.length,
-        nodePort,
-      });
-      list(`${protocol}-shortcut-endpoints`, frontend, clusterEndpoints);
+    const { verdict, ownVerdict } = frontend;
+    const nodePort = frontend.kind === "nodePort";
+    const endpoints = verdict === "cluster" ? clusterEndpoints : localEndpoints;
+    if (ownVerdict !== "cluster" || verdict !== "local" && clusterEndpoints.length === 0) return;
+    dispatch("services", frontend, own?.external, {
+      kind: isPolicyLocal(verdict) ? "external-local" : "external",
+      protocol,
+      endpoints: endpoints.length,
+      nodePort,
+    });
+    list(`${protocol}-endpoints`, frontend, endpoints);
+    if (ownVerdict === verdict || withAffinity || clusterEndpoints.length === 0) return;
+    dispatch("shortcuts", frontend, undefined, {
+      kind: "shortcut",
+      protocol,
+      endpoints: clusterEndpoints.length,
+      nodePort,
+    });
+    list(`${protocol}-shortcut-endpoints`, frontend, clusterEndpoints);
+  };
+
+  // Other sources are dropped even where there are no endpoints, and admitted ones refused (as in kube-proxy's nftables mode).
+  const admit = (frontend: Frontend) => {
+    if (frontend.sources === undefined) return;
+    const key = keyOf(frontend);
+    elements.push({ set: "firewalled", key, value: "" });
+    for (const range of disjoint(frontend.sources)) {
+      elements.push({ set: "source-ranges", key: `${key} . ${prefixText(range)}`, value: "" });
     }
   };
 
-  addClusterIP();
-  for (const address of new Set([...port.externalIPs, ...port.loadBalancerIPs])) {
-    addExternal({ address, protocol: port.protocol, port: port.port, nodePort: false });
+  for (const frontend of frontendsOf(port)) {
+    refuse(frontend);
+    if (frontend.kind === "clusterIP") addClusterIP(frontend);
+    else addExternal(frontend);
+    admit(frontend);
   }
-  if (port.nodePort !== 0) {
-    addExternal({ address: dialect.anyAddress, protocol: port.protocol, port: port.nodePort, nodePort: true });
-  }
-  elements.push(...firewallElements(port, settings));
   return {
     elements,
     sharedElements: sharedElements(port),
@@ -132,17 +141,6 @@ export function contributionOf(port: ServicePort, settings: FamilySettings, dial
     ownChains: withAffinity ? affinityChains(port, settings, dialect) : [],
     clientSets: withAffinity ? clientSets(port, dialect) : [],
   };
-}
-
-interface Frontend {
-  readonly address: string;
-  readonly protocol: Protocol;
-  readonly port: number;
-  readonly nodePort: boolean;
-}
-
-function frontendElement({ address, protocol, port }: Frontend): string {
-  return `${address} . ${protocol} . ${port}`;
 }
 
 function endpointElement(endpoint: string): string {
@@ -165,30 +163,6 @@ function sharedElements(port: ServicePort): SharedElement[] {
     { set: "cluster-ips", key: port.clusterIP },
     ...[...addresses].map((address) => ({ set: "hairpins", key: `${address} . ${address}` }) as const),
   ];
-}
-
-/**
- * Who may use the load balancer addresses. Others are dropped, even without endpoints, where those who may are refused
- * (as in kube-proxy's nftables mode). Where the node itself may, so may traffic that it sends to the address as if
- * from that address (kube-proxy's rule for load balancers whose address is configured on the node).
- */
-function firewallElements(port: ServicePort, { nodeIP }: FamilySettings): Element[] {
-  const { sourceRanges, loadBalancerIPs } = port;
-  if (sourceRanges.length === 0) return [];
-  if (sourceRanges.some((range) => range.endsWith("/0"))) return [];
-  const nodeMayEnter = sourceRanges.some((range) => prefixContains(range, nodeIP));
-  return loadBalancerIPs.filter((address) => !port.externalIPs.includes(address)).flatMap((address): Element[] => {
-    const frontend = frontendElement({ address, protocol: port.protocol, port: port.port, nodePort: false });
-    const self = loadBalancerIPs.map((own) => `${own}/${own.includes(":") ? 128 : 32}`);
-    return [
-      { set: "firewalled", key: frontend, value: "" },
-      ...disjoint(nodeMayEnter ? [...sourceRanges, ...self] : sourceRanges).map((range) => ({
-        set: "source-ranges" as const,
-        key: `${frontend} . ${prefixText(range)}`,
-        value: "",
-      })),
-    ];
-  });
 }
 
 /** The kernel takes no element that overlaps with another: of prefixes within each other, the widest stay. */

@@ -1,9 +1,9 @@
 import type { Family, FamilySettings } from "../../core/model/mod.ts";
-import { prefixContains } from "../../platform/mod.ts";
+import { hostPrefix, prefixContains } from "../../platform/mod.ts";
 import { BASE, isServiceChain, type Table } from "./chain_names.ts";
 import { type Jump, jump, type Layout } from "./layout.ts";
 import { MARTIAN_RULES, withMartians } from "./martians.ts";
-import { comment, hostPrefix, LOOPBACK, marked } from "./matches.ts";
+import { comment, LOOPBACK, marked } from "./matches.ts";
 
 /** How traffic that an endpoint sends to itself through its service is found after its destination was rewritten. */
 export type HairpinMatch =

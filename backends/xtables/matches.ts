@@ -7,16 +7,6 @@ import type { Family, LocalTraffic, Protocol } from "../../core/model/mod.ts";
 /** The addresses that stay on the node. */
 export const LOOPBACK: Readonly<Record<Family, string>> = { IPv4: "127.0.0.0/8", IPv6: "::1/128" };
 
-/** An address as iptables-save prints a single one. */
-export function hostPrefix(address: string): string {
-  return address.includes(":") ? `${address}/128` : `${address}/32`;
-}
-
-/** `-s PREFIX `, or nothing for the prefix of everything, which iptables-save does not print. */
-export function fromPrefix(prefix: string): string {
-  return prefix.endsWith("/0") ? "" : `-s ${prefix} `;
-}
-
 /** A comment. The text must hold no quotes, backslashes or control characters. */
 export function comment(text: string): string {
   return `-m comment --comment "${text}" `;

@@ -5,11 +5,11 @@ import {
   type ExplainedService,
   type Explanation,
   type FateReason,
-  type From,
   type KeepReason,
   type MasqueradeReason,
   type Origin,
-  type Way,
+  type Outcome,
+  type Source,
 } from "../../answers/mod.ts";
 
 /** How much of it is shown: a screen, unless all is asked for. */
@@ -23,7 +23,7 @@ const MOST_LINES = 20;
 
 /** An explanation for a person, on one screen. */
 export function explanationText(explanation: Explanation, { all }: TextOptions): string {
-  const { destination, node, mode, service, ways, remarks } = explanation;
+  const { destination, node, mode, service, outcomes, remarks } = explanation;
   const { address, port, protocol } = destination;
   const zone = node.zone === "" ? "" : `, zone ${node.zone}`;
   return [
@@ -32,18 +32,18 @@ export function explanationText(explanation: Explanation, { all }: TextOptions):
     ...remarks.map((remark) => `  note: ${remark}`),
     "",
     "A new connection",
-    ...ways.flatMap((way) => wayLines(way)),
+    ...outcomes.flatMap(outcomeLines),
     ...(service ? serviceLines(service, all) : []),
     "",
   ].join("\n");
 }
 
-function wayLines(way: Way): string[] {
-  const lines = [`  from ${fromText(way.from)}: ${fateText(way)}`];
-  if (way.onlySources) lines.push(`    only from ${way.onlySources.join(", ")}; other sources are dropped`);
-  if (way.masquerade) lines.push(`    ${masqueradeText(way.masquerade)}`);
-  if (way.masquerade?.applies === false && way.hairpin.length > 0) {
-    lines.push(`    masqueraded only towards ${way.hairpin.join(", ")}, which is the sender itself`);
+function outcomeLines(outcome: Outcome): string[] {
+  const lines = [`  from ${fromText(outcome.from)}: ${fateText(outcome)}`];
+  if (outcome.onlySources) lines.push(`    only from ${outcome.onlySources.join(", ")}; other sources are dropped`);
+  if (outcome.masquerade) lines.push(`    ${masqueradeText(outcome.masquerade)}`);
+  if (outcome.masquerade?.applies === false && outcome.hairpin.length > 0) {
+    lines.push(`    masqueraded only towards ${outcome.hairpin.join(", ")}, which is the sender itself`);
   }
   return lines;
 }
@@ -54,25 +54,25 @@ const ORIGIN_NAMES: Readonly<Record<Origin, string>> = {
   outside: "outside",
 };
 
-function fromText({ origin, address }: From): string {
+function fromText({ origin, address }: Source): string {
   return address === undefined ? ORIGIN_NAMES[origin] : `${ORIGIN_NAMES[origin]} (${address})`;
 }
 
-function fateText(way: Way): string {
-  switch (way.fate) {
+function fateText(outcome: Outcome): string {
+  switch (outcome.fate) {
     case "balanced": {
-      const { length } = way.endpoints;
-      const whose = way.policy === "local" ? " on this node" : "";
+      const { length } = outcome.endpoints;
+      const whose = outcome.policy === "local" ? " on this node" : "";
       return length === 1
-        ? `goes to ${way.endpoints[0]}`
+        ? `goes to ${outcome.endpoints[0]}`
         : `goes to one of ${length} endpoints${whose}, with equal chances`;
     }
     case "rejected":
-      return `is rejected: ${REASONS[way.reason]}`;
+      return `is rejected: ${REASONS[outcome.reason]}`;
     case "dropped":
-      return `is dropped: ${REASONS[way.reason]}`;
+      return `is dropped: ${REASONS[outcome.reason]}`;
     case "untouched":
-      return `passes untouched: ${REASONS[way.reason]}`;
+      return `passes untouched: ${REASONS[outcome.reason]}`;
   }
 }
 
@@ -88,7 +88,7 @@ const REASONS: Readonly<Record<FateReason, string>> = {
   "not-refused-here": "no endpoint can serve, and iptables mode does not refuse what this node itself sends out",
 };
 
-function masqueradeText(masquerade: NonNullable<Way["masquerade"]>): string {
+function masqueradeText(masquerade: NonNullable<Outcome["masquerade"]>): string {
   return masquerade.applies
     ? `masqueraded: ${MASQUERADED[masquerade.reason]}`
     : `not masqueraded: ${KEPT[masquerade.reason]}`;

@@ -13,8 +13,17 @@ export {
   type LocalTraffic,
   type ProxyMode,
 } from "./family_settings.ts";
+export {
+  admittedSources,
+  type Frontend,
+  type FrontendKind,
+  frontendsOf,
+  hasExternalFrontends,
+  isPolicyLocal,
+} from "./frontend.ts";
 export type { PacketCounts, RuleDescription, RulePart } from "./rule_description.ts";
 export {
+  type LoadBalancerSources,
   type Protocol,
   type ServicePort,
   type ServicePortKey,

@@ -23,6 +23,14 @@ export function servicePortKey(name: ServicePortName, protocol: Protocol): Servi
  */
 export type Verdict = "cluster" | "local" | "reject" | "drop";
 
+/** The sources that may use the load balancer IPs of a service port (`loadBalancerSourceRanges`). */
+export interface LoadBalancerSources {
+  /** Canonical prefixes of one family, at least one, none of which is every address. */
+  readonly ranges: readonly string[];
+  /** Whether the node's own address is in `ranges`. */
+  readonly includeNode: boolean;
+}
+
 /** One port of one Service in one family, with every decision taken: the unit of change. */
 export interface ServicePort {
   readonly name: ServicePortName;
@@ -60,9 +68,6 @@ export interface ServicePort {
   readonly lingeringEndpoints: readonly string[];
   /** How long a client stays with its endpoint, in seconds; 0 without session affinity. */
   readonly affinitySeconds: number;
-  /**
-   * Who may use the load balancer IPs, as canonical prefixes of this family. Empty lets everybody in, also where there
-   * are ranges of the other family only (kube-proxy's rule).
-   */
-  readonly sourceRanges: readonly string[];
+  /** Undefined admits everyone, also where all ranges are of the other family (kube-proxy's rule). */
+  readonly loadBalancerSources: LoadBalancerSources | undefined;
 }

@@ -32,7 +32,7 @@ export interface PlannedPort extends Claimant {
 export interface FamilyPlanner {
   /**
    * Takes the changes in and returns what is different from what was planned so far. The first call plans everything
-   * that is tracked; later ones what changed, and everything again when this node's zone did.
+   * that is tracked; later ones what changed, and everything again when this node's zone or address did.
    */
   plan(changes: TrackedChanges): PlanChanges;
   /** Plans these services alone, before the first call of `plan`. A frontend that others ask for as well may be theirs then. */
@@ -78,6 +78,7 @@ export function createFamilyPlanner(options: FamilyPlannerOptions): FamilyPlanne
   const claims = createFrontendClaims<Entry>();
   const dropping = { internal: 0, external: 0 };
   let plannedZone: string | undefined;
+  let plannedNodeIP: string | undefined;
   let rounds = 0;
 
   const count = (port: ServicePort, step: 1 | -1) => {
@@ -98,6 +99,7 @@ export function createFamilyPlanner(options: FamilyPlannerOptions): FamilyPlanne
       service,
       family,
       node,
+      nodeIP: tracking.node.state().nodeIPs[family],
       endpointsOf: (portName, protocol) => endpoints.endpointsOf(key, portName, protocol),
     });
   };
@@ -186,9 +188,11 @@ export function createFamilyPlanner(options: FamilyPlannerOptions): FamilyPlanne
 
   return {
     plan(changes) {
-      const { zone } = tracking.node.state();
-      const everything = zone !== plannedZone;
+      const { zone, nodeIPs } = tracking.node.state();
+      const nodeIP = nodeIPs[family];
+      const everything = zone !== plannedZone || nodeIP !== plannedNodeIP;
       plannedZone = zone;
+      plannedNodeIP = nodeIP;
       return planServices(servicesToPlan(changes, everything), zone);
     },
     planAhead: (services) => planServices(services, tracking.node.state().zone),

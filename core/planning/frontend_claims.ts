@@ -1,5 +1,5 @@
 import { joinFlat, joinHostPort } from "../../platform/mod.ts";
-import type { ServicePort, ServicePortKey } from "../model/mod.ts";
+import { type Frontend, type FrontendKind, frontendsOf, type ServicePort, type ServicePortKey } from "../model/mod.ts";
 
 /** A service port that wants its frontends for itself. */
 export interface Claimant {
@@ -36,14 +36,11 @@ export interface FrontendClaims<C extends Claimant> {
   settle(claimant: C): Settlement<C>;
 }
 
-const RANKS = ["clusterIP", "loadBalancerIPs", "externalIPs", "nodePort"] as const;
+const RANKS: readonly FrontendKind[] = ["clusterIP", "loadBalancerIP", "externalIP", "nodePort"];
 
-interface Frontend {
-  readonly kind: typeof RANKS[number];
-  /** Empty for a node port. */
-  readonly address: string;
-  /** What it is known by: equal for equal frontends of all service ports. */
-  readonly id: string;
+/** Identifies a frontend: equal for equal frontends of all service ports. */
+function frontendID({ kind, address, port }: Frontend, { protocol }: ServicePort): string {
+  return kind === "nodePort" ? joinFlat("|", port, protocol) : joinFlat("|", address, port, protocol);
 }
 
 /** An index without claims. */
@@ -61,7 +58,8 @@ export function createFrontendClaims<C extends Claimant>(): FrontendClaims<C> {
   return {
     claim(claimant) {
       const rivals: C[] = [];
-      for (const { id } of frontendsOf(claimant.wanted)) {
+      for (const frontend of frontendsOf(claimant.wanted)) {
+        const id = frontendID(frontend, claimant.wanted);
         const others = claimantsOf(id);
         if (others.length === 1) contested++;
         holders.set(id, others.length === 0 ? claimant : [...others, claimant]);
@@ -71,7 +69,8 @@ export function createFrontendClaims<C extends Claimant>(): FrontendClaims<C> {
     },
     release(claimant) {
       const rivals: C[] = [];
-      for (const { id } of frontendsOf(claimant.wanted)) {
+      for (const frontend of frontendsOf(claimant.wanted)) {
+        const id = frontendID(frontend, claimant.wanted);
         const others = claimantsOf(id).filter((other) => other !== claimant);
         if (others.length === 1) contested--;
         if (others.length === 0) holders.delete(id);
@@ -86,17 +85,18 @@ export function createFrontendClaims<C extends Claimant>(): FrontendClaims<C> {
       const lost: LostFrontend<C>[] = [];
       const kept: Frontend[] = [];
       for (const frontend of frontendsOf(wanted)) {
-        const winner = claimantsOf(frontend.id).reduce((a, b) => goesBefore(b, a, frontend) ? b : a);
+        const id = frontendID(frontend, wanted);
+        const winner = claimantsOf(id).reduce((a, b) => precedes(b, a, id) ? b : a);
         if (winner === claimant) kept.push(frontend);
         else lost.push({ frontend: describe(frontend, wanted), winner });
       }
       if (lost.length === 0) return { port: wanted, lost };
       if (!kept.some(({ kind }) => kind === "clusterIP")) return { port: undefined, lost };
-      const keptOf = (kind: Frontend["kind"]) => kept.filter((one) => one.kind === kind).map((one) => one.address);
+      const keptOf = (kind: FrontendKind) => kept.filter((one) => one.kind === kind).map((one) => one.address);
       const port: ServicePort = {
         ...wanted,
-        loadBalancerIPs: keptOf("loadBalancerIPs"),
-        externalIPs: keptOf("externalIPs"),
+        loadBalancerIPs: keptOf("loadBalancerIP"),
+        externalIPs: keptOf("externalIP"),
         nodePort: keptOf("nodePort").length > 0 ? wanted.nodePort : 0,
       };
       return { port, lost };
@@ -104,27 +104,19 @@ export function createFrontendClaims<C extends Claimant>(): FrontendClaims<C> {
   };
 }
 
-/** Whether two plans ask for the same frontends, each for the same reason. */
+/** Whether two plans ask for the same frontends, each as the same kind. */
 export function sameFrontends(a: ServicePort, b: ServicePort): boolean {
   const left = frontendsOf(a), right = frontendsOf(b);
-  return left.length === right.length && left.every((one, i) => one.id === right[i]!.id && one.kind === right[i]!.kind);
+  return a.protocol === b.protocol && left.length === right.length && left.every(({ kind, address, port }, i) => {
+    const other = right[i]!;
+    return kind === other.kind && address === other.address && port === other.port;
+  });
 }
 
-function frontendsOf(port: ServicePort): Frontend[] {
-  const at = (kind: Frontend["kind"], address: string): Frontend => (
-    { kind, address, id: joinFlat("|", address, port.port, port.protocol) }
-  );
-  const frontends = [at("clusterIP", port.clusterIP)];
-  for (const address of port.loadBalancerIPs) frontends.push(at("loadBalancerIPs", address));
-  for (const address of port.externalIPs) frontends.push(at("externalIPs", address));
-  if (port.nodePort !== 0) {
-    frontends.push({ kind: "nodePort", address: "", id: joinFlat("|", port.nodePort, port.protocol) });
-  }
-  return frontends;
-}
-
-function goesBefore(a: Claimant, b: Claimant, { id }: Frontend): boolean {
-  const rank = ({ wanted }: Claimant) => RANKS.indexOf(frontendsOf(wanted).find((one) => one.id === id)!.kind);
+/** Whether claimant `a` wins a frontend over `b`. */
+function precedes(a: Claimant, b: Claimant, id: string): boolean {
+  const rank = ({ wanted }: Claimant) =>
+    RANKS.indexOf(frontendsOf(wanted).find((one) => frontendID(one, wanted) === id)!.kind);
   return (rank(a) - rank(b) || (a.key < b.key ? -1 : 1)) < 0;
 }
 

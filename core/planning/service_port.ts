@@ -1,5 +1,5 @@
-import { type Family, familyOf, joinFlat } from "../../platform/mod.ts";
-import type { Protocol, ServicePort, ServicePortName, Verdict } from "../model/mod.ts";
+import { type Family, familyOf, joinFlat, prefixContains } from "../../platform/mod.ts";
+import type { LoadBalancerSources, Protocol, ServicePort, ServicePortName, Verdict } from "../model/mod.ts";
 import type { Service, ServicePortSpec } from "../objects/mod.ts";
 import { type ServiceEndpoint, serviceKey } from "../tracking/mod.ts";
 import { categorizeEndpoints, type EndpointCategories, type EndpointUse, type NodeContext } from "./endpoints.ts";
@@ -9,6 +9,8 @@ export interface ServicePlanInput {
   readonly service: Service;
   readonly family: Family;
   readonly node: NodeContext;
+  /** This node's primary address of the family. */
+  readonly nodeIP: string;
   /** The endpoints of one of its ports, sorted, each once. */
   readonly endpointsOf: (portName: string, protocol: Protocol) => readonly ServiceEndpoint[];
 }
@@ -18,10 +20,10 @@ export interface ServicePlanInput {
  * name and protocol, which the API refuses, the last one counts, as in kube-proxy.
  */
 export function planService(input: ServicePlanInput): ServicePort[] {
-  const { service, family } = input;
+  const { service, family, nodeIP } = input;
   const clusterIP = service.clusterIPs.find((address) => familyOf(address) === family);
   if (clusterIP === undefined) return [];
-  const frontends = frontendsOf(service, family, clusterIP);
+  const frontends = frontendsOf(service, family, clusterIP, nodeIP);
   const planned: ServicePort[] = [];
   for (const spec of service.ports) {
     if (isRepeatedLater(service.ports, spec)) continue;
@@ -86,7 +88,7 @@ export function healthCheckNodePort(service: Service): number {
 const NONE: readonly string[] = Object.freeze([]);
 
 /** What is the same for all ports of a service. */
-function frontendsOf(service: Service, family: Family, clusterIP: string) {
+function frontendsOf(service: Service, family: Family, clusterIP: string, nodeIP: string) {
   const loadBalancerIPs = ofFamily(service.loadBalancerIPs, family, [clusterIP]);
   return {
     clusterIP,
@@ -94,7 +96,7 @@ function frontendsOf(service: Service, family: Family, clusterIP: string) {
     // An address in several of these lists is one frontend, the one with the most to say about it: load balancer IPs
     // have source ranges.
     externalIPs: ofFamily(service.externalIPs, family, [clusterIP, ...loadBalancerIPs]),
-    sourceRanges: restricting(ofFamily(service.sourceRanges, family, NONE)),
+    loadBalancerSources: loadBalancerSources(ofFamily(service.sourceRanges, family, NONE), nodeIP),
   };
 }
 
@@ -104,9 +106,10 @@ function ofFamily(canonical: readonly string[], family: Family, taken: readonly 
   return matching.length === 0 ? NONE : [...new Set(matching)].sort();
 }
 
-/** Source ranges that restrict access: none where one of them is everything (newBaseServiceInfo). */
-function restricting(ranges: readonly string[]): readonly string[] {
-  return ranges.some((range) => range.endsWith("/0")) ? NONE : ranges;
+/** Who may use the load balancer IPs: everyone if one of the ranges is every address (kube-proxy's newBaseServiceInfo). */
+export function loadBalancerSources(ranges: readonly string[], nodeIP: string): LoadBalancerSources | undefined {
+  if (ranges.length === 0 || ranges.some((range) => range.endsWith("/0"))) return undefined;
+  return { ranges, includeNode: ranges.some((range) => prefixContains(range, nodeIP)) };
 }
 
 function isRepeatedLater(specs: readonly ServicePortSpec[], spec: ServicePortSpec): boolean {

@@ -1,4 +1,5 @@
-import type { FamilySettings, ServicePort } from "../../core/model/mod.ts";
+import type { FamilySettings, LoadBalancerSources, ServicePort } from "../../core/model/mod.ts";
+import { loadBalancerSources } from "../../core/planning/service_port.ts";
 
 /** A service port named `name`, TCP, with a cluster IP, one endpoint and nothing else; `changes` say what differs. */
 export function fakeServicePort(name: string, changes: Partial<ServicePort> = {}): ServicePort {
@@ -18,9 +19,14 @@ export function fakeServicePort(name: string, changes: Partial<ServicePort> = {}
     endpointsOnThisNode: [],
     lingeringEndpoints: [],
     affinitySeconds: 0,
-    sourceRanges: [],
+    loadBalancerSources: undefined,
     ...changes,
   };
+}
+
+/** What the planner makes of `loadBalancerSourceRanges` on a node with this address. */
+export function fakeSources(ranges: readonly string[], nodeIP = "192.168.1.1"): LoadBalancerSources | undefined {
+  return loadBalancerSources(ranges, nodeIP);
 }
 
 /** The settings of a family with everything at its default; `changes` say what differs. */

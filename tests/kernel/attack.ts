@@ -53,7 +53,7 @@ const PORT = {
   endpointsOnThisNode: [],
   lingeringEndpoints: [],
   affinitySeconds: 0,
-  sourceRanges: [],
+  loadBalancerSources: undefined,
 };
 const SETTINGS = {
   mode: "iptables",
@@ -133,7 +133,10 @@ const ATTACKS: Readonly<Record<string, Attack>> = {
   "injects by a name": sync({ name: `default/x"${INJECTED}` }),
   "injects by a cluster IP": sync({ clusterIP: `10.96.0.66/32${INJECTED}` }),
   "injects by an endpoint": sync({ clusterEndpoints: [`10.244.1.11:8080${INJECTED}`] }),
-  "injects by a source range": sync({ sourceRanges: [`10.0.0.0/8${INJECTED}`], loadBalancerIPs: ["198.51.100.66"] }),
+  "injects by a source range": sync({
+    loadBalancerSources: { ranges: [`10.0.0.0/8${INJECTED}`], includeNode: false },
+    loadBalancerIPs: ["198.51.100.66"],
+  }),
   "injects by a number": sync({ port: `80${INJECTED}` }),
   "injects by an interface": sync({}, { localTraffic: { by: "bridge", interface: `eth0${INJECTED}` } }),
   "injects by a node port prefix": sync({}, { nodePortPrefixes: [`10.0.0.0/8${INJECTED}`] }),

@@ -1,5 +1,5 @@
 import type { Family, FamilySettings, ServicePort } from "../../core/model/mod.ts";
-import { fakeServicePort } from "../fakes/service_port.ts";
+import { fakeServicePort, fakeSources } from "../fakes/service_port.ts";
 import { nftSettings } from "../unit/backends/nftables/host.ts";
 
 const ADDRESSES = {
@@ -29,7 +29,10 @@ export function everyKindOfPort(family: Family): ServicePort[] {
     {
       external: "cluster",
       loadBalancerIPs: [address(9, 7)],
-      sourceRanges: [`${address(5, 0)}/${length}`, `${address(6, 6)}/${length * 2}`],
+      loadBalancerSources: fakeSources(
+        [`${address(5, 0)}/${length}`, `${address(6, 6)}/${length * 2}`],
+        address(6, 6),
+      ),
     },
     { affinitySeconds: 10_800, external: "cluster", nodePort: 30008, endpointsOnThisNode: [endpoint(1)] },
     { affinitySeconds: 90, external: "local", localEndpoints: three.slice(2), nodePort: 30009, protocol: "udp" },

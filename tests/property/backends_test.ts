@@ -108,8 +108,9 @@ async function live(mode: BackendCase["mode"], kernel: KernelUnderTest, first: F
  */
 function* packets({ ports, settings: { masqueradeMark } }: End): Generator<PacketRequest> {
   for (const servicePort of ports.values()) {
-    const { protocol, clusterIP, port, externalIPs, loadBalancerIPs, nodePort, external, sourceRanges } = servicePort;
-    const balancers = external === "reject" && sourceRanges.length > 0 ? [] : loadBalancerIPs;
+    const { protocol, clusterIP, port, externalIPs, loadBalancerIPs, nodePort, external, loadBalancerSources } =
+      servicePort;
+    const balancers = external === "reject" && loadBalancerSources !== undefined ? [] : loadBalancerIPs;
     const frontends = [clusterIP, ...externalIPs, ...balancers].map((to) => ({ to, port, protocol }));
     if (nodePort !== 0) frontends.push({ to: "192.168.1.1", port: nodePort, protocol });
     for (const frontend of frontends) {

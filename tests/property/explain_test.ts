@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { explain, readQuestion } from "../../answers/mod.ts";
-import type { Way } from "../../answers/way.ts";
+import type { Outcome } from "../../answers/mod.ts";
 import type { FamilySettings } from "../../core/model/mod.ts";
 import type { ClusterObject } from "../../core/objects/cluster_object.ts";
 import { fakeAnswerBasis, HERE } from "../fakes/answer_basis.ts";
@@ -109,12 +109,12 @@ const packets: fc.Arbitrary<Packet> = fc.record({
   from: few("10.244.1.1", "10.244.1.9", "node", "203.0.113.7", "198.51.100.9"),
 });
 
-/** What is said of a connection, in the words in which the kernels in memory tell of its packet: shares by outcome. */
-function explained(way: Way): Record<string, number> {
-  if (way.fate !== "balanced") return { [way.fate === "untouched" ? "passed" : way.fate]: 1 };
-  const share = Number((1 / way.endpoints.length).toFixed(4));
-  return Object.fromEntries(way.endpoints.map((endpoint) => {
-    const isMasqueraded = way.masquerade!.applies || way.hairpin.includes(endpoint);
+/** The explained outcome of a connection in the form in which the kernels in memory report a packet: shares by result. */
+function explained(outcome: Outcome): Record<string, number> {
+  if (outcome.fate !== "balanced") return { [outcome.fate === "untouched" ? "passed" : outcome.fate]: 1 };
+  const share = Number((1 / outcome.endpoints.length).toFixed(4));
+  return Object.fromEntries(outcome.endpoints.map((endpoint) => {
+    const isMasqueraded = outcome.masquerade!.applies || outcome.hairpin.includes(endpoint);
     return [endpoint + (isMasqueraded ? MASQUERADED : ""), share];
   }));
 }
@@ -143,11 +143,15 @@ for (const { name, mode, createKernel } of BACKENDS) {
             const { to, port, protocol, from } = packet;
             // Nothing from elsewhere arrives at a loopback address.
             if (to === "127.0.0.1" && from !== "node") continue;
-            const { ways, service } = await explain(readQuestion(`${to}:${port}/${protocol}`, from), basis);
-            assert.equal(ways.length, 1);
-            const way = ways[0]!;
-            assert.deepEqual(explained(way), whereTo(kernel.host, request(packet)), JSON.stringify({ packet, way }));
-            if (way.fate === "balanced") assert.ok(service, "what is balanced is of a service");
+            const { outcomes, service } = await explain(readQuestion(`${to}:${port}/${protocol}`, from), basis);
+            assert.equal(outcomes.length, 1);
+            const outcome = outcomes[0]!;
+            assert.deepEqual(
+              explained(outcome),
+              whereTo(kernel.host, request(packet)),
+              JSON.stringify({ packet, outcome }),
+            );
+            if (outcome.fate === "balanced") assert.ok(service, "what is balanced is of a service");
           }
         },
       ),

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import type { FamilySettings, ServicePort } from "../../core/model/mod.ts";
-import { fakeServicePort, fakeSettings } from "../fakes/service_port.ts";
+import { fakeServicePort, fakeSettings, fakeSources } from "../fakes/service_port.ts";
 
 /** More service ports than a leaf holds, in addresses near each other and far apart. */
 export const ports: fc.Arbitrary<ServicePort> = fc.record({
@@ -15,7 +15,7 @@ export const ports: fc.Arbitrary<ServicePort> = fc.record({
     healthCheckNodePort: fc.constantFrom(0, 32000),
     externalIPs: fc.constantFrom([], ["192.0.2.1"]),
     loadBalancerIPs: fc.constantFrom([], ["192.0.2.2"], ["192.0.2.1"]),
-    sourceRanges: fc.constantFrom([], ["203.0.113.0/24"]),
+    loadBalancerSources: fc.constantFrom(undefined, fakeSources(["203.0.113.0/24"])),
     affinitySeconds: fc.constantFrom(0, 60),
   }, { requiredKeys: [] }),
 }).map(({ index, changes }) => {

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import type { ServicePort } from "../../core/model/mod.ts";
-import { fakeServicePort } from "../fakes/service_port.ts";
+import { fakeServicePort, fakeSources } from "../fakes/service_port.ts";
 
 const ENDPOINTS = ["10.244.1.1:80", "10.244.1.2:80", "10.244.2.3:81"];
 const lists = fc.subarray(ENDPOINTS);
@@ -23,7 +23,9 @@ export const plannedPorts: fc.Arbitrary<ServicePort> = fc.record({
   hasBalancer: fc.boolean(),
   hasHealthCheck: fc.boolean(),
   affinitySeconds: fc.constantFrom(0, 0, 60, 90),
-  sourceRanges: fc.constantFrom([], ["10.0.0.0/8", "10.244.0.0/16"], ["192.168.1.0/24"], ["0.0.0.0/0"]),
+  loadBalancerSources: fc.constantFrom([], ["10.0.0.0/8", "10.244.0.0/16"], ["192.168.1.0/24"], ["0.0.0.0/0"]).map((
+    ranges,
+  ) => fakeSources(ranges)),
 }).map(({ index, internal, external, hasNodePort, hasExternalIP, hasBalancer, hasHealthCheck, ...changes }) => {
   const { clusterEndpoints, localEndpoints } = changes;
   const verdict = (policy: "cluster" | "local") =>

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import type { FamilySettings, ServicePort } from "../../../core/model/mod.ts";
 import { MASQUERADED } from "../../fakes/packet.ts";
-import { fakeServicePort } from "../../fakes/service_port.ts";
+import { fakeServicePort, fakeSources } from "../../fakes/service_port.ts";
 import { type BackendCase, BACKENDS, type CaseOptions, commonSettings, serve, type Served } from "./every_backend.ts";
 
 const THREE = ["10.244.1.1:8080", "10.244.1.2:8080", "10.244.2.3:8081"];
@@ -169,7 +169,7 @@ everyBackend("a load balancer address lets in the sources that are listed, and d
       nodePort: 30080,
       loadBalancerIPs: ["192.0.2.2"],
       externalIPs: ["192.0.2.1"],
-      sourceRanges: ["203.0.113.0/24", "203.0.113.128/25"],
+      loadBalancerSources: fakeSources(["203.0.113.0/24", "203.0.113.128/25"]),
     }),
   ]);
   const from = (address: string) => ({ from: { address, interface: "eth0" }, to: "192.0.2.2" });
@@ -183,14 +183,18 @@ everyBackend("a load balancer address lets in the sources that are listed, and d
 });
 
 everyBackend("source ranges that name the node let in what it sends as if from the address itself", async (start) => {
-  const { ask } = await start([one({ loadBalancerIPs: ["192.0.2.2"], sourceRanges: ["192.168.1.1/32"] })]);
+  const { ask } = await start([
+    one({ loadBalancerIPs: ["192.0.2.2"], loadBalancerSources: fakeSources(["192.168.1.1/32"]) }),
+  ]);
   assert.deepEqual(ask({ from: "node", to: "192.0.2.2" }), ONE_MASQUERADED);
   assert.deepEqual(ask({ from: { address: "192.0.2.2" }, to: "192.0.2.2" }), ONE_MASQUERADED);
   assert.deepEqual(ask({ to: "192.0.2.2" }), { dropped: 1 });
 });
 
 everyBackend("source ranges that hold everything let everybody in", async (start) => {
-  const { ask } = await start([one({ loadBalancerIPs: ["192.0.2.2"], sourceRanges: ["10.0.0.0/8", "0.0.0.0/0"] })]);
+  const { ask } = await start([
+    one({ loadBalancerIPs: ["192.0.2.2"], loadBalancerSources: fakeSources(["10.0.0.0/8", "0.0.0.0/0"]) }),
+  ]);
   assert.deepEqual(ask({ from: "outside", to: "192.0.2.2" }), ONE_MASQUERADED);
 });
 
@@ -265,10 +269,10 @@ everyBackend("IPv6 is served in the same way", async (start) => {
     clusterEndpoints: endpoints,
     endpointsOnThisNode: endpoints.slice(0, 1),
     loadBalancerIPs: ["2001:db8::2"],
-    sourceRanges: ["2001:db8:113::/64"],
+    loadBalancerSources: fakeSources(["2001:db8:113::/64"]),
     nodePort: 30080,
   });
-  const changes = { nodePort: 0, loadBalancerIPs: [], sourceRanges: [] };
+  const changes = { nodePort: 0, loadBalancerIPs: [], loadBalancerSources: undefined };
   const sticky = { ...six, ...changes, name: "default/sticky:p", clusterIP: "fd00:10:96::c", affinitySeconds: 5 };
   const gone = {
     ...six,

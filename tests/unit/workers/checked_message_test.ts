@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import type { ProblemCode } from "../../../core/problems/mod.ts";
 import { checkedMessage, checkedReport } from "../../../workers/checked_message.ts";
-import { fakeServicePort, fakeSettings } from "../../fakes/service_port.ts";
+import { fakeServicePort, fakeSettings, fakeSources } from "../../fakes/service_port.ts";
 
 const START = { type: "start", family: "IPv4", mode: "ipvs", logLevel: "info", logFormat: "json", kernel: [] };
 const IPVS = {
@@ -30,7 +30,10 @@ Deno.test("what main sends is taken as it is", () => {
     { ...START, ipvs: undefined },
     withPort({}),
     withPort({ name: "default/web", clusterIP: "fd00::1", clusterEndpoints: ["[fd00::2]:80", "10.1.0.1:65535"] }),
-    withPort({ sourceRanges: ["10.0.0.0/8", "fd00::/64", "0.0.0.0/0"], externalIPs: ["198.51.100.1"] }),
+    withPort({
+      loadBalancerSources: fakeSources(["10.0.0.0/8", "fd00::/64"]),
+      externalIPs: ["198.51.100.1"],
+    }),
     withSettings({ localTraffic: { by: "bridge", interface: "cni0" } }),
     withSettings({ localTraffic: { by: "interface-prefix", prefix: "veth_0-a.1" } }),
     withSettings({ nodePortPrefixes: ["192.0.2.1/32"], ipvs: IPVS }),
@@ -81,7 +84,9 @@ const REFUSED: Readonly<Record<string, unknown>> = {
   "an endpoint": withPort({ clusterEndpoints: [`10.0.0.1:80${LINE}`] }),
   "an endpoint with a range of ports": withPort({ localEndpoints: ["10.0.0.1:80-90"] }),
   "an external IP": withPort({ externalIPs: ["10.0.0.1 -j ACCEPT"] }),
-  "a source range": withPort({ sourceRanges: ["!10.0.0.0/8"] }),
+  "a source range": withPort({ loadBalancerSources: { ranges: ["!10.0.0.0/8"], includeNode: false } }),
+  "sources without ranges": withPort({ loadBalancerSources: { includeNode: true } }),
+  "sources with a wrong flag": withPort({ loadBalancerSources: { ranges: [], includeNode: "no" } }),
   "an affinity": withPort({ affinitySeconds: -1 }),
   "an interface with a quote": withSettings({ localTraffic: { by: "bridge", interface: 'x" accept; #' } }),
   "an interface that is an option": withSettings({ localTraffic: { by: "bridge", interface: "-j" } }),

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import type { FamilySettings, ServicePort } from "../../../../core/model/mod.ts";
 import { serviceChainNames } from "../../../../backends/xtables/chain_names.ts";
 import { chainsOf, renderServiceChain } from "../../../../backends/iptables/service_chains.ts";
-import { fakeServicePort, fakeSettings } from "../../../fakes/service_port.ts";
+import { fakeServicePort, fakeSettings, fakeSources } from "../../../fakes/service_port.ts";
 
 const PODS = fakeSettings({ localTraffic: { by: "source-prefix", prefix: "10.1.0.0/16" } });
 
@@ -80,14 +80,18 @@ Deno.test("external policy Local keeps the source, and lets this node and its po
   assert.deepEqual(dropping.at(-1), "-m addrtype --src-type LOCAL -j KUBE-SVC-…");
 });
 
-Deno.test("source ranges stand before the load balancer's addresses; a node among them may use the address from itself", () => {
-  const port = { loadBalancerIPs: ["192.0.2.5"], sourceRanges: ["203.0.113.0/24", "192.168.0.0/16"] };
+Deno.test("the firewall chain admits the source ranges, and the load balancer IP itself if the node is in them", () => {
+  const port = {
+    loadBalancerIPs: ["192.0.2.5"],
+    loadBalancerSources: fakeSources(["203.0.113.0/24", "192.168.0.0/16"]),
+  };
   assert.deepEqual(render(port)["firewall"], [
     "-s 203.0.113.0/24 -j KUBE-EXT-…",
     "-s 192.168.0.0/16 -j KUBE-EXT-…",
     "-s 192.0.2.5/32 -j KUBE-EXT-…",
   ]);
-  assert.deepEqual(render({ ...port, sourceRanges: ["0.0.0.0/0"] })["firewall"]![0], "-j KUBE-EXT-…");
+  assert.equal(render({ ...port, loadBalancerSources: fakeSources(["203.0.113.0/24"]) })["firewall"]!.length, 1);
+  assert.equal(render({ ...port, loadBalancerSources: undefined })["firewall"], undefined);
 });
 
 Deno.test("a service port without endpoints has no chains", () => {

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import type { FamilySettings, ServicePort } from "../../../../core/model/mod.ts";
 import { MASQUERADED, type PacketRequest, told, whereTo } from "../../../fakes/packet.ts";
-import { fakeServicePort } from "../../../fakes/service_port.ts";
+import { fakeServicePort, fakeSources } from "../../../fakes/service_port.ts";
 import { backendUnderTest, createIpvsHost, ipvsModeSettings } from "./host.ts";
 
 const THREE = ["10.244.1.1:8080", "10.244.1.2:8080", "10.244.2.3:8081"];
@@ -104,13 +104,13 @@ Deno.test("a service's port that is another's node port is not taken for that", 
 });
 
 Deno.test("source ranges hold for what the node itself sends, too", async () => {
-  const port = web({ loadBalancerIPs: ["192.0.2.2"], sourceRanges: ["203.0.113.0/24"] });
+  const port = web({ loadBalancerIPs: ["192.0.2.2"], loadBalancerSources: fakeSources(["203.0.113.0/24"]) });
   const { ask, change } = await served([port]);
   assert.deepEqual(ask({ from: "node", to: "192.0.2.2" }), { dropped: 1 });
-  await change([web({ loadBalancerIPs: ["192.0.2.2"], sourceRanges: ["192.168.1.0/24"] })]);
+  await change([web({ loadBalancerIPs: ["192.0.2.2"], loadBalancerSources: fakeSources(["192.168.1.0/24"]) })]);
   assert.equal(ask({ from: "node", to: "192.0.2.2" })["dropped"], undefined);
   assert.deepEqual(ask({ from: "outside", to: "192.0.2.2" }), { dropped: 1 });
-  await change([web({ loadBalancerIPs: ["192.0.2.2"], sourceRanges: ["0.0.0.0/0"] })]);
+  await change([web({ loadBalancerIPs: ["192.0.2.2"], loadBalancerSources: fakeSources(["0.0.0.0/0"]) })]);
   assert.deepEqual(ask({ from: "outside", to: "192.0.2.2" }), third(MASQUERADED));
 });
 

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import type { FamilySettings } from "../../../../core/model/mod.ts";
 import { createFakeNftHost } from "../../../fakes/nft_runner.ts";
 import { MASQUERADED, type PacketRequest, whereTo } from "../../../fakes/packet.ts";
-import { fakeServicePort } from "../../../fakes/service_port.ts";
+import { fakeServicePort, fakeSources } from "../../../fakes/service_port.ts";
 import { backendUnderTest, nftSettings } from "./host.ts";
 
 async function asking(settings: FamilySettings = nftSettings()) {
@@ -52,7 +52,7 @@ Deno.test("without endpoints, sources outside a load balancer's ranges are dropp
   const host = createFakeNftHost();
   const port = fakeServicePort("default/web:http", {
     loadBalancerIPs: ["192.0.2.2"],
-    sourceRanges: ["203.0.113.0/24"],
+    loadBalancerSources: fakeSources(["203.0.113.0/24"]),
     clusterEndpoints: [],
     internal: "reject",
     external: "reject",

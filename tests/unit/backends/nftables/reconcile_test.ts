@@ -6,7 +6,7 @@ import type { Runner } from "../../../../backends/tools/runner.ts";
 import { TABLE } from "../../../../backends/nftables/table.ts";
 import type { ServicePort } from "../../../../core/model/mod.ts";
 import { createFakeNftHost } from "../../../fakes/nft_runner.ts";
-import { fakeServicePort } from "../../../fakes/service_port.ts";
+import { fakeServicePort, fakeSources } from "../../../fakes/service_port.ts";
 import { backendUnderTest, nftSettings } from "./host.ts";
 
 const DAY_MS = 86_400_000;
@@ -75,7 +75,11 @@ Deno.test("a restart finds its table in place and writes nothing; what changed m
   const before = [
     ...services(4),
     service(7, { affinitySeconds: 60, external: "local", nodePort: 30007, localEndpoints: ["10.1.0.7:80"] }),
-    service(8, { loadBalancerIPs: ["192.0.2.8"], sourceRanges: ["10.0.0.0/8"], external: "cluster" }),
+    service(8, {
+      loadBalancerIPs: ["192.0.2.8"],
+      loadBalancerSources: fakeSources(["10.0.0.0/8"]),
+      external: "cluster",
+    }),
   ];
   await first.whole(before);
   first.host.transactions.length = 0;
@@ -323,7 +327,11 @@ Deno.test("an nft that hangs over a transaction is killed after the minute that 
 Deno.test("of source ranges within each other the widest is written, in whatever order they come and change", async () => {
   const { whole, change, table } = backendUnderTest();
   const open = (sourceRanges: readonly string[]) =>
-    service(1, { loadBalancerIPs: ["192.168.5.5"], external: "cluster", sourceRanges });
+    service(1, {
+      loadBalancerIPs: ["192.168.5.5"],
+      external: "cluster",
+      loadBalancerSources: fakeSources(sourceRanges),
+    });
   const written = () =>
     [...table().sets.get("source-ranges")!.elements.keys()].map((key) => key.split(" . ").at(-1)).sort();
   const nested = ["10.0.0.0/8", "10.0.0.0/16", "10.1.0.0/16", "10.255.255.255/32", "172.16.0.0/12"];

@@ -27,7 +27,7 @@ Deno.test("explain answers from a source in every mode, with the rules that a pr
     assert.ok(printed.includes(`Rules (as a proxy would write them; none was asked)\n  ${place}\n`), printed);
   }
   const { printed } = await run("explain", "10.96.0.50:80", "--from", "pod", "-o", "json", ...OFFLINE);
-  assert.equal(JSON.parse(printed).ways[0].fate, "rejected");
+  assert.equal(JSON.parse(printed).outcomes[0].fate, "rejected");
 });
 
 Deno.test("get prints a table, JSON or YAML", async () => {

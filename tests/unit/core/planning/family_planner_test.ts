@@ -108,6 +108,22 @@ Deno.test("a family plans from its own addresses and endpoints", () => {
   ]);
 });
 
+Deno.test("another address of this node decides again who may use load balancer IPs", () => {
+  const planned = createPlanned();
+  const edge = service("default/edge", {
+    type: "LoadBalancer",
+    loadBalancerIPs: ["192.0.2.1"],
+    sourceRanges: ["192.168.1.0/24"],
+  });
+  const others = service("default/web", { clusterIPs: ["10.0.0.2"] });
+  const [before] = planned.set(edge, others, node("here", { addresses: ["192.168.2.1"] })).set;
+  const { set } = planned.set(node("here", { addresses: ["192.168.1.1"] }));
+  assert.deepEqual(
+    [before, ...set].map((port) => [port?.name, port?.loadBalancerSources?.includeNode]),
+    [["default/edge:http", false], ["default/edge:http", true]],
+  );
+});
+
 Deno.test("another zone plans everything again, and says what it changes", () => {
   const planned = createPlanned();
   const hinted = endpointSlice("default/web-a", [

@@ -26,13 +26,13 @@ function planned(service: Service): Partial<Record<Family, readonly string[]>> {
 
 function portsOf(service: Service, family: Family): string[] {
   const node = { name: "here", zone: "" };
-  return planService({ service, family, node, endpointsOf: () => [] }).map((port) =>
+  return planService({ service, family, node, nodeIP: "192.0.2.1", endpointsOf: () => [] }).map((port) =>
     [
       `${port.name} ${port.protocol} ${port.clusterIP} ${port.port}`,
       ...port.nodePort === 0 ? [] : [`node ${port.nodePort}`],
       ...port.externalIPs.map((address) => `external ${address}`),
       ...port.loadBalancerIPs.map((address) => `balancer ${address}`),
-      ...port.sourceRanges.map((range) => `from ${range}`),
+      ...(port.loadBalancerSources?.ranges ?? []).map((range) => `from ${range}`),
       ...port.healthCheckNodePort === 0 ? [] : [`health ${port.healthCheckNodePort}`],
       ...port.affinitySeconds === 0 ? [] : [`affinity ${port.affinitySeconds}`],
     ].join(", ")

@@ -23,7 +23,7 @@ function plan(
   const tracker = createEndpointsChangeTracker({ startedAtMs: 0 });
   tracker.update(slice);
   const endpointsOf = (port: string, protocol: "tcp" | "udp" | "sctp") => tracker.endpointsOf("n/s", port, protocol);
-  return planService({ service, family: "IPv4", node: { name: node, zone }, endpointsOf })[0]!;
+  return planService({ service, family: "IPv4", node: { name: node, zone }, nodeIP: "192.0.2.1", endpointsOf })[0]!;
 }
 
 const PORT = { name: "http", port: 80, protocol: "TCP" };

@@ -11,6 +11,7 @@ function plan(fields: Partial<Service>, endpoints: readonly SliceEndpoint[] = []
     service: service("default/web", fields),
     family,
     node: { name: "here", zone: "" },
+    nodeIP: "203.0.113.9",
     endpointsOf: () => endpoints.map((each) => ({ target: joinHostPort(each.address, 8080), endpoint: each })),
   });
 }
@@ -42,7 +43,7 @@ Deno.test("a ClusterIP service", () => {
     endpointsOnThisNode: ["10.1.0.2:8080"],
     lingeringEndpoints: [],
     affinitySeconds: 0,
-    sourceRanges: [],
+    loadBalancerSources: undefined,
   });
 });
 
@@ -147,13 +148,29 @@ Deno.test("each family has its own addresses and source ranges, and the ports ar
       port.clusterIP,
       port.externalIPs,
       port.loadBalancerIPs,
-      port.sourceRanges,
+      port.loadBalancerSources,
       port.nodePort,
       port.affinitySeconds,
     ]),
     [
-      ["IPv4", "10.0.0.1", ["192.0.2.9"], ["192.0.2.8"], ["203.0.113.0/24"], 30080, 10800],
-      ["IPv6", "fd00::1", ["2001:db8::9"], ["2001:db8::8"], ["2001:db8:1::/48"], 30080, 10800],
+      [
+        "IPv4",
+        "10.0.0.1",
+        ["192.0.2.9"],
+        ["192.0.2.8"],
+        { ranges: ["203.0.113.0/24"], includeNode: true },
+        30080,
+        10800,
+      ],
+      [
+        "IPv6",
+        "fd00::1",
+        ["2001:db8::9"],
+        ["2001:db8::8"],
+        { ranges: ["2001:db8:1::/48"], includeNode: false },
+        30080,
+        10800,
+      ],
     ],
   );
 });
@@ -167,10 +184,27 @@ Deno.test("external addresses of the other family are no outside", () => {
   assert.deepEqual([port.external, port.localEndpoints], ["cluster", []]);
 });
 
-Deno.test("source ranges of the other family alone restrict nobody", () => {
-  const port = planOne({ sourceRanges: ["2001:db8::/32"] });
-  assert.deepEqual(port.sourceRanges, []);
-});
+for (
+  const { says, sourceRanges, expected } of [
+    { says: "none", sourceRanges: [], expected: undefined },
+    { says: "ranges of the other family alone", sourceRanges: ["2001:db8::/32"], expected: undefined },
+    { says: "a range that is every address", sourceRanges: ["0.0.0.0/0", "10.0.0.0/8"], expected: undefined },
+    {
+      says: "ranges without the node's address",
+      sourceRanges: ["10.0.0.0/8"],
+      expected: { ranges: ["10.0.0.0/8"], includeNode: false },
+    },
+    {
+      says: "ranges with the node's address",
+      sourceRanges: ["203.0.113.8/30", "10.0.0.0/8"],
+      expected: { ranges: ["10.0.0.0/8", "203.0.113.8/30"], includeNode: true },
+    },
+  ]
+) {
+  Deno.test(`who may use a load balancer IP, with source ranges: ${says}`, () => {
+    assert.deepEqual(planOne({ sourceRanges }).loadBalancerSources, expected);
+  });
+}
 
 Deno.test("an address that is named twice is one frontend, as that with the most to say", () => {
   const port = planOne({

@@ -1,19 +1,19 @@
 import { prefixContains } from "../platform/mod.ts";
 import type { FamilySettings, ServicePort } from "../core/model/mod.ts";
 import type { Destination, FrontendHit } from "./frontend.ts";
-import { balanced, type From, isLocalTraffic, permittedSources, stopped, type Way } from "./way.ts";
+import { balanced, isLocalTraffic, type Outcome, type Source, stopped } from "./outcome.ts";
 
-/** What holds in a mode where the modes differ; each as in kube-proxy's mode of that name. */
+/** How the modes differ, each as kube-proxy's mode of that name does. */
 interface ModeRules {
-  /** What becomes of a connection to a cluster IP on a port that no service has. */
+  /** The fate of a connection to a cluster IP on a port that no service has. */
   readonly unusedPort: "rejected" | "untouched";
-  /** Whether what this node itself sends to an external address without endpoints is refused. */
+  /** Whether the node's own traffic to an external address without endpoints is refused. */
   readonly refusesOwnTraffic: boolean;
-  /** Whether a source outside a load balancer's ranges is dropped also where there are no endpoints, not refused. */
+  /** Whether a source outside a load balancer's ranges is dropped even without endpoints, instead of refused. */
   readonly checksSourcesFirst: boolean;
-  /** Whether a node port without endpoints is refused at all addresses of the node, those that serve none among them. */
+  /** Whether a node port without endpoints is refused even at addresses of the node that serve no node ports. */
   readonly refusesEverywhere: boolean;
-  /** Whether an address that is a cluster IP is masqueraded as one on every port, also where another service has that. */
+  /** Whether all traffic to an address that is a cluster IP is masqueraded as such, even if another service has that port. */
   readonly masqueradesByAddress: boolean;
 }
 
@@ -36,20 +36,20 @@ const MODE_RULES: Readonly<Record<Exclude<FamilySettings["mode"], "ipvs">, ModeR
 
 type RulesSettings = FamilySettings & { readonly mode: keyof typeof MODE_RULES };
 
-/** What becomes of a new connection by the rules of iptables or nftables mode. */
-export function wayThroughRules(destination: Destination, from: From, settings: RulesSettings): Way {
+/** The outcome of a new connection in iptables or nftables mode. */
+export function outcomeByRules(destination: Destination, from: Source, settings: RulesSettings): Outcome {
   const { hit } = destination;
-  if (hit === undefined) return wayToNoService(destination, from, settings);
-  return hit.kind === "clusterIP"
-    ? wayToClusterIP(hit.port, from, settings)
-    : wayFromOutside(hit, destination, from, settings);
+  if (hit === undefined) return toNoService(destination, from, settings);
+  return hit.frontend.kind === "clusterIP"
+    ? toClusterIP(hit.port, from, settings)
+    : toExternal(hit, destination, from, settings);
 }
 
-function wayToNoService(
+function toNoService(
   { address, isClusterIP, isThisNode, unserved }: Destination,
-  from: From,
+  from: Source,
   settings: RulesSettings,
-): Way {
+): Outcome {
   if (unserved && MODE_RULES[settings.mode].refusesEverywhere) {
     if (unserved.external === "reject") return stopped(from, "rejected", "no-endpoints");
     if (unserved.external === "drop") return stopped(from, "dropped", "no-local-endpoints");
@@ -60,14 +60,14 @@ function wayToNoService(
   return stopped(from, MODE_RULES[settings.mode].unusedPort, "unused-port");
 }
 
-function wayToClusterIP(port: ServicePort, from: From, settings: FamilySettings): Way {
+function toClusterIP(port: ServicePort, from: Source, settings: FamilySettings): Outcome {
   if (port.internal === "reject") return stopped(from, "rejected", "no-endpoints");
   if (port.internal === "drop") return stopped(from, "dropped", "no-local-endpoints");
-  return balanced(port, port.internal, from, toClusterIP(from, settings));
+  return balanced(port, port.internal, from, clusterIPMasquerade(from, settings));
 }
 
-/** The masquerading of traffic to cluster IPs: what comes from elsewhere must come back this way. */
-function toClusterIP(from: From, settings: FamilySettings): Way["masquerade"] {
+/** Whether traffic to cluster IPs is masqueraded: replies to traffic from elsewhere must come back through this node. */
+function clusterIPMasquerade(from: Source, settings: FamilySettings): Outcome["masquerade"] {
   if (settings.masqueradeAll) return { applies: true, reason: "masquerade-all" };
   if (settings.localTraffic.by === "none") return { applies: false, reason: "local-traffic-unknown" };
   return isLocalTraffic(from, settings)
@@ -76,36 +76,38 @@ function toClusterIP(from: From, settings: FamilySettings): Way["masquerade"] {
 }
 
 /** To external IPs, load balancer IPs and node ports. */
-function wayFromOutside(hit: FrontendHit, destination: Destination, from: From, settings: RulesSettings): Way {
-  const { port } = hit;
+function toExternal(hit: FrontendHit, destination: Destination, from: Source, settings: RulesSettings): Outcome {
+  const { frontend } = hit;
   const { refusesOwnTraffic, checksSourcesFirst } = MODE_RULES[settings.mode];
-  const checksSources = hit.kind === "loadBalancerIP" && (checksSourcesFirst || port.external !== "reject");
-  const permitted = checksSources ? permittedSources(port, settings) : undefined;
-  if (permitted && from.address !== undefined && !permitted.some((range) => prefixContains(range, from.address!))) {
+  const admitted = checksSourcesFirst || frontend.verdict !== "reject" ? frontend.sources : undefined;
+  if (admitted && from.address !== undefined && !admitted.some((range) => prefixContains(range, from.address!))) {
     return stopped(from, "dropped", "source-range");
   }
-  const onlySources = from.address === undefined ? permitted : undefined;
-  if (port.external === "reject") {
+  const onlySources = from.address === undefined ? admitted : undefined;
+  if (frontend.verdict === "reject") {
     const isRefused = from.origin !== "node" || destination.isThisNode || refusesOwnTraffic;
     if (!isRefused) return stopped(from, "untouched", "not-refused-here");
     return { ...stopped(from, "rejected", "no-endpoints"), onlySources };
   }
-  const way = wayOfExternalPolicy(port, from, settings);
-  if (!destination.isClusterIP || !MODE_RULES[settings.mode].masqueradesByAddress || !way.masquerade) {
-    return { ...way, onlySources };
+  const outcome = byExternalPolicy(hit, from, settings);
+  if (!destination.isClusterIP || !MODE_RULES[settings.mode].masqueradesByAddress || !outcome.masquerade) {
+    return { ...outcome, onlySources };
   }
-  const byAddress = toClusterIP(from, settings);
-  return { ...way, onlySources, masquerade: byAddress?.applies ? byAddress : way.masquerade };
+  const byAddress = clusterIPMasquerade(from, settings);
+  return { ...outcome, onlySources, masquerade: byAddress?.applies ? byAddress : outcome.masquerade };
 }
 
-function wayOfExternalPolicy(port: ServicePort, from: From, settings: FamilySettings): Way {
-  if (port.external === "cluster") {
+function byExternalPolicy({ frontend, port }: FrontendHit, from: Source, settings: FamilySettings): Outcome {
+  const { verdict, ownVerdict } = frontend;
+  if (verdict === "cluster") {
     return balanced(port, "cluster", from, { applies: true, reason: "external-policy-cluster" });
   }
-  if (isLocalTraffic(from, settings)) {
+  if (ownVerdict === "cluster" && isLocalTraffic(from, settings)) {
     return balanced(port, "cluster", from, { applies: false, reason: "from-local-pod" });
   }
-  if (from.origin === "node") return balanced(port, "cluster", from, { applies: true, reason: "from-this-node" });
-  if (port.external === "drop") return stopped(from, "dropped", "no-local-endpoints");
+  if (ownVerdict === "cluster" && from.origin === "node") {
+    return balanced(port, "cluster", from, { applies: true, reason: "from-this-node" });
+  }
+  if (verdict === "drop") return stopped(from, "dropped", "no-local-endpoints");
   return balanced(port, "local", from, { applies: false, reason: "external-policy-local" });
 }

@@ -1,0 +1,131 @@
+import { prefixContains, splitHostPort } from "../platform/mod.ts";
+import type { FamilySettings, ServicePort } from "../core/model/mod.ts";
+import type { Origin } from "./question.ts";
+
+/** Where a connection comes from. */
+export interface Source {
+  readonly origin: Origin;
+  /** Undefined for any address of that origin. */
+  readonly address: string | undefined;
+}
+
+/**
+ * The fate of a new connection:
+ * - `balanced`: it goes to one of `endpoints`, each with the same probability;
+ * - `rejected`: the client gets a refusal at once;
+ * - `dropped`: the client gets no answer;
+ * - `untouched`: no rule matches it, and it follows the routes.
+ */
+export type Fate = "balanced" | "rejected" | "dropped" | "untouched";
+
+/** Why a connection meets its fate. */
+export type FateReason =
+  /** The traffic policy has endpoints. */
+  | "endpoints"
+  /** No endpoint anywhere can serve. */
+  | "no-endpoints"
+  /** The policy is Local and no endpoint on this node can serve. */
+  | "no-local-endpoints"
+  /** The source is in none of the load balancer's source ranges. */
+  | "source-range"
+  /** The address is a cluster IP, and no service has that port. */
+  | "unused-port"
+  /** The address is another one of a service, and no service has that port there (IPVS mode). */
+  | "unused-service-port"
+  /** The address is in the ranges of cluster IPs, and no service has it. */
+  | "unused-address"
+  /** No service has that address and port. */
+  | "no-service"
+  /** There is no endpoint, and the node's own traffic is not refused on its way out (iptables mode). */
+  | "not-refused-here";
+
+/** Why a connection is masqueraded. */
+export type MasqueradeReason =
+  /** The configuration masquerades all traffic to cluster IPs. */
+  | "masquerade-all"
+  /** It goes to a cluster IP and not from a pod of this node: replies must come back through this node. */
+  | "not-from-local-pod"
+  /** It goes to an external frontend with traffic policy Cluster: the endpoint may be on another node. */
+  | "external-policy-cluster"
+  /** It goes from this node to an external frontend with traffic policy Local: any endpoint may serve it. */
+  | "from-this-node";
+
+/** Why a connection keeps its source address. */
+export type KeepReason =
+  /** It comes from a pod of this node. */
+  | "from-local-pod"
+  /** Detection of pods' traffic is not configured for this family, so all traffic counts as local. */
+  | "local-traffic-unknown"
+  /** External traffic policy Local keeps the client's address. */
+  | "external-policy-local";
+
+/** The outcome of a new connection from one source. */
+export interface Outcome {
+  readonly from: Source;
+  readonly fate: Fate;
+  readonly reason: FateReason;
+  /** The traffic policy that chose the endpoints. */
+  readonly policy: "cluster" | "local" | undefined;
+  readonly endpoints: readonly string[];
+  /** Other sources are dropped; undefined where every source, or the one in question, is admitted. */
+  readonly onlySources: readonly string[] | undefined;
+  /** Whether and why the connection is masqueraded; undefined unless it is balanced. */
+  readonly masquerade:
+    | { readonly applies: true; readonly reason: MasqueradeReason }
+    | { readonly applies: false; readonly reason: KeepReason }
+    | undefined;
+  /** The endpoints that are the client itself: connections to them are always masqueraded, so that replies come back. */
+  readonly hairpin: readonly string[];
+}
+
+/** Whether a connection counts as one from a pod of this node (kube-proxy's detectLocalMode). */
+export function isLocalTraffic({ origin, address }: Source, { localTraffic }: FamilySettings): boolean {
+  switch (localTraffic.by) {
+    case "none":
+      return false;
+    case "source-prefix":
+      return address === undefined
+        ? origin === "pod" || localTraffic.prefix.endsWith("/0")
+        : prefixContains(localTraffic.prefix, address);
+    case "bridge":
+    case "interface-prefix":
+      return origin === "pod";
+  }
+}
+
+/** The outcome of a connection to the endpoints of a traffic policy. */
+export function balanced(
+  port: ServicePort,
+  policy: "cluster" | "local",
+  from: Source,
+  masquerade: Outcome["masquerade"],
+): Outcome {
+  const endpoints = policy === "cluster" ? port.clusterEndpoints : port.localEndpoints;
+  const hairpin = endpoints.filter((endpoint) =>
+    port.endpointsOnThisNode.includes(endpoint) && splitHostPort(endpoint).address === from.address
+  );
+  return {
+    from,
+    fate: "balanced",
+    reason: "endpoints",
+    policy,
+    endpoints,
+    onlySources: undefined,
+    masquerade,
+    hairpin,
+  };
+}
+
+/** The outcome of a connection that reaches no endpoint. */
+export function stopped(from: Source, fate: Exclude<Fate, "balanced">, reason: FateReason): Outcome {
+  return {
+    from,
+    fate,
+    reason,
+    policy: undefined,
+    endpoints: [],
+    onlySources: undefined,
+    masquerade: undefined,
+    hairpin: [],
+  };
+}
