@@ -1,5 +1,5 @@
 import { diffArrays } from "diff";
-import type { ChainChange, PlaceChange } from "../tools/mod.ts";
+import type { ChainChange, MembersChange, PlaceChange } from "../tools/mod.ts";
 
 /** A line that only one side has: `-` for what the kernel holds, `+` for what it should hold. */
 export interface DifferentLine {
@@ -23,58 +23,55 @@ export interface Differences {
   found(): readonly Difference[];
 }
 
-/** Members of a place by how they differ. */
+/** The members of a place that differ, gathered from several changes. */
 interface Members {
-  readonly kind: PlaceChange["kind"];
+  readonly kind: MembersChange["kind"];
+  readonly place: string;
   what: Difference["what"];
   readonly removed: string[];
   readonly added: string[];
 }
 
-const ORDER: readonly PlaceChange["kind"][] = ["built-in chain", "chain", "members"];
+const KINDS: readonly PlaceChange["kind"][] = ["built-in chain", "chain", "members"];
 
 /** No changes yet. */
 export function createDifferences(): Differences {
   const chains = new Map<string, ChainChange>();
   const members = new Map<string, Members>();
 
-  function add(change: PlaceChange): void {
-    const { kind, place } = change;
-    if (kind === "chain") {
-      // A later change, such as the removal of a chain that was emptied, replaces an earlier one.
-      const first = chains.get(place) ?? change;
-      chains.set(place, { ...change, held: first.held });
-      return;
-    }
-    const { what, removed, added } = change;
-    const known: Members = members.get(place) ?? { kind, what: "differs", removed: [], added: [] };
+  function addChain(change: ChainChange): void {
+    // A later change, such as the removal of a chain that was emptied, replaces an earlier one.
+    const { held } = chains.get(change.place) ?? change;
+    chains.set(change.place, { ...change, held });
+  }
+
+  function addMembers({ kind, place, what, removed, added }: MembersChange): void {
+    const known: Members = members.get(place) ?? { kind, place, what: "differs", removed: [], added: [] };
     if (what !== undefined) known.what = what;
     for (const text of removed) known.removed.push(text);
     for (const text of added) known.added.push(text);
     members.set(place, known);
   }
 
+  function ofKind(kind: PlaceChange["kind"]): Difference[] {
+    return kind === "chain"
+      ? [...chains.values()].map(chainDifference)
+      : [...members.values()].filter((one) => one.kind === kind).map(membersDifference);
+  }
+
   return {
     add(changes) {
-      for (const change of changes) add(change);
+      for (const change of changes) {
+        if (change.kind === "chain") addChain(change);
+        else addMembers(change);
+      }
     },
-    found() {
-      const found = [
-        ...[...chains.values()].map((change) => ({ kind: change.kind, difference: chainDifference(change) })),
-        ...[...members].map(([place, { kind, what, removed, added }]) => ({
-          kind,
-          difference: { place, what, lines: [...signed("-", removed), ...signed("+", added)] },
-        })),
-      ];
-      return found
-        .filter(({ kind, difference }) =>
-          kind !== "chain" || difference.what !== "differs" || difference.lines.length > 0
-        )
-        .sort((a, b) =>
-          ORDER.indexOf(a.kind) - ORDER.indexOf(b.kind) || (a.difference.place < b.difference.place ? -1 : 1)
-        )
-        .map(({ difference }) => difference);
-    },
+    found: () =>
+      KINDS.flatMap((kind) =>
+        ofKind(kind)
+          .filter(({ what, lines }) => what !== "differs" || lines.length > 0)
+          .sort((a, b) => a.place < b.place ? -1 : 1)
+      ),
   };
 }
 
@@ -83,8 +80,12 @@ function chainDifference({ place, held, wanted }: ChainChange): Difference {
   return { place, what, lines: differentLines(held ?? [], wanted ?? []) };
 }
 
-/** More lines than this that differ are not aligned: the time grows with their square. */
-const ALIGN_LIMIT = 4_000;
+function membersDifference({ place, what, removed, added }: Members): Difference {
+  return { place, what, lines: [...signed("-", removed), ...signed("+", added)] };
+}
+
+/** Chains with more different lines than this are not aligned: the time grows with the square of that number. */
+const ALIGN_LIMIT = 1_000;
 
 /** The lines that only one side has, in order. */
 function differentLines(held: readonly string[], wanted: readonly string[]): readonly DifferentLine[] {

@@ -3,7 +3,7 @@
  *
  * In: calls of tools. Out: what they print, and the kinds of their failures. May touch: processes.
  */
-export type { ChainChange, PlaceChange } from "./change.ts";
+export type { ChainChange, MembersChange, PlaceChange } from "./change.ts";
 export {
   classifyFailure,
   failureOf,

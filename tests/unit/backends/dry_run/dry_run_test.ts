@@ -1,8 +1,9 @@
-/** What is said of a kernel that somebody has meddled with, and that saying it changes nothing. */
+/** Dry runs of every mode: they show how a kernel differs from a state, and change nothing. */
 import assert from "node:assert/strict";
 import { compareWithKernel, dryRun } from "../../../../backends/dry_run/dry_run.ts";
 import type { Difference } from "../../../../backends/dry_run/differences.ts";
-import type { Runner } from "../../../../backends/tools/runner.ts";
+import type { DryRunCall } from "../../../../backends/dry_run/runner.ts";
+import type { Runner, ToolCall } from "../../../../backends/tools/runner.ts";
 import type { FamilyDelta, ProxyMode, ServicePort } from "../../../../core/model/mod.ts";
 import { createFakeClock } from "../../../fakes/clock.ts";
 import { createFakeNftHost } from "../../../fakes/nft_runner.ts";
@@ -28,7 +29,7 @@ function compare(mode: ProxyMode, runner: Runner, ports?: readonly ServicePort[]
 const brief = (differences: readonly Difference[]) =>
   differences.map(({ place, what, lines }) => [place, what, ...lines.map(({ sign, text }) => `${sign} ${text}`)]);
 
-Deno.test("iptables: a kernel as it should be differs in nothing; each chain that differs is shown by its lines", async () => {
+Deno.test("iptables: an unchanged kernel shows no difference; a changed chain is shown by its lines", async () => {
   const host = createHost();
   const { whole } = await iptablesUnderTest(host);
   await whole(PORTS, commonSettings("iptables"));
@@ -54,7 +55,7 @@ Deno.test("iptables: a kernel as it should be differs in nothing; each chain tha
   assert.equal(host.runner.dump("IPv4"), before, "nothing was changed");
 });
 
-Deno.test("iptables: the probabilities of thousands of endpoints are no difference, and no drift", async () => {
+Deno.test("iptables: the probabilities of thousands of endpoints are neither a difference nor drift", async () => {
   const host = createHost();
   const clusterEndpoints = Array.from({ length: 4200 }, (_, i) => `10.244.${i >> 8}.${i & 255}:80`);
   const ports = [fakeServicePort("default/web:http", { clusterEndpoints })];
@@ -64,7 +65,7 @@ Deno.test("iptables: the probabilities of thousands of endpoints are no differen
   assert.equal((await backend.resync()).figures["drift_repaired"], 0);
 });
 
-Deno.test("nftables: a kernel as it should be differs in nothing; elements, chains and sets that differ are shown", async () => {
+Deno.test("nftables: an unchanged kernel shows no difference; changed elements, chains and sets are shown", async () => {
   const host = createFakeNftHost();
   const { whole, table } = nftablesUnderTest(host);
   await whole(PORTS, commonSettings("nftables"));
@@ -87,7 +88,7 @@ Deno.test("nftables: a kernel as it should be differs in nothing; elements, chai
   assert.equal(JSON.stringify([...table().sets].map(([name, { elements }]) => [name, [...elements]])), before);
 });
 
-Deno.test("ipvs: virtual servers, elements of sets, addresses and chains that differ are shown", async () => {
+Deno.test("ipvs: an unchanged kernel shows no difference; changed virtual servers, sets, addresses and chains are shown", async () => {
   const host = createIpvsHost();
   const { whole } = await ipvsUnderTest(host);
   await whole(PORTS, commonSettings("ipvs"));
@@ -101,46 +102,46 @@ Deno.test("ipvs: virtual servers, elements of sets, addresses and chains that di
   interfaces.get("kube-ipvs0")!.delete("10.96.0.10/32");
   await meddle(host, "*nat", "-A KUBE-MARK-MASQ -j RETURN", "COMMIT");
   const before = host.runner.dump("IPv4");
-  assert.deepEqual(brief(await compare("ipvs", host.runner)).sort(), [
+  assert.deepEqual(brief(await compare("ipvs", host.runner)), [
+    ["nat KUBE-MARK-MASQ", "differs", "- -j RETURN"],
     ["interface kube-ipvs0", "differs", "+ 10.96.0.10/32"],
     ["ipset KUBE-CLUSTER-IP", "differs", "+ 10.96.0.10,tcp:80"],
     ["ipset KUBE-IPVS-IPS", "differs", "- 10.77.0.1"],
-    ["nat KUBE-MARK-MASQ", "differs", "- -j RETURN"],
     ["virtual server -t 10.96.0.10:80", "differs", "+ -r 10.1.0.1:8080 -m -w 1"],
     ["virtual server -u 10.96.0.11:53", "differs", "+ -s rr -p 60", "+ -r 10.1.0.1:8080 -m -w 1"],
   ]);
   assert.equal(host.runner.dump("IPv4"), before, "nothing was changed");
 });
 
-for (const mode of ["iptables", "nftables"] as const) {
-  Deno.test(`${mode}: a kernel without a rule lacks everything`, async () => {
-    const runner = mode === "iptables" ? createHost().runner : createFakeNftHost().runner;
-    const everything = await compare(mode, runner);
-    const entry = mode === "iptables" ? "nat KUBE-SERVICES" : "chain services";
-    assert.equal(everything.find(({ place }) => place === entry)?.what, "missing");
+/** An empty kernel of each mode, and a place that every state has there. */
+const KERNELS: Readonly<Record<ProxyMode, { readonly create: () => Runner; readonly entry: string }>> = {
+  iptables: { create: () => createHost().runner, entry: "nat KUBE-SERVICES" },
+  nftables: { create: () => createFakeNftHost().runner, entry: "chain services" },
+  ipvs: { create: () => createIpvsHost().runner, entry: "virtual server -t 10.96.0.10:80" },
+};
+
+for (const mode of ["iptables", "nftables", "ipvs"] as const) {
+  const { create, entry } = KERNELS[mode];
+
+  Deno.test(`${mode}: an empty kernel lacks everything`, async () => {
+    const everything = await compare(mode, create());
+    assert.equal(everything.find(({ place }) => place === entry)?.what, mode === "ipvs" ? "differs" : "missing");
     assert.ok(everything.every(({ lines }) => lines.every(({ sign }) => sign === "+")));
   });
 
-  Deno.test(`${mode}: what is rendered brings an empty kernel to where the backend brings it`, async () => {
-    const rendered = createHost(), nftRendered = createFakeNftHost();
-    const target = mode === "iptables" ? rendered.runner : nftRendered.runner;
-    const calls: Promise<unknown>[] = [];
-    let last: Promise<unknown> = Promise.resolve();
+  Deno.test(`${mode}: the rendered input brings an empty kernel to the state`, async () => {
+    const target = create();
+    const calls: ToolCall[] = [];
     await dryRun({ family: "IPv4", state: stateOf(mode), clock: createFakeClock() }, {
       read: undefined,
-      onChange({ tool, args, stdin }) {
-        const input = [...stdin ?? []];
-        if (input.length === 0) return;
-        last = last.then(() => target.run({ tool, args, stdin: input }));
-        calls.push(last);
-      },
+      onChange: ({ tool, args, stdin }) => void calls.push({ tool, args, stdin }),
     });
     assert.ok(calls.length > 0);
-    await Promise.all(calls);
-    assert.deepEqual(await compare(mode, target), []);
+    for (const call of calls) assert.equal((await target.run(call)).exitCode, 0);
+    assert.deepEqual(brief(await compare(mode, target)), []);
   });
 
-  Deno.test(`${mode}: every rule that is told of one service port is in what is rendered`, async () => {
+  Deno.test(`${mode}: the rendered input has every rule that describes a service port`, async () => {
     let input = "";
     const backend = await dryRun({ family: "IPv4", state: stateOf(mode), clock: createFakeClock() }, {
       read: undefined,
@@ -159,3 +160,15 @@ for (const mode of ["iptables", "nftables"] as const) {
     assert.equal(backend.describe!("default/none:http|tcp"), undefined);
   });
 }
+
+Deno.test("a change can be shown and printed more than once", async () => {
+  const calls: DryRunCall[] = [];
+  await dryRun({ family: "IPv4", state: stateOf("ipvs"), clock: createFakeClock() }, {
+    read: undefined,
+    onChange: (call) => void calls.push(call),
+  });
+  for (const { stdin, changes } of calls) {
+    assert.deepEqual([...changes()], [...changes()]);
+    if (stdin) assert.deepEqual([...stdin], [...stdin]);
+  }
+});
