@@ -77,11 +77,18 @@ Deno.test("nftables: an unchanged kernel shows no difference; changed elements, 
   services.rules = [...services.rules, "drop"];
   table().chains.get("nat-prerouting")!.rules = [];
   table().chains.set("stray", { hook: undefined, rules: ["drop"] });
+  table().sets.set("old", {
+    kind: "map",
+    lines: ["typeof ip daddr : verdict"],
+    elements: new Map(),
+    clients: new Map(),
+  });
   const before = JSON.stringify([...table().sets].map(([name, { elements }]) => [name, [...elements]]));
   assert.deepEqual(brief(await compare("nftables", host.runner)), [
     ["chain nat-prerouting", "differs", "+ jump services"],
     ["chain services", "differs", "- drop"],
     ["chain stray", "unwanted", "- drop"],
+    ["map old", "unwanted"],
     ["map services", "differs", "+ 10.96.0.10 . tcp . 80 : goto pick-tcp-1"],
     ["set cluster-ips", "differs", "- 10.77.0.1"],
   ]);

@@ -208,6 +208,16 @@ Deno.test("what others changed is repaired element by element", async () => {
   assert.deepEqual(host.transactions, []);
 });
 
+Deno.test("a chain that hangs on another hook is created again on its own", async () => {
+  const { whole, backend, clock, table } = backendUnderTest();
+  await whole([service(1)]);
+  const chain = table().chains.get("nat-prerouting")!;
+  table().chains.set("nat-prerouting", { ...chain, hook: "type nat hook prerouting priority -90; policy accept;" });
+  clock.advance(3_600_000);
+  await backend.resync();
+  assert.deepEqual(table().chains.get("nat-prerouting"), chain);
+});
+
 Deno.test("a table that somebody deletes is noticed at the next comparison, however soon, and is made again", async () => {
   const { whole, host, table, backend } = backendUnderTest();
   await whole(services(5));
