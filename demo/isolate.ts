@@ -11,6 +11,11 @@ export function isIsolated(): boolean {
   return Deno.env.get(MARK) === "1";
 }
 
+/** @throws if this process is not isolated, for tests that change the network */
+export function requireIsolation(): void {
+  if (!isIsolated()) throw new Error("this test changes the network: run it with `deno task test:kernel`");
+}
+
 // The shell stays process 1, because signals without a handler do not terminate process 1.
 const INSIDE = 'mount -t tmpfs tmpfs /run && mkdir /run/netns && ip link set lo up && "$@"; exit $?';
 

@@ -4,32 +4,32 @@ import { systemClock } from "../../platform/clock.ts";
 /** The sources of this project. */
 export const ROOT = new URL("../../", import.meta.url).pathname;
 
-/** A Sluice that has not said what it is waited for by then never will. */
+/** A Sluice that has not exited by then is killed. */
 const DEADLINE_MS = 60_000;
 
-/** A Sluice that runs from source with the rights of the executable, in the lab's node. */
+/** A Sluice that runs from source with the permissions of the executable, in the lab's node. */
 export interface RestrictedSluice {
-  /** Resolves with what it has written so far, once that is as the predicate says, or once it has ended. */
-  until(predicate: (log: string) => boolean): Promise<string>;
-  /** Ends it, and resolves with its exit status and all that it wrote. */
+  /** Resolves with the log so far once it satisfies the predicate, or once the process has exited. */
+  waitFor(predicate: (log: string) => boolean): Promise<string>;
+  /** Sends SIGTERM and resolves with the exit status and the whole log. */
   stop(): Promise<{ readonly status: number; readonly log: string }>;
-  /** The same, where it ends by itself. */
+  /** Resolves with the exit status and the whole log once the process has exited by itself. */
   ended(): Promise<{ readonly status: number; readonly log: string }>;
 }
 
-/** How it is started. */
+/** Options of `startRestricted`. */
 export interface RestrictedOptions {
-  /** The sources; this project's by default. */
+  /** The source tree; this project's by default. */
   readonly root?: string;
-  /** The folder of manifests; the example's by default. */
+  /** The folder of manifests; deploy/example by default. */
   readonly manifests?: string;
-  /** Added to the environment. */
+  /** Additional environment variables. */
   readonly env?: Readonly<Record<string, string>>;
   readonly flags?: readonly string[];
 }
 
-/** The rights that compile.sh gives to the executable, as flags. */
-async function rightsOfExecutable(): Promise<string[]> {
+/** The permissions that compile.sh grants the executable, as flags. */
+async function executablePermissions(): Promise<string[]> {
   const script = Deno.readTextFileSync(`${ROOT}compile.sh`);
   const from = script.indexOf("kernel_tools="), to = script.indexOf("\n)", from) + 2;
   const print = `${script.slice(from, to)}\nprintf '%s\\n' "\${permissions[@]}"`;
@@ -42,23 +42,23 @@ export async function startRestricted(lab: Lab, options: RestrictedOptions = {})
   const { root = ROOT, manifests = `${ROOT}deploy/example`, env = {}, flags = [] } = options;
   const child = lab.start("node", [
     ...["env", ...Object.entries(env).map(([name, value]) => `${name}=${value}`)],
-    ...[Deno.execPath(), "run", "--quiet", "--cached-only", "--no-check", ...await rightsOfExecutable()],
+    ...[Deno.execPath(), "run", "--quiet", "--cached-only", "--no-check", ...await executablePermissions()],
     ...[`${root}/main.ts`, "--source", `file:${manifests}`, "--hostname-override", NETWORK.nodeName],
     ...["--control-socket", "", "--healthz-bind-address", "", "--logging-format", "text", "-v", "4"],
     ...flags,
   ], { stdout: "null", stderr: "piped" });
-  let log = "", isOver = false;
+  let log = "", hasExited = false;
   const cancel = systemClock.schedule(DEADLINE_MS, () => {
-    if (!isOver) child.kill("SIGKILL");
+    if (!hasExited) child.kill("SIGKILL");
   });
-  let look = () => {};
+  let check = () => {};
   const drained = (async () => {
     for await (const text of child.stderr.pipeThrough(new TextDecoderStream())) {
       log += text;
-      look();
+      check();
     }
-    isOver = true;
-    look();
+    hasExited = true;
+    check();
   })();
   const ended = async () => {
     const [{ code }] = await Promise.all([child.status, drained]);
@@ -66,23 +66,23 @@ export async function startRestricted(lab: Lab, options: RestrictedOptions = {})
     return { status: code, log };
   };
   return {
-    until(predicate) {
+    waitFor(predicate) {
       const { promise, resolve } = Promise.withResolvers<string>();
-      look = () => {
-        if (isOver || predicate(log)) resolve(log);
+      check = () => {
+        if (hasExited || predicate(log)) resolve(log);
       };
-      look();
+      check();
       return promise;
     },
     stop() {
-      if (!isOver) child.kill("SIGTERM");
+      if (!hasExited) child.kill("SIGTERM");
       return ended();
     },
     ended,
   };
 }
 
-/** Whether a log says that both families were synced. */
+/** Whether the log shows a sync of both families. */
 export function isSynced(log: string): boolean {
   return new Set(log.match(/ synced family=IPv\d/g)).size === 2;
 }

@@ -1,4 +1,4 @@
-/** A running Sluice is asked: what it answers is what the kernel holds, and only root may ask. */
+/** Queries to a running Sluice: the answers match the kernel, and only root may ask. */
 import assert from "node:assert/strict";
 import { NETWORK } from "../../demo/lab.ts";
 import { program, startSluice } from "../../demo/sluice.ts";
@@ -9,7 +9,7 @@ const EXAMPLE = new URL("../../deploy/example/", import.meta.url).pathname;
 const SOCKET = "/run/sluice/control.sock";
 const NOBODY = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"];
 
-Deno.test("a running proxy tells what becomes of a connection, and how the kernel differs; nobody else than root may ask", () =>
+Deno.test("explain and diff of a running proxy match the kernel, and only root may connect to the control socket", () =>
   inLab(async (lab) => {
     const sluice = startSluice(lab, EXAMPLE, systemClock);
     const ask = (...words: readonly string[]) => lab.run("node", [...program(), ...words]);
@@ -18,7 +18,7 @@ Deno.test("a running proxy tells what becomes of a connection, and how the kerne
       await sluice.ready();
       const explained = async () => JSON.parse(await ask("explain", "10.96.0.20:80", "-o", "json"));
       let explanation = await explained();
-      // The rules are in effect before the report on them is in.
+      // Services answer before the report of the sync has arrived.
       while (explanation.service.rules.since.state === "waiting") {
         await sleep(systemClock, 50);
         explanation = await explained();
@@ -39,7 +39,7 @@ Deno.test("a running proxy tells what becomes of a connection, and how the kerne
       const differences = await lab.run("node", ["sh", "-c", '"$@" || echo "status $?"', "sh", ...program(), "diff"]);
       assert.match(differences, new RegExp(`^IPv4 nat ${chain} differs\n( {2}\\+ .*\n)+status 1\n$`));
       const state = await rules("-S", chain);
-      assert.equal(state.trim(), `-N ${chain}`, "a comparison repairs nothing");
+      assert.equal(state.trim(), `-N ${chain}`, "diff must not repair");
 
       await lab.run("node", ["test", "-w", SOCKET]);
       await assert.rejects(lab.run("node", [...NOBODY, "test", "-e", SOCKET]));

@@ -1,14 +1,14 @@
 /**
- * What an attacker does who runs code in the main isolate: spliced into a decoder of a copy of the sources, and called with the
- * first object that is decoded. Knows nothing that an attacker could not know.
+ * Attacks by code that runs in the main isolate. The test inserts a call into a decoder of a copy of the sources, which runs
+ * with the first decoded object. The attacks use only what a real attacker could know.
  */
 import { spawnSync } from "node:child_process";
 import process from "node:process";
 
-/** The attacks, by name: each tries to leave a file in the folder, or changes that the test looks for. */
+/** Tries to leave a file in the folder, or to make a change that the test detects. */
 type Attack = (folder: string) => unknown;
 
-/** The code of a worker that would be free to do what main may not. */
+/** The code of a worker that runs a command, which main may not do. */
 function workerCode(command: string): string {
   return `data:application/javascript,${
     encodeURIComponent(`
@@ -21,8 +21,8 @@ function workerCode(command: string): string {
   }`;
 }
 
-/** The workers of the families, which main talks to all the time. */
-function workersOfMain(use: (worker: Worker, post: (message: unknown, transfer?: Transferable[]) => void) => void) {
+/** Intercepts the first message that main posts to a family's worker. */
+function onFirstMessage(use: (worker: Worker, post: (message: unknown, transfer?: Transferable[]) => void) => void) {
   const original = Worker.prototype.postMessage;
   let isUsed = false;
   Worker.prototype.postMessage = function (this: Worker, ...given: unknown[]) {
@@ -33,9 +33,9 @@ function workersOfMain(use: (worker: Worker, post: (message: unknown, transfer?:
   };
 }
 
-/** Sends what main would send, with something in it that is none of main's. */
+/** Sends a forged message to a worker in main's name. */
 const send = (message: (folder: string) => unknown): Attack => (folder) =>
-  workersOfMain((_worker, post) => post(message(folder)));
+  onFirstMessage((_worker, post) => post(message(folder)));
 
 const PORT = {
   name: "default/attack:http",
@@ -69,7 +69,7 @@ const SETTINGS = {
 };
 const START = { type: "start", family: "IPv4", mode: "iptables", logLevel: "info", logFormat: "text", kernel: [] };
 
-/** A whole state with these changes of its one service port and of its settings. */
+/** Sends a full state with one service port and settings, changed as given. */
 const sync = (port: object, settings: object = {}) =>
   send(() => ({
     type: "sync",
@@ -92,9 +92,9 @@ const ATTACKS: Readonly<Record<string, Attack>> = {
     const { error } = spawnSync("touch", [`${folder}/started`]);
     if (error) throw error;
   },
-  "asks for the right": async () => {
+  "requests the permission": async () => {
     const { state } = await Deno.permissions.request({ name: "run" });
-    if (state !== "granted") throw new Error(`the right is ${state}`);
+    if (state !== "granted") throw new Error(`the permission is ${state}`);
   },
   "writes a file": (folder) => Deno.writeTextFileSync(`${folder}/written`, ""),
   "sets a variable": () => Deno.env.set("XTABLES_LIBDIR", "/run"),
@@ -104,7 +104,7 @@ const ATTACKS: Readonly<Record<string, Attack>> = {
     Deno.env.get("XTABLES_LIBDIR");
   },
   "loads a library": () => Deno.dlopen("libc.so.6", { system: { parameters: ["buffer"], result: "i32" } }),
-  "starts a worker with all rights": (folder) => {
+  "starts a worker with all permissions": (folder) => {
     const code = workerCode(`touch ${folder}/worked`);
     new Worker(code, { type: "module", deno: { permissions: { run: true } } });
   },
@@ -112,46 +112,52 @@ const ATTACKS: Readonly<Record<string, Attack>> = {
     const code = workerCode(`touch ${folder}/worked`);
     new Worker(code, { type: "module", deno: { permissions: { run: ["choom", "nft"] } } });
   },
-  "has a worker start a sibling of its own code": (folder) =>
-    workersOfMain((_worker, post) => {
+  "makes a worker start a sibling with code of the attacker": (folder) =>
+    onFirstMessage((_worker, post) => {
       const { port2 } = new MessageChannel();
       const code = { entry: workerCode(`touch ${folder}/sibling`), name: "x", tools: ["nft", "choom", "iptables"] };
       post({ type: "start-sibling", number: 77, code, port: port2 }, [port2]);
     }),
   "gives a worker another PATH": send((folder) => ({ type: "role", family: "IPv4", path: folder })),
-  "has a worker set any setting": send(() => ({ ...START, kernel: [{ name: "kernel.core_pattern", value: 1 }] })),
-  "has a worker give a setting any value": send(() => ({
+  "makes a worker set an arbitrary sysctl": send(() => ({
+    ...START,
+    kernel: [{ name: "kernel.core_pattern", value: 1 }],
+  })),
+  "makes a worker set a sysctl to an arbitrary value": send(() => ({
     ...START,
     kernel: [{ name: "net.ipv4.ip_forward", value: 0 }],
   })),
-  "has a worker pass on an option": send(() => ({ ...START, kernel: [{ name: "--load=/run/settings", value: 1 }] })),
-  "has a worker load any module": send(() => ({
+  "makes a worker pass an option to sysctl": send(() => ({
+    ...START,
+    kernel: [{ name: "--load=/run/settings", value: 1 }],
+  })),
+  "makes a worker load an arbitrary kernel module": send(() => ({
     ...START,
     mode: "ipvs",
     ipvs: { scheduler: "rr -C /run/modprobe", strictARP: false, excludePrefixes: [], timeoutSeconds: {} },
   })),
-  "injects by a name": sync({ name: `default/x"${INJECTED}` }),
-  "injects by a cluster IP": sync({ clusterIP: `10.96.0.66/32${INJECTED}` }),
-  "injects by an endpoint": sync({ clusterEndpoints: [`10.244.1.11:8080${INJECTED}`] }),
-  "injects by a source range": sync({
+  "injects rules with a name": sync({ name: `default/x"${INJECTED}` }),
+  "injects rules with a cluster IP": sync({ clusterIP: `10.96.0.66/32${INJECTED}` }),
+  "injects rules with an endpoint": sync({ clusterEndpoints: [`10.244.1.11:8080${INJECTED}`] }),
+  "injects rules with a source range": sync({
     loadBalancerSources: { ranges: [`10.0.0.0/8${INJECTED}`], includeNode: false },
     loadBalancerIPs: ["198.51.100.66"],
   }),
-  "injects by a number": sync({ port: `80${INJECTED}` }),
-  "injects by an interface": sync({}, { localTraffic: { by: "bridge", interface: `eth0${INJECTED}` } }),
-  "injects by a node port prefix": sync({}, { nodePortPrefixes: [`10.0.0.0/8${INJECTED}`] }),
+  "injects rules with a number": sync({ port: `80${INJECTED}` }),
+  "injects rules with an interface": sync({}, { localTraffic: { by: "bridge", interface: `eth0${INJECTED}` } }),
+  "injects rules with a node port prefix": sync({}, { nodePortPrefixes: [`10.0.0.0/8${INJECTED}`] }),
   "includes a file": sync({}, { localTraffic: { by: "interface-prefix", prefix: `x"\ninclude "/etc/shadow"\n` } }),
 };
 
-/** What the attacks are called. */
+/** The names of all attacks. */
 export const ATTACK_NAMES: readonly string[] = Object.keys(ATTACKS);
 
-let hasBegun = false;
+let hasStarted = false;
 
-/** Runs the attack that the file `attack` in this folder names, and says on standard error how it went. */
+/** Runs the attack named in the file `attack` of this folder and prints the result on standard error. */
 export async function attack(folder: string): Promise<void> {
-  if (hasBegun) return;
-  hasBegun = true;
+  if (hasStarted) return;
+  hasStarted = true;
   const name = Deno.readTextFileSync(`${folder}/attack`);
   try {
     await ATTACKS[name]!(folder);

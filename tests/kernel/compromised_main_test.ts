@@ -1,6 +1,6 @@
 /**
- * What an attacker gains who runs code in the main isolate, which is where everything from the network is read: Sluice from a
- * copy of the sources with hostile code in the decoder of services, with the rights of the executable.
+ * Limits of an attacker who runs code in the main isolate, which reads everything from the network. Runs Sluice from a copy of
+ * the sources with hostile code in the decoder of services, with the permissions of the executable.
  */
 import assert from "node:assert/strict";
 import type { Lab } from "../../demo/lab.ts";
@@ -8,7 +8,7 @@ import { isSynced, ROOT, startRestricted } from "./as_executable.ts";
 import { ATTACK_NAMES } from "./attack.ts";
 import { inLab } from "./in_lab.ts";
 
-/** Copies the sources, with a call of the attack at the head of the decoder of services. */
+/** Copies the sources and inserts a call of the attack into the decoder of services. */
 async function compromisedCopy(folder: string): Promise<void> {
   const rooms = [
     "answers",
@@ -34,18 +34,18 @@ async function compromisedCopy(folder: string): Promise<void> {
   await Deno.writeTextFile(decoder, `import { attack } from "../attack.ts";\n${hostile}`);
 }
 
-/** Runs the compromised Sluice until something is known of the attack, and returns what it wrote. */
+/** Runs the compromised Sluice until the result of the attack is known, and returns its log. */
 async function logOf(lab: Lab, root: string): Promise<string> {
   const env = { LD_LIBRARY_PATH: "/nowhere", XTABLES_LIBDIR: "/nowhere" };
   const sluice = await startRestricted(lab, { root, env, flags: ["--conntrack-max-per-core", "0"] });
-  // Both families are in effect in the end, however the attack went.
-  await sluice.until((log) =>
+  // Both families must be synced in the end, whatever the result.
+  await sluice.waitFor((log) =>
     /attack: .*: refused|a message was refused|attack worker: ran/.test(log) && isSynced(log)
   );
   return (await sluice.stop()).log;
 }
 
-Deno.test("whoever runs code in the main isolate starts no program, and nothing of theirs reaches a tool", async (t) => {
+Deno.test("code in the main isolate cannot start programs or inject input into a tool", async (t) => {
   const settings = ["kernel.core_pattern", "net.ipv4.ip_forward"];
   await inLab(async (lab) => {
     const before = await lab.run("node", ["sysctl", ...settings]);
@@ -56,7 +56,7 @@ Deno.test("whoever runs code in the main isolate starts no program, and nothing 
         await Deno.writeTextFile(`${folder}/attack`, name);
         const log = await logOf(lab, folder);
         assert.match(log, /attack: .*: refused|a message was refused/, log);
-        // In spite of LD_LIBRARY_PATH and XTABLES_LIBDIR in its environment, and of the attack, it serves.
+        // It serves despite the attack, and despite LD_LIBRARY_PATH and XTABLES_LIBDIR in its environment.
         assert.ok(isSynced(log), log);
         const left = [...Deno.readDirSync(folder)].map((entry) => entry.name);
         for (const trace of ["started", "written", "worked", "sibling"]) assert.ok(!left.includes(trace), trace);

@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
 import { ROOT } from "./as_executable.ts";
 
-/** What a command prints. */
+/** The output of a command. */
 async function printed(tool: string, ...args: string[]): Promise<string> {
   const { stdout } = await new Deno.Command(tool, { args, stdin: "null" }).output();
   return new TextDecoder().decode(stdout).trim();
 }
 
-Deno.test("all cores of the machine count, not those that a set of CPUs leaves to the process", async () => {
+Deno.test("machineCores counts all cores of the machine, regardless of the process's CPU affinity", async () => {
   const code = `import { machineCores } from "file://${ROOT}platform/host.ts"; console.log(machineCores());`;
   const folder = await Deno.makeTempDir({ dir: "/run" });
   Deno.writeTextFileSync(`${folder}/cores.ts`, code);

@@ -12,7 +12,7 @@ const ADDRESSES = {
   },
 } as const;
 
-/** Service ports that have between them everything that a table can hold. */
+/** Service ports that together use every kind of rule and element. */
 export function everyKindOfPort(family: Family): ServicePort[] {
   const { address, length } = ADDRESSES[family];
   const endpoint = (host: number) =>
@@ -49,7 +49,7 @@ export function everyKindOfPort(family: Family): ServicePort[] {
   );
 }
 
-/** Settings that have between them every rule of the fixed chains. */
+/** Settings that together use every rule of the base chains. */
 export function everyKindOfSettings(family: Family): FamilySettings[] {
   const { address, length, loopback } = ADDRESSES[family];
   return [

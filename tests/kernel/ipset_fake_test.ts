@@ -1,11 +1,11 @@
-/** The fake ipset answers as the real one does; `deno task test:ipvs` compares the other tools of IPVS mode, too. */
+/** The fake ipset answers as the real one. `deno task test:ipvs` compares all tools of IPVS mode. */
 import assert from "node:assert/strict";
 import { createFakeRunner } from "../fakes/runner.ts";
 import { comparable, SET_CASES } from "../ipvs/tool_cases.ts";
 import { inMemory, onKernel } from "./tool_steps.ts";
 
 for (const { name, steps } of SET_CASES) {
-  Deno.test(`ipset: ${name}`, async () => {
+  Deno.test(`the fake matches the real tool: ${name}`, async () => {
     const fake = createFakeRunner({ hasIpvs: true });
     assert.deepEqual(comparable(await inMemory(steps, fake)), comparable(await onKernel(steps)));
   });

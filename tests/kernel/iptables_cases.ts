@@ -1,20 +1,26 @@
 import type { Step } from "./tool_steps.ts";
 
-/** What is given to the real iptables and to the fake one, in an empty kernel. */
+/** Input for both the real and the fake iptables, with an empty kernel. */
 export interface IptablesCase {
   readonly name: string;
   /** IPv4 by default. */
   readonly family?: "IPv4" | "IPv6";
-  /** What iptables-restore gets: one input, or several in turn. */
+  /** The input of iptables-restore, or several inputs in turn. */
   readonly input?: string | readonly string[];
-  /** What is run after that. */
+  /** Steps to run afterwards. */
   readonly then?: readonly Step[];
 }
 
-/** Inputs that every flavour of iptables takes or refuses in a way of its own. */
+/** A case with one table as the input. */
+const inTable = (table: string, name: string, ...lines: readonly string[]): IptablesCase => ({
+  name,
+  input: [`*${table}`, ...lines, "COMMIT", ""].join("\n"),
+});
+
+/** Inputs whose handling differs between the flavours of iptables, or is specific. */
 export const CASES: readonly IptablesCase[] = [
   {
-    name: "rules of every kind, as they are printed",
+    name: "the listing of rules of every kind",
     input: String.raw`*nat
 :KUBE-SERVICES - [0:0]
 :KUBE-SVC-A - [0:0]
@@ -79,7 +85,7 @@ COMMIT
 `,
   },
   {
-    name: "translation, masquerading, affinity and chance, as they are printed",
+    name: "the listing of DNAT, masquerading, affinity and probability",
     input: String.raw`*nat
 :P - [0:0]
 :D - [0:0]
@@ -104,7 +110,7 @@ COMMIT
 `,
   },
   {
-    name: "IPv6 rules, as they are printed",
+    name: "the listing of IPv6 rules",
     family: "IPv6",
     input: String.raw`*nat
 :D - [0:0]
@@ -127,7 +133,7 @@ COMMIT
 `,
   },
   {
-    name: "comments, as they are printed",
+    name: "the listing of comments",
     input: String.raw`*filter
 -A FORWARD -m conntrack --ctstate RELATED,ESTABLISHED,NEW,INVALID,UNTRACKED,SNAT,DNAT -j ACCEPT
 -A FORWARD -m addrtype --dst-type LOCAL,BROADCAST -j ACCEPT
@@ -146,90 +152,38 @@ COMMIT
 COMMIT
 `,
   },
+  inTable(
+    "nat",
+    "a jump to a chain that does not exist",
+    ":KUBE-A - [0:0]",
+    "-A KUBE-A -j ACCEPT",
+    "-A KUBE-A -j KUBE-NOPE",
+  ),
+  inTable("nat", "a rule for a chain that does not exist", ":KUBE-A - [0:0]", "-A KUBE-B -j ACCEPT"),
+  inTable(
+    "nat",
+    "the deletion of a referenced chain",
+    ":KUBE-A - [0:0]",
+    ":KUBE-B - [0:0]",
+    "-A KUBE-A -j KUBE-B",
+    "-X KUBE-B",
+  ),
+  inTable("nat", "the deletion of a chain with rules", ":KUBE-A - [0:0]", "-A KUBE-A -j ACCEPT", "-X KUBE-A"),
+  inTable("nat", "the deletion of a rule that does not exist", ":KUBE-A - [0:0]", "-D KUBE-A -j ACCEPT"),
+  inTable("nat", "an unknown option", ":KUBE-A - [0:0]", "-A KUBE-A --nope 3 -j ACCEPT"),
+  inTable("nat", "an invalid address", ":KUBE-A - [0:0]", "-A KUBE-A -d 10.0.0.300/32 -j ACCEPT"),
+  inTable("nat", "the deletion of a chain that does not exist", "-X KUBE-ZZ"),
   {
-    name: "a jump to a chain that does not exist",
-    input: String.raw`*nat
-:KUBE-A - [0:0]
--A KUBE-A -j ACCEPT
--A KUBE-A -j KUBE-NOPE
-COMMIT
-`,
-  },
-  {
-    name: "a rule for a chain that does not exist",
-    input: String.raw`*nat
-:KUBE-A - [0:0]
--A KUBE-B -j ACCEPT
-COMMIT
-`,
-  },
-  {
-    name: "removing a chain that is referred to",
-    input: String.raw`*nat
-:KUBE-A - [0:0]
-:KUBE-B - [0:0]
--A KUBE-A -j KUBE-B
--X KUBE-B
-COMMIT
-`,
-  },
-  {
-    name: "removing a chain that holds rules",
-    input: String.raw`*nat
-:KUBE-A - [0:0]
--A KUBE-A -j ACCEPT
--X KUBE-A
-COMMIT
-`,
-  },
-  {
-    name: "deleting a rule that does not exist",
-    input: String.raw`*nat
-:KUBE-A - [0:0]
--D KUBE-A -j ACCEPT
-COMMIT
-`,
-  },
-  {
-    name: "an option that does not exist",
-    input: String.raw`*nat
-:KUBE-A - [0:0]
--A KUBE-A --nope 3 -j ACCEPT
-COMMIT
-`,
-  },
-  {
-    name: "an address that is none",
-    input: String.raw`*nat
-:KUBE-A - [0:0]
--A KUBE-A -d 10.0.0.300/32 -j ACCEPT
-COMMIT
-`,
-  },
-  {
-    name: "removing a chain that does not exist",
-    input: String.raw`*nat
--X KUBE-ZZ
-COMMIT
-`,
-  },
-  {
-    name: "a table that does not exist",
+    name: "an unknown table",
     input: "*nope\nCOMMIT\n",
   },
   {
-    name: "an input without its end",
+    name: "input without COMMIT",
     input: "*nat\n:KUBE-A - [0:0]\n",
   },
+  inTable("nat", "a line that is not a command", "hello"),
   {
-    name: "a line that is no command",
-    input: String.raw`*nat
-hello
-COMMIT
-`,
-  },
-  {
-    name: "a second table that fails",
+    name: "an error in the second table",
     input: String.raw`*filter
 :KUBE-A - [0:0]
 COMMIT
@@ -238,217 +192,105 @@ COMMIT
 COMMIT
 `,
   },
+  inTable(
+    "nat",
+    "an insertion beyond the end",
+    ":KUBE-A - [0:0]",
+    "-A KUBE-A -j ACCEPT",
+    "-I KUBE-A -j RETURN",
+    "-I KUBE-A 2 -s 10.0.0.1 -j RETURN",
+    "-I KUBE-A 9 -j RETURN",
+  ),
+  inTable("nat", "a deletion beyond the end", ":KUBE-A - [0:0]", "-A KUBE-A -j ACCEPT", "-D KUBE-A 2"),
+  inTable("nat", "an invalid port", ":KUBE-A - [0:0]", "-A KUBE-A -p tcp -m tcp --dport 99999 -j ACCEPT"),
+  inTable("nat", "an unknown match", ":KUBE-A - [0:0]", "-A KUBE-A -m nosuch -j ACCEPT"),
+  inTable(
+    "nat",
+    "a probability above 1",
+    ":KUBE-A - [0:0]",
+    "-A KUBE-A -m statistic --mode random --probability 1.5 -j ACCEPT",
+  ),
+  inTable(
+    "filter",
+    "a target in the wrong table",
+    ":KUBE-A - [0:0]",
+    "-A KUBE-A -p tcp -j DNAT --to-destination 10.0.0.1:80",
+  ),
+  inTable("nat", "a DNAT port without a protocol", ":KUBE-A - [0:0]", "-A KUBE-A -j DNAT --to-destination 10.0.0.1:80"),
+  inTable("nat", "a chain name that is too long", ":KUBE-AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA - [0:0]"),
+  inTable(
+    "nat",
+    "a loop of chains that no packet reaches",
+    ":KUBE-A - [0:0]",
+    ":KUBE-B - [0:0]",
+    "-A KUBE-A -j KUBE-B",
+    "-A KUBE-B -j KUBE-A",
+  ),
+  inTable("nat", "a flush of a chain that does not exist", "-F NOPE"),
+  inTable("nat", "the creation of a chain that exists", "-N KUBE-A", "-N KUBE-A"),
+  inTable("filter", "a policy", ":FORWARD DROP [0:0]", "-A FORWARD -j ACCEPT"),
+  inTable("filter", "a policy set with -P", "-P FORWARD DROP"),
+  inTable("filter", "the deletion of a built-in chain", "-X FORWARD"),
+  inTable("filter", "an option without its value", "-A FORWARD -d"),
   {
-    name: "an insertion beyond the end",
-    input: String.raw`*nat
-:KUBE-A - [0:0]
--A KUBE-A -j ACCEPT
--I KUBE-A -j RETURN
--I KUBE-A 2 -s 10.0.0.1 -j RETURN
--I KUBE-A 9 -j RETURN
-COMMIT
-`,
-  },
-  {
-    name: "a deletion beyond the end",
-    input: String.raw`*nat
-:KUBE-A - [0:0]
--A KUBE-A -j ACCEPT
--D KUBE-A 2
-COMMIT
-`,
-  },
-  {
-    name: "a port that is none",
-    input: String.raw`*nat
-:KUBE-A - [0:0]
--A KUBE-A -p tcp -m tcp --dport 99999 -j ACCEPT
-COMMIT
-`,
-  },
-  {
-    name: "a match that does not exist",
-    input: String.raw`*nat
-:KUBE-A - [0:0]
--A KUBE-A -m nosuch -j ACCEPT
-COMMIT
-`,
-  },
-  {
-    name: "a probability above 1",
-    input: String.raw`*nat
-:KUBE-A - [0:0]
--A KUBE-A -m statistic --mode random --probability 1.5 -j ACCEPT
-COMMIT
-`,
-  },
-  {
-    name: "a target in the wrong table",
-    input: String.raw`*filter
-:KUBE-A - [0:0]
--A KUBE-A -p tcp -j DNAT --to-destination 10.0.0.1:80
-COMMIT
-`,
-  },
-  {
-    name: "a port to translate to without a protocol",
-    input: String.raw`*nat
-:KUBE-A - [0:0]
--A KUBE-A -j DNAT --to-destination 10.0.0.1:80
-COMMIT
-`,
-  },
-  {
-    name: "a chain name that is too long",
-    input: String.raw`*nat
-:KUBE-AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA - [0:0]
-COMMIT
-`,
-  },
-  {
-    name: "chains in a ring that no packet can reach",
-    input: String.raw`*nat
-:KUBE-A - [0:0]
-:KUBE-B - [0:0]
--A KUBE-A -j KUBE-B
--A KUBE-B -j KUBE-A
-COMMIT
-`,
-  },
-  {
-    name: "emptying a chain that does not exist",
-    input: String.raw`*nat
--F NOPE
-COMMIT
-`,
-  },
-  {
-    name: "making a chain that exists",
-    input: String.raw`*nat
--N KUBE-A
--N KUBE-A
-COMMIT
-`,
-  },
-  {
-    name: "a policy",
-    input: String.raw`*filter
-:FORWARD DROP [0:0]
--A FORWARD -j ACCEPT
-COMMIT
-`,
-  },
-  {
-    name: "a policy by command",
-    input: String.raw`*filter
--P FORWARD DROP
-COMMIT
-`,
-  },
-  {
-    name: "removing a built-in chain",
-    input: String.raw`*filter
--X FORWARD
-COMMIT
-`,
-  },
-  {
-    name: "an option without its value",
-    input: String.raw`*filter
--A FORWARD -d
-COMMIT
-`,
-  },
-  {
-    name: "a command after the end",
+    name: "a command after COMMIT",
     input: String.raw`*filter
 COMMIT
 -A FORWARD -j ACCEPT
 `,
   },
-  {
-    name: "a port without a protocol",
-    input: String.raw`*filter
--A FORWARD --dport 30 -j ACCEPT
-COMMIT
-`,
-  },
-  {
-    name: "MASQUERADE where packets arrive",
-    input: String.raw`*nat
--A PREROUTING -j MASQUERADE
-COMMIT
-`,
-  },
-  {
-    name: "counters that are not asked for",
-    input: String.raw`*nat
-:PREROUTING ACCEPT [3:180]
-:KUBE-A - [5:66]
-[7:420] -A KUBE-A -j ACCEPT
-COMMIT
-`,
-  },
-  {
-    name: "REJECT in the nat table",
-    input: String.raw`*nat
-:KUBE-A - [0:0]
--A KUBE-A -j REJECT
-COMMIT
-`,
-  },
-  {
-    name: "chains in a ring that packets reach",
-    input: String.raw`*nat
-:KUBE-A - [0:0]
-:KUBE-B - [0:0]
--A PREROUTING -j KUBE-A
--A KUBE-A -j KUBE-B
--A KUBE-B -j KUBE-A
-COMMIT
-`,
-  },
-  {
-    name: "emptying and removing at once",
-    input: String.raw`*nat
-:KUBE-A - [0:0]
--A KUBE-A -j ACCEPT
--F KUBE-A
--X KUBE-A
-COMMIT
-`,
-  },
-  {
-    name: "declaring again, and removing, chains that refer to each other",
-    input: String.raw`*nat
-:KUBE-A - [0:0]
-:KUBE-B - [0:0]
--A KUBE-A -j KUBE-B
-:KUBE-A - [0:0]
--X KUBE-B
--X KUBE-A
-COMMIT
-`,
-  },
-  {
-    name: "a chain that is declared after the jump to it",
-    input: String.raw`*nat
-:KUBE-A - [0:0]
--A KUBE-A -j KUBE-B
-:KUBE-B - [0:0]
-COMMIT
-`,
-  },
-  {
-    name: "a jump to a chain that was just removed",
-    input: String.raw`*nat
-:KUBE-A - [0:0]
-:KUBE-B - [0:0]
--X KUBE-B
--A KUBE-A -j KUBE-B
-COMMIT
-`,
-  },
+  inTable("filter", "a port without a protocol", "-A FORWARD --dport 30 -j ACCEPT"),
+  inTable("nat", "MASQUERADE in PREROUTING", "-A PREROUTING -j MASQUERADE"),
+  inTable(
+    "nat",
+    "counters without --counters",
+    ":PREROUTING ACCEPT [3:180]",
+    ":KUBE-A - [5:66]",
+    "[7:420] -A KUBE-A -j ACCEPT",
+  ),
+  inTable("nat", "REJECT in the nat table", ":KUBE-A - [0:0]", "-A KUBE-A -j REJECT"),
+  inTable(
+    "nat",
+    "a loop of chains that packets reach",
+    ":KUBE-A - [0:0]",
+    ":KUBE-B - [0:0]",
+    "-A PREROUTING -j KUBE-A",
+    "-A KUBE-A -j KUBE-B",
+    "-A KUBE-B -j KUBE-A",
+  ),
+  inTable(
+    "nat",
+    "a flush and deletion in one transaction",
+    ":KUBE-A - [0:0]",
+    "-A KUBE-A -j ACCEPT",
+    "-F KUBE-A",
+    "-X KUBE-A",
+  ),
+  inTable(
+    "nat",
+    "the redeclaration and deletion of chains with a jump between them",
+    ":KUBE-A - [0:0]",
+    ":KUBE-B - [0:0]",
+    "-A KUBE-A -j KUBE-B",
+    ":KUBE-A - [0:0]",
+    "-X KUBE-B",
+    "-X KUBE-A",
+  ),
+  inTable(
+    "nat",
+    "a jump to a chain that is declared later",
+    ":KUBE-A - [0:0]",
+    "-A KUBE-A -j KUBE-B",
+    ":KUBE-B - [0:0]",
+  ),
+  inTable(
+    "nat",
+    "a jump to a chain that was deleted before",
+    ":KUBE-A - [0:0]",
+    ":KUBE-B - [0:0]",
+    "-X KUBE-B",
+    "-A KUBE-A -j KUBE-B",
+  ),
   {
     name: "comments and empty lines",
     input: String.raw`# hello
@@ -461,81 +303,23 @@ COMMIT
 # Completed
 `,
   },
+  inTable("nat", "an invalid DNAT port", ":KUBE-A - [0:0]", "-A KUBE-A -p tcp -j DNAT --to-destination 10.0.0.1:99999"),
+  inTable(
+    "nat",
+    "an invalid DNAT address",
+    ":KUBE-A - [0:0]",
+    "-A KUBE-A -p tcp -j DNAT --to-destination 10.0.0.1.2:99",
+  ),
+  inTable("nat", "a chain without a policy", ":KUBE-A"),
+  inTable("nat", "a chain named like a target", ":ACCEPT - [0:0]"),
+  inTable("nat", "two targets", "-A OUTPUT -j ACCEPT -j DROP"),
+  inTable("nat", "two destinations", "-A OUTPUT -d 10.0.0.1 -d 10.0.0.2 -j DROP"),
+  inTable("nat", "an IPv6 address for IPv4", "-A OUTPUT -d fd00::1/128 -j ACCEPT"),
+  inTable("nat", "a prefix length that is too long", "-A OUTPUT -d 10.0.0.1/33 -j ACCEPT"),
+  inTable("nat", "an unknown protocol", "-A OUTPUT -p nope -j ACCEPT", "-A OUTPUT -p icmp -j ACCEPT"),
+  inTable("nat", "recent without an action", "-A OUTPUT -m recent --name X -j ACCEPT"),
   {
-    name: "a port to translate to that is none",
-    input: String.raw`*nat
-:KUBE-A - [0:0]
--A KUBE-A -p tcp -j DNAT --to-destination 10.0.0.1:99999
-COMMIT
-`,
-  },
-  {
-    name: "an address to translate to that is none",
-    input: String.raw`*nat
-:KUBE-A - [0:0]
--A KUBE-A -p tcp -j DNAT --to-destination 10.0.0.1.2:99
-COMMIT
-`,
-  },
-  {
-    name: "a chain without a policy",
-    input: String.raw`*nat
-:KUBE-A
-COMMIT
-`,
-  },
-  {
-    name: "a chain named like a target",
-    input: String.raw`*nat
-:ACCEPT - [0:0]
-COMMIT
-`,
-  },
-  {
-    name: "two targets",
-    input: String.raw`*nat
--A OUTPUT -j ACCEPT -j DROP
-COMMIT
-`,
-  },
-  {
-    name: "two destinations",
-    input: String.raw`*nat
--A OUTPUT -d 10.0.0.1 -d 10.0.0.2 -j DROP
-COMMIT
-`,
-  },
-  {
-    name: "an IPv6 address for IPv4",
-    input: String.raw`*nat
--A OUTPUT -d fd00::1/128 -j ACCEPT
-COMMIT
-`,
-  },
-  {
-    name: "a mask that is too long",
-    input: String.raw`*nat
--A OUTPUT -d 10.0.0.1/33 -j ACCEPT
-COMMIT
-`,
-  },
-  {
-    name: "a protocol that does not exist",
-    input: String.raw`*nat
--A OUTPUT -p nope -j ACCEPT
--A OUTPUT -p icmp -j ACCEPT
-COMMIT
-`,
-  },
-  {
-    name: "recent that says not what to do",
-    input: String.raw`*nat
--A OUTPUT -m recent --name X -j ACCEPT
-COMMIT
-`,
-  },
-  {
-    name: "a table in two parts",
+    name: "a table that appears twice",
     input: String.raw`*nat
 :A - [0:0]
 COMMIT
@@ -544,112 +328,49 @@ COMMIT
 COMMIT
 `,
   },
+  inTable("nat", "a policy for a built-in chain of nat", ":PREROUTING DROP [0:0]"),
+  inTable("nat", "an unknown connection state", "-A OUTPUT -m conntrack --ctstate FOO -j ACCEPT"),
+  inTable("nat", "rule number 0", "-I OUTPUT 0 -j ACCEPT"),
+  inTable("nat", "DROP in the nat table", ":K - [0:0]", "-A K -j DROP"),
+  inTable("nat", "-t inside the input", "-t filter -A OUTPUT -j ACCEPT"),
+  inTable("nat", "an incoming interface in OUTPUT", "-A OUTPUT -i eth0 -j ACCEPT"),
+  inTable("nat", "a chain that jumps to itself", ":KUBE-A - [0:0]", "-A KUBE-A -j KUBE-A"),
+  inTable("nat", "a jump to a built-in chain", ":KUBE-A - [0:0]", "-A KUBE-A -j PREROUTING"),
   {
-    name: "a policy for a built-in chain of nat",
-    input: String.raw`*nat
-:PREROUTING DROP [0:0]
-COMMIT
-`,
-  },
-  {
-    name: "a connection state that does not exist",
-    input: String.raw`*nat
--A OUTPUT -m conntrack --ctstate FOO -j ACCEPT
-COMMIT
-`,
-  },
-  {
-    name: "rule number 0",
-    input: String.raw`*nat
--I OUTPUT 0 -j ACCEPT
-COMMIT
-`,
-  },
-  {
-    name: "DROP in the nat table",
-    input: String.raw`*nat
-:K - [0:0]
--A K -j DROP
-COMMIT
-`,
-  },
-  {
-    name: "a table as an argument",
-    input: String.raw`*nat
--t filter -A OUTPUT -j ACCEPT
-COMMIT
-`,
-  },
-  {
-    name: "an incoming interface for what is sent",
-    input: String.raw`*nat
--A OUTPUT -i eth0 -j ACCEPT
-COMMIT
-`,
-  },
-  {
-    name: "a chain that jumps to itself",
-    input: String.raw`*nat
-:KUBE-A - [0:0]
--A KUBE-A -j KUBE-A
-COMMIT
-`,
-  },
-  {
-    name: "a jump to a built-in chain",
-    input: String.raw`*nat
-:KUBE-A - [0:0]
--A KUBE-A -j PREROUTING
-COMMIT
-`,
-  },
-  {
-    name: "an empty input",
+    name: "empty input",
     input: "",
   },
   {
-    name: "an end without a newline",
+    name: "a last line without a newline",
     input: "*nat\n:KUBE-A - [0:0]\nCOMMIT",
   },
+  inTable("nat", "a BPF program that is too short", '-A OUTPUT -m bpf --bytecode "9,32 0 0 12,7 0 0 0" -j ACCEPT'),
+  inTable(
+    "nat",
+    "the deletion of a rule with its matches in another order",
+    "-A OUTPUT -d 10.0.0.1/32 -p tcp -m comment --comment x -m tcp --dport 80 -j ACCEPT",
+    "-A OUTPUT -j ACCEPT",
+    '-D OUTPUT -p tcp -d 10.0.0.1 -m tcp --dport 80 -m comment --comment "x" -j ACCEPT',
+  ),
+  inTable(
+    "nat",
+    "the deletion of a rule in another spelling",
+    "-A OUTPUT -d 10.0.0.1/32 -p tcp -m comment --comment x -m tcp --dport 80 -j ACCEPT",
+    "-A OUTPUT -j ACCEPT",
+    '-D OUTPUT -p tcp -d 10.0.0.1 -m comment --comment "x" -m tcp --dport 80 -j ACCEPT',
+  ),
+  inTable(
+    "nat",
+    "an insertion at the head and in the middle",
+    ":A - [0:0]",
+    ":B - [0:0]",
+    "-A A -j ACCEPT",
+    "-I A -j RETURN",
+    "-I A 2 -s 10.0.0.1 -j RETURN",
+    "-I A 4 -s 10.0.0.2 -j RETURN",
+  ),
   {
-    name: "a BPF program that is too short",
-    input: String.raw`*nat
--A OUTPUT -m bpf --bytecode "9,32 0 0 12,7 0 0 0" -j ACCEPT
-COMMIT
-`,
-  },
-  {
-    name: "deleting a rule whose matches stand in another order",
-    input: String.raw`*nat
--A OUTPUT -d 10.0.0.1/32 -p tcp -m comment --comment x -m tcp --dport 80 -j ACCEPT
--A OUTPUT -j ACCEPT
--D OUTPUT -p tcp -d 10.0.0.1 -m tcp --dport 80 -m comment --comment "x" -j ACCEPT
-COMMIT
-`,
-  },
-  {
-    name: "deleting a rule that is spelled otherwise",
-    input: String.raw`*nat
--A OUTPUT -d 10.0.0.1/32 -p tcp -m comment --comment x -m tcp --dport 80 -j ACCEPT
--A OUTPUT -j ACCEPT
--D OUTPUT -p tcp -d 10.0.0.1 -m comment --comment "x" -m tcp --dport 80 -j ACCEPT
-COMMIT
-`,
-  },
-  {
-    name: "an insertion at the head and in the middle",
-    input: String.raw`*nat
-:A - [0:0]
-:B - [0:0]
--A A -j ACCEPT
--I A -j RETURN
--I A 2 -s 10.0.0.1 -j RETURN
--I A 4 -s 10.0.0.2 -j RETURN
-COMMIT
-`,
-  },
-  {
-    name: "what a later input does to an earlier one",
+    name: "several inputs that change the same chains",
     input: [
       String.raw`*nat
 :A - [0:0]
@@ -684,7 +405,7 @@ COMMIT
     ],
   },
   {
-    name: "an input that fails leaves what was there",
+    name: "refused inputs, which change nothing",
     input: [
       String.raw`*nat
 :A - [0:0]
@@ -714,164 +435,54 @@ COMMIT
 `,
     ],
   },
+  inTable(
+    "nat",
+    "a syntax error after a line that the kernel refuses",
+    ":A - [0:0]",
+    ":B - [0:0]",
+    "-X NONE",
+    "-A A --nope",
+  ),
+  inTable(
+    "filter",
+    "two lines that the kernel refuses",
+    ":A - [0:0]",
+    ":B - [0:0]",
+    "-A A -j ACCEPT",
+    "-A B -j ACCEPT",
+    "-X A",
+    "-X B",
+  ),
+  inTable("nat", "a protocol match for another protocol", ":A - [0:0]", ":B - [0:0]", "-A A -p udp -m tcp -j ACCEPT"),
+  inTable("nat", "a reversed port range", ":A - [0:0]", ":B - [0:0]", "-A A -p tcp -m tcp --dport 90:80 -j ACCEPT"),
+  inTable("filter", "tcp-reset without -p tcp", ":A - [0:0]", "-A A -j REJECT --reject-with tcp-reset"),
+  inTable("filter", "an unknown --reject-with", ":A - [0:0]", "-A A -j REJECT --reject-with nope"),
+  inTable("nat", "addrtype without an option", ":A - [0:0]", ":B - [0:0]", "-A A -m addrtype -j RETURN"),
+  inTable("nat", "mark without an option", ":A - [0:0]", ":B - [0:0]", "-A A -m mark -j RETURN"),
+  inTable(
+    "nat",
+    "statistic without an option",
+    ":A - [0:0]",
+    ":B - [0:0]",
+    "-A A -m statistic --mode random -j RETURN",
+  ),
+  inTable("nat", "conntrack without an option", ":A - [0:0]", ":B - [0:0]", "-A A -m conntrack -j RETURN"),
+  inTable("nat", "comment without an option", ":A - [0:0]", ":B - [0:0]", "-A A -m comment -j RETURN"),
+  inTable("nat", "an invalid mark", ":A - [0:0]", ":B - [0:0]", "-A A -m mark --mark zz -j RETURN"),
+  inTable("nat", "DNAT without a destination", ":A - [0:0]", ":B - [0:0]", "-A A -j DNAT"),
+  inTable("nat", "MARK without a mark", ":A - [0:0]", ":B - [0:0]", "-A A -j MARK"),
+  inTable("nat", "a target without a name", ":A - [0:0]", ":B - [0:0]", "-A A -j"),
+  inTable("nat", "an unexpected word", ":A - [0:0]", ":B - [0:0]", "-A A -d 1.2.3.4 x -j RETURN"),
+  inTable(
+    "nat",
+    "the hairpin rule",
+    ":A - [0:0]",
+    ":B - [0:0]",
+    "-A POSTROUTING -j A",
+    '-A A -m conntrack --ctstate DNAT -m bpf --bytecode "6,32 0 0 12,7 0 0 0,32 0 0 16,29 0 1 0,6 0 0 1,6 0 0 0" -j MASQUERADE --random-fully',
+  ),
   {
-    name: "a wrong line before a line that the kernel refuses",
-    input: String.raw`*nat
-:A - [0:0]
-:B - [0:0]
--X NONE
--A A --nope
-COMMIT
-`,
-  },
-  {
-    name: "two refusals",
-    input: String.raw`*filter
-:A - [0:0]
-:B - [0:0]
--A A -j ACCEPT
--A B -j ACCEPT
--X A
--X B
-COMMIT
-`,
-  },
-  {
-    name: "a protocol match for another protocol",
-    input: String.raw`*nat
-:A - [0:0]
-:B - [0:0]
--A A -p udp -m tcp -j ACCEPT
-COMMIT
-`,
-  },
-  {
-    name: "ports in the wrong order",
-    input: String.raw`*nat
-:A - [0:0]
-:B - [0:0]
--A A -p tcp -m tcp --dport 90:80 -j ACCEPT
-COMMIT
-`,
-  },
-  {
-    name: "a reset for any protocol",
-    input: String.raw`*filter
-:A - [0:0]
--A A -j REJECT --reject-with tcp-reset
-COMMIT
-`,
-  },
-  {
-    name: "a way to reject that does not exist",
-    input: String.raw`*filter
-:A - [0:0]
--A A -j REJECT --reject-with nope
-COMMIT
-`,
-  },
-  {
-    name: "addrtype without what it is about",
-    input: String.raw`*nat
-:A - [0:0]
-:B - [0:0]
--A A -m addrtype -j RETURN
-COMMIT
-`,
-  },
-  {
-    name: "mark without what it is about",
-    input: String.raw`*nat
-:A - [0:0]
-:B - [0:0]
--A A -m mark -j RETURN
-COMMIT
-`,
-  },
-  {
-    name: "statistic without what it is about",
-    input: String.raw`*nat
-:A - [0:0]
-:B - [0:0]
--A A -m statistic --mode random -j RETURN
-COMMIT
-`,
-  },
-  {
-    name: "conntrack without what it is about",
-    input: String.raw`*nat
-:A - [0:0]
-:B - [0:0]
--A A -m conntrack -j RETURN
-COMMIT
-`,
-  },
-  {
-    name: "comment without what it is about",
-    input: String.raw`*nat
-:A - [0:0]
-:B - [0:0]
--A A -m comment -j RETURN
-COMMIT
-`,
-  },
-  {
-    name: "a mark that is none",
-    input: String.raw`*nat
-:A - [0:0]
-:B - [0:0]
--A A -m mark --mark zz -j RETURN
-COMMIT
-`,
-  },
-  {
-    name: "DNAT without a destination",
-    input: String.raw`*nat
-:A - [0:0]
-:B - [0:0]
--A A -j DNAT
-COMMIT
-`,
-  },
-  {
-    name: "MARK without a mark",
-    input: String.raw`*nat
-:A - [0:0]
-:B - [0:0]
--A A -j MARK
-COMMIT
-`,
-  },
-  {
-    name: "a target without a name",
-    input: String.raw`*nat
-:A - [0:0]
-:B - [0:0]
--A A -j
-COMMIT
-`,
-  },
-  {
-    name: "a word that belongs nowhere",
-    input: String.raw`*nat
-:A - [0:0]
-:B - [0:0]
--A A -d 1.2.3.4 x -j RETURN
-COMMIT
-`,
-  },
-  {
-    name: "the hairpin rule",
-    input: String.raw`*nat
-:A - [0:0]
-:B - [0:0]
--A POSTROUTING -j A
--A A -m conntrack --ctstate DNAT -m bpf --bytecode "6,32 0 0 12,7 0 0 0,32 0 0 16,29 0 1 0,6 0 0 1,6 0 0 0" -j MASQUERADE --random-fully
-COMMIT
-`,
-  },
-  {
-    name: "commands one by one",
+    name: "single commands",
     then: [
       { tool: "iptables", args: ["--version"] },
       { tool: "iptables", args: ["-t", "nat", "-N", "A"] },
@@ -919,7 +530,7 @@ COMMIT
     ],
   },
   {
-    name: "how a restore may be asked for",
+    name: "the options of iptables-restore and iptables-save",
     then: [
       { tool: "iptables-restore", args: ["--noflush", "--test"], stdin: "*nat\n:B - [0:0]\nCOMMIT\n" },
       {

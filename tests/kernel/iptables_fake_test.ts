@@ -1,4 +1,4 @@
-/** The fake iptables answers as the real one does: the same inputs go to both, in a network namespace of their own. */
+/** The fake iptables answers as the real one: runs the same input with both, the real one in a new network namespace. */
 import assert from "node:assert/strict";
 import { createFakeRunner, type Flavour } from "../fakes/runner.ts";
 import { CASES, type IptablesCase } from "./iptables_cases.ts";
@@ -7,7 +7,7 @@ import { type Answer, inMemory, onKernel, type Step } from "./tool_steps.ts";
 const PROGRAMS: Readonly<Record<Flavour, string>> = { nf_tables: "xtables-nft-multi", legacy: "xtables-legacy-multi" };
 const TOOLS = ["iptables", "iptables-save", "iptables-restore", "ip6tables", "ip6tables-save", "ip6tables-restore"];
 
-/** Leaves out what differs from run to run. */
+/** Removes the comments with the date, which differ between runs. */
 function comparable(answers: readonly Answer[]): Answer[] {
   return answers.map((answer) => ({ ...answer, stdout: answer.stdout.replace(/^# .* on .*\n/gm, "") }));
 }
@@ -24,7 +24,7 @@ function stepsOf({ family = "IPv4", input, then = [] }: IptablesCase): Step[] {
 
 for (const flavour of ["nf_tables", "legacy"] as const) {
   for (const each of CASES) {
-    Deno.test(`${flavour}: ${each.name}`, async () => {
+    Deno.test(`the fake iptables matches the real one (${flavour}) for ${each.name}`, async () => {
       const steps = stepsOf(each);
       const real = await onKernel(steps, Object.fromEntries(TOOLS.map((tool) => [tool, PROGRAMS[flavour]])));
       assert.deepEqual(comparable(await inMemory(steps, createFakeRunner({ flavour }))), comparable(real));

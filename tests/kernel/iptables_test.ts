@@ -1,11 +1,11 @@
-/** The iptables backend on the kernel: what it writes, and what it finds there. */
+/** The iptables backend on a real kernel. */
 import assert from "node:assert/strict";
 import type { BackendOptions } from "../../backends/contract/backend.ts";
 import { createIptablesBackend } from "../../backends/iptables/mod.ts";
 import { createProcessRunner } from "../../backends/tools/process_runner.ts";
 import { compareWithKernel } from "../../backends/dry_run/dry_run.ts";
 import type { FamilyDelta, ServicePort } from "../../core/model/mod.ts";
-import { isIsolated } from "../../demo/isolate.ts";
+import { requireIsolation } from "../../demo/isolate.ts";
 import { searchPath } from "../../platform/host.ts";
 import { systemClock } from "../../platform/clock.ts";
 import { silentLogger } from "../../platform/log.ts";
@@ -17,7 +17,7 @@ const runner = createProcessRunner({ clock, path: searchPath() });
 const options: BackendOptions = { family: "IPv4", runner, clock, logger: silentLogger };
 
 function whole(set: readonly ServicePort[]): FamilyDelta {
-  if (!isIsolated()) throw new Error("this test changes the network: run it by `deno task test:kernel`");
+  requireIsolation();
   return { revision: 1, base: undefined, settings: podSettings(), set, deleted: [] };
 }
 
@@ -26,7 +26,7 @@ async function forwardRules(): Promise<string> {
   return stdout;
 }
 
-Deno.test("thousands of endpoints of one service read back as they were written", async () => {
+Deno.test("thousands of endpoints of one service read back as written", async () => {
   const clusterEndpoints = Array.from({ length: 5000 }, (_, i) => `10.244.${i >> 8}.${i & 255}:80`);
   const state = whole([fakeServicePort("default/web:http", { clusterEndpoints })]);
   const backend = createIptablesBackend(options);
@@ -37,7 +37,7 @@ Deno.test("thousands of endpoints of one service read back as they were written"
   await backend.cleanup();
 });
 
-Deno.test("INVALID packets are dropped unless the kernel is liberal already", async () => {
+Deno.test("INVALID packets are dropped unless nf_conntrack_tcp_be_liberal is set", async () => {
   for (const [liberal, drops] of [[0, true], [1, false]] as const) {
     const backend = createIptablesBackend(options);
     await runner.run({ tool: "sysctl", args: ["-w", `net.netfilter.nf_conntrack_tcp_be_liberal=${liberal}`] });

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { NETWORK } from "../../demo/lab.ts";
 import { inLab } from "./in_lab.ts";
 
-Deno.test("the lab's places reach each other in both families, and see who asks", () =>
+Deno.test("the lab's namespaces reach each other in both families and see the client's address", () =>
   inLab(async (lab) => {
     const port = NETWORK.podPort;
     for (const family of ["IPv4", "IPv6"] as const) {
@@ -24,7 +24,7 @@ Deno.test("the lab's places reach each other in both families, and see who asks"
     }
   }));
 
-Deno.test("the lab tells a refused connection from one that nobody answers", () =>
+Deno.test("the lab distinguishes refused connections from dropped ones", () =>
   inLab(async (lab) => {
     const target = { protocol: "tcp", address: NETWORK.node.IPv4, port: 81 } as const;
     assert.deepEqual(await lab.connect("pod-1", target), { kind: "refused" });

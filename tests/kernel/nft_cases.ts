@@ -1,10 +1,10 @@
 import { declareSets, DIALECTS } from "../../backends/nftables/table.ts";
 import type { Family } from "../../core/model/mod.ts";
 
-/** What is given to the real nft and to the fake one, in an empty kernel. */
+/** Input for both the real and the fake nft, with an empty kernel. */
 export interface NftCase {
   readonly name: string;
-  /** What nft gets: each is a transaction, with a statement a line. The table is listed after each. */
+  /** The transactions, with one statement per line. The table is listed after each. */
   readonly transactions: readonly string[];
 }
 
@@ -24,7 +24,7 @@ add rule ip sluice hooked ct state new ip daddr . meta l4proto . th dport vmap @
 add element ip sluice services { 10.0.0.1 . tcp . 80 : goto a }
 `;
 
-/** A service's source ranges, one after the other. */
+/** Transactions that add source ranges of one frontend, one after the other. */
 const ranges = (...all: readonly string[]) => [
   SETS,
   ...all.map((range) => `add element ip sluice source-ranges { 10.0.0.1 . tcp . 80 . ${range} }\n`),
@@ -38,12 +38,12 @@ function declarations(family: Family): string {
   return `add table ${table}\n${sets.join("")}`;
 }
 
-/** Inputs that nft takes or refuses in a way of its own. */
+/** Inputs whose handling by nft is specific. */
 export const CASES: readonly NftCase[] = [
-  { name: "the sets of IPv4, as they are printed", transactions: [declarations("IPv4")] },
-  { name: "the sets of IPv6, as they are printed", transactions: [declarations("IPv6")] },
+  { name: "the listing of the IPv4 sets", transactions: [declarations("IPv4")] },
+  { name: "the listing of the IPv6 sets", transactions: [declarations("IPv6")] },
   {
-    name: "tables come and go",
+    name: "tables that are added and deleted",
     transactions: [
       "add table ip sluice\n",
       "add table ip sluice\nadd table ip6 sluice\n",
@@ -54,7 +54,7 @@ export const CASES: readonly NftCase[] = [
     ],
   },
   {
-    name: "elements of every kind, as they are printed",
+    name: "the listing of elements of every kind",
     transactions: [
       CHAINS,
       "add element ip sluice plain { 10.0.0.1 }\n",
@@ -69,7 +69,7 @@ export const CASES: readonly NftCase[] = [
     ],
   },
   {
-    name: "what is there already, and what is not there",
+    name: "elements and chains that already exist or do not exist",
     transactions: [
       CHAINS,
       "add element ip sluice services { 10.0.0.1 . tcp . 80 : goto a }\n",
@@ -86,7 +86,7 @@ export const CASES: readonly NftCase[] = [
     ],
   },
   {
-    name: "names that nothing has",
+    name: "unknown names",
     transactions: [
       CHAINS,
       "add element ip sluice nosuchset { 10.0.0.1 }\n",
@@ -101,7 +101,7 @@ export const CASES: readonly NftCase[] = [
     ],
   },
   {
-    name: "what is in use stays",
+    name: "the deletion of objects that are in use",
     transactions: [
       CHAINS,
       "delete chain ip sluice b\n",
@@ -114,7 +114,7 @@ export const CASES: readonly NftCase[] = [
     ],
   },
   {
-    name: "a chain with rules that nobody refers to",
+    name: "the deletion of an unreferenced chain with rules",
     transactions: [
       CHAINS,
       "delete chain ip sluice hooked\n",
@@ -123,7 +123,7 @@ export const CASES: readonly NftCase[] = [
     ],
   },
   {
-    name: "a transaction that is refused changes nothing",
+    name: "a refused transaction, which changes nothing",
     transactions: [
       CHAINS,
       "add chain ip sluice c\nadd rule ip sluice c drop\nadd element ip sluice plain { 10.0.0.9 }\nflush chain ip sluice hooked\n" +
@@ -132,7 +132,7 @@ export const CASES: readonly NftCase[] = [
     ],
   },
   {
-    name: "chains are emptied and written again",
+    name: "chains that are flushed and rewritten",
     transactions: [
       CHAINS,
       "flush chain ip sluice a\nadd rule ip sluice a ip saddr 10.0.0.0/8 drop\nadd rule ip sluice a goto b\n",
@@ -140,15 +140,18 @@ export const CASES: readonly NftCase[] = [
       "add chain ip sluice hooked { type filter hook input priority filter; policy accept; }\nadd rule ip sluice hooked drop\n",
     ],
   },
-  { name: "a range within another that is there", transactions: ranges("10.0.0.0/8", "10.1.0.0/16", "10.2.3.4") },
-  { name: "a range around another that is there", transactions: ranges("10.1.0.0/16", "10.0.0.0/8", "0.0.0.0/0") },
-  { name: "a range that begins where another does", transactions: ranges("10.0.0.0/16", "10.0.0.0/8", "10.0.0.0") },
+  { name: "a range inside an existing one", transactions: ranges("10.0.0.0/8", "10.1.0.0/16", "10.2.3.4") },
+  { name: "a range around an existing one", transactions: ranges("10.1.0.0/16", "10.0.0.0/8", "0.0.0.0/0") },
   {
-    name: "a range that ends where another does",
+    name: "a range that starts where an existing one starts",
+    transactions: ranges("10.0.0.0/16", "10.0.0.0/8", "10.0.0.0"),
+  },
+  {
+    name: "a range that ends where an existing one ends",
     transactions: ranges("10.255.0.0/16", "10.0.0.0/8", "10.255.255.255"),
   },
   {
-    name: "the same range again",
+    name: "a duplicate range",
     transactions: ranges("10.0.0.0/8", "10.0.0.0/8", "10.9.9.9/8", "9.0.0.0/8", "9.0.0.0/32"),
   },
   {
@@ -162,7 +165,7 @@ export const CASES: readonly NftCase[] = [
     ],
   },
   {
-    name: "ranges of IPv6",
+    name: "IPv6 ranges",
     transactions: [
       `${declarations("IPv6")}add element ip6 sluice source-ranges { fd00::1 . tcp . 80 . 2001:db8::/32 }\n`,
       "add element ip6 sluice source-ranges { fd00::1 . tcp . 80 . 2001:db8:1::/48 }\n",

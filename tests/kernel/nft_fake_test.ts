@@ -1,4 +1,4 @@
-/** The fake nft answers as the real one does: the same transactions go to both, in a network namespace of their own. */
+/** The fake nft answers as the real one: runs the same transactions with both, the real one in a new network namespace. */
 import assert from "node:assert/strict";
 import { createFakeNftHost } from "../fakes/nft_runner.ts";
 import { backendUnderTest } from "../unit/backends/nftables/host.ts";
@@ -18,8 +18,8 @@ function stepsOf({ transactions }: NftCase): Step[] {
 }
 
 /**
- * Leaves out what the fake does not know: where an error is, whether nft or the kernel found it, and further errors. The order of the
- * elements of a set follows from the kernel's hash.
+ * Removes what the fake does not reproduce: the position of an error, whether nft or the kernel found it, and further errors.
+ * Sorts the elements of sets, whose order depends on the kernel's hash.
  */
 function comparable(answers: readonly Answer[]): Answer[] {
   return answers.map((answer) => ({
@@ -29,7 +29,7 @@ function comparable(answers: readonly Answer[]): Answer[] {
   }));
 }
 
-/** Sorts elements, with as many to each line as there were. */
+/** Sorts elements, keeping the number of elements on each line. */
 function inOrder(list: string): string {
   const lines = list.split(",\n").map((line) => line.trim().split(", "));
   const sorted = lines.flat().sort();
@@ -37,14 +37,14 @@ function inOrder(list: string): string {
 }
 
 for (const each of CASES) {
-  Deno.test(`nft: ${each.name}`, async () => {
+  Deno.test(`the fake nft matches the real one for ${each.name}`, async () => {
     const steps = stepsOf(each);
     assert.deepEqual(comparable(await inMemory(steps, createFakeNftHost().runner)), comparable(await onKernel(steps)));
   });
 }
 
 for (const family of ["IPv4", "IPv6"] as const) {
-  Deno.test(`nft: everything that the backend writes for ${family}`, async () => {
+  Deno.test(`the fake nft matches the real one for all transactions of the ${family} backend`, async () => {
     const { host, whole, change } = backendUnderTest(createFakeNftHost(), family);
     const ports = everyKindOfPort(family), settings = everyKindOfSettings(family);
     for (const each of settings) await whole(ports, each);

@@ -2,20 +2,20 @@ import assert from "node:assert/strict";
 import { createNftSession } from "../../backends/nftables/session.ts";
 import { createProcessRunner } from "../../backends/tools/process_runner.ts";
 import type { Runner } from "../../backends/tools/runner.ts";
-import { isIsolated } from "../../demo/isolate.ts";
+import { requireIsolation } from "../../demo/isolate.ts";
 import { systemClock } from "../../platform/clock.ts";
 import { searchPath } from "../../platform/host.ts";
 
 const runner = createProcessRunner({ clock: systemClock, path: searchPath() });
 
-/** Runs nft to its end; standard output. */
+/** Runs nft and returns its standard output. */
 async function nft(...args: string[]): Promise<string> {
   return (await runner.run({ tool: "nft", args })).stdout;
 }
 
-/** A session on a table of its own, and how many processes it has started. */
+/** A session with a new table, and the processes it has started. */
 async function sessionOnTable() {
-  if (!isIsolated()) throw new Error("this test changes the network: run it by `deno task test:kernel`");
+  requireIsolation();
   await runner.run({
     tool: "nft",
     args: ["-f", "-"],
@@ -32,7 +32,7 @@ async function sessionOnTable() {
   return { session: createNftSession({ runner: counting, clock: systemClock }), started };
 }
 
-Deno.test("transactions of a session are in effect when it says so, all from one process", async () => {
+Deno.test("a session confirms a transaction once it is in effect, and runs all of them in one process", async () => {
   const { session, started } = await sessionOnTable();
   for (let i = 0; i < 5; i++) {
     assert.equal(
@@ -48,7 +48,7 @@ Deno.test("transactions of a session are in effect when it says so, all from one
   assert.equal(started.length, 1);
 });
 
-Deno.test("nothing of a refused transaction is in effect, and the session goes on", async () => {
+Deno.test("a refused transaction changes nothing, and the session continues", async () => {
   const { session, started } = await sessionOnTable();
   assert.equal(
     await session.transact(["add element ip s a { 10.9.9.9 }", "delete element ip s a { 10.8.8.8 }"]),
@@ -61,7 +61,7 @@ Deno.test("nothing of a refused transaction is in effect, and the session goes o
   assert.equal(started.length, 1);
 });
 
-Deno.test("a session sees what others have changed meanwhile", async () => {
+Deno.test("a session sees changes that other programs make", async () => {
   const { session } = await sessionOnTable();
   assert.equal(await session.transact(["add element ip s a { 10.0.0.1 }"]), true);
   await nft("delete", "table", "ip", "s");
@@ -72,10 +72,10 @@ Deno.test("a session sees what others have changed meanwhile", async () => {
   assert.match(await nft("list", "set", "ip", "s", "a"), /10\.0\.0\.2/);
 });
 
-Deno.test("an nft that understands everything is not talked with", async () => {
-  const agreeable: Runner = {
+Deno.test("a session rejects an nft that reports no error for nonsense", async () => {
+  const echoing: Runner = {
     ...runner,
     converse: () => runner.converse!({ tool: "sh", args: ["-c", 'while read -r line; do echo "$line" >&2; done'] }),
   };
-  assert.equal(await createNftSession({ runner: agreeable, clock: systemClock }).transact(["add table ip t"]), false);
+  assert.equal(await createNftSession({ runner: echoing, clock: systemClock }).transact(["add table ip t"]), false);
 });

@@ -3,14 +3,14 @@ import type { Backend } from "../../backends/contract/backend.ts";
 import { createNftablesBackend } from "../../backends/nftables/mod.ts";
 import { createProcessRunner } from "../../backends/tools/process_runner.ts";
 import type { Family, ServicePort } from "../../core/model/mod.ts";
-import { isIsolated } from "../../demo/isolate.ts";
+import { requireIsolation } from "../../demo/isolate.ts";
 import { systemClock } from "../../platform/clock.ts";
 import { searchPath } from "../../platform/host.ts";
 import { createLogger } from "../../platform/log.ts";
 import { everyKindOfPort, everyKindOfSettings } from "./every_kind.ts";
 
 function newBackend(family: Family): Backend {
-  if (!isIsolated()) throw new Error("this test changes the network: run it by `deno task test:kernel`");
+  requireIsolation();
   const clock = systemClock;
   const logger = createLogger({ level: "error", format: "text", clock, write: () => {} });
   return createNftablesBackend({ family, runner: createProcessRunner({ clock, path: searchPath() }), clock, logger });
@@ -19,7 +19,7 @@ function newBackend(family: Family): Backend {
 for (const family of ["IPv4", "IPv6"] as const) {
   const ports = everyKindOfPort(family), settings = everyKindOfSettings(family);
 
-  Deno.test(`what is written to ${family} tables reads back as it was written, and changes as it is told to`, async () => {
+  Deno.test(`${family} tables read back as written, and change to any other state`, async () => {
     const whole = (set: readonly ServicePort[], which: number) =>
       ({ revision: 1, base: undefined, settings: settings[which], set, deleted: [] }) as const;
     const backend = newBackend(family);
@@ -28,9 +28,9 @@ for (const family of ["IPv4", "IPv6"] as const) {
       assert.deepEqual((await backend.sync(whole(ports, which))).problems, []);
       const { problems, figures } = await newBackend(family).sync(whole(ports, which));
       assert.deepEqual(problems, []);
-      assert.equal(figures["nftables_transactions"], 0, `settings ${which} read otherwise than they were written`);
+      assert.equal(figures["nftables_transactions"], 0, `settings ${which} do not read back as written`);
     }
-    // Everything becomes something else, by way of a state that has half of it.
+    // Every service port changes, by way of a state with half of them.
     const rotated = ports.map((port, i) => ({
       ...ports[(i + 1) % ports.length]!,
       name: port.name,

@@ -1,15 +1,12 @@
-/** Who may start programs: tried with Sluice as a whole, from source or (SLUICE_BINARY) the executable. */
+/** Permissions to start programs, tested with the whole Sluice, from source or as the executable SLUICE_BINARY. */
 import assert from "node:assert/strict";
 import { program } from "../../demo/sluice.ts";
-import { systemClock } from "../../platform/clock.ts";
-import { inLab } from "./in_lab.ts";
+import { inLab, logUntil } from "./in_lab.ts";
 
 const LINE = "dropped permissions of the main isolate";
 const PLUGIN = "sluice-credentials";
-/** A Sluice that has not said it by then never will. */
-const DEADLINE_MS = 30_000;
 
-/** Runs Sluice on an API server that is not there, until it has said so, and returns what it wrote. */
+/** Runs Sluice with an unreachable API server until its log matches, and returns the log. */
 async function logOf(plugin: string, until: RegExp): Promise<string> {
   const folder = await Deno.makeTempDir({ dir: "/run" });
   Deno.writeTextFileSync(`${folder}/${PLUGIN}`, `#!/bin/sh\n${plugin}\n`, { mode: 0o755 });
@@ -30,20 +27,13 @@ async function logOf(plugin: string, until: RegExp): Promise<string> {
   await inLab(async (lab) => {
     const path = `PATH=${folder}:${Deno.env.get("PATH")}`;
     const flags = ["--kubeconfig", kubeconfig, "--hostname-override", "n", "-v", "4", "--logging-format", "text"];
-    const child = lab.start("node", ["env", path, ...program(), ...flags], { stdout: "null", stderr: "piped" });
-    const cancel = systemClock.schedule(DEADLINE_MS, () => child.kill("SIGKILL"));
-    for await (const text of child.stderr.pipeThrough(new TextDecoderStream())) {
-      log += text;
-      if (until.test(log)) child.kill("SIGTERM");
-    }
-    await child.status;
-    cancel();
+    log = await logUntil(lab, ["env", path, ...program(), ...flags], until);
   });
   await Deno.remove(folder, { recursive: true });
   return log;
 }
 
-Deno.test("the isolate on the network may start nothing, and a credential plugin is run all the same", async () => {
+Deno.test("the main isolate may not start programs, but credential plugins run", async () => {
   const log = await logOf(`echo "$WHO, $KUBERNETES_EXEC_INFO, no account" >&2; exit 3`, /no account/);
   assert.match(log, new RegExp(`${LINE} run=(prompt|denied) write=(prompt|denied) env=(prompt|denied)`));
   assert.match(
@@ -52,7 +42,7 @@ Deno.test("the isolate on the network may start nothing, and a credential plugin
   );
 });
 
-Deno.test("what a plugin gives is used: the API server is asked next", async () => {
+Deno.test("the credential of a plugin is used to list from the API server", async () => {
   const credential = JSON.stringify({
     kind: "ExecCredential",
     apiVersion: "client.authentication.k8s.io/v1",
@@ -63,7 +53,7 @@ Deno.test("what a plugin gives is used: the API server is asked next", async () 
   assert.doesNotMatch(log, /S3CRET/);
 });
 
-Deno.test("--init-only has the kernel route loopback addresses, for a Sluice that may not do so later", () =>
+Deno.test("--init-only enables route_localnet, for a Sluice that may not do so later", () =>
   inLab(async (lab) => {
     const isRouted = async () =>
       (await lab.run("node", ["sysctl", "-n", "net.ipv4.conf.all.route_localnet"])).trim() === "1";

@@ -6,16 +6,16 @@ import { searchPath } from "../../platform/host.ts";
 
 const runner = createProcessRunner({ clock: systemClock, path: searchPath() });
 
-Deno.test("standard output, standard error and the exit code come back", async () => {
+Deno.test("a run returns standard output, standard error and the exit code", async () => {
   const result = await runner.run({ tool: "sh", args: ["-c", "echo out; echo err >&2; exit 3"] });
   assert.deepEqual(result, { exitCode: 3, stdout: "out\n", stderr: "err\n" });
 });
 
-Deno.test("a tool without input finds an empty one", async () => {
+Deno.test("a tool without input reads an empty standard input", async () => {
   assert.equal((await runner.run({ tool: "cat", args: [] })).stdout, "");
 });
 
-Deno.test("the input arrives whole, however it was cut", async () => {
+Deno.test("the tool receives the whole input, in pieces of any size", async () => {
   function* pieces() {
     for (let i = 0; i < 200_000; i++) yield `é${i}\n`;
   }
@@ -24,7 +24,7 @@ Deno.test("the input arrives whole, however it was cut", async () => {
   assert.equal(result.stdout.slice(0, 64), hex(await crypto.subtle.digest("SHA-256", all)));
 });
 
-Deno.test("lines are handed on one by one, characters across chunks unbroken", async () => {
+Deno.test("onLine gets one line at a time, with characters split across chunks intact", async () => {
   const count = 300_000;
   function* pieces() {
     for (let i = 0; i < count; i++) yield `line ${i} é😀\n`;
@@ -47,7 +47,7 @@ Deno.test("lines are handed on one by one, characters across chunks unbroken", a
   assert.equal(result.stdout, "");
 });
 
-Deno.test("a tool may end without reading its input", async () => {
+Deno.test("a tool may exit without reading its input", async () => {
   function* endless() {
     for (let i = 0; i < 1_000_000; i++) yield "a line that nobody reads\n";
   }
@@ -55,7 +55,7 @@ Deno.test("a tool may end without reading its input", async () => {
   assert.deepEqual(result, { exitCode: 2, stdout: "", stderr: "no\n" });
 });
 
-Deno.test("of a long standard error, head and tail are kept", async () => {
+Deno.test("only the head and the tail of a long standard error are kept", async () => {
   const script = "echo first >&2; yes middle | head -c 999999 >&2; echo last >&2";
   const { stderr } = await runner.run({ tool: "sh", args: ["-c", script] });
   assert.ok(stderr.startsWith("first\nmiddle\n"));
@@ -64,7 +64,7 @@ Deno.test("of a long standard error, head and tail are kept", async () => {
   assert.ok(stderr.length < 70_000);
 });
 
-Deno.test("a tool that is not there is named", async () => {
+Deno.test("a missing tool is named in the error", async () => {
   await assert.rejects(
     runner.run({ tool: "sluice-no-such-tool", args: [] }),
     (error) => error instanceof ToolMissingError && error.message.includes("sluice-no-such-tool"),
@@ -72,12 +72,12 @@ Deno.test("a tool that is not there is named", async () => {
 });
 
 for (
-  const [what, script] of [["itself", "exec sleep 60"], [
-    "through a child of its own",
+  const [how, script] of [["itself", "exec sleep 60"], [
+    "because of its child",
     "sleep 2 </dev/null; true",
   ]] as const
 ) {
-  Deno.test(`a tool that hangs, ${what}, is killed after the timeout`, async () => {
+  Deno.test(`a tool that hangs ${how} is killed after the timeout`, async () => {
     await assert.rejects(
       runner.run({ tool: "sh", args: ["-c", script], timeoutMs: 50, stdin: ["x".repeat(1_000_000)] }),
       (error) => error instanceof ToolTimeoutError && error.tool === "sh" && error.timeoutMs === 50,
@@ -85,7 +85,7 @@ for (
   });
 }
 
-Deno.test("an abort kills what runs and refuses what comes later", async () => {
+Deno.test("an abort kills running tools and rejects later runs", async () => {
   const stop = new AbortController();
   const stoppable = createProcessRunner({ clock: systemClock, path: searchPath(), signal: stop.signal });
   const reason = new Error("shutting down");
@@ -97,7 +97,7 @@ Deno.test("an abort kills what runs and refuses what comes later", async () => {
   await assert.rejects(stoppable.run({ tool: "true", args: [] }), (error) => error === reason);
 });
 
-Deno.test("an error of the one who takes the lines ends the tool and comes back", async () => {
+Deno.test("an error in onLine kills the tool and is rethrown", async () => {
   const failure = new Error("no such chain");
   await assert.rejects(
     runner.run({
@@ -111,7 +111,7 @@ Deno.test("an error of the one who takes the lines ends the tool and comes back"
   );
 });
 
-Deno.test("a tool never takes half an input for a whole one", async () => {
+Deno.test("a tool is killed, and sees no end of input, if rendering its input fails", async () => {
   const marker = await Deno.makeTempFile();
   const failure = new Error("rendering failed");
   function* broken() {
@@ -130,7 +130,7 @@ Deno.test("a tool never takes half an input for a whole one", async () => {
   }
 });
 
-Deno.test("a tool gets the PATH, English and no home, and nothing else of the environment", async () => {
+Deno.test("a tool's environment is PATH, LC_ALL=C and no home", async () => {
   for (const name of ["XTABLES_LIBDIR", "LD_PRELOAD", "LD_LIBRARY_PATH"]) Deno.env.set(name, "/nowhere");
   try {
     const { stdout } = await runner.run({ tool: "env", args: [] });
@@ -142,7 +142,7 @@ Deno.test("a tool gets the PATH, English and no home, and nothing else of the en
 
 const REPEAT = 'while read -r line; do echo "heard $line" >&2; done';
 
-Deno.test("a conversation answers what was asked, each answer by itself", async () => {
+Deno.test("a conversation returns the answer to each question separately", async () => {
   const talk = runner.converse!({ tool: "sh", args: ["-c", REPEAT] });
   assert.equal(await talk.ask("one\ntwo\nend 1\n", "heard end 1", 5_000), "heard one\nheard two\n");
   assert.equal(await talk.ask("end 2\n", "heard end 2", 5_000), "");
@@ -152,19 +152,19 @@ Deno.test("a conversation answers what was asked, each answer by itself", async 
   await assert.rejects(talk.ask("three\n", "heard three", 5_000), ToolEndedError);
 });
 
-Deno.test("a conversation in which the tool ends is over", async () => {
+Deno.test("a conversation closes when its tool exits", async () => {
   const talk = runner.converse!({ tool: "sh", args: ["-c", "read -r line; echo enough >&2; exit 1"] });
   await assert.rejects(talk.ask("one\nend\n", "end", 5_000), ToolEndedError);
   assert.ok(!talk.isOpen());
 });
 
-Deno.test("a tool that does not answer in time is killed", async () => {
+Deno.test("a tool that does not answer a conversation in time is killed", async () => {
   const talk = runner.converse!({ tool: "sh", args: ["-c", "exec sleep 60"] });
   await assert.rejects(talk.ask("one\n", "end", 50), ToolTimeoutError);
   assert.ok(!talk.isOpen());
 });
 
-Deno.test("nobody can be talked with who is not there", () => {
+Deno.test("a conversation with a missing tool throws", () => {
   assert.throws(() => runner.converse!({ tool: "sluice-no-such-tool", args: [] }), ToolMissingError);
 });
 

@@ -1,4 +1,4 @@
-/** Sluice as a whole, on the services of deploy/example/: manifests in, real connections through real rules out. */
+/** The whole Sluice with the services of deploy/example/, tested with real connections. */
 import assert from "node:assert/strict";
 import type { Attempt } from "../../demo/agent.ts";
 import { type Lab, type Namespace, NETWORK } from "../../demo/lab.ts";
@@ -17,7 +17,7 @@ const SESSIONS = { ...TCP, address: "10.96.0.40" };
 const EMPTY = { ...TCP, address: "10.96.0.50" };
 const NAMES = { protocol: "udp", address: "10.96.0.53", port: 53 } as const;
 
-/** Enough for each of three equal endpoints to be met: one is missed once in 10^10 runs. */
+/** With three endpoints at random, the chance that one is missed is about 10^-10. */
 const CONNECTIONS = 60;
 const CHANGE_WITHIN_MS = 20_000;
 
@@ -36,8 +36,8 @@ async function withSluice(test: (lab: Lab, sluice: RunningSluice, manifests: str
   });
 }
 
-/** Who answers, each once and in order, and under which addresses the client is seen. */
-async function met(lab: Lab, from: Namespace, target: Target): Promise<{ by: string[]; sources: string[] }> {
+/** The sorted set of answering pods, and the client addresses they see. */
+async function answers(lab: Lab, from: Namespace, target: Target): Promise<{ by: string[]; sources: string[] }> {
   const by = new Set<string>(), sources = new Set<string>();
   for (let i = 0; i < CONNECTIONS; i++) {
     const outcome = await lab.connect(from, target);
@@ -47,24 +47,24 @@ async function met(lab: Lab, from: Namespace, target: Target): Promise<{ by: str
   return { by: [...by].sort(), sources: [...sources].sort() };
 }
 
-/** Waits until a run of connections meets exactly these. */
-async function eventuallyMet(lab: Lab, from: Namespace, target: Target, expected: readonly string[]): Promise<void> {
+/** Waits until exactly these pods answer. */
+async function waitForAnswers(lab: Lab, from: Namespace, target: Target, expected: readonly string[]): Promise<void> {
   const deadline = systemClock.monotonic() + CHANGE_WITHIN_MS;
   for (;;) {
-    const { by } = await met(lab, from, target);
+    const { by } = await answers(lab, from, target);
     if (JSON.stringify(by) === JSON.stringify(expected)) return;
     if (systemClock.monotonic() > deadline) assert.deepEqual(by, expected);
     await sleep(systemClock, 50);
   }
 }
 
-/** Puts a manifest in its place as a whole, as a tool that writes configuration does. */
+/** Changes a manifest atomically. */
 function rewrite(path: string, change: (text: string) => string): void {
   Deno.writeTextFileSync(`${path}.new`, change(Deno.readTextFileSync(path)));
   Deno.renameSync(`${path}.new`, path);
 }
 
-/** How many packets each rule of the node has seen, by table, chain and rule. */
+/** Packet counters of the node's rules, by table, chain and rule. */
 async function packetsByRule(lab: Lab): Promise<Map<string, number>> {
   const packets = new Map<string, number>();
   for (const tool of ["iptables-save", "ip6tables-save"]) {
@@ -78,66 +78,68 @@ async function packetsByRule(lab: Lab): Promise<Map<string, number>> {
   return packets;
 }
 
-Deno.test("connections meet what the manifests describe", () =>
+Deno.test("connections reach the endpoints in the manifests", () =>
   withSluice(async (lab) => {
-    assert.deepEqual((await met(lab, "pod-1", WEB)).by, ["pod-1", "pod-2", "pod-3"]);
-    assert.deepEqual((await met(lab, "node", WEB_IPV6)).by, ["pod-1", "pod-2", "pod-3"]);
-    assert.deepEqual((await met(lab, "outside", SHOP_NODE_PORT)).by, ["pod-2", "pod-3"]);
-    assert.deepEqual(await met(lab, "outside", EDGE), { by: ["pod-1"], sources: [NETWORK.client.IPv4] });
-    assert.deepEqual((await met(lab, "outside", EMPTY)).by, ["refused"]);
-    assert.equal((await met(lab, "pod-2", SESSIONS)).by.length, 1);
-    assert.deepEqual(await met(lab, "pod-1", NAMES), { by: ["pod-2"], sources: [NETWORK.pods["pod-1"].IPv4] });
+    assert.deepEqual((await answers(lab, "pod-1", WEB)).by, ["pod-1", "pod-2", "pod-3"]);
+    assert.deepEqual((await answers(lab, "node", WEB_IPV6)).by, ["pod-1", "pod-2", "pod-3"]);
+    assert.deepEqual((await answers(lab, "outside", SHOP_NODE_PORT)).by, ["pod-2", "pod-3"]);
+    assert.deepEqual(await answers(lab, "outside", EDGE), { by: ["pod-1"], sources: [NETWORK.client.IPv4] });
+    assert.deepEqual((await answers(lab, "outside", EMPTY)).by, ["refused"]);
+    assert.equal((await answers(lab, "pod-2", SESSIONS)).by.length, 1);
+    assert.deepEqual(await answers(lab, "pod-1", NAMES), { by: ["pod-2"], sources: [NETWORK.pods["pod-1"].IPv4] });
   }));
 
-Deno.test("an endpoint that goes gets no more connections, one that comes gets its share, and the rest stays", () =>
+Deno.test("a removed endpoint gets no connections, an added one gets its share, and other services are unaffected", () =>
   withSluice(async (lab, _sluice, manifests) => {
-    let taken = "";
+    let removed = "";
     rewrite(`${manifests}/web.yaml`, (text) =>
       text.split("\n").filter((line) => {
-        const goes = line.includes(`[${NETWORK.pods["pod-2"].IPv4}]`);
-        if (goes) taken = line;
-        return !goes;
+        const isRemoved = line.includes(`[${NETWORK.pods["pod-2"].IPv4}]`);
+        if (isRemoved) removed = line;
+        return !isRemoved;
       }).join("\n"));
-    await eventuallyMet(lab, "pod-1", WEB, ["pod-1", "pod-3"]);
-    assert.deepEqual((await met(lab, "pod-1", WEB_IPV6)).by, ["pod-1", "pod-2", "pod-3"]);
+    await waitForAnswers(lab, "pod-1", WEB, ["pod-1", "pod-3"]);
+    assert.deepEqual((await answers(lab, "pod-1", WEB_IPV6)).by, ["pod-1", "pod-2", "pod-3"]);
 
-    rewrite(`${manifests}/web.yaml`, (text) => text.replace(/^endpoints:$/m, `endpoints:\n${taken}`));
-    await eventuallyMet(lab, "pod-1", WEB, ["pod-1", "pod-2", "pod-3"]);
+    rewrite(`${manifests}/web.yaml`, (text) => text.replace(/^endpoints:$/m, `endpoints:\n${removed}`));
+    await waitForAnswers(lab, "pod-1", WEB, ["pod-1", "pod-2", "pod-3"]);
   }));
 
-Deno.test("a broken manifest is named with its line, and what was good stays in effect", () =>
+Deno.test("an invalid manifest is reported with its line, and its last valid version stays in effect", () =>
   withSluice(async (lab, sluice, manifests) => {
     rewrite(`${manifests}/shop.yaml`, (text) => text.replace("spec:", "spec: {"));
     rewrite(`${manifests}/edge.yaml`, (text) => text.replace("[10.244.1.11]", "[10.244.1.12]"));
-    await eventuallyMet(lab, "outside", EDGE, ["pod-2"]);
-    assert.deepEqual((await met(lab, "outside", SHOP_NODE_PORT)).by, ["pod-2", "pod-3"]);
+    await waitForAnswers(lab, "outside", EDGE, ["pod-2"]);
+    assert.deepEqual((await answers(lab, "outside", SHOP_NODE_PORT)).by, ["pod-2", "pod-3"]);
     assert.match(sluice.log(), /shop\.yaml:\d+/);
   }));
 
-Deno.test("stopped, the rules go on; started again, nothing that is right is written anew", () =>
+Deno.test("the rules survive a stop, and a restart does not rewrite correct rules", () =>
   withSluice(async (lab, sluice, manifests) => {
-    for (const target of [WEB, WEB_IPV6, SESSIONS, NAMES]) await met(lab, "pod-1", target);
+    for (const target of [WEB, WEB_IPV6, SESSIONS, NAMES]) await answers(lab, "pod-1", target);
     await sluice.stop();
-    assert.deepEqual((await met(lab, "outside", SHOP_NODE_PORT)).by, ["pod-2", "pod-3"]);
+    assert.deepEqual((await answers(lab, "outside", SHOP_NODE_PORT)).by, ["pod-2", "pod-3"]);
 
     const before = await packetsByRule(lab);
-    const again = startSluice(lab, manifests, systemClock);
+    const restarted = startSluice(lab, manifests, systemClock);
     try {
-      // A change that comes after the start, so that it is known when the first look at the kernel is over.
-      await again.ready();
+      // Once a later change is in effect, the first sync with the kernel has finished.
+      await restarted.ready();
       rewrite(`${manifests}/edge.yaml`, (text) => text.replace("[10.244.1.11]", "[10.244.1.12]"));
-      await eventuallyMet(lab, "outside", EDGE, ["pod-2"]);
+      await waitForAnswers(lab, "outside", EDGE, ["pod-2"]);
       const after = await packetsByRule(lab);
-      // A rule that is written anew counts from zero. What belongs to the changed service may.
-      const anew = [...before].filter(([rule, packets]) => packets > (after.get(rule) ?? 0) && !rule.includes("edge"));
-      assert.deepEqual(anew, []);
+      // A rewritten rule counts from zero; only rules of the changed service may be rewritten.
+      const rewritten = [...before].filter(([rule, packets]) =>
+        packets > (after.get(rule) ?? 0) && !rule.includes("edge")
+      );
+      assert.deepEqual(rewritten, []);
       assert.ok([...before.values()].filter((packets) => packets > 0).length > 10);
     } finally {
-      await again.stop();
+      await restarted.stop();
     }
   }));
 
-Deno.test("programs that listen on the node's 127.0.0.1 are out of reach of pods and others, node ports there are not", async () => {
+Deno.test("pods and outside clients cannot reach the node's 127.0.0.1, but node ports work there", async () => {
   const secret = { protocol: "udp", address: "127.0.0.1", port: 5353 } as const;
   await inLab(async (lab) => {
     const agent = new URL("../../demo/agent.ts", import.meta.url).pathname;
@@ -147,13 +149,13 @@ Deno.test("programs that listen on the node's 127.0.0.1 are out of reach of pods
       stdout: "piped",
     });
     await server.stdout.getReader().read();
-    // An attacker's own namespace, in which 127.0.0.1 is behind the node.
+    // In the attacker's namespace, 127.0.0.1 is routed to the node.
     for (const [namespace, gateway] of [["pod-1", NETWORK.podGateway.IPv4], ["outside", NETWORK.node.IPv4]] as const) {
       await lab.run(namespace, ["sysctl", "-qw", "net.ipv4.conf.all.route_localnet=1"]);
       await lab.run(namespace, ["ip", "address", "delete", "127.0.0.1/8", "dev", "lo"]);
       const source = namespace === "pod-1" ? NETWORK.pods["pod-1"].IPv4 : NETWORK.client.IPv4;
-      const way = ["via", gateway, "dev", "eth0", "src", source];
-      await lab.run(namespace, ["ip", "route", "add", "127.0.0.1/32", ...way, "onlink"]);
+      const route = ["via", gateway, "dev", "eth0", "src", source];
+      await lab.run(namespace, ["ip", "route", "add", "127.0.0.1/32", ...route, "onlink"]);
     }
     const attack = (from: Namespace) => lab.connect(from, { ...secret, timeoutMs: 500 });
     await lab.run("node", ["sysctl", "-qw", "net.ipv4.conf.all.route_localnet=1"]);
@@ -164,7 +166,7 @@ Deno.test("programs that listen on the node's 127.0.0.1 are out of reach of pods
     const sluice = startSluice(lab, new URL("../../deploy/example/", import.meta.url).pathname, systemClock);
     try {
       await sluice.ready();
-      await eventuallyMet(lab, "node", { ...SHOP_NODE_PORT, address: "127.0.0.1" }, ["pod-2", "pod-3"]);
+      await waitForAnswers(lab, "node", { ...SHOP_NODE_PORT, address: "127.0.0.1" }, ["pod-2", "pod-3"]);
       assert.match(await lab.run("node", ["sysctl", "net.ipv4.conf.all.route_localnet"]), /= 1/);
       for (const from of ["pod-1", "outside"] as const) assert.deepEqual(await attack(from), { kind: "silence" }, from);
       assert.equal((await attack("node")).kind, "answered");
@@ -175,14 +177,14 @@ Deno.test("programs that listen on the node's 127.0.0.1 are out of reach of pods
     }
   });
 });
-/** What the metrics of the running proxy say under a name without labels. */
+/** The value of a metric without labels. */
 async function metric(lab: Lab, name: string): Promise<number> {
   const ask = `console.log(await (await fetch("http://127.0.0.1:10249/metrics")).text())`;
   const text = await lab.run("node", [Deno.execPath(), "eval", "--quiet", ask]);
   return Number(new RegExp(`^${name} (\\d+)$`, "m").exec(text)?.[1]);
 }
 
-Deno.test("connections to node ports at localhost are counted, and none to other ports there", () =>
+Deno.test("connections to node ports at localhost are counted, those to other ports are not", () =>
   withSluice(async (lab) => {
     const name = "kubeproxy_iptables_localhost_nodeports_accepted_packets_total";
     assert.equal(await metric(lab, name), 0);
@@ -192,7 +194,7 @@ Deno.test("connections to node ports at localhost are counted, and none to other
     assert.equal(await metric(lab, name), 3);
   }));
 
-Deno.test("cleanup leaves nothing of Sluice, and everything of others", () =>
+Deno.test("--cleanup removes all rules of Sluice and no others", () =>
   withSluice(async (lab, sluice) => {
     const others = ["-t", "nat", "-A", "POSTROUTING", "-s", "172.16.0.0/12", "-j", "MASQUERADE"];
     await lab.run("node", ["iptables", "-w", ...others]);

@@ -1,7 +1,8 @@
-/** A family without services has no worker, and gets one with its first service: real connections through the rules. */
+/** A family without services has no worker until its first service; tested with real connections. */
 import assert from "node:assert/strict";
 import { type Lab, NETWORK } from "../../demo/lab.ts";
-import { sleep, systemClock } from "../../platform/clock.ts";
+import { errorText } from "../../platform/log.ts";
+import { waitFor } from "../chaos/wait.ts";
 import { inLab } from "./in_lab.ts";
 
 const PROXY = new URL("./resting_proxy.ts", import.meta.url).pathname;
@@ -32,7 +33,7 @@ endpoints: [{ addresses: ["${POD[family]}"], conditions: { ready: true } }]
 `;
 }
 
-/** Whether a thread runs a Web Worker, by the file of its name; it may end meanwhile. */
+/** Whether the file of a thread's name belongs to a Web Worker; the thread may exit at any time. */
 function isWorker(path: string): boolean {
   try {
     return Deno.readTextFileSync(path).startsWith("worker-");
@@ -42,21 +43,13 @@ function isWorker(path: string): boolean {
   }
 }
 
-/** A running proxy on a folder of manifests, and what can be seen of it. */
+/** A running proxy with a folder of manifests. */
 interface Running {
-  /** Puts a family's service in place, or removes it. */
+  /** Adds or removes a family's service. */
   serve(family: "IPv4" | "IPv6", isServed: boolean): void;
-  /** How many threads run workers. */
+  /** The number of threads that run workers. */
   workers(): number;
   answers(family: "IPv4" | "IPv6"): Promise<boolean>;
-}
-
-async function eventually(what: string, isSo: () => boolean | Promise<boolean>, log: () => string): Promise<void> {
-  const deadline = systemClock.monotonic() + WITHIN_MS;
-  while (!await isSo()) {
-    assert(systemClock.monotonic() < deadline, `${what}: not so in time; ${log()}`);
-    await sleep(systemClock, 10);
-  }
 }
 
 async function withProxy(
@@ -64,7 +57,7 @@ async function withProxy(
   mode: string,
   test: (
     proxy: Running,
-    within: (what: string, isSo: () => boolean | Promise<boolean>) => Promise<void>,
+    eventually: (what: string, condition: () => boolean | Promise<boolean>) => Promise<unknown>,
   ) => Promise<void>,
 ): Promise<void> {
   const folder = await Deno.makeTempDir({ dir: "/run" });
@@ -82,9 +75,9 @@ async function withProxy(
     ...["--detect-local-mode", "ClusterCIDR", "--cluster-cidr", `${IPv4},${IPv6}`],
     ...["--conntrack-max-per-core", "0", "--healthz-bind-address", "", "--metrics-bind-address", ""],
   ], { stdout: "null", stderr: "piped" });
-  let log = "", isOver = false;
+  let log = "", hasExited = false;
   const status = child.status.then(({ code }) => {
-    isOver = true;
+    hasExited = true;
     return code;
   });
   const drained = (async () => {
@@ -104,20 +97,22 @@ async function withProxy(
         });
         return outcome.kind === "answered";
       },
-    }, (what, isSo) => eventually(what, isSo, () => log));
+    }, (what, condition) => waitFor(what, WITHIN_MS, condition));
     child.kill("SIGTERM");
-    assert.equal(await status, 0, log);
+    assert.equal(await status, 0);
+  } catch (error) {
+    throw new Error(`${errorText(error)}\n${log}`, { cause: error });
   } finally {
-    if (!isOver) child.kill("SIGKILL");
+    if (!hasExited) child.kill("SIGKILL");
     await drained;
   }
 }
 
 for (const mode of ["nftables", "iptables"]) {
-  Deno.test(`a family without services has no worker, and is served when it gets one, in ${mode} mode`, () =>
+  Deno.test(`${mode}: a family without services has no worker, and is served when it gets a service`, () =>
     inLab((lab) =>
-      withProxy(lab, mode, async ({ serve, workers, answers }, within) => {
-        await within("IPv4 is served by one worker", async () => await answers("IPv4") && workers() === 1);
+      withProxy(lab, mode, async ({ serve, workers, answers }, eventually) => {
+        await eventually("IPv4 is served by one worker", async () => await answers("IPv4") && workers() === 1);
         const rules = () =>
           mode === "nftables"
             ? lab.run("node", ["nft", "list", "table", "ip6", "sluice"])
@@ -125,10 +120,10 @@ for (const mode of ["nftables", "iptables"]) {
         assert.match(await rules(), mode === "nftables" ? /chain services/ : /:KUBE-SERVICES/);
         for (let times = 0; times < 2; times++) {
           serve("IPv6", true);
-          await within("IPv6 is served", () => answers("IPv6"));
+          await eventually("IPv6 is served", () => answers("IPv6"));
           assert.equal(workers(), 2);
           serve("IPv6", false);
-          await within("the IPv6 worker ends", () => workers() === 1);
+          await eventually("the IPv6 worker ends", () => workers() === 1);
           assert.equal(await answers("IPv6"), false);
           assert.equal(await answers("IPv4"), true);
         }
@@ -136,16 +131,16 @@ for (const mode of ["nftables", "iptables"]) {
     ));
 }
 
-Deno.test("IPv4's worker ends and is started again, too, while only IPv6 has services", () =>
+Deno.test("the IPv4 worker, too, stops while only IPv6 has services, and starts again", () =>
   inLab((lab) =>
-    withProxy(lab, "nftables", async ({ serve, workers, answers }, within) => {
+    withProxy(lab, "nftables", async ({ serve, workers, answers }, eventually) => {
       serve("IPv6", true);
-      await within("both are served", async () => await answers("IPv4") && await answers("IPv6"));
+      await eventually("both are served", async () => await answers("IPv4") && await answers("IPv6"));
       serve("IPv4", false);
-      await within("the IPv4 worker ends", () => workers() === 1);
+      await eventually("the IPv4 worker ends", () => workers() === 1);
       assert.equal(await answers("IPv6"), true);
       serve("IPv4", true);
-      await within("IPv4 is served", () => answers("IPv4"));
+      await eventually("IPv4 is served", () => answers("IPv4"));
       assert.equal(await answers("IPv6"), true);
     })
   ));

@@ -1,4 +1,4 @@
-/** The program of the test of resting families: runs the proxy as a command does, with short delays. */
+/** The program of rest_test.ts: runs the proxy as the command does, with short delays before a worker is stopped. */
 import { COMMANDS } from "../../cli/commands/commands.ts";
 import { dropRunPermission } from "../../cli/commands/privileges.ts";
 import { parseCommandLine } from "../../config/mod.ts";
@@ -15,7 +15,7 @@ const line = parseCommandLine(Deno.args, {
   builtModes: ["iptables", "nftables", "ipvs"],
   commands: COMMANDS,
 });
-if (line.kind !== "start") throw new Error(`the command line is refused: ${JSON.stringify(line)}`);
+if (line.kind !== "start") throw new Error(`invalid command line: ${JSON.stringify(line)}`);
 const logging = { level: "info", format: "text" } as const;
 const ending = new AbortController(), lost = new AbortController();
 Deno.addSignalListener("SIGTERM", () => ending.abort());

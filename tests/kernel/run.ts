@@ -1,4 +1,4 @@
-/** Runs the tests of this folder on the kernel, where they leave no trace: `deno task test:kernel [FILTER OF deno test]…`. */
+/** Runs the tests of this folder on the kernel, isolated from the machine: `deno task test:kernel [OPTION OF deno test]…`. */
 import { missingPrerequisite } from "../../demo/prerequisites.ts";
 import { fetchPackages, isolate } from "../../demo/isolate.ts";
 

@@ -1,4 +1,4 @@
-/** Runs the same steps with the real tools and with a fake, and compares the answers. */
+/** Runs the same steps with the real tools and with a fake. */
 import assert from "node:assert/strict";
 import { createProcessRunner } from "../../backends/tools/process_runner.ts";
 import type { Runner } from "../../backends/tools/runner.ts";
@@ -22,10 +22,10 @@ export interface Answer {
 
 const runner = createProcessRunner({ clock: systemClock, path: searchPath() });
 
-/** A tool under another name: `iptables` is `xtables-nft-multi`. */
+/** Programs by the name of the tool that they implement, e.g. `iptables`: `xtables-nft-multi`. */
 export type ToolAliases = Readonly<Record<string, string>>;
 
-/** Runs steps with the real tools, in a network namespace of their own. Throws where a program is not installed. */
+/** Runs steps with the real tools in a new network namespace. Throws if a program is not installed. */
 export async function onKernel(steps: readonly Step[], aliases: ToolAliases = {}): Promise<Answer[]> {
   const folder = await Deno.makeTempDir();
   try {
@@ -45,7 +45,7 @@ export async function onKernel(steps: readonly Step[], aliases: ToolAliases = {}
 
 /**
  * Writes the inputs of steps to a folder.
- * @param seenAs the path of the folder where the script runs
+ * @param seenAs the folder's path for the script
  * @returns a shell script that runs the steps and leaves their answers in the folder
  */
 export async function stageSteps(steps: readonly Step[], folder: string, seenAs: string): Promise<string> {
@@ -59,7 +59,7 @@ export async function stageSteps(steps: readonly Step[], folder: string, seenAs:
   return script;
 }
 
-/** Reads the answers that the script of `stageSteps` has left. */
+/** Reads the answers that the script of `stageSteps` wrote. */
 export async function readAnswers(steps: readonly Step[], folder: string): Promise<Answer[]> {
   const left = (i: number, what: string) => Deno.readTextFile(`${folder}/${i}.${what}`);
   return await Promise.all(steps.map(async ({ tool, args }, i) => ({
@@ -70,7 +70,7 @@ export async function readAnswers(steps: readonly Step[], folder: string): Promi
   })));
 }
 
-/** Runs steps with a fake's tools. */
+/** Runs steps with a fake runner. */
 export async function inMemory(steps: readonly Step[], fake: Pick<Runner, "run">): Promise<Answer[]> {
   const answers: Answer[] = [];
   for (const step of steps) {

@@ -1,11 +1,11 @@
-/** UDP flows through real rules, tracked by the kernel: which of them a change cuts. */
+/** UDP flows in the kernel's conntrack table: which of them a change deletes. */
 import assert from "node:assert/strict";
 import { createSocket } from "node:dgram";
 import type { Backend } from "../../backends/contract/backend.ts";
 import { createProcessRunner } from "../../backends/tools/process_runner.ts";
 import { createBackend } from "../../backends/registry.ts";
 import type { Family, ProxyMode, ServicePort } from "../../core/model/mod.ts";
-import { isIsolated } from "../../demo/isolate.ts";
+import { requireIsolation } from "../../demo/isolate.ts";
 import { joinHostPort } from "../../platform/address.ts";
 import { systemClock } from "../../platform/clock.ts";
 import { searchPath } from "../../platform/host.ts";
@@ -20,7 +20,7 @@ async function run(tool: string, ...args: string[]): Promise<string> {
   return stdout;
 }
 
-/** The addresses of a family: all but `node` are routed to a device that swallows what it gets. */
+/** The addresses of a family; all but `node` are routed to a device that drops its packets. */
 interface Network {
   readonly node: string;
   readonly prefixLength: number;
@@ -47,9 +47,9 @@ const NETWORKS: Readonly<Record<Family, Network>> = {
 };
 
 async function createNetwork(family: Family): Promise<Network> {
-  if (!isIsolated()) throw new Error("this test changes the network: run it by `deno task test:kernel`");
+  requireIsolation();
   const network = NETWORKS[family], version = family === "IPv4" ? "-4" : "-6";
-  await run("ip", "link", "add", "swallow", "type", "veth", "peer", "name", "swallowed");
+  await run("ip", "link", "add", "blackhole", "type", "veth", "peer", "name", "blackhole-peer");
   await run(
     "ip",
     version,
@@ -57,17 +57,17 @@ async function createNetwork(family: Family): Promise<Network> {
     "add",
     `${network.node}/${network.prefixLength}`,
     "dev",
-    "swallow",
+    "blackhole",
     ...nodad(family),
   );
-  for (const device of ["swallowed", "swallow"]) await run("ip", "link", "set", device, "up", "arp", "off");
-  await run("ip", version, "route", "add", "default", "dev", "swallow");
+  for (const device of ["blackhole-peer", "blackhole"]) await run("ip", "link", "set", device, "up", "arp", "off");
+  await run("ip", version, "route", "add", "default", "dev", "blackhole");
   return network;
 }
 
 const nodad = (family: Family) => family === "IPv6" ? ["nodad"] : [];
 
-/** Sends one datagram; its flow is tracked when this resolves. */
+/** Sends one datagram and resolves when its flow is tracked. */
 async function send(family: Family, sourcePort: number, to: string, port: number): Promise<void> {
   const socket = createSocket(family === "IPv4" ? "udp4" : "udp6");
   const { promise, resolve, reject } = Promise.withResolvers<void>();
@@ -77,7 +77,7 @@ async function send(family: Family, sourcePort: number, to: string, port: number
   socket.close();
 }
 
-/** The source ports of the flows that the kernel tracks, and who answers them. */
+/** The tracked flows: answering address by source port. */
 async function flows({ conntrackFamily }: Network): Promise<Record<string, string>> {
   const listed = await run("conntrack", "-L", "-p", "udp", "-f", conntrackFamily);
   const answeredBy: Record<string, string> = {};
@@ -90,7 +90,7 @@ async function flows({ conntrackFamily }: Network): Promise<Record<string, strin
 
 for (const mode of ["iptables", "nftables"] satisfies ProxyMode[]) {
   for (const family of ["IPv4", "IPv6"] as const) {
-    Deno.test(`${mode}, ${family}: which UDP flows end with a service's endpoints, and with the service`, async () => {
+    Deno.test(`${mode}, ${family}: UDP flows to removed endpoints and deleted services are deleted, others stay`, async () => {
       const network = await createNetwork(family);
       const { node, pod, service } = network;
       let last: Backend | undefined;
@@ -130,20 +130,24 @@ for (const mode of ["iptables", "nftables"] satisfies ProxyMode[]) {
         assert.deepEqual(await flows(network), { 41001: pod(1), ...others, ...third });
 
         await sync(dns(1, []), dns(2, [2]), dns(3, [3]));
-        assert.deepEqual(await flows(network), { 41001: pod(1), ...others, ...third }, "nobody could take it over");
+        assert.deepEqual(
+          await flows(network),
+          { 41001: pod(1), ...others, ...third },
+          "the flow stays while no endpoint could take it over",
+        );
         await sync(dns(1, [4]), dns(2, [2, 5]), dns(3, [3]));
         assert.deepEqual(await flows(network), { ...others, ...third });
 
         await start();
         await sync(dns(1, [4]), dns(2, [2, 5]));
-        assert.deepEqual(await flows(network), others, "dns3 was deleted while nothing ran");
+        assert.deepEqual(await flows(network), others, "dns3 was deleted while no backend ran");
         await sync(dns(1, [4]));
         const { 41002: ofDeleted, ...foreign } = others;
         assert.deepEqual([await flows(network), ofDeleted], [foreign, pod(2)]);
       } finally {
         await last?.cleanup();
         await run("conntrack", "-F");
-        await run("ip", "link", "del", "swallow");
+        await run("ip", "link", "del", "blackhole");
       }
     });
   }

@@ -1,13 +1,13 @@
-/** The systemd unit: how little it lets Sluice do, and that this is enough. */
+/** The systemd unit restricts Sluice to what it needs. */
 import assert from "node:assert/strict";
 import { program } from "../../demo/sluice.ts";
-import { inLab } from "./in_lab.ts";
+import { inLab, logUntil } from "./in_lab.ts";
 
 const UNIT = new URL("../../deploy/sluice.service", import.meta.url).pathname;
 const EXAMPLE = new URL("../../deploy/example", import.meta.url).pathname;
 
-/** The most that `systemd-analyze security` may find, of 10 (unsafe); what is left is what a service proxy is for. */
-const MOST_EXPOSURE = 3;
+/** The highest accepted exposure of `systemd-analyze security`, out of 10; a service proxy cannot go much lower. */
+const MAX_EXPOSURE = 3;
 
 async function output(command: string, args: readonly string[]): Promise<string | undefined> {
   try {
@@ -19,17 +19,17 @@ async function output(command: string, args: readonly string[]): Promise<string 
   }
 }
 
-Deno.test("systemd finds the unit little exposed", async () => {
+Deno.test("systemd-analyze rates the exposure of the unit as low", async () => {
   const report = await output("systemd-analyze", ["security", "--offline=true", "--no-pager", UNIT]);
   if (report === undefined) {
-    console.log("left out: systemd-analyze is not installed here");
+    console.log("skipped: systemd-analyze is not installed");
     return;
   }
   const [, exposure] = /exposure level for \S+: ([\d.]+)/.exec(report) ?? assert.fail(report);
-  assert.ok(Number(exposure) <= MOST_EXPOSURE, `the exposure is ${exposure}`);
+  assert.ok(Number(exposure) <= MAX_EXPOSURE, `the exposure is ${exposure}`);
 });
 
-/** Runs Sluice with these capabilities alone until it has synced a family or failed to, and returns what it wrote. */
+/** Runs Sluice with only these capabilities until IPv4 is synced or its setup fails, and returns the log. */
 async function logWith(capabilities: readonly string[], mode: string): Promise<string> {
   const bounding = ["-all", ...capabilities.map((name) => `+${name}`)].join(",");
   const confined = ["setpriv", `--bounding-set=${bounding}`, "--inh-caps=-all", "--no-new-privs"];
@@ -37,12 +37,7 @@ async function logWith(capabilities: readonly string[], mode: string): Promise<s
   let log = "";
   await inLab(async (lab) => {
     const command = [...confined, ...program(), ...flags, "--conntrack-max-per-core", "0", "--logging-format", "text"];
-    const child = lab.start("node", command, { stdout: "null", stderr: "piped" });
-    for await (const text of child.stderr.pipeThrough(new TextDecoderStream())) {
-      log += text;
-      if (/ synced .*family=IPv4|setup failed.*family=IPv4/.test(log)) child.kill("SIGTERM");
-    }
-    await child.status;
+    log = await logUntil(lab, command, / synced .*family=IPv4|setup failed.*family=IPv4/);
   });
   return log;
 }
@@ -51,7 +46,7 @@ const [, named] = /^CapabilityBoundingSet=(.*)$/m.exec(Deno.readTextFileSync(UNI
 const stated = named!.split(" ").map((name) => name.replace(/^CAP_/, "").toLowerCase());
 
 for (const mode of ["iptables", "nftables"]) {
-  Deno.test(`${mode}: the capabilities that the unit states suffice, and without CAP_NET_ADMIN nothing works`, async () => {
+  Deno.test(`${mode}: the unit's capabilities suffice, and CAP_NET_ADMIN is required`, async () => {
     assert.match(await logWith(stated, mode), / synced .*family=IPv4/);
     assert.match(await logWith(stated.filter((name) => name !== "net_admin"), mode), /setup failed/);
   });
