@@ -72,7 +72,7 @@ export function requireSuccess(call: string, result: ToolResult): void {
 /** A tool's failure in one line: the call, its exit status, and the message on standard error. */
 export function failureText(call: string, { exitCode, stderr }: ToolResult): string {
   const message = stderr.split("\n").map((line) => line.trim()).filter((line) => line !== "").join("; ");
-  return `${call} failed with exit status ${exitCode}: ${message || "it said nothing"}`;
+  return `${call} failed with exit status ${exitCode}: ${message || "no message"}`;
 }
 
 const HOST_KINDS: readonly FailureKind[] = ["killed", "no resources", "forbidden", "busy"];

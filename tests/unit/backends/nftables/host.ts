@@ -20,7 +20,7 @@ export interface BackendUnderTest {
   table(): NftTable;
 }
 
-/** The settings of nftables mode with pods in 10.1.0.0/16 and fd00:1::/64; `changes` say what differs. */
+/** The settings of nftables mode with pods in 10.1.0.0/16, with some changes. */
 export function nftSettings(changes: Partial<FamilySettings> = {}): FamilySettings {
   return fakeSettings({
     mode: "nftables",
@@ -30,7 +30,7 @@ export function nftSettings(changes: Partial<FamilySettings> = {}): FamilySettin
   });
 }
 
-/** A backend on a host, a new one unless it is given. */
+/** Creates a backend on a host; a new host by default. */
 export function backendUnderTest(host: FakeNftHost = createFakeNftHost(), family: Family = "IPv4"): BackendUnderTest {
   const { clock } = host;
   const logger = createLogger({ level: "error", format: "text", clock, write: () => {} });

@@ -1,4 +1,4 @@
-/** Where packets go in nftables mode alone; what it has in common with others is in tests/unit/backends. */
+/** Paths of packets that are special to nftables mode; those of all modes are in tests/unit/backends. */
 import assert from "node:assert/strict";
 import type { FamilySettings } from "../../../../core/model/mod.ts";
 import { createFakeNftHost } from "../../../fakes/nft_runner.ts";
@@ -14,7 +14,7 @@ async function asking(settings: FamilySettings = nftSettings()) {
     whereTo(host, { from: "pod-on-node", to: "10.96.0.10", port: 80, ...packet });
 }
 
-Deno.test("a port of a cluster IP that no service has is refused", async () => {
+Deno.test("packets to an unknown port of a cluster IP are rejected", async () => {
   const ask = await asking();
   for (const from of ["pod-on-node", "node", "outside"] as const) {
     assert.deepEqual(ask({ from, port: 53 }), { rejected: 1 });
@@ -22,33 +22,33 @@ Deno.test("a port of a cluster IP that no service has is refused", async () => {
   }
 });
 
-Deno.test("node ports are never on loopback, whatever the settings", async () => {
+Deno.test("node ports are never served on loopback addresses", async () => {
   for (const nodePortPrefixes of [undefined, ["0.0.0.0/0"], ["127.0.0.0/8"], ["127.0.0.1/32"]]) {
     const ask = await asking(nftSettings({ nodePortPrefixes, localhostNodePorts: true }));
     assert.deepEqual(ask({ from: "node", to: "127.0.0.1", port: 30080 }), { passed: 1 });
   }
 });
 
-Deno.test("a prefix that holds everything makes all traffic that of this node's pods", async () => {
+Deno.test("with a pod prefix of length 0, all traffic counts as the pods'", async () => {
   const ask = await asking(nftSettings({ localTraffic: { by: "source-prefix", prefix: "0.0.0.0/0" } }));
   assert.deepEqual(ask({ from: "outside" }), { "10.1.0.1:8080": 1 });
   assert.deepEqual(ask({ from: "outside", to: "192.168.2.1", port: 30080 }), { passed: 1 });
   assert.deepEqual(ask({ from: "outside", to: "192.168.1.1", port: 30080 }), { ["10.1.0.1:8080" + MASQUERADED]: 1 });
 });
 
-Deno.test("what is sent to an address of a service range that no service has is dropped", async () => {
+Deno.test("packets to an unused address of a service range are dropped", async () => {
   const ask = await asking(nftSettings({ serviceRanges: ["10.96.0.0/16", "10.98.0.0/16"] }));
   for (const from of ["pod-on-node", "node", "outside"] as const) {
     for (const to of ["10.96.0.11", "10.98.7.7"]) assert.deepEqual(ask({ from, to }), { dropped: 1 });
     assert.deepEqual(ask({ from, to: "10.97.0.11" }), { passed: 1 });
-    // A service's own address is refused where the service has no such port, and an open connection goes on.
+    // An unknown port of a service's address is rejected, and an open connection continues.
     assert.deepEqual(ask({ from, port: 53 }), { rejected: 1 });
     assert.deepEqual(ask({ from, to: "10.96.0.11", state: "ESTABLISHED" }), { passed: 1 });
   }
   assert.deepEqual(ask({}), { "10.1.0.1:8080 masqueraded": 1 });
 });
 
-Deno.test("without endpoints, sources outside a load balancer's ranges are dropped, those inside are refused", async () => {
+Deno.test("without endpoints, packets from outside a load balancer's source ranges are dropped, others are rejected", async () => {
   const host = createFakeNftHost();
   const port = fakeServicePort("default/web:http", {
     loadBalancerIPs: ["192.0.2.2"],
@@ -63,7 +63,7 @@ Deno.test("without endpoints, sources outside a load balancer's ranges are dropp
   assert.deepEqual(ask("203.0.113.9"), { rejected: 1 });
 });
 
-Deno.test("INVALID packets are forwarded, as those of a connection whose answers take another route", async () => {
+Deno.test("INVALID packets are forwarded: replies of their connection may take another route", async () => {
   const ask = await asking(nftSettings({ conntrackTcpLiberal: false }));
   assert.deepEqual(ask({ from: "outside", to: "10.1.0.9", port: 8080, state: "INVALID" }), { passed: 1 });
 });

@@ -1,4 +1,4 @@
-/** How the kernel is brought to what is desired: batches, refusals, restarts and repairs. */
+/** Reconciliation of the table: batches, refusals, restarts and repairs. */
 import assert from "node:assert/strict";
 import { UnsupportedHostError } from "../../../../backends/contract/backend.ts";
 import { createNftTools } from "../../../../backends/nftables/tools.ts";
@@ -22,7 +22,7 @@ function service(index: number, changes: Partial<ServicePort> = {}): ServicePort
 
 const services = (count: number) => Array.from({ length: count }, (_, index) => service(index));
 
-Deno.test("an endpoint's change touches its elements alone", async () => {
+Deno.test("a change of an endpoint writes only its elements", async () => {
   const { whole, change, host } = backendUnderTest();
   await whole([service(1, { clusterEndpoints: ["10.1.0.1:80", "10.1.0.2:80"] }), service(2)]);
   host.transactions.length = 0;
@@ -33,7 +33,7 @@ Deno.test("an endpoint's change touches its elements alone", async () => {
   ]]);
 });
 
-Deno.test("what does not change starts no tool", async () => {
+Deno.test("an unchanged state starts no tool", async () => {
   const { whole, change, host } = backendUnderTest();
   await whole(services(3));
   host.transactions.length = 0;
@@ -42,7 +42,7 @@ Deno.test("what does not change starts no tool", async () => {
   assert.deepEqual(host.transactions, []);
 });
 
-Deno.test("no packet is let in before all services are there, however many batches they take", async () => {
+Deno.test("hooks are added after the last of several batches", async () => {
   const { whole, host } = backendUnderTest();
   await whole(services(15_000));
   const hooksAt = host.transactions.findIndex((statements) =>
@@ -52,7 +52,7 @@ Deno.test("no packet is let in before all services are there, however many batch
   assert.equal(hooksAt, host.transactions.length - 1);
 });
 
-Deno.test("chains and addresses that services share go with the last of them", async () => {
+Deno.test("shared chains and addresses are deleted with the last service that uses them", async () => {
   const { whole, change, table } = backendUnderTest();
   const two = {
     clusterIP: "10.96.0.9",
@@ -70,7 +70,7 @@ Deno.test("chains and addresses that services share go with the last of them", a
   assert.equal(table().sets.get("hairpins")!.elements.size, 0);
 });
 
-Deno.test("a restart finds its table in place and writes nothing; what changed meanwhile is written alone", async () => {
+Deno.test("a restart writes only what changed in the meantime", async () => {
   const first = backendUnderTest();
   const before = [
     ...services(4),
@@ -97,7 +97,7 @@ Deno.test("a restart finds its table in place and writes nothing; what changed m
   ]);
 });
 
-Deno.test("a table of another layout is replaced in one go", async () => {
+Deno.test("a table with other set declarations is replaced in one transaction", async () => {
   const first = backendUnderTest();
   await first.whole(services(2));
   const wanted = [...first.table().sets.keys()];
@@ -115,7 +115,7 @@ Deno.test("a table of another layout is replaced in one go", async () => {
   assert.equal(second.table().sets.get("services")!.elements.size, 2);
 });
 
-Deno.test("where one service port is refused in that one go, the others come through after it", async () => {
+Deno.test("if the kernel refuses one service port of a replacement, all others are written", async () => {
   const { host, whole, table } = backendUnderTest();
   host.tables.set(`ip ${TABLE}`, {
     sets: new Map([["services", {
@@ -134,7 +134,7 @@ Deno.test("where one service port is refused in that one go, the others come thr
   assert.ok(table().chains.has("nat-prerouting"));
 });
 
-Deno.test("one service port that the kernel refuses holds no other up, and is tried again", async () => {
+Deno.test("a refused service port does not delay others and is tried again", async () => {
   const { whole, change, host, table, backend } = backendUnderTest();
   host.refuses = (statement) =>
     statement.includes("10.96.0.5 ") ? "Could not process rule: Invalid argument" : undefined;
@@ -149,7 +149,7 @@ Deno.test("one service port that the kernel refuses holds no other up, and is tr
   assert.equal(table().sets.get("services")!.elements.size, 21);
 });
 
-Deno.test("service ports that swap their addresses come through, also past one that is refused", async () => {
+Deno.test("service ports that swap addresses are written, even beside a refused one", async () => {
   const { whole, change, host, table } = backendUnderTest();
   await whole(services(4));
   host.refuses = (statement) =>
@@ -161,7 +161,7 @@ Deno.test("service ports that swap their addresses come through, also past one t
   assert.equal(table().sets.get("tcp-endpoints")!.elements.get("10.96.0.0 . 80 . 0"), "10.1.0.3 . 80");
 });
 
-Deno.test("a failure of the host is no service's fault", async () => {
+Deno.test("no service is at fault for a failure of the host", async () => {
   const { whole, host, change } = backendUnderTest();
   host.refuses = () => "Could not process rule: Cannot allocate memory";
   await assert.rejects(whole(services(3)), /Cannot allocate memory/);
@@ -169,7 +169,7 @@ Deno.test("a failure of the host is no service's fault", async () => {
   assert.deepEqual((await change([])).problems, []);
 });
 
-Deno.test("after a tool that was killed the kernel is looked at before anything is written", async () => {
+Deno.test("after a killed tool the kernel is read before the next write", async () => {
   const { whole, change, host, table } = backendUnderTest();
   await whole(services(3));
   host.onTransaction = () => {
@@ -183,7 +183,7 @@ Deno.test("after a tool that was killed the kernel is looked at before anything 
   assert.ok(table().sets.get("services")!.elements.has("10.96.0.5 . tcp . 80"));
 });
 
-Deno.test("what others changed is repaired element by element", async () => {
+Deno.test("drift is repaired element by element", async () => {
   const { whole, host, table, backend, clock } = backendUnderTest();
   await whole(services(5));
   const wanted = structuredClone([...table().sets.entries()]);
@@ -218,7 +218,7 @@ Deno.test("a chain that hangs on another hook is created again on its own", asyn
   assert.deepEqual(table().chains.get("nat-prerouting"), chain);
 });
 
-Deno.test("a table that somebody deletes is noticed at the next comparison, however soon, and is made again", async () => {
+Deno.test("any comparison notices a deleted table and writes it again", async () => {
   const { whole, host, table, backend } = backendUnderTest();
   await whole(services(5));
   host.tables.delete(`ip ${TABLE}`);
@@ -226,7 +226,7 @@ Deno.test("a table that somebody deletes is noticed at the next comparison, howe
   assert.equal(table().sets.get("services")!.elements.size, 5);
 });
 
-Deno.test("a change that meets a kernel that others changed gets through", async () => {
+Deno.test("a change that fails because of drift is repeated after a comparison", async () => {
   const { whole, change, host, table } = backendUnderTest();
   await whole(services(3));
   host.tables.delete(`ip ${TABLE}`);
@@ -234,7 +234,7 @@ Deno.test("a change that meets a kernel that others changed gets through", async
   assert.equal(table().sets.get("services")!.elements.size, 3);
 });
 
-Deno.test("a chain that this host's nft spells in its own way is written again once, not at every comparison", async () => {
+Deno.test("a chain that this nft prints differently is rewritten once and not by every comparison", async () => {
   const host = createFakeNftHost();
   const { runner } = host;
   const spelled = {
@@ -256,7 +256,7 @@ Deno.test("a chain that this host's nft spells in its own way is written again o
   assert.equal(host.transactions.slice(afterStart).length, 1);
 });
 
-Deno.test("a chain that somebody empties again and again is mended again and again", async () => {
+Deno.test("a chain that another program keeps changing is repaired each time", async () => {
   const { whole, table, backend, clock } = backendUnderTest();
   await whole(services(2));
   const rules = table().chains.get("services")!.rules;
@@ -268,7 +268,7 @@ Deno.test("a chain that somebody empties again and again is mended again and aga
   }
 });
 
-Deno.test("new settings reach every chain that depends on them", async () => {
+Deno.test("new settings reach all chains that depend on them", async () => {
   const { whole, backend, table } = backendUnderTest();
   await whole([
     service(1, { external: "cluster", nodePort: 30001 }),
@@ -287,7 +287,7 @@ Deno.test("new settings reach every chain that depends on them", async () => {
   assert.deepEqual(new Map([...table().chains].sort()), new Map([...fresh.table().chains].sort()));
 });
 
-Deno.test("cleanup removes our table and that of kube-proxy, and no other", async () => {
+Deno.test("cleanup removes only the tables of Sluice and kube-proxy", async () => {
   const { whole, host, backend } = backendUnderTest();
   for (const name of ["ip kube-proxy", "ip mine", "ip6 sluice"]) {
     host.tables.set(name, { sets: new Map(), chains: new Map() });
@@ -298,7 +298,7 @@ Deno.test("cleanup removes our table and that of kube-proxy, and no other", asyn
   await backend.cleanup();
 });
 
-Deno.test("a host that cannot do it is told what is missing and what to use instead", async () => {
+Deno.test("the error for an unsupported host names the missing feature and an alternative", async () => {
   const { host, backend } = backendUnderTest();
   host.refuses = (statement) => statement.includes("numgen") ? "syntax error, unexpected numgen" : undefined;
   await assert.rejects(backend.setup(), (error) => {
@@ -311,7 +311,7 @@ Deno.test("a host that cannot do it is told what is missing and what to use inst
   assert.deepEqual([...host.tables.keys()], []);
 });
 
-Deno.test("an nft that hangs over a transaction is killed after the minute that docs/reliability.md says", async () => {
+Deno.test("a hanging nft is killed after the minute that docs/reliability.md documents", async () => {
   const timeouts = new Map<string, number | undefined>();
   const runner: Runner = {
     async run({ args, timeoutMs }) {
@@ -334,7 +334,7 @@ Deno.test("an nft that hangs over a transaction is killed after the minute that 
   assert.deepEqual([...timeouts], [["-f -", 60_000], ["list table ip sluice", 180_000]]);
 });
 
-Deno.test("of source ranges within each other the widest is written, in whatever order they come and change", async () => {
+Deno.test("of nested source ranges only the widest is written, in any order", async () => {
   const { whole, change, table } = backendUnderTest();
   const open = (sourceRanges: readonly string[]) =>
     service(1, {
@@ -351,7 +351,7 @@ Deno.test("of source ranges within each other the widest is written, in whatever
   assert.deepEqual(written(), ["10.0.0.0/16", "10.1.0.0/16", "10.255.255.255", "172.16.0.0/12"]);
   assert.deepEqual((await change([open(nested.toReversed())])).problems, []);
   assert.deepEqual(written(), ["10.0.0.0/8", "172.16.0.0/12"]);
-  // The node may enter, and with it the load balancer's own address, which the range holds already.
+  // A range that contains the load balancer's address needs no element for it.
   assert.deepEqual((await change([open(["192.168.0.0/16"])])).problems, []);
   assert.deepEqual(written(), ["192.168.0.0/16"]);
 });

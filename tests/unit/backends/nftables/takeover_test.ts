@@ -25,7 +25,7 @@ const WHOLE = {
 const NOTHING: SyncResult = { problems: [], figures: {} };
 const COUNTS: PacketCounts = { ctStateInvalidDropped: 1, localhostNodePortsAccepted: 2 };
 
-/** Modes that write down what is done to them, and fail as they are told to. */
+/** Modes that record their calls and fail on demand. */
 function modes() {
   const done: string[] = [];
   const fails = new Map<string, Error>();
@@ -50,7 +50,7 @@ function modes() {
   return { done, fails, taking: withTakeover(mode("chosen"), [mode("other")], options) };
 }
 
-Deno.test("what others left behind goes once the own rules are in effect, and not before", async () => {
+Deno.test("leftovers of other modes are removed once the new rules are in effect", async () => {
   const { done, fails, taking } = modes();
   fails.set("sync", new Error("not yet"));
   await assert.rejects(taking.sync(WHOLE));
@@ -60,7 +60,7 @@ Deno.test("what others left behind goes once the own rules are in effect, and no
   assert.deepEqual(done, ["sync", "sync", "traces of other", "leftovers of chosen", "sync"]);
 });
 
-Deno.test("what cannot be removed is tried again with the next comparison, and holds nothing up", async () => {
+Deno.test("a failed removal is repeated by the next comparison and delays nothing", async () => {
   const { done, fails, taking } = modes();
   fails.set("traces of other", new Error("busy"));
   assert.deepEqual(await taking.sync(WHOLE), { problems: [], figures: { cleanup_failures: 1 } });
@@ -71,7 +71,7 @@ Deno.test("what cannot be removed is tried again with the next comparison, and h
   assert.deepEqual(await taking.packetCounts!(), COUNTS);
 });
 
-Deno.test("cleanup removes the traces of all modes, whatever fails; a tool that is not installed made none", async () => {
+Deno.test("cleanup continues after failures and ignores tools that are not installed", async () => {
   const { done, fails, taking } = modes();
   fails.set("cleanup", new ToolMissingError("nft"));
   await taking.cleanup();
@@ -80,13 +80,13 @@ Deno.test("cleanup removes the traces of all modes, whatever fails; a tool that 
   await assert.rejects(taking.cleanup(), /first; second/);
 });
 
-Deno.test("nftables mode takes over from kube-proxy's", async () => {
+Deno.test("nftables mode removes the table of kube-proxy's", async () => {
   host.tables.set("ip kube-proxy", { sets: new Map(), chains: new Map() });
   await createBackend("nftables", options).sync(WHOLE);
   assert.deepEqual([...host.tables.keys()], ["ip sluice"]);
 });
 
-Deno.test("what others left behind stays while only the head of the own rules is known", async () => {
+Deno.test("leftovers stay while only the head of the state is known", async () => {
   const { done, taking } = modes();
   await taking.sync({ ...WHOLE, part: "head" });
   assert.deepEqual(done, ["sync"]);

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { findRefused } from "../../../../backends/reconcile/find_refused.ts";
 
-/** Items that are written unless one that is bad is among them; `together` are bad only in one go. */
+/** A kernel that refuses a write with a bad item in it; the items in `together` are bad only in one write. */
 function kernel({ bad = [], together = [], budget = 100 }: { bad?: number[]; together?: number[]; budget?: number }) {
   const written: number[] = [];
   let attempts = 0;
@@ -25,7 +25,7 @@ function kernel({ bad = [], together = [], budget = 100 }: { bad?: number[]; tog
 
 const ITEMS = Array.from({ length: 100 }, (_, i) => i);
 
-Deno.test("the one that is refused is found in a few attempts, wherever it is, and each other is written once or left", async () => {
+Deno.test("a refused item is found in a few attempts, and each other item is written once or returned as untried", async () => {
   for (const bad of ITEMS) {
     const { written, attempts, search } = kernel({ bad: [bad] });
     const found = await findRefused(ITEMS, "no to 100", search);
@@ -37,25 +37,25 @@ Deno.test("the one that is refused is found in a few attempts, wherever it is, a
   }
 });
 
-Deno.test("of several the first is found", async () => {
+Deno.test("of several refused items the first is found", async () => {
   const { search } = kernel({ bad: [77, 12, 50] });
   const found = await findRefused(ITEMS, "no to 100", search);
   assert.equal(typeof found === "object" && found.culprit, 12);
 });
 
-Deno.test("what is refused only in one go is written in two", async () => {
+Deno.test("items that are refused only together are written in two groups", async () => {
   const { written, search } = kernel({ together: [3, 97] });
   assert.equal(await findRefused(ITEMS, "no to 100", search), "all written");
   assert.deepEqual(written, ITEMS);
 });
 
-Deno.test("without a budget nothing is taken apart, and nobody blamed", async () => {
+Deno.test("without a budget nothing is bisected and there is no culprit", async () => {
   const { attempts, search } = kernel({ bad: [5], budget: 0 });
   assert.equal(await findRefused(ITEMS, "no to 100", search), undefined);
   assert.equal(attempts(), 0);
 });
 
-Deno.test("who is named at once is not searched for", async () => {
+Deno.test("a culprit that the message names is not searched for", async () => {
   const { attempts, search } = kernel({ bad: [5] });
   const found = await findRefused(ITEMS, "line 6: no", { ...search, culpritOf: () => "the sixth" });
   assert.deepEqual(found, { culprit: "the sixth", failure: "line 6: no", untried: [] });

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { type Backend, UnsupportedHostError } from "../../../../backends/contract/backend.ts";
 import { createIptablesBackend } from "../../../../backends/iptables/mod.ts";
 import { createNftablesBackend } from "../../../../backends/nftables/mod.ts";
-import { classifyFailure } from "../../../../backends/tools/failure.ts";
+import { classifyFailure, failureOf, type FailureTable, requireSuccess } from "../../../../backends/tools/failure.ts";
 import type { Runner, ToolResult } from "../../../../backends/tools/runner.ts";
 import { silentLogger } from "../../../../platform/log.ts";
 import { createFakeClock } from "../../../fakes/clock.ts";
@@ -12,7 +12,7 @@ import { createFakeRunner } from "../../../fakes/runner.ts";
 const CREATORS = { iptables: createIptablesBackend, nftables: createNftablesBackend };
 const RUNNERS = { iptables: createFakeRunner, nftables: () => createFakeNftHost().runner };
 
-/** A backend whose tools fail in this way as long as the test says; `fails` is asked before each run. */
+/** A backend whose tools fail in the runs that `fails` selects, counted from 1. */
 function backendOf(mode: keyof typeof CREATORS, failure: Omit<ToolResult, "stdout">, fails: (run: number) => boolean) {
   const real = RUNNERS[mode]();
   let runs = 0;
@@ -31,32 +31,32 @@ async function errorOf(backend: Backend): Promise<unknown> {
 }
 
 const TRANSIENT: Readonly<Record<string, Omit<ToolResult, "stdout">>> = {
-  "says nothing": { exitCode: 1, stderr: "" },
+  "prints no message": { exitCode: 1, stderr: "" },
   "is killed": { exitCode: 137, stderr: "" },
   "lacks memory": { exitCode: 1, stderr: "Error: Could not process rule: Cannot allocate memory" },
-  "finds no buffer": { exitCode: 4, stderr: "iptables-restore: line 3 failed: No buffer space available" },
+  "lacks buffer space": { exitCode: 4, stderr: "iptables-restore: line 3 failed: No buffer space available" },
 };
 
 for (const mode of ["iptables", "nftables"] as const) {
   for (const [how, failure] of Object.entries(TRANSIENT)) {
-    Deno.test(`${mode}: a tool that ${how} does not make a host an unsupported one`, async () => {
-      // Two of three runs fail: the third try of each is the one that counts.
+    Deno.test(`${mode}: a host is not unsupported because a tool ${how}`, async () => {
+      // Two of three runs fail: the third try of each tool succeeds.
       assert.equal(await errorOf(backendOf(mode, failure, (run) => run % 3 !== 0)), undefined);
       const error = await errorOf(backendOf(mode, failure, () => true));
       assert.ok(error instanceof Error && !(error instanceof UnsupportedHostError), String(error));
     });
   }
 
-  Deno.test(`${mode}: a tool that says that the kernel lacks something makes a host an unsupported one`, async () => {
+  Deno.test(`${mode}: a host is unsupported if a tool reports a missing feature`, async () => {
     const stderr = mode === "iptables"
       ? "iptables v1.8.9 (legacy): can't initialize iptables table `nat': Table does not exist"
       : "/dev/stdin:2:1-9: Error: Could not process rule: Operation not supported";
-    const fails = mode === "iptables" ? (run: number) => run > 1 : (run: number) => run > 1;
+    const fails = (run: number) => run > 1;
     assert.ok(await errorOf(backendOf(mode, { exitCode: 3, stderr }, fails)) instanceof UnsupportedHostError);
   });
 }
 
-Deno.test("a feature of iptables is not given up for a lack of memory", async () => {
+Deno.test("a lack of memory does not count as a missing feature of iptables", async () => {
   const real = createFakeRunner();
   real.inject(({ stdin }) => stdin.includes("-m bpf"), TRANSIENT_RESTORE);
   const backend = createIptablesBackend({
@@ -71,27 +71,45 @@ Deno.test("a feature of iptables is not given up for a lack of memory", async ()
 
 const TRANSIENT_RESTORE = { how: "exits", exitCode: 4, stderr: "RULE_APPEND failed (Cannot allocate memory)" } as const;
 
-Deno.test("what tools say of features is told from what they say of their luck", () => {
-  for (
-    const refused of [
-      "ip6tables v1.8.9 (legacy): can't initialize ip6tables table `nat': Table does not exist (do you need to insmod?)",
-      "iptables-restore v1.8.9 (nf_tables): Couldn't load match `bpf':No such file or directory",
-      "line 3: RULE_APPEND failed (No such file or directory): rule in chain KUBE-SVC-TRIAL",
-      'iptables-restore v1.6.0: unknown option "--random-fully"',
-      "Error: Could not process rule: Operation not supported",
-      "Error: syntax error, unexpected numgen",
-      "socket: Address family not supported by protocol",
-    ]
-  ) assert.equal(classifyFailure(refused), "unsupported", refused);
-  for (
-    const unlucky of [
-      "",
-      "Another app is currently holding the xtables lock",
-      "Error: Could not process rule: Device or resource busy",
-      "iptables: Unknown error 18446744073709551615",
-      "netlink: Error: Could not process rule: Message too long",
-      "iptables: Resource temporarily unavailable.",
-      "Could not fetch rule set generation id: Permission denied (you must be root)",
-    ]
-  ) assert.notEqual(classifyFailure(unlucky), "unsupported", unlucky);
+/** Messages of tools, by their kind. */
+const MESSAGES: Readonly<Record<string, readonly string[]>> = {
+  "unsupported": [
+    "ip6tables v1.8.9 (legacy): can't initialize ip6tables table `nat': Table does not exist (do you need to insmod?)",
+    "iptables-restore v1.8.9 (nf_tables): Couldn't load match `bpf':No such file or directory",
+    "line 3: RULE_APPEND failed (No such file or directory): rule in chain KUBE-SVC-TRIAL",
+    'iptables-restore v1.6.0: unknown option "--random-fully"',
+    "Error: Could not process rule: Operation not supported",
+    "Error: syntax error, unexpected numgen",
+    "socket: Address family not supported by protocol",
+  ],
+  "no resources": ["iptables: Resource temporarily unavailable.", "Invalid argument (Cannot allocate memory)"],
+  "forbidden": ["Could not fetch rule set generation id: Permission denied (you must be root)"],
+  "refused": [
+    "",
+    "Error: Could not process rule: Device or resource busy",
+    "iptables: Unknown error 18446744073709551615",
+  ],
+};
+
+Deno.test("a message decides the kind of a failure", () => {
+  for (const [kind, messages] of Object.entries(MESSAGES)) {
+    for (const message of messages) assert.equal(classifyFailure(message), kind, message);
+  }
+});
+
+Deno.test("a tool's own table outweighs features, and messages about the host outweigh the table", () => {
+  const table: FailureTable = [["absent", /No such file/], ["busy", /lock/]];
+  assert.equal(classifyFailure("No such file or directory", table), "absent");
+  assert.equal(classifyFailure("lock: Permission denied", table), "forbidden");
+  assert.equal(failureOf("nft", { exitCode: 137, stdout: "", stderr: "No such file" }, table)!.kind, "killed");
+  assert.equal(failureOf("nft", { exitCode: 0, stdout: "", stderr: "No such file" }, table), undefined);
+});
+
+Deno.test("the text of a failure names the call, its status, and the message in one line", () => {
+  const failure = failureOf("nft list table", { exitCode: 1, stdout: "", stderr: "Error: a\n\n  b\n" });
+  assert.equal(failure!.text, "nft list table failed with exit status 1: Error: a; b");
+  assert.throws(
+    () => requireSuccess("ip", { exitCode: 2, stdout: "", stderr: "" }),
+    /^Error: ip failed.* 2: no message$/,
+  );
 });

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { isServiceChain, serviceChainNames } from "../../../../backends/xtables/chain_names.ts";
 
-Deno.test("the chains of a service port have the names that kube-proxy gives them", () => {
+Deno.test("the chains of a service port have kube-proxy's names", () => {
   // From kube-proxy's own golden tests: ns1/svc1:p80 over TCP.
   assert.deepEqual(serviceChainNames({ name: "ns1/svc1:p80", protocol: "tcp" }), {
     cluster: "KUBE-SVC-XPGD46QRK7WJZT7O",
@@ -11,7 +11,7 @@ Deno.test("the chains of a service port have the names that kube-proxy gives the
   });
 });
 
-Deno.test("only chains made for services may be deleted when no service wants them", () => {
+Deno.test("only chains of services may be deleted", () => {
   for (const chain of ["KUBE-SVC-XPGD46QRK7WJZT7O", "KUBE-SEP-AAAA", "KUBE-SVC-TO-0a60", "KUBE-EXT-A", "KUBE-FW-A"]) {
     assert.equal(isServiceChain("nat", chain), true, chain);
   }

@@ -1,4 +1,4 @@
-/** Packets to loopback addresses from elsewhere, which arrive where the kernel routes those (CVE-2020-8558). */
+/** Packets from other hosts and pods to loopback addresses, on a kernel that routes those (CVE-2020-8558). */
 import assert from "node:assert/strict";
 import type { BackendOptions } from "../../../../backends/contract/backend.ts";
 import { writeHostSettings } from "../../../../backends/xtables/loopback.ts";
@@ -15,19 +15,19 @@ import { backendUnderTest, createHost, type Host, meddle, podSettings } from "..
 const ROUTE_LOCALNET = "net.ipv4.conf.all.route_localnet";
 const PORT = fakeServicePort("default/web:http", { nodePort: 30080 });
 
-/** What becomes of a packet to a program that listens on 127.0.0.1. */
+/** The fate of a packet to a program that listens on 127.0.0.1. */
 function ask({ runner }: Host, packet: Partial<PacketRequest> = {}): Record<string, number> {
   return whereTo(runner, { from: "pod-on-node", to: "127.0.0.1", port: 53, protocol: "udp", ...packet });
 }
 
-/** The calls that write rules and those that write settings, in their order. */
+/** The calls that write rules or settings, in order. */
 function writes({ runner }: Host): string[] {
   return runner.calls.flatMap(({ tool, args }) =>
     tool === "sysctl" ? args.includes("-w") ? [args.at(-1)!] : [] : tool === "iptables-restore" ? [tool] : []
   );
 }
 
-Deno.test("what others send to loopback addresses is dropped; the node's own and what was begun there goes on", async () => {
+Deno.test("martians are dropped; packets of the node itself and replies to it pass", async () => {
   for (const localhostNodePorts of [true, false]) {
     const host = createHost();
     await meddle(host, "*filter", "-A INPUT -j ACCEPT", "COMMIT");
@@ -40,14 +40,14 @@ Deno.test("what others send to loopback addresses is dropped; the node's own and
     }
     assert.deepEqual(ask(host, { from: "node" }), { passed: 1 });
     assert.deepEqual(ask(host, { to: "192.168.1.1" }), { passed: 1 });
-    // What another program redirects to a loopback address is meant to arrive.
+    // Packets that another program redirects to a loopback address must arrive.
     const redirection = "-A PREROUTING -d 169.254.20.10/32 -p udp -j DNAT --to-destination 127.0.0.1:53";
     await meddle(host, "*nat", redirection, "COMMIT");
     assert.deepEqual(ask(host, { to: "169.254.20.10" }), { "127.0.0.1:53": 1 });
   }
 });
 
-Deno.test("loopback addresses are routed once martians are dropped, also where that takes a second try", async () => {
+Deno.test("loopback addresses are routed once martians are dropped, even if that takes two tries", async () => {
   const host = createHost();
   const { whole, change } = await backendUnderTest(host);
   const lock = { how: "exits", exitCode: 4, stderr: "Another app is currently holding the xtables lock" } as const;
@@ -61,7 +61,7 @@ Deno.test("loopback addresses are routed once martians are dropped, also where t
   assert.deepEqual(ask(host, { from: "node", port: 30080, protocol: "tcp" }), { "10.1.0.1:8080 masqueraded": 1 });
 });
 
-Deno.test("a removed drop of martians is restored", async () => {
+Deno.test("a deleted martian rule is restored", async () => {
   const host = createHost();
   const { whole, backend } = await backendUnderTest(host);
   await whole([PORT]);
@@ -73,7 +73,7 @@ Deno.test("a removed drop of martians is restored", async () => {
   }
 });
 
-Deno.test("the kubelet's KUBE-FIREWALL is no difference and no drift, and stays", async () => {
+Deno.test("the kubelet's KUBE-FIREWALL stays and does not count as drift", async () => {
   const host = createHost();
   const kubelet = [
     "-A INPUT -j KUBE-FIREWALL",
@@ -93,7 +93,7 @@ Deno.test("the kubelet's KUBE-FIREWALL is no difference and no drift, and stays"
   assert.equal(host.runner.dump(), before);
 });
 
-Deno.test("another mode that takes over leaves martians dropped; a cleanup does not, and says what is left", async () => {
+Deno.test("a takeover by another mode keeps the martian rule; a cleanup removes it and warns about route_localnet", async () => {
   const warnings: string[] = [];
   const host = createIpvsHost({ sysctls: { [ROUTE_LOCALNET]: 0 } });
   const write = (line: string) => void warnings.push(line);
@@ -116,7 +116,7 @@ Deno.test("another mode that takes over leaves martians dropped; a cleanup does 
   assert.equal(warnings.filter((line) => line.includes(`sysctl -w ${ROUTE_LOCALNET}=0`)).length, 1);
 });
 
-Deno.test("without a sync, martians are dropped before loopback addresses are routed, or those are not", async () => {
+Deno.test("with --init-only, loopback addresses are routed only after martians are dropped", async () => {
   const host = createHost();
   const options: BackendOptions = { family: "IPv4", ...host, logger: silentLogger };
   const settings = [{ name: "net.ipv4.ip_forward", value: 1 }, { name: ROUTE_LOCALNET, value: 1 }];

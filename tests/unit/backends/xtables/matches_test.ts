@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { oneOf } from "../../../../backends/xtables/matches.ts";
 
-Deno.test("a chance is spelled as iptables-save prints what the kernel keeps of it", () => {
+Deno.test("a probability is printed as iptables-save prints the rounded value of the kernel", () => {
   // As iptables-save 1.8.9 prints them, both flavours.
   const printed: readonly (readonly [left: number, probability: string])[] = [
     [2, "0.50000000000"],

@@ -1,4 +1,4 @@
-/** How the kernel is brought to what is desired: restarts, changes, what others left, drift, refusals, failures. */
+/** Reconciliation of chains: restarts, changes, leftovers of other programs, drift, refusals, failures. */
 import assert from "node:assert/strict";
 import { serviceChainNames } from "../../../../backends/xtables/chain_names.ts";
 import { type ServicePort, servicePortKey } from "../../../../core/model/mod.ts";
@@ -17,7 +17,7 @@ const services = (count: number) => Array.from({ length: count }, (_, index) => 
 const chainOf = (port: ServicePort) => serviceChainNames(port).cluster;
 const LOCK_HELD = "Another app is currently holding the xtables lock; still 5s 0us time ahead to have a chance";
 
-/** What a fresh kernel holds with these service ports. */
+/** The dump of a fresh kernel with these service ports. */
 async function freshDump(ports: readonly ServicePort[], host: Host = createHost()): Promise<string> {
   const { whole } = await backendUnderTest(host);
   await whole(ports);
@@ -30,7 +30,7 @@ function reach({ runner }: Host, to: string): string[] {
   return [...runner.destinations({ from: "pod-on-node", to, port: 80 }).keys()];
 }
 
-/** Makes the kernel refuse every rule that holds a text; returns what ends it. */
+/** Makes the kernel refuse every rule that contains a text. */
 function refuse({ runner }: Host, text: string, complaint: (line: number) => string): void {
   const refused = ({ stdin }: { readonly stdin: string }) =>
     stdin.split("\n").findIndex((line) => line.includes(text)) + 1;
@@ -40,7 +40,7 @@ function refuse({ runner }: Host, text: string, complaint: (line: number) => str
   }
 }
 
-Deno.test("a restart that finds the right rules writes nothing", async () => {
+Deno.test("a restart writes nothing if the rules are right", async () => {
   const host = createHost();
   const dump = await freshDump(services(50), host);
   const { whole, backend, takeInputs } = await backendUnderTest(host);
@@ -51,7 +51,7 @@ Deno.test("a restart that finds the right rules writes nothing", async () => {
   assert.equal(host.runner.dump(), dump);
 });
 
-Deno.test("a change of endpoints writes the chain of its service alone", async () => {
+Deno.test("a change of endpoints writes only the chain of its service", async () => {
   const { whole, change, takeInputs } = await backendUnderTest();
   await whole(services(50));
   takeInputs();
@@ -69,7 +69,7 @@ Deno.test("a change of endpoints writes the chain of its service alone", async (
   ]);
 });
 
-Deno.test("kube-proxy's chains go or are taken over with the first sync, those of others stay", async () => {
+Deno.test("the first sync deletes or takes over kube-proxy's chains and keeps those of other programs", async () => {
   const host = createHost();
   const known = service(1), foreign = ["-A INPUT -s 198.51.100.0/24 -j DOCKER", "-A DOCKER -j DROP"];
   await meddle(
@@ -113,7 +113,7 @@ const DRIFTS: Readonly<Record<string, (chain: string) => readonly string[]>> = {
 };
 
 for (const [what, lines] of Object.entries(DRIFTS)) {
-  Deno.test(`${what} is repaired and counted by the next comparison`, async () => {
+  Deno.test(`${what} is repaired and counted as drift by the next comparison`, async () => {
     const host = createHost();
     const { whole, backend } = await backendUnderTest(host);
     await whole(services(3));
@@ -128,13 +128,13 @@ for (const [what, lines] of Object.entries(DRIFTS)) {
 }
 
 const COMPLAINTS: Readonly<Record<string, (line: number) => string>> = {
-  "and names the line": (line) =>
+  "with a line number": (line) =>
     `iptables-restore v1.8.9 (nf_tables): \nline ${line}: RULE_APPEND failed (Invalid argument): rule in chain X`,
-  "and names no line": () => "iptables-restore: unable to do it",
+  "without a line number": () => "iptables-restore: unable to do it",
 };
 
 for (const [how, complaint] of Object.entries(COMPLAINTS)) {
-  Deno.test(`a service that the tool refuses ${how} is left out and reported, and comes back when it changes`, async () => {
+  Deno.test(`a service that the tool refuses ${how} is left out, reported, and written again after a change`, async () => {
     const host = createHost();
     const { whole, change } = await backendUnderTest(host);
     refuse(host, "10.244.1.5:80", complaint);
@@ -144,16 +144,16 @@ for (const [how, complaint] of Object.entries(COMPLAINTS)) {
     const without = services(9).filter(({ name }) => name !== "default/s5:p");
     for (const { clusterIP, clusterEndpoints } of without) assert.deepEqual(reach(host, clusterIP), clusterEndpoints);
     assert.equal(host.runner.dump(), await freshDump(without));
-    const mended = service(5, { clusterEndpoints: ["10.244.1.55:80"] });
-    assert.deepEqual((await change([mended])).problems, []);
-    assert.equal(host.runner.dump(), await freshDump([...without, mended]));
+    const fixed = service(5, { clusterEndpoints: ["10.244.1.55:80"] });
+    assert.deepEqual((await change([fixed])).problems, []);
+    assert.equal(host.runner.dump(), await freshDump([...without, fixed]));
   });
 }
 
-Deno.test("a refused service is tried again by the next comparison", async () => {
+Deno.test("the next comparison tries a refused service again", async () => {
   const host = createHost();
   const { whole, backend } = await backendUnderTest(host);
-  const stderr = COMPLAINTS["and names no line"]!(0);
+  const stderr = COMPLAINTS["without a line number"]!(0);
   const end = host.runner.inject((call) => call.stdin.includes("10.244.1.2:80"), { how: "exits", exitCode: 1, stderr });
   assert.equal((await whole(services(3))).problems.length, 1);
   assert.equal((await backend.resync()).problems.length, 1);
@@ -162,7 +162,7 @@ Deno.test("a refused service is tried again by the next comparison", async () =>
   assert.equal(host.runner.dump(), await freshDump(services(3)));
 });
 
-Deno.test("a restore that fails for the host's sake throws, and the next sync completes it", async () => {
+Deno.test("a restore that fails because of the host throws, and the next sync completes it", async () => {
   const host = createHost();
   const { whole, change } = await backendUnderTest(host);
   const lock = { how: "exits", exitCode: 4, stderr: LOCK_HELD } as const;
@@ -176,7 +176,7 @@ Deno.test("a restore that fails for the host's sake throws, and the next sync co
   assert.equal(host.runner.dump(), await freshDump([service(2), service(3), service(4)]));
 });
 
-Deno.test("a restore that fails after its work was done, or half done, leaves no jump twice", async () => {
+Deno.test("a restore that fails after doing all or half of its work does not duplicate jumps", async () => {
   const done = createHost();
   const first = await backendUnderTest(done);
   done.runner.inject(isRestore, { how: "exits", exitCode: 4, stderr: LOCK_HELD, afterItsWork: true }, 1);
@@ -184,7 +184,7 @@ Deno.test("a restore that fails after its work was done, or half done, leaves no
   await first.change([]);
   assert.equal(done.runner.dump(), await freshDump(services(3)));
 
-  // The filter table's part is in effect before the nat table's is refused.
+  // The filter table is committed before the nat table is refused.
   const half = createHost();
   const second = await backendUnderTest(half);
   const refused = service(2, { clusterEndpoints: ["10.244.1.2:99999"] });
@@ -192,7 +192,7 @@ Deno.test("a restore that fails after its work was done, or half done, leaves no
   assert.equal(half.runner.dump(), await freshDump([service(1)]));
 });
 
-Deno.test("stale UDP flows go with their endpoint, others stay", async () => {
+Deno.test("stale UDP flows are deleted with their endpoint, others stay", async () => {
   const host = createHost();
   const { whole, change } = await backendUnderTest(host);
   const dns = (...clusterEndpoints: string[]) => service(1, { protocol: "udp", port: 53, clusterEndpoints });
@@ -210,7 +210,7 @@ Deno.test("stale UDP flows go with their endpoint, others stay", async () => {
   assert.deepEqual(host.runner.conntrack.map(({ sourcePort }) => sourcePort), [2]);
 });
 
-Deno.test("cleanup removes what is Sluice's and kube-proxy's, and nothing else", async () => {
+Deno.test("cleanup removes only what Sluice and kube-proxy wrote", async () => {
   const host = createHost();
   await meddle(
     host,
@@ -242,7 +242,7 @@ Deno.test("cleanup removes what is Sluice's and kube-proxy's, and nothing else",
   assert.equal(host.runner.dump(), before);
 });
 
-Deno.test("a restore that fails once for no reason costs no service its rules", async () => {
+Deno.test("a restore that fails once without a reason costs no service its rules", async () => {
   const host = createHost();
   const { whole, change } = await backendUnderTest(host);
   await whole(services(3));
@@ -252,7 +252,7 @@ Deno.test("a restore that fails once for no reason costs no service its rules", 
   assert.deepEqual(reach(host, "10.96.0.2"), ["10.244.2.2:80"]);
 });
 
-Deno.test("a restore that is killed leaves every service its rules, and is tried again as a whole", async () => {
+Deno.test("a killed restore costs no service its rules and is repeated as a whole", async () => {
   const host = createHost();
   const { whole, change, backend } = await backendUnderTest(host);
   await whole(services(3));
@@ -265,7 +265,7 @@ Deno.test("a restore that is killed leaves every service its rules, and is tried
   assert.deepEqual(reach(host, "10.96.0.2"), ["10.244.2.2:80"]);
 });
 
-Deno.test("a repair that the tool says it has made, and has not, is made at the next comparison", async () => {
+Deno.test("a repair that the tool reported but did not carry out is repeated by the next comparison", async () => {
   const host = createHost();
   const { whole, backend } = await backendUnderTest(host);
   const port = service(1);
@@ -288,7 +288,7 @@ Deno.test("a repair that the tool says it has made, and has not, is made at the 
   assert.equal(host.runner.dump(), dump);
 });
 
-Deno.test("a jump that is there more than once is there once after the next comparison", async () => {
+Deno.test("the next comparison deletes duplicate jumps", async () => {
   const host = createHost();
   const { whole, backend } = await backendUnderTest(host);
   await whole(services(3));
@@ -304,11 +304,11 @@ Deno.test("a jump that is there more than once is there once after the next comp
 for (
   const [what, stdout] of [
     ["cut off", "*nat\n:KUBE-SERVICES - [0:0]\n"],
-    ["something else", "Segmentation fault, maybe\n"],
-    ["without its tables' heads", "-A KUBE-SERVICES -j RETURN\nCOMMIT\n"],
+    ["unrelated", "Segmentation fault, maybe\n"],
+    ["without table lines", "-A KUBE-SERVICES -j RETURN\nCOMMIT\n"],
   ] as const
 ) {
-  Deno.test(`what iptables-save prints is not believed where it is ${what}, even if it ends well`, async () => {
+  Deno.test(`output of iptables-save that is ${what} is rejected, even with exit status 0`, async () => {
     const host = createHost();
     const { whole, backend, takeInputs } = await backendUnderTest(host);
     await whole(services(3));

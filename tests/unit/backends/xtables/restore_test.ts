@@ -20,7 +20,7 @@ const INPUT: RestoreInput = {
   jumps: [{ table: "nat", from: "PREROUTING", rule: "-j KUBE-SERVICES" }],
 };
 
-Deno.test("an input fills its chains, adds jumps at the head, and deletes last, table by table", () => {
+Deno.test("an input fills chains, inserts jumps, and then deletes chains, table by table", () => {
   assert.equal(
     [...restoreLines(INPUT)].join(""),
     `*filter
@@ -39,13 +39,13 @@ COMMIT
   );
 });
 
-Deno.test("a line that the tool complains about leads to its text and its service port", () => {
+Deno.test("a line number leads to the line's text and its service port", () => {
   assert.deepEqual(lineOf(INPUT, 8), { text: "-A KUBE-SVC-A -j TWO", owner: "default/a|tcp" });
   assert.deepEqual(lineOf(INPUT, 3), { text: "-A KUBE-FORWARD -j ACCEPT", owner: undefined });
   assert.equal(lineOf(INPUT, 99), undefined);
 });
 
-Deno.test("complaints of every flavour name their lines", () => {
+Deno.test("line numbers are found in the messages of each flavour", () => {
   assert.deepEqual(
     failedLines(
       "iptables-restore v1.8.9 (nf_tables): \nline 4: CHAIN_ADD failed (No such file)\nline 7: RULE_APPEND failed",

@@ -1,0 +1,143 @@
+import assert from "node:assert/strict";
+import { createReconciler, type Outcome, type Round, type Target } from "../../../../backends/reconcile/reconciler.ts";
+import { createRefusals } from "../../../../backends/reconcile/refusals.ts";
+import { silentLogger } from "../../../../platform/log.ts";
+import { createFakeClock } from "../../../fakes/clock.ts";
+
+/** A kernel whose state is a counter of its listings, and a record of the calls of its target. */
+function setUp(changes: Partial<Target<number, string>> = {}, listingMs = 0) {
+  const calls: string[] = [];
+  const rounds: Round[] = [];
+  const clock = createFakeClock();
+  let listings = 0;
+  let drifted = 0;
+  const target: Target<number, string> = {
+    list(before) {
+      calls.push(`list after ${before}`);
+      clock.advance(listingMs);
+      return Promise.resolve({ realized: ++listings, drifted });
+    },
+    write(realized, round) {
+      calls.push(`write ${realized}`);
+      rounds.push({ ...round });
+      return Promise.resolve<Outcome>("written");
+    },
+    retry: (owners) => void calls.push(`retry ${owners.join()}`),
+    ...changes,
+  };
+  const refusals = createRefusals<string>(silentLogger);
+  const reconciler = createReconciler({ target, refusals, searchLimit: 3, clock });
+  const takeCalls = () => calls.splice(0);
+  return { reconciler, refusals, calls, rounds, clock, takeCalls, setDrifted: (count: number) => drifted = count };
+}
+
+/** Outcomes that a write returns one after the other. */
+function outcomes(...all: (Outcome | Error)[]) {
+  return (): Promise<Outcome> => {
+    const next = all.shift()!;
+    return next instanceof Error ? Promise.reject(next) : Promise.resolve(next);
+  };
+}
+
+const HOUR_MS = 3_600_000;
+
+Deno.test("the kernel is read before the first write, and not before the next", async () => {
+  const { reconciler, takeCalls } = setUp();
+  await reconciler.run();
+  await reconciler.run();
+  assert.deepEqual(takeCalls(), ["list after undefined", "write 1", "write 1"]);
+});
+
+Deno.test("an invalidated state is read again, and its differences are no drift", async () => {
+  const { reconciler, takeCalls, setDrifted } = setUp();
+  await reconciler.run();
+  takeCalls();
+  setDrifted(5);
+  reconciler.invalidate();
+  assert.equal(reconciler.realized(), undefined);
+  await reconciler.run();
+  assert.deepEqual(takeCalls(), ["list after undefined", "write 2"]);
+  assert.equal(reconciler.takeDrifted(), 0);
+});
+
+Deno.test("a comparison retries what was refused, reads the kernel, counts drift, and writes", async () => {
+  const { reconciler, refusals, rounds, takeCalls, setDrifted } = setUp();
+  await reconciler.run();
+  takeCalls();
+  refusals.add("web", { what: "rules of web", effect: "which is left out", servicePort: "web", failure: "no" });
+  assert.equal(reconciler.problemOf("web")?.servicePort, "web");
+  setDrifted(2);
+  await reconciler.compareAndRun();
+  assert.deepEqual(takeCalls(), ["retry web", "list after 1", "write 2"]);
+  assert.deepEqual(reconciler.problems(), []);
+  assert.deepEqual([reconciler.takeDrifted(), reconciler.takeDrifted()], [2, 0]);
+  assert.deepEqual(rounds.map(({ isFresh, isComparison }) => [isFresh, isComparison]), [[true, false], [false, true]]);
+});
+
+Deno.test("a listing that took long is followed by glances, until it was 1 % of the time", async () => {
+  const glances = [4, undefined];
+  const { reconciler, clock, takeCalls } = setUp({ glance: () => Promise.resolve(glances.shift()) }, 1_000);
+  await reconciler.run();
+  takeCalls();
+  await reconciler.compareAndRun();
+  assert.deepEqual(takeCalls(), ["retry ", "write 1"]);
+  assert.equal(reconciler.takeDrifted(), 4);
+  await reconciler.compareAndRun();
+  assert.deepEqual(takeCalls(), ["retry ", "list after 1", "write 2"]);
+  clock.advance(99_999);
+  glances.push(0);
+  await reconciler.compareAndRun();
+  assert.deepEqual(takeCalls(), ["retry ", "write 2"]);
+  clock.advance(1);
+  await reconciler.compareAndRun();
+  assert.deepEqual(takeCalls(), ["retry ", "list after 2", "write 3"]);
+});
+
+Deno.test("after a doubtful write the kernel is compared, and the next write is fresh", async () => {
+  const rounds: boolean[] = [];
+  const next = outcomes("written", "doubtful", "written");
+  const { reconciler, clock, takeCalls } = setUp({
+    write(_, { isFresh }) {
+      rounds.push(isFresh);
+      return next();
+    },
+  });
+  await reconciler.run();
+  clock.advance(HOUR_MS);
+  await reconciler.run();
+  assert.deepEqual(takeCalls(), ["list after undefined", "list after 1"]);
+  assert.deepEqual(rounds, [true, false, true]);
+});
+
+Deno.test("an incomplete write is repeated without reading the kernel, on one search budget", async () => {
+  const budgets: number[] = [];
+  const next = outcomes("incomplete", "incomplete", "written");
+  const { reconciler, takeCalls } = setUp({
+    write(_, { searchBudget }) {
+      budgets.push(searchBudget.left--);
+      return next();
+    },
+  });
+  await reconciler.run();
+  assert.deepEqual(takeCalls(), ["list after undefined"]);
+  assert.deepEqual(budgets, [3, 2, 1]);
+});
+
+Deno.test("a failed write keeps the realized state, and a failed listing too", async () => {
+  const next = outcomes("written", new Error("busy"), "written");
+  const listings = [Promise.resolve({ realized: 7, drifted: 0 }), Promise.reject(new Error("cut off"))];
+  const { reconciler } = setUp({ write: next, list: () => listings.shift()! });
+  await reconciler.run();
+  await assert.rejects(reconciler.run(), /busy/);
+  await assert.rejects(reconciler.compareAndRun(), /cut off/);
+  assert.equal(reconciler.realized(), 7);
+  await reconciler.run();
+});
+
+Deno.test("drift that a second look shows to be none is not counted", async () => {
+  const { reconciler, setDrifted } = setUp({ confirm: () => Promise.resolve(2) });
+  await reconciler.run();
+  setDrifted(3);
+  await reconciler.compareAndRun();
+  assert.equal(reconciler.takeDrifted(), 1);
+});

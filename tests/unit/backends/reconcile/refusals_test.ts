@@ -1,0 +1,48 @@
+import assert from "node:assert/strict";
+import { createRefusals } from "../../../../backends/reconcile/refusals.ts";
+import { createLogger } from "../../../../platform/log.ts";
+import { createFakeClock } from "../../../fakes/clock.ts";
+
+function setUp() {
+  let log = "";
+  const logger = createLogger({
+    level: "error",
+    format: "text",
+    clock: createFakeClock(),
+    write: (text) => log += text,
+  });
+  const refusals = createRefusals<string>(logger);
+  const refuse = (key: string, wanted?: unknown) =>
+    refusals.add(key, {
+      what: `rules of ${key}`,
+      effect: "which is left out",
+      servicePort: key,
+      failure: "bad",
+      wanted,
+    });
+  return { refusals, refuse, log: () => log };
+}
+
+Deno.test("a refusal is logged and reported with the tool's message", () => {
+  const { refusals, refuse, log } = setUp();
+  refuse("web");
+  const message =
+    "the kernel refuses the rules of web, which is left out until it changes or the next comparison with " +
+    "the kernel: bad";
+  assert.deepEqual(refusals.problems(), [{ code: "rules-refused", servicePort: "web", message }]);
+  assert.deepEqual(refusals.problemOf("web"), refusals.problems()[0]);
+  assert.ok(log().includes(message));
+});
+
+Deno.test("a refusal ends when its key is forgotten, taken, or wants another value", () => {
+  const { refusals, refuse } = setUp();
+  const value = {};
+  for (const key of ["a", "b"]) refuse(key);
+  refuse("c", value);
+  refusals.forget(["a", "unknown"]);
+  assert.deepEqual([refusals.has("a"), refusals.has("b"), refusals.has("c", value)], [false, true, true]);
+  assert.equal(refusals.has("c", {}), false);
+  assert.equal(refusals.has("c", value), false);
+  assert.deepEqual(refusals.takeAll(), ["b"]);
+  assert.deepEqual(refusals.problems(), []);
+});
