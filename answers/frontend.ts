@@ -1,4 +1,4 @@
-import { familyOf, isLoopback, joinHostPort, prefixContains } from "../platform/mod.ts";
+import { isLoopback, joinHostPort, prefixContains } from "../platform/mod.ts";
 import {
   type FamilySettings,
   type Frontend,
@@ -94,13 +94,9 @@ function findFrontend(servicePort: ServicePort, question: Question, servesNodePo
   );
 }
 
-/**
- * Whether an address of this node serves node ports. Loopback does in iptables mode and IPv4 alone, where it is not
- * turned off: nothing is routed from there to pods otherwise.
- */
-function isNodePortAddress(address: string, settings: FamilySettings): boolean {
-  const { mode, nodePortPrefixes, localhostNodePorts } = settings;
-  if (isLoopback(address) && !(mode === "iptables" && familyOf(address) === "IPv4" && localhostNodePorts)) return false;
+/** Whether an address of this node serves node ports. */
+function isNodePortAddress(address: string, { nodePortPrefixes, localhostNodePorts }: FamilySettings): boolean {
+  if (isLoopback(address) && !localhostNodePorts) return false;
   return nodePortPrefixes === undefined || nodePortPrefixes.some((prefix) => prefixContains(prefix, address));
 }
 

@@ -1,6 +1,6 @@
 import type { Configuration } from "./configuration.ts";
 import type { Family, FamilySettings, IpvsSettings, LocalTraffic } from "../core/model/mod.ts";
-import { familyOf, isLoopback } from "../platform/mod.ts";
+import { familyOf, isLoopback, prefixContains } from "../platform/mod.ts";
 import type { NodeState, ServiceRanges } from "../core/tracking/mod.ts";
 
 /** The settings of a family, from the configuration, the node's state and the cluster's service ranges. */
@@ -10,14 +10,15 @@ export function familySettings(
   node: NodeState,
   serviceRanges: ServiceRanges,
 ): FamilySettings {
+  const prefixes = nodePortPrefixes(family, configuration, node);
   return {
     mode: configuration.mode,
     nodeIP: node.nodeIPs[family],
     localTraffic: localTraffic(family, configuration, node),
     masqueradeAll: configuration.masqueradeAll,
     masqueradeMark: 2 ** configuration.masqueradeBit,
-    nodePortPrefixes: nodePortPrefixes(family, configuration, node),
-    localhostNodePorts: configuration.iptables.localhostNodePorts,
+    nodePortPrefixes: prefixes,
+    localhostNodePorts: servesLocalhost(family, configuration, prefixes),
     conntrackTcpLiberal: configuration.conntrack.tcpBeLiberal,
     serviceRanges: configuration.mode === "nftables" ? serviceRanges[family] : [],
     syncPeriodMs: configuration.syncPeriodMs,
@@ -42,7 +43,11 @@ function localTraffic(family: Family, configuration: Configuration, node: NodeSt
 }
 
 /** Whether node ports should be on this node's primary address, but that is unknown for this family. */
-export function lacksPrimaryAddress(family: Family, configuration: Configuration, node: NodeState): boolean {
+export function lacksPrimaryAddress(
+  family: Family,
+  configuration: Configuration,
+  node: Pick<NodeState, "nodeIPs">,
+): boolean {
   return configuration.nodePortAddresses.includes("primary") && isLoopback(node.nodeIPs[family]);
 }
 
@@ -53,7 +58,7 @@ export function lacksPrimaryAddress(family: Family, configuration: Configuration
 export function nodePortPrefixes(
   family: Family,
   configuration: Configuration,
-  node: NodeState,
+  node: Pick<NodeState, "nodeIPs">,
 ): readonly string[] | undefined {
   if (lacksPrimaryAddress(family, configuration, node)) return undefined;
   const nodeIP = node.nodeIPs[family];
@@ -61,6 +66,24 @@ export function nodePortPrefixes(
     .map((given) => given === "primary" ? `${nodeIP}/${family === "IPv4" ? 32 : 128}` : given)
     .filter((prefix) => familyOf(prefix) === family);
   return prefixes.length === 0 ? undefined : prefixes;
+}
+
+/** The parts of the configuration that decide whether loopback addresses serve node ports. */
+export interface LocalhostChoice extends Pick<Configuration, "mode"> {
+  readonly iptables: Pick<Configuration["iptables"], "localhostNodePorts">;
+}
+
+/**
+ * Whether loopback addresses serve node ports, which takes a kernel that routes them: in iptables mode and IPv4, if they are
+ * among the prefixes that serve node ports (kube-proxy's ContainsIPv4Loopback).
+ */
+export function servesLocalhost(
+  family: Family,
+  { mode, iptables }: LocalhostChoice,
+  prefixes: readonly string[] | undefined,
+): boolean {
+  if (mode !== "iptables" || family !== "IPv4" || !iptables.localhostNodePorts) return false;
+  return prefixes === undefined || prefixes.some((prefix) => isLoopback(prefix) || prefixContains(prefix, "127.0.0.1"));
 }
 
 /** The settings of ipvs mode; undefined in other modes. */

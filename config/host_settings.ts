@@ -1,6 +1,6 @@
-import { prefixContains } from "../platform/mod.ts";
 import type { Configuration } from "./configuration.ts";
 import type { KernelSetting } from "../core/channel/mod.ts";
+import { nodePortPrefixes, servesLocalhost } from "./family_settings.ts";
 
 /** kube-proxy's upper limit for a computed `nf_conntrack_max`. */
 const CONNTRACK_MAX_CAP = 1_048_576;
@@ -37,9 +37,9 @@ export function conntrackSettings(conntrack: Configuration["conntrack"], cores: 
  * The sysctls that serving needs and that `--init-only` sets, because the proxy started later may lack the privilege (as in
  * kube-proxy's init container): in iptables mode, routing of loopback addresses if they serve node ports.
  */
-export function initSettings({ mode, iptables, nodePortAddresses }: Configuration): readonly KernelSetting[] {
-  const servesLoopback = nodePortAddresses.length === 0 ||
-    nodePortAddresses.some((prefix) => prefix !== "primary" && prefixContains(prefix, "127.0.0.1"));
-  if (mode !== "iptables" || !iptables.localhostNodePorts || !servesLoopback) return [];
-  return [{ name: "net.ipv4.conf.all.route_localnet", value: 1 }];
+export function initSettings(configuration: Configuration): readonly KernelSetting[] {
+  // The node's primary address is not known yet. Any address that is not a loopback address gives the same answer.
+  const node = { nodeIPs: { IPv4: "0.0.0.0", IPv6: "::" } };
+  const routesLoopback = servesLocalhost("IPv4", configuration, nodePortPrefixes("IPv4", configuration, node));
+  return routesLoopback ? [{ name: "net.ipv4.conf.all.route_localnet", value: 1 }] : [];
 }

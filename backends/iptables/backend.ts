@@ -11,7 +11,6 @@ import {
   type Reconciler,
   removeIptablesTraces,
   ROUTE_LOOPBACK,
-  servesLocalhost,
 } from "../xtables/mod.ts";
 import { describeServicePort } from "./describe.ts";
 import { readPacketCounts } from "./packet_counts.ts";
@@ -91,7 +90,7 @@ export function createIptablesBackend(options: BackendOptions): Backend {
       ]);
       reconciler.touch(ruleset.apply(delta));
       if (tcpLiberal.takeLateChange()) reconciler.touch({ filter: new Set([BASE.forward]), nat: new Set() });
-      if (delta.settings) routesLoopback = servesLocalhost(family, delta.settings);
+      if (delta.settings) routesLoopback = delta.settings.localhostNodePorts;
       if (delta.part === "head") {
         if (await reconciler.isBlank()) await reconciler.run();
         return NOTHING_DONE;

@@ -86,7 +86,7 @@ export function baseRules(
     case BASE.services:
       return nodePortEntries(settings, options.family);
     case BASE.localhostNodePorts:
-      return localhostRules(settings, options.family);
+      return localhostRules(settings);
     case BASE.postrouting:
       return [...hairpinRules(options, hairpinAddresses), ...masqueradeRules(settings, options)];
     case BASE.markMasquerade:
@@ -142,7 +142,7 @@ function nodePortEntries(settings: FamilySettings, family: Family): string[] {
   const lastRule = comment("kubernetes service nodeports; NOTE: this must be the last rule in this chain");
   const local = `-m addrtype --dst-type LOCAL -j ${BASE.nodePorts}`;
   const everywhere = `! -d ${LOOPBACK[family]} ${lastRule}${local}`;
-  const atLocalhost = localhostPrefixes(settings, family).map((prefix) =>
+  const atLocalhost = localhostPrefixes(settings).map((prefix) =>
     `-d ${prefix} ${comment(AT_LOCALHOST)}-m addrtype --dst-type LOCAL -j ${BASE.localhostNodePorts}`
   );
   if (!settings.nodePortPrefixes) return [...atLocalhost, everywhere];
@@ -154,9 +154,9 @@ function nodePortEntries(settings: FamilySettings, family: Family): string[] {
   return [...atLocalhost, ...rules];
 }
 
-/** The prefixes of loopback addresses that serve node ports; none where localhost does not. */
-function localhostPrefixes({ localhostNodePorts, nodePortPrefixes }: FamilySettings, family: Family): string[] {
-  if (family !== "IPv4" || !localhostNodePorts) return [];
+/** The prefixes of loopback addresses that serve node ports. */
+function localhostPrefixes({ localhostNodePorts, nodePortPrefixes }: FamilySettings): string[] {
+  if (!localhostNodePorts) return [];
   if (!nodePortPrefixes) return [LOOPBACK.IPv4];
   if (nodePortPrefixes.some((prefix) => !isLoopback(prefix) && prefixContains(prefix, "127.0.0.1"))) {
     return [LOOPBACK.IPv4];
@@ -167,8 +167,8 @@ function localhostPrefixes({ localhostNodePorts, nodePortPrefixes }: FamilySetti
 const AT_LOCALHOST = "kubernetes service nodeports at localhost";
 
 /** The first rule counts who asks for a node port, the second who found none and came back. */
-function localhostRules(settings: FamilySettings, family: Family): string[] {
-  if (localhostPrefixes(settings, family).length === 0) return [];
+function localhostRules(settings: FamilySettings): string[] {
+  if (!settings.localhostNodePorts) return [];
   return [`${comment(AT_LOCALHOST)}-j ${BASE.nodePorts}`, comment(`${AT_LOCALHOST}: there is none`).trimEnd()];
 }
 

@@ -1,5 +1,3 @@
-import type { Family, FamilySettings } from "../../core/model/mod.ts";
-import { prefixContains } from "../../platform/mod.ts";
 import type { Sysctl } from "../host/mod.ts";
 import { BASE } from "./chain_names.ts";
 import { jump, type Layout } from "./layout.ts";
@@ -29,13 +27,4 @@ const JUMP = jump("filter", "INPUT", `-d ${LOOPBACK.IPv4} `, "block incoming loc
 export function withMartians({ jumps, baseChains, isServiceChain }: Layout): Layout {
   const { filter, nat } = baseChains;
   return { jumps: [...jumps, JUMP], baseChains: { filter: [...filter, BASE.martians], nat }, isServiceChain };
-}
-
-/** Whether 127.0.0.1 is to serve node ports. */
-export function servesLocalhost(
-  family: Family,
-  { localhostNodePorts, nodePortPrefixes }: Pick<FamilySettings, "localhostNodePorts" | "nodePortPrefixes">,
-): boolean {
-  const includesLoopback = !nodePortPrefixes || nodePortPrefixes.some((prefix) => prefixContains(prefix, "127.0.0.1"));
-  return family === "IPv4" && localhostNodePorts && includesLoopback;
 }

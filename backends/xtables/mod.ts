@@ -26,7 +26,7 @@ export { removeIptablesTraces } from "./cleanup.ts";
 export { examineHost, type Host } from "./host.ts";
 export { jump, type Layout, NO_LAYOUT } from "./layout.ts";
 export { writeHostSettings } from "./loopback.ts";
-export { ROUTE_LOOPBACK, servesLocalhost, withMartians } from "./martians.ts";
+export { ROUTE_LOOPBACK, withMartians } from "./martians.ts";
 export { comment, destinationPort, localMatch, LOOPBACK, oneOf } from "./matches.ts";
 export { createReconciler, type Reconciler } from "./reconcile.ts";
 export { createIptablesTools, type IptablesTools } from "./tools.ts";

@@ -20,12 +20,11 @@ export const REST_DELAYS: RestDelays = { firstMs: 5_000, laterMs: 300_000 };
  */
 export function mayRest(
   family: Family,
-  { mode, localhostNodePorts }: Pick<FamilySettings, "mode" | "localhostNodePorts">,
+  { localhostNodePorts }: Pick<FamilySettings, "localhostNodePorts">,
   otherHasServicePorts: boolean,
 ): boolean {
   if (family === "IPv6") return true;
-  const routesLoopback = mode === "iptables" && localhostNodePorts;
-  return otherHasServicePorts && !routesLoopback;
+  return otherHasServicePorts && !localhostNodePorts;
 }
 
 /** Detects that a family has been idle for long enough. */

@@ -19,7 +19,7 @@ export interface FamilySettings {
   readonly masqueradeMark: number;
   /** The node addresses that serve node ports: prefixes of this family; undefined for all of them. */
   readonly nodePortPrefixes: readonly string[] | undefined;
-  /** Whether 127.0.0.1 serves node ports (iptables mode, IPv4). */
+  /** Whether loopback addresses serve node ports (iptables mode, IPv4): those in `nodePortPrefixes`. */
   readonly localhostNodePorts: boolean;
   /** Whether the kernel takes out-of-window TCP packets for valid: INVALID ones need no drop then (iptables mode). */
   readonly conntrackTcpLiberal: boolean;

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import fc from "fast-check";
 import { explain, readQuestion } from "../../answers/mod.ts";
 import type { Outcome } from "../../answers/mod.ts";
-import type { FamilySettings } from "../../core/model/mod.ts";
+import { servesLocalhost } from "../../config/family_settings.ts";
 import type { ClusterObject } from "../../core/objects/cluster_object.ts";
 import { fakeAnswerBasis, HERE } from "../fakes/answer_basis.ts";
 import { endpoint, endpointSlice, node, service } from "../fakes/cluster_objects.ts";
@@ -72,7 +72,7 @@ const objects = fc.tuple(fc.array(services, { maxLength: 4 }), fc.array(slices, 
   ([some, more]) => [...some, ...more, node(HERE, { zone: "a", addresses: [NODE], podCIDRs: ["10.244.1.0/24"] })],
 );
 
-const settings: fc.Arbitrary<Partial<FamilySettings>> = fc.record({
+const settings = fc.record({
   localTraffic: few(
     { by: "none" } as const,
     { by: "source-prefix", prefix: "10.244.1.0/24" } as const,
@@ -134,7 +134,15 @@ for (const { name, mode, createKernel } of BACKENDS) {
         fc.array(packets, { minLength: 1, maxLength: 12 }),
         async (some, changes, asked) => {
           const basis = fakeAnswerBasis(some, {
-            settings: commonSettings(mode, mode === "nftables" ? changes : { ...changes, serviceRanges: [] }),
+            settings: commonSettings(mode, {
+              ...changes,
+              serviceRanges: mode === "nftables" ? changes.serviceRanges : [],
+              localhostNodePorts: servesLocalhost(
+                "IPv4",
+                { mode, iptables: { localhostNodePorts: changes.localhostNodePorts } },
+                changes.nodePortPrefixes,
+              ),
+            }),
           });
           const kernel = createKernel();
           const { whole } = await serve(mode, kernel);

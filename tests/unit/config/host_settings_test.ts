@@ -60,6 +60,8 @@ for (
     [[], true],
     [["--nodeport-addresses", "127.0.0.0/8,192.0.2.0/24"], true],
     [["--nodeport-addresses", "192.0.2.0/24"], false],
+    [["--nodeport-addresses", "primary"], false],
+    [["--nodeport-addresses", "2001:db8::/64"], true],
     [["--iptables-localhost-nodeports=false"], false],
     [["--proxy-mode", "nftables"], false],
     [["--proxy-mode", "ipvs"], false],

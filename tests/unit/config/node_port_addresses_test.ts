@@ -39,7 +39,8 @@ function served(family: Family, args: readonly string[], addresses: readonly str
     one.apply(changes);
   };
   apply();
-  return { prefixes: () => one.basis.settings().nodePortPrefixes, problems, tracking, apply };
+  const settings = () => one.basis.settings();
+  return { settings, prefixes: () => settings().nodePortPrefixes, problems, tracking, apply };
 }
 
 Deno.test("primary is the node's own address; if unknown, all addresses of the family serve and a problem is reported", () => {
@@ -69,3 +70,24 @@ Deno.test("node ports move to the node's address when it becomes known; without 
   assert.equal(problems.length, 1);
   assert.deepEqual(served("IPv6", ["--proxy-mode", "nftables"], ["192.168.1.1"], 0).problems, []);
 });
+
+for (
+  const [expected, ...args] of [
+    [true],
+    [true, "--nodeport-addresses", "0.0.0.0/0"],
+    [true, "--nodeport-addresses", "192.168.2.0/24,127.0.0.0/8"],
+    [true, "--nodeport-addresses", "127.0.0.2/32"],
+    [true, "--nodeport-addresses", "2001:db8::/64"],
+    [false, "--nodeport-addresses", "192.168.1.1/32"],
+    [false, "--nodeport-addresses", "primary"],
+    [false, "--iptables-localhost-nodeports=false"],
+    [false, "--proxy-mode", "nftables", "--nodeport-addresses", "0.0.0.0/0"],
+    [false, "--proxy-mode", "ipvs"],
+  ] as const
+) {
+  Deno.test(`loopback addresses ${expected ? "serve" : "do not serve"} node ports with ${args.join(" ") || "no flags"}`, () => {
+    const iptables = args.some((arg) => arg === "--proxy-mode") ? [] : ["--proxy-mode", "iptables"];
+    assert.equal(served("IPv4", [...iptables, ...args], ["192.168.1.1"]).settings().localhostNodePorts, expected);
+    assert.equal(served("IPv6", [...iptables, ...args], ["192.168.1.1"]).settings().localhostNodePorts, false);
+  });
+}

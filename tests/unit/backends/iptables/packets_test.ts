@@ -19,8 +19,8 @@ Deno.test("a port of a cluster IP that no service has is left alone", async () =
   assert.deepEqual(ask({ protocol: "udp" }), { passed: 1 });
 });
 
-Deno.test("127.0.0.1 serves node ports where it is to, and the kernel is told to route what comes from there", async () => {
-  const on = async (nodePortPrefixes: string[] | undefined, localhostNodePorts = true) => {
+Deno.test("127.0.0.1 serves node ports only if the settings say so, and then the kernel routes loopback addresses", async () => {
+  const on = async (nodePortPrefixes: string[] | undefined, localhostNodePorts: boolean) => {
     const host = createHost();
     const port = fakeServicePort("default/web:http", { nodePort: 30080 });
     await (await backendUnderTest(host)).whole([port], podSettings({ nodePortPrefixes, localhostNodePorts }));
@@ -28,12 +28,11 @@ Deno.test("127.0.0.1 serves node ports where it is to, and the kernel is told to
     assert.equal(host.runner.sysctls.get(ROUTE_LOCALNET), served ? "1" : "0");
     return served;
   };
-  assert.equal(await on(undefined), true);
-  assert.equal(await on(undefined, false), false);
-  assert.equal(await on(["192.168.1.1/32"]), false);
-  assert.equal(await on(["192.168.2.0/24", "127.0.0.0/8"]), true);
-  assert.equal(await on(["192.168.2.0/24", "127.0.0.0/8"], false), false);
-  assert.equal(await on(["0.0.0.0/0"]), true);
+  for (const prefixes of [undefined, ["192.168.2.0/24", "127.0.0.0/8"], ["0.0.0.0/0"]]) {
+    assert.equal(await on(prefixes, true), true);
+    assert.equal(await on(prefixes, false), false);
+  }
+  assert.equal(await on(["192.168.1.1/32"], false), false);
 });
 
 Deno.test("what goes to a node port at localhost, and nothing else, passes the rules that count it", async () => {
@@ -47,10 +46,8 @@ Deno.test("what goes to a node port at localhost, and nothing else, passes the r
     "KUBE-NODEPORTS",
     undefined,
   ]);
-  for (const localhostNodePorts of [true, false]) {
-    await whole([], podSettings({ localhostNodePorts, nodePortPrefixes: ["192.168.1.0/24"] }));
-    assert.doesNotMatch(host.runner.dump(), /KUBE-SVC-LOCALHOST .*-j/);
-  }
+  await whole([], podSettings({ localhostNodePorts: false, nodePortPrefixes: ["192.168.1.0/24"] }));
+  assert.doesNotMatch(host.runner.dump(), /KUBE-SVC-LOCALHOST .*-j/);
   await whole([], podSettings({ nodePortPrefixes: ["192.168.1.0/24", "127.0.0.1/32"] }));
   assert.match(host.runner.dump(), /^-A KUBE-SERVICES -d 127\.0\.0\.1\/32 .* -j KUBE-SVC-LOCALHOST$/m);
 });
