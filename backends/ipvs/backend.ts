@@ -13,7 +13,7 @@ import { createVirtualServers } from "./ipvsadm.ts";
 import { createReconciler, type Reconciler } from "./reconcile.ts";
 import { createRules, IPVS_LAYOUT } from "./rules.ts";
 
-/** What kube-proxy does where the configuration says nothing. */
+/** kube-proxy's defaults. */
 const DEFAULTS: IpvsSettings = {
   scheduler: "rr",
   strictARP: false,
@@ -34,11 +34,11 @@ export function createIpvsBackend(options: BackendOptions): Backend {
   let chains: ReturnType<typeof createChainReconciler> | undefined;
 
   function ready(): Reconciler {
-    if (!reconciler) throw new Error("the ipvs backend was asked to sync before its setup succeeded");
+    if (!reconciler) throw new Error("the IPVS backend cannot sync before its setup has succeeded");
     return reconciler;
   }
 
-  /** What is done once the kernel is right; its failures hold nothing up. */
+  /** Cleans up connections after a sync; a failure is a problem of the result. */
   async function finish(reconciler: Reconciler): Promise<SyncResult> {
     const problems: SyncProblem[] = reconciler.problems();
     const startedMs = clock.monotonic();

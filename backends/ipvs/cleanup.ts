@@ -9,16 +9,16 @@ import { parseServerKey } from "./virtual_servers.ts";
 const NO_SETS: ListedSets = { names: new Set(), entries: new Set() };
 
 /**
- * Removes the family's chains, virtual servers, sets and dummy addresses of Sluice's and kube-proxy's IPVS mode, and
- * the dummy interface with the last address of either family; and nothing else: a virtual server is ours where its
- * address is the dummy interface's, or its port is in the set of node ports. Throws where something cannot be removed.
- * @param stays the layout of another mode that is in effect, whose chains are not to be touched
+ * Removes what the IPVS modes of Sluice and kube-proxy have in a family: chains, virtual servers, sets and addresses of
+ * the dummy interface, and the interface itself with its last address. A virtual server belongs to them if its address
+ * is on the dummy interface or its port in a set of node ports. Throws if something cannot be removed.
+ * @param stays the layout of another mode that is in effect, whose chains stay
  */
 export async function removeIpvsTraces(options: BackendOptions, stays?: Layout): Promise<void> {
   const { family, runner, logger } = options;
   const dummy = createDummyInterface(family, runner), sets = createSets(family, runner);
   const { hasDummy, dummy: addresses } = await dummy.list();
-  // A kernel without sets has none of ours.
+  // A kernel without support for sets has none to remove.
   const listed = hasDummy ? await sets.list() : await sets.list().catch(() => NO_SETS);
   if (!hasDummy && listed.names.size === 0) return;
   await removeIptablesTraces(options, stays);

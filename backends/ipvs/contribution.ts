@@ -10,16 +10,16 @@ import { prefixContains, splitHostPort } from "../../platform/mod.ts";
 import { type Entry, entryOf, NODE_PORT_SETS, type SetKind } from "./sets.ts";
 import { serverDefinition, type ServerKey, serverKey, type VirtualServer } from "./virtual_servers.ts";
 
-/** What decides how a service port looks in the kernel, beside itself. */
+/** The circumstances of this node that a contribution depends on. */
 export interface Circumstances {
   readonly family: Family;
   readonly settings: FamilySettings;
   readonly scheduler: string;
-  /** This node's own addresses, those of the dummy interface not among them. */
+  /** This node's own addresses, without those of the dummy interface. */
   readonly nodeAddresses: readonly string[];
 }
 
-/** Everything in the kernel that is there because of one service port. */
+/** Everything that one service port needs in the kernel. */
 export interface Contribution {
   readonly servers: ReadonlyMap<ServerKey, VirtualServer>;
   /** Addresses of the dummy interface. */
@@ -29,7 +29,7 @@ export interface Contribution {
   readonly closedToNode: readonly string[];
 }
 
-/** What a service port contributes. */
+/** The contribution of a service port. */
 export function contributionOf(port: ServicePort, circumstances: Circumstances): Contribution {
   const { family, scheduler, nodeAddresses } = circumstances;
   const servers = new Map<ServerKey, VirtualServer>();
@@ -46,7 +46,7 @@ export function contributionOf(port: ServicePort, circumstances: Circumstances):
     addresses.add(address);
     enter("boundAddresses", address);
   };
-  // An address that is the node's own must not be on two interfaces (kube-proxy's rule).
+  // An address of the node must not be on a second interface (kube-proxy's rule).
   const isNodes = (address: string) => nodeAddresses.includes(address);
   const at = (address: string) => `${address},${port.protocol}:${port.port}`;
   const keepsSource = isPolicyLocal(port.external);

@@ -3,7 +3,7 @@ import type { Contribution } from "./contribution.ts";
 import type { Entry } from "./sets.ts";
 import { operationLine } from "./virtual_servers.ts";
 
-/** What a service port contributes, as the tools write it: virtual servers, set elements and addresses. */
+/** Describes a contribution in the tools' own notation: virtual servers, set elements and addresses. */
 export function describeContribution({ servers, entries, addresses }: Contribution): readonly RulePart[] {
   const virtual = [...servers].map(([server, { definition, realServers }]): RulePart => ({
     place: `virtual server ${server}`,

@@ -9,15 +9,9 @@ import {
 } from "../../core/model/mod.ts";
 import { type Circumstances, type Contribution, contributionOf } from "./contribution.ts";
 import { createLedger, type Ledger } from "./ledger.ts";
-import type { VirtualServer } from "./virtual_servers.ts";
+import type { HeldServer } from "./virtual_servers.ts";
 
-/** A virtual server as the kernel has it, or is to have it. */
-export interface HeldServer extends VirtualServer {
-  /** Real servers whose weight is neither 1 nor 0: another program's doing. */
-  readonly misweighted?: ReadonlySet<string>;
-}
-
-/** What the deltas have led to, and where the kernel may hold something else. Pure: it reads and writes nothing. */
+/** The desired state that deltas build up, and where the kernel may differ from it. Pure, without effects. */
 export interface Desired {
   apply(delta: FamilyDelta): void;
   /** This node's own addresses, sorted. */
@@ -29,14 +23,14 @@ export interface Desired {
   readonly entries: Ledger<true>;
   /** Load balancer frontends that the node itself must not use, as `address protocol port`, sorted. */
   closedToNode(): readonly string[];
-  /** Everything in the kernel that is to be there because of a service port; undefined where it is not known. */
+  /** Everything that a service port needs in the kernel; undefined for an unknown service port. */
   contribution(key: ServicePortKey): Contribution | undefined;
   servicePort(key: ServicePortKey): ServicePort | undefined;
   servicePorts(): Iterable<ServicePort>;
   settings(): FamilySettings | undefined;
 }
 
-/** The state of a family of which nothing is known yet. */
+/** The desired state of a family before the first delta. */
 export function createDesired(family: Family, scheduler: string): Desired {
   const servers = createLedger<HeldServer>(sameServer);
   const addresses = createLedger<true>(Object.is);
@@ -62,9 +56,9 @@ export function createDesired(family: Family, scheduler: string): Desired {
     for (const id of contribution.entries) entries.release(id, owner);
     for (const id of contribution.closedToNode) closed.release(id, owner);
   };
-  /** Has what decides change, for the service ports that it matters to. */
-  const reconsider = (change: () => void, concerns: (port: ServicePort) => boolean) => {
-    const concerned = settings ? [...ports].filter(([, port]) => concerns(port)) : [];
+  /** Changes the circumstances, and renews the contributions of the service ports that depend on them. */
+  const changeCircumstances = (change: () => void, dependsOnThem: (port: ServicePort) => boolean) => {
+    const concerned = settings ? [...ports].filter(([, port]) => dependsOnThem(port)) : [];
     if (settings) {
       const before = circumstances();
       for (const [key, port] of concerned) release(key, contributionOf(port, before));
@@ -84,7 +78,7 @@ export function createDesired(family: Family, scheduler: string): Desired {
   return {
     apply(delta) {
       if (delta.base === undefined || delta.settings) {
-        reconsider(() => {
+        changeCircumstances(() => {
           if (delta.base === undefined) ports = new Map();
           settings = delta.settings ?? settings;
         }, () => true);
@@ -100,7 +94,7 @@ export function createDesired(family: Family, scheduler: string): Desired {
     },
     setNodeAddresses(next) {
       if (next.join() === nodeAddresses.join()) return;
-      reconsider(() => {
+      changeCircumstances(() => {
         nodeAddresses = next;
       }, hasExternalFrontends);
     },
@@ -118,7 +112,7 @@ export function createDesired(family: Family, scheduler: string): Desired {
   };
 }
 
-/** Whether nothing is to be done for a virtual server: the order of its real servers is of no matter. */
+/** Whether two virtual servers are equal, whatever the order of their real servers. */
 function sameServer(a: HeldServer | undefined, b: HeldServer | undefined): boolean {
   if (!a || !b) return a === b;
   if (a.definition !== b.definition || a.misweighted || b.misweighted) return false;

@@ -11,11 +11,11 @@ import {
 
 /** The addresses of this host in one family. */
 export interface HostAddresses {
-  /** Whether the dummy interface is there. */
+  /** Whether the dummy interface exists. */
   readonly hasDummy: boolean;
   /** Those of the dummy interface. */
   readonly dummy: ReadonlySet<string>;
-  /** Those of all other interfaces, loopback and link-local IPv6 ones left out. */
+  /** Those of all other interfaces, without loopback and link-local IPv6 addresses. */
   readonly node: readonly string[];
 }
 
@@ -26,19 +26,19 @@ export interface AddressChange {
 }
 
 /**
- * The dummy interface, as far as one family goes: what is sent to an address of the node reaches IPVS. It is never up,
- * and answers no ARP.
+ * The dummy interface of one family. It holds the addresses of services, since only packets to an address of the node
+ * reach IPVS. It is never up and answers no ARP.
  */
 export interface DummyInterface {
   list(): Promise<HostAddresses>;
-  /** Makes the interface. That it is there already is fine. Throws where it cannot be made. */
+  /** Creates the interface unless it exists. Throws if that fails. */
   create(): Promise<void>;
   /**
-   * Does all changes in one call; what is so already is fine.
-   * @returns what could not be done, in the tool's words, by address
+   * Carries out all changes in one call; a change that is in effect already is no failure.
+   * @returns the tool's message by address, for each change that failed
    */
   apply(changes: readonly AddressChange[]): Promise<ReadonlyMap<string, string>>;
-  /** Removes the family's addresses, and the interface once it holds none of either family. */
+  /** Removes the family's addresses, and the interface if it holds none of the other family. */
   remove(): Promise<void>;
 }
 
@@ -57,7 +57,7 @@ export function createDummyInterface(family: Family, runner: Runner): DummyInter
     { kind: "members", place: `interface ${DUMMY_INTERFACE}`, removed, added },
   ];
 
-  /** Whether the interface holds an address, of whichever family, that it does not have by itself. */
+  /** Whether the interface holds an address of any family beside link-local ones; undefined without interface. */
   async function isUsed(): Promise<boolean | undefined> {
     let used = false;
     const result = await run(["-o", "addr", "show", "dev", DUMMY_INTERFACE], (line) => {

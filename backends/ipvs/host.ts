@@ -8,7 +8,7 @@ import type { Sets } from "./ipset.ts";
 import type { VirtualServers } from "./ipvsadm.ts";
 import { serverDefinition, serverKey } from "./virtual_servers.ts";
 
-/** What of the host is looked at. */
+/** The tools that IPVS mode examines and configures. */
 export interface HostTools {
   readonly runner: Runner;
   readonly servers: VirtualServers;
@@ -16,13 +16,13 @@ export interface HostTools {
   readonly iptables: IptablesTools;
 }
 
-/** An address that is in nobody's use (RFC 5737 and 3849), where a virtual server is tried. */
+/** A documentation address (RFC 5737 and 3849), at which a virtual server is tried. */
 const TRIAL_ADDRESS: Readonly<Record<Family, string>> = { IPv4: "192.0.2.1", IPv6: "2001:db8::1" };
 const TRIAL_PORT = 9;
 
 /**
- * Finds out whether this host can serve a family with IPVS, by trying it.
- * @throws {UnsupportedHostError} where it cannot, with what is missing
+ * Finds out by trial whether this host can serve a family with IPVS.
+ * @throws {UnsupportedHostError} if it cannot, naming what is missing
  */
 export async function examineHost(family: Family, settings: IpvsSettings, tools: HostTools): Promise<Host> {
   const { scheduler } = settings;
@@ -46,7 +46,7 @@ export async function examineHost(family: Family, settings: IpvsSettings, tools:
   }
 }
 
-/** In a container without the host's modules, or without the right to load them, the kernel loads them by itself. */
+/** Loads modules if it can. In a container that cannot, the kernel loads them itself. */
 async function loadModules(runner: Runner, modules: readonly string[]): Promise<void> {
   await runner.run({ tool: "modprobe", args: ["-q", "-a", ...modules] }).catch((error: unknown) => {
     if (!(error instanceof ToolMissingError)) throw error;
@@ -72,10 +72,10 @@ async function tryScheduler(family: Family, scheduler: string, servers: VirtualS
   throw isLackOfFeature(failure) ? new UnsupportedHostError(message) : new Error(message);
 }
 
-/** Kernels from here on schedule connections of a reused port anew without losing any (kubernetes issue 93297). */
+/** From this version on, rescheduling a connection of a reused port loses no packet (kubernetes issue 93297). */
 const CONN_REUSE_FIXED = [5, 9] as const;
 
-/** Gives the kernel the settings that IPVS mode needs, as kube-proxy does. What cannot be set is logged. */
+/** Sets the kernel settings that IPVS mode needs, as kube-proxy does. Failures are logged. */
 export async function configureHost(
   { strictARP, timeoutSeconds }: IpvsSettings,
   { runner, servers }: Pick<HostTools, "runner" | "servers">,
@@ -101,7 +101,7 @@ export async function configureHost(
   }
 }
 
-/** Whether this kernel's version is known and older. */
+/** Whether the kernel is older than a version; false if its version is unknown. */
 async function isOlderThan(runner: Runner, [major, minor]: readonly [number, number]): Promise<boolean> {
   const { stdout } = await runner.run({ tool: "sysctl", args: ["-n", "kernel.osrelease"], timeoutMs: 10_000 });
   const version = /^(\d+)\.(\d+)/.exec(stdout);

@@ -10,9 +10,9 @@ import {
 } from "../tools/mod.ts";
 import { type Entry, SET_KINDS, setName, setOptions } from "./sets.ts";
 
-/** What the kernel holds of a family's sets. */
+/** The sets of a family in the kernel. */
 export interface ListedSets {
-  /** The names of those that are there. */
+  /** The names of the sets that exist. */
   readonly names: ReadonlySet<string>;
   readonly entries: ReadonlySet<Entry>;
 }
@@ -23,21 +23,24 @@ export interface SetChange {
   readonly entry: Entry;
 }
 
-/** What one run of ipset changes, as data. */
+/** One run of `ipset restore`, as data. */
 interface SetTransaction {
   /** The sets to create, with their options. */
-  readonly created: readonly { readonly name: string; readonly options: string }[];
-  readonly changes: readonly SetChange[];
+  readonly created?: readonly { readonly name: string; readonly options: string }[];
+  readonly changes?: readonly SetChange[];
+  /** The names of the sets to destroy. */
+  readonly destroyed?: readonly string[];
 }
 
 /** Prints a transaction for `ipset restore`: a line a piece, newlines included. */
-function* transactionLines({ created, changes }: SetTransaction): Generator<string> {
+function* transactionLines({ created = [], changes = [], destroyed = [] }: SetTransaction): Generator<string> {
   for (const { name, options } of created) yield `create ${name} ${options}\n`;
   for (const { does, entry } of changes) yield `${does} ${entry}\n`;
+  for (const name of destroyed) yield `destroy ${name}\n`;
 }
 
 /** The sets that a transaction changes. */
-function* changedSets({ created, changes }: SetTransaction): Generator<PlaceChange> {
+function* changedSets({ created = [], changes = [], destroyed = [] }: SetTransaction): Generator<PlaceChange> {
   for (const { name, options } of created) {
     yield { kind: "members", place: `ipset ${name}`, removed: [], added: [`a ${options}`] };
   }
@@ -45,6 +48,9 @@ function* changedSets({ created, changes }: SetTransaction): Generator<PlaceChan
     const [name, element] = entry.split(" ") as [string, string];
     const [removed, added] = does === "del" ? [[element], []] : [[], [element]];
     yield { kind: "members", place: `ipset ${name}`, removed, added };
+  }
+  for (const name of destroyed) {
+    yield { kind: "members", place: `ipset ${name}`, removed: ["the set itself"], added: [] };
   }
 }
 
@@ -56,18 +62,25 @@ export interface SetFailure extends ToolFailure {
 /** Messages of ipset 7. */
 const FAILURES: FailureTable = [["absent", /set with the given name does not exist/]];
 
-/** The sets of one family that are IPVS mode's. */
+/** The sets of IPVS mode in one family. */
 export interface Sets {
   list(): Promise<ListedSets>;
-  /** Creates the sets that are missing, and does the changes, in one call; what is so already is fine. */
+  /** Creates missing sets and carries out changes in one call; a change that is in effect already is no failure. */
   apply(missing: ReadonlySet<string>, changes: readonly SetChange[]): Promise<SetFailure | undefined>;
-  /** Removes all sets. Throws where one is still in use. */
+  /** Removes all sets. Throws if one is still in use. */
   destroy(): Promise<void>;
 }
 
 /** The sets of this host. */
 export function createSets(family: Family, runner: Runner): Sets {
   const own = new Set(SET_KINDS.map((kind) => setName(kind, family)));
+  const restore = (transaction: SetTransaction) =>
+    runner.run({
+      tool: "ipset",
+      args: ["restore", "-exist"],
+      stdin: printedInput(() => transactionLines(transaction)),
+      changes: () => changedSets(transaction),
+    });
   return {
     async list() {
       const names = new Set<string>(), entries = new Set<Entry>();
@@ -84,13 +97,7 @@ export function createSets(family: Family, runner: Runner): Sets {
     async apply(missing, changes) {
       const created = SET_KINDS.map((kind) => ({ name: setName(kind, family), options: setOptions(kind, family) }))
         .filter(({ name }) => missing.has(name));
-      const transaction: SetTransaction = { created, changes };
-      const result = await runner.run({
-        tool: "ipset",
-        args: ["restore", "-exist"],
-        stdin: printedInput(() => transactionLines(transaction)),
-        changes: () => changedSets(transaction),
-      });
+      const result = await restore({ created, changes });
       const failure = failureOf("ipset restore", result, FAILURES);
       if (!failure) return undefined;
       const line = /Error in line (\d+)/.exec(result.stderr)?.[1];
@@ -105,8 +112,7 @@ export function createSets(family: Family, runner: Runner): Sets {
       });
       requireSuccess("ipset list", listed);
       if (names.length === 0) return;
-      const stdin = names.map((name) => `destroy ${name}\n`);
-      requireSuccess("ipset restore", await runner.run({ tool: "ipset", args: ["restore", "-exist"], stdin }));
+      requireSuccess("ipset restore", await restore({ destroyed: names }));
     },
   };
 }

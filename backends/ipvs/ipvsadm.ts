@@ -22,23 +22,23 @@ import {
 /** The kernel's virtual servers of one family. */
 export interface VirtualServers {
   /**
-   * Does all of it in one call. ipvsadm goes on behind what the kernel refuses, and says neither which line that was
-   * nor, by its exit status, that there was one.
+   * Carries out all operations in one call. ipvsadm goes on after an operation that the kernel refuses; neither its
+   * message names the line, nor does its exit status tell of a failure.
    * @returns the failure, if the kernel refused anything
    */
   apply(operations: readonly Operation[]): Promise<ToolFailure | undefined>;
-  /** Lists them with their real servers. Throws where the kernel has no IPVS. */
+  /** Lists all virtual servers with their real servers. Throws if the kernel has no IPVS. */
   list(): Promise<ReadonlyMap<ServerKey, ListedServer>>;
-  /** How many connections, active and inactive, each real server of these virtual servers has. Throws as `list`. */
+  /** Counts the connections of each real server of these virtual servers, inactive ones too. Throws as `list` does. */
   connections(of: ReadonlySet<ServerKey>): Promise<ReadonlyMap<ServerKey, ReadonlyMap<string, number>>>;
-  /** Sets the timeouts of connections, which are the whole host's. Throws where it fails. */
+  /** Sets the connection timeouts of the whole host. Throws if that fails. */
   setTimeouts(timeouts: IpvsSettings["timeoutSeconds"]): Promise<void>;
 }
 
-/** How many virtual servers are asked one by one for their connections, before all are listed. */
+/** Up to this many virtual servers are listed one by one for their connections; for more, all are listed at once. */
 const ONE_BY_ONE = 8;
 
-/** ipvsadm takes half a second for 10,000 virtual servers of three on an idle machine, and grows with them. */
+/** ipvsadm takes half a second for 10,000 virtual servers with three real servers each on an idle machine. */
 const TIMEOUT_MS = 180_000;
 
 /** Messages of ipvsadm 1.31. */

@@ -1,35 +1,37 @@
 /**
- * What is wanted in the kernel, and where that may not be what it holds: a shadow that is kept as its differences, so
- * that what is in effect costs no memory of its own.
+ * The desired state of one kind of objects in the kernel, and a shadow of what the kernel holds. The shadow is kept as
+ * differences from the desired state, so an object that is in effect takes no extra memory.
  */
 export interface Ledger<Value> {
-  /** An owner wants something; where several want the same, the value is that of the first of them by name. */
+  /** Adds an owner's claim to an object; of several claims, the value of the first owner by name counts. */
   claim(id: string, owner: string, value: Value): void;
-  /** An owner does not want it any more. */
+  /** Withdraws an owner's claim. */
   release(id: string, owner: string): void;
   wanted(id: string): Value | undefined;
-  /** Everything that is wanted. */
+  /** The ids of all wanted objects. */
   ids(): Iterable<string>;
-  /** Who wants it; undefined where nobody does. */
+  /** The owner whose value counts; undefined for an unwanted object. */
   owner(id: string): string | undefined;
   size(): number;
-  /** Where the kernel holds something else than what is wanted; undefined stands for nothing. */
+  /** The objects that differ between the kernel and the desired state. */
   differences(): readonly Difference<Value>[];
-  /** The kernel holds now what is wanted. */
+  /** Notes that the kernel holds an object as it is wanted. */
   settle(id: string): void;
-  /** The kernel holds now a part of what is wanted. */
+  /** Notes that the kernel holds a part of a wanted object. */
   hold(id: string, part: Value): void;
   /**
-   * The kernel has been read.
-   * @returns how many things are not as they were believed to be
+   * Replaces the shadow with what was read from the kernel.
+   * @returns how many objects differ from the former shadow
    */
   adopt(kernel: ReadonlyMap<string, Value>): number;
 }
 
-/** Something that the kernel does not hold as it is wanted. */
+/** An object that the kernel does not hold as it is wanted. */
 export interface Difference<Value> {
   readonly id: string;
+  /** Undefined for an object that does not exist. */
   readonly held: Value | undefined;
+  /** Undefined for an object to remove. */
   readonly wanted: Value | undefined;
 }
 
@@ -38,7 +40,7 @@ interface Claim<Value> {
   readonly value: Value;
 }
 
-/** A ledger in which nothing is wanted, of a kernel that holds nothing. */
+/** A ledger without claims, of an empty kernel. */
 export function createLedger<Value>(same: (a: Value | undefined, b: Value | undefined) => boolean): Ledger<Value> {
   const claims = new Map<string, readonly Claim<Value>[]>();
   let pending = new Map<string, Value | undefined>();

@@ -1,22 +1,25 @@
 /**
- * The IPVS backend: a family's services as virtual servers of the kernel, in the order in which a change gets there:
+ * The IPVS backend: a family's services as virtual servers of the kernel, and the sets, addresses and rules that they
+ * need. In the order in which a change reaches the kernel:
  *
- *   virtual_servers.ts   virtual and real servers, and how ipvsadm writes them
+ *   virtual_servers.ts   virtual and real servers, the operations on them, and their text for ipvsadm
  *   sets.ts              the sets, by kube-proxy's names
- *   contribution.ts      everything that is in the kernel because of one service port
- *   ledger.ts            what is wanted, and where the kernel holds something else
- *   desired.ts           what the deltas have led to, in ledgers
- *   difference.ts        what brings a virtual server from one state to another
- *   termination.ts       real servers that go when their connections have ended
- *   refusals.ts          what the kernel refuses
- *   ipvsadm.ts, ipset.ts, dummy_interface.ts   the operations, each over one call of its tool
- *   server_sync.ts, set_sync.ts, address_sync.ts   one ledger each, brought to the kernel
+ *   contribution.ts      everything that one service port needs in the kernel
+ *   ledger.ts            desired objects, and where the kernel differs from them
+ *   desired.ts           the desired state that deltas build up, in ledgers
+ *   pending.ts           the differences of a ledger, without what the kernel refuses
+ *   termination.ts       graceful termination of real servers
+ *   ipvsadm.ts, ipset.ts, dummy_interface.ts       the tools, each change one call
+ *   server_sync.ts, set_sync.ts, address_sync.ts   each brings one ledger to the kernel
  *   rules.ts             the few rules of iptables that use the sets
- *   reconcile.ts         all of it together, in the order in which nothing is missed
- *   describe.ts          what there is for one service port, for people
- *   host.ts              whether the host can do this, and what it is set to
- *   cleanup.ts           how every trace is removed
- *   backend.ts           sync, resync and cleanup, with these parts
+ *   reconcile.ts         all of these in an order that loses no packet
+ *   describe.ts          a contribution in words, for `explain`
+ *   host.ts              whether the host can do this, and its settings
+ *   cleanup.ts           removes all traces
+ *   backend.ts           sync, resync and cleanup with these parts
+ *
+ * In: deltas of a family. Out: virtual servers, sets, addresses and rules, and what the kernel refused. May touch: the
+ * tools ipvsadm, ipset, ip and those of iptables.
  */
 export { createIpvsBackend } from "./backend.ts";
 export { removeIpvsTraces } from "./cleanup.ts";

@@ -16,7 +16,7 @@ import {
 } from "../xtables/mod.ts";
 import { NODE_PORT_SETS, type SetKind, setName, SETS } from "./sets.ts";
 
-/** The chains of IPVS mode that iptables mode does not have, by kube-proxy's names. */
+/** The chains that only IPVS mode has, by kube-proxy's names. */
 const CHAIN = {
   nodePort: "KUBE-NODE-PORT",
   loadBalancer: "KUBE-LOAD-BALANCER",
@@ -25,7 +25,7 @@ const CHAIN = {
   outFilter: "KUBE-IPVS-OUT-FILTER",
 } as const;
 
-/** What IPVS mode has in the tables of iptables: kube-proxy's chains, whatever services there are. */
+/** The chains and jumps of IPVS mode: kube-proxy's, and the same for any services. */
 export const IPVS_LAYOUT: Layout = {
   jumps: [
     jump("filter", "FORWARD", "", "kubernetes forwarding rules", BASE.forward),
@@ -52,17 +52,17 @@ export const IPVS_LAYOUT: Layout = {
   isServiceChain: () => false,
 };
 
-/** What the rules depend on. */
+/** Properties of the host that the rules depend on. */
 export interface RulesOptions {
   readonly family: Family;
   /** Whether MASQUERADE can choose ports at random. */
   readonly randomFully: boolean;
 }
 
-/** The rules of IPVS mode: they say what is masqueraded and what is kept out; the sets say whom it is about. */
+/** The rules of IPVS mode, which masquerade and drop; the sets hold the addresses and ports. */
 export interface Rules extends WantedChains {
   /**
-   * These hold from now on.
+   * Sets what the rules follow.
    * @param closedToNode load balancer frontends that the node itself must not use, as `address protocol port`
    */
   set(settings: FamilySettings, closedToNode: readonly string[]): void;
@@ -87,7 +87,7 @@ export function createRules(options: RulesOptions): Rules {
     },
     has,
     chains: (table) => IPVS_LAYOUT.baseChains[table],
-    // A chain is made before those that jump to it.
+    // A chain is created before those that jump to it.
     rank: (_, chain) => chain === BASE.markMasquerade ? 0 : REFERRED_TO.includes(chain) ? 1 : 2,
     exclude: () => ({ filter: new Set(), nat: new Set() }),
     servicePort: () => undefined,
@@ -96,7 +96,7 @@ export function createRules(options: RulesOptions): Rules {
 
 const REFERRED_TO: readonly string[] = [CHAIN.nodePort, CHAIN.loadBalancer, CHAIN.sourceRanges];
 
-/** Packets whose destination (or as `sides` say) is in a set. */
+/** A match of packets in a set; `sides` names the parts of the packet to look up: `dst,dst`. */
 function inSet(kind: SetKind, family: Family, sides: string, commented = true): string {
   return `${commented ? comment(SETS[kind].comment) : ""}-m set --match-set ${setName(kind, family)} ${sides} `;
 }
@@ -109,7 +109,7 @@ function natRules(chain: string, settings: FamilySettings, { family, randomFully
         `${inSet("loadBalancer", family, "dst,dst")}-j ${CHAIN.loadBalancer}`,
         clusterIPMasquerade(settings, family),
         `${inSet("externalIP", family, "dst,dst")}-j ${BASE.markMasquerade}`,
-        // Nobody else's rule may lead these away, and the port is no node port.
+        // No other program's rule may redirect these packets, and their port is no node port.
         ...(["clusterIP", "externalIP", "externalIPLocal", "loadBalancer"] as const).map((kind) =>
           `${inSet(kind, family, "dst,dst", false)}-j ACCEPT`
         ),
@@ -132,9 +132,9 @@ function natRules(chain: string, settings: FamilySettings, { family, randomFully
 }
 
 /**
- * Traffic to a cluster IP that did not come from a pod of this node may have been routed here from elsewhere, and must
- * come back this way. Where pods cannot be told, this is left to what the node itself sends: it goes out with the
- * cluster IP as its source, an address of the node that nobody else knows (both kube-proxy's rules).
+ * Masquerades traffic to a cluster IP that does not come from a pod of this node: it may have been routed here from
+ * another host, and its replies must come back this way. If local pods cannot be recognized, only traffic of the node
+ * itself is masqueraded: its source is the cluster IP, to which no other host can reply. Both are kube-proxy's rules.
  */
 function clusterIPMasquerade(settings: FamilySettings, family: Family): string {
   const target = `-j ${BASE.markMasquerade}`;
@@ -181,7 +181,7 @@ function filterRules(
   }
 }
 
-/** What listens on the node must not be reached through the addresses of services (kubernetes issue 72236). */
+/** Keeps programs that listen on the node from being reached through service addresses (kubernetes issue 72236). */
 function accessRules(family: Family): string[] {
   const refusal = `-j REJECT --reject-with ${family === "IPv4" ? "icmp" : "icmp6"}-port-unreachable`;
   return [
@@ -196,8 +196,8 @@ function accessRules(family: Family): string[] {
 const PROTOCOL_NUMBERS: Readonly<Record<string, number>> = { tcp: 6, udp: 17, sctp: 132 };
 
 /**
- * What the node sends to a load balancer address goes out with that address as its source, and meets the source ranges
- * nowhere: IPVS takes it first (kubernetes issue 119656).
+ * Drops traffic of the node itself to a load balancer address. Its source is that address, and IPVS takes it before any
+ * rule can check the source ranges (kubernetes issue 119656).
  */
 function closedRule(frontend: string): string {
   const [address = "", protocol = "", port = ""] = frontend.split(" ");

@@ -2,13 +2,20 @@ import { type Clock, prefixContains } from "../../platform/mod.ts";
 import { type UdpFrontend, udpFrontend } from "../host/mod.ts";
 import { createAccumulator, type Refusals } from "../reconcile/mod.ts";
 import { isHostFailure, type ToolFailure } from "../tools/mod.ts";
-import type { Desired, HeldServer } from "./desired.ts";
-import { serverOperations, terminatingAfter } from "./difference.ts";
+import type { Desired } from "./desired.ts";
 import { addressOf, type VirtualServers } from "./ipvsadm.ts";
 import type { Difference } from "./ledger.ts";
 import { createPending } from "./pending.ts";
 import { createTermination } from "./termination.ts";
-import { type ListedServer, type Operation, parseServerKey, type ServerKey } from "./virtual_servers.ts";
+import {
+  type HeldServer,
+  type ListedServer,
+  type Operation,
+  parseServerKey,
+  type ServerKey,
+  serverOperations,
+  terminatingAfter,
+} from "./virtual_servers.ts";
 
 /** Brings the kernel's virtual servers to the desired state. */
 export interface ServerSync {

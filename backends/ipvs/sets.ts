@@ -1,17 +1,17 @@
 import type { Family, Protocol } from "../../core/model/mod.ts";
 
-/** What a set is for. */
+/** The purpose of a set. */
 export type SetKind = keyof typeof SETS;
 
-/** What a kind of set holds. */
+/** A set's name and type. */
 interface SetDeclaration {
   readonly name: string;
   readonly type: "hash:ip" | "hash:ip,port" | "hash:ip,port,ip" | "hash:ip,port,net" | "bitmap:port";
-  /** Why there is such a set, for the rules that use it. */
+  /** The comment of the rules that use the set. */
   readonly comment: string;
 }
 
-/** The sets of IPVS mode by kube-proxy's names, types and words, so that either program takes over the other's. */
+/** The sets of IPVS mode with kube-proxy's names, types and comments, so that each program can take over from the other. */
 export const SETS = {
   loopBack: {
     name: "KUBE-LOOP-BACK",
@@ -95,7 +95,7 @@ export const SETS = {
 /** All kinds of sets. */
 export const SET_KINDS = Object.keys(SETS) as SetKind[];
 
-/** The sets of node ports by protocol: those of every traffic policy, and those of policy Local alone. */
+/** The sets of node ports by protocol: one for all traffic policies, one for policy Local only. */
 export const NODE_PORT_SETS: Readonly<Record<Protocol, { readonly all: SetKind; readonly local: SetKind }>> = {
   tcp: { all: "nodePortTCP", local: "nodePortLocalTCP" },
   udp: { all: "nodePortUDP", local: "nodePortLocalUDP" },
@@ -104,7 +104,7 @@ export const NODE_PORT_SETS: Readonly<Record<Protocol, { readonly all: SetKind; 
 
 const LONGEST_NAME = 31;
 
-/** The name of a set in a family; kube-proxy's for IPv6 are cut where the kernel allows no more. */
+/** The name of a set in a family, cut to the kernel's limit as in kube-proxy. */
 export function setName(kind: SetKind, family: Family): string {
   const { name } = SETS[kind];
   return family === "IPv4" ? name : name.replace("KUBE-", "KUBE-6-").slice(0, LONGEST_NAME);
@@ -122,7 +122,7 @@ export function setOptions(kind: SetKind, family: Family): string {
 /** An element of a set, with the set's name, as ipset prints it: `KUBE-CLUSTER-IP 10.96.0.10,tcp:80`. */
 export type Entry = string;
 
-/** An element of a set. */
+/** The entry of an element in a set. */
 export function entryOf(kind: SetKind, family: Family, element: string): Entry {
   return `${setName(kind, family)} ${element}`;
 }

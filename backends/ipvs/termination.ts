@@ -2,37 +2,37 @@ import type { Clock } from "../../platform/mod.ts";
 import type { VirtualServers } from "./ipvsadm.ts";
 import type { Operation, ServerKey } from "./virtual_servers.ts";
 
-/** Real servers that get no new connections, and go when those that they have are over (graceful termination). */
+/** Graceful termination: real servers without new connections, to remove when their last connection has ended. */
 export interface Termination {
-  /** Those of a virtual server. */
+  /** The terminating real servers of a virtual server. */
   of(server: ServerKey): ReadonlySet<string> | undefined;
-  /** These are the ones of a virtual server from now on. */
+  /** Replaces the terminating real servers of a virtual server. */
   note(server: ServerKey, terminating: ReadonlySet<string>): void;
-  /** These are all there are. */
+  /** Replaces the terminating real servers of all virtual servers. */
   reset(all: ReadonlyMap<ServerKey, ReadonlySet<string>>): void;
   /**
-   * Looks at the connections, where that is due.
-   * @returns what takes those away that have none any more; they are no longer known here
+   * Counts connections if that is due, and forgets the real servers that have none left.
+   * @returns the operations that remove them
    */
   takeEnded(): Promise<Operation[]>;
-  /** In how long the next look is due; undefined where there is nothing to look after. */
+  /** The time until the next count is due; undefined if no real server terminates. */
   againAfterMs(): number | undefined;
 }
 
-/** Most connections of a removed real server are short: the first look is early, others come once a minute. */
-const FIRST_LOOK_MS = 5_000;
-const NEXT_LOOK_MS = 60_000;
+/** Most connections of a removed real server are short: the first count comes early, later ones once a minute. */
+const FIRST_COUNT_MS = 5_000;
+const NEXT_COUNT_MS = 60_000;
 
-/** No more than this share of the time goes into looking: listing 10,000 virtual servers takes half a second. */
-const LOOKING_SHARE = 0.02;
+/** The share of time that counting may take: listing 10,000 virtual servers takes half a second. */
+const COUNTING_SHARE = 0.02;
 
-/** Nothing terminates yet. */
+/** Graceful termination of no real server yet. */
 export function createTermination(servers: VirtualServers, clock: Clock): Termination {
   const terminating = new Map<ServerKey, ReadonlySet<string>>();
   let dueMs: number | undefined;
   let notBeforeMs = 0;
 
-  const lookWithin = (ms: number) => {
+  const countWithin = (ms: number) => {
     const latest = Math.max(clock.monotonic() + ms, notBeforeMs);
     dueMs = dueMs === undefined ? latest : Math.min(dueMs, latest);
   };
@@ -40,7 +40,7 @@ export function createTermination(servers: VirtualServers, clock: Clock): Termin
     const before = terminating.get(server);
     if (now.size === 0) terminating.delete(server);
     else terminating.set(server, now);
-    for (const real of now) if (!before?.has(real)) return lookWithin(FIRST_LOOK_MS);
+    for (const real of now) if (!before?.has(real)) return countWithin(FIRST_COUNT_MS);
     if (terminating.size === 0) dueMs = undefined;
   };
 
@@ -56,7 +56,7 @@ export function createTermination(servers: VirtualServers, clock: Clock): Termin
       const startedMs = clock.monotonic();
       const connections = await servers.connections(new Set(terminating.keys()));
       const endedMs = clock.monotonic();
-      notBeforeMs = endedMs + (endedMs - startedMs) / LOOKING_SHARE;
+      notBeforeMs = endedMs + (endedMs - startedMs) / COUNTING_SHARE;
       const operations: Operation[] = [];
       for (const [server, reals] of [...terminating]) {
         const known = connections.get(server);
@@ -69,7 +69,7 @@ export function createTermination(servers: VirtualServers, clock: Clock): Termin
         note(server, left);
       }
       dueMs = undefined;
-      if (terminating.size > 0) lookWithin(NEXT_LOOK_MS);
+      if (terminating.size > 0) countWithin(NEXT_COUNT_MS);
       return operations;
     },
     againAfterMs: () => dueMs === undefined ? undefined : Math.max(0, dueMs - clock.monotonic()),

@@ -1,30 +1,36 @@
 /**
- * Virtual and real servers in the field's terms, and how ipvsadm writes them: what `--save -n` prints is what
- * `--restore` takes, so that what the kernel holds is compared as text.
+ * Virtual and real servers, the operations on them, and their text: `ipvsadm --save -n` prints the same text that
+ * `ipvsadm --restore` reads, so what the kernel holds is compared as text.
  */
 import type { Family, Protocol } from "../../core/model/mod.ts";
 import type { PlaceChange } from "../tools/mod.ts";
 import { canonicalAddress, familyOf, joinHostPort, splitHostPort } from "../../platform/mod.ts";
 
-/** What names a virtual server, as ipvsadm writes it: `-t 10.96.0.10:80`. */
+/** The name of a virtual server, as ipvsadm writes it: `-t 10.96.0.10:80`. */
 export type ServerKey = string;
 
-/** A virtual server: what the kernel does with packets to an address and port. */
+/** A virtual server: how the kernel balances connections to an address and port. */
 export interface VirtualServer {
-  /** Its scheduler, how long it keeps clients, and its flags, as ipvsadm writes them: `-s rr -p 10800`. */
+  /** Its scheduler, session affinity and flags, as ipvsadm writes them: `-s rr -p 10800`. */
   readonly definition: string;
   /** Its real servers of weight 1, as `address:port`, each once. */
   readonly realServers: readonly string[];
 }
 
+/** A virtual server as the kernel has it, or is to have it. */
+export interface HeldServer extends VirtualServer {
+  /** Real servers whose weight is neither 1 nor 0, set by another program. */
+  readonly misweighted?: ReadonlySet<string>;
+}
+
 const PROTOCOL_OPTIONS: Readonly<Record<Protocol, string>> = { tcp: "-t", udp: "-u", sctp: "--sctp-service" };
 
-/** Names a virtual server. */
+/** The key of a virtual server. */
 export function serverKey(protocol: Protocol, address: string, port: number): ServerKey {
   return `${PROTOCOL_OPTIONS[protocol]} ${joinHostPort(address, port)}`;
 }
 
-/** The parts of what `serverKey` made; undefined for a virtual server of a firewall mark. */
+/** The parts of a key; undefined for a virtual server of a firewall mark. */
 export function parseServerKey(
   key: ServerKey,
 ): { readonly protocol: Protocol; readonly address: string; readonly port: number } | undefined {
@@ -36,8 +42,8 @@ export function parseServerKey(
 }
 
 /**
- * The definition of a virtual server. `mh` hashes the client's port too, as kube-proxy has it.
- * @param affinitySeconds how long a client stays with its real server; 0 for one connection
+ * The definition of a virtual server. The scheduler `mh` hashes the client's port too, as in kube-proxy.
+ * @param affinitySeconds how long a client stays with its real server; 0 without session affinity
  */
 export function serverDefinition(scheduler: string, affinitySeconds: number): string {
   const persistence = affinitySeconds === 0 ? "" : ` -p ${affinitySeconds}`;
@@ -45,14 +51,14 @@ export function serverDefinition(scheduler: string, affinitySeconds: number): st
 }
 
 /**
- * Whether a real server stays, with weight 0, until its connections have ended. UDP has none that end, and flows of it
- * are better off elsewhere at once (kube-proxy's graceful termination).
+ * Whether a removed real server stays, with weight 0, until its connections have ended (kube-proxy's graceful
+ * termination). UDP has no connections that end; its flows move to another real server at once.
  */
 export function terminatesGracefully(key: ServerKey): boolean {
   return key.startsWith(PROTOCOL_OPTIONS.tcp);
 }
 
-/** One thing that ipvsadm does. */
+/** One operation of ipvsadm. */
 export type Operation =
   | { readonly does: "add" | "update"; readonly server: ServerKey; readonly definition: string }
   | { readonly does: "delete"; readonly server: ServerKey }
@@ -108,14 +114,59 @@ export function* changedServers(operations: readonly Operation[]): Generator<Pla
   }
 }
 
-/** A virtual server as the kernel has it. */
+/**
+ * The operations that bring a virtual server from what the kernel holds to what is wanted.
+ * @param terminating its real servers of weight 0, which wait for the end of their connections
+ */
+export function* serverOperations(
+  server: ServerKey,
+  held: HeldServer | undefined,
+  wanted: VirtualServer | undefined,
+  terminating: ReadonlySet<string>,
+): Generator<Operation> {
+  if (!wanted) {
+    if (held) yield { does: "delete", server };
+    return;
+  }
+  if (!held) yield { does: "add", server, definition: wanted.definition };
+  else if (held.definition !== wanted.definition) yield { does: "update", server, definition: wanted.definition };
+  const there = new Set(held?.realServers);
+  for (const real of wanted.realServers) {
+    if (there.has(real)) continue;
+    const isThere = terminating.has(real) || held?.misweighted?.has(real);
+    yield { does: isThere ? "update-real" : "add-real", server, real, weight: 1 };
+  }
+  const stay = new Set(wanted.realServers);
+  const graceful = terminatesGracefully(server);
+  for (const real of [...held?.realServers ?? [], ...held?.misweighted ?? []]) {
+    if (stay.has(real)) continue;
+    if (graceful) yield { does: "update-real", server, real, weight: 0 };
+    else yield { does: "delete-real", server, real };
+  }
+  if (graceful) return;
+  for (const real of terminating) if (!stay.has(real)) yield { does: "delete-real", server, real };
+}
+
+/** The real servers that terminate after these operations. */
+export function terminatingAfter(operations: Iterable<Operation>, before: ReadonlySet<string>): ReadonlySet<string> {
+  const after = new Set(before);
+  for (const operation of operations) {
+    if (operation.does === "delete" || operation.does === "add") after.clear();
+    else if (operation.does === "delete-real") after.delete(operation.real);
+    else if (operation.does === "update-real" && operation.weight === 0) after.add(operation.real);
+    else if (operation.does === "update-real" || operation.does === "add-real") after.delete(operation.real);
+  }
+  return after;
+}
+
+/** A virtual server as ipvsadm lists it. */
 export interface ListedServer {
   readonly definition: string;
   /** The weights of its real servers, by `address:port`. */
   readonly weights: Map<string, number>;
 }
 
-/** Reads what `ipvsadm --save -n` prints, line by line: the virtual servers of a family. */
+/** Reads the virtual servers of a family, line by line as `ipvsadm --save -n` prints them. */
 export function createListingReader(family: Family): {
   readonly onLine: (line: string) => void;
   readonly servers: ReadonlyMap<ServerKey, ListedServer>;
@@ -138,7 +189,7 @@ export function createListingReader(family: Family): {
   };
 }
 
-/** `address:port` with the address in its canonical form, which ipvsadm prints but for some of IPv6. */
+/** `address:port` with the address in canonical form; ipvsadm prints some IPv6 addresses otherwise. */
 function canonical(at: string): string {
   if (!at.startsWith("[")) return at;
   const { address, port } = splitHostPort(at);
