@@ -5,28 +5,28 @@ import { type Jump, jump, type Layout } from "./layout.ts";
 import { MARTIAN_RULES, withMartians } from "./martians.ts";
 import { comment, LOOPBACK, marked } from "./matches.ts";
 
-/** How traffic that an endpoint sends to itself through its service is found after its destination was rewritten. */
+/** How hairpin traffic, from an endpoint to itself through its service, is matched after DNAT. */
 export type HairpinMatch =
   /** One rule compares source and destination (xt_bpf). */
   | "compare"
   /** One rule per endpoint on this node, for kernels without xt_bpf. */
   | "per-endpoint";
 
-/** What the base chains depend on beside the settings. */
+/** Features of the host that the base chains depend on. */
 export interface BaseOptions {
   readonly family: Family;
   readonly hairpin: HairpinMatch;
   /** Whether MASQUERADE can choose ports at random, which avoids collisions under load. */
   readonly randomFully: boolean;
-  /** Whether the kernel takes out-of-window TCP packets for valid already, whatever the settings ask for. */
+  /** Whether the kernel already accepts out-of-window TCP packets as valid, whatever the settings. */
   readonly tcpLiberal: () => boolean;
 }
 
 const NEW = "-m conntrack --ctstate NEW ";
 
 /**
- * The jumps from the built-in chains, as kube-proxy makes them. Each goes to the head of its chain, in this order, so
- * that the last one stands first.
+ * The jumps from the built-in chains, as in kube-proxy. Each is inserted at the head of its chain in this order, so the
+ * last one comes first.
  */
 const JUMPS: readonly Jump[] = [
   jump("filter", "INPUT", NEW, "kubernetes externally-visible service portals", BASE.externalServices),
@@ -43,7 +43,7 @@ const JUMPS: readonly Jump[] = [
   jump("nat", "POSTROUTING", "", "kubernetes postrouting rules", BASE.postrouting),
 ];
 
-/** The chains of each table that are there however few services there are. */
+/** The chains that exist in each table even without services. */
 const BASE_CHAINS: Readonly<Record<Table, readonly string[]>> = {
   filter: [
     BASE.services,
@@ -57,8 +57,7 @@ const BASE_CHAINS: Readonly<Record<Table, readonly string[]>> = {
 };
 
 /**
- * What iptables mode puts into the tables of a family whatever services there are. Martians are a matter of IPv4: there
- * is no setting by which the kernel routes ::1.
+ * The layout of iptables mode, by family. Martians concern IPv4 only: no kernel setting routes ::1.
  */
 export const IPTABLES_LAYOUTS: Readonly<Record<Family, Layout>> = {
   IPv4: withMartians({ jumps: JUMPS, baseChains: BASE_CHAINS, isServiceChain }),
@@ -66,8 +65,8 @@ export const IPTABLES_LAYOUTS: Readonly<Record<Family, Layout>> = {
 };
 
 /**
- * The fixed rules of a base chain; those of a dispatch tree that begins in it stand before them.
- * @param hairpinAddresses the addresses of endpoints on this node, in order, where hairpin traffic is matched by them
+ * The fixed rules of a base chain, which follow those of a dispatch tree that begins in it.
+ * @param hairpinAddresses the sorted addresses of endpoints on this node, for matching hairpin traffic by endpoint
  */
 export function baseRules(
   table: Table,
@@ -96,17 +95,17 @@ export function baseRules(
   }
 }
 
-/** The end of a rule that masquerades. */
+/** The target of a rule that masquerades. */
 export function masquerade(options: Pick<BaseOptions, "randomFully">): string {
   return `-j MASQUERADE${options.randomFully ? " --random-fully" : ""}`;
 }
 
-/** How KUBE-POSTROUTING ends: what carries the mark is masqueraded. */
+/** The last rules of KUBE-POSTROUTING: packets with the mark are masqueraded. */
 export function masqueradeRules(settings: FamilySettings, options: Pick<BaseOptions, "randomFully">): string[] {
   const mark = settings.masqueradeMark;
   return [
     `${marked(mark, false)}-j RETURN`,
-    // The mark is taken off, so that the packet is not masqueraded again if it comes by another time (a tunnel).
+    // Clear the mark, so that a packet that passes again (a tunnel) is not masqueraded twice.
     `-j MARK --set-xmark 0x${mark.toString(16)}/0x0`,
     `${comment("kubernetes service traffic requiring SNAT")}${masquerade(options)}`,
   ];
@@ -120,13 +119,13 @@ export function markRules({ masqueradeMark }: FamilySettings): string[] {
 
 function forwardRules(settings: FamilySettings, { tcpLiberal }: BaseOptions): string[] {
   return [
-    // An INVALID packet would cross without its translation, and reset the connection (kubernetes issue 74839).
+    // An INVALID packet would be forwarded untranslated, and reset the connection (kubernetes issue 74839).
     ...(settings.conntrackTcpLiberal || tcpLiberal() ? [] : ["-m conntrack --ctstate INVALID -j DROP"]),
     ...acceptRules(settings),
   ];
 }
 
-/** What KUBE-FORWARD lets through, even where a host forwards nothing by default. */
+/** The rules by which KUBE-FORWARD accepts packets, even if the host forwards nothing by default. */
 export function acceptRules(settings: FamilySettings): string[] {
   return [
     `${comment("kubernetes forwarding rules")}${marked(settings.masqueradeMark, true)}-j ACCEPT`,
@@ -135,8 +134,8 @@ export function acceptRules(settings: FamilySettings): string[] {
 }
 
 /**
- * Which of this node's addresses serve node ports. A prefix is matched together with "is an address of this host", so
- * that addresses that come and go need no change of rules.
+ * The rules that send packets for this node's addresses to the node ports. A prefix is matched together with "is an address
+ * of this host", so that new and removed addresses need no change of rules.
  */
 function nodePortEntries(settings: FamilySettings, family: Family): string[] {
   const lastRule = comment("kubernetes service nodeports; NOTE: this must be the last rule in this chain");
@@ -166,7 +165,7 @@ function localhostPrefixes({ localhostNodePorts, nodePortPrefixes }: FamilySetti
 
 const AT_LOCALHOST = "kubernetes service nodeports at localhost";
 
-/** The first rule counts who asks for a node port, the second who found none and came back. */
+/** The first rule counts packets to any node port, the second those for which there was none. */
 function localhostRules(settings: FamilySettings): string[] {
   if (!settings.localhostNodePorts) return [];
   return [`${comment(AT_LOCALHOST)}-j ${BASE.nodePorts}`, comment(`${AT_LOCALHOST}: there is none`).trimEnd()];
@@ -177,8 +176,8 @@ function isLoopback(prefix: string): boolean {
 }
 
 /**
- * A classic BPF program over the IP header that matches where source and destination address are equal: each word of
- * the source is loaded, kept, and compared with the same word of the destination.
+ * A classic BPF program over the IP header that matches equal source and destination addresses: it loads each word of the
+ * source and compares it with the same word of the destination.
  */
 function equalAddresses(family: Family): string {
   const source = family === "IPv4" ? 12 : 8;
@@ -194,7 +193,7 @@ function equalAddresses(family: Family): string {
   return `${instructions.length},${instructions.join(",")}`;
 }
 
-/** The rule that finds hairpin traffic of any endpoint; also what is tried to see whether the kernel has xt_bpf. */
+/** The matches for hairpin traffic of any endpoint; also used to probe the kernel for xt_bpf. */
 export function compareRule(family: Family): string {
   return `-m conntrack --ctstate DNAT -m bpf --bytecode "${equalAddresses(family)}" `;
 }

@@ -7,19 +7,19 @@ import { hashRules } from "./text_hash.ts";
 import type { Flavour } from "./tools.ts";
 
 /**
- * How much goes into one restore: see `Flavour`. Names are those of chains written and jumped to: iptables-nft looks
- * for the name in a sorted list, from its head, at each one.
+ * Limits of one restore, see `Flavour`. Names are those of chains that are written or jumped to: iptables-nft searches a
+ * sorted list for each of them, from its head.
  */
 const BATCH_LIMITS: Readonly<Record<Flavour, { readonly names: number; readonly rules: number }>> = {
   nf_tables: { names: 1000, rules: 25_000 },
   legacy: { names: Infinity, rules: Infinity },
 };
 
-/** What is to be done, and to what. */
+/** The work to cut into inputs. */
 export interface RestoreWork {
   readonly ruleset: Pick<WantedChains, "render" | "has" | "rank">;
   readonly kernel: KernelState;
-  /** The chains that may differ from what the kernel holds; those that turn out not to are taken out. */
+  /** The chains that may differ from what the kernel holds; those that do not are removed from these sets. */
   readonly dirty: Readonly<Record<Table, Set<string>>>;
   readonly missingJumps: readonly Jump[];
   readonly surplusJumps: readonly Jump[];
@@ -36,7 +36,7 @@ interface RankedChain {
   readonly rank: number;
 }
 
-/** What is to be written, in an order in which each chain refers to earlier ones only; and what is to go. */
+/** The chains to write, in an order in which each refers only to earlier ones, and the chains to delete. */
 function outline({ ruleset, kernel, dirty }: RestoreWork): { writes: RankedChain[]; removals: Removal[] } {
   const writes: RankedChain[] = [], removals: Removal[] = [];
   for (const table of TABLES) {
@@ -53,9 +53,9 @@ function outline({ ruleset, kernel, dirty }: RestoreWork): { writes: RankedChain
 }
 
 /**
- * Cuts the work into inputs, rendering each only when it is its turn, so that the whole text is never in memory.
- * What is to go goes last: with the last writes where it is little, else emptied first, in as many inputs as it
- * takes, since a chain can be removed only when no other refers to it.
+ * Cuts the work into inputs and renders each one when it is requested, so that the whole text is never in memory. Deletions
+ * come last: a few go into the last input with writes; many get inputs of their own, and all chains are emptied first, since
+ * a chain can be deleted only when no other refers to it.
  */
 export function* restoreInputs(work: RestoreWork): Generator<RestoreInput> {
   const { ruleset, kernel, dirty, missingJumps, surplusJumps } = work;
@@ -97,9 +97,9 @@ export function* restoreInputs(work: RestoreWork): Generator<RestoreInput> {
 }
 
 /**
- * Backwards by name, so that iptables-nft finds each one at the head of the list that it keeps of them. Not so beyond
- * one input: the order in which chains come to be is the one in which the kernel lists them, and iptables-save sorts
- * them by a quicksort whose time grows with the square of what is in order.
+ * Sorts an input by name, in descending order, so that iptables-nft finds each chain at the head of its list. Inputs are not
+ * sorted among each other: the kernel lists chains in the order of their creation, and iptables-save sorts them with a
+ * quicksort that takes quadratic time on sorted input.
  */
 function oneRank(updates: readonly ChainUpdate[], rank: number): RestoreInput {
   return { updates: updates.toSorted((a, b) => a.chain < b.chain ? 1 : -1), jumps: [], rank };

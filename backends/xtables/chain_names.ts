@@ -1,25 +1,25 @@
 import type { ServicePort } from "../../core/model/mod.ts";
 import { shortHash } from "../reconcile/mod.ts";
 
-/** The tables that rules are kept in. */
+/** The tables with rules of services. */
 export type Table = "filter" | "nat";
 
-/** Both tables, in the order in which they are restored: what must be refused is refused before it is led on. */
+/** Both tables, in the order in which they are restored: packets are rejected before they are forwarded. */
 export const TABLES: readonly Table[] = ["filter", "nat"];
 
-/** The chains of one service port, by kube-proxy's names, so that either program takes over the other's. */
+/** The chains of one service port. The names are kube-proxy's, so that either program can take over from the other. */
 export interface ServiceChainNames {
   /** Picks one of the endpoints for traffic policy Cluster. */
   readonly cluster: string;
   /** Picks one of the endpoints for traffic policy Local. */
   readonly local: string;
-  /** Where traffic to external addresses and node ports goes. */
+  /** Handles traffic to external addresses and node ports. */
   readonly external: string;
-  /** Lets the permitted sources through to a load balancer address. */
+  /** Admits the permitted sources to a load balancer address. */
   readonly firewall: string;
 }
 
-/** The kinds of chains that belong to one service port, by the beginning of their names. */
+/** The name prefixes of the chains that belong to one service port. */
 export const SERVICE_CHAIN_PREFIXES = {
   cluster: "KUBE-SVC-",
   local: "KUBE-SVL-",
@@ -41,7 +41,7 @@ export function serviceChainNames(port: Pick<ServicePort, "name" | "protocol">):
   return namesOfHash(shortHash(port.name + port.protocol));
 }
 
-/** The names of all chains of the service port that has this one: to hash its name again would cost more. */
+/** The names of all chains of the service port that owns this chain, without hashing the port's name again. */
 export function namesBeside(chain: string): ServiceChainNames {
   return namesOfHash(chain.slice(chain.lastIndexOf("-") + 1));
 }
@@ -56,18 +56,18 @@ function namesOfHash(hash: string): ServiceChainNames {
 }
 
 /**
- * The name under which xt_recent remembers the clients of an endpoint: that of kube-proxy's chain for the endpoint, so
- * that clients stay where they are when one program takes over from the other.
+ * The name of the xt_recent list with the clients of an endpoint: that of kube-proxy's chain for the endpoint, so that
+ * clients keep their endpoints when one program takes over from the other.
  */
 export function affinityListName(port: Pick<ServicePort, "name" | "protocol">, endpoint: string): string {
   return "KUBE-SEP-" + shortHash(port.name + port.protocol + endpoint);
 }
 
 /**
- * The chains that packets enter. Their names are kube-proxy's but for `externalNodePorts`, which has the node ports
- * of KUBE-EXTERNAL-SERVICES, `localhostNodePorts`, which counts what goes to KUBE-NODEPORTS at a loopback address (both
- * begin as chains do that kube-proxy deletes when it takes over), and `martians`, which has the rule of KUBE-FIREWALL: that
- * chain is the kubelet's.
+ * The chains that packets enter. The names are kube-proxy's, with three exceptions: `externalNodePorts` has the node ports
+ * of KUBE-EXTERNAL-SERVICES, `localhostNodePorts` counts packets to KUBE-NODEPORTS at a loopback address (kube-proxy
+ * deletes chains with these prefixes when it takes over), and `martians` has the rule of KUBE-FIREWALL, a chain that belongs
+ * to the kubelet.
  */
 export const BASE = {
   services: "KUBE-SERVICES",
@@ -83,8 +83,8 @@ export const BASE = {
 } as const;
 
 /**
- * Whether a chain of the table is one that only Sluice or kube-proxy's iptables mode makes for services: one that no
- * service wants any more may be deleted. Beginnings are kube-proxy's, so that it deletes Sluice's dispatch chains too.
+ * Whether only Sluice or kube-proxy's iptables mode creates chains of this name, for services: an unwanted one may be
+ * deleted. The prefixes are kube-proxy's, so that it deletes Sluice's dispatch chains too.
  */
 export function isServiceChain(table: Table, name: string): boolean {
   return table === "nat" ? /^KUBE-(SVC|SVL|SEP|EXT|FW|XLB)-/.test(name) : /^KUBE-(SVC|EXT|FW)-/.test(name);

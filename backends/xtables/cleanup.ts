@@ -7,7 +7,7 @@ import type { RestoreInput } from "./restore.ts";
 import { createIptablesTools, type IptablesTools } from "./tools.ts";
 
 /**
- * The chains that Sluice and kube-proxy's modes iptables and ipvs make; the kubelet's are others (KUBE-KUBELET-CANARY,
+ * The chains of Sluice and of kube-proxy's modes iptables and ipvs, without those of the kubelet (KUBE-KUBELET-CANARY,
  * KUBE-FIREWALL, …).
  */
 const OURS = new RegExp(
@@ -15,17 +15,17 @@ const OURS = new RegExp(
     "|MARTIANS|NODE-PORT|LOAD-BALANCER|SOURCE-RANGES-FIREWALL|IPVS-FILTER|IPVS-OUT-FILTER|(SVC|SVL|SEP|EXT|FW|XLB)-.+)$",
 );
 
-/** One table of what iptables-save prints. */
+/** A table as iptables-save prints it. */
 interface SavedTable {
   readonly name: string;
   readonly chains: string[];
-  /** Rules of other chains that jump to ours. */
+  /** Rules of other chains that jump to these chains. */
   readonly jumps: Jump<string>[];
 }
 
 /**
- * Removes every chain of Sluice's and of kube-proxy's modes iptables and ipvs, and the jumps to them, but for those of
- * the layout that is to stay; and nothing else. Throws where something could not be removed.
+ * Removes the chains of Sluice and of kube-proxy's modes iptables and ipvs, and the jumps to them, except for those of the
+ * layout that stays. Throws if something could not be removed.
  */
 export async function removeIptablesTraces(options: BackendOptions, stays?: Layout): Promise<void> {
   const tools = createIptablesTools(options.family, options.runner);
@@ -39,7 +39,7 @@ export async function removeIptablesTraces(options: BackendOptions, stays?: Layo
   if (tables.some(({ chains }) => chains.includes(BASE.martians))) await warnOfMartians(options);
 }
 
-/** The setting of the kernel is the host's, and may belong to another program: it stays. */
+/** Warns that the kernel setting stays: another program may need it. */
 async function warnOfMartians({ runner, logger }: BackendOptions): Promise<void> {
   const { name } = ROUTE_LOOPBACK;
   if (await readSysctl(runner, logger, name) !== "1") return;

@@ -1,7 +1,7 @@
 import type { Table } from "./chain_names.ts";
 import { comment } from "./matches.ts";
 
-/** A rule by which a built-in chain sends packets to one of ours. */
+/** A rule by which a built-in chain sends packets to a chain of Sluice. */
 export interface Jump<T extends string = Table> {
   readonly table: T;
   readonly from: string;
@@ -9,20 +9,20 @@ export interface Jump<T extends string = Table> {
   readonly rule: string;
 }
 
-/** What a mode puts into the tables of iptables: by it, what is its own is told from what others have left there. */
+/** The chains and jumps of a mode in the tables of iptables, which tell them from those of other programs. */
 export interface Layout {
-  /** Each goes to the head of its chain, in this order, so that the last one stands first. */
+  /** Inserted at the head of their chains in this order, so the last one comes first. */
   readonly jumps: readonly Jump[];
-  /** The chains of each table that are there however few services there are. */
+  /** The chains that exist in each table even without services. */
   readonly baseChains: Readonly<Record<Table, readonly string[]>>;
-  /** Whether a chain is one that it makes for services. */
+  /** Whether the mode creates chains of this name for services. */
   isServiceChain(table: Table, chain: string): boolean;
 }
 
-/** What a mode has there that does not use iptables. */
+/** The layout of a mode that does not use iptables. */
 export const NO_LAYOUT: Layout = { jumps: [], baseChains: { filter: [], nat: [] }, isServiceChain: () => false };
 
-/** A jump for packets that meet a condition, with the comment by which kube-proxy knows it again. */
+/** A jump for packets that meet a condition, with kube-proxy's comment, by which kube-proxy recognizes it. */
 export function jump(table: Table, from: string, condition: string, why: string, to: string): Jump {
   return { table, from, rule: `${condition}${comment(why)}-j ${to}` };
 }

@@ -1,10 +1,10 @@
 /**
- * The pieces of rules, each spelled and ordered exactly as iptables-save (1.8, both flavours) prints it, so that a
- * chain in the kernel can be compared with a chain as text: `[! -s] [-d] [-i] -p, matches in order, -j`.
+ * Parts of rules, spelled and ordered exactly as iptables-save (1.8, both flavours) prints them, so that chains can be
+ * compared as text: `[! -s] [-d] [-i] -p, matches in order, -j`.
  */
 import type { Family, LocalTraffic, Protocol } from "../../core/model/mod.ts";
 
-/** The addresses that stay on the node. */
+/** The loopback prefix of each family. */
 export const LOOPBACK: Readonly<Record<Family, string>> = { IPv4: "127.0.0.0/8", IPv6: "::1/128" };
 
 /** A comment. The text must hold no quotes, backslashes or control characters. */
@@ -13,8 +13,8 @@ export function comment(text: string): string {
 }
 
 /**
- * Traffic that this node's pods send (`local`), or any other (`!local`), as source prefix and incoming interface:
- * the two places of a rule that it may occupy. Undefined where local traffic cannot be told.
+ * A match for traffic of this node's pods (`local`) or for any other traffic (`!local`), by its two possible places in a rule:
+ * source prefix and incoming interface. Undefined if local traffic cannot be detected.
  */
 export function localMatch(
   traffic: LocalTraffic,
@@ -33,14 +33,14 @@ export function localMatch(
   }
 }
 
-/** `-p tcp ` … `-m tcp --dport 80 `, with what goes in between. */
+/** `-p tcp ` … `-m tcp --dport 80 `, with the matches in between. */
 export function destinationPort(protocol: Protocol, between: string, port: number | string): string {
   return `-p ${protocol} ${between}-m ${protocol} --dport ${port} `;
 }
 
 /**
- * One of `left` equal chances, none for the last. iptables keeps the probability in 31 bits and prints those back, so
- * it is rounded in the same way here.
+ * Matches with a probability of 1 / `left`; empty for the last choice. iptables stores the probability in 31 bits and prints
+ * the stored value, so it is rounded in the same way here.
  */
 export function oneOf(left: number): string {
   if (left <= 1) return "";
@@ -53,8 +53,8 @@ export function oneOf(left: number): string {
 }
 
 /**
- * A probability of `kept` / 2^31 in 11 decimals, as C's printf rounds it: a tie goes to the even digit (1/4096 is
- * 0.00024414062), where `toFixed` goes up.
+ * A probability of `kept` / 2^31 in 11 decimals, rounded as by C's printf: a tie goes to the even digit (1/4096 is
+ * 0.00024414062), where `toFixed` rounds up.
  */
 function probabilityText(kept: number): string {
   const scaled = BigInt(kept) * 10n ** 11n;
@@ -66,7 +66,7 @@ function probabilityText(kept: number): string {
 
 const chances: (string | undefined)[] = [];
 
-/** Packets that carry the mark, or do not. */
+/** Matches packets with the mark, or without it. */
 export function marked(mark: number, has: boolean): string {
   const value = `0x${mark.toString(16)}`;
   return `-m mark ${has ? "" : "! "}--mark ${value}/${value} `;

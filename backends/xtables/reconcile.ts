@@ -1,6 +1,6 @@
 import type { ServicePortKey, SyncProblem } from "../../core/model/mod.ts";
 import type { Logger } from "../../platform/mod.ts";
-import type { UdpFrontend } from "../host/mod.ts";
+import { type UdpFrontend, udpFrontend } from "../host/mod.ts";
 import {
   createAccumulator,
   createReconciler as createCommonReconciler,
@@ -14,7 +14,6 @@ import type { Jump, Layout } from "./layout.ts";
 import { type HeldChain, type KernelState, readKernel } from "./shadow.ts";
 import { createSpellings } from "./spellings.ts";
 import type { Flavour, IptablesTools } from "./tools.ts";
-import { udpFrontendOf } from "./udp_frontends.ts";
 import type { ChainsByTable, WantedChains } from "./wanted_chains.ts";
 
 /** Brings the chains of a layout to what a ruleset wants. */
@@ -138,9 +137,15 @@ function createTarget(
   };
 }
 
+/**
+ * A rule that sends UDP packets to a service or refuses them there, as iptables-save prints it. It has no source, and one
+ * destination port; kube-proxy's rules have the same form.
+ */
+const UDP_FRONTEND_RULE = /^(?:-d (\S+)\/(?:32|128) )?-p udp .*--dport (\d+) -j /;
+
 function noteUdpFrontend(rule: string, frontends: Set<UdpFrontend>): void {
-  const frontend = udpFrontendOf(rule);
-  if (frontend !== undefined) frontends.add(frontend);
+  const match = UDP_FRONTEND_RULE.exec(rule);
+  if (match) frontends.add(udpFrontend(match[1], Number(match[2])));
 }
 
 /** Marks chains of services that are not wanted: an earlier run's, or kube-proxy's. */

@@ -29,7 +29,7 @@ export interface RestoreInput<T extends string = Table> {
   /** Deleted, the first of its kind in its built-in chain. */
   readonly surplusJumps?: readonly Jump<T>[];
   /**
-   * The rank of all its chains (see WantedChains), where it only writes chains of one rank: inputs of equal rank do not refer
+   * The common rank of its chains (see WantedChains), if it only writes chains of one rank: inputs of equal rank do not refer
    * to each other.
    */
   readonly rank?: number;
@@ -68,14 +68,14 @@ export function* changedPlaces({ updates, jumps, surplusJumps = [] }: RestoreInp
   }
 }
 
-/** What is known about a line of an input. */
+/** A line of an input. */
 export interface RestoreLine {
   readonly text: string;
-  /** The service port that the line is for, if it is for one. */
+  /** The service port that the line is for; undefined if it is not for a single one. */
   readonly owner: ServicePortKey | undefined;
 }
 
-/** What stands at a line of an input, counted from 1 as iptables-restore does; undefined beyond its end. */
+/** The line of an input at a number, counted from 1 as iptables-restore does; undefined beyond its end. */
 export function lineOf(input: RestoreInput, number: number): RestoreLine | undefined {
   let at = 0;
   for (const text of restoreLines(input)) {
@@ -84,7 +84,7 @@ export function lineOf(input: RestoreInput, number: number): RestoreLine | undef
   return undefined;
 }
 
-/** The service port behind a line, found by what the line says: its chain, and its rule's place there. */
+/** The owner of a line, by its chain and the place of its rule in the chain. */
 function ownerOfLine(input: RestoreInput, text: string): ServicePortKey | undefined {
   const append = /^-A (\S+) (.*)\n$/.exec(text);
   const chain = append?.[1] ?? /^(?::|-X )(\S+)/.exec(text)?.[1];
@@ -98,7 +98,7 @@ function ownerOfLine(input: RestoreInput, text: string): ServicePortKey | undefi
 }
 
 /**
- * The line numbers that iptables-restore complains about: `line 7: RULE_APPEND failed`, `Error occurred at line: 7`,
+ * The line numbers in a message of iptables-restore: `line 7: RULE_APPEND failed`, `Error occurred at line: 7`,
  * `iptables-restore: line 7 failed`.
  */
 export function failedLines(stderr: string): number[] {

@@ -3,9 +3,9 @@ import type { Jump, Layout } from "./layout.ts";
 import { createTextHash, hashRules } from "./text_hash.ts";
 import type { IptablesTools } from "./tools.ts";
 
-/** A chain in the kernel, as far as is known. */
+/** A chain in the kernel, as far as known. */
 export interface HeldChain {
-  /** `hashRules` of its rules, spelled as iptables-save prints them; -1 where they are not known. */
+  /** `hashRules` of its rules as iptables-save prints them; -1 if they are unknown. */
   readonly hash: number;
   /** How many rules it has. */
   readonly rules: number;
@@ -16,16 +16,16 @@ export interface HeldChain {
 /** A chain without rules. */
 export const EMPTY_CHAIN: HeldChain = { hash: hashRules([]), rules: 0, lines: [] };
 
-/** A chain that may be there, with any rules. */
+/** A chain that may exist, with any rules. */
 export const UNKNOWN_CHAIN: HeldChain = { hash: -1, rules: 0 };
 
-/** The chains of a table in the kernel, as far as is known. */
+/** The chains of a table in the kernel, as far as known. */
 export interface HeldChains {
   get(chain: string): HeldChain | undefined;
-  /** Notes what a chain holds now; undefined where it is gone. */
+  /** Sets the state of a chain; undefined if it is deleted. */
   set(chain: string, held: HeldChain | undefined): void;
   names(): Iterable<string>;
-  /** How many rules all of them have. */
+  /** How many rules all chains have together. */
   rules(): number;
 }
 
@@ -44,7 +44,7 @@ function createHeldChains(): HeldChains {
   };
 }
 
-/** What the kernel holds of our chains. */
+/** The chains and jumps of a layout in the kernel. */
 export interface KernelState {
   readonly chains: Readonly<Record<Table, HeldChains>>;
   /** The jumps from built-in chains, and how often each is there; undefined where that is unknown. */
@@ -52,8 +52,8 @@ export interface KernelState {
 }
 
 /**
- * Reads what the kernel holds of our chains, service chains nobody wants any more included. Throws where it cannot.
- * @param onRule called for each rule of our chains, without its `-A CHAIN `
+ * Reads the chains and jumps of a layout, unwanted service chains included. Throws if the kernel cannot be read.
+ * @param onRule called for each rule of these chains, without its `-A CHAIN `
  */
 export async function readKernel(
   tools: IptablesTools,

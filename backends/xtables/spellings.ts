@@ -1,15 +1,15 @@
 import type { HeldChain } from "./shadow.ts";
 
-/** Chains that this host's iptables-save prints in another way than they were written, which is no difference. */
+/** Chains that this host's iptables-save prints differently from how they were written, which is no drift. */
 export interface Spellings {
-  /** Whether what a chain reads as is known to be what was written. */
+  /** Whether what iptables-save prints is known to be another spelling of what was written. */
   areSame(id: string, written: HeldChain, reads: HeldChain): boolean;
   /**
-   * A chain that reads after it was written anew as it did before. The second time in a row that is taken for a
-   * spelling: a tool that says it has written what it has not makes it look the same once. False where it can be none.
+   * Notes that a chain reads after its repair as it did before. The second time in a row counts as a spelling: once may also
+   * be a tool that reported success without writing. Returns false if it cannot be a spelling.
    */
   suspect(id: string, written: HeldChain, reads: HeldChain): boolean;
-  /** Takes nothing for a spelling any more. */
+  /** Forgets all spellings. */
   forget(): void;
 }
 
@@ -18,7 +18,7 @@ interface Spelling {
   readonly reads: number;
 }
 
-/** None are known yet. */
+/** No known spellings yet. */
 export function createSpellings(): Spellings {
   const known = new Map<string, Spelling>(), suspected = new Map<string, Spelling>();
   const holds = (map: ReadonlyMap<string, Spelling>, id: string, written: HeldChain, reads: HeldChain) => {

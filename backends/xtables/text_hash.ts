@@ -1,6 +1,6 @@
 /**
- * A running 53-bit hash of text: what is kept of a chain's rules in place of the rules themselves. Two chains that
- * differ have equal hashes with a chance of one in 9,000,000,000,000,000.
+ * A running 53-bit hash of text, kept in place of a chain's rules. Different chains have equal hashes with a chance of one
+ * in 9,000,000,000,000,000.
  */
 export interface TextHash {
   add(text: string): void;
@@ -8,7 +8,7 @@ export interface TextHash {
   value(): number;
 }
 
-/** The hash of nothing yet. */
+/** A hash of the empty text. */
 export function createTextHash(): TextHash {
   let a = 0xdeadbeef | 0, b = 0x41c6ce57 | 0;
   return {
@@ -27,7 +27,7 @@ export function createTextHash(): TextHash {
   };
 }
 
-/** The hash of a chain's rules, in their order. */
+/** The hash of a chain's rules, in order. */
 export function hashRules(rules: readonly string[]): number {
   const hash = createTextHash();
   for (const rule of rules) {

@@ -11,7 +11,7 @@ import {
 } from "../tools/mod.ts";
 import { changedPlaces, type RestoreInput, restoreLines } from "./restore.ts";
 
-/** The iptables tools of one family, on the host as it is. */
+/** The iptables tools of one family. */
 export interface IptablesTools {
   /** Whether rules that are read are kept, for a dry run to show; in a long-lived proxy their hashes are enough. */
   readonly keepsRules: boolean;
@@ -33,7 +33,7 @@ export type Flavour = "nf_tables" | "legacy";
 
 /** How long a tool waits for the xtables lock, in seconds. */
 const LOCK_WAIT_SECONDS = 5;
-/** The same, and how long the tool may take, for figures that may be stale. */
+/** The same for counters, which may be stale. */
 const COUNT_WAIT_SECONDS = 1;
 const COUNT_TIMEOUT_MS = 2_000;
 
@@ -71,7 +71,7 @@ export function createIptablesTools(family: Family, runner: Runner): IptablesToo
       });
       const flaw = form.flaw();
       if (flaw !== undefined) {
-        throw new Error(`${tool}-save ended well, but what it printed ${flaw}: it is not believed`);
+        throw new Error(`${tool}-save succeeded, but its output ${flaw}`);
       }
     },
     async list(table, chain) {
@@ -82,7 +82,7 @@ export function createIptablesTools(family: Family, runner: Runner): IptablesToo
     async flavour() {
       const { stdout } = await run({ tool, args: ["--version"] });
       if (!/^ip6?tables /.test(stdout)) {
-        throw new Error(`${tool} --version says nothing of a version: ${stdout.slice(0, 80)}`);
+        throw new Error(`${tool} --version printed no version: ${stdout.slice(0, 80)}`);
       }
       return stdout.includes("nf_tables") ? "nf_tables" : "legacy";
     },
@@ -90,8 +90,8 @@ export function createIptablesTools(family: Family, runner: Runner): IptablesToo
 }
 
 /**
- * Tells a whole output of iptables-save from one that is cut off or is none: taken for the kernel's state, that would
- * have all rules written anew, and the jumps twice.
+ * Checks that an output of iptables-save is complete and well-formed: taken for the kernel's state, a truncated one would
+ * cause all rules to be rewritten, and jumps to be duplicated.
  */
 function createSaveForm() {
   let isOpen = false;
@@ -104,10 +104,10 @@ function createSaveForm() {
       } else if (line === "COMMIT") isOpen = false;
       else if (line !== "" && !line.startsWith("#") && !(isOpen && /^(:|-A )/.test(line))) strange ??= line;
     },
-    /** What is wrong with it; undefined where nothing is. */
+    /** The flaw of the output; undefined if there is none. */
     flaw(): string | undefined {
-      if (strange !== undefined) return `makes no sense (${JSON.stringify(strange.slice(0, 80))})`;
-      return isOpen ? "breaks off in the middle of a table" : undefined;
+      if (strange !== undefined) return `is malformed (${JSON.stringify(strange.slice(0, 80))})`;
+      return isOpen ? "ends in the middle of a table" : undefined;
     },
   };
 }

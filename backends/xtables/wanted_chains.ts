@@ -1,4 +1,4 @@
-/** The chains that the kernel should hold, whoever renders them: iptables mode a family's services, IPVS mode a few fixed rules. */
+/** The chains that the kernel should hold: in iptables mode those of all services, in IPVS mode a few fixed ones. */
 import type { ServicePort, ServicePortKey } from "../../core/model/mod.ts";
 import type { Table } from "./chain_names.ts";
 
@@ -6,27 +6,27 @@ import type { Table } from "./chain_names.ts";
 export interface RenderedChain {
   /** Rules without their `-A CHAIN `. */
   readonly rules: readonly string[];
-  /** How many of the rules lead to chains of services. */
+  /** How many of the rules jump to chains of services. */
   readonly jumps: number;
-  /** The service port that a rule is for, by the rule's index; undefined where it is for none or for many. */
+  /** The service port of a rule, by the rule's index; undefined if it is for none or for several. */
   ownerOf(rule: number): ServicePortKey | undefined;
 }
 
 /** Chains by table. */
 export type ChainsByTable = Readonly<Record<Table, ReadonlySet<string>>>;
 
-/** The chains that the kernel should hold. Pure: it reads and writes nothing. */
+/** The desired chains. Pure: no effects. */
 export interface WantedChains {
-  /** Leaves a service port out (or takes it in again) although the state has it, since the kernel refuses its rules. */
+  /** Excludes a service port because the kernel refuses its rules, or includes it again; returns the changed chains. */
   exclude(key: ServicePortKey, excluded: boolean): ChainsByTable;
-  /** The rules of a chain, or undefined where there should be no such chain. */
+  /** The rules of a chain; undefined if it should not exist. */
   render(table: Table, chain: string): RenderedChain | undefined;
-  /** Whether there should be such a chain. */
+  /** Whether a chain should exist. */
   has(table: Table, chain: string): boolean;
   /** All chains. */
   chains(table: Table): Iterable<string>;
-  /** In which order chains must come to be: each refers to chains of a lower rank only. */
+  /** Orders the creation of chains: each refers only to chains of a lower rank. */
   rank(table: Table, chain: string): number;
-  /** The service port with this key, where there is one. */
+  /** The service port with this key; undefined if there is none. */
   servicePort(key: ServicePortKey): ServicePort | undefined;
 }

@@ -1,7 +1,7 @@
 /** Packets from other hosts and pods to loopback addresses, on a kernel that routes those (CVE-2020-8558). */
 import assert from "node:assert/strict";
 import type { BackendOptions } from "../../../../backends/contract/backend.ts";
-import { writeHostSettings } from "../../../../backends/xtables/loopback.ts";
+import { writeHostSettings } from "../../../../backends/xtables/martians.ts";
 import { createBackend } from "../../../../backends/registry.ts";
 import { compareWithKernel } from "../../../../backends/dry_run/dry_run.ts";
 import type { ProxyMode } from "../../../../core/model/mod.ts";
