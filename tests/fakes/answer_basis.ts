@@ -7,17 +7,17 @@ import { FAMILIES } from "../../platform/address.ts";
 import { createFakeClock } from "./clock.ts";
 import { fakeSettings } from "./service_port.ts";
 
-/** The node that questions in tests are about. */
+/** The name of this node in tests. */
 export const HERE = "here";
 
-/** What a cluster in a test is like beside its objects. */
+/** Options of `fakeAnswerBasis`. */
 export interface FakeBasisOptions {
   readonly settings?: FamilySettings;
   readonly hostAddresses?: readonly string[];
   readonly rules?: (key: string) => RuleDescription | undefined;
 }
 
-/** The basis of answers about a cluster of these objects, and what is planned of it. */
+/** The basis of answers for a cluster of these objects, with the planned service ports. */
 export function fakeAnswerBasis(
   objects: Iterable<ClusterObject>,
   { settings = fakeSettings(), hostAddresses = [], rules }: FakeBasisOptions = {},
@@ -33,7 +33,7 @@ export function fakeAnswerBasis(
   });
   for (const object of objects) tracking.set(object);
   const changes = tracking.take();
-  const made = (family: Family) => {
+  const planFamily = (family: Family) => {
     const planner = createFamilyPlanner({ family, nodeName: HERE, tracking, onProblem });
     const { set } = planner.plan(changes);
     const basis = {
@@ -45,9 +45,9 @@ export function fakeAnswerBasis(
     };
     return { set, basis };
   };
-  const families = Object.fromEntries(FAMILIES.map((family) => [family, made(family)])) as Record<
+  const families = Object.fromEntries(FAMILIES.map((family) => [family, planFamily(family)])) as Record<
     Family,
-    ReturnType<typeof made>
+    ReturnType<typeof planFamily>
   >;
   return {
     nodeName: HERE,

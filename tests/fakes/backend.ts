@@ -2,23 +2,23 @@ import type { Backend, SyncResult } from "../../backends/contract/backend.ts";
 import type { FamilyDelta, FamilySettings, ServicePort, ServicePortKey } from "../../core/model/mod.ts";
 import { servicePortKey } from "../../core/model/mod.ts";
 
-/** A backend that keeps its contract over a kernel that is a Map. */
+/** A backend that fulfils its contract with a Map as the kernel. */
 export interface FakeBackend extends Backend {
-  /** What was called, in order: `setup`, `sync 1`, `sync 1 whole`, `resync`, `cleanup`. */
+  /** The calls in order: `setup`, `sync 1`, `sync 1 whole`, `resync`, `cleanup`. */
   readonly calls: string[];
-  /** What is in effect. */
+  /** The service ports in effect. */
   readonly kernel: ReadonlyMap<ServicePortKey, ServicePort>;
   /** The settings in effect. */
   kernelSettings(): FamilySettings | undefined;
-  /** The next calls fail, each with one of these. */
+  /** Makes the next calls fail, each with one of these errors. */
   failNext(...errors: Error[]): void;
-  /** What the next syncs that work return; nothing to complain of where there is none. */
+  /** The results of the next successful syncs; without problems by default. */
   returnNext(...results: SyncResult[]): void;
-  /** Calls do not end before the returned function is called. */
+  /** Blocks calls until the returned function is called. */
   hold(): () => void;
 }
 
-/** A backend whose kernel is empty. */
+/** Creates a backend with an empty kernel. */
 export function createFakeBackend(): FakeBackend {
   const calls: string[] = [];
   const desired = new Map<ServicePortKey, ServicePort>();
@@ -35,7 +35,7 @@ export function createFakeBackend(): FakeBackend {
     const error = errors.shift();
     if (error) throw error;
   };
-  const bringAbout = (): SyncResult => {
+  const applyDesired = (): SyncResult => {
     kernel.clear();
     for (const [key, port] of desired) kernel.set(key, port);
     kernelSettings = desiredSettings;
@@ -60,11 +60,11 @@ export function createFakeBackend(): FakeBackend {
       for (const key of delta.deleted) desired.delete(key);
       desiredSettings = delta.settings ?? desiredSettings;
       await work(`sync ${delta.revision}${delta.base === undefined ? " whole" : ""}`);
-      return bringAbout();
+      return applyDesired();
     },
     async resync() {
       await work("resync");
-      return bringAbout();
+      return applyDesired();
     },
     async cleanup() {
       await work("cleanup");

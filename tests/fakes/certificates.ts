@@ -1,4 +1,4 @@
-/** Certificates for tests of TLS, made without any tool. */
+/** Creates certificates for tests of TLS without external tools. */
 
 /** A certificate and its key (PEM). */
 export interface CertificatePair {
@@ -11,7 +11,7 @@ export interface CertificateAuthority {
   /** Its own certificate (PEM). */
   readonly cert: string;
   /**
-   * A certificate for an IPv4 address, 127.0.0.1 by default, good for servers and clients; of X.509 version 3 by default.
+   * Issues a server and client certificate for an IPv4 address, by default X.509 version 3 for 127.0.0.1.
    */
   issue(commonName: string, version?: 1 | 3, address?: string): Promise<CertificatePair>;
 }
@@ -19,7 +19,7 @@ export interface CertificateAuthority {
 const ALGORITHM = { name: "ECDSA", namedCurve: "P-256" } as const;
 const DAY_MS = 86_400_000;
 
-/** Makes an authority with a key of its own. */
+/** Creates an authority with a new key. */
 export async function createCertificateAuthority(name: string): Promise<CertificateAuthority> {
   const authority = await newKeys();
   const constraints = extension([0x55, 0x1d, 0x13], true, sequence(tagged(0x01, [0xff])));
@@ -43,7 +43,7 @@ async function newKeys(): Promise<CryptoKeyPair> {
 
 type Der = readonly number[];
 
-/** An X.509 certificate (RFC 5280, 4.1), valid from yesterday to tomorrow; of version 3 if it has extensions, else 1. */
+/** An X.509 certificate (RFC 5280, 4.1), valid from yesterday until tomorrow; version 3 with extensions, 1 without. */
 async function certificate(
   issuer: string,
   issuerKey: CryptoKey,
@@ -78,7 +78,7 @@ function sequence(...parts: readonly Der[]): Der {
   return tagged(0x30, parts.flat());
 }
 
-/** A positive integer of big-endian bytes, in the shortest form. */
+/** A positive integer from big-endian bytes, in the shortest encoding. */
 function integer(bytes: Der): Der {
   const from = bytes.findIndex((byte) => byte !== 0);
   const digits = from === -1 ? [0] : bytes.slice(from);

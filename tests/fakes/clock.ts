@@ -1,26 +1,26 @@
 import type { Clock } from "../../platform/clock.ts";
 
-/** A clock that stands still until it is told to go on. */
+/** A clock that only moves when a test advances it. */
 export interface FakeClock extends Clock {
   /**
-   * Goes on by `ms`; timers that fall due on the way are called in the order of their times, those that they set on
-   * the way among them. Nothing asynchronous runs in between.
+   * Advances by `ms` and fires due timers in order, including those set by earlier ones. Nothing asynchronous runs in
+   * between.
    */
   advance(ms: number): void;
-  /** As `advance`, and lets everything that waits for a promise run before the first timer, between two and after. */
+  /** Like `advance`, but settles pending promises before, between and after the timers. */
   advanceSettled(ms: number): Promise<void>;
-  /** In how many milliseconds each timer falls due, the nearest first. */
+  /** The milliseconds until each timer fires, in ascending order. */
   pending(): readonly number[];
 }
 
-/** A fake clock. Its wall time starts at `startMs`, its monotonic time at 0. */
+/** Creates a fake clock. Wall time starts at `startMs`, monotonic time at 0. */
 export function createFakeClock(startMs = 1_700_000_000_000): FakeClock {
   interface Timer {
     readonly dueMs: number;
     readonly callback: () => void;
   }
   let elapsedMs = 0;
-  // In the order in which they fall due, and were set where that is the same.
+  // Ordered by due time, then by creation.
   const timers: Timer[] = [];
 
   const fireNext = (untilMs: number): boolean => {
@@ -59,7 +59,7 @@ export function createFakeClock(startMs = 1_700_000_000_000): FakeClock {
   };
 }
 
-/** Resolves once every promise that can settle without a timer or the outside world has done so. */
+/** Resolves once all promises have settled that depend on neither timers nor I/O. */
 export function settled(): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, 0));
 }

@@ -2,7 +2,7 @@ import type { EndpointSlice, SliceEndpoint } from "../../core/objects/cluster_ob
 import type { Node } from "../../core/objects/cluster_object.ts";
 import type { Service } from "../../core/objects/cluster_object.ts";
 
-/** A ClusterIP service at 10.0.0.1 with TCP port 80 named `http`, or as `fields` say. `at` is `namespace/name`. */
+/** A ClusterIP service at 10.0.0.1 with TCP port 80 named `http`; `fields` override. `at` is `namespace/name`. */
 export function service(at: string, fields: Partial<Service> = {}): Service {
   return {
     kind: "Service",
@@ -23,8 +23,8 @@ export function service(at: string, fields: Partial<Service> = {}): Service {
 }
 
 /**
- * The slice `at` (`namespace/name`) of the service that its name begins with, up to the last dash (`default/web-1` is
- * of `web`), in IPv4, with port 8080 named `http`, or as `fields` say.
+ * An IPv4 slice `at` (`namespace/name`) with port 8080 named `http`; `fields` override. The part of its name before the last
+ * dash is the service (`default/web-1` belongs to `web`).
  */
 export function endpointSlice(
   at: string,
@@ -45,7 +45,7 @@ export function endpointSlice(
   };
 }
 
-/** A ready endpoint on a node `other`, without hints, or as `fields` say. */
+/** A ready endpoint on node `other`, without hints; `fields` override. */
 export function endpoint(address: string, fields: Partial<SliceEndpoint> = {}): SliceEndpoint {
   return {
     address,
@@ -60,12 +60,12 @@ export function endpoint(address: string, fields: Partial<SliceEndpoint> = {}): 
   };
 }
 
-/** An endpoint that is shutting down and still serves. */
+/** A terminating endpoint that is still serving. */
 export function terminatingEndpoint(address: string, fields: Partial<SliceEndpoint> = {}): SliceEndpoint {
   return endpoint(address, { ready: false, serving: true, terminating: true, ...fields });
 }
 
-/** A node without addresses, prefixes and zone, or as `fields` say. */
+/** A node without addresses, prefixes and zone; `fields` override. */
 export function node(name: string, fields: Partial<Node> = {}): Node {
   return { kind: "Node", name, zone: "", addresses: [], podCIDRs: [], leaving: false, ...fields };
 }

@@ -1,7 +1,6 @@
 /**
- * Runs something that decides by chance, once for every way in which its decisions can fall. It must do the same each
- * time beside that.
- * @returns what came out of each, with the probability of that
+ * Runs a function once for every combination of its random decisions. It must be deterministic apart from those.
+ * @returns each outcome with its probability
  */
 export function everyOutcome<T>(
   run: (chance: (probability: number) => boolean) => T,
@@ -9,15 +8,15 @@ export function everyOutcome<T>(
   const outcomes: { outcome: T; share: number }[] = [];
   const open: (readonly boolean[])[] = [[]];
   for (let known = open.pop(); known !== undefined; known = open.pop()) {
-    const taken: boolean[] = [];
-    const given = known;
+    const decisions: boolean[] = [];
+    const prefix = known;
     let share = 1;
     const outcome = run((probability) => {
       if (probability <= 0 || probability >= 1) return probability >= 1;
-      const next = given[taken.length];
-      if (next === undefined) open.push([...taken, false]);
+      const next = prefix[decisions.length];
+      if (next === undefined) open.push([...decisions, false]);
       const decision = next ?? true;
-      taken.push(decision);
+      decisions.push(decision);
       share *= decision ? probability : 1 - probability;
       return decision;
     });

@@ -1,32 +1,32 @@
 import type { FamilyHealth, FamilyLink, FamilyListener } from "../../core/channel/family_link.ts";
 import type { FamilyDelta, SyncReport } from "../../core/model/mod.ts";
 
-/** A family's worker as its link shows it, told by a test what to say. */
+/** The link to a family's worker, whose messages a test triggers. */
 export interface FakeFamilyLink {
-  /** What a channel is given to start its worker with. */
+  /** Passed to a channel to start its worker. */
   readonly connect: (listener: FamilyListener) => FamilyLink;
-  /** Every delta that was sent, the oldest first. */
+  /** Every delta sent, oldest first. */
   readonly sent: readonly FamilyDelta[];
   isStopped(): boolean;
-  /** How often the worker was told to rest and to wake, in order. */
+  /** The calls of `rest` and `wake`, in order. */
   readonly rests: readonly ("rest" | "wake")[];
-  /** From now on the worker may, or may not, rest; it may at first. */
-  letRest(may: boolean): void;
-  /** The worker has started, or has lost its state. */
+  /** Sets whether the worker may rest; initially it may. */
+  allowRest(may: boolean): void;
+  /** Signals that the worker has started or lost its state. */
   reset(): void;
-  /** The worker reports on `revision`; on the last one sent where none is given. */
+  /** Sends a report, by default on the last revision sent. */
   report(report?: Partial<SyncReport>): void;
   health(health: FamilyHealth): void;
 }
 
-/** A link whose worker does nothing by itself. */
+/** Creates a link whose worker does nothing by itself. */
 export function createFakeFamilyLink(): FakeFamilyLink {
   const sent: FamilyDelta[] = [];
   let listener: FamilyListener | undefined;
   let stopped = false;
   let canRest = true;
   const rests: ("rest" | "wake")[] = [];
-  const told = () => {
+  const connectedListener = () => {
     if (listener === undefined) throw new Error("nothing has connected to this link");
     return listener;
   };
@@ -51,11 +51,11 @@ export function createFakeFamilyLink(): FakeFamilyLink {
       };
     },
     rests,
-    letRest: (may) => void (canRest = may),
+    allowRest: (may) => void (canRest = may),
     isStopped: () => stopped,
-    reset: () => told().onReset(),
+    reset: () => connectedListener().onReset(),
     report(report = {}) {
-      told().onReport({
+      connectedListener().onReport({
         family: "IPv4",
         revision: sent.at(-1)?.revision ?? 0,
         ok: true,
@@ -67,6 +67,6 @@ export function createFakeFamilyLink(): FakeFamilyLink {
         ...report,
       });
     },
-    health: (health) => told().onHealth(health),
+    health: (health) => connectedListener().onHealth(health),
   };
 }

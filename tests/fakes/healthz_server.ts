@@ -3,7 +3,7 @@ import { createProxyHealth } from "../../observe/proxy_health.ts";
 import { systemClock } from "../../platform/clock.ts";
 import { silentLogger } from "../../platform/log.ts";
 
-/** Runs a test with the address (`127.0.0.1:port`) of a health server of Sluice's. */
+/** Runs a test with a health server and its address (`127.0.0.1:port`). */
 export async function withHealthzServer(test: (address: string) => Promise<void>): Promise<void> {
   const end = new AbortController();
   const server = await startHealthzServer({

@@ -1,7 +1,7 @@
-/** Intervals in the sets of nftables: elements whose parts may be prefixes. */
+/** Interval sets of nftables, whose elements may contain prefixes. */
 import { addressBytes, addressOfBytes, canonicalPrefix, prefixContains } from "../../platform/address.ts";
 
-/** A key as nft prints it: prefixes without host bits, and without their length where they are a single address. */
+/** A key as nft prints it: prefixes without host bits, and single addresses without a length. */
 export function printedKey(key: string): string {
   return key.split(" . ").map((part) => {
     const prefix = part.includes("/") ? canonicalPrefix(part) ?? part : part;
@@ -10,14 +10,14 @@ export function printedKey(key: string): string {
 }
 
 /**
- * Whether the kernel refuses an element beside others: the element's first or last value lies in one of them. It takes
- * an element around another one, where no end of the two is the same.
+ * Whether the kernel refuses an element because its first or last value lies in another one. The kernel accepts an element
+ * around another one if they share no end.
  */
 export function overlaps(key: string, others: Iterable<string>): boolean {
   const parts = key.split(" . "), first = parts.map(firstOf), last = parts.map(lastOf);
   for (const other of others) {
-    const around = other.split(" . ");
-    const isWithin = (values: readonly string[]) => around.every((part, i) => covers(part, values[i]!));
+    const otherParts = other.split(" . ");
+    const isWithin = (values: readonly string[]) => otherParts.every((part, i) => covers(part, values[i]!));
     if (isWithin(first) || isWithin(last)) return true;
   }
   return false;

@@ -1,12 +1,12 @@
 import { joinHostPort } from "../../platform/address.ts";
-import { type NftSituation, runChain, type Travelling } from "./nft_rules.ts";
+import { type NftPacket, type NftSituation, runChain } from "./nft_rules.ts";
 import type { NftTable } from "./nft_tables.ts";
 import { canonical, isLocal, originOf, type PacketOutcome, type PacketRequest } from "./packet.ts";
 
-/** Sends a packet through a table, hook by hook in the order of their priorities. */
+/** Sends a packet through a table: hook by hook, and chains by priority. */
 export function sendThrough(table: NftTable, request: PacketRequest, situation: NftSituation): PacketOutcome {
   const { address, inInterface } = originOf(request, situation.surroundings);
-  const packet: Travelling = {
+  const packet: NftPacket = {
     from: address,
     protocol: request.protocol ?? "tcp",
     state: (request.state ?? "NEW").toLowerCase(),
@@ -17,7 +17,7 @@ export function sendThrough(table: NftTable, request: PacketRequest, situation: 
     rewrittenTo: undefined,
     masqueraded: false,
   };
-  const end = wayOf(packet, situation, (hook) => {
+  const end = traverseHooks(packet, situation, (hook) => {
     for (const { name, isNat } of hooked(table, hook)) {
       // nat chains see the first packet of a connection only.
       if (isNat && packet.state !== "new") continue;
@@ -27,18 +27,18 @@ export function sendThrough(table: NftTable, request: PacketRequest, situation: 
     }
     return "accept";
   });
-  const goesOn = packet.rewrittenTo === undefined ? "passed" : "delivered";
+  const accepted = packet.rewrittenTo === undefined ? "passed" : "delivered";
   return {
-    verdict: end === "accept" ? goesOn : end === "drop" ? "dropped" : "rejected",
+    verdict: end === "accept" ? accepted : end === "drop" ? "dropped" : "rejected",
     destination: joinHostPort(packet.to, packet.port),
     masqueraded: packet.masqueraded,
     mark: packet.mark >>> 0,
   };
 }
 
-/** The hooks in the order in which a packet meets them, which depends on where it comes from and where it goes. */
-function wayOf(
-  packet: Travelling,
+/** Runs the hooks in the order of the packet's path, which depends on its source and destination. */
+function traverseHooks(
+  packet: NftPacket,
   { surroundings }: NftSituation,
   hook: (name: string) => "accept" | "reject" | "drop",
 ): "accept" | "reject" | "drop" {
@@ -54,7 +54,7 @@ function wayOf(
   return "accept";
 }
 
-function rewrite(packet: Travelling, target: string): void {
+function rewrite(packet: NftPacket, target: string): void {
   const [to, port] = target.split(" . ");
   packet.to = to!;
   packet.port = Number(port);

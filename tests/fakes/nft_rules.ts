@@ -2,26 +2,26 @@ import { prefixContains } from "../../platform/address.ts";
 import type { NftSet, NftTable } from "./nft_tables.ts";
 import { isLocal, type PacketProtocol, type Surroundings } from "./packet.ts";
 
-/** What rules decide by, beside the packet. */
+/** The state besides the packet that rules depend on. */
 export interface NftSituation {
   readonly surroundings: Surroundings;
-  /** Whether something of that probability comes about. */
+  /** Decides an event of this probability. */
   readonly chance: (probability: number) => boolean;
   /** The time of the host, in milliseconds. */
   readonly nowMs: () => number;
-  /** A rule remembers a client in a set. */
+  /** Called when a rule adds a client to a set. */
   readonly remember: (set: NftSet, address: string) => void;
 }
 
-/** How a chain ends for a packet; undefined at its end without any verdict. */
+/** The verdict of a chain; undefined if the packet reaches its end without one. */
 export type Verdict = "accept" | "reject" | "drop" | undefined;
 
-/** A packet on its way. */
-export interface Travelling {
+/** A packet that passes through the rules. */
+export interface NftPacket {
   readonly from: string;
   readonly protocol: PacketProtocol;
   readonly state: string;
-  /** Empty where this node sends it. */
+  /** Empty if this node sends the packet. */
   readonly inInterface: string;
   to: string;
   port: number;
@@ -30,10 +30,10 @@ export interface Travelling {
   masqueraded: boolean;
 }
 
-/** Sends a packet through a chain and those that it leads to. */
-export function runChain(table: NftTable, name: string, packet: Travelling, situation: NftSituation): Verdict {
+/** Runs a packet through a chain and the chains it jumps to. */
+export function runChain(table: NftTable, name: string, packet: NftPacket, situation: NftSituation): Verdict {
   const chain = table.chains.get(name);
-  if (!chain) throw new Error(`there is no chain ${name}`);
+  if (!chain) throw new Error(`chain ${name} does not exist`);
   const run = (other: string) => runChain(table, other, packet, situation);
   const draw = (modulus: number): number => {
     let drawn = 0;
@@ -65,7 +65,7 @@ export function runChain(table: NftTable, name: string, packet: Travelling, situ
   const key = (text: string) => text.split(" . ").map(field).join(" . ");
   const lookUp = (set: string, text: string): string | undefined => {
     const content = table.sets.get(set);
-    if (!content) throw new Error(`there is no set ${set}`);
+    if (!content) throw new Error(`set ${set} does not exist`);
     const sought = key(text), exact = content.elements.get(sought);
     if (content.clients.has(sought)) return content.clients.get(sought)! > situation.nowMs() ? "" : undefined;
     if (exact !== undefined || !content.lines.includes("flags interval")) return exact;
@@ -91,7 +91,7 @@ export function runChain(table: NftTable, name: string, packet: Travelling, situ
   }
   return undefined;
 
-  /** What a rule decides: undefined lets the next one decide. Throws a mismatch where the rule does not apply. */
+  /** The verdict of a rule; undefined continues with the next rule. Throws Mismatch if the rule does not match. */
   function runRule(rule: string): { verdict: Verdict } | "return" | undefined {
     let rest = rule;
     const take = (pattern: RegExp): RegExpExecArray | undefined => {
@@ -148,11 +148,11 @@ export function runChain(table: NftTable, name: string, packet: Travelling, situ
       else if (take(/^masquerade fully-random$/)) {
         packet.masqueraded = true;
         return { verdict: "accept" };
-      } else throw new Error(`the fake does not know "${rest}" in "${rule}"`);
+      } else throw new Error(`the fake nft does not support "${rest}" in "${rule}"`);
     }
     return undefined;
   }
 }
 
-/** A match of a rule does not hold. */
+/** A packet does not match a rule. */
 class Mismatch extends Error {}

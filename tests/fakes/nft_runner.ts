@@ -20,39 +20,39 @@ import {
   printChains,
   printTable,
 } from "./nft_tables.ts";
-import { handOver } from "./runner.ts";
+import { deliverOutput } from "./runner.ts";
 import { canonical, DEFAULT_SURROUNDINGS, type PacketHost, type PacketRequest, type Surroundings } from "./packet.ts";
 
-/** What a fake host is made of; each has a default. */
+/** Options of `createFakeNftHost`. */
 export interface FakeNftHostOptions {
   readonly surroundings?: Partial<Surroundings>;
   /** A number from 0 up to 1, for `send`; Math.random by default. */
   readonly random?: () => number;
-  /** The time for how long sets remember clients; one that stands still by default. */
+  /** The clock for the timeouts of set elements; a fake clock by default. */
   readonly clock?: FakeClock;
 }
 
-/** A host whose nft works in memory. */
+/** A host with an in-memory nft. */
 export interface FakeNftHost extends PacketHost {
   readonly runner: Runner;
-  /** What nft holds now; tests may change it, as another program would. */
+  /** The current tables; tests may change them as another program would. */
   tables: NftTables;
-  /** The transactions that went through, each as its statements. */
+  /** The statements of every successful transaction. */
   readonly transactions: string[][];
   /** How often the table was listed with its elements. */
   listings: number;
-  /** Statements that the kernel refuses, with what it says: tests set it. */
+  /** Set by tests: returns the error for a statement that the kernel refuses. */
   refuses: (statement: string) => string | undefined;
-  /** Called before each transaction; what it throws is thrown by the run. */
+  /** Called before each transaction; the run rethrows its errors. */
   onTransaction: () => void;
-  /** Called after each transaction that went through; what it throws is thrown by the run. */
+  /** Called after each successful transaction; the run rethrows its errors. */
   afterTransaction: () => void;
   readonly clock: FakeClock;
-  /** The connections that conntrack knows; a test may add some. */
+  /** The entries of conntrack; tests may add some. */
   readonly conntrack: ConntrackEntry[];
 }
 
-/** A host with an empty kernel, without iptables. */
+/** Creates a host with an empty kernel and no iptables. */
 export function createFakeNftHost(options: FakeNftHostOptions = {}): FakeNftHost {
   const { random = Math.random, clock = createFakeClock() } = options;
   const surroundings: Surroundings = { ...DEFAULT_SURROUNDINGS, ...options.surroundings };
@@ -68,17 +68,17 @@ export function createFakeNftHost(options: FakeNftHostOptions = {}): FakeNftHost
       const content = host.tables.get(table);
       if (!content) return answer("", 1, "Error: No such file or directory\n");
       host.listings++;
-      return handOver(answer([...printTable(table, content), ""].join("\n")), call);
+      return deliverOutput(answer([...printTable(table, content), ""].join("\n")), call);
     }
     const family = /^list (chains|tables) (\S+)$/.exec(args);
-    if (!family) throw new Error(`the fake does not know nft ${args}`);
+    if (!family) throw new Error(`the fake nft does not support ${args}`);
     const lines: string[] = [];
     for (const [name, table] of host.tables) {
       if (!name.startsWith(`${family[2]} `)) continue;
       if (family[1] === "tables") lines.push(`table ${name}`);
       else lines.push(...printChains(name, table));
     }
-    return handOver(answer(lines.map((line) => `${line}\n`).join("")), call);
+    return deliverOutput(answer(lines.map((line) => `${line}\n`).join("")), call);
   }
 
   function transact(statements: string[]): ToolResult {
@@ -100,7 +100,7 @@ export function createFakeNftHost(options: FakeNftHostOptions = {}): FakeNftHost
     return answer();
   }
 
-  /** An nft on its own command line: each line is a transaction, and what it does not understand it repeats. */
+  /** An interactive session: each line is a transaction, and unknown input is repeated in the error. */
   function converse(): Conversation {
     let isOpen = true;
     return {
@@ -108,15 +108,15 @@ export function createFakeNftHost(options: FakeNftHostOptions = {}): FakeNftHost
         await Promise.resolve();
         if (!isOpen) throw new ToolEndedError("nft");
         const lines = text.split("\n").slice(0, -1);
-        if (lines.pop() !== end) throw new Error(`nft was not told to say ${end}`);
-        const said: string[] = [];
+        if (lines.pop() !== end) throw new Error(`the last line must be ${end}`);
+        const errors: string[] = [];
         try {
-          for (const line of lines) said.push(transact(line.split("; ")).stderr.replace(/^\S+: (?=Error)/, ""));
+          for (const line of lines) errors.push(transact(line.split("; ")).stderr.replace(/^\S+: (?=Error)/, ""));
         } catch (error) {
           isOpen = false;
           throw error;
         }
-        return `${said.join("")}Error: syntax error, unexpected number, expecting string\n`;
+        return `${errors.join("")}Error: syntax error, unexpected number, expecting string\n`;
       },
       isOpen: () => isOpen,
       close() {
@@ -143,7 +143,9 @@ export function createFakeNftHost(options: FakeNftHostOptions = {}): FakeNftHost
       run(call) {
         if (call.tool === "nft") return Promise.resolve().then(() => nft(call));
         if (call.tool === "conntrack") {
-          return Promise.resolve().then(() => handOver(conntrack.run(call.args, [...call.stdin ?? []].join("")), call));
+          return Promise.resolve().then(() =>
+            deliverOutput(conntrack.run(call.args, [...call.stdin ?? []].join("")), call)
+          );
         }
         return Promise.reject(new ToolMissingError(call.tool));
       },

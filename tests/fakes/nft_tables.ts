@@ -1,22 +1,22 @@
-/** nftables in memory: takes the text that nft takes, and prints it as nft 1.0.6 does. */
+/** In-memory nftables: applies statements of nft and prints tables as nft 1.0.6 does. */
 import { overlaps, printedKey } from "./nft_intervals.ts";
 
-/** A set or map: what it is declared as, and its elements with their values (empty in a set). */
+/** A set or map: its declaration and its elements with their values (empty in a set). */
 export interface NftSet {
   readonly kind: "set" | "map";
   readonly lines: readonly string[];
   readonly elements: Map<string, string>;
-  /** What rules have added to it: until when it is there, in milliseconds of the host's clock. */
+  /** Elements added by rules, with the time at which they expire, in milliseconds of the host's clock. */
   readonly clients: Map<string, number>;
 }
 
-/** A chain: where it is hooked in, if it is, and its rules. */
+/** A chain: its hook, if any, and its rules. */
 export interface NftChain {
   readonly hook: string | undefined;
   rules: readonly string[];
 }
 
-/** A table by its parts' names. */
+/** A table: sets and chains by name. */
 export interface NftTable {
   readonly sets: Map<string, NftSet>;
   readonly chains: Map<string, NftChain>;
@@ -25,7 +25,7 @@ export interface NftTable {
 /** All tables, by family and name: `ip sluice`. */
 export type NftTables = Map<string, NftTable>;
 
-/** What nft says of a statement that it refuses. */
+/** The error message of nft for a refused statement. */
 export class NftError extends Error {
   override readonly name = "NftError";
 }
@@ -34,7 +34,7 @@ const MISSING = "Could not process rule: No such file or directory";
 const EXISTS = "Could not process rule: File exists";
 const BUSY = "Could not process rule: Device or resource busy";
 
-/** A deep copy, for a transaction that may come to nothing. */
+/** A deep copy, for a transaction that may fail. */
 export function copyTables(tables: NftTables): NftTables {
   return new Map([...tables].map(([name, { sets, chains }]) => [name, {
     sets: new Map([...sets].map(([set, content]) => [set, { ...content, elements: new Map(content.elements) }])),
@@ -42,12 +42,12 @@ export function copyTables(tables: NftTables): NftTables {
   }]));
 }
 
-function found<T>(thing: T | undefined): T {
+function required<T>(thing: T | undefined): T {
   if (thing === undefined) throw new NftError(MISSING);
   return thing;
 }
 
-/** Applies one statement. Throws what nft would say. */
+/** Applies one statement. Throws with nft's error message. */
 export function applyStatement(tables: NftTables, statement: string): void {
   const match = /^(add|delete|flush) (table|set|map|chain|rule|element) (\S+ \S+)(?: (\S+)(?: (.*))?)?$/.exec(
     statement,
@@ -59,40 +59,40 @@ export function applyStatement(tables: NftTables, statement: string): void {
     if (verb === "delete" && !tables.delete(tableName!)) throw new NftError(MISSING);
     return;
   }
-  const table = found(tables.get(tableName!));
+  const table = required(tables.get(tableName!));
   switch (`${verb} ${kind}`) {
     case "add set":
     case "add map":
       if (!table.sets.has(name)) table.sets.set(name, declaredSet(kind as "set" | "map", rest));
       return;
     case "delete set":
-      if (isReferredTo(table, `@${name}`)) throw new NftError(BUSY);
-      found(table.sets.delete(name) || undefined);
+      if (isReferenced(table, `@${name}`)) throw new NftError(BUSY);
+      required(table.sets.delete(name) || undefined);
       return;
     case "add chain":
       if (!table.chains.has(name)) table.chains.set(name, { hook: /^\{ (.*) \}$/.exec(rest)?.[1], rules: [] });
       return;
     case "flush chain":
-      found(table.chains.get(name)).rules = [];
+      required(table.chains.get(name)).rules = [];
       return;
     case "delete chain":
-      found(table.chains.get(name));
-      if (isReferredTo(table, name)) throw new NftError(BUSY);
+      required(table.chains.get(name));
+      if (isReferenced(table, name)) throw new NftError(BUSY);
       table.chains.delete(name);
       return;
     case "add rule": {
-      for (const [, set] of rest.matchAll(/@(\S+)/g)) found(table.sets.get(set!));
-      for (const [, chain] of rest.matchAll(/\b(?:goto|jump) (\S+)/g)) found(table.chains.get(chain!));
-      const chain = found(table.chains.get(name));
+      for (const [, set] of rest.matchAll(/@(\S+)/g)) required(table.sets.get(set!));
+      for (const [, chain] of rest.matchAll(/\b(?:goto|jump) (\S+)/g)) required(table.chains.get(chain!));
+      const chain = required(table.chains.get(name));
       chain.rules = [...chain.rules, rest];
       return;
     }
     case "add element":
-      for (const { key, value } of elementsOf(rest)) addElement(table, found(table.sets.get(name)), key, value);
+      for (const { key, value } of elementsOf(rest)) addElement(table, required(table.sets.get(name)), key, value);
       return;
     case "delete element":
       for (const { key } of elementsOf(rest)) {
-        if (!found(table.sets.get(name)).elements.delete(key)) throw new NftError(MISSING);
+        if (!required(table.sets.get(name)).elements.delete(key)) throw new NftError(MISSING);
       }
       return;
     default:
@@ -108,7 +108,7 @@ function declaredSet(kind: "set" | "map", body: string): NftSet {
 
 function addElement(table: NftTable, set: NftSet, key: string, value: string): void {
   const chain = /^goto (\S+)$/.exec(value)?.[1];
-  if (chain !== undefined) found(table.chains.get(chain));
+  if (chain !== undefined) required(table.chains.get(chain));
   if (set.lines.includes("flags interval") && !set.elements.has(key) && overlaps(key, set.elements.keys())) {
     throw new NftError(EXISTS);
   }
@@ -126,8 +126,8 @@ function elementsOf(body: string): { key: string; value: string }[] {
   });
 }
 
-/** Whether a rule or an element refers to a chain by its name, or to a set as `@name`. */
-function isReferredTo(table: NftTable, name: string): boolean {
+/** Whether a rule or an element references a chain by name, or a set as `@name`. */
+function isReferenced(table: NftTable, name: string): boolean {
   const words = (text: string) => text.split(" ").includes(name);
   return [...table.chains.values()].some(({ rules }) => rules.some(words)) ||
     [...table.sets.values()].some(({ elements }) => [...elements.values()].some(words));
@@ -181,7 +181,7 @@ function* printChain(chain: string, hook: string | undefined, rules: readonly st
   yield "\t}";
 }
 
-/** Two elements to a line where each is one IPv4 address, and one where it is more, as nft does. */
+/** Prints single IPv4 addresses two per line and longer elements one per line, as nft does. */
 function* printElements(elements: readonly string[]): Generator<string> {
   const perLine = elements.some((element) => /[ :]/.test(element)) ? 1 : 2;
   for (let i = 0; i < elements.length; i += perLine) {

@@ -1,27 +1,27 @@
-/** The question that every interpreting fake answers, whatever its kernel is made of: where would this packet go? */
+/** Packets that tests send through the fakes' rules, and their outcomes. */
 import { canonicalAddress, type Family, familyOf, prefixContains } from "../../platform/address.ts";
 
-/** What a packet may carry, with its number in the IP header. */
+/** Protocols and their numbers in the IP header. */
 export const PROTOCOL_NUMBERS = { icmp: 1, tcp: 6, udp: 17, "ipv6-icmp": 58, sctp: 132 } as const;
 
 /** The name of a protocol in `PROTOCOL_NUMBERS`. */
 export type PacketProtocol = keyof typeof PROTOCOL_NUMBERS;
 
-/** Where a packet comes from: a place that the node's surroundings know, or an address behind an interface. */
+/** The origin of a packet: a known host, or an address behind an interface. */
 export type PacketOrigin =
   | "node"
   | "pod-on-node"
   | "outside"
-  /** Without an interface the node itself sends it, with that source address. */
+  /** Without an interface, the node itself sends the packet from this address. */
   | { readonly address: string; readonly interface?: string };
 
-/** What conntrack says of a packet's connection. */
+/** The conntrack state of a packet's connection. */
 export type ConnectionState = "INVALID" | "NEW" | "RELATED" | "ESTABLISHED" | "UNTRACKED";
 
 /** A packet to send through the rules. */
 export interface PacketRequest {
   readonly from: PacketOrigin;
-  /** The destination address; it says the family. */
+  /** The destination address, which determines the family. */
   readonly to: string;
   readonly port: number;
   /** TCP by default. */
@@ -34,45 +34,45 @@ export interface PacketRequest {
   readonly mark?: number;
 }
 
-/** What became of a packet. */
+/** The result of sending a packet. */
 export interface PacketOutcome {
   /**
-   * - `delivered`: it goes on to a destination that the rules gave it;
-   * - `passed`: it goes on to the destination that it had;
-   * - `rejected`: its sender is told that it may not;
-   * - `dropped`: it vanishes.
+   * - `delivered`: forwarded to a destination that the rules set;
+   * - `passed`: forwarded to its original destination;
+   * - `rejected`: the sender gets an error;
+   * - `dropped`: discarded silently.
    */
   readonly verdict: "delivered" | "passed" | "rejected" | "dropped";
-  /** Where it went, or was going to when it was stopped: `address:port`. */
+  /** The last destination: `address:port`. */
   readonly destination: string;
-  /** Whether its source became an address of the node. */
+  /** Whether the source was rewritten to an address of the node. */
   readonly masqueraded: boolean;
-  /** The mark that it ended with. */
+  /** The final packet mark. */
   readonly mark: number;
 }
 
-/** A kernel in memory that packets can be sent through. */
+/** An in-memory kernel that packets can be sent through. */
 export interface PacketHost<Outcome extends PacketOutcome = PacketOutcome> {
-  /** Sends a packet; what remembers clients remembers it. Chance decides where rules leave it to chance. */
+  /** Sends a packet with random decisions; affinity remembers the client. */
   send(packet: PacketRequest): Outcome;
-  /** Everything that can become of a packet, each with its probability. Leaves no trace. */
+  /** All possible outcomes for a packet with their probabilities. Changes no state. */
   outcomes(packet: PacketRequest): readonly { readonly outcome: Outcome; readonly share: number }[];
 }
 
-/** The node that the packets meet. */
+/** The node and the hosts around it. */
 export interface Surroundings {
-  /** The node's own addresses of both families, beside loopback; the first of a family is the source of what it sends. */
+  /** The node's addresses besides loopback; the first of a family is the source address of its packets. */
   readonly nodeAddresses: readonly string[];
-  /** A pod on this node, by family, and the interface behind which all of them are. */
+  /** A pod on this node by family, and the interface of all pods. */
   readonly podAddresses: Readonly<Record<Family, string>>;
   readonly podInterface: string;
-  /** Destinations behind the pods' interface, as canonical prefixes. Everything else goes out by the outside one. */
+  /** Destinations behind the pods' interface, as canonical prefixes; all others are behind the outside interface. */
   readonly podPrefixes: readonly string[];
   readonly outsideAddresses: Readonly<Record<Family, string>>;
   readonly outsideInterface: string;
 }
 
-/** A node 192.168.1.1 with pods 10.244.1.0/24, and the same in IPv6. */
+/** A node 192.168.1.1 with pods in 10.244.1.0/24, and the same in IPv6. */
 export const DEFAULT_SURROUNDINGS: Surroundings = {
   nodeAddresses: ["192.168.1.1", "fd00:168::1"],
   podAddresses: { IPv4: "10.244.1.250", IPv6: "fd00:244:1::fa" },
@@ -82,10 +82,10 @@ export const DEFAULT_SURROUNDINGS: Surroundings = {
   outsideInterface: "eth0",
 };
 
-/** An address in canonical form. Throws where it is none. */
+/** The canonical form of an address. Throws if it is invalid. */
 export function canonical(text: string): string {
   const address = canonicalAddress(text);
-  if (address === undefined) throw new Error(`${text} is no IP address`);
+  if (address === undefined) throw new Error(`${text} is not an IP address`);
   return address;
 }
 
@@ -99,7 +99,7 @@ export function isLocal(address: string, { nodeAddresses }: Surroundings): boole
   return isLoopback(address) || nodeAddresses.includes(address);
 }
 
-/** A packet's source address, and the interface by which it comes in; empty where the node itself sends it. */
+/** A packet's source address and incoming interface, which is empty if the node itself sends it. */
 export function originOf(
   { from, to }: PacketRequest,
   surroundings: Surroundings,
@@ -117,7 +117,7 @@ export function originOf(
   }
 }
 
-/** What the node sends to an address of its own comes from that very address. */
+/** The source address of the node's packets: for its own addresses, the destination itself. */
 function nodeSource(family: Family, destination: string, surroundings: Surroundings): string {
   if (isLocal(destination, surroundings)) return destination;
   const address = surroundings.nodeAddresses.find((each) => familyOf(each) === family);
@@ -125,26 +125,26 @@ function nodeSource(family: Family, destination: string, surroundings: Surroundi
   return address;
 }
 
-/** The interface by which the node sends to an address that is not its own. */
+/** The outgoing interface for an address that is not the node's own. */
 export function interfaceTo(destination: string, surroundings: Surroundings): string {
   const isPod = surroundings.podPrefixes.some((prefix) => prefixContains(prefix, destination));
   return isPod ? surroundings.podInterface : surroundings.outsideInterface;
 }
 
-/** What a masqueraded packet's way ends with, as `whereTo` tells it. */
+/** The suffix of masqueraded destinations in `outcomeShares`. */
 export const MASQUERADED = " masqueraded";
 
-/** An outcome in a word: `ENDPOINT`, `ENDPOINT masqueraded`, or the verdict. */
-export function told({ verdict, destination, masqueraded }: PacketOutcome): string {
+/** An outcome as text: `ENDPOINT`, `ENDPOINT masqueraded`, or the verdict. */
+export function outcomeText({ verdict, destination, masqueraded }: PacketOutcome): string {
   return verdict === "delivered" ? destination + (masqueraded ? MASQUERADED : "") : verdict;
 }
 
-/** The share of such packets that end in each way, as `told`, to four digits. Leaves no trace. */
-export function whereTo(host: PacketHost, packet: PacketRequest): Record<string, number> {
+/** The probability of each outcome (as `outcomeText`), rounded to four digits. Changes no state. */
+export function outcomeShares(host: PacketHost, packet: PacketRequest): Record<string, number> {
   const shares: Record<string, number> = {};
   for (const { outcome, share } of host.outcomes(packet)) {
-    const way = told(outcome);
-    shares[way] = (shares[way] ?? 0) + share;
+    const text = outcomeText(outcome);
+    shares[text] = (shares[text] ?? 0) + share;
   }
-  return Object.fromEntries(Object.entries(shares).map(([way, share]) => [way, Number(share.toFixed(4))]));
+  return Object.fromEntries(Object.entries(shares).map(([text, share]) => [text, Number(share.toFixed(4))]));
 }

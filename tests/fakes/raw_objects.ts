@@ -1,4 +1,4 @@
-/** Objects as the API server sends them, written short. */
+/** Shorthand for objects as the API server sends them. */
 
 /** An EndpointSlice: see `rawSlice`. */
 export interface RawSliceOptions {
@@ -8,14 +8,14 @@ export interface RawSliceOptions {
   readonly ports: Readonly<Record<string, number | null>>;
   readonly protocol?: string;
   /**
-   * Each as its address, then, in any order, `@NODE`, the states `unready` (with `serving`: yet serving), `terminating`
-   * (still serving) or `ended` (no longer), and the hints `zone=A,B` and `node=A`: `10.0.0.1 @here terminating`.
+   * Each is an address followed, in any order, by `@NODE`, the states `unready` (with `serving`: still serving),
+   * `terminating` (still serving) or `ended` (no longer), and hints `zone=A,B` and `node=A`: `10.0.0.1 @here terminating`.
    */
   readonly endpoints: readonly string[];
   readonly triggeredAt?: string;
 }
 
-/** The slice `at` (`namespace/name`) of the service that its name begins with, up to the last dash. */
+/** The slice `at` (`namespace/name`); the part of its name before the last dash is the service. */
 export function rawSlice(at: string, options: RawSliceOptions): Record<string, unknown> {
   const [namespace, name] = at.split("/") as [string, string];
   const { service = name.slice(0, name.lastIndexOf("-")), addressType = "IPv4", protocol = "TCP", triggeredAt } =

@@ -24,77 +24,76 @@ import { DEFAULT_SURROUNDINGS, isLocal, type PacketHost, type PacketRequest, typ
 
 export type { ConntrackEntry, Flavour, PacketRequest, Surroundings };
 
-/** A call that a tool got. */
+/** A recorded run of a tool. */
 export interface RecordedCall {
   readonly tool: string;
   readonly args: readonly string[];
-  /** All of its input. */
+  /** The whole input. */
   readonly stdin: string;
 }
 
-/** How a tool fails on purpose. */
+/** An injected failure of a tool. */
 export type InjectedFailure =
   & {
-    /** Whether the tool does its work before it fails; it does not by default. */
+    /** Whether the tool does its work before it fails; false by default. */
     readonly afterItsWork?: boolean;
   }
   & (
     | { readonly how: "exits"; readonly exitCode: number; readonly stderr: string }
-    /** It prints this and exits well. */
+    /** It prints this and exits with 0. */
     | { readonly how: "prints"; readonly stdout: string }
     /** It hangs until its timeout. */
     | { readonly how: "hangs" }
     | { readonly how: "is missing" }
   );
 
-/** What a fake runner is made of; each has a default. */
+/** Options of `createFakeRunner`. */
 export interface FakeRunnerOptions {
   /** nf_tables by default. */
   readonly flavour?: Flavour;
   readonly surroundings?: Partial<Surroundings>;
-  /** What sysctl finds: `net.ipv4.conf.all.route_localnet`, 0 by default. */
+  /** The existing sysctls; `net.ipv4.conf.all.route_localnet` is 0 by default. */
   readonly sysctls?: Readonly<Record<string, string | number>>;
   /** A number from 0 up to 1, for `send`; Math.random by default. */
   readonly random?: () => number;
-  /** Whether there are the tools of IPVS, and a kernel behind them; there are not by default. */
+  /** Whether the tools and the kernel support IPVS; false by default. */
   readonly hasIpvs?: boolean;
-  /** The time for timeouts and for how long `recent` remembers; one that stands still by default. */
+  /** The clock for timeouts and for `recent`; a fake clock by default. */
   readonly clock?: Clock;
 }
 
-/** A runner whose tools change a kernel in memory, which packets can be sent through. */
+/** A runner whose tools change an in-memory kernel, which packets can be sent through. */
 export interface FakeRunner extends Runner, PacketHost<WalkOutcome> {
-  /** Every call so far, in order, those that failed on purpose among them. */
+  /** Every call so far in order, including those with an injected failure. */
   readonly calls: readonly RecordedCall[];
   forgetCalls(): void;
   /**
-   * Makes calls fail. The first injection that takes a call decides.
-   * @param takes whether a call fails
-   * @param times how often, without end by default
-   * @returns a function that ends it
+   * Makes calls fail. The first matching injection applies.
+   * @param matches whether a call fails
+   * @param times how often; unlimited by default
+   * @returns a function that ends the injection
    */
-  inject(takes: (call: RecordedCall) => boolean, failure: InjectedFailure, times?: number): () => void;
+  inject(matches: (call: RecordedCall) => boolean, failure: InjectedFailure, times?: number): () => void;
   /**
-   * Which share of such packets goes where: by `address:port` for delivered ones, by their verdict for the others.
-   * Leaves no trace.
+   * The share of packets by destination (`address:port`) for delivered ones, or by verdict for the others. Changes no
+   * state.
    */
   destinations(packet: PacketRequest): ReadonlyMap<string, number>;
   /**
-   * The rules of both families, or of one, in the form of iptables-save, without tables that hold nothing: equal for
-   * equal kernels.
+   * The rules of both families, or of one, in the format of iptables-save, without empty tables: equal for equal kernels.
    */
   dump(family?: Family): string;
-  /** The names of a table's chains, in the order in which iptables-save prints them; none where there is no table. */
+  /** The names of a table's chains in the order of iptables-save; empty if the table does not exist. */
   chains(family: Family, table: string): readonly string[];
-  /** A chain's rules without `-A CHAIN `; undefined where there is no such chain. */
+  /** A chain's rules without `-A CHAIN `; undefined if the chain does not exist. */
   rules(family: Family, table: string, chain: string): readonly string[] | undefined;
-  /** What the kernel holds of IPVS; a test may change it, as another program would. */
+  /** The kernel's IPVS state; tests may change it as another program would. */
   readonly ipvs: IpvsKernel;
-  /** The connections that conntrack knows; a test may add some. */
+  /** The entries of conntrack; tests may add some. */
   readonly conntrack: ConntrackEntry[];
-  /** The kernel's settings by dotted name; only those that are here exist. */
+  /** The existing sysctls by dotted name. */
   readonly sysctls: Map<string, string>;
-  /** Settings of the kernel that refuse new values. */
+  /** Sysctls that refuse new values. */
   readonly refusingSysctls: Set<string>;
 }
 
@@ -106,7 +105,7 @@ interface Host {
 const DEFAULT_TIMEOUT_MS = 60_000;
 const DATE = "Thu Jan  1 00:00:00 1970";
 
-/** A runner on a kernel without a rule. */
+/** Creates a runner with an empty kernel. */
 export function createFakeRunner(options: FakeRunnerOptions = {}): FakeRunner {
   const { flavour = "nf_tables", random = Math.random, clock = createFakeClock() } = options;
   const surroundings: Surroundings = { ...DEFAULT_SURROUNDINGS, ...options.surroundings };
@@ -119,7 +118,7 @@ export function createFakeRunner(options: FakeRunnerOptions = {}): FakeRunner {
     sysctl.values.set(name, String(value));
   }
   const calls: RecordedCall[] = [];
-  const injections: { takes: (call: RecordedCall) => boolean; failure: InjectedFailure; left: number }[] = [];
+  const injections: { matches: (call: RecordedCall) => boolean; failure: InjectedFailure; left: number }[] = [];
 
   const work = (call: RecordedCall): ToolResult => {
     const family = IPTABLES[call.tool];
@@ -139,7 +138,7 @@ export function createFakeRunner(options: FakeRunnerOptions = {}): FakeRunner {
     throw new ToolMissingError(call.tool);
   };
   const takeInjection = (call: RecordedCall): InjectedFailure | undefined => {
-    const injection = injections.find(({ takes, left }) => left > 0 && takes(call));
+    const injection = injections.find(({ matches, left }) => left > 0 && matches(call));
     if (injection) injection.left--;
     return injection?.failure;
   };
@@ -151,7 +150,7 @@ export function createFakeRunner(options: FakeRunnerOptions = {}): FakeRunner {
   ) => {
     const { tables } = hosts[familyOf(packetAddress(packet.to).text)];
     const isOwn = ({ text }: PacketAddress) => isLocal(text, surroundings) || hasAddress(ipvs, text);
-    // The node sends to an address of the dummy interface from that very address.
+    // For an address of the dummy interface, the node's source address is that address.
     const own = hasAddress(ipvs, packetAddress(packet.to).text) ? [packet.to] : [];
     const around = { ...surroundings, nodeAddresses: [...surroundings.nodeAddresses, ...own] };
     const context = {
@@ -173,18 +172,18 @@ export function createFakeRunner(options: FakeRunnerOptions = {}): FakeRunner {
     async run(toolCall: ToolCall) {
       const call = { tool: toolCall.tool, args: [...toolCall.args], stdin: [...toolCall.stdin ?? []].join("") };
       calls.push(call);
-      // A real tool never ends before its caller goes on.
+      // Like a real tool, never finish synchronously.
       await Promise.resolve();
       const failure = takeInjection(call);
       const result = failure && !failure.afterItsWork ? undefined : work(call);
       if (failure) return await fail(toolCall, failure, clock);
-      return handOver(result!, toolCall);
+      return deliverOutput(result!, toolCall);
     },
     forgetCalls() {
       calls.length = 0;
     },
-    inject(takes, failure, times = Infinity) {
-      const injection = { takes, failure, left: times };
+    inject(matches, failure, times = Infinity) {
+      const injection = { matches, failure, left: times };
       injections.push(injection);
       return () => {
         injection.left = 0;
@@ -250,12 +249,12 @@ async function fail(call: ToolCall, failure: InjectedFailure, clock: Clock): Pro
     case "exits":
       return { exitCode: failure.exitCode, stdout: "", stderr: failure.stderr };
     case "prints":
-      return handOver({ exitCode: 0, stdout: failure.stdout, stderr: "" }, call);
+      return deliverOutput({ exitCode: 0, stdout: failure.stdout, stderr: "" }, call);
   }
 }
 
-/** Hands the output over as its caller wants it: line by line, or as a whole. */
-export function handOver(result: ToolResult, { onLine }: ToolCall): ToolResult {
+/** Delivers the output line by line if the caller wants lines, or as a whole. */
+export function deliverOutput(result: ToolResult, { onLine }: ToolCall): ToolResult {
   if (!onLine) return result;
   const lines = result.stdout.split("\n");
   if (lines.at(-1) === "") lines.pop();
@@ -263,7 +262,7 @@ export function handOver(result: ToolResult, { onLine }: ToolCall): ToolResult {
   return { ...result, stdout: "" };
 }
 
-/** The kernel keeps a list as long as a rule uses it. */
+/** Deletes `recent` lists that no rule uses any more, as the kernel does. */
 function forgetUnused(tables: Tables, recent: KeptRecentLists): void {
   const used = new Set<string>();
   for (const [, table] of tables.list()) {

@@ -1,7 +1,7 @@
 import type { FamilySettings, LoadBalancerSources, ServicePort } from "../../core/model/mod.ts";
 import { loadBalancerSources } from "../../core/planning/service_port.ts";
 
-/** A service port named `name`, TCP, with a cluster IP, one endpoint and nothing else; `changes` say what differs. */
+/** A TCP service port with a cluster IP and one endpoint; `changes` override fields. */
 export function fakeServicePort(name: string, changes: Partial<ServicePort> = {}): ServicePort {
   return {
     name,
@@ -29,7 +29,7 @@ export function fakeSources(ranges: readonly string[], nodeIP = "192.168.1.1"): 
   return loadBalancerSources(ranges, nodeIP);
 }
 
-/** The settings of a family with everything at its default; `changes` say what differs. */
+/** The default settings of a family; `changes` override fields. */
 export function fakeSettings(changes: Partial<FamilySettings> = {}): FamilySettings {
   return {
     mode: "iptables",

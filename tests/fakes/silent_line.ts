@@ -1,14 +1,14 @@
-/** A line between a client and a server that can go dead, as when a machine in between loses its power. */
+/** A TCP proxy whose connections can go silent, as when a machine in between loses power. */
 export interface SilentLine {
   readonly port: number;
-  /** From now on, nothing comes through on the connections that there are, and nobody is told. */
+  /** Silently discards everything on the open connections from now on. */
   silence(): void;
-  /** How many connections have been opened, how many of them each side has closed, and how many bytes the server has said. */
+  /** The number of connections opened, closed by each side, and bytes sent by the server. */
   counts(): { readonly said: number; readonly opened: number; readonly client: number; readonly server: number };
   close(): void;
 }
 
-/** A line to this port of 127.0.0.1. New connections work even after a silence. */
+/** Starts a proxy to this port of 127.0.0.1. New connections work even after `silence`. */
 export function startSilentLine(toPort: number): SilentLine {
   const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   const connections = new Set<{ dead: boolean; readonly ends: readonly Deno.TcpConn[] }>();
@@ -28,7 +28,7 @@ export function startSilentLine(toPort: number): SilentLine {
             for (let sent = 0; !connection.dead && sent < read;) sent += await to.write(buffer.subarray(sent, read));
           }
         } catch {
-          // A connection that breaks is one that ends.
+          // A broken connection counts as closed.
         }
         counts[closer]++;
         if (!connection.dead) closeQuietly(to);
@@ -37,7 +37,7 @@ export function startSilentLine(toPort: number): SilentLine {
       void carry(far, near, "server");
     }
   };
-  // Ends with the listener.
+  // Rejects when the listener is closed.
   accept().catch(() => {});
 
   return {
@@ -57,6 +57,6 @@ function closeQuietly(connection: Deno.TcpConn): void {
   try {
     connection.close();
   } catch {
-    // It was closed already.
+    // Already closed.
   }
 }

@@ -1,4 +1,4 @@
-/** A whole proxy in this process, with workers that only say what they would have done. */
+/** A whole proxy in this process, with fake workers that report syncs without a kernel. */
 import { COMMANDS } from "../../cli/commands/commands.ts";
 import { type CommandLine, readCommandLine } from "../../config/mod.ts";
 import { serveControlSocket } from "../../answers/control/serve.ts";
@@ -8,25 +8,25 @@ import { runProxy } from "../../proxy/proxy.ts";
 import { sleep, systemClock } from "../../platform/clock.ts";
 import { type Logger, silentLogger } from "../../platform/log.ts";
 
-/** The proxy, and what a test does to it. */
+/** A running proxy and the messages of its workers. */
 export interface WholeProxy {
-  /** Where its status page is. */
+  /** The URL of its status page. */
   readonly url: string;
-  /** What a family's worker is told to say of itself. */
+  /** Makes a family's worker report its health. */
   health(family: Family, health: FamilyHealth): void;
-  /** What a family's worker is told to say of a sync. */
+  /** Makes a family's worker report a sync. */
   report(family: Family, report: Partial<SyncReport>): void;
 }
 
-/** How a test changes it. */
+/** Options of `withWholeProxy`. */
 export interface WholeProxyOptions {
-  /** Flags, the source among them. */
+  /** Flags, including the source. */
   readonly args: readonly string[];
   readonly logger?: Logger;
   readonly controlSocket?: Deno.Listener;
 }
 
-/** Runs `test` with a proxy and ends it. */
+/** Runs `test` with a proxy and stops the proxy afterwards. */
 export async function withWholeProxy(
   { args, logger = silentLogger, controlSocket: listener }: WholeProxyOptions,
   test: (proxy: WholeProxy) => Promise<void>,
@@ -71,13 +71,13 @@ export async function withWholeProxy(
 
 /** A folder of manifests as a source. */
 export interface ManifestFolder {
-  /** The flags that name it. */
+  /** The flags for this source. */
   readonly args: readonly string[];
-  /** Puts manifests in the place of all there were. */
+  /** Replaces all manifests. */
   write(manifests: string): void;
 }
 
-/** Runs `test` with a folder of manifests, which is removed afterwards. */
+/** Runs `test` with a folder of manifests and removes it afterwards. */
 export async function withManifests(manifests: string, test: (folder: ManifestFolder) => Promise<void>): Promise<void> {
   const folder = await Deno.makeTempDir();
   const write = (text: string) => {
@@ -98,7 +98,7 @@ interface FakeWorker {
   report(report: Partial<SyncReport>): void;
 }
 
-/** A worker that reports each delta as written, in a time that goes with its size. */
+/** A worker that reports every delta as synced, with a duration that depends on its size. */
 function createFakeWorker(family: Family, listener: FamilyListener): FakeWorker {
   let revision = 0;
   const syncs: (() => void)[] = [];
@@ -156,7 +156,7 @@ async function configure(args: readonly string[]): Promise<CommandLine & { reado
     builtModes: ["iptables", "nftables", "ipvs"],
     commands: COMMANDS,
   });
-  if (line.kind !== "start") throw new Error(`the configuration of the test is refused: ${JSON.stringify(line)}`);
+  if (line.kind !== "start") throw new Error(`invalid configuration: ${JSON.stringify(line)}`);
   return line;
 }
 
@@ -169,7 +169,7 @@ async function answers(url: string): Promise<boolean> {
   }
 }
 
-/** A TCP port of 127.0.0.1 on which nothing listens. */
+/** A free TCP port of 127.0.0.1. */
 export function freePort(): number {
   const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   listener.close();

@@ -7,7 +7,7 @@ import { servesLocalhost } from "../../config/family_settings.ts";
 import type { ClusterObject } from "../../core/objects/cluster_object.ts";
 import { fakeAnswerBasis, HERE } from "../fakes/answer_basis.ts";
 import { endpoint, endpointSlice, node, service } from "../fakes/cluster_objects.ts";
-import { MASQUERADED, type PacketRequest, whereTo } from "../fakes/packet.ts";
+import { MASQUERADED, outcomeShares, type PacketRequest } from "../fakes/packet.ts";
 import { BACKENDS, commonSettings, serve } from "../unit/backends/every_backend.ts";
 
 const NODE = "192.168.1.1";
@@ -156,7 +156,7 @@ for (const { name, mode, createKernel } of BACKENDS) {
             const outcome = outcomes[0]!;
             assert.deepEqual(
               explained(outcome),
-              whereTo(kernel.host, request(packet)),
+              outcomeShares(kernel.host, request(packet)),
               JSON.stringify({ packet, outcome }),
             );
             if (outcome.fate === "balanced") assert.ok(service, "what is balanced is of a service");

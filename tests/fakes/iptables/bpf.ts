@@ -1,4 +1,4 @@
-import { ParameterProblem, Uninterpreted } from "./errors.ts";
+import { ParameterProblem, Unsupported } from "./errors.ts";
 import { ipHeader, type PacketInFlight } from "./packet.ts";
 
 const LOAD_WORD = 0x20;
@@ -8,8 +8,8 @@ const JUMP_IF_X = 0x1d;
 const RETURN_CONSTANT = 0x06;
 
 /**
- * Reads a classic BPF program in xt_bpf's notation (`COUNT,CODE JT JF K,…`) and gives a function that runs it on a
- * packet's IP header: a value other than 0 is a match. Interprets what compares words of the header.
+ * Parses a classic BPF program in xt_bpf's notation (`COUNT,CODE JT JF K,…`) and returns a function that runs it on a
+ * packet's IP header; a result other than 0 is a match. Supports the instructions that compare words of the header.
  */
 export function parseBpf(text: string): (packet: PacketInFlight) => number {
   const [count, ...parts] = text.replace(/,$/, "").split(",");
@@ -22,7 +22,7 @@ export function parseBpf(text: string): (packet: PacketInFlight) => number {
   }
   for (const [code] of program) {
     if (![LOAD_WORD, A_TO_X, JUMP_IF_CONSTANT, JUMP_IF_X, RETURN_CONSTANT].includes(code!)) {
-      throw new Uninterpreted(`BPF instruction ${code}`);
+      throw new Unsupported(`BPF instruction ${code}`);
     }
   }
   return (packet) => {

@@ -1,18 +1,18 @@
 import type { Family } from "../../../platform/address.ts";
-import { ParameterProblem, Uninterpreted } from "./errors.ts";
+import { ParameterProblem, Unsupported } from "./errors.ts";
 import { parseRule, type Rule } from "./rule.ts";
 import type { TableChange } from "./tables.ts";
 
-/** A command of iptables, as it stands in its arguments and in the lines of iptables-restore. */
+/** A command of iptables, from its arguments or a line of iptables-restore. */
 export type Command =
-  | { readonly does: "append" | "check"; readonly chain: string; readonly rule: Rule }
-  | { readonly does: "insert"; readonly chain: string; readonly position: number; readonly rule: Rule }
-  | { readonly does: "delete"; readonly chain: string; readonly rule: Rule | number }
-  | { readonly does: "policy"; readonly chain: string; readonly policy: string }
-  | { readonly does: "create"; readonly chain: string }
-  | { readonly does: "flush" | "remove" | "list" | "print" | "zero"; readonly chain: string | undefined };
+  | { readonly verb: "append" | "check"; readonly chain: string; readonly rule: Rule }
+  | { readonly verb: "insert"; readonly chain: string; readonly position: number; readonly rule: Rule }
+  | { readonly verb: "delete"; readonly chain: string; readonly rule: Rule | number }
+  | { readonly verb: "policy"; readonly chain: string; readonly policy: string }
+  | { readonly verb: "create"; readonly chain: string }
+  | { readonly verb: "flush" | "remove" | "list" | "print" | "zero"; readonly chain: string | undefined };
 
-const COMMANDS: Readonly<Record<string, Command["does"]>> = {
+const COMMANDS: Readonly<Record<string, Command["verb"]>> = {
   "-A": "append",
   "--append": "append",
   "-C": "check",
@@ -37,43 +37,43 @@ const COMMANDS: Readonly<Record<string, Command["does"]>> = {
   "--zero": "zero",
 };
 
-/** Reads a command. Throws as iptables does. */
+/** Parses a command. Throws iptables' errors. */
 export function parseCommand(words: readonly string[], family: Family, table: string): Command {
   const [first, chain] = words;
   if (first === undefined) throw new ParameterProblem("no command specified");
   if (!first.startsWith("-")) throw new ParameterProblem(`Bad argument \`${first}'`, true);
-  if (["-R", "--replace", "-E", "--rename-chain"].includes(first)) throw new Uninterpreted(first);
-  const does = Object.hasOwn(COMMANDS, first) ? COMMANDS[first] : undefined;
-  if (does === undefined) throw new ParameterProblem(`unknown option "${first}"`);
-  switch (does) {
+  if (["-R", "--replace", "-E", "--rename-chain"].includes(first)) throw new Unsupported(first);
+  const verb = Object.hasOwn(COMMANDS, first) ? COMMANDS[first] : undefined;
+  if (verb === undefined) throw new ParameterProblem(`unknown option "${first}"`);
+  switch (verb) {
     case "flush":
     case "remove":
     case "list":
     case "print":
     case "zero":
-      return { does, chain };
+      return { verb, chain };
   }
   if (chain === undefined) throw new ParameterProblem(`option "${first}" requires an argument`);
   const ruleFrom = (index: number) => parseRule(words.slice(index), { family, table, chain });
   const number = words[2] !== undefined && /^\d+$/.test(words[2]) ? Number(words[2]) : undefined;
   if (number === 0) throw new ParameterProblem("Invalid rule number `0'");
-  switch (does) {
+  switch (verb) {
     case "create":
-      return { does, chain };
+      return { verb, chain };
     case "policy":
-      return { does, chain, policy: words[2] ?? "" };
+      return { verb, chain, policy: words[2] ?? "" };
     case "insert":
-      return { does, chain, position: number ?? 1, rule: ruleFrom(number === undefined ? 2 : 3) };
+      return { verb, chain, position: number ?? 1, rule: ruleFrom(number === undefined ? 2 : 3) };
     case "delete":
-      return { does, chain, rule: number ?? ruleFrom(2) };
+      return { verb, chain, rule: number ?? ruleFrom(2) };
     default:
-      return { does, chain, rule: ruleFrom(2) };
+      return { verb, chain, rule: ruleFrom(2) };
   }
 }
 
-/** Does to a table what a command says. @param line where the command stands */
+/** Applies a command to a table. @param line the line of the command */
 export function applyCommand(change: TableChange, command: Command, line: number): void {
-  switch (command.does) {
+  switch (command.verb) {
     case "append":
       return change.append(line, command.chain, command.rule);
     case "insert":
@@ -93,11 +93,11 @@ export function applyCommand(change: TableChange, command: Command, line: number
     case "zero":
       return;
     default:
-      throw new Uninterpreted(`${command.does} among changes`);
+      throw new Unsupported(`${command.verb} as a change`);
   }
 }
 
-/** The words of a line, as iptables-restore splits it: quotes group, and within them a backslash keeps a character. */
+/** Splits a line as iptables-restore does: quotes group words, and a backslash escapes inside them. */
 export function splitWords(line: string): string[] {
   if (!line.includes('"')) return line.split(/[ \t]+/).filter((word) => word !== "");
   const words: string[] = [];
@@ -114,7 +114,7 @@ export function splitWords(line: string): string[] {
       started = false;
     } else word += character;
   }
-  if (quoted) throw new Uninterpreted("a quote without its end");
+  if (quoted) throw new Unsupported("an unclosed quote");
   if (started || word !== "") words.push(word);
   return words;
 }

@@ -1,9 +1,9 @@
 import type { ToolResult } from "../../../backends/tools/runner.ts";
 import { canonicalAddress, type Family, familyOf } from "../../../platform/address.ts";
 import { splitWords } from "./command_line.ts";
-import { Uninterpreted } from "./errors.ts";
+import { Unsupported } from "./errors.ts";
 
-/** An entry of the kernel's table of connections. */
+/** An entry of the conntrack table. */
 export interface ConntrackEntry {
   /** UDP by default. */
   readonly protocol?: "udp" | "tcp" | "sctp";
@@ -11,11 +11,11 @@ export interface ConntrackEntry {
   readonly sourcePort: number;
   readonly destination: string;
   readonly destinationPort: number;
-  /** Who answers; the destination itself where nothing was translated. */
+  /** The answering address; the destination if it was not translated. */
   readonly answeredBy?: { readonly address: string; readonly port: number };
 }
 
-/** The table of connections, and the tool that shows and changes it. */
+/** The conntrack table and its tool. */
 export interface ConntrackTool {
   readonly entries: ConntrackEntry[];
   run(args: readonly string[], stdin: string): ToolResult;
@@ -25,22 +25,22 @@ const BANNER = "conntrack v1.4.7 (conntrack-tools): ";
 const HINT = "Try `conntrack -h' or 'conntrack --help' for more information.\n";
 const NUMBERS = { tcp: 6, udp: 17, sctp: 132 } as const;
 
-/** Which entries a command is about: those of which every one of these holds. */
+/** Selects entries; a command applies to entries that match all filters. */
 type Filter = (entry: ConntrackEntry) => boolean;
 
-/** Options that take a value, and whether an entry has it. */
+/** The filter for each option and its value. */
 const FILTERS: Readonly<Record<string, (value: string) => Filter>> = {
   "-p": (value) => (entry) => protocolOf(entry) === value,
   "-f": (value) => (entry) => familyOf(entry.source) === FAMILIES[value],
   "-s": (value) => (entry) => entry.source === value,
   "-d": (value) => (entry) => entry.destination === value,
-  "-r": (value) => (entry) => answererOf(entry).address === value,
+  "-r": (value) => (entry) => replySource(entry).address === value,
   "-q": (value) => (entry) => entry.source === value,
-  // Only for entries whose destination was translated, unlike -r.
-  "--dst-nat": (value) => (entry) => isTranslated(entry) && answererOf(entry).address === value,
+  // Unlike -r, matches only entries with a translated destination.
+  "--dst-nat": (value) => (entry) => isTranslated(entry) && replySource(entry).address === value,
   "--sport": (value) => (entry) => String(entry.sourcePort) === value,
   "--dport": (value) => (entry) => String(entry.destinationPort) === value,
-  "--reply-port-src": (value) => (entry) => String(answererOf(entry).port) === value,
+  "--reply-port-src": (value) => (entry) => String(replySource(entry).port) === value,
   "--reply-port-dst": (value) => (entry) => String(entry.sourcePort) === value,
 };
 
@@ -61,14 +61,14 @@ const ALIASES: Readonly<Record<string, string>> = {
 const ADDRESS_OPTIONS = ["-s", "-d", "-r", "-q", "--dst-nat"];
 const FAMILIES: Readonly<Record<string, Family>> = { ipv4: "IPv4", ipv6: "IPv6" };
 
-/** conntrack 1.4.7 with an empty table: lists and deletes, also a file of commands from standard input. */
+/** Fakes conntrack 1.4.7 with an empty table: list and delete, also as a file of commands on standard input. */
 export function createConntrackTool(): ConntrackTool {
   const entries: ConntrackEntry[] = [];
 
   const one = (args: readonly string[]): ToolResult => {
     const [command, ...rest] = args;
     const deletes = command === "-D" || command === "--delete";
-    if (!deletes && command !== "-L" && command !== "--dump") throw new Uninterpreted(`conntrack ${command}`);
+    if (!deletes && command !== "-L" && command !== "--dump") throw new Unsupported(`conntrack ${command}`);
     const filters = parseFilters(rest);
     if (typeof filters === "string") return { exitCode: 2, stdout: "", stderr: `${BANNER}${filters}\n${HINT}` };
     const found = entries.filter((entry) => filters.every((filter) => filter(entry)));
@@ -84,9 +84,9 @@ export function createConntrackTool(): ConntrackTool {
     entries,
     run(args, stdin) {
       if (args[0] !== "--load-file" && args[0] !== "-R") return one(args);
-      if (args[1] !== "-") throw new Uninterpreted(`conntrack --load-file ${args[1]}`);
+      if (args[1] !== "-") throw new Unsupported(`conntrack --load-file ${args[1]}`);
       const commands = stdin.split("\n").filter((line) => line.trim() !== "" && !line.startsWith("#")).map(splitWords);
-      // All of the file is read first; how many entries each of its commands met is not told.
+      // conntrack parses the whole file first and prints no counts for its commands.
       const wrong = commands.map((words) => parseFilters(words.slice(1))).find((filters) =>
         typeof filters === "string"
       );
@@ -108,9 +108,9 @@ function parseFilters(words: readonly string[]): Filter[] | string {
     const isAddress = ADDRESS_OPTIONS.includes(option);
     const address = isAddress ? canonicalAddress(value) : undefined;
     if (isAddress && address === undefined) return `Invalid IP address \`${value}'`;
-    const spoken = address !== undefined ? familyOf(address) : option === "-f" ? FAMILIES[value] : undefined;
-    if (spoken !== undefined && family !== undefined && spoken !== family) return "mismatched address family";
-    family ??= spoken;
+    const valueFamily = address !== undefined ? familyOf(address) : option === "-f" ? FAMILIES[value] : undefined;
+    if (valueFamily !== undefined && family !== undefined && valueFamily !== family) return "mismatched address family";
+    family ??= valueFamily;
     filters.push(filter(address ?? value));
   }
   return filters;
@@ -120,19 +120,20 @@ function protocolOf(entry: ConntrackEntry): keyof typeof NUMBERS {
   return entry.protocol ?? "udp";
 }
 
-function answererOf(entry: ConntrackEntry): { readonly address: string; readonly port: number } {
+function replySource(entry: ConntrackEntry): { readonly address: string; readonly port: number } {
   return entry.answeredBy ?? { address: entry.destination, port: entry.destinationPort };
 }
 
 function isTranslated(entry: ConntrackEntry): boolean {
-  const { address, port } = answererOf(entry);
+  const { address, port } = replySource(entry);
   return address !== entry.destination || port !== entry.destinationPort;
 }
 
 function entryLine(entry: ConntrackEntry): string {
-  const protocol = protocolOf(entry), by = answererOf(entry);
+  const protocol = protocolOf(entry), by = replySource(entry);
   const state = protocol === "udp" ? "" : "ESTABLISHED ";
-  const asked = `src=${entry.source} dst=${entry.destination} sport=${entry.sourcePort} dport=${entry.destinationPort}`;
-  const answered = `src=${by.address} dst=${entry.source} sport=${by.port} dport=${entry.sourcePort}`;
-  return `${protocol.padEnd(8)} ${NUMBERS[protocol]} 29 ${state}${asked} [UNREPLIED] ${answered} mark=0 use=1`;
+  const original =
+    `src=${entry.source} dst=${entry.destination} sport=${entry.sourcePort} dport=${entry.destinationPort}`;
+  const reply = `src=${by.address} dst=${entry.source} sport=${by.port} dport=${entry.sourcePort}`;
+  return `${protocol.padEnd(8)} ${NUMBERS[protocol]} 29 ${state}${original} [UNREPLIED] ${reply} mark=0 use=1`;
 }

@@ -1,18 +1,18 @@
-/** What iptables finds wrong before it touches anything: exit status 2, with the line and a hint at the help. */
+/** An error in the arguments: exit status 2, with the line and a hint at the help. */
 export class ParameterProblem extends Error {
   override readonly name = "ParameterProblem";
-  /** @param bare whether the program's name is left out, as it is for arguments that belong nowhere */
+  /** @param bare whether the message is printed without the program's name, as for unexpected arguments */
   constructor(message: string, readonly bare = false) {
     super(message);
   }
 }
 
-/** A command that does not fit what is there: exit status 1. */
+/** A command that conflicts with the existing rules: exit status 1. */
 export class CommandRefused extends Error {
   override readonly name = "CommandRefused";
 }
 
-/** A command that the kernel refuses: with nf_tables exit status 4, told when the transaction is committed. */
+/** A command that the kernel refuses; with nf_tables exit status 4, reported at the commit of the transaction. */
 export class KernelRefused extends Error {
   override readonly name = "KernelRefused";
   /** @param operation `RULE_APPEND` @param reason the text of the error number @param what `rule in chain X` */
@@ -21,10 +21,10 @@ export class KernelRefused extends Error {
   }
 }
 
-/** The real tools know it and the fake does not: a test must not take an answer for theirs. */
-export class Uninterpreted extends Error {
-  override readonly name = "Uninterpreted";
+/** The real tools support this, but the fake does not, so that a test cannot rely on it. */
+export class Unsupported extends Error {
+  override readonly name = "Unsupported";
   constructor(what: string) {
-    super(`the fake iptables does not interpret ${what}`);
+    super(`the fake does not support ${what}`);
   }
 }

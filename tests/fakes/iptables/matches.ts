@@ -1,44 +1,44 @@
 import type { Family } from "../../../platform/address.ts";
 import { parseBpf } from "./bpf.ts";
-import { ParameterProblem, Uninterpreted } from "./errors.ts";
+import { ParameterProblem, Unsupported } from "./errors.ts";
 import { bytesOf, printAddress } from "./prefix.ts";
 import type { RecentLists } from "./recent.ts";
 import { PROTOCOL_NUMBERS } from "../packet.ts";
 import type { PacketAddress, PacketInFlight } from "./packet.ts";
 
-/** What a rule may ask beside the packet. */
+/** The state besides the packet that matches depend on. */
 export interface MatchContext {
   isLocal(address: PacketAddress): boolean;
-  /** Decides something that happens with this probability. */
+  /** Decides an event of this probability. */
   chance(probability: number): boolean;
   readonly recent: RecentLists;
-  /** Whether a packet is in a set, by these sides of it. */
+  /** Whether a set contains a packet, looked up by these sides of it. */
   isInSet(set: string, packet: PacketInFlight, sides: readonly string[]): boolean;
 }
 
-/** Whether a packet fits. */
+/** Whether a packet matches. */
 export type PacketTest = (packet: PacketInFlight, context: MatchContext) => boolean;
 
-/** An option as it was given, under its canonical name. */
+/** The value of an option. */
 export interface GivenOption {
   readonly value: string;
   readonly negated: boolean;
 }
 
-/** A match with its options, understood. */
+/** A parsed match. */
 export interface BuiltMatch {
-  /** What follows `-m NAME`, as iptables-save prints it, with a space before each word. */
+  /** The options after `-m NAME` as iptables-save prints them, with a space before each word. */
   readonly text: string;
   readonly test: PacketTest;
-  /** A protocol without which the kernel refuses the rule. */
+  /** The protocol that the rule must have. */
   readonly protocol?: number;
-  /** The list that it uses, for `recent`. */
+  /** The list of a `recent` match. */
   readonly recentList?: string;
 }
 
 /** A kind of match: `-m NAME`. */
 export interface MatchKind {
-  /** The options, by each spelling: their canonical name, and whether a value follows. */
+  /** The options by every spelling: canonical name, and whether a value follows. */
   readonly options: Readonly<
     Record<
       string,
@@ -48,8 +48,8 @@ export interface MatchKind {
   build(given: ReadonlyMap<string, GivenOption>, family: Family): BuiltMatch;
 }
 
-/** Matches of the real iptables, options included, that tests have had no use for. */
-const UNINTERPRETED = new Set(
+/** Matches of the real iptables that the fake does not support. */
+const UNSUPPORTED = new Set(
   ("ah bpf-object cgroup cluster connbytes connlabel connlimit connmark cpu dscp devgroup ecn esp hashlimit helper icmp " +
     "icmp6 iprange length limit mac multiport nfacct owner physdev pkttype policy quota rateest realm rpfilter " +
     "socket state string tcpmss time tos ttl u32").split(" "),
@@ -122,7 +122,7 @@ const KINDS: Readonly<Record<string, MatchKind>> = {
     options: { ...value("--mode"), ...value("--probability") },
     build(given) {
       const mode = given.get("--mode"), probability = given.get("--probability");
-      if (mode?.value !== "random") throw new Uninterpreted(`-m statistic --mode ${mode?.value ?? ""}`);
+      if (mode?.value !== "random") throw new Unsupported(`-m statistic --mode ${mode?.value ?? ""}`);
       if (!probability) throw new ParameterProblem("--probability must be specified when using random mode");
       const asked = Number(probability.value);
       if (!(asked >= 0 && asked <= 1) || probability.value === "") {
@@ -168,7 +168,7 @@ const KINDS: Readonly<Record<string, MatchKind>> = {
     build(given, family) {
       const protocol = given.get("--vproto")?.value, port = given.get("--vport")?.value;
       const address = given.get("--vaddr")?.value.replace(family === "IPv4" ? /\/32$/ : /\/128$/, "");
-      if (!protocol || !port || !address) throw new Uninterpreted("-m ipvs without --vproto, --vaddr and --vport");
+      if (!protocol || !port || !address) throw new Unsupported("-m ipvs without --vproto, --vaddr and --vport");
       return {
         text: ` --vproto ${protocol} --vaddr ${address} --vport ${port}`,
         test: ({ virtual, protocol: number }) =>
@@ -187,27 +187,27 @@ const KINDS: Readonly<Record<string, MatchKind>> = {
   },
 };
 
-/** A kind of match by its name. Throws where iptables has none of that name, and where the fake does not interpret it. */
+/** A kind of match by name. Throws if iptables has no such match or the fake does not support it. */
 export function matchKind(name: string): MatchKind {
   const kind = Object.hasOwn(KINDS, name) ? KINDS[name] : undefined;
   if (kind) return kind;
-  if (UNINTERPRETED.has(name)) throw new Uninterpreted(`-m ${name}`);
+  if (UNSUPPORTED.has(name)) throw new Unsupported(`-m ${name}`);
   throw new ParameterProblem(`Couldn't load match \`${name}':No such file or directory\n`);
 }
 
-/** C's `%.11f`: a tie goes to the even digit, where `toFixed` goes up. */
+/** Formats like C's `%.11f`, which rounds ties to even where `toFixed` rounds up. */
 function elevenDecimals(probability: number): string {
-  // 31 decimals are all that a multiple of 2^-31 has.
+  // A multiple of 2^-31 has at most 31 decimals.
   const [, kept, rest] = /^(0\.\d{11})(\d{20})$/.exec(probability.toFixed(31)) ?? [];
   return rest === "5".padEnd(20, "0") && /[02468]$/.test(kept!) ? kept! : probability.toFixed(11);
 }
 
-/** A word as iptables-save prints it: in quotes where it holds more than letters, digits, `_` and `-`. */
+/** Quotes a word as iptables-save does: unless it only has letters, digits, `_` and `-`. */
 export function quote(word: string): string {
   return /^[A-Za-z0-9_-]+$/.test(word) ? word : `"${word.replace(/["'\\]/g, "\\$&")}"`;
 }
 
-/** `0x4000/0x4000`, `16384`; both numbers 32 bits, not negative. */
+/** Parses `0x4000/0x4000` or `16384` into unsigned 32-bit numbers. */
 export function parseMasked(kind: string, option: string, text: string): { number: number; mask: number } {
   const match = /^(0x[0-9a-f]+|\d+)(?:\/(0x[0-9a-f]+|\d+))?$/i.exec(text);
   const number = Number(match?.[1]), mask = match?.[2] === undefined ? 0xffffffff : Number(match[2]);
@@ -236,7 +236,8 @@ function ports(protocol: "tcp" | "udp" | "sctp"): MatchKind {
         text: (source ? `${source.not} --sport ${source.text}` : "") +
           (destination ? `${destination.not} --dport ${destination.text}` : ""),
         test: (packet) =>
-          (!source || source.fits(packet.sourcePort)) && (!destination || destination.fits(packet.destinationPort)),
+          (!source || source.matches(packet.sourcePort)) &&
+          (!destination || destination.matches(packet.destinationPort)),
         protocol: PROTOCOL_NUMBERS[protocol],
       };
     },
@@ -252,7 +253,7 @@ function portTest(given: GivenOption | undefined) {
   return {
     not: not(given),
     text: low === high ? String(low) : `${low}:${high}`,
-    fits: (port: number) => (port >= low && port <= high) !== given.negated,
+    matches: (port: number) => (port >= low && port <= high) !== given.negated,
   };
 }
 
@@ -266,7 +267,7 @@ function parsePort(text: string): number {
 function addressTypeTest(given: GivenOption) {
   const tests = given.value.split(",").map((name) => {
     const test = ADDRESS_TYPES[name];
-    if (!test) throw new Uninterpreted(`address type ${name}`);
+    if (!test) throw new Unsupported(`address type ${name}`);
     return test;
   });
   return (address: PacketAddress, context: MatchContext) =>

@@ -1,13 +1,13 @@
 import { addressBytes, type Family } from "../../../platform/address.ts";
 import { canonical, type ConnectionState } from "../packet.ts";
 
-/** An address in the two forms that rules need. */
+/** An address as text and as bytes. */
 export interface PacketAddress {
   readonly text: string;
   readonly bytes: Uint8Array;
 }
 
-/** A packet on its way: what rules match and change. */
+/** A packet that passes through the rules: the fields that they match and change. */
 export interface PacketInFlight {
   readonly family: Family;
   readonly protocol: number;
@@ -15,26 +15,26 @@ export interface PacketInFlight {
   destination: PacketAddress;
   readonly sourcePort: number;
   destinationPort: number;
-  /** Empty where there is none at this point of the way. */
+  /** Empty where the packet has none at this point of its path. */
   inInterface: string;
   outInterface: string;
-  /** 32 bits, not negative. */
+  /** Unsigned, 32 bits. */
   mark: number;
   readonly state: ConnectionState;
   /** Whether the connection's destination was rewritten. */
   dnat: boolean;
-  /** The virtual server that IPVS found for it. */
+  /** The matching virtual server of IPVS. */
   virtual: { readonly address: string; readonly port: number } | undefined;
   masqueraded: boolean;
 }
 
-/** An address, canonical or not. Throws where it is none. */
+/** Parses an address. Throws if it is invalid. */
 export function packetAddress(text: string): PacketAddress {
   const address = canonical(text);
   return { text: address, bytes: addressBytes(address) };
 }
 
-/** The IP header of a packet, as far as rules read it: addresses and protocol in their places. */
+/** The IP header of a packet, with only version, addresses and protocol set. */
 export function ipHeader(packet: PacketInFlight): Uint8Array<ArrayBuffer> {
   const isV4 = packet.family === "IPv4";
   const header = new Uint8Array(isV4 ? 20 : 40);

@@ -1,18 +1,18 @@
 import { addressBytes, addressOfBytes, canonicalAddress, type Family, familyOf } from "../../../platform/address.ts";
-import { ParameterProblem, Uninterpreted } from "./errors.ts";
+import { ParameterProblem, Unsupported } from "./errors.ts";
 import type { PacketAddress } from "./packet.ts";
 
 /** A prefix in a rule. */
 export interface RulePrefix {
-  /** As iptables-save prints it, length included. */
+  /** As iptables-save prints it, including the length. */
   readonly text: string;
   readonly length: number;
   contains(address: PacketAddress): boolean;
 }
 
-/** Reads `10.0.0.1`, `10.0.0.0/8`, `10.0.0.0/255.0.0.0`, `fd00::/64`. Throws as iptables does. */
+/** Parses `10.0.0.1`, `10.0.0.0/8`, `10.0.0.0/255.0.0.0` or `fd00::/64`. Throws iptables' errors. */
 export function parsePrefix(text: string, family: Family): RulePrefix {
-  if (text.includes(",")) throw new Uninterpreted(`lists of addresses (${text})`);
+  if (text.includes(",")) throw new Unsupported(`lists of addresses (${text})`);
   const slash = text.indexOf("/");
   const bits = family === "IPv4" ? 32 : 128;
   const length = slash < 0 ? bits : parseLength(text.slice(slash + 1), bits);
@@ -31,14 +31,14 @@ export function parsePrefix(text: string, family: Family): RulePrefix {
   };
 }
 
-/** An address of a family. Throws as iptables does. */
+/** Parses an address of a family. Throws iptables' errors. */
 export function parseAddress(text: string, family: Family): PacketAddress {
   const bytes = bytesOf(text, family);
   if (bytes === undefined) throw new ParameterProblem(`host/network \`${text}' not found`);
   return { text: addressOfBytes(bytes), bytes };
 }
 
-/** The bytes of an address of a family; undefined for anything else. An IPv4-mapped address stays one of IPv6. */
+/** The bytes of an address of a family; undefined for anything else. An IPv4-mapped address counts as IPv6. */
 export function bytesOf(text: string, family: Family): Uint8Array | undefined {
   const canonical = canonicalAddress(text);
   if (canonical === undefined) return undefined;
@@ -58,7 +58,7 @@ function parseLength(text: string, bits: number): number {
   const mask = bits === 32 && text.includes(".") ? canonicalAddress(text) : undefined;
   if (mask === undefined) throw new ParameterProblem(`invalid mask \`${text}' specified`);
   const binary = addressBytes(mask).reduce((all, byte) => all + byte.toString(2).padStart(8, "0"), "");
-  if (!/^1*0*$/.test(binary)) throw new Uninterpreted(`masks that are no prefix (${text})`);
+  if (!/^1*0*$/.test(binary)) throw new Unsupported(`non-contiguous masks (${text})`);
   return binary.lastIndexOf("1") + 1;
 }
 

@@ -1,22 +1,22 @@
-/** The lists of addresses that `-m recent` keeps: when each was last seen. */
+/** The address lists of `-m recent`, with the time when each address was last seen. */
 export interface RecentLists {
   stamp(list: string, address: string): void;
-  /** Whether the address is on the list, and was seen within so many seconds if that is asked. */
+  /** Whether the address is on the list, and was seen within the given seconds if any. */
   knows(list: string, address: string, withinSeconds: number | undefined): boolean;
-  /** Takes it off the list; false where it was not on it. */
+  /** Removes the address from the list; false if it was not on it. */
   remove(list: string, address: string): boolean;
 }
 
-/** Lists that last, and may be tried out. */
+/** The kernel's lists. */
 export interface KeptRecentLists extends RecentLists {
-  /** The lists as they are, where changes go no further. */
+  /** A copy of the lists, whose changes do not affect the original. */
   trial(): RecentLists;
-  /** Forgets the lists for which this says so: the kernel keeps a list only as long as a rule uses it. */
+  /** Deletes the lists for which `isGone` returns true. */
   forget(isGone: (list: string) => boolean): void;
   readonly isEmpty: boolean;
 }
 
-/** Empty lists. @param nowMs the time */
+/** Creates empty lists. @param nowMs the current time */
 export function createRecentLists(nowMs: () => number): KeptRecentLists {
   return createLists(new Map(), nowMs);
 }

@@ -4,12 +4,12 @@ import { CommandRefused, ParameterProblem } from "./errors.ts";
 import { banner, helpHint } from "./messages.ts";
 import { checkChainName, type TableChange, type Tables } from "./tables.ts";
 
-/** How a restore is asked for. */
+/** Options of iptables-restore. */
 export interface RestoreOptions {
-  /** The name by which the tool was called. */
+  /** The name of the program. */
   readonly program: string;
   readonly family: Family;
-  /** Keep what the input does not name. */
+  /** Keep chains that the input does not mention. */
   readonly noFlush: boolean;
   /** Change nothing. */
   readonly test: boolean;
@@ -17,7 +17,7 @@ export interface RestoreOptions {
   readonly table: string | undefined;
 }
 
-/** How a restore ends. */
+/** The result of a restore. */
 export interface RestoreOutcome {
   readonly exitCode: number;
   readonly stderr: string;
@@ -26,8 +26,8 @@ export interface RestoreOutcome {
 const OK: RestoreOutcome = { exitCode: 0, stderr: "" };
 
 /**
- * What iptables-restore 1.8.9 does with an input. Each table's part happens as a whole at its COMMIT, or not at all;
- * parts before one that fails stay. nf_tables reads all of a part before it does any of it; legacy goes line by line.
+ * Applies input like iptables-restore 1.8.9. Each table is committed atomically at its COMMIT; tables before a failing one
+ * stay committed. nf_tables parses a whole table before applying it, legacy applies line by line.
  */
 export function restore(tables: Tables, input: string, options: RestoreOptions): RestoreOutcome {
   const { program, family } = options;
@@ -37,19 +37,19 @@ export function restore(tables: Tables, input: string, options: RestoreOptions):
     | undefined;
   let isSkipped = false;
   let number = 0;
-  /** The line whose step is under way; a part's steps run when its COMMIT is read. */
+  /** The line of the current step; with nf_tables the steps run at COMMIT. */
   let stepLine = 0;
 
-  const refusedAt = (line: number, why: string): RestoreOutcome => ({
+  const failedAt = (line: number, why: string): RestoreOutcome => ({
     exitCode: 1,
     stderr: why.startsWith("Can't set policy")
       ? `${banner(program, tables.flavour)}${why} line ${line}: Bad built-in chain name\n`
       : `${program}: line ${line} failed${isNft && why !== "" ? `: ${why}.` : ""}\n`,
   });
-  const step = (does: () => void) => {
+  const step = (apply: () => void) => {
     stepLine = number;
-    if (isNft) part!.steps.push([number, does]);
-    else does();
+    if (isNft) part!.steps.push([number, apply]);
+    else apply();
   };
   const line = (text: string, isEnded: boolean): RestoreOutcome | undefined => {
     if (text === "" || text.startsWith("#")) return undefined;
@@ -73,20 +73,20 @@ export function restore(tables: Tables, input: string, options: RestoreOptions):
       if (text === "COMMIT") isSkipped = false;
       return undefined;
     }
-    if (!part) return refusedAt(number, "");
+    if (!part) return failedAt(number, "");
     const { table, change, steps } = part;
-    // The legacy tool knows a COMMIT by its newline.
+    // The legacy tool only recognizes COMMIT with a newline.
     if (text === "COMMIT" && (isNft || isEnded)) {
-      for (const [at, does] of steps) {
+      for (const [at, apply] of steps) {
         stepLine = at;
-        does();
+        apply();
       }
       stepLine = number;
       part = undefined;
       const refusals = change.commit();
       if (options.test || (isNft && steps.length === 0)) change.undo();
       if (refusals.length === 0) return undefined;
-      if (!isNft) return refusedAt(number, "");
+      if (!isNft) return failedAt(number, "");
       const lines = refusals.map(({ line, refused }) => `line ${line}: ${refused.message}\n`);
       return { exitCode: 4, stderr: `${banner(program, tables.flavour)}\n${lines.join("")}` };
     }
@@ -118,7 +118,7 @@ export function restore(tables: Tables, input: string, options: RestoreOptions):
     }
   } catch (error) {
     undoPart();
-    if (error instanceof CommandRefused) return refusedAt(stepLine, error.message);
+    if (error instanceof CommandRefused) return failedAt(stepLine, error.message);
     if (error instanceof ParameterProblem) {
       const prefix = error.bare ? "" : banner(program, tables.flavour);
       return {

@@ -5,20 +5,20 @@ import { parsePrefix } from "./prefix.ts";
 import { type BuiltTarget, type Target, type TargetKind, targetKind, type TargetPlaces } from "./targets.ts";
 import { PROTOCOL_NUMBERS } from "../packet.ts";
 
-/** A rule, understood. */
+/** A parsed rule. */
 export interface Rule {
-  /** As iptables-save prints it, without `-A CHAIN `: two rules are the same where this is. */
+  /** As iptables-save prints it, without `-A CHAIN `; rules are equal if their texts are. */
   readonly text: string;
   readonly tests: readonly PacketTest[];
   readonly target: Target;
   readonly places: TargetPlaces;
-  /** The kernel refuses it wherever it stands. */
+  /** Whether the kernel refuses it in any chain. */
   readonly isInvalid: boolean;
-  /** The lists that its `recent` matches use. */
+  /** The lists of its `recent` matches. */
   readonly recentLists: readonly string[];
 }
 
-/** Where a rule is to stand. */
+/** The chain of a rule. */
 export interface RulePlace {
   readonly family: Family;
   readonly table: string;
@@ -41,7 +41,7 @@ const PROTOCOL_NAMES: ReadonlyMap<number, string> = new Map(
 );
 const WITH_PORTS: readonly number[] = [PROTOCOL_NUMBERS.tcp, PROTOCOL_NUMBERS.udp, PROTOCOL_NUMBERS.sctp];
 
-/** The interfaces that a packet cannot have in a built-in chain. */
+/** The built-in chains in which an interface option is invalid. */
 const WITHOUT: Readonly<Record<string, readonly string[]>> = {
   "-i": ["OUTPUT", "POSTROUTING"],
   "-o": ["PREROUTING", "INPUT"],
@@ -69,7 +69,7 @@ const CANONICAL: Readonly<Record<string, string>> = {
   "--goto": "-g",
 };
 
-/** Reads what follows `-A CHAIN`. Throws as iptables does. */
+/** Parses a rule, the words after `-A CHAIN`. Throws iptables' errors. */
 export function parseRule(words: readonly string[], place: RulePlace): Rule {
   const header = new Map<string, GivenOption>();
   const matches: OpenOptions<MatchKind>[] = [];
@@ -174,7 +174,7 @@ function assemble(
     const printed = PROTOCOL_NAMES.get(protocol) ?? String(protocol);
     add("-p", givenProtocol, printed, (packet) => packet.protocol === protocol);
   }
-  const surely = givenProtocol?.negated ? 0 : protocol;
+  const requiredProtocol = givenProtocol?.negated ? 0 : protocol;
 
   let isInvalid = false;
   const recentLists: string[] = [];
@@ -182,18 +182,18 @@ function assemble(
     const built = kind.build(given, family);
     text += ` -m ${name}${built.text}`;
     tests.push(built.test);
-    if (built.protocol !== undefined && built.protocol !== surely) isInvalid = true;
+    if (built.protocol !== undefined && built.protocol !== requiredProtocol) isInvalid = true;
     if (built.recentList !== undefined) recentLists.push(built.recentList);
   }
 
   let built: BuiltTarget | undefined;
   if (open) {
-    built = open.kind.build(open.given, { family, hasPorts: WITH_PORTS.includes(surely) });
-    if (built.protocol !== undefined && built.protocol !== surely) isInvalid = true;
+    built = open.kind.build(open.given, { family, hasPorts: WITH_PORTS.includes(requiredProtocol) });
+    if (built.protocol !== undefined && built.protocol !== requiredProtocol) isInvalid = true;
   }
   if (jump) text += ` ${jump.option} ${jump.chain}${built?.text ?? ""}`;
   const target: Target = built?.target ??
-    (jump ? { does: "jump", chain: jump.chain, comesBack: jump.option === "-j" } : { does: "nothing" });
+    (jump ? { action: "jump", chain: jump.chain, returns: jump.option === "-j" } : { action: "nothing" });
   return { text: text.slice(1), tests, target, places: built?.places ?? {}, isInvalid, recentLists };
 }
 
@@ -206,7 +206,7 @@ function ownerOf(
   return matches.findLast(({ kind }) => Object.hasOwn(kind.options, option));
 }
 
-/** `-p tcp --dport 80` brings `-m tcp` with it. */
+/** `-p tcp --dport 80` implies `-m tcp`. */
 function implicitMatch(
   option: string,
   protocol: number,

@@ -1,7 +1,7 @@
 import { VERSION } from "./messages.ts";
 import type { Chain, Table, Tables } from "./tables.ts";
 
-/** The lines that iptables-save prints for all tables, or for one; none for one that does not exist. */
+/** The output lines of iptables-save for all tables or one; none if it does not exist. */
 export function* saveLines(tables: Tables, program: string, only: string | undefined, date: string): Generator<string> {
   const flavour = tables.flavour === "nf_tables" ? " (nf_tables)" : "";
   for (const [name, table] of tables.list()) {
@@ -12,7 +12,7 @@ export function* saveLines(tables: Tables, program: string, only: string | undef
   }
 }
 
-/** A table as iptables-save prints it, from its name to COMMIT. Packets are not counted. */
+/** A table as iptables-save prints it, from its name to COMMIT, with all counters 0. */
 export function* tableLines(name: string, table: Table): Generator<string> {
   const chains = inOrder(table);
   yield `*${name}`;
@@ -21,14 +21,14 @@ export function* tableLines(name: string, table: Table): Generator<string> {
   yield "COMMIT";
 }
 
-/** The lines that `iptables -S` prints for a table or a chain of it. */
+/** The output lines of `iptables -S` for a table or one of its chains. */
 export function* listRules(table: Table, only: Chain | undefined): Generator<string> {
   const chains = only ? [only] : inOrder(table);
   for (const { name, policy } of chains) yield policy === undefined ? `-N ${name}` : `-P ${name} ${policy}`;
   for (const chain of chains) for (const { text } of chain.rules) yield appendLine(chain.name, text);
 }
 
-/** The chains in the order in which they are printed: built-in ones by hook, then the others by name. */
+/** The chains in printing order: built-in ones by hook, then the others by name. */
 export function inOrder(table: Table): Chain[] {
   const chains = [...table.values()];
   const byName = (a: Chain, b: Chain) => a.name < b.name ? -1 : a.name > b.name ? 1 : 0;

@@ -1,15 +1,15 @@
 import type { ToolResult } from "../../../backends/tools/runner.ts";
-import { Uninterpreted } from "./errors.ts";
+import { Unsupported } from "./errors.ts";
 
-/** Settings of the kernel by dotted name, and the tool that shows and changes them. */
+/** The sysctls by dotted name, and their tool. */
 export interface SysctlTool {
   readonly values: Map<string, string>;
-  /** Settings whose every new value the kernel refuses. */
+  /** Sysctls that refuse new values. */
   readonly refusing: Set<string>;
   run(args: readonly string[]): ToolResult;
 }
 
-/** sysctl of procps 4.0.2: a setting that is not there counts against the exit status, a refused value does not. */
+/** Fakes sysctl of procps 4.0.2: a missing sysctl sets the exit status, a refused value does not. */
 export function createSysctlTool(): SysctlTool {
   const values = new Map<string, string>();
   const refusing = new Set<string>();
@@ -18,15 +18,15 @@ export function createSysctlTool(): SysctlTool {
     refusing,
     run(args) {
       let stdout = "", stderr = "", exitCode = 0;
-      let namesToo = true, writes = false, ignoresMissing = false;
+      let printsNames = true, writes = false, ignoresMissing = false;
       for (const arg of args) {
-        if (arg === "-n") namesToo = false;
+        if (arg === "-n") printsNames = false;
         else if (arg === "-w") writes = true;
         else if (arg === "-e") ignoresMissing = true;
-        else if (arg.startsWith("-")) throw new Uninterpreted(`sysctl ${arg}`);
+        else if (arg.startsWith("-")) throw new Unsupported(`sysctl ${arg}`);
         else {
           const equals = arg.indexOf("=");
-          if (writes && equals < 0) throw new Uninterpreted(`sysctl -w ${arg}`);
+          if (writes && equals < 0) throw new Unsupported(`sysctl -w ${arg}`);
           const name = (equals < 0 ? arg : arg.slice(0, equals)).replaceAll("/", ".");
           const known = values.get(name);
           if (known === undefined) {
@@ -42,7 +42,7 @@ export function createSysctlTool(): SysctlTool {
             }
             values.set(name, arg.slice(equals + 1));
           }
-          stdout += `${namesToo ? `${name} = ` : ""}${values.get(name)}\n`;
+          stdout += `${printsNames ? `${name} = ` : ""}${values.get(name)}\n`;
         }
       }
       return { exitCode, stdout, stderr };

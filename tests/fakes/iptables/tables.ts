@@ -2,36 +2,36 @@ import { CommandRefused, KernelRefused, ParameterProblem } from "./errors.ts";
 import type { Rule } from "./rule.ts";
 import { refusedRules } from "./validity.ts";
 
-/** Which of the two iptables is imitated. */
+/** The faked variant of iptables. */
 export type Flavour = "nf_tables" | "legacy";
 
-/** A chain as the kernel holds it. */
+/** A chain in the kernel. */
 export interface Chain {
   readonly name: string;
-  /** What becomes of packets that reach the end; undefined for chains that are not built in. */
+  /** The policy of a built-in chain; undefined for others. */
   policy: string | undefined;
   rules: Rule[];
-  /** How many rules jump here. */
+  /** The number of rules that jump here. */
   references: number;
 }
 
-/** The chains of a table by name; built-in ones first, in the order of the hooks. */
+/** The chains of a table by name; built-in ones first, in hook order. */
 export type Table = Map<string, Chain>;
 
 /** A family's tables. */
 export interface Tables {
   readonly flavour: Flavour;
-  /** The tables that exist, in the order in which iptables-save prints them. */
+  /** The existing tables in the order of iptables-save. */
   list(): readonly (readonly [name: string, table: Table])[];
   get(table: string): Table | undefined;
-  /** Starts to change a table, which comes into being with that. Undefined where there can be no such table. */
+  /** Starts a change of a table and creates it if needed; undefined for an unknown table. */
   begin(table: string): TableChange | undefined;
 }
 
-/** A change of a table: all of it happens, or nothing. Each step is told at which line of the input it stands. */
+/** An atomic change of a table. Each step gets the line of the input it belongs to. */
 export interface TableChange {
   readonly table: Table;
-  /** `:CHAIN POLICY`: made, or emptied; the policy set if it is built in. */
+  /** `:CHAIN POLICY`: creates or flushes a chain, or sets the policy of a built-in one. */
   declare(line: number, chain: string, policy: string): void;
   create(line: number, chain: string): void;
   flush(line: number, chain: string | undefined): void;
@@ -41,17 +41,17 @@ export interface TableChange {
   /** @param position counted from 1 */
   insert(line: number, chain: string, position: number, rule: Rule): void;
   removeRule(line: number, chain: string, rule: Rule | number): void;
-  /** Throws where the chain does not hold the rule. */
+  /** Throws if the chain does not contain the rule. */
   check(chain: string, rule: Rule): void;
-  /** Removes everything but the built-in chains, as iptables-restore does without --noflush. */
+  /** Removes everything but the built-in chains, as iptables-restore without --noflush. */
   clear(): void;
-  /** Ends the change; where the kernel refuses it, says why, by line, and undoes it. */
+  /** Commits the change. If the kernel refuses it, undoes it and returns the refusals by line. */
   commit(): readonly { readonly line: number; readonly refused: KernelRefused }[];
-  /** Makes the table what it was before, also after `commit`. */
+  /** Restores the table's previous state, also after `commit`. */
   undo(): void;
 }
 
-/** The built-in chains of the tables, in the order in which iptables-save prints the tables of nf_tables. */
+/** The built-in chains of the tables, in the order of iptables-save with nf_tables. */
 export const BUILT_IN: Readonly<Record<string, readonly string[]>> = {
   raw: ["PREROUTING", "OUTPUT"],
   mangle: ["PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING"],
@@ -65,7 +65,7 @@ const NO_RULE = "Bad rule (does a matching rule exist in that chain?)";
 const LONGEST_NAME = 28;
 const TARGET_NAMES = ["ACCEPT", "DROP", "QUEUE", "RETURN"];
 
-/** Tables of which none exists yet. */
+/** Creates an empty set of tables. */
 export function createTables(flavour: Flavour): Tables {
   const tables = new Map<string, Table>();
   return {
@@ -81,7 +81,7 @@ export function createTables(flavour: Flavour): Tables {
       const known = tables.get(name);
       const table = known ?? new Map(builtIn.map((chain) => [chain, newChain(chain, "ACCEPT")]));
       tables.set(name, table);
-      // The kernel's legacy tables come into being when they are first looked at.
+      // A legacy table exists from its first use, even if the change is undone.
       const undo = known || flavour === "legacy" ? [] : [() => void tables.delete(name)];
       return changeTable(name, table, flavour, undo);
     },
@@ -95,8 +95,8 @@ function newChain(name: string, policy?: string): Chain {
 function changeTable(name: string, table: Table, flavour: Flavour, undoSteps: (() => void)[]): TableChange {
   const refusals: { line: number; refused: KernelRefused }[] = [];
   const added: { line: number; chain: string; rule: Rule }[] = [];
-  const step = (does: () => void, undo: () => void) => {
-    does();
+  const step = (apply: () => void, undo: () => void) => {
+    apply();
     undoSteps.push(undo);
   };
   const refuse = (line: number, operation: string, reason: string, what: string) =>
@@ -106,14 +106,14 @@ function changeTable(name: string, table: Table, flavour: Flavour, undoSteps: ((
     if (!found) throw new CommandRefused(NO_CHAIN);
     return found;
   };
-  const refer = (rule: Rule, by: 1 | -1) => {
-    const to = rule.target.does === "jump" ? table.get(rule.target.chain) : undefined;
+  const countReference = (rule: Rule, by: 1 | -1) => {
+    const to = rule.target.action === "jump" ? table.get(rule.target.chain) : undefined;
     if (to) to.references += by;
   };
   const put = (line: number, chain: Chain, index: number, rule: Rule, operation: string) => {
     checkJump(rule, table, flavour);
     const what = `rule in chain ${chain.name}`;
-    if (rule.target.does === "jump" && BUILT_IN[name]!.includes(rule.target.chain)) {
+    if (rule.target.action === "jump" && BUILT_IN[name]!.includes(rule.target.chain)) {
       if (flavour === "legacy") throw new CommandRefused(NO_CHAIN);
       return void refuse(line, operation, "No such file or directory", what);
     }
@@ -122,11 +122,11 @@ function changeTable(name: string, table: Table, flavour: Flavour, undoSteps: ((
     step(() => {
       if (index === chain.rules.length) chain.rules.push(rule);
       else chain.rules.splice(index, 0, rule);
-      refer(rule, 1);
+      countReference(rule, 1);
     }, () => {
       if (index === chain.rules.length - 1) chain.rules.pop();
       else chain.rules.splice(index, 1);
-      refer(rule, -1);
+      countReference(rule, -1);
     });
   };
   const find = (name: string, rule: Rule): [chain: Chain, index: number] => {
@@ -140,10 +140,10 @@ function changeTable(name: string, table: Table, flavour: Flavour, undoSteps: ((
     const rule = chain.rules[index]!;
     step(() => {
       chain.rules.splice(index, 1);
-      refer(rule, -1);
+      countReference(rule, -1);
     }, () => {
       chain.rules.splice(index, 0, rule);
-      refer(rule, 1);
+      countReference(rule, 1);
     });
   };
   const empty = (chain: Chain) => {
@@ -151,13 +151,13 @@ function changeTable(name: string, table: Table, flavour: Flavour, undoSteps: ((
     if (rules.length === 0) return;
     step(() => {
       chain.rules = [];
-      for (const rule of rules) refer(rule, -1);
+      for (const rule of rules) countReference(rule, -1);
     }, () => {
       chain.rules = rules;
-      for (const rule of rules) refer(rule, 1);
+      for (const rule of rules) countReference(rule, 1);
     });
   };
-  const make = (chain: string) => {
+  const addChain = (chain: string) => {
     checkChainName(chain, flavour);
     step(() => table.set(chain, newChain(chain)), () => table.delete(chain));
   };
@@ -185,13 +185,13 @@ function changeTable(name: string, table: Table, flavour: Flavour, undoSteps: ((
         if (policy !== "-" && flavour === "legacy") {
           throw new CommandRefused(`Can't set policy \`${policy}' on \`${chain}'`);
         }
-        make(chain);
+        addChain(chain);
       } else if (known.policy === undefined) empty(known);
       else if (policy !== "-") setPolicyOf(known, policy);
     },
     create(_line, chain) {
       if (table.has(chain)) throw new CommandRefused("Chain already exists");
-      make(chain);
+      addChain(chain);
     },
     flush(_line, chain) {
       if (chain !== undefined) return empty(chainOf(chain));
@@ -243,13 +243,13 @@ function changeTable(name: string, table: Table, flavour: Flavour, undoSteps: ((
 }
 
 function checkJump(rule: Rule, table: Table, flavour: Flavour): void {
-  if (rule.target.does !== "jump" || table.has(rule.target.chain)) return;
+  if (rule.target.action !== "jump" || table.has(rule.target.chain)) return;
   const { chain } = rule.target;
   if (flavour === "nf_tables") throw new ParameterProblem(`Chain '${chain}' does not exist`);
   throw new ParameterProblem(`Couldn't load target \`${chain}':No such file or directory\n`);
 }
 
-/** Throws as iptables does where a chain cannot be called so. */
+/** Throws iptables' error if a chain name is invalid. */
 export function checkChainName(chain: string, flavour: Flavour): void {
   const isNft = flavour === "nf_tables";
   if (chain.length > LONGEST_NAME) {

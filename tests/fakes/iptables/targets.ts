@@ -1,51 +1,51 @@
 import type { Family } from "../../../platform/address.ts";
-import { ParameterProblem, Uninterpreted } from "./errors.ts";
+import { ParameterProblem, Unsupported } from "./errors.ts";
 import { type GivenOption, parseMasked } from "./matches.ts";
 import { bytesOf, printAddress } from "./prefix.ts";
 import type { PacketAddress } from "./packet.ts";
 
-/** What a rule does with a packet that fits. */
+/** The action of a rule on a matching packet. */
 export type Target =
-  | { readonly does: "nothing" }
-  | { readonly does: "jump"; readonly chain: string; readonly comesBack: boolean }
-  | { readonly does: "return" }
-  | { readonly does: "accept" }
-  | { readonly does: "drop" }
-  | { readonly does: "reject" }
-  | { readonly does: "dnat"; readonly address: PacketAddress | undefined; readonly port: number | undefined }
-  | { readonly does: "masquerade" }
-  | { readonly does: "mark"; readonly value: number; readonly mask: number };
+  | { readonly action: "nothing" }
+  | { readonly action: "jump"; readonly chain: string; readonly returns: boolean }
+  | { readonly action: "return" }
+  | { readonly action: "accept" }
+  | { readonly action: "drop" }
+  | { readonly action: "reject" }
+  | { readonly action: "dnat"; readonly address: PacketAddress | undefined; readonly port: number | undefined }
+  | { readonly action: "masquerade" }
+  | { readonly action: "mark"; readonly value: number; readonly mask: number };
 
-/** Where the kernel takes a target; everywhere if nothing is said. */
+/** The table and hooks in which a target is valid; anywhere if not given. */
 export interface TargetPlaces {
   readonly table?: string;
   readonly hooks?: readonly string[];
 }
 
-/** A target with its options, understood. */
+/** A parsed target. */
 export interface BuiltTarget {
   readonly target: Target;
-  /** The options, as iptables-save prints them, with a space before each word. */
+  /** The options as iptables-save prints them, with a space before each word. */
   readonly text: string;
   readonly places: TargetPlaces;
-  /** The kernel refuses it for rules of any other protocol. */
+  /** The protocol that the rule must have. */
   readonly protocol?: number;
 }
 
 /** A kind of target: `-j NAME`. */
 export interface TargetKind {
-  /** The options and whether a value follows. */
+  /** The options, and whether a value follows. */
   readonly options: Readonly<Record<string, { readonly name: string; readonly takesValue: boolean }>>;
   build(given: ReadonlyMap<string, GivenOption>, rule: TargetRule): BuiltTarget;
 }
 
-/** What a target needs to know of its rule. */
+/** Properties of the rule that affect its target. */
 export interface TargetRule {
   readonly family: Family;
   readonly hasPorts: boolean;
 }
 
-const UNINTERPRETED = new Set(
+const UNSUPPORTED = new Set(
   ("AUDIT CHECKSUM CLASSIFY CLUSTERIP CONNMARK CONNSECMARK CT DSCP ECN HL HMARK IDLETIMER LED LOG MIRROR NETMAP NFLOG " +
     "NFQUEUE NOTRACK QUEUE RATEEST REDIRECT SAME SECMARK SET SNAT SNPT DNPT SYNPROXY TCPMSS TCPOPTSTRIP TEE TOS TPROXY " +
     "TRACE TTL ULOG").split(" "),
@@ -53,9 +53,9 @@ const UNINTERPRETED = new Set(
 
 const EVERYWHERE: TargetPlaces = {};
 const option = (name: string, takesValue = true) => ({ [name]: { name, takesValue } });
-const plain = (does: "return" | "accept" | "drop"): TargetKind => ({
+const plain = (action: "return" | "accept" | "drop"): TargetKind => ({
   options: {},
-  build: () => ({ target: { does }, text: "", places: EVERYWHERE }),
+  build: () => ({ target: { action }, text: "", places: EVERYWHERE }),
 });
 
 const KINDS: Readonly<Record<string, TargetKind>> = {
@@ -68,7 +68,7 @@ const KINDS: Readonly<Record<string, TargetKind>> = {
       const withWhat = given.get("--reject-with")?.value ?? REJECTS[family][0]!;
       if (!REJECTS[family].includes(withWhat)) throw new ParameterProblem(`unknown reject type "${withWhat}"`);
       return {
-        target: { does: "reject" },
+        target: { action: "reject" },
         text: ` --reject-with ${withWhat}`,
         places: { table: "filter", hooks: ["INPUT", "FORWARD", "OUTPUT"] },
         protocol: withWhat === "tcp-reset" ? 6 : undefined,
@@ -85,7 +85,7 @@ const KINDS: Readonly<Record<string, TargetKind>> = {
         throw new ParameterProblem("Need TCP, UDP, SCTP or DCCP with port specification");
       }
       return {
-        target: { does: "dnat", address, port },
+        target: { action: "dnat", address, port },
         text: ` --to-destination ${text}${flags(given, "--random", "--persistent")}`,
         places: { table: "nat", hooks: ["PREROUTING", "OUTPUT"] },
       };
@@ -94,7 +94,7 @@ const KINDS: Readonly<Record<string, TargetKind>> = {
   MASQUERADE: {
     options: { ...option("--random", false), ...option("--random-fully", false) },
     build: (given) => ({
-      target: { does: "masquerade" },
+      target: { action: "masquerade" },
       text: flags(given, "--random", "--random-fully"),
       places: { table: "nat", hooks: ["POSTROUTING"] },
     }),
@@ -115,7 +115,7 @@ const KINDS: Readonly<Record<string, TargetKind>> = {
       const { number, mask } = parseMasked("MARK", name, argument.value);
       const [value, bits] = markOf(name, number, mask);
       return {
-        target: { does: "mark", value, mask: bits },
+        target: { action: "mark", value, mask: bits },
         text: ` --set-xmark 0x${value.toString(16)}/0x${bits.toString(16)}`,
         places: EVERYWHERE,
       };
@@ -123,9 +123,9 @@ const KINDS: Readonly<Record<string, TargetKind>> = {
   },
 };
 
-/** The kind of target of this name; undefined where it can only be a chain's. */
+/** The target of this name; undefined if it can only be a chain. */
 export function targetKind(name: string): TargetKind | undefined {
-  if (UNINTERPRETED.has(name)) throw new Uninterpreted(`-j ${name}`);
+  if (UNSUPPORTED.has(name)) throw new Unsupported(`-j ${name}`);
   return Object.hasOwn(KINDS, name) ? KINDS[name] : undefined;
 }
 
@@ -141,7 +141,7 @@ function flags(given: ReadonlyMap<string, GivenOption>, ...names: string[]): str
   return names.filter((name) => given.has(name)).map((name) => ` ${name}`).join("");
 }
 
-/** The bits that are flipped, and those that are cleared before: mark = (mark & ~mask) ^ value. */
+/** The value and mask for mark = (mark & ~mask) ^ value. */
 function markOf(option: string, number: number, mask: number): [value: number, mask: number] {
   switch (option) {
     case "--set-mark":
@@ -162,7 +162,7 @@ function parseDestination(text: string, family: Family) {
   const isBracketed = text.startsWith("[");
   const host = family === "IPv6" && !isBracketed ? text : match?.[1] ?? text;
   const portText = family === "IPv6" && !isBracketed ? undefined : match?.[2];
-  if (host.includes("-") || portText?.includes("-")) throw new Uninterpreted(`ranges to translate to (${text})`);
+  if (host.includes("-") || portText?.includes("-")) throw new Unsupported(`DNAT ranges (${text})`);
   const bytes = host === "" ? undefined : bytesOf(host, family);
   if (host !== "" && !bytes) throw new ParameterProblem(`Bad IP address "${host}"`);
   if (portText !== undefined && !(/^\d+$/.test(portText) && Number(portText) >= 1 && Number(portText) <= 65535)) {

@@ -1,24 +1,24 @@
 import type { ToolResult } from "../../../backends/tools/runner.ts";
 import type { Family } from "../../../platform/address.ts";
 import { applyCommand, parseCommand } from "./command_line.ts";
-import { CommandRefused, ParameterProblem, Uninterpreted } from "./errors.ts";
+import { CommandRefused, ParameterProblem, Unsupported } from "./errors.ts";
 import { banner, helpHint, VERSION } from "./messages.ts";
 import { restore } from "./restore.ts";
 import { inOrder, listRules, saveLines } from "./save.ts";
 import type { Chain, Table, Tables } from "./tables.ts";
 
-/** One run of one of the iptables tools. */
+/** A run of an iptables tool. */
 export interface IptablesCall {
-  /** The name by which it is called, `ip6tables-restore`. */
+  /** The name of the program, e.g. `ip6tables-restore`. */
   readonly program: string;
   readonly family: Family;
   readonly args: readonly string[];
   readonly stdin: string;
-  /** The time, as the tools print it. */
+  /** The date as the tools print it. */
   readonly date: string;
 }
 
-/** What `iptables`, `iptables-save` and `iptables-restore` (or `ip6tables…`) answer, by the end of the name. */
+/** Runs `iptables`, `iptables-save` or `iptables-restore` (or `ip6tables…`), by the suffix of the name. */
 export function runIptables(tables: Tables, call: IptablesCall): ToolResult {
   const name = call.program;
   if (call.args.includes("--version") || call.args.includes("-V")) {
@@ -47,13 +47,13 @@ function runSave(tables: Tables, { program, args, date }: IptablesCall): ToolRes
   let only: string | undefined;
   for (let i = 0; i < args.length; i++) {
     if (args[i] === "-t" || args[i] === "--table") only = args[++i];
-    else throw new Uninterpreted(`${program} ${args[i]}`);
+    else throw new Unsupported(`${program} ${args[i]}`);
   }
   const known = only === undefined || tables.get(only) !== undefined;
-  const looked = known ? undefined : tables.begin(only!);
-  if (!known && !looked) throw new Uninterpreted(`${program} of a table ${only}`);
+  const created = known ? undefined : tables.begin(only!);
+  if (!known && !created) throw new Unsupported(`${program} of a table ${only}`);
   const saved = text(saveLines(tables, program, only, date));
-  if (tables.flavour === "nf_tables") looked?.undo();
+  if (tables.flavour === "nf_tables") created?.undo();
   return succeeded(saved);
 }
 
@@ -71,7 +71,7 @@ function runRestore(tables: Tables, { program, family, args, stdin }: IptablesCa
       case "--test":
         test = true;
         break;
-      // Packets are not counted here, so there is nothing to restore the counters of.
+      // The fake does not count packets.
       case "-c":
       case "--counters":
       case "-v":
@@ -115,10 +115,10 @@ function runPlain(tables: Tables, { program, family, args }: IptablesCall): Tool
             `Perhaps ${program} or your kernel needs to be upgraded.\n`,
       );
     }
-    if (command.does === "print" || command.does === "list") {
+    if (command.verb === "print" || command.verb === "list") {
       const { table } = change;
       if (isNft && !before) change.undo();
-      return show(tables, table, name, program, command.does, command.chain);
+      return show(tables, table, name, program, command.verb, command.chain);
     }
     try {
       applyCommand(change, command, 0);
@@ -137,7 +137,7 @@ function runPlain(tables: Tables, { program, family, args }: IptablesCall): Tool
   }
 }
 
-/** The command's own words, and the table; how long to wait and how to print are of no matter here. */
+/** The words of the command and its table, without the options for waiting and printing. */
 function plainArguments(args: readonly string[]): { readonly words: string[]; readonly table: string } {
   const words: string[] = [];
   let table = "filter";
@@ -176,7 +176,7 @@ function show(
   return succeeded((only ? [only] : inOrder(table)).map(listing).join("\n"));
 }
 
-/** A chain as `iptables -L -n` shows it; of its rules, the targets alone. */
+/** A chain as `iptables -L -n` prints it, with only the targets of its rules. */
 function listing({ name, policy, references, rules }: Chain): string {
   const about = policy === undefined ? `${references} references` : `policy ${policy}`;
   const targets = rules.map(({ text }) => / -[jg] (\S+)/.exec(` ${text}`)?.[1] ?? "");

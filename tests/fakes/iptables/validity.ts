@@ -2,7 +2,7 @@ import { KernelRefused } from "./errors.ts";
 import type { Rule } from "./rule.ts";
 import type { Chain, Table } from "./tables.ts";
 
-/** A rule that a change has added. */
+/** A rule added by a change. */
 export interface AddedRule {
   readonly line: number;
   readonly chain: string;
@@ -10,8 +10,8 @@ export interface AddedRule {
 }
 
 /**
- * What the kernel finds wrong with a table as a whole: chains that lead back to themselves, and targets in chains that
- * can be reached from hooks where these targets have no meaning. It looks only at what can be reached from a hook.
+ * The errors that the kernel finds in a table as a whole: loops of chains, and targets that are reachable from a hook where
+ * they are invalid. The kernel checks only chains that are reachable from a hook.
  */
 export function refusedRules(
   table: Table,
@@ -42,7 +42,7 @@ function findFault(table: Table, hook: Chain): Fault | undefined {
       if (rule.places.hooks && !rule.places.hooks.includes(hook.name)) {
         return { chain: chain.name, rule, reason: "Invalid argument" };
       }
-      if (rule.target.does !== "jump") continue;
+      if (rule.target.action !== "jump") continue;
       const visit = visits.get(rule.target.chain);
       if (visit === "done") continue;
       if (visit === "open") return { chain: chain.name, rule, reason: "Too many links" };

@@ -13,15 +13,15 @@ import type { Chain, Table, Tables } from "./tables.ts";
 import type { Scheduled } from "../ipvs/scheduling.ts";
 import { packetAddress, type PacketInFlight } from "./packet.ts";
 
-/** What became of a packet, and which way it took. */
+/** The outcome for a packet, and its path. */
 export interface WalkOutcome extends PacketOutcome {
-  /** The chains that it entered, in order: `nat/PREROUTING`. */
+  /** The chains that it entered in order: `nat/PREROUTING`. */
   readonly path: readonly string[];
-  /** How many rules it was compared with. */
+  /** The number of rules evaluated. */
   readonly rulesEvaluated: number;
 }
 
-/** The ways in which a chain ends for a packet; undefined at its end without any. */
+/** The result of a chain; undefined if the packet reaches its end. */
 type Ending = "accept" | "drop" | "reject" | "return" | undefined;
 
 /** Sends a packet through a family's tables, hook by hook, as the kernel does. */
@@ -36,22 +36,22 @@ export function walk(
   const path: string[] = [];
   let rulesEvaluated = 0;
 
-  const fits = (rule: Rule) => {
+  const matches = (rule: Rule) => {
     rulesEvaluated++;
     return rule.tests.every((test) => test(packet, context));
   };
   const through = (name: string, table: Table, chain: Chain): Ending => {
     path.push(`${name}/${chain.name}`);
     for (const rule of chain.rules) {
-      if (!fits(rule)) continue;
+      if (!matches(rule)) continue;
       const { target } = rule;
-      switch (target.does) {
+      switch (target.action) {
         case "nothing":
           continue;
         case "jump": {
           const ending = through(name, table, table.get(target.chain)!);
           if (ending !== undefined && ending !== "return") return ending;
-          if (!target.comesBack) return "return";
+          if (!target.returns) return "return";
           continue;
         }
         case "mark":
@@ -66,12 +66,12 @@ export function walk(
           packet.masqueraded = true;
           return "accept";
         default:
-          return target.does;
+          return target.action;
       }
     }
     return undefined;
   };
-  /** How a hook's chain of a table ends for the packet; nat chains see the first packet of a connection only. */
+  /** Runs a table's chain at a hook; nat chains see only the first packet of a connection. */
   const hook = (name: string, chainName: string): "accept" | "drop" | "reject" => {
     const table = tables.get(name), chain = table?.get(chainName);
     if (!table || !chain || (name === "nat" && packet.state !== "NEW")) return "accept";
@@ -87,10 +87,10 @@ export function walk(
     return "accept";
   };
 
-  const end = wayOf(packet, surroundings, context, hooks, schedule);
-  const goesOn = packet.dnat || packet.virtual ? "delivered" : "passed";
+  const end = traverseHooks(packet, surroundings, context, hooks, schedule);
+  const accepted = packet.dnat || packet.virtual ? "delivered" : "passed";
   return {
-    verdict: end === "accept" ? goesOn : end === "drop" ? "dropped" : "rejected",
+    verdict: end === "accept" ? accepted : end === "drop" ? "dropped" : "rejected",
     destination: joinHostPort(packet.destination.text, packet.destinationPort),
     masqueraded: packet.masqueraded,
     mark: packet.mark,
@@ -101,8 +101,8 @@ export function walk(
 
 type Hooks = (...steps: readonly (readonly [table: string, chain: string])[]) => "accept" | "drop" | "reject";
 
-/** The hooks in the order in which a packet meets them, which depends on where it comes from and where it goes. */
-function wayOf(
+/** Runs the hooks in the order of the packet's path, which depends on its source and destination. */
+function traverseHooks(
   packet: PacketInFlight,
   surroundings: Surroundings,
   context: MatchContext,
@@ -114,7 +114,7 @@ function wayOf(
     const entered = hooks(["mangle", "INPUT"], ["filter", "INPUT"]);
     return entered === "accept" ? throughIpvs() ?? hooks(["nat", "INPUT"]) : entered;
   };
-  /** IPVS takes what is for a virtual server, and sends it out as if the node itself did; nat has had its say. */
+  /** IPVS intercepts packets to a virtual server after nat, and sends them out like the node's own packets. */
   const throughIpvs = () => {
     const scheduled = schedule(packet);
     if (scheduled === undefined) return undefined;

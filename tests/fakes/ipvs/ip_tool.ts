@@ -1,9 +1,9 @@
 import type { ToolResult } from "../../../backends/tools/runner.ts";
 import { familyOf } from "../../../platform/address.ts";
-import { Uninterpreted } from "../iptables/errors.ts";
+import { Unsupported } from "../iptables/errors.ts";
 import type { IpvsKernel } from "./kernel.ts";
 
-/** What `ip` of iproute2 6.1 answers. */
+/** Fakes `ip` of iproute2 6.1. */
 export function runIp(kernel: IpvsKernel, args: readonly string[], stdin: string): ToolResult {
   if (args.join(" ") === "-force -batch -") return batch(kernel, stdin);
   const family = args[0] === "-4" ? "IPv4" : args[0] === "-6" ? "IPv6" : undefined;
@@ -30,7 +30,7 @@ export function runIp(kernel: IpvsKernel, args: readonly string[], stdin: string
       return succeeded();
     }
     default:
-      throw new Uninterpreted(`ip ${args.join(" ")}`);
+      throw new Unsupported(`ip ${args.join(" ")}`);
   }
 }
 
@@ -66,11 +66,11 @@ function batch(kernel: IpvsKernel, stdin: string): ToolResult {
 }
 
 function command({ interfaces }: IpvsKernel, line: string): string | undefined {
-  const [what, does, address = "", , device = ""] = line.split(" ");
+  const [what, verb, address = "", , device = ""] = line.split(" ");
   const addresses = interfaces.get(device);
-  if (what !== "addr") throw new Uninterpreted(`ip -batch: ${line}`);
+  if (what !== "addr") throw new Unsupported(`ip -batch: ${line}`);
   if (!addresses) return `Cannot find device "${device}"`;
-  if (does === "add") {
+  if (verb === "add") {
     if (addresses.has(address)) return "RTNETLINK answers: File exists";
     addresses.add(address);
   } else if (!addresses.delete(address)) return "RTNETLINK answers: Cannot assign requested address";

@@ -1,14 +1,13 @@
 import type { ToolResult } from "../../../backends/tools/runner.ts";
-import { Uninterpreted } from "../iptables/errors.ts";
+import { Unsupported } from "../iptables/errors.ts";
 import type { IpvsKernel } from "./kernel.ts";
 
 const VERSION = "ipset v7.17";
 
 /**
- * What ipset 7.17 answers. A batch ends at the first line that is refused. What stands before it is done, but for lines
- * that ipset has not sent yet: it sends those that do the same to the same set together, and looks for the next line's
- * set before.
- * @param isUsed whether a rule of iptables names a set
+ * Fakes ipset 7.17. A batch stops at the first refused line; earlier lines take effect if they were sent already. ipset sends
+ * consecutive lines with the same command and set together, after looking up the set of the next line.
+ * @param isUsed whether an iptables rule uses a set
  */
 export function runIpset(
   kernel: IpvsKernel,
@@ -25,7 +24,7 @@ export function runIpset(
       stderr: "",
     };
   }
-  if (words !== "restore -exist") throw new Uninterpreted(`ipset ${words}`);
+  if (words !== "restore -exist") throw new Unsupported(`ipset ${words}`);
   let unsent: { readonly text: string; readonly number: number }[] = [];
   const send = (): ToolResult | undefined => {
     const lines = unsent;
@@ -38,14 +37,14 @@ export function runIpset(
   };
   for (const [i, text] of stdin.split("\n").entries()) {
     if (text === "") continue;
-    const [does, name = ""] = text.split(" ", 2), changesSet = does === "add" || does === "del";
+    const [verb, name = ""] = text.split(" ", 2), changesSet = verb === "add" || verb === "del";
     if (changesSet && !kernel.sets.has(name)) return failedAt(i + 1, "The set with the given name does not exist");
-    const isTogether = changesSet && (unsent[0]?.text ?? text).startsWith(`${does} ${name} `);
-    const failed = isTogether ? undefined : send();
+    const isSameBatch = changesSet && (unsent[0]?.text ?? text).startsWith(`${verb} ${name} `);
+    const failed = isSameBatch ? undefined : send();
     if (failed) return failed;
     unsent.push({ text, number: i + 1 });
-    const failedAtOnce = changesSet ? undefined : send();
-    if (failedAtOnce) return failedAtOnce;
+    const failedNow = changesSet ? undefined : send();
+    if (failedNow) return failedNow;
   }
   return send() ?? { exitCode: 0, stdout: "", stderr: "" };
 }
@@ -54,7 +53,7 @@ function failedAt(line: number, refusal: string): ToolResult {
   return { exitCode: 1, stdout: "", stderr: `${VERSION}: Error in line ${line}: ${refusal}\n` };
 }
 
-/** What `ipset save` prints. */
+/** The output of `ipset save`. */
 export function savedSets({ sets }: IpvsKernel): string {
   let text = "";
   for (const [name, { type, options, entries }] of sets) {
@@ -66,9 +65,9 @@ export function savedSets({ sets }: IpvsKernel): string {
 }
 
 function command({ sets }: IpvsKernel, line: string, isUsed: (set: string) => boolean): string | undefined {
-  const [does, name = "", element = "", ...options] = line.split(" ");
+  const [verb, name = "", element = "", ...options] = line.split(" ");
   const set = sets.get(name);
-  switch (does) {
+  switch (verb) {
     case "create":
       if (set && (set.type !== element || set.options !== options.join(" "))) {
         return "Set cannot be created: set with the same name already exists";
@@ -88,6 +87,6 @@ function command({ sets }: IpvsKernel, line: string, isUsed: (set: string) => bo
       sets.delete(name);
       return undefined;
     default:
-      throw new Uninterpreted(`ipset ${line}`);
+      throw new Unsupported(`ipset ${line}`);
   }
 }

@@ -1,6 +1,6 @@
 import type { ToolResult } from "../../../backends/tools/runner.ts";
 import { canonicalAddress, joinHostPort, splitHostPort } from "../../../platform/address.ts";
-import { Uninterpreted } from "../iptables/errors.ts";
+import { Unsupported } from "../iptables/errors.ts";
 import type { FakeVirtualServer, IpvsKernel } from "./kernel.ts";
 
 const HEAD = "IP Virtual Server version 1.2.1 (size=4096)\n";
@@ -8,8 +8,7 @@ const COLUMNS = "Prot LocalAddress:Port Scheduler Flags\n" +
   "  -> RemoteAddress:Port           Forward Weight ActiveConn InActConn\n";
 
 /**
- * What ipvsadm 1.31 answers. In a batch it goes on behind what the kernel refuses, and its status is that of the last
- * line.
+ * Fakes ipvsadm 1.31. A batch continues after a line that the kernel refuses; the exit status is that of the last line.
  */
 export function runIpvsadm(kernel: IpvsKernel, args: readonly string[], stdin: string): ToolResult {
   if (!kernel.hasIpvs) {
@@ -26,7 +25,7 @@ export function runIpvsadm(kernel: IpvsKernel, args: readonly string[], stdin: s
     kernel.timeouts = kernel.timeouts.map((before, i) => Number(args[i + 1]) || before);
     return succeeded("");
   }
-  throw new Uninterpreted(`ipvsadm ${args.join(" ")}`);
+  throw new Unsupported(`ipvsadm ${args.join(" ")}`);
 }
 
 function succeeded(stdout: string): ToolResult {
@@ -50,15 +49,15 @@ function restore(kernel: IpvsKernel, stdin: string): ToolResult {
   return { exitCode, stdout: "", stderr };
 }
 
-/** Does one line of a batch; returns what the kernel says against it. */
+/** Runs one line of a batch and returns the kernel's refusal, if any. */
 function command({ servers, schedulers }: IpvsKernel, words: readonly string[]): string | undefined {
-  const [does, option, at] = words;
+  const [verb, option, at] = words;
   const key = `${option} ${at}`, server = servers.get(key);
-  switch (does) {
+  switch (verb) {
     case "-A":
     case "-E": {
-      if (does === "-A" && server) return "Service already exists";
-      if (does === "-E" && !server) return "No such service";
+      if (verb === "-A" && server) return "Service already exists";
+      if (verb === "-E" && !server) return "No such service";
       const definition = parseDefinition(words.slice(3));
       if (!schedulers.has(definition.scheduler)) return "Scheduler or persistence engine not found";
       if (server) Object.assign(server, definition);
@@ -72,20 +71,20 @@ function command({ servers, schedulers }: IpvsKernel, words: readonly string[]):
     case "-d": {
       if (!server) return "Service not defined";
       const real = words[4]!, before = server.reals.get(real);
-      if (does === "-a" && before) return "Destination already exists";
-      if (does !== "-a" && !before) return "No such destination";
-      if (does === "-d") {
+      if (verb === "-a" && before) return "Destination already exists";
+      if (verb !== "-a" && !before) return "No such destination";
+      if (verb === "-d") {
         server.reals.delete(real);
         return undefined;
       }
-      if (words[5] !== "-m" || words[6] !== "-w") throw new Uninterpreted(`ipvsadm ${words.join(" ")}`);
+      if (words[5] !== "-m" || words[6] !== "-w") throw new Unsupported(`ipvsadm ${words.join(" ")}`);
       const weight = Number(words[7]);
       if (before) before.weight = weight;
       else server.reals.set(real, { active: 0, inactive: 0, weight });
       return undefined;
     }
     default:
-      throw new Uninterpreted(`ipvsadm ${words.join(" ")}`);
+      throw new Unsupported(`ipvsadm ${words.join(" ")}`);
   }
 }
 
@@ -98,7 +97,7 @@ function parseDefinition(
     if (words[i] === "-s") scheduler = value;
     else if (words[i] === "-p") persistentSeconds = Number(value);
     else if (words[i] === "-b") flags = value;
-    else throw new Uninterpreted(`ipvsadm ${words.join(" ")}`);
+    else throw new Unsupported(`ipvsadm ${words.join(" ")}`);
   }
   return { scheduler, persistentSeconds, flags };
 }
@@ -107,7 +106,7 @@ function isAddress(at: string): boolean {
   return /^\d+$/.test(at) || canonicalAddress(splitHostPort(at).address) !== undefined;
 }
 
-/** What `--save -n` prints. */
+/** The output of `--save -n`. */
 export function saved({ servers }: IpvsKernel): string {
   let text = "";
   for (const [key, { scheduler, persistentSeconds, flags, reals }] of servers) {

@@ -2,49 +2,49 @@ import { prefixContains } from "../../../platform/address.ts";
 import type { PacketInFlight } from "../iptables/packet.ts";
 import { PROTOCOL_NUMBERS } from "../packet.ts";
 
-/** A real server as the kernel has it. */
+/** A real server in the kernel. */
 export interface FakeRealServer {
   weight: number;
   active: number;
   inactive: number;
 }
 
-/** A virtual server as the kernel has it. */
+/** A virtual server in the kernel. */
 export interface FakeVirtualServer {
   scheduler: string;
-  /** 0 where clients are not kept. */
+  /** 0 without persistence. */
   persistentSeconds: number;
-  /** What else its definition says, as ipvsadm writes it; empty for nothing. */
+  /** The scheduler flags as ipvsadm prints them; empty for none. */
   flags: string;
   readonly reals: Map<string, FakeRealServer>;
-  /** Which client is kept where, and until when. */
+  /** The persistent real server of each client, and when it expires. */
   readonly clients: Map<string, { readonly real: string; readonly untilMs: number }>;
 }
 
-/** A set as the kernel has it. */
+/** A set in the kernel. */
 export interface FakeSet {
   readonly type: string;
-  /** What follows the type in its `create` line. */
+  /** The part of its `create` line after the type. */
   readonly options: string;
   readonly entries: Set<string>;
 }
 
-/** What a kernel holds of IPVS and what belongs to it; tests may change it, as another program would. */
+/** The kernel's state for IPVS mode; tests may change it as another program would. */
 export interface IpvsKernel {
-  /** By the words with which ipvsadm names them: `-t 10.96.0.10:80`; `-f 1` for a firewall mark. */
+  /** By ipvsadm's arguments: `-t 10.96.0.10:80`, or `-f 1` for a firewall mark. */
   readonly servers: Map<string, FakeVirtualServer>;
   readonly sets: Map<string, FakeSet>;
-  /** The addresses with prefix length, by interface. */
+  /** Addresses with prefix length by interface. */
   readonly interfaces: Map<string, Set<string>>;
-  /** The schedulers that there is a module of. */
+  /** The available schedulers. */
   readonly schedulers: Set<string>;
-  /** The timeouts of TCP, of TCP after its end, and of UDP, in seconds. */
+  /** The timeouts of TCP, of TCP after FIN, and of UDP, in seconds. */
   timeouts: readonly number[];
-  /** Whether there is IPVS at all. */
+  /** Whether the kernel supports IPVS. */
   hasIpvs: boolean;
 }
 
-/** A kernel whose interfaces have these addresses beside loopback. */
+/** Creates a kernel with these addresses besides loopback. */
 export function createIpvsKernel(nodeAddresses: readonly string[]): IpvsKernel {
   return {
     servers: new Map(),
@@ -59,12 +59,12 @@ export function createIpvsKernel(nodeAddresses: readonly string[]): IpvsKernel {
   };
 }
 
-/** How many bits an address has. */
+/** The number of bits of an address. */
 export function bits(address: string): number {
   return address.includes(":") ? 128 : 32;
 }
 
-/** Whether the kernel says that an address is its own. */
+/** Whether an interface of the kernel has the address. */
 export function hasAddress({ interfaces }: IpvsKernel, address: string): boolean {
   return [...interfaces.values()].some((all) => [...all].some((prefix) => prefix.split("/")[0] === address));
 }
@@ -73,7 +73,7 @@ const PROTOCOL_NAMES: ReadonlyMap<number, string> = new Map(
   Object.entries(PROTOCOL_NUMBERS).map(([name, number]) => [number, name]),
 );
 
-/** Whether a packet is in a set, looked up by these sides of it: `dst,dst,src`. A set that is not there holds nothing. */
+/** Whether a set contains a packet, looked up by these sides of it: `dst,dst,src`. False if the set does not exist. */
 export function isInSet({ sets }: IpvsKernel, name: string, packet: PacketInFlight, sides: readonly string[]): boolean {
   const set = sets.get(name);
   if (!set) return false;

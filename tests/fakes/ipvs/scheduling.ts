@@ -3,15 +3,15 @@ import { PROTOCOL_NUMBERS } from "../packet.ts";
 import type { PacketInFlight } from "../iptables/packet.ts";
 import type { FakeVirtualServer, IpvsKernel } from "./kernel.ts";
 
-/** Where IPVS sends a packet: `refused` where the virtual server has nobody, undefined where there is none. */
+/** The real server for a packet; `refused` if the virtual server has none, undefined if there is no virtual server. */
 export type Scheduled = "refused" | { readonly real: string } | undefined;
 
-/** How a packet is scheduled. */
+/** The state that scheduling depends on. */
 export interface Scheduling {
   readonly nowMs: () => number;
-  /** Decides something that happens with this probability. */
+  /** Decides an event of this probability. */
   readonly chance: (probability: number) => boolean;
-  /** Whether clients are remembered. */
+  /** Whether persistence records clients. */
   readonly remembers: boolean;
 }
 
@@ -22,15 +22,15 @@ const OPTIONS: ReadonlyMap<number, string> = new Map([
 ]);
 
 /**
- * What IPVS does with the first packet of a connection. Round robin has equal shares; clients of a virtual server that
- * keeps them stay where they are, unless that real server takes no more (expire_quiescent_template).
+ * Schedules the first packet of a connection. Real servers get equal shares. A client of a persistent virtual server keeps
+ * its real server unless its weight is 0 (expire_quiescent_template).
  */
 export function schedule({ servers }: IpvsKernel, packet: PacketInFlight, scheduling: Scheduling): Scheduled {
   const option = OPTIONS.get(packet.protocol);
   const server = servers.get(`${option} ${joinHostPort(packet.destination.text, packet.destinationPort)}`);
   if (!server) return undefined;
   const client = packet.source.text;
-  const kept = keptAt(server, client, scheduling.nowMs());
+  const kept = persistentServer(server, client, scheduling.nowMs());
   const real = kept ?? pick(server, scheduling.chance);
   if (real === undefined) return "refused";
   if (scheduling.remembers && server.persistentSeconds > 0) {
@@ -39,7 +39,7 @@ export function schedule({ servers }: IpvsKernel, packet: PacketInFlight, schedu
   return { real };
 }
 
-function keptAt(server: FakeVirtualServer, client: string, nowMs: number): string | undefined {
+function persistentServer(server: FakeVirtualServer, client: string, nowMs: number): string | undefined {
   const kept = server.persistentSeconds > 0 ? server.clients.get(client) : undefined;
   if (!kept || kept.untilMs <= nowMs) return undefined;
   return (server.reals.get(kept.real)?.weight ?? 0) > 0 ? kept.real : undefined;

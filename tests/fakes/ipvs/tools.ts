@@ -6,14 +6,14 @@ import { runIpset } from "./ipset_tool.ts";
 import { runIpvsadm, saved } from "./ipvsadm_tool.ts";
 import type { IpvsKernel } from "./kernel.ts";
 
-/** A call of a tool, with all of its input. */
+/** A run of a tool with its whole input. */
 interface Call {
   readonly tool: string;
   readonly args: readonly string[];
   readonly stdin: string;
 }
 
-/** What the tools of IPVS mode answer; undefined for others. */
+/** Runs a tool of IPVS mode; undefined for other tools. */
 export function runIpvsTool(
   kernel: IpvsKernel,
   { tool, args, stdin }: Call,
@@ -33,7 +33,7 @@ export function runIpvsTool(
   }
 }
 
-/** How iptables-restore 1.8.9 (nf_tables) refuses an input that names a set which is not there; undefined if none does. */
+/** The error of iptables-restore 1.8.9 (nf_tables) for a set that does not exist; undefined if all exist. */
 export function missingSet({ sets }: IpvsKernel, { tool, stdin }: Call): ToolResult | undefined {
   const lines = stdin.split("\n");
   for (let i = 0; i < lines.length; i++) {
@@ -46,7 +46,7 @@ export function missingSet({ sets }: IpvsKernel, { tool, stdin }: Call): ToolRes
   return undefined;
 }
 
-/** Whether a rule names a set. */
+/** Whether a rule uses a set. */
 export function isSetUsed(set: string, all: readonly Tables[]): boolean {
   return all.some((tables) =>
     tables.list().some(([, table]) =>
@@ -55,7 +55,7 @@ export function isSetUsed(set: string, all: readonly Tables[]): boolean {
   );
 }
 
-/** What the kernel holds of IPVS: equal for equal kernels. Real servers that only wait for their end do not count. */
+/** The kernel's IPVS state, equal for equal kernels, without real servers of weight 0, which are draining. */
 export function dumpIpvs(kernel: IpvsKernel, only: Family | undefined): string[] {
   const isOf = (address: string) => only === undefined || familyOf(address) === only;
   const servers = saved(kernel).split("\n").filter((line) =>

@@ -11,7 +11,13 @@ import type {
 import type { FakeClock } from "../../fakes/clock.ts";
 import type { ConntrackEntry } from "../../fakes/iptables/conntrack_tool.ts";
 import { createFakeNftHost } from "../../fakes/nft_runner.ts";
-import { type PacketHost, type PacketRequest, type Surroundings, told, whereTo } from "../../fakes/packet.ts";
+import {
+  outcomeShares,
+  outcomeText,
+  type PacketHost,
+  type PacketRequest,
+  type Surroundings,
+} from "../../fakes/packet.ts";
 import { fakeSettings } from "../../fakes/service_port.ts";
 import type { NftTable } from "../../fakes/nft_tables.ts";
 import { backendUnderTest as iptablesUnderTest, createHost, meddle } from "./iptables/host.ts";
@@ -237,7 +243,7 @@ export async function serve(mode: ProxyMode, kernel: KernelUnderTest): Promise<S
     rest: (set) => send({ base: revision, settings: undefined, set, deleted: [], part: "rest" }),
     change: (set, deleted = []) => send({ base: revision, settings: undefined, set, deleted }),
     resync: () => backend.resync(),
-    ask: (packet) => whereTo(kernel.host, { ...PACKET, ...packet }),
-    send: (packet) => told(kernel.host.send({ ...PACKET, ...packet })),
+    ask: (packet) => outcomeShares(kernel.host, { ...PACKET, ...packet }),
+    send: (packet) => outcomeText(kernel.host.send({ ...PACKET, ...packet })),
   };
 }

@@ -4,7 +4,7 @@ import { createIptablesBackend } from "../../../../backends/iptables/backend.ts"
 import type { Runner } from "../../../../backends/tools/runner.ts";
 import { silentLogger } from "../../../../platform/log.ts";
 import { settled } from "../../../fakes/clock.ts";
-import { type PacketRequest, whereTo } from "../../../fakes/packet.ts";
+import { outcomeShares, type PacketRequest } from "../../../fakes/packet.ts";
 import { fakeServicePort } from "../../../fakes/service_port.ts";
 import { backendUnderTest, createHost, podSettings } from "./host.ts";
 
@@ -14,7 +14,7 @@ Deno.test("a port of a cluster IP that no service has is left alone", async () =
   const host = createHost();
   await (await backendUnderTest(host)).whole([fakeServicePort("default/web:http")]);
   const ask = (packet: Partial<PacketRequest>) =>
-    whereTo(host.runner, { from: "pod-on-node", to: "10.96.0.10", port: 80, ...packet });
+    outcomeShares(host.runner, { from: "pod-on-node", to: "10.96.0.10", port: 80, ...packet });
   assert.deepEqual(ask({ port: 81 }), { passed: 1 });
   assert.deepEqual(ask({ protocol: "udp" }), { passed: 1 });
 });
@@ -24,7 +24,7 @@ Deno.test("127.0.0.1 serves node ports only if the settings say so, and then the
     const host = createHost();
     const port = fakeServicePort("default/web:http", { nodePort: 30080 });
     await (await backendUnderTest(host)).whole([port], podSettings({ nodePortPrefixes, localhostNodePorts }));
-    const served = whereTo(host.runner, { from: "node", to: "127.0.0.1", port: 30080 })["passed"] === undefined;
+    const served = outcomeShares(host.runner, { from: "node", to: "127.0.0.1", port: 30080 })["passed"] === undefined;
     assert.equal(host.runner.sysctls.get(ROUTE_LOCALNET), served ? "1" : "0");
     return served;
   };
@@ -66,7 +66,7 @@ Deno.test("INVALID packets are not forwarded, unless the settings or the host sa
     if (ofHost !== undefined) host.runner.sysctls.set("net.netfilter.nf_conntrack_tcp_be_liberal", String(ofHost));
     await (await backendUnderTest(host)).whole([], podSettings({ conntrackTcpLiberal }));
     const ask = (state: PacketRequest["state"]) =>
-      whereTo(host.runner, { from: "outside", to: "10.244.1.9", port: 8080, state });
+      outcomeShares(host.runner, { from: "outside", to: "10.244.1.9", port: 8080, state });
     for (const state of ["NEW", "ESTABLISHED", "UNTRACKED"] as const) assert.deepEqual(ask(state), { passed: 1 });
     return ask("INVALID")["passed"] === 1;
   };
@@ -93,7 +93,7 @@ Deno.test("a sysctl that answers late holds up no start, and what it says counts
   const settings = podSettings({ localhostNodePorts: false });
   const first = await backend.sync({ revision: 1, base: undefined, settings, set: [], deleted: [] });
   const isForwarded = () =>
-    whereTo(host.runner, { from: "outside", to: "10.244.1.9", port: 8080, state: "INVALID" })["passed"] === 1;
+    outcomeShares(host.runner, { from: "outside", to: "10.244.1.9", port: 8080, state: "INVALID" })["passed"] === 1;
   assert.equal(isForwarded(), false);
   assert.equal(first.againAfterMs, 1000);
   answer.resolve();
@@ -111,7 +111,7 @@ Deno.test("a sysctl that fails or hangs leaves INVALID packets to the settings",
     await host.clock.advanceSettled(1000);
     const { whole } = await ready;
     await whole([], podSettings({ localhostNodePorts: false }));
-    assert.deepEqual(whereTo(host.runner, { from: "outside", to: "10.244.1.9", port: 8080, state: "INVALID" }), {
+    assert.deepEqual(outcomeShares(host.runner, { from: "outside", to: "10.244.1.9", port: 8080, state: "INVALID" }), {
       dropped: 1,
     });
   }

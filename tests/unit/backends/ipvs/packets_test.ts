@@ -1,7 +1,7 @@
 /** Where packets go in IPVS mode, in what it does its own way. */
 import assert from "node:assert/strict";
 import type { FamilySettings, ServicePort } from "../../../../core/model/mod.ts";
-import { MASQUERADED, type PacketRequest, told, whereTo } from "../../../fakes/packet.ts";
+import { MASQUERADED, outcomeShares, outcomeText, type PacketRequest } from "../../../fakes/packet.ts";
 import { fakeServicePort, fakeSources } from "../../../fakes/service_port.ts";
 import { backendUnderTest, createIpvsHost, ipvsModeSettings } from "./host.ts";
 
@@ -22,8 +22,8 @@ async function served(ports: readonly ServicePort[], settings: Partial<FamilySet
   });
   return {
     ...under,
-    ask: (changes: Partial<PacketRequest> = {}) => whereTo(host.runner, packet(changes)),
-    send: (changes: Partial<PacketRequest> = {}) => told(host.runner.send(packet(changes))),
+    ask: (changes: Partial<PacketRequest> = {}) => outcomeShares(host.runner, packet(changes)),
+    send: (changes: Partial<PacketRequest> = {}) => outcomeText(host.runner.send(packet(changes))),
   };
 }
 

@@ -5,7 +5,7 @@ import { createBackend } from "../../../../backends/registry.ts";
 import type { ServicePort } from "../../../../core/model/mod.ts";
 import { silentLogger } from "../../../../platform/log.ts";
 import { hasAddress } from "../../../fakes/ipvs/kernel.ts";
-import { whereTo } from "../../../fakes/packet.ts";
+import { outcomeShares } from "../../../fakes/packet.ts";
 import type { FakeRunner } from "../../../fakes/runner.ts";
 import { fakeServicePort } from "../../../fakes/service_port.ts";
 import { backendUnderTest, createIpvsHost, IPVS_SETTINGS, ipvsModeSettings } from "./host.ts";
@@ -64,7 +64,7 @@ Deno.test("what comes for a new address goes its way, is refused, and then is se
   const seen: string[] = [];
   const elsewhere = JSON.stringify({ passed: 1 });
   const ask = () => {
-    const outcome = JSON.stringify(whereTo(host.runner, { from: "pod-on-node", to: "10.96.0.12", port: 80 }));
+    const outcome = JSON.stringify(outcomeShares(host.runner, { from: "pod-on-node", to: "10.96.0.12", port: 80 }));
     return outcome === elsewhere && hasAddress(host.runner.ipvs, "10.96.0.12") ? "a program of this host" : outcome;
   };
   const watched: FakeRunner = {

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import type { FamilySettings } from "../../../../core/model/mod.ts";
 import { createFakeNftHost } from "../../../fakes/nft_runner.ts";
-import { MASQUERADED, type PacketRequest, whereTo } from "../../../fakes/packet.ts";
+import { MASQUERADED, outcomeShares, type PacketRequest } from "../../../fakes/packet.ts";
 import { fakeServicePort, fakeSources } from "../../../fakes/service_port.ts";
 import { backendUnderTest, nftSettings } from "./host.ts";
 
@@ -11,7 +11,7 @@ async function asking(settings: FamilySettings = nftSettings()) {
   const port = fakeServicePort("default/web:http", { nodePort: 30080 });
   assert.deepEqual((await backendUnderTest(host).whole([port], settings)).problems, []);
   return (packet: Partial<PacketRequest>) =>
-    whereTo(host, { from: "pod-on-node", to: "10.96.0.10", port: 80, ...packet });
+    outcomeShares(host, { from: "pod-on-node", to: "10.96.0.10", port: 80, ...packet });
 }
 
 Deno.test("packets to an unknown port of a cluster IP are rejected", async () => {
@@ -58,7 +58,8 @@ Deno.test("without endpoints, packets from outside a load balancer's source rang
     external: "reject",
   });
   assert.deepEqual((await backendUnderTest(host).whole([port])).problems, []);
-  const ask = (address: string) => whereTo(host, { from: { address, interface: "eth0" }, to: "192.0.2.2", port: 80 });
+  const ask = (address: string) =>
+    outcomeShares(host, { from: { address, interface: "eth0" }, to: "192.0.2.2", port: 80 });
   assert.deepEqual(ask("198.51.100.9"), { dropped: 1 });
   assert.deepEqual(ask("203.0.113.9"), { rejected: 1 });
 });

@@ -6,7 +6,7 @@ import { createBackend } from "../../../../backends/registry.ts";
 import { compareWithKernel } from "../../../../backends/dry_run/dry_run.ts";
 import type { ProxyMode } from "../../../../core/model/mod.ts";
 import { createLogger, silentLogger } from "../../../../platform/log.ts";
-import { type PacketRequest, whereTo } from "../../../fakes/packet.ts";
+import { outcomeShares, type PacketRequest } from "../../../fakes/packet.ts";
 import { fakeServicePort } from "../../../fakes/service_port.ts";
 import { commonSettings } from "../every_backend.ts";
 import { createIpvsHost } from "../ipvs/host.ts";
@@ -17,7 +17,7 @@ const PORT = fakeServicePort("default/web:http", { nodePort: 30080 });
 
 /** The fate of a packet to a program that listens on 127.0.0.1. */
 function ask({ runner }: Host, packet: Partial<PacketRequest> = {}): Record<string, number> {
-  return whereTo(runner, { from: "pod-on-node", to: "127.0.0.1", port: 53, protocol: "udp", ...packet });
+  return outcomeShares(runner, { from: "pod-on-node", to: "127.0.0.1", port: 53, protocol: "udp", ...packet });
 }
 
 /** The calls that write rules or settings, in order. */

@@ -140,12 +140,12 @@ Deno.test("the worker stops some minutes after the last service port is deleted,
 Deno.test("a worker that may not stop yet is checked again later", async () => {
   let may = false;
   const { link, clock } = await setUpEmpty(() => may);
-  link.letRest(false);
+  link.allowRest(false);
   await clock.advanceSettled(FIRST_MS);
   may = true;
   await clock.advanceSettled(LATER_MS);
   assert.deepEqual(link.rests, []);
-  link.letRest(true);
+  link.allowRest(true);
   await clock.advanceSettled(LATER_MS);
   assert.deepEqual(link.rests, ["rest"]);
 });
