@@ -1,6 +1,6 @@
 /**
- * Where objects come from: an API server, manifests in a folder, a state file, another Sluice or KPNG over gRPC.
+ * Opens the source of objects: an API server, manifests in a folder, a state file, or another Sluice or KPNG over gRPC.
  *
- * In: the configuration. Out: objects, to a `ClusterListener`. May touch: the network, files, credential plugins.
+ * In: the configuration. Out: objects, to a `SourceSink`. May touch: the network, files, credential plugins.
  */
 export { openSource, type SourceOptions } from "./open.ts";

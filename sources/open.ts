@@ -4,39 +4,36 @@ import type { Configuration } from "../config/mod.ts";
 import { decodeObject, decodeObjectInFull, KINDS, kindsOf, type Source } from "../core/objects/mod.ts";
 import type { ApiErrorKind } from "./kubernetes/mod.ts";
 
-/** A source, and how to let go of what it holds once it has ended. */
+/** An opened source and its resources. */
 export interface OpenSource {
   readonly source: Source;
-  /** Where Events about this node go; undefined where there is no API to take them. */
+  /** Sends Events about this node; undefined without an API server. */
   readonly events?: Pick<EventRecorderOptions, "send" | "isRefusal">;
-  /** The end of a sentence: which Nodes the cluster has instead of this one. Undefined where no Node is needed. */
+  /** Lists the cluster's other Nodes as the end of a sentence; undefined if no Node is needed. */
   readonly otherNodes?: (signal: AbortSignal) => Promise<string>;
   close(): void;
 }
 
-/**
- * What is wanted of a source: what the proxy of this node needs, or everything, for those who hand it on: all kinds of
- * objects, all nodes, and what load balancing does not need.
- */
+/** The objects to read: those that this node's proxy needs, or everything (all kinds, nodes and details), to pass it on. */
 export type Extent = "node" | "everything";
 
-/** What repeating a request does not change, other than it does for the source's own. */
+/** The errors after which sending an Event again is pointless. */
 const REFUSALS: readonly ApiErrorKind[] = ["unauthorized", "forbidden", "not-found", "rejected", "garbled"];
 
-/** What opening a source takes. */
+/** Options of `openSource`. */
 export interface SourceOptions {
   readonly configuration: Configuration;
   readonly logger: Logger;
   readonly clock: Clock;
-  /** Runs the credential plugin that a kubeconfig names. */
+  /** Runs the credential plugin of a kubeconfig. */
   readonly runProgram?: RunProgram;
-  /** Told of every request that is sent to an API server. */
+  /** Called for every request sent to an API server. */
   readonly onApiRequest?: (outcome: ApiRequestOutcome) => void;
   /** The environment, for the in-cluster address; the process's by default. */
   readonly env?: (name: string) => string | undefined;
 }
 
-/** Opens the source that the configuration names. Throws an Error that says what is missing or wrong, and where. */
+/** Opens the configured source. Throws an Error that names the problem and its place. */
 export async function openSource(
   { configuration, logger, clock, runProgram, onApiRequest, env }: SourceOptions,
   extent: Extent = "node",
@@ -62,7 +59,7 @@ export async function openSource(
       const { address, scope } = choice;
       const tls = readTlsFiles(choice.tls, "--api-client-tls");
       if (tls !== undefined && address.kind === "unix") {
-        throw new Error("--api-client-tls-…: a unix socket is not spoken to with TLS");
+        throw new Error("--api-client-tls-…: TLS is not supported on unix sockets");
       }
       return { source: createGrpcSource({ address, tls, scope, nodeName, inFull, clock, logger }), close };
     }

@@ -19,54 +19,54 @@ import {
 } from "../../kpng/transport/mod.ts";
 import { PROBE_METHOD } from "../../kpng/messages/mod.ts";
 
-/** A call of a method whose both directions are streams. */
+/** Options of `call`. */
 export interface CallOptions {
   readonly address: WireAddress;
   readonly tls: TlsFiles | undefined;
   /** `/package.Service/Method`. */
   readonly method: string;
-  /** Sent when the call is open, and again whenever `onMessage` returns true. */
+  /** Sent when the call starts, and again whenever `onMessage` returns true. */
   readonly request: Uint8Array;
   readonly onMessage: (message: Uint8Array<ArrayBuffer>) => boolean;
   readonly clock: Clock;
-  /** When a server that says nothing is asked whether it is there, and when it is given up. */
+  /** When to probe a silent server, and when to give up. */
   readonly liveness: LivenessLimits;
   readonly signal: AbortSignal;
 }
 
-/** The longest message that is taken, as gRPC's clients have it. */
+/** The longest accepted message, the default of gRPC clients. */
 const LONGEST_MESSAGE_BYTES = 4 * 1024 * 1024;
 
-/** The bytes of requests that may wait for a server to take them: each round of its own asks for the next one. */
+/** The limit for unsent requests: each round requests the next one. */
 const REQUEST_BYTES_WAITING = 64 * 1024;
 
-/** PING and SETTINGS frames that a server may send in a window. */
+/** The limit for PING and SETTINGS frames from a server per window. */
 const CONTROL_FRAMES_PER_WINDOW = 1000;
 const WINDOW_MS = 10_000;
 
-/** How long a connection that is given up may take to say so. */
+/** How long an ended session may take to close its connection. */
 const LINGER_MS = 1000;
 
-/** Options of HTTP/2: a server of this protocol pushes nothing, and its headers are few. */
+/** Options of HTTP/2: no server push, small headers. */
 const SESSION_OPTIONS = { settings: { enablePush: false, maxHeaderListSize: 16 * 1024 }, maxHeaderListPairs: 64 };
 
-/** HTTP/2's code for a stream that is no longer wanted. */
+/** HTTP/2's error code for a stream that is no longer needed. */
 const CANCEL = 8;
 
-/** Makes a call on a connection of its own. Always throws in the end: why it ended, or the signal's reason. */
+/** Makes a bidirectional streaming call on a new connection. Always throws: the reason of its end, or the signal's reason. */
 export async function call(options: CallOptions): Promise<never> {
   const { method, request, onMessage, clock, liveness: limits, signal } = options;
   signal.throwIfAborted();
   const session = await connect(options);
   let socket: Socket | undefined;
   const { promise: ended, reject } = Promise.withResolvers<never>();
-  // It may also end before it is waited for, or after.
+  // The promise may be rejected while nothing awaits it.
   ended.catch(() => {});
   const liveness = watchLiveness({
     clock,
     limits,
     ask() {
-      // A server that is about to end takes no more calls, and may go on with this one for a while.
+      // A server that is shutting down accepts no more calls, but may continue this one for a while.
       if (!session.closed && !session.destroyed) probe(session, () => liveness.heard());
     },
     onSilent: () => reject(new Error(silenceText(limits))),
@@ -90,7 +90,7 @@ export async function call(options: CallOptions): Promise<never> {
       try {
         for (const message of frames.push(bytes)) {
           if (!onMessage(message)) continue;
-          if (stream!.writableLength > REQUEST_BYTES_WAITING) throw new Error("the server takes no requests");
+          if (stream!.writableLength > REQUEST_BYTES_WAITING) throw new Error("the server does not read requests");
           stream!.write(framesOf([request]));
         }
       } catch (error) {
@@ -108,26 +108,26 @@ export async function call(options: CallOptions): Promise<never> {
   }
 }
 
-/** The session waits until its last frame is written, which a server that reads nothing never lets happen. */
+/** Destroys the socket after a while: the session waits for its last frame to be written, which may never happen. */
 function destroyLate(socket: Socket, clock: Clock): void {
   const cancel = clock.schedule(LINGER_MS, () => socket.destroy());
   socket.once("close", cancel);
 }
 
 /**
- * Watches for a server that makes this side answer without end, for it need not read what is answered, and for frames over
- * which node:http2 ends the process (Deno 2.9).
+ * Refuses a server that floods with frames that need an answer, which it need not read, and frames that crash node:http2
+ * (Deno 2.9).
  */
 function refuseHostileFrames(socket: Socket, clock: Clock, refuse: (error: Error) => void): void {
   const quota = createQuota(CONTROL_FRAMES_PER_WINDOW, WINDOW_MS, clock);
-  // In front of the session's own listener, which ignores what comes once the session is destroyed.
+  // Before the session's own listener, which ignores data after the session is destroyed.
   socket.prependListener(
     "data",
     createHttp2FrameReader(0, (frame) => {
       if (wantsAnswer(frame.type) && !quota.take()) {
         refuse(new Error("the server floods with PING or SETTINGS frames"));
       } else if (isPingAck(frame)) refuse(new Error("the server acknowledges a PING that was not sent"));
-      // What it has still to send on this connection is the beginning of what the next one begins with.
+      // The next connection starts with everything that this one would still receive.
       else if (frame.type === FRAME.goaway) refuse(new Error("the server is shutting down"));
     }),
   );
@@ -138,8 +138,8 @@ function headersOf(method: string): OutgoingHttpHeaders {
 }
 
 /**
- * Makes the server say something: that it has no such method. HTTP/2 has a frame for this, but KPNG's servers hang up on a
- * client that sends it more than once in five minutes.
+ * Calls an unknown method to get any answer. HTTP/2 has PING for this, but KPNG's servers disconnect a client that sends it more
+ * than once in five minutes.
  */
 function probe(session: ClientHttp2Session, answered: () => void): void {
   const stream = session.request(headersOf(PROBE_METHOD), { endStream: true });
@@ -148,7 +148,7 @@ function probe(session: ClientHttp2Session, answered: () => void): void {
   stream.resume();
 }
 
-/** gRPC says how a call went in trailers, or, where it failed at once, in the headers. */
+/** Reads the status of a call from the trailers, or from the headers of one that failed immediately. */
 function watchEnd(stream: ClientHttp2Stream, reject: (error: Error) => void): void {
   let status: string | undefined;
   const note = (headers: IncomingHttpHeaders) => {
@@ -159,12 +159,12 @@ function watchEnd(stream: ClientHttp2Stream, reject: (error: Error) => void): vo
   };
   stream.on("response", (headers) => {
     const { ":status": code } = headers;
-    if (code !== 200) reject(new Error(`the server answered with HTTP status ${code}, which no gRPC server does`));
+    if (code !== 200) reject(new Error(`the server answered with HTTP status ${code}, so it is not a gRPC server`));
     note(headers);
   });
   stream.on("trailers", note);
   stream.on("end", () => reject(new Error(`the server ended the call${status === undefined ? "" : ` (${status})`}`)));
-  stream.on("close", () => reject(new Error("the call was broken off")));
+  stream.on("close", () => reject(new Error("the call was reset")));
 }
 
 function decode(message: string): string {
@@ -182,7 +182,7 @@ async function connect({ address, tls }: CallOptions): Promise<ClientHttp2Sessio
     if (address.kind === "tcp") {
       return http2.connect(`https://${hostText(address.host)}:${address.port}`, { ...SESSION_OPTIONS, ca, cert, key });
     }
-    throw new Error("a unix socket is not spoken to with TLS");
+    throw new Error("TLS is not supported on unix sockets");
   }
   const net = await import("node:net");
   const socket = address.kind === "unix"

@@ -1,4 +1,4 @@
-/** A server of KPNG's protocol as a source: `sluice serve`, or a KPNG program. */
+/** A server of KPNG's protocol (`sluice serve` or a KPNG program) as a source. */
 import { type Clock, createBackoff, errorText, type Logger, sleep } from "../../platform/mod.ts";
 import {
   LIVENESS,
@@ -12,14 +12,14 @@ import { createReceiver } from "../../kpng/receiving/mod.ts";
 import type { Source } from "../../core/objects/mod.ts";
 import { call } from "./call.ts";
 
-/** What the source needs. */
+/** Options of `createGrpcSource`. */
 export interface GrpcSourceOptions {
   readonly address: WireAddress;
   readonly tls: TlsFiles | undefined;
-  /** Whether the state of all the cluster is wanted, or what the node of that name may use. */
+  /** Whether to watch the state of the whole cluster or what this node may use. */
   readonly scope: keyof typeof METHODS;
   readonly nodeName: string;
-  /** Whether all nodes and what load balancing does not need are wanted, too, for those who hand them on. */
+  /** Whether to include all nodes and details, to pass them on. */
   readonly inFull: boolean;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -31,10 +31,7 @@ export interface GrpcSourceOptions {
   readonly random?: () => number;
 }
 
-/**
- * A source that watches a server, over one connection after another: what is known stays in effect while there is none, and
- * the sink is told the difference when there is one again.
- */
+/** A source that watches a server and reconnects after failures; meanwhile the last state stays in effect. */
 export function createGrpcSource(options: GrpcSourceOptions): Source {
   const { address, tls, scope, nodeName, inFull, clock, random, liveness = LIVENESS } = options;
   const logger = options.logger.with({ server: wireAddressText(address) });
@@ -48,13 +45,13 @@ export function createGrpcSource(options: GrpcSourceOptions): Source {
     async run(sink, signal) {
       const receiver = createReceiver({ sink, nodeName, inFull });
       const backoff = createBackoff({ firstMs, longestMs, random });
-      let complaint: string | undefined;
+      let loggedReason: string | undefined;
 
       const onMessage = (message: Uint8Array<ArrayBuffer>): boolean => {
         const isComplete = receiver.receive(message);
         if (!isComplete) return false;
-        if (complaint !== undefined) logger.info("the server is watched again");
-        complaint = undefined;
+        if (loggedReason !== undefined) logger.info("watching the server again");
+        loggedReason = undefined;
         backoff.reset();
         return true;
       };
@@ -67,11 +64,11 @@ export function createGrpcSource(options: GrpcSourceOptions): Source {
           const waitMs = backoff.nextMs();
           const reason = errorText(error);
           const inSeconds = Math.round(waitMs / 100) / 10;
-          // An outage is one line, however long it takes.
-          if (reason !== complaint) {
-            logger.warn("the server cannot be watched; what it said stays in effect", { reason, inSeconds });
+          // An outage is one line, however long it lasts.
+          if (reason !== loggedReason) {
+            logger.warn("cannot watch the server, retrying; the last state stays in effect", { reason, inSeconds });
           }
-          complaint = reason;
+          loggedReason = reason;
           await sleep(clock, waitMs, signal).catch(() => {});
         }
       }

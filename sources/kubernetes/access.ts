@@ -1,7 +1,7 @@
 import type { Material } from "./material.ts";
 import type { CredentialPlugin } from "./plugin.ts";
 
-/** Where the server is and where each part of the credentials comes from. */
+/** The API server's URL and the origin of each part of the credentials. */
 export interface Access {
   readonly server: string;
   readonly ca: Material | undefined;
@@ -11,20 +11,20 @@ export interface Access {
   readonly proxyUrl: string | undefined;
   /** Headers that never change: basic authentication, impersonation. */
   readonly headers: readonly [name: string, value: string][];
-  /** What gives the user its credentials, where the kubeconfig does not hold them. */
+  /** The plugin that provides the credentials, if the kubeconfig does not contain them. */
   readonly plugin: CredentialPlugin | undefined;
-  /** What the operator should know about it, one sentence each. */
+  /** Warnings for the operator, one sentence each. */
   readonly warnings: readonly string[];
 }
 
 /**
- * An API server's URL in the form that paths are appended to. As with client-go, `http` is meant where no scheme is
- * given. Throws an Error that names `where` it was found.
+ * Normalizes an API server's URL so that paths can be appended. As in client-go, the default scheme is `http`. Throws an Error
+ * that starts with `where`.
  */
 export function serverUrl(text: string, where: string): string {
   const url = URL.parse(text.includes("://") ? text : `http://${text}`);
   if (url === null || (url.protocol !== "https:" && url.protocol !== "http:") || url.search !== "") {
-    throw new Error(`${where}: ${JSON.stringify(text)} is no URL of an API server (https://HOST:PORT)`);
+    throw new Error(`${where}: ${JSON.stringify(text)} is not the URL of an API server (https://HOST:PORT)`);
   }
   return `${url.protocol}//${url.host}${url.pathname}`.replace(/\/+$/, "");
 }

@@ -1,26 +1,27 @@
+import { isRawObject } from "../../core/objects/mod.ts";
 import { errorText } from "../../platform/mod.ts";
 
-/** What kind of trouble a request met, which decides what is done next. */
+/** The kind of a failed request, which determines the reaction. */
 export type ApiErrorKind =
-  | "credentials" // they cannot be read, or make no usable client: read again at the next try
+  | "credentials" // unreadable or unusable: reloaded at the next attempt
   | "certificate" // the server's certificate is not trusted, or the client's is refused
-  | "unreachable" // no connection: refused, no route, broken off
+  | "unreachable" // no connection: refused, no route, reset
   | "dns"
-  | "timeout" // no answer, or silence in mid-answer
-  | "unauthorized" // 401: credentials are read again
+  | "timeout" // no answer, or an answer that stalled
+  | "unauthorized" // 401: credentials are reloaded
   | "forbidden" // 403
   | "not-found" // 404
-  | "expired" // 410, or a resourceVersion that the server does not have: everything is listed anew
-  | "throttled" // 429: as long a wait as the server asks for
+  | "expired" // 410, or a resourceVersion that the server does not have: relist
+  | "throttled" // 429: wait as long as the server requests
   | "unavailable" // 5xx
   | "rejected" // any other status
-  | "garbled"; // not what the Kubernetes API answers: HTML, half a line of JSON
+  | "garbled"; // not an answer of the Kubernetes API: HTML, truncated JSON
 
-/** Why a request to the API server failed; its message says what happened, to which request, and what happens next. */
+/** A failed request to the API server; the message names the request, the failure and the reaction. */
 export class ApiError extends Error {
   override readonly name = "ApiError";
   readonly kind: ApiErrorKind;
-  /** How long the server asks to wait, in milliseconds. */
+  /** The wait that the server requests, in milliseconds. */
   readonly retryAfterMs: number | undefined;
 
   constructor(
@@ -34,13 +35,13 @@ export class ApiError extends Error {
   }
 }
 
-/** What a request is for, as error messages name it. */
+/** The request, as named in error messages. */
 export interface RequestSubject {
   /** The API's verb: `list`, `watch`, `create`. */
   readonly verb: string;
   /** The resource as RBAC names it: `services`, `endpointslices.discovery.k8s.io`. */
   readonly resource: string;
-  /** The version of Kubernetes that began to have it, where that is not as old as what Sluice needs. */
+  /** The first Kubernetes version with it, if newer than the oldest that Sluice supports. */
   readonly since?: string;
   /** Scheme, host and port of the API server. */
   readonly server: string;
@@ -56,11 +57,11 @@ export interface ApiStatus {
   readonly retryAfterSeconds: number | undefined;
 }
 
-/** A Status object, or undefined where `raw` is none. */
+/** Reads a Status object; undefined if `raw` is not one. */
 export function statusOf(raw: unknown): ApiStatus | undefined {
-  if (!isRecord(raw) || raw.kind !== "Status") return undefined;
-  const details = isRecord(raw.details) ? raw.details : {};
-  const causes = Array.isArray(details.causes) ? details.causes.filter(isRecord) : [];
+  if (!isRawObject(raw) || raw.kind !== "Status") return undefined;
+  const details = isRawObject(raw.details) ? raw.details : {};
+  const causes = Array.isArray(details.causes) ? details.causes.filter(isRawObject) : [];
   return {
     code: typeof raw.code === "number" ? raw.code : 0,
     reason: typeof raw.reason === "string" ? raw.reason : "",
@@ -70,103 +71,96 @@ export function statusOf(raw: unknown): ApiStatus | undefined {
   };
 }
 
-/**
- * The error that an HTTP status, or the Status object in a watch's ERROR event, stands for. `code` is the HTTP
- * status; `retryAfterMs` what the answer's Retry-After header asks for.
- */
+/** The error for an HTTP status, or for the Status in a watch's ERROR event. `retryAfterMs` is from the Retry-After header. */
 export function errorOfStatus(
   subject: RequestSubject,
   code: number,
   status: ApiStatus | undefined,
   retryAfterMs?: number,
 ): ApiError {
-  const said = status?.message ? `: ${status.message}` : "";
-  const asked = retryAfterMs ??
+  const message = status?.message ? `: ${status.message}` : "";
+  const requestedMs = retryAfterMs ??
     (status?.retryAfterSeconds === undefined ? undefined : status.retryAfterSeconds * 1000);
-  const failed = `${what(subject)} failed with ${code}${status?.reason ? ` ${status.reason}` : ""}${said}`;
-  // What is listed and watched is asked for until it works; what is sent once is its sender's to repeat.
-  const isRepeated = subject.verb === "list" || subject.verb === "watch";
-  const make = (kind: ApiErrorKind, next: string, hint?: string) => {
-    const parts = [failed, ...(hint === undefined ? [] : [hint]), ...(isRepeated ? [next] : [])];
-    return new ApiError(kind, parts.join("; "), { retryAfterMs: asked });
+  const failed = `${what(subject)} failed with ${code}${status?.reason ? ` ${status.reason}` : ""}${message}`;
+  // Lists and watches are retried here; other requests are the caller's to retry.
+  const isRetried = subject.verb === "list" || subject.verb === "watch";
+  const create = (kind: ApiErrorKind, next: string, hint?: string) => {
+    const parts = [failed, ...(hint === undefined ? [] : [hint]), ...(isRetried ? [next] : [])];
+    return new ApiError(kind, parts.join("; "), { retryAfterMs: requestedMs });
   };
   // An API server that lags behind (or was restored from a backup) answers 504 and names this cause.
   if (code === 410 || status?.reason === "Expired" || status?.causes.includes("ResourceVersionTooLarge")) {
-    return make("expired", "everything is listed anew");
+    return create("expired", "relisting");
   }
-  if (code === 401) return make("unauthorized", "the credentials are read again and the request is repeated");
+  if (code === 401) return create("unauthorized", "reloading the credentials and retrying");
   if (code === 403) {
-    return make(
+    return create(
       "forbidden",
-      "the request is repeated in case it is granted",
+      "retrying",
       `this user needs the verb "${subject.verb}" on "${subject.resource}", which kube-proxy has from the cluster role ` +
         "system:node-proxier",
     );
   }
   if (code === 404) {
-    return make(
+    return create(
       "not-found",
-      "the request is repeated",
-      `perhaps ${subject.server} is no Kubernetes API server of ${subject.since ?? "1.21"} or newer`,
+      "retrying",
+      `${subject.server} may not be a Kubernetes API server of version ${subject.since ?? "1.21"} or later`,
     );
   }
-  if (code === 429) return make("throttled", "the request is repeated after the wait that the server asks for");
-  if (code >= 500) return make("unavailable", "the request is repeated");
-  return make("rejected", "the request is repeated");
+  if (code === 429) return create("throttled", "retrying after the wait that the server requests");
+  if (code >= 500) return create("unavailable", "retrying");
+  return create("rejected", "retrying");
 }
 
-/** The error that a failed `fetch`, or a body that broke off, stands for; an ApiError stays what it is. */
+/** The error for a failed `fetch` or a body that broke off; an ApiError is returned unchanged. */
 export function errorOfFetch(subject: RequestSubject, error: unknown): ApiError {
   if (error instanceof ApiError) return error;
-  // Deno has no codes for these: its messages, or in newer versions their causes', end in rustls's or the system's words.
+  // Deno has no codes for these: its messages (or those of the causes) end with the text of rustls or the system.
   const text = errorText(error);
   const reason = /client error \(\w+\): (.*)/.exec(text)?.[1] ?? text;
   if (text.includes("received fatal alert")) {
     return new ApiError(
       "certificate",
       `${subject.server} refused the TLS connection (${reason}): check client-certificate and client-key of the user in ` +
-        "the kubeconfig; the request is repeated",
+        "the kubeconfig; retrying",
     );
   }
   if (/certificate|UnknownIssuer|NotValidForName/i.test(text)) {
     return new ApiError(
       "certificate",
       `the certificate of ${subject.server} is not trusted (${reason}): check certificate-authority in the kubeconfig, ` +
-        "and that the server's address is among the certificate's names; the request is repeated",
+        "and that the server's address is among the certificate's names; retrying",
     );
   }
   if (/dns error|failed to lookup/i.test(text)) {
-    return new ApiError("dns", `the name in ${subject.server} cannot be resolved (${reason}); the request is repeated`);
+    return new ApiError("dns", `the host name in ${subject.server} cannot be resolved (${reason}); retrying`);
   }
-  return new ApiError("unreachable", `${what(subject)} got no answer (${reason}); the request is repeated`);
+  return new ApiError("unreachable", `${what(subject)} got no answer (${reason}); retrying`);
 }
 
-/** The error for an answer that is not the API's. `start` is how it begins. */
+/** The error for an answer that is not from the Kubernetes API. `start` is the start of its body. */
 export function errorOfGarbage(subject: RequestSubject, contentType: string, start: string, cause?: unknown): ApiError {
   const html = /^\s*</.test(start) || contentType.includes("text/html");
   const kind = html ? "HTML" : `${contentType || "untyped"} content`;
   return new ApiError(
     "garbled",
     `${what(subject)} was answered with ${kind} instead of the API's JSON (${JSON.stringify(start.slice(0, 80))}): ` +
-      `is ${subject.server} an API server, or a proxy or login page in front of one? The request is repeated`,
+      `check that ${subject.server} is an API server and not a proxy or login page; retrying`,
     { cause },
   );
 }
 
-/** The error for JSON that breaks off, or is none. */
+/** The error for truncated or malformed JSON. */
 export function errorOfBrokenJson(subject: RequestSubject, error: SyntaxError): ApiError {
   return new ApiError(
     "garbled",
-    `${what(subject)} was answered with broken JSON (${error.message}); everything is listed anew`,
+    `${what(subject)} was answered with broken JSON (${error.message}); relisting`,
     { cause: error },
   );
 }
 
-/** `list services at https://…`, as messages start. */
+/** The start of error messages: `list services at https://…`. */
 export function what(subject: RequestSubject): string {
   return `${subject.verb} ${subject.resource} at ${subject.server}`;
-}
-
-function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -3,20 +3,19 @@ import { unlessAborted } from "../../platform/mod.ts";
 import type { AuthProviderSection, PluginCredentials, RunningPlugin } from "./plugin.ts";
 
 /**
- * An auth-provider, which @kubernetes/client-node knows, in this isolate. The package is loaded at the first use only: it
- * costs tens of megabytes that a plain kubeconfig does not need. A provider that would start a program fails: that is
- * for `exec`.
+ * An auth-provider supported by @kubernetes/client-node, run in this isolate. The package is loaded at the first use only: it
+ * takes tens of megabytes that a plain kubeconfig does not need. A provider that starts a program fails: that needs `exec`.
  */
 export function authProvider(section: AuthProviderSection): RunningPlugin {
   let loaded: Promise<() => Promise<PluginCredentials>> | undefined;
-  let asking: Promise<PluginCredentials> | undefined;
+  let pending: Promise<PluginCredentials> | undefined;
   return {
     credentials(signal) {
       loaded ??= loadClientNode(section);
-      asking ??= loaded.then((ask) => ask()).finally(() => {
-        asking = undefined;
+      pending ??= loaded.then((fetchCredentials) => fetchCredentials()).finally(() => {
+        pending = undefined;
       });
-      return unlessAborted(asking, signal);
+      return unlessAborted(pending, signal);
     },
     forget() {
       loaded = undefined;

@@ -4,9 +4,9 @@ const CERTIFICATE = /-----BEGIN CERTIFICATE-----([^-]+)-----END CERTIFICATE-----
 const PRIVATE_KEY = /-----BEGIN ([A-Z ]*PRIVATE KEY)-----[^-]+-----END \1-----/;
 
 /**
- * Throws an Error where a client certificate and its key (PEM; either text may hold both) cannot be used, and says
- * why. Over a key of another certificate, a damaged certificate and one of version 1, Deno 2.7 does not throw but ends the
- * process (2.9 throws), and a rotation may well be seen half done.
+ * Throws an Error if a client certificate and its key (PEM; either text may hold both) cannot be used. For a mismatched key, a
+ * damaged certificate or one of version 1, Deno 2.7 does not throw but exits (2.9 throws), and files may be seen in the middle
+ * of a rotation.
  */
 export function checkClientCertificate(certificate: string, key: string): void {
   const first = CERTIFICATE.exec(certificate);
@@ -22,7 +22,7 @@ export function checkClientCertificate(certificate: string, key: string): void {
   }
 }
 
-/** Whether a DER certificate names its version, which is the first thing in it and left out for version 1. */
+/** Whether a DER certificate has the version field, which comes first and is missing for version 1. */
 function isVersion3(der: string): boolean {
   const contentOf = (at: number) => {
     const length = der.charCodeAt(at + 1);

@@ -8,9 +8,9 @@ import { readKubeconfig } from "./kubeconfig.ts";
 import { createMaterialReader } from "./material.ts";
 import type { CredentialPlugin, PluginCredentials, RunningPlugin } from "./plugin.ts";
 
-/** What one request is sent with. Texts that did not change are the same strings. */
+/** The credentials of one request. Unchanged texts are the same strings. */
 export interface Credentials {
-  /** Certificates (PEM) to trust beside the system's. */
+  /** Certificates (PEM) to trust besides the system's. */
   readonly caCerts: string | undefined;
   /** The client certificate and its key (PEM). */
   readonly certificate: string | undefined;
@@ -20,34 +20,34 @@ export interface Credentials {
   readonly headers: readonly [name: string, value: string][];
 }
 
-/** Where the API server is and what opens it, kept up to date. */
+/** The API server's URL and current credentials. */
 export interface CredentialSource {
   /** Scheme, host, port and path prefix, without a slash at the end. */
   readonly server: string;
-  /** The credentials as they are now; files that changed are read again. Throws an ApiError. */
+  /** The current credentials; rereads changed files. Throws an ApiError. */
   current(signal: AbortSignal): Promise<Credentials>;
-  /** The server answered 401: the next `current` takes nothing from memory. */
+  /** The server answered 401: the next `current` reloads everything. */
   refused(): void;
 }
 
-/** How to reach the API server, before any file is opened. */
+/** How to reach the API server. */
 export interface ConnectionOptions {
   /** Path of a kubeconfig file (`clientConnection.kubeconfig`, `--kubeconfig`). */
   readonly kubeconfig?: string;
-  /** The API server's URL in place of the kubeconfig's (`--master`). */
+  /** Overrides the API server's URL in the kubeconfig (`--master`). */
   readonly master?: string;
   /** The environment, for the in-cluster address; the process's by default. */
   readonly env?: (name: string) => string | undefined;
-  /** Where a pod finds its service account; kubelet's mount by default. */
+  /** The folder of a pod's service account; kubelet's mount by default. */
   readonly serviceAccountFolder?: string;
-  /** Runs the credential plugin that a kubeconfig names; without it such a kubeconfig cannot be used. */
+  /** Runs the credential plugin of a kubeconfig; without it, such a kubeconfig cannot be used. */
   readonly runProgram?: RunProgram;
   readonly clock?: Clock;
 }
 
 /**
  * Finds the API server and its credentials: the kubeconfig file, else `master` alone, else the pod's service account
- * (kube-proxy's order). Rejects with an Error that names what was looked for where, when there is nothing.
+ * (kube-proxy's order). Rejects with an Error that lists everything that is missing.
  */
 export async function loadCredentials(options: ConnectionOptions, logger: Logger): Promise<CredentialSource> {
   const access = await accessOf(options);
@@ -71,7 +71,7 @@ function startPlugin(plugin: CredentialPlugin, runProgram: RunProgram, clock: Cl
 }
 
 function runNothing(): Promise<never> {
-  return Promise.reject(new Error("no program may be started here"));
+  return Promise.reject(new Error("this process may not start programs"));
 }
 
 function createCredentialSource(access: Access, plugin: RunningPlugin | undefined): CredentialSource {
@@ -108,7 +108,7 @@ function createCredentialSource(access: Access, plugin: RunningPlugin | undefine
         const message = error instanceof Error ? error.message : String(error);
         throw new ApiError(
           "credentials",
-          `the credentials for ${access.server} cannot be read: ${message}; they are read again at the next try`,
+          `cannot read the credentials for ${access.server}: ${message}; retrying`,
           { cause: error },
         );
       }

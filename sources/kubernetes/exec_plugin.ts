@@ -1,30 +1,103 @@
-/** Credentials from a program that a kubeconfig names, by the protocol of client.authentication.k8s.io (KEP-541). */
+/** Credentials from a kubeconfig's plugin program, by the protocol of client.authentication.k8s.io (KEP-541). */
+import { dirname, isAbsolute, join } from "node:path";
+import { isRawObject, type RawObject } from "../../core/objects/mod.ts";
 import { type Clock, type RunProgram, unlessAborted } from "../../platform/mod.ts";
-import type { ExecSection } from "./exec_section.ts";
-import { createMaterialReader } from "./material.ts";
+import { createMaterialReader, type Material } from "./material.ts";
 import type { PluginCredentials, RunningPlugin } from "./plugin.ts";
 
-/** How long a plugin may take: some ask a cloud, none may keep the API server waiting for ever. */
+/** A credential plugin of a kubeconfig's user (`exec`, KEP-541). */
+export interface ExecSection {
+  /** The user it is for, in messages: `user "admin" in /etc/kubeconfig`. */
+  readonly where: string;
+  readonly command: string;
+  readonly args: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+  readonly apiVersion: string;
+  /** How to install the plugin. */
+  readonly installHint: string | undefined;
+  /** The cluster's data, if the plugin requests it. */
+  readonly cluster: ExecCluster | undefined;
+}
+
+/** The cluster's data for a plugin that requests it (`provideClusterInfo`). */
+export interface ExecCluster {
+  readonly server: string;
+  readonly ca: Material | undefined;
+  readonly proxyUrl: string | undefined;
+  /** The cluster's extension for plugins, of any shape. */
+  readonly config: unknown;
+}
+
+/** The supported versions of the protocol; Kubernetes 1.24 removed v1alpha1. */
+const API_VERSIONS = ["client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1"];
+
+/**
+ * Reads a user's `exec`. As in client-go, a command with a slash is relative to the kubeconfig's folder. Calls `cluster` if the
+ * plugin requests it. Throws an Error that names the place and the problem.
+ */
+export function readExecSection(path: string, user: string, exec: RawObject, cluster: () => ExecCluster): ExecSection {
+  const where = `user "${user}" in ${path}`;
+  const command = exec.command;
+  if (typeof command !== "string" || command === "") throw new Error(`${where}: exec has no command`);
+  const apiVersion = exec.apiVersion;
+  if (typeof apiVersion !== "string" || !API_VERSIONS.includes(apiVersion)) {
+    throw new Error(
+      `${where}: exec has apiVersion ${JSON.stringify(apiVersion) ?? "undefined"}: must be ${
+        API_VERSIONS.join(" or ")
+      }`,
+    );
+  }
+  if (exec.interactiveMode === "Always") {
+    throw new Error(
+      `${where}: the credential plugin ${
+        JSON.stringify(command)
+      } needs an interactive terminal (interactiveMode Always)`,
+    );
+  }
+  return {
+    where,
+    command: command.includes("/") && !isAbsolute(command) ? join(dirname(path), command) : command,
+    args: listOf(exec.args).map(String),
+    env: Object.fromEntries(
+      listOf(exec.env).filter(isRawObject).map(({ name, value }) => [String(name), String(value ?? "")]),
+    ),
+    apiVersion,
+    installHint: typeof exec.installHint === "string" ? exec.installHint.trim() : undefined,
+    cluster: exec.provideClusterInfo === true ? cluster() : undefined,
+  };
+}
+
+/** The entry of a cluster's `extensions` that is passed to plugins. */
+export function execExtension(extensions: unknown): unknown {
+  const ours = listOf(extensions).filter(isRawObject).find(({ name }) => name === "client.authentication.k8s.io/exec");
+  return ours?.extension;
+}
+
+function listOf(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : [];
+}
+
+/** How long a plugin may run; some call a cloud API. */
 const PLUGIN_TIMEOUT_MS = 30_000;
 
 interface Held {
   readonly credentials: PluginCredentials;
-  /** In milliseconds since 1970; until the server refuses them where the plugin does not say. */
+  /** In milliseconds since 1970; Infinity (until the server refuses them) if the plugin does not specify it. */
   readonly expiresAtMs: number;
 }
 
-/** Asks the plugin when there are no credentials, or none that hold any more; `runProgram` starts it. */
+/** Runs the plugin if there are no credentials or they have expired. */
 export function execPlugin(section: ExecSection, runProgram: RunProgram, clock: Clock): RunningPlugin {
   let held: Held | undefined;
-  // Several requests that start together share one run of the plugin.
-  let asking: Promise<Held> | undefined;
+  // Concurrent requests share one run of the plugin.
+  let pending: Promise<Held> | undefined;
   return {
     async credentials(signal) {
       if (held === undefined || held.expiresAtMs <= clock.now()) {
-        asking ??= ask(section, runProgram).finally(() => {
-          asking = undefined;
+        pending ??= run(section, runProgram).finally(() => {
+          pending = undefined;
         });
-        held = await unlessAborted(asking, signal);
+        held = await unlessAborted(pending, signal);
       }
       return held.credentials;
     },
@@ -34,7 +107,7 @@ export function execPlugin(section: ExecSection, runProgram: RunProgram, clock: 
   };
 }
 
-async function ask(section: ExecSection, runProgram: RunProgram): Promise<Held> {
+async function run(section: ExecSection, runProgram: RunProgram): Promise<Held> {
   const { command, args, env } = section;
   try {
     const { exitCode, stdout, stderr } = await runProgram({
@@ -54,7 +127,7 @@ async function ask(section: ExecSection, runProgram: RunProgram): Promise<Held> 
   }
 }
 
-/** What a plugin is told: that nobody can answer questions and, where it asks for that, which cluster it is for. */
+/** The plugin's input: that it is not interactive, and the cluster's data if requested. */
 function execInfo({ apiVersion, cluster }: ExecSection): string {
   const ca = cluster?.ca && createMaterialReader(cluster.ca).read();
   const about = cluster && {
@@ -66,15 +139,15 @@ function execInfo({ apiVersion, cluster }: ExecSection): string {
   return JSON.stringify({ kind: "ExecCredential", apiVersion, spec: { cluster: about, interactive: false } });
 }
 
-/** Reads an ExecCredential. What is wrong with it is said without a word of it: it may hold a secret. */
+/** Reads an ExecCredential. Errors never quote it, because it may hold a secret. */
 function read(text: string, apiVersion: string): Held {
   const given = parse(text);
-  if (given.kind !== "ExecCredential") throw new Error("it did not write an ExecCredential");
+  if (given.kind !== "ExecCredential") throw new Error("its output is not an ExecCredential");
   if (given.apiVersion !== apiVersion) {
-    throw new Error(`it wrote an ExecCredential of another apiVersion than ${apiVersion}, which was asked for`);
+    throw new Error(`its ExecCredential does not have the requested apiVersion ${apiVersion}`);
   }
   const status = given.status;
-  if (!isObject(status)) throw new Error("its ExecCredential has no status");
+  if (!isRawObject(status)) throw new Error("its ExecCredential has no status");
   const [token, certificate, key] = ["token", "clientCertificateData", "clientKeyData"].map((name) => {
     const value = status[name];
     return typeof value === "string" && value !== "" ? value : undefined;
@@ -96,23 +169,19 @@ function read(text: string, apiVersion: string): Held {
   };
 }
 
-function parse(text: string): Readonly<Record<string, unknown>> {
+function parse(text: string): RawObject {
   try {
     const value: unknown = JSON.parse(text);
-    if (isObject(value)) return value;
+    if (isRawObject(value)) return value;
   } catch {
-    // The parser's own message would quote the text.
+    // The parser's message would quote the text.
   }
-  throw new Error("it did not write JSON with an ExecCredential on standard output");
+  throw new Error("it did not print an ExecCredential in JSON on standard output");
 }
 
 function expiry(timestamp: unknown): number {
   if (timestamp === undefined || timestamp === null) return Infinity;
   const atMs = typeof timestamp === "string" ? Date.parse(timestamp) : NaN;
-  if (Number.isNaN(atMs)) throw new Error("the expirationTimestamp of its ExecCredential is no time");
+  if (Number.isNaN(atMs)) throw new Error("the expirationTimestamp of its ExecCredential is not a time");
   return atMs;
-}
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -10,30 +10,27 @@ import {
 } from "./api_error.ts";
 import type { ApiRequestOutcome } from "../../observe/mod.ts";
 import type { Credentials, CredentialSource } from "./credentials.ts";
-import { serverReturns, tryToConnect } from "./return_of_server.ts";
+import { serverReturns, tryToConnect } from "./server_return.ts";
 
 /** One request to the API server. */
 export interface ApiRequest {
-  /** `list`, `watch`, `create` …: for error messages, as RBAC names it. */
+  /** The verb as RBAC names it (`list`, `watch`, `create`), for error messages. */
   readonly verb: string;
   /** The resource as RBAC names it: `endpointslices.discovery.k8s.io`. */
   readonly resource: string;
-  /** The path and query after the server's URL, from its `/` on. */
+  /** The path and query after the server's URL, starting with `/`. */
   readonly path: string;
-  /** What is sent with it; nothing, by GET, where it is undefined. */
+  /** The body; a GET without a body if undefined. */
   readonly body?: ApiRequestBody;
-  /** The media types that are accepted; `application/json` by default. */
+  /** The accepted media types; `application/json` by default. */
   readonly accept?: string;
-  /** Takes the headers of a successful answer, before its body. */
+  /** Called with the headers of a successful answer, before its body. */
   readonly onHeaders?: (headers: Headers) => void;
-  /**
-   * How long silence may last in the body before the request counts as stalled, in milliseconds. Read anew for each chunk,
-   * when it has been handed on.
-   */
+  /** How long the body may be silent before the request counts as stalled, in milliseconds. Read again after each chunk. */
   readonly readDeadlineMs: number;
 }
 
-/** What a request carries that changes or asks something. */
+/** The body of a request. */
 export interface ApiRequestBody {
   readonly method: "POST" | "PATCH";
   /** `application/json`, or the kind of patch. */
@@ -41,43 +38,42 @@ export interface ApiRequestBody {
   readonly text: string;
 }
 
-/** The traffic with one API server: keep-alive connections, credentials, deadlines, and failures made understandable. */
+/** An HTTP client for one API server, with keep-alive connections, credentials, deadlines and classified errors. */
 export interface ApiClient {
   /** Scheme, host, port and path prefix of the API server. */
   readonly server: string;
   /**
-   * Sends a request and hands each chunk of a successful answer's body to `onChunk` until it ends. Throws an ApiError,
-   * what `onChunk` throws, or the signal's reason.
+   * Sends a request and passes each chunk of a successful answer's body to `onChunk`. Throws an ApiError, what `onChunk`
+   * throws, or the signal's reason.
    */
   send(request: ApiRequest, onChunk: (chunk: Uint8Array) => void, signal: AbortSignal): Promise<void>;
   /** Closes the connections. */
   close(): void;
 }
 
-/** What the client is made of. */
+/** Options of `createApiClient`. */
 export interface ApiClientOptions {
   readonly credentials: CredentialSource;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** How long the server may take to begin an answer, connecting included, in milliseconds; 30 s by default. */
+  /** How long the server may take to start its answer, including the connection, in milliseconds; 30 s by default. */
   readonly responseDeadlineMs?: number;
-  /** Opens a TCP connection and closes it; one of the system's by default. */
+  /** Opens and closes a TCP connection; a real one by default. */
   readonly connect?: typeof tryToConnect;
-  /** Told of every request that is sent. */
+  /** Called for every request sent. */
   readonly onRequest?: (outcome: ApiRequestOutcome) => void;
 }
 
-/** After how long without an answer it is looked whether the server can be reached, in milliseconds. */
-const DOUBT_AFTER_MS = 2_000;
+/** How long to wait for an answer before checking whether the server is reachable, in milliseconds. */
+const PROBE_AFTER_MS = 2_000;
 const ERROR_BODY_BYTES = 64 * 1024;
 
-/** A client for the API server that `credentials` names. */
+/** A client for the API server of `credentials`. */
 export function createApiClient(options: ApiClientOptions): ApiClient {
-  const { credentials, clock, logger, responseDeadlineMs = 30_000, connect = tryToConnect } = options;
+  const { credentials, clock, logger, connect = tryToConnect } = options;
   const connections = createConnections();
-  const host = hostOf(credentials.server);
 
-  /** Resolves to false where the server was away and can be reached again: the request is to be repeated at once. */
+  /** Resolves to false if the server was away and has returned: the request is to be repeated immediately. */
   const attempt = async (
     request: ApiRequest,
     onChunk: (chunk: Uint8Array) => void,
@@ -88,87 +84,48 @@ export function createApiClient(options: ApiClientOptions): ApiClient {
     const check = current.certificate === undefined ? undefined : await loadCertificateCheck();
     const client = connections.clientFor(current, check);
     const deadline = createDeadline(clock, signal);
-    const told = tellOnce(request, host, clock, options.onRequest);
-    let refusedByCaller = false;
+    const outcome = reportOnce(request, hostOf(credentials.server), clock, options.onRequest);
     let hasReturned = false;
     const unanswered = new AbortController();
     const watchForReturn = async () => {
-      const doubting = AbortSignal.any([deadline.signal, unanswered.signal]);
-      await sleep(clock, DOUBT_AFTER_MS, doubting);
-      hasReturned = await serverReturns({ url: current.proxyUrl ?? credentials.server, clock, connect }, doubting);
+      const probing = AbortSignal.any([deadline.signal, unanswered.signal]);
+      await sleep(clock, PROBE_AFTER_MS, probing);
+      hasReturned = await serverReturns({ url: current.proxyUrl ?? credentials.server, clock, connect }, probing);
       if (hasReturned) deadline.end();
     };
     try {
-      deadline.within(responseDeadlineMs, () =>
-        new ApiError(
-          "timeout",
-          `${what(subject)} was not answered within ${seconds(responseDeadlineMs)}; the request is repeated`,
-        ));
-      // What has a body may have arrived.
+      const { responseDeadlineMs = 30_000 } = options;
+      deadline.within(responseDeadlineMs, () => timeoutError(subject, "was not answered within", responseDeadlineMs));
+      // A request with a body may already have been executed.
       if (request.body === undefined) watchForReturn().catch(() => {});
       const response = await unlessAborted(
-        fetch(credentials.server + request.path, {
-          client,
-          signal: deadline.signal,
-          redirect: "manual",
-          method: request.body?.method ?? "GET",
-          body: request.body?.text,
-          headers: [
-            ...current.headers,
-            ...(request.body ? [["content-type", request.body.contentType] as [string, string]] : []),
-            ["accept", request.accept ?? "application/json"],
-            ["user-agent", `sluice/${VERSION}`],
-          ],
-        }),
+        fetch(credentials.server + request.path, fetchOptions(request, current, client, deadline.signal)),
         deadline.signal,
       ).finally(() => unanswered.abort());
-      const expectMore = () => {
-        const { readDeadlineMs } = request;
-        deadline.within(readDeadlineMs, () =>
-          new ApiError(
-            "timeout",
-            `${what(subject)} went silent for ${seconds(readDeadlineMs)}; the request is repeated`,
-          ));
-      };
-      told.answered(response);
-      if (response.ok) request.onHeaders?.(response.headers);
-      expectMore();
-      if (!response.ok) throw await errorOfResponse(subject, response, clock, deadline.signal);
-      const contentType = response.headers.get("content-type") ?? "";
-      let first = true;
-      for await (const chunk of chunksOf(response, deadline.signal)) {
-        if (first && !looksLikeJson(chunk)) {
-          throw errorOfGarbage(subject, contentType, new TextDecoder().decode(chunk.subarray(0, 200)));
-        }
-        first = false;
-        told.received(chunk);
-        try {
-          onChunk(chunk);
-        } catch (error) {
-          refusedByCaller = true;
-          throw error;
-        }
-        expectMore();
-      }
+      outcome.answered(response);
+      await consume(request, subject, response, deadline, clock, (chunk) => {
+        outcome.received(chunk);
+        onChunk(chunk);
+      });
       return true;
     } catch (error) {
       signal.throwIfAborted();
       if (hasReturned) {
-        connections.leave(client);
+        connections.drop(client);
         return false;
       }
-      // Where this connection died unnoticed, those that rest have died with it.
-      if (deadline.missed()) connections.leave(client);
-      throw refusedByCaller ? error : errorOfFetch(subject, deadline.missed() ?? error);
+      // If this connection died unnoticed, so did the idle ones.
+      if (deadline.missed()) connections.drop(client);
+      throw error instanceof CallerError ? error.cause : errorOfFetch(subject, deadline.missed() ?? error);
     } finally {
-      told.ended(signal.aborted);
+      outcome.ended(signal.aborted);
       deadline.end();
     }
   };
 
   const untilAnswered = async (...args: Parameters<typeof attempt>) => {
     while (!await attempt(...args)) {
-      logger.info("the API server can be reached again; the request is repeated", { resource: args[0].resource });
+      logger.info("API server is reachable again, retrying", { resource: args[0].resource });
     }
   };
 
@@ -179,7 +136,7 @@ export function createApiClient(options: ApiClientOptions): ApiClient {
         await untilAnswered(request, onChunk, signal);
       } catch (error) {
         if (!(error instanceof ApiError) || error.kind !== "unauthorized") throw error;
-        logger.info("the API server refused the credentials; they are read again", { error });
+        logger.info("API server refused the credentials, reloading them", { error });
         credentials.refused();
         await untilAnswered(request, onChunk, signal);
       }
@@ -188,12 +145,72 @@ export function createApiClient(options: ApiClientOptions): ApiClient {
   };
 }
 
-/** Tells how a request went: a watch when it is answered, others when they have ended, but for those that were called off. */
-function tellOnce(
+function fetchOptions(
+  { body, accept = "application/json" }: ApiRequest,
+  { headers }: Credentials,
+  client: Deno.HttpClient,
+  signal: AbortSignal,
+): RequestInit & { readonly client: Deno.HttpClient } {
+  return {
+    client,
+    signal,
+    redirect: "manual",
+    method: body?.method ?? "GET",
+    body: body?.text,
+    headers: [
+      ...headers,
+      ...(body ? [["content-type", body.contentType] as [string, string]] : []),
+      ["accept", accept],
+      ["user-agent", `sluice/${VERSION}`],
+    ],
+  };
+}
+
+/** An error thrown by the caller's `onChunk`, in `cause`. */
+class CallerError extends Error {}
+
+/** Passes an answer's body to `onChunk`, and extends the deadline with each chunk. */
+async function consume(
+  request: ApiRequest,
+  subject: RequestSubject,
+  response: Response,
+  deadline: ReturnType<typeof createDeadline>,
+  clock: Clock,
+  onChunk: (chunk: Uint8Array) => void,
+): Promise<void> {
+  const expectMore = () => {
+    const { readDeadlineMs } = request;
+    deadline.within(readDeadlineMs, () => timeoutError(subject, "went silent for", readDeadlineMs));
+  };
+  if (response.ok) request.onHeaders?.(response.headers);
+  expectMore();
+  if (!response.ok) throw await errorOfResponse(subject, response, clock, deadline.signal);
+  const contentType = response.headers.get("content-type") ?? "";
+  let isFirst = true;
+  for await (const chunk of chunksOf(response, deadline.signal)) {
+    if (isFirst && !looksLikeJson(chunk)) {
+      throw errorOfGarbage(subject, contentType, new TextDecoder().decode(chunk.subarray(0, 200)));
+    }
+    isFirst = false;
+    try {
+      onChunk(chunk);
+    } catch (cause) {
+      throw new CallerError("the caller refused the answer", { cause });
+    }
+    expectMore();
+  }
+}
+
+function timeoutError(subject: RequestSubject, problem: string, ms: number): ApiError {
+  return new ApiError("timeout", `${what(subject)} ${problem} ${seconds(ms)}; retrying`);
+}
+
+/** Reports the outcome of a request once: of a watch when it is answered, of others when they end, unless aborted. */
+function reportOnce(
   { verb, body }: ApiRequest,
   host: string,
   clock: Clock,
-  tell: (outcome: ApiRequestOutcome) => void = () => {},
+  report: (outcome: ApiRequestOutcome) => void = () => {},
 ) {
   const startedMs = clock.monotonic();
   const requestBytes = body === undefined ? 0 : new TextEncoder().encode(body.text).length;
@@ -204,14 +221,14 @@ function tellOnce(
   return {
     answered(response: Response) {
       answer = response;
-      if (isWatch) tell({ ...outcome, status: response.status, durationMs: undefined, responseBytes: undefined });
+      if (isWatch) report({ ...outcome, status: response.status, durationMs: undefined, responseBytes: undefined });
     },
     received(chunk: Uint8Array) {
       bytes += chunk.length;
     },
-    ended(isCalledOff: boolean) {
-      if (isCalledOff || isWatch && answer !== undefined) return;
-      tell({
+    ended(isAborted: boolean) {
+      if (isAborted || isWatch && answer !== undefined) return;
+      report({
         ...outcome,
         status: answer?.status,
         durationMs: isWatch ? undefined : clock.monotonic() - startedMs,
@@ -221,50 +238,50 @@ function tellOnce(
   };
 }
 
-/** The `host:port` of a URL, as it is written there. */
+/** The `host:port` of a URL, as written. */
 function hostOf(url: string): string {
   return /^\w+:\/\/(?:[^/@]*@)?([^/]*)/.exec(url)?.[1] ?? "";
 }
 
-/** The HTTP client for the current credentials: the same one, with its open connections, until they change. */
+/** Keeps one HTTP client, with its open connections, until the credentials change. */
 function createConnections() {
-  let made: { readonly credentials: Credentials; readonly client: Deno.HttpClient } | undefined;
+  let current: { readonly credentials: Credentials; readonly client: Deno.HttpClient } | undefined;
   const same = (a: Credentials, b: Credentials) =>
     a.caCerts === b.caCerts && a.certificate === b.certificate && a.key === b.key && a.proxyUrl === b.proxyUrl;
   return {
     clientFor(credentials: Credentials, check: CertificateCheck | undefined): Deno.HttpClient {
-      if (made && same(made.credentials, credentials)) return made.client;
-      const client = makeClient(credentials, check);
-      made?.client.close();
-      made = { credentials, client };
+      if (current && same(current.credentials, credentials)) return current.client;
+      const client = createHttpClient(credentials, check);
+      current?.client.close();
+      current = { credentials, client };
       return client;
     },
-    /** The next request opens a connection of its own; those that are in use stay so. */
-    leave(client: Deno.HttpClient) {
-      if (made?.client === client) this.close();
+    /** Makes the next request open a new connection; those in use stay open. */
+    drop(client: Deno.HttpClient) {
+      if (current?.client === client) this.close();
     },
     close() {
-      made?.client.close();
-      made = undefined;
+      current?.client.close();
+      current = undefined;
     },
   };
 }
 
-/** Throws where a client certificate and its key cannot be used. */
+/** Throws if a client certificate and its key cannot be used. */
 type CertificateCheck = (certificate: string, key: string) => void;
 
-/** Loads the check, and `node:crypto` with it, which takes megabytes of memory. */
+/** Loads the check together with `node:crypto`, which takes megabytes of memory. */
 async function loadCertificateCheck(): Promise<CertificateCheck> {
   const { checkClientCertificate } = await import("./client_certificate.ts");
   return checkClientCertificate;
 }
 
-function makeClient(credentials: Credentials, check: CertificateCheck | undefined): Deno.HttpClient {
+function createHttpClient(credentials: Credentials, check: CertificateCheck | undefined): Deno.HttpClient {
   const { caCerts, certificate, key, proxyUrl } = credentials;
   try {
     const common: Deno.CreateHttpClientOptions = {
-      // With HTTP/1.1 every watch has a connection of its own: one that hangs is closed with its watch, where over
-      // HTTP/2 the next request would be put onto the same dead connection.
+      // With HTTP/1.1 every watch has its own connection, and a dead one is closed with its watch; with HTTP/2 the next
+      // request would use the same dead connection.
       http2: false,
       ...(caCerts === undefined ? {} : { caCerts: [caCerts] }),
       ...(proxyUrl === undefined ? {} : { proxy: { url: proxyUrl } }),
@@ -275,13 +292,13 @@ function makeClient(credentials: Credentials, check: CertificateCheck | undefine
   } catch (error) {
     throw new ApiError(
       "credentials",
-      `the credentials for the API server cannot be used: ${errorText(error)}; they are read again at the next try`,
+      `cannot use the credentials for the API server: ${errorText(error)}; retrying`,
       { cause: error },
     );
   }
 }
 
-/** One request's abort signal: the caller's, or a deadline that is set anew as the request goes on. */
+/** The abort signal of a request: the caller's, or a deadline that is extended as the request proceeds. */
 function createDeadline(clock: Clock, signal: AbortSignal) {
   const controller = new AbortController();
   let missed: ApiError | undefined;
@@ -302,15 +319,15 @@ function createDeadline(clock: Clock, signal: AbortSignal) {
     end() {
       cancel();
       signal.removeEventListener("abort", onAbort);
-      // Gives back the connection of an answer that was not read to its end.
+      // Releases the connection of an answer that was not read completely.
       controller.abort();
     },
   };
 }
 
 /**
- * The chunks of an answer's body. Rejects with the signal's reason as soon as it is aborted: the platform's own fetch
- * does not always, where a body came in many chunks before.
+ * The chunks of an answer's body. Rejects with the signal's reason as soon as it aborts, which Deno's fetch does not always
+ * do after many chunks.
  */
 async function* chunksOf(response: Response, signal: AbortSignal): AsyncGenerator<Uint8Array, void, undefined> {
   const reader = response.body?.getReader();
@@ -339,10 +356,10 @@ async function errorOfResponse(
   try {
     status = statusOf(JSON.parse(text));
   } catch {
-    // A load balancer or proxy answers in words of its own; the HTTP status says enough for it.
+    // A load balancer or proxy answers with its own text; the HTTP status is enough.
     if (/^\s*</.test(text) && response.status < 400) return errorOfGarbage(subject, contentType, text);
   }
-  const words = text.trim().startsWith("<") ? "an HTML page, so perhaps not from the API server" : text.trim();
+  const words = text.trim().startsWith("<") ? "an HTML page, probably not from the API server" : text.trim();
   const fallback = { code: response.status, reason: "", message: words.slice(0, 200), causes: [] };
   return errorOfStatus(
     subject,
@@ -362,7 +379,7 @@ async function startOfBody(response: Response, signal: AbortSignal): Promise<str
   return text;
 }
 
-/** Milliseconds to wait by a Retry-After header (RFC 9110, 10.2.3), in seconds or a date; undefined without one. */
+/** Parses a Retry-After header (RFC 9110, 10.2.3), seconds or a date, to milliseconds; undefined without one. */
 function parseRetryAfter(header: string | null, nowMs: number): number | undefined {
   if (header === null) return undefined;
   const waitMs = /^\d+$/.test(header.trim()) ? Number(header) * 1000 : Date.parse(header) - nowMs;

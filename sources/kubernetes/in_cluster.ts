@@ -1,12 +1,12 @@
 import { joinHostPort } from "../../platform/mod.ts";
 import type { Access } from "./access.ts";
 
-/** Where kubelet mounts a pod's service account. */
+/** The folder where kubelet mounts a pod's service account. */
 const SERVICE_ACCOUNT_FOLDER = "/var/run/secrets/kubernetes.io/serviceaccount";
 
 /**
- * The API server and credentials that a pod is given: environment variables and the mounted service account. Throws
- * an Error that names each thing that is missing.
+ * The API server and credentials of a pod, from environment variables and the mounted service account. Throws an Error that
+ * lists everything that is missing.
  */
 export function readInCluster(
   env: (name: string) => string | undefined,
@@ -23,7 +23,7 @@ export function readInCluster(
   ];
   if (!host || !port || missing.length > 0) {
     throw new Error(
-      "there is no way to the API server: neither a kubeconfig (--kubeconfig, or clientConnection.kubeconfig in the " +
+      "no API server configured: neither a kubeconfig (--kubeconfig, or clientConnection.kubeconfig in the " +
         `configuration file) nor --master is given, and for a pod's service account ${missing.join(" and ")} ` +
         `${missing.length === 1 ? "is" : "are"} missing`,
     );

@@ -1,18 +1,18 @@
-/** What a list response says beside its items: the members of its outermost object, parsed. */
+/** The members of a list response other than its items, parsed. */
 export type ListEnvelope = Readonly<Record<string, unknown>>;
 
-/** Takes the bytes of one list response as they come and hands on its items one by one. */
+/** Parses one list response incrementally and emits its items one by one. */
 export interface ItemScanner {
-  /** Takes the next bytes; every item that ends in them is handed on before it returns. Throws a SyntaxError. */
+  /** Parses the next bytes; emits every item that ends in them before it returns. Throws a SyntaxError. */
   push(chunk: Uint8Array): void;
-  /** The rest of the response, once all of it has been pushed. Throws a SyntaxError where it is only a part. */
+  /** Ends the response and returns its other members. Throws a SyntaxError if it is incomplete. */
   end(): ListEnvelope;
 }
 
 const QUOTE = 0x22, COMMA = 0x2c, COLON = 0x3a, BACKSLASH = 0x5c;
 const OPEN_BRACKET = 0x5b, CLOSE_BRACKET = 0x5d, OPEN_BRACE = 0x7b, CLOSE_BRACE = 0x7d;
 
-/** What the scanner looks for next. */
+/** The next expected token. */
 const enum Expect {
   Start,
   KeyOrEnd,
@@ -24,7 +24,7 @@ const enum Expect {
   End,
 }
 
-/** What the value that is being read is for. */
+/** The role of the value being read. */
 const enum Role {
   Key,
   Member,
@@ -32,9 +32,9 @@ const enum Role {
 }
 
 /**
- * A scanner for a JSON object with an array `items`: it finds the bounds of each item in the bytes and parses the item
- * by itself, so that memory holds one item at a time however long the list is. Anything else in the object (a list's
- * `metadata`, before or after the items, or all of a Status) is returned by `end`.
+ * A scanner for a JSON object with an array `items`. It finds the bounds of each item in the bytes and parses the item alone,
+ * so that memory holds one item at a time regardless of the list's length. `end` returns the other members: a list's
+ * `metadata`, before or after the items, or an entire Status.
  */
 export function createItemScanner(onItem: (item: unknown) => void): ItemScanner {
   const decoder = new TextDecoder();
@@ -43,7 +43,7 @@ export function createItemScanner(onItem: (item: unknown) => void): ItemScanner 
   let key = "";
   let scanned = 0;
 
-  // The value that is being read: the part of it that earlier chunks held, and how deep inside it the scan is.
+  // The value being read: its part in earlier chunks, and the nesting depth of the scan.
   let reading = false;
   let role = Role.Key;
   let carried: Uint8Array[] = [];
@@ -52,7 +52,7 @@ export function createItemScanner(onItem: (item: unknown) => void): ItemScanner 
   let escaped = false;
   let scalar = false;
 
-  /** Reads on in a value; the offset after its last byte, or -1 where this chunk does not hold its end. */
+  /** Continues a value; returns the offset after its last byte, or -1 if this chunk does not contain it. */
   const endOfValue = (bytes: Uint8Array, from: number): number => {
     const length = bytes.length;
     for (let i = from; i < length; i++) {
@@ -88,7 +88,7 @@ export function createItemScanner(onItem: (item: unknown) => void): ItemScanner 
       key = String(value);
       expect = Expect.Colon;
     } else if (role === Role.Member) {
-      // defineProperty, because a member may have any name, `__proto__` too.
+      // defineProperty, because a member may have any name, including `__proto__`.
       Object.defineProperty(envelope, key, { value, enumerable: true, configurable: true, writable: true });
       expect = Expect.CommaOrEnd;
     } else {
@@ -103,7 +103,7 @@ export function createItemScanner(onItem: (item: unknown) => void): ItemScanner 
     );
   };
 
-  /** Takes one byte between values; whether a value starts with it. */
+  /** Consumes one byte between values; returns whether a value starts with it. */
   const startsValue = (byte: number, offset: number): boolean => {
     switch (expect) {
       case Expect.Start:

@@ -1,26 +1,26 @@
 import { joinFlat } from "../../platform/mod.ts";
 import type { Decode, Kind, SourceSink } from "../../core/objects/mod.ts";
 
-/** What a sink has been told of one kind: of each object no more than its key and version. */
+/** The objects of one kind reported to a sink; keeps only their keys and versions. */
 export interface KnownObjects {
-  /** The object exists and looks like this; told to the sink unless this very version was told before. */
+  /** The object was added or changed; reported unless this version was already. */
   set(raw: unknown): void;
-  /** The object is gone. */
+  /** The object was deleted. */
   delete(raw: unknown): void;
-  /** The versions known so far mean nothing any more: each object is told of again when it is set next. */
-  doubt(): void;
-  /** Starts a list: the returned function ends it, and deletes what was known but not set since. */
+  /** Forgets the versions: each object is reported again when it is next set. */
+  invalidate(): void;
+  /** Starts a list; the returned function ends it and deletes the objects not set since. */
   startList(): () => void;
 }
 
-/** The `metadata` of an API object, as far as it tells objects and versions apart. */
+/** The identity and version in the `metadata` of an API object. */
 export interface ObjectMeta {
   readonly namespace: string;
   readonly name: string;
   readonly resourceVersion: string;
 }
 
-/** The metadata of an API object; empty strings where it has none. */
+/** Reads the metadata of an API object; missing fields are empty. */
 export function metaOf(raw: unknown): ObjectMeta {
   const metadata = member(raw, "metadata");
   const text = (name: string) => {
@@ -30,7 +30,7 @@ export function metaOf(raw: unknown): ObjectMeta {
   return { namespace: text("namespace"), name: text("name"), resourceVersion: text("resourceVersion") };
 }
 
-/** Keeps `sink` told of the objects of `kind`, each version once. */
+/** Reports the objects of `kind` to `sink`, each version once. */
 export function createKnownObjects(kind: Kind, decode: Decode, sink: SourceSink): KnownObjects {
   const versions = new Map<string, string>();
   let listed: Set<string> | undefined;
@@ -46,7 +46,7 @@ export function createKnownObjects(kind: Kind, decode: Decode, sink: SourceSink)
       const meta = metaOf(raw);
       const key = keyOf(meta);
       listed?.add(key);
-      // Versions are compared for equality alone: after a restore from a backup they start again from an older one.
+      // Only equality counts: after a restore from a backup, versions start again from an older one.
       if (meta.resourceVersion !== "" && versions.get(key) === meta.resourceVersion) return;
       const { object, problems } = decode(kind, raw);
       for (const problem of problems) sink.problem(nameOf(kind, meta), problem);
@@ -57,7 +57,7 @@ export function createKnownObjects(kind: Kind, decode: Decode, sink: SourceSink)
     delete(raw) {
       forget(keyOf(metaOf(raw)));
     },
-    doubt() {
+    invalidate() {
       for (const key of versions.keys()) versions.set(key, "");
     },
     startList() {
@@ -80,4 +80,10 @@ function nameOf(kind: Kind, meta: ObjectMeta): string {
 
 function member(value: unknown, name: string): unknown {
   return typeof value === "object" && value !== null ? (value as Record<string, unknown>)[name] : undefined;
+}
+
+/** Whether a resourceVersion is older than another. Both are decimal numbers of any length (KEP-5504). */
+export function isBefore(a: string, b: string): boolean {
+  if (!/^[1-9]\d*$/.test(a) || !/^[1-9]\d*$/.test(b)) return false;
+  return a.length === b.length ? a < b : a.length < b.length;
 }

@@ -1,15 +1,14 @@
 import { dirname, isAbsolute, join } from "node:path";
+import { isRawObject, type RawObject } from "../../core/objects/mod.ts";
 import { loadYaml } from "../../platform/mod.ts";
 import { type Access, serverUrl } from "./access.ts";
-import { execExtension, readExecSection } from "./exec_section.ts";
+import { execExtension, readExecSection } from "./exec_plugin.ts";
 import type { Material } from "./material.ts";
 import type { CredentialPlugin } from "./plugin.ts";
 
-type Section = Readonly<Record<string, unknown>>;
-
 /**
- * The API server and credentials that a kubeconfig file (YAML or JSON) names for its current context; `master` takes
- * the place of its server. Rejects with an Error with the file, and the line where the text is at fault.
+ * Reads the API server and credentials of the current context from a kubeconfig file (YAML or JSON); `master` overrides the
+ * server. Rejects with an Error that names the file, and the line of a syntax error.
  */
 export async function readKubeconfig(path: string, master?: string): Promise<Access> {
   const text = readText(path);
@@ -21,8 +20,8 @@ export async function readKubeconfig(path: string, master?: string): Promise<Acc
   if (!clusterName && master === undefined) {
     throw new Error(
       contextName
-        ? `${path}: the context "${contextName}" names no cluster`
-        : `${path}: there is no current-context; set one of ${namesIn(config, "contexts")}`,
+        ? `${path}: the context "${contextName}" has no cluster`
+        : `${path}: no current-context; set one of ${namesIn(config, "contexts")}`,
     );
   }
   const cluster = clusterName ? named(path, config, "clusters", "cluster", clusterName) : {};
@@ -34,8 +33,8 @@ export async function readKubeconfig(path: string, master?: string): Promise<Acc
   if (!server && master === undefined) throw new Error(`${clusterAt} has no server`);
   if (cluster["insecure-skip-tls-verify"] === true) {
     throw new Error(
-      `${clusterAt}: insecure-skip-tls-verify cannot be honoured, every connection is checked; give the certificate ` +
-        "authority of the API server as certificate-authority or certificate-authority-data instead",
+      `${clusterAt}: insecure-skip-tls-verify is not supported; set certificate-authority or ` +
+        "certificate-authority-data to the CA of the API server instead",
     );
   }
   const tlsServerName = scalar(cluster["tls-server-name"]);
@@ -52,9 +51,10 @@ export async function readKubeconfig(path: string, master?: string): Promise<Acc
   const proxyUrl = scalar(cluster["proxy-url"]);
   const plugin = (): CredentialPlugin | undefined => {
     const provider = user["auth-provider"];
-    // Before there was `exec`, a provider of this name did the same.
-    const exec = user.exec ?? (isSection(provider) && isSection(provider.config) ? provider.config.exec : undefined);
-    if (isSection(exec)) {
+    // The predecessor of `exec`.
+    const exec = user.exec ??
+      (isRawObject(provider) && isRawObject(provider.config) ? provider.config.exec : undefined);
+    if (isRawObject(exec)) {
       const about = () => ({ server: url, ca, proxyUrl, config: execExtension(cluster.extensions) });
       return { kind: "exec", exec: readExecSection(path, userName ?? "", exec, about) };
     }
@@ -71,23 +71,35 @@ export async function readKubeconfig(path: string, master?: string): Promise<Acc
     plugin: plugin(),
     warnings: tlsServerName
       ? [
-        `${clusterAt}: tls-server-name "${tlsServerName}" cannot be honoured; the API server's certificate must be ` +
-        "valid for the host in the server's URL",
+        `${clusterAt}: tls-server-name "${tlsServerName}" is not supported; the API server's certificate must be valid for ` +
+        "the host in the server's URL",
       ]
       : [],
   };
+}
+
+/** The credential plugin of a kubeconfig's user; undefined without one or if the file cannot be read. */
+export async function pluginOf(
+  kubeconfig: string,
+  master: string | undefined,
+): Promise<CredentialPlugin | undefined> {
+  try {
+    return (await readKubeconfig(kubeconfig, master ? serverUrl(master, "--master") : undefined)).plugin;
+  } catch {
+    return undefined;
+  }
 }
 
 function readText(path: string): string {
   try {
     return Deno.readTextFileSync(path);
   } catch (error) {
-    throw new Error(`the kubeconfig ${path} cannot be read: ${error instanceof Error ? error.message : error}`);
+    throw new Error(`cannot read the kubeconfig ${path}: ${error instanceof Error ? error.message : error}`);
   }
 }
 
-/** The object of a text in JSON; undefined for any other, which may be YAML. */
-function parseJson(text: string): Section | undefined {
+/** Parses JSON; undefined for any other text, which may be YAML. */
+function parseJson(text: string): RawObject | undefined {
   if (!/^\s*\{/.test(text)) return undefined;
   try {
     return JSON.parse(text);
@@ -96,37 +108,37 @@ function parseJson(text: string): Section | undefined {
   }
 }
 
-async function parseYaml(path: string, text: string): Promise<Section> {
+async function parseYaml(path: string, text: string): Promise<RawObject> {
   const { LineCounter, parseDocument } = await loadYaml();
   const lineCounter = new LineCounter();
   const document = parseDocument(text, { lineCounter, intAsBigInt: true, prettyErrors: false });
   const error = document.errors[0];
   if (error) throw new Error(`${path}:${lineCounter.linePos(error.pos[0]).line}: ${error.message}`);
   const config: unknown = document.toJS();
-  if (!isSection(config)) throw new Error(`${path}: this is no kubeconfig: it holds no YAML or JSON object`);
+  if (!isRawObject(config)) throw new Error(`${path}: not a kubeconfig: it contains no YAML or JSON object`);
   return config;
 }
 
-function named(path: string, config: Section, list: string, member: string, name: string): Section {
+function named(path: string, config: RawObject, list: string, member: string, name: string): RawObject {
   const entry = entriesOf(config, list).find((candidate) => scalar(candidate.name) === name);
-  if (!entry) throw new Error(`${path}: there is no "${name}" among ${list}, only ${namesIn(config, list)}`);
+  if (!entry) throw new Error(`${path}: no "${name}" in ${list}, only ${namesIn(config, list)}`);
   const value = entry[member] ?? {};
-  if (!isSection(value)) throw new Error(`${path}: "${name}" among ${list} is no object`);
+  if (!isRawObject(value)) throw new Error(`${path}: "${name}" in ${list} is not an object`);
   return value;
 }
 
-function entriesOf(config: Section, list: string): Section[] {
+function entriesOf(config: RawObject, list: string): RawObject[] {
   const entries = config[list];
-  return Array.isArray(entries) ? entries.filter(isSection) : [];
+  return Array.isArray(entries) ? entries.filter(isRawObject) : [];
 }
 
-function namesIn(config: Section, list: string): string {
+function namesIn(config: RawObject, list: string): string {
   return entriesOf(config, list).map((entry) => `"${scalar(entry.name)}"`).join(", ") || "none";
 }
 
-/** A certificate or key: its `-data` (base64) counts before its file, as with client-go. */
+/** A certificate or key. As in client-go, its `-data` (base64) takes precedence over its file. */
 function material(
-  section: Section,
+  section: RawObject,
   field: string,
   resolve: (file: string) => string,
   where: string,
@@ -141,7 +153,7 @@ function material(
   }
 }
 
-function basicAuthentication(user: Section): [string, string][] {
+function basicAuthentication(user: RawObject): [string, string][] {
   const name = scalar(user.username);
   if (!name) return [];
   const bytes = new TextEncoder().encode(`${name}:${scalar(user.password) ?? ""}`);
@@ -149,7 +161,7 @@ function basicAuthentication(user: Section): [string, string][] {
 }
 
 /** The headers of https://kubernetes.io/docs/reference/access-authn-authz/authentication/#user-impersonation */
-function impersonation(user: Section, where: string): [string, string][] {
+function impersonation(user: RawObject, where: string): [string, string][] {
   const as = scalar(user.as);
   const uid = scalar(user["as-uid"]);
   const groups = Array.isArray(user["as-groups"]) ? user["as-groups"].map(String) : [];
@@ -164,11 +176,7 @@ function impersonation(user: Section, where: string): [string, string][] {
   ];
 }
 
-/** A scalar as text; a token of digits is one too. */
+/** A scalar as a string; a token may consist of digits. */
 function scalar(value: unknown): string | undefined {
   return value === undefined || value === null || value === "" || typeof value === "object" ? undefined : String(value);
-}
-
-function isSection(value: unknown): value is Section {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

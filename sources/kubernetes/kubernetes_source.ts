@@ -1,4 +1,4 @@
-/** The Kubernetes API as a source: Services, EndpointSlices, this node's Node and what else a mode needs, listed and watched. */
+/** The Kubernetes API as a source. */
 import { type Clock, createBackoff, type Logger, systemClock } from "../../platform/mod.ts";
 import type { ApiRequestOutcome } from "../../observe/mod.ts";
 import type { Decode, Kind, Source } from "../../core/objects/mod.ts";
@@ -9,23 +9,23 @@ import { createRecovery } from "./recovery.ts";
 import { runReflector } from "./reflector.ts";
 import { resourcesOf } from "./resource.ts";
 
-/** What reaching the API server needs. */
+/** Options of `connectToApi`. */
 export interface ApiConnectionOptions extends ConnectionOptions {
   readonly logger: Logger;
   readonly clock?: Clock;
-  /** How long the server may take to begin an answer, connecting included, in milliseconds; 30 s by default. */
+  /** How long the server may take to start its answer, including the connection, in milliseconds; 30 s by default. */
   readonly responseDeadlineMs?: number;
-  /** Told of every request that is sent. */
+  /** Called for every request sent. */
   readonly onRequest?: (outcome: ApiRequestOutcome) => void;
 }
 
-/** What the source needs. */
+/** Options of `createKubernetesSource`. */
 export interface KubernetesSourceOptions {
-  /** The connection; it is the caller's, who closes it when the source has ended. */
+  /** The connection, which the caller closes after the source has ended. */
   readonly api: ApiClient;
-  /** What is listed and watched. */
+  /** The kinds to list and watch. */
   readonly kinds: readonly Kind[];
-  /** The name of the one Node object that is wanted; undefined for those of all nodes. */
+  /** The name of the only Node object to watch; undefined for all. */
   readonly nodeName: string | undefined;
   readonly decode: Decode;
   readonly logger: Logger;
@@ -34,19 +34,19 @@ export interface KubernetesSourceOptions {
   readonly random?: () => number;
   /** The waits after failures: client-go's longest, and a shorter first one by default. */
   readonly backoff?: { readonly firstMs: number; readonly longestMs: number };
-  /** How many objects one page of a list holds; see `ListOptions` for what it is by default. */
+  /** The number of objects in one page of a list; see `ListOptions` for the default. */
   readonly pageSize?: number;
   /**
-   * How long silence may last in a list or a watch before the request is repeated, in milliseconds. By default
-   * 30 s for a list; for a watch, 1.5 to 2.5 times what passes between the server's bookmarks (about a minute), 5 s at
-   * least, and its own length of 5 to 10 minutes where no bookmarks come.
+   * How long a list or watch may be silent before it is retried, in milliseconds. By default 30 s for a list; for a watch, 1.5
+   * to 2.5 times the interval of the server's bookmarks (about a minute), at least 5 s, or the requested duration of 5 to 10
+   * minutes without bookmarks.
    */
   readonly readDeadlineMs?: number;
 }
 
 /**
- * Finds the API server and its credentials, and makes the connection that the source and others use. Opens files, but
- * no connection yet. Throws an Error that says what is missing or wrong, and where.
+ * Finds the API server and its credentials, and creates a client for it. Reads files, but opens no connection yet. Throws an
+ * Error that names the problem and its place.
  */
 export async function connectToApi(options: ApiConnectionOptions): Promise<ApiClient> {
   const { logger, clock = systemClock, responseDeadlineMs, onRequest } = options;
@@ -54,9 +54,7 @@ export async function connectToApi(options: ApiConnectionOptions): Promise<ApiCl
   return createApiClient({ credentials, clock, logger, responseDeadlineMs, onRequest });
 }
 
-/**
- * The source that reads from an API server. It retries whatever fails, with a warning that says why, until its signal.
- */
+/** A source that lists and watches an API server. It retries failures, with a warning, until the signal aborts. */
 export function createKubernetesSource(options: KubernetesSourceOptions): Source {
   const { api, kinds, nodeName, decode, logger, clock = systemClock, random = Math.random, pageSize } = options;
   const { firstMs, longestMs } = options.backoff ?? { firstMs: 250, longestMs: 30_000 };

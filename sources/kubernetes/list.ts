@@ -3,27 +3,27 @@ import type { ApiClient } from "./http.ts";
 import { createItemScanner, type ListEnvelope } from "./json_items.ts";
 import type { Resource } from "./resource.ts";
 
-/** How to list. */
+/** Options of `listResource`. */
 export interface ListOptions {
   readonly resource: Resource;
   readonly api: ApiClient;
   /**
-   * How many objects one page holds. By default as many as client-go's for a state that the server must read from its
-   * storage, and everything at once where it may be old: a page costs the server as much as the whole, from memory.
+   * The number of objects per page. By default client-go's if the server must read from its storage, and everything at once if
+   * the state may be old: served from memory, a page costs the server as much as the entire list.
    */
   readonly pageSize: number | undefined;
-  /** How long silence may last in mid-answer, in milliseconds. */
+  /** How long the answer may be silent, in milliseconds. */
   readonly readDeadlineMs: number;
-  /** Whether a state that the server has in memory, perhaps somewhat old, will do. It costs the cluster least. */
+  /** Whether a state from the server's memory, perhaps a bit old, is enough. It costs the cluster least. */
   readonly mayBeOld: boolean;
 }
 
-/** client-go's. */
+/** client-go's page size. */
 const PAGE_SIZE = 500;
 
 /**
- * Lists a resource page by page and hands on each object as it is read. Returns the resourceVersion to watch from.
- * Throws an ApiError, `expired` among them where the server gave up the state that the pages are from.
+ * Lists a resource page by page and emits each object as it is read. Returns the resourceVersion to watch from. Throws an
+ * ApiError, of kind `expired` if the server dropped the state that the pages are from.
  */
 export async function listResource(
   options: ListOptions,

@@ -1,17 +1,17 @@
-/** A text that is part of the credentials: given outright, or in a file that something else replaces now and then. */
+/** A part of the credentials: inline, or in a file that may be rotated. */
 export type Material = { readonly text: string } | { readonly file: string };
 
 /** A reader of a material's text. */
 export interface MaterialReader {
-  /** The text as it is now; the same string as long as it is the same text. Throws an Error that names the file. */
+  /** The current text; the same string while it is unchanged. Throws an Error that names the file. */
   read(): string;
-  /** Has the next `read` read the file even if it looks unchanged. */
+  /** Makes the next `read` read the file even if it looks unchanged. */
   forget(): void;
 }
 
 /**
- * A reader for `material`. A file is read again when its modification time changed; while it is missing or empty (in
- * the middle of being replaced) the last text holds.
+ * A reader for `material`. A file is read again when its modification time changes; while it is missing or empty (during its
+ * replacement) the last text is used.
  */
 export function createMaterialReader(material: Material): MaterialReader {
   if ("text" in material) return { read: () => material.text, forget: () => {} };

@@ -4,23 +4,23 @@ import type { ApiClient } from "./http.ts";
 
 /** The names of a cluster's Nodes. */
 export interface NodeNames {
-  /** The first of them, in the order of the API. */
+  /** The first names, in the order of the API. */
   readonly names: readonly string[];
-  /** How many more there are. */
+  /** The number of further Nodes. */
   readonly more: number;
 }
 
-/** The metadata alone, where the server can give it: a Node has some 10 kB. */
+/** Requests only the metadata if the server supports it: a Node has about 10 kB. */
 const METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
-const MOST_READ = 500;
-const MOST_TOLD = 10;
+const READ_LIMIT = 500;
+const LISTED_LIMIT = 10;
 const READ_DEADLINE_MS = 10_000;
 
 /** Reads the names of up to 500 Nodes. Throws an ApiError, or the signal's reason. */
 export async function listNodeNames(api: ApiClient, signal: AbortSignal): Promise<NodeNames> {
   const decoder = new TextDecoder();
   let text = "";
-  const path = `/api/v1/nodes?limit=${MOST_READ}`;
+  const path = `/api/v1/nodes?limit=${READ_LIMIT}`;
   await api.send(
     { verb: "list", resource: "nodes", path, accept: METADATA, readDeadlineMs: READ_DEADLINE_MS },
     (chunk) => {
@@ -39,11 +39,11 @@ export async function listNodeNames(api: ApiClient, signal: AbortSignal): Promis
   };
 }
 
-/** The end of a sentence about a Node that is not there: which ones are, and which was perhaps meant. */
+/** The end of a sentence about a missing Node: the existing ones and the most similar name. */
 export function otherNodesText(nodeName: string, { names, more }: NodeNames): string {
-  if (names.length === 0) return "the cluster has no Node at all";
-  const told = names.slice(0, MOST_TOLD);
-  const untold = names.length - told.length + more;
-  const rest = untold > 0 ? ` and ${untold} more` : "";
-  return `the cluster has ${told.join(", ")}${rest}${suggestion(nodeName, names)}`;
+  if (names.length === 0) return "the cluster has no Nodes";
+  const listed = names.slice(0, LISTED_LIMIT);
+  const others = names.length - listed.length + more;
+  const rest = others > 0 ? ` and ${others} more` : "";
+  return `the cluster has ${listed.join(", ")}${rest}${suggestion(nodeName, names)}`;
 }

@@ -1,19 +1,19 @@
-import type { ExecSection } from "./exec_section.ts";
+import type { ExecSection } from "./exec_plugin.ts";
 
-/** A user of a kubeconfig that gets its credentials from elsewhere: a program, or a provider that client-node knows. */
+/** The source of a kubeconfig user's credentials: a program, or an auth-provider supported by client-node. */
 export type CredentialPlugin =
   | { readonly kind: "exec"; readonly exec: ExecSection }
   | ({ readonly kind: "auth-provider" } & AuthProviderSection);
 
 /** A kubeconfig whose current user has an auth-provider. */
 export interface AuthProviderSection {
-  /** Path of the kubeconfig file, for its relative paths. */
+  /** The path of the kubeconfig file, for its relative paths. */
   readonly path: string;
   /** The file's text. */
   readonly text: string;
 }
 
-/** What a plugin gave. */
+/** The credentials from a plugin. */
 export interface PluginCredentials {
   /** The Authorization header. */
   readonly authorization?: string;
@@ -22,10 +22,10 @@ export interface PluginCredentials {
   readonly key?: string;
 }
 
-/** A plugin at work. */
+/** A credential plugin. */
 export interface RunningPlugin {
-  /** What it gave last, or gives now where that has expired. Rejects with why it gives nothing. */
+  /** The last credentials, or new ones if those have expired. Rejects if the plugin fails. */
   credentials(signal: AbortSignal): Promise<PluginCredentials>;
-  /** The server refused what it gave: the next call asks it anew. */
+  /** The server refused the credentials: the next call requests new ones. */
   forget(): void;
 }

@@ -1,31 +1,31 @@
 import { type Clock, sleep } from "../../platform/mod.ts";
 
 /**
- * The waits that all reflectors of one API server share, so that an outage ends for all of them soon after the server
- * answers, at the price of one request every few seconds instead of one for each reflector.
+ * The waits shared by all reflectors of one API server. After an outage all of them recover soon after the server answers, at
+ * the cost of one request every few seconds instead of one per reflector.
  */
 export interface Recovery {
   /**
-   * Waits after a failure, for `waitMs` at the most. One of those that wait, the scout, waits `SCOUT_MS` at the most
-   * and asks again; the others end their waits early once a request works. Rejects with the signal's reason.
+   * Waits after a failure, at most `waitMs`. One waiter, the scout, waits at most `SCOUT_MS` and retries; the waits of the others
+   * end early when a request succeeds. Rejects with the signal's reason.
    */
   wait(waitMs: number, signal: AbortSignal): Promise<void>;
-  /** A request worked: those who wait try again, each after a random part of `SPREAD_MS`. */
+  /** A request succeeded: the waiters retry, each after a random part of `SPREAD_MS`. */
   answered(): void;
 }
 
-/** The parts of a recovery. */
+/** Options of `createRecovery`. */
 export interface RecoveryOptions {
   readonly clock: Clock;
-  /** A number from 0 up to 1, so that many nodes do not ask at the same moment. */
+  /** A number from 0 up to 1, so that many nodes do not retry at the same moment. */
   readonly random: () => number;
 }
 
-/** The longest wait of the scout, and the time over which those who follow it spread, in milliseconds: less than 5 s in all. */
+/** The longest wait of the scout, and the spread of the others, in milliseconds; less than 5 s together. */
 const SCOUT_MS = 3_600;
 const SPREAD_MS = 900;
 
-/** A recovery for which nobody waits yet. */
+/** A recovery without waiters. */
 export function createRecovery({ clock, random }: RecoveryOptions): Recovery {
   const followers = new Set<() => void>();
   let hasScout = false;

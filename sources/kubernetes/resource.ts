@@ -1,28 +1,28 @@
 import type { Kind } from "../../core/objects/mod.ts";
 
-/** How a kind's objects are asked for. */
+/** How to request the objects of a kind. */
 export interface Resource {
   readonly kind: Kind;
   /** The resource as RBAC names it. */
   readonly name: string;
   readonly path: string;
-  /** The version of Kubernetes that began to have it, where that is not as old as what Sluice needs. */
+  /** The first Kubernetes version with it, if newer than the oldest that Sluice supports. */
   readonly since?: string;
-  /** What becomes of it where it cannot be had; undefined for what nothing works without. */
+  /** The effect of missing it, for an optional resource; undefined for a required one. */
   readonly without?: string;
-  /** Query parameters that select the objects to be read. */
+  /** Query parameters that select the objects. */
   readonly selectors: Readonly<Record<string, string>>;
-  /** More of them, which spare traffic and change nothing else: a server that does not know them answers 400. */
+  /** Further selectors that only save traffic; a server that does not support them answers 400. */
   readonly sparingSelectors?: Readonly<Record<string, string>>;
 }
 
-/** Leaves out headless services. Servers know it since 1.31 (kubernetes/kubernetes#123905). */
+/** Excludes headless services; supported since 1.31 (kubernetes/kubernetes#123905). */
 const WITHOUT_HEADLESS = { fieldSelector: "spec.clusterIP!=None" };
 
 /**
- * The resources of these kinds that are watched, in the order in which they are listed, with the selectors of
- * kube-proxy 1.36: services by the label of another proxy, slices by the label of headless services. For one node they
- * are that Node and no headless services; without a node name, all Nodes and headless services, which others may want.
+ * The resources of these kinds, in the order in which they are listed, with the selectors of kube-proxy 1.36: no services of
+ * another proxy and no slices of headless services. For one node, only that Node and no headless services; without a node
+ * name, all of them.
  */
 export function resourcesOf(kinds: readonly Kind[], nodeName: string | undefined): readonly Resource[] {
   const all: readonly Resource[] = [
@@ -50,7 +50,7 @@ export function resourcesOf(kinds: readonly Kind[], nodeName: string | undefined
       name: "servicecidrs.networking.k8s.io",
       path: "/apis/networking.k8s.io/v1/servicecidrs",
       since: "1.33",
-      without: "traffic to cluster IPs that no service has is left alone instead of dropped",
+      without: "traffic to unused cluster IPs is not dropped",
       selectors: {},
     },
   ];

@@ -1,13 +1,13 @@
 import { errorOfGarbage } from "./api_error.ts";
 import type { ApiClient } from "./http.ts";
 
-/** A request that carries one object, and is answered with one. */
+/** A request that creates or patches one object. */
 export interface ObjectRequest {
   /** As RBAC names it. */
   readonly verb: "create" | "patch";
   /** The resource as RBAC names it: `events`, `selfsubjectaccessreviews.authorization.k8s.io`. */
   readonly resource: string;
-  /** The path after the server's URL: of the collection for `create`, of the object for `patch`. */
+  /** The path after the server's URL: of the collection to `create`, of the object to `patch`. */
   readonly path: string;
   /** The object, or the merge patch (RFC 7386), as plain data. */
   readonly object: unknown;
@@ -15,7 +15,7 @@ export interface ObjectRequest {
 
 const READ_DEADLINE_MS = 10_000;
 
-/** Creates or patches an object and returns what the API server made of it. Throws an ApiError, or the signal's reason. */
+/** Creates or patches an object and returns the API server's version of it. Throws an ApiError, or the signal's reason. */
 export async function sendObject(api: ApiClient, request: ObjectRequest, signal: AbortSignal): Promise<unknown> {
   const { verb, resource, path, object } = request;
   const decoder = new TextDecoder();

@@ -1,39 +1,37 @@
 import { ApiError, errorOfBrokenJson, errorOfStatus, type RequestSubject, statusOf, what } from "./api_error.ts";
 import type { ApiClient, ApiRequest } from "./http.ts";
-import { metaOf } from "./known_objects.ts";
-import type { Patience } from "./patience.ts";
+import { isBefore, metaOf } from "./known_objects.ts";
+import type { WatchTimeout } from "./watch_timeout.ts";
 import type { Resource } from "./resource.ts";
-import { isBefore } from "./resource_version.ts";
 import { createWatchDecoder, type WatchEvent } from "./watch_stream.ts";
 
-/** How to watch. */
+/** Options of `watchResource`. */
 export interface WatchOptions {
   readonly resource: Resource;
   readonly api: ApiClient;
-  /** The resourceVersion after which events are wanted. */
+  /** The resourceVersion after which to watch. */
   readonly from: string;
-  /** After how many seconds the server is to end the watch. */
+  /** The requested duration of the watch. */
   readonly timeoutSeconds: number;
-  /** How long silence may last. */
-  readonly patience: Patience;
+  readonly timeout: WatchTimeout;
 }
 
-/** Who is told of a watch's events. */
+/** Receives a watch's events. */
 export interface WatchHandler {
-  /** The server has begun to answer. */
+  /** The server started to answer. */
   opened(): void;
   set(raw: unknown): void;
   delete(raw: unknown): void;
-  /** All events up to this resourceVersion have been told. */
+  /** All events up to this resourceVersion were delivered. */
   reached(resourceVersion: string): void;
 }
 
 /**
- * Watches a resource until the server ends the watch. Throws an ApiError otherwise: `expired` where the server has no
- * events from that resourceVersion on, tells of versions before it, or has perhaps not come to it yet.
+ * Watches a resource until the server ends the watch. Throws an ApiError otherwise: `expired` if the server no longer has the
+ * events since that resourceVersion, sends older versions, or may not have reached it yet.
  */
 export async function watchResource(options: WatchOptions, handler: WatchHandler, signal: AbortSignal): Promise<void> {
-  const { resource, api, timeoutSeconds, patience } = options;
+  const { resource, api, timeoutSeconds, timeout } = options;
   const subject: RequestSubject = { verb: "watch", resource: resource.name, since: resource.since, server: api.server };
   let position = options.from;
 
@@ -42,7 +40,7 @@ export async function watchResource(options: WatchOptions, handler: WatchHandler
       const status = statusOf(event.object);
       throw errorOfStatus(subject, status?.code ?? 0, status);
     }
-    patience.heard(event.type === "BOOKMARK");
+    timeout.received(event.type === "BOOKMARK");
     const { resourceVersion } = metaOf(event.object);
     if (isBefore(resourceVersion, position)) {
       throw new ApiError(
@@ -50,7 +48,7 @@ export async function watchResource(options: WatchOptions, handler: WatchHandler
         `${
           what(subject)
         } went back from resourceVersion ${position} to ${resourceVersion}, as after a restore from a ` +
-          "backup; everything is listed anew",
+          "backup; relisting",
       );
     }
     if (event.type === "DELETED") handler.delete(event.object);
@@ -75,25 +73,25 @@ export async function watchResource(options: WatchOptions, handler: WatchHandler
       path: `${resource.path}?${query}`,
       onHeaders: () => {
         isAnswered = true;
-        patience.begin(timeoutSeconds);
+        timeout.begin(timeoutSeconds);
         handler.opened();
       },
       get readDeadlineMs() {
-        return patience.silenceMs();
+        return timeout.silenceMs();
       },
     };
     await api.send(request, (chunk) => decoder.push(chunk), signal);
   } catch (error) {
     if (error instanceof SyntaxError) throw errorOfBrokenJson(subject, error);
-    if (isAnswered && error instanceof ApiError && error.kind === "timeout" && patience.wasUnheard()) {
-      // kube-apiserver takes a watch from a version that is yet to come, as after a restore from a backup, and tells nothing
-      // before that (https://github.com/kubernetes/kubernetes/issues/107457).
+    if (isAnswered && error instanceof ApiError && error.kind === "timeout" && timeout.missedBookmarks()) {
+      // kube-apiserver accepts a watch from a future version, as after a restore from a backup, and sends nothing until then
+      // (https://github.com/kubernetes/kubernetes/issues/107457).
       throw new ApiError(
         "expired",
         `${
           what(subject)
-        } told nothing since resourceVersion ${options.from}, not even the bookmarks that it used to, so ` +
-          "perhaps that is a version that the server does not have; everything is listed anew",
+        } received nothing since resourceVersion ${options.from}, not even bookmarks; the server may not have ` +
+          "this version; relisting",
         { cause: error },
       );
     }
@@ -102,7 +100,7 @@ export async function watchResource(options: WatchOptions, handler: WatchHandler
   if (decoder.unfinishedBytes() > 0) {
     throw new ApiError(
       "unreachable",
-      `${what(subject)} broke off in the middle of an event; the watch goes on after the last whole one`,
+      `${what(subject)} broke off in the middle of an event; resuming after the last complete one`,
     );
   }
 }

@@ -1,26 +1,25 @@
-/** One line of a watch, as the API tells it. */
+/** One event of a watch. */
 export interface WatchEvent {
   readonly type: "ADDED" | "MODIFIED" | "DELETED" | "BOOKMARK" | "ERROR";
-  /** The object, as it is now or was last; with BOOKMARK an object of which only the resourceVersion means something,
-   * with ERROR a Status. */
+  /** The object's current or last state; with BOOKMARK an object with only a resourceVersion, with ERROR a Status. */
   readonly object: unknown;
 }
 
-/** Takes the bytes of a watch as they come and hands on its events. */
+/** Decodes a watch's body incrementally and emits its events. */
 export interface WatchDecoder {
   /**
-   * Takes the next bytes; every event that ends in them is handed on before it returns, so that what came together
-   * is applied together. Throws a SyntaxError at a line that is no event; events before it have been handed on.
+   * Decodes the next bytes and emits every event that ends in them before it returns, so that events that came together are
+   * applied together. Throws a SyntaxError at a line that is not an event, after emitting the events before it.
    */
   push(chunk: Uint8Array): void;
-  /** How many bytes of an unfinished line are held; where the stream ends with some, that event did not arrive. */
+  /** The bytes of an incomplete line; if there are any at the end of the stream, an event was lost. */
   unfinishedBytes(): number;
 }
 
 const NEWLINE = 0x0a;
 const TYPES: ReadonlySet<string> = new Set<WatchEvent["type"]>(["ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"]);
 
-/** A decoder for a watch's body: JSON objects, one a line. */
+/** A decoder for a watch's body: one JSON object per line. */
 export function createWatchDecoder(onEvent: (event: WatchEvent) => void): WatchDecoder {
   const text = new TextDecoder();
   let held = "";
@@ -36,7 +35,7 @@ export function createWatchDecoder(onEvent: (event: WatchEvent) => void): WatchD
         if (line.trim() !== "") onEvent(eventOfLine(line));
       }
       if (from === chunk.length) return;
-      // A line may break inside a character: what is held goes through the decoder's stream mode.
+      // A chunk may end inside a character, which the decoder's stream mode handles.
       held += text.decode(chunk.subarray(from), { stream: true });
       heldBytes += chunk.length - from;
     },
@@ -50,7 +49,7 @@ function eventOfLine(line: string): WatchEvent {
     typeof event !== "object" || event === null || !("type" in event) || !("object" in event) ||
     typeof event.type !== "string" || !TYPES.has(event.type)
   ) {
-    throw new SyntaxError(`this is no watch event: ${line.slice(0, 120)}`);
+    throw new SyntaxError(`not a watch event: ${line.slice(0, 120)}`);
   }
   return event as WatchEvent;
 }

@@ -1,14 +1,14 @@
 import { isMap, isSeq, LineCounter, type Node, parseAllDocuments } from "yaml";
 import { countLines } from "../../platform/mod.ts";
 
-/** One document's stretch of a file. */
+/** The text of one document in a file. */
 export interface DocumentText {
   readonly text: string;
   /** The file's line at which it starts, from 1. */
   readonly line: number;
 }
 
-/** A document that is no YAML or JSON, or no Kubernetes object. */
+/** A document that is not YAML or JSON, or not a Kubernetes object. */
 export class DocumentError extends Error {
   /** `line` counts from 1 at the start of the document's text. */
   constructor(message: string, readonly line: number) {
@@ -18,8 +18,8 @@ export class DocumentError extends Error {
 }
 
 /**
- * The documents of a file by their text alone, without parsing: three dashes at the start of a line begin one wherever
- * they stand. A file with YAML directives (`%YAML`), which belong to the document after their dashes, stays in one piece.
+ * Splits a file into documents without parsing it: three dashes at the start of a line begin one. A file with YAML directives
+ * (`%YAML`), which belong to the document that follows, is not split.
  */
 export function splitDocuments(text: string): readonly DocumentText[] {
   if (/^%/m.test(text)) return [{ text, line: 1 }];
@@ -38,7 +38,7 @@ export function splitDocuments(text: string): readonly DocumentText[] {
   return documents;
 }
 
-/** A value that a document holds, and where it starts. */
+/** A value in a document and its position. */
 export interface DocumentValue {
   readonly value: unknown;
   /** From 1 at the start of the document's text. */
@@ -46,8 +46,8 @@ export interface DocumentValue {
 }
 
 /**
- * The values of a document's text: one, none where there are but comments, or several in a file that could not be split.
- * Throws DocumentError for the first mistake in it.
+ * Parses a document: one value, none if there are only comments, or several in a file that could not be split. Throws
+ * DocumentError for the first error.
  */
 export function parseDocument(text: string): readonly DocumentValue[] {
   const json = parseJson(text);
@@ -55,8 +55,8 @@ export function parseDocument(text: string): readonly DocumentValue[] {
   const lines = new LineCounter();
   const values: DocumentValue[] = [];
   for (const document of parseYaml(text, lines)) {
-    const [mistake] = document.errors;
-    if (mistake !== undefined) throw new DocumentError(mistake.message, lines.linePos(mistake.pos[0]).line);
+    const [error] = document.errors;
+    if (error !== undefined) throw new DocumentError(error.message, lines.linePos(error.pos[0]).line);
     const line = lineOf(document.contents, lines);
     try {
       const value: unknown = document.toJS();
@@ -69,8 +69,8 @@ export function parseDocument(text: string): readonly DocumentValue[] {
 }
 
 /**
- * The line, from 1 at the start of a document's text, at which item `item` of its list of objects starts. Parses the text
- * again: positions are wanted for the rare problem only, and would cost memory for every object.
+ * The line, from 1 at the start of a document's text, of an item in its list of objects. Parses the text again: positions are
+ * rarely needed, and keeping them would cost memory for every object.
  */
 export function lineOfItem(text: string, item: number): number {
   const lines = new LineCounter();
@@ -91,7 +91,7 @@ function parseYaml(text: string, lineCounter: LineCounter) {
   });
 }
 
-/** JSON is YAML too, but its own parser is a hundred times faster. What it refuses, YAML's parser explains by line. */
+/** Parses JSON, a hundred times faster than as YAML. Undefined for anything else; YAML's parser reports errors by line. */
 function parseJson(text: string): unknown {
   if (!/^\s*\{/.test(text)) return undefined;
   try {

@@ -1,22 +1,22 @@
 import { type ClusterObject, type ObjectRef, refOf, type SourceSink } from "../../core/objects/mod.ts";
 import { sameData } from "../../platform/mod.ts";
-import type { PlacedObject } from "./file.ts";
+import type { PlacedObject } from "./files.ts";
 
-/** Tells a sink what all files together say, by the difference to what it was told before. */
+/** Reports the objects of all files to a sink, as differences to the last report. */
 export interface Emitter {
-  /** These are all objects that there are, those that count first in front. */
+  /** Reports these objects as the complete state; of duplicates, the first counts. */
   emit(objects: Iterable<PlacedObject>): void;
 }
 
-/** Starts with a sink that has been told nothing. */
+/** An emitter that has reported nothing. */
 export function createEmitter(sink: SourceSink): Emitter {
-  let told = new Map<string, ClusterObject>();
-  let doubles = new Set<string>();
+  let reported = new Map<string, ClusterObject>();
+  let duplicates = new Set<string>();
 
   return {
     emit(objects) {
       const places = new Map<string, PlacedObject>();
-      const newDoubles = new Set<string>();
+      const newDuplicates = new Set<string>();
       for (const placed of objects) {
         const key = keyOf(refOf(placed.object));
         const first = places.get(key);
@@ -25,21 +25,21 @@ export function createEmitter(sink: SourceSink): Emitter {
           continue;
         }
         const where = placed.where();
-        const message = `${key} is also at ${first.where()}; that one counts, this one is left out`;
-        newDoubles.add(`${where} ${message}`);
-        if (!doubles.has(`${where} ${message}`)) sink.problem(where, message);
+        const message = `${key} is also defined at ${first.where()}; this duplicate is ignored`;
+        newDuplicates.add(`${where} ${message}`);
+        if (!duplicates.has(`${where} ${message}`)) sink.problem(where, message);
       }
-      doubles = newDoubles;
+      duplicates = newDuplicates;
 
       const now = new Map<string, ClusterObject>();
-      for (const [key, object] of told) if (!places.has(key)) sink.delete(refOf(object));
+      for (const [key, object] of reported) if (!places.has(key)) sink.delete(refOf(object));
       for (const [key, { object }] of places) {
-        const before = told.get(key);
+        const before = reported.get(key);
         const same = before !== undefined && sameData(before, object);
         if (!same) sink.set(object);
         now.set(key, same ? before : object);
       }
-      told = now;
+      reported = now;
     },
   };
 }

@@ -1,38 +1,40 @@
 import { basename } from "node:path";
 import { errorText, type Logger } from "../../platform/mod.ts";
-import type { Decode, SourceSink } from "../../core/objects/mod.ts";
-import { type FileReading, type ManifestFile, type PlacedObject, readFile } from "./file.ts";
+import type { ClusterObject, Decode, SourceSink } from "../../core/objects/mod.ts";
+import { DocumentError, splitDocuments } from "./document.ts";
 import type { FoundFile } from "./folder.ts";
+import { type DocumentObjects, type FoundObject, readObjects } from "./objects.ts";
 
-/** The files of a source, each as it was last good. */
+/** The files of a source, each in its last valid version. */
 export interface Files {
-  /** Reads those of these files that are new, look different or are named in `touched`; forgets all others. */
+  /** Reads the files that are new, changed or named in `touched`; drops files not in `found`. */
   update(found: readonly FoundFile[], touched: ReadonlySet<string>): Promise<void>;
-  /** What all of them say, in the order of the files and of their lines. */
+  /** The objects of all files, in the order of files and lines. */
   objects(): Iterable<PlacedObject>;
-  /** Whether at least one file could be read, or there are none at all. */
+  /** Whether at least one file could be read, or there are none. */
   areReadable(): boolean;
 }
 
-/** What `createFiles` needs. */
+/** Options of `createFiles`. */
 export interface FilesOptions {
   readonly sink: Pick<SourceSink, "problem">;
   readonly logger: Logger;
   readonly readText: (path: string) => Promise<string>;
   readonly decode: Decode;
-  /** Called when an update starts; what it returns is awaited now and then and lets others have their turn. */
+  /** Called when an update starts; returns the function that yields to other work. */
   readonly startTurn: () => () => Promise<void>;
 }
 
 interface KnownFile {
-  /** Undefined where the file must be read again, however it looks. */
+  /** Undefined if the file must be read again even if it looks unchanged. */
   readonly fingerprint: string | undefined;
-  readonly good: ManifestFile | undefined;
-  /** What is wrong with it as it stands, as it was said; empty where nothing is. */
-  readonly mistake: string;
+  /** Its last valid version. */
+  readonly valid: ManifestFile | undefined;
+  /** The reported error in its current version; empty if it is valid. */
+  readonly error: string;
 }
 
-/** Starts without files. */
+/** An empty set of files. */
 export function createFiles(options: FilesOptions): Files {
   const { sink, logger, readText, decode, startTurn } = options;
   let files = new Map<string, KnownFile>();
@@ -41,44 +43,124 @@ export function createFiles(options: FilesOptions): Files {
     path: string,
     fingerprint: string,
     before: KnownFile | undefined,
-    breathe: () => Promise<void>,
+    yieldTurn: () => Promise<void>,
   ): Promise<KnownFile | undefined> => {
     let reading: FileReading;
     try {
-      reading = await readFile(path, await readText(path), before?.good, decode, breathe);
+      reading = await readFile(path, await readText(path), before?.valid, decode, yieldTurn);
     } catch (error) {
       if (error instanceof Deno.errors.NotFound) return undefined;
-      const mistake = `it cannot be read: ${errorText(error)}; it is tried again`;
-      if (mistake !== before?.mistake) sink.problem(path, mistake);
-      return { fingerprint: undefined, good: before?.good, mistake };
+      const message = `cannot be read: ${errorText(error)}; retrying`;
+      if (message !== before?.error) sink.problem(path, message);
+      return { fingerprint: undefined, valid: before?.valid, error: message };
     }
     const { file, problems, ignored } = reading;
-    const mistake = file === undefined ? problems.map(({ where, message }) => `${where} ${message}`).join("\n") : "";
-    // An editor may touch a file many times over; the same mistake is said once.
-    if (file !== undefined || mistake !== before?.mistake) {
+    const error = file === undefined ? problems.map(({ where, message }) => `${where} ${message}`).join("\n") : "";
+    // An editor may touch a file many times; the same error is reported once.
+    if (file !== undefined || error !== before?.error) {
       for (const { where, message } of problems) sink.problem(where, message);
     }
-    for (const what of ignored) logger.debug("An object in a manifest is of no use here", { file: path, what });
-    return { fingerprint, good: file ?? before?.good, mistake };
+    for (const what of ignored) logger.debug("ignoring object in manifest", { file: path, what });
+    return { fingerprint, valid: file ?? before?.valid, error };
   };
 
   return {
     async update(found, touched) {
-      const breathe = startTurn();
+      const yieldTurn = startTurn();
       const now = new Map<string, KnownFile>();
       for (const { path, fingerprint } of found) {
         const before = files.get(path);
         const unchanged = before?.fingerprint === fingerprint && !touched.has(basename(path));
-        const file = unchanged ? before : await read(path, fingerprint, before, breathe);
+        const file = unchanged ? before : await read(path, fingerprint, before, yieldTurn);
         if (file !== undefined) now.set(path, file);
       }
       files = now;
     },
     *objects() {
-      for (const { good } of files.values()) if (good !== undefined) yield* good.objects;
+      for (const { valid } of files.values()) if (valid !== undefined) yield* valid.objects;
     },
     areReadable() {
-      return files.size === 0 || files.values().some(({ good }) => good !== undefined);
+      return files.size === 0 || files.values().some(({ valid }) => valid !== undefined);
     },
   };
+}
+
+/** An object and its position in a file. */
+export interface PlacedObject {
+  readonly object: ClusterObject;
+  /** `FILE:LINE`. */
+  where(): string;
+}
+
+/** The contents of a valid file. */
+export interface ManifestFile {
+  readonly objects: readonly PlacedObject[];
+  /** The objects of each document, by its text: an unchanged one is not parsed again. */
+  readonly documents: ReadonlyMap<string, DocumentObjects>;
+}
+
+/** A problem in a file. */
+export interface FileProblem {
+  /** `FILE:LINE`. */
+  readonly where: string;
+  readonly message: string;
+}
+
+/** The result of reading a file. */
+export interface FileReading {
+  /** Undefined if a document is invalid: the file's last valid version then stays in effect. */
+  readonly file: ManifestFile | undefined;
+  /** The problems that were not already in `before`. */
+  readonly problems: readonly FileProblem[];
+  /** The kinds of new objects that Sluice does not use. */
+  readonly ignored: readonly string[];
+}
+
+/**
+ * Parses the file `name`, reusing unchanged documents of `before`. Awaits `yieldTurn` between documents, so that a large file
+ * does not block other work.
+ */
+export async function readFile(
+  name: string,
+  text: string,
+  before: ManifestFile | undefined,
+  decode: Decode,
+  yieldTurn: () => Promise<void>,
+): Promise<FileReading> {
+  const documents = new Map<string, DocumentObjects>();
+  const objects: PlacedObject[] = [];
+  const problems: FileProblem[] = [];
+  const errors: FileProblem[] = [];
+  const ignored: string[] = [];
+
+  for (const document of splitDocuments(text)) {
+    const at = (line: number) => `${name}:${document.line + line - 1}`;
+    let content = documents.get(document.text) ?? before?.documents.get(document.text);
+    if (content === undefined) {
+      try {
+        content = readObjects(document.text, decode);
+      } catch (error) {
+        if (!(error instanceof DocumentError)) throw error;
+        errors.push({ where: at(error.line), message: `${error.message}; ${consequence(before)}` });
+        continue;
+      }
+      for (const { line, message } of content.problems) problems.push({ where: at(line), message });
+      ignored.push(...content.ignored);
+      await yieldTurn();
+    }
+    documents.set(document.text, content);
+    for (const found of content.objects) objects.push(place(found, at));
+  }
+  if (errors.length > 0) return { file: undefined, problems: errors, ignored: [] };
+  return { file: { objects, documents }, problems, ignored };
+}
+
+function place(found: FoundObject, at: (line: number) => string): PlacedObject {
+  return { object: found.object, where: () => at(found.line()) };
+}
+
+function consequence(before: ManifestFile | undefined): string {
+  return before === undefined
+    ? "the file is ignored until it is valid"
+    : "the last valid version of the file stays in effect";
 }

@@ -2,26 +2,25 @@ import { dirname, join } from "node:path";
 
 /** A file that may hold manifests. */
 export interface FoundFile {
-  /** Its path, starting as the source's path does. */
+  /** Its path, which starts with the source's path. */
   readonly path: string;
-  /** Changes whenever the file is replaced, and nearly always when it is written to. */
+  /** Changes whenever the file is replaced, and nearly always when it is written. */
   readonly fingerprint: string;
 }
 
-/** What is at the source's path. */
+/** The files at the source's path. */
 export interface Found {
-  /** The files, in the order of their names. */
+  /** The files, sorted by name. */
   readonly files: readonly FoundFile[];
-  /** The folder in which changes are to be watched for. */
+  /** The folder to watch for changes. */
   readonly folder: string;
 }
 
 const MANIFEST_NAME = /^[^.].*\.(ya?ml|json)$/;
 
 /**
- * Looks at a path: a file, or a folder, of which the files `*.yaml`, `*.yml` and `*.json` directly in it count, hidden ones
- * excepted (editors keep their own there, and a mounted ConfigMap its versions). Links are followed. Throws what Deno
- * throws where the path itself cannot be looked at.
+ * Finds the file at a path, or the `*.yaml`, `*.yml` and `*.json` files directly in a folder, except hidden ones (editors and
+ * mounted ConfigMaps keep other versions there). Follows links. Throws Deno's error if the path cannot be accessed.
  */
 export async function findFiles(path: string): Promise<Found> {
   const info = await Deno.stat(path);
@@ -39,7 +38,7 @@ export async function findFiles(path: string): Promise<Found> {
   return { files, folder: path };
 }
 
-/** The folder to watch while there is nothing at the path. */
+/** The folder to watch while the path does not exist. */
 export function folderOf(path: string): string {
   return dirname(path);
 }

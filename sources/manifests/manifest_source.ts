@@ -1,7 +1,4 @@
-/**
- * The cluster's state from Kubernetes manifests: a file or a folder of them, watched, so that Sluice runs without a
- * cluster.
- */
+/** A watched file or folder of Kubernetes manifests as a source, to run Sluice without a cluster. */
 import {
   type Clock,
   errorText,
@@ -16,30 +13,29 @@ import { createEmitter } from "./emitter.ts";
 import { createFiles } from "./files.ts";
 import { findFiles, folderOf, type Found } from "./folder.ts";
 
-/** What a manifest source needs. */
+/** Options of `createManifestSource`. */
 export interface ManifestSourceOptions {
   /** A file of manifests, or a folder with files `*.yaml`, `*.yml` and `*.json`. */
   readonly path: string;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** How objects are read; decodeObject by default. */
+  /** Decodes objects; decodeObject by default. */
   readonly decode?: Decode;
   /** Reads a file; Deno.readTextFile by default. */
   readonly readText?: (path: string) => Promise<string>;
-  /** Opens a watch on a folder; Deno.watchFs by default, and without one the files are looked at every `pollMs`. */
+  /** Opens a watch on a folder; Deno.watchFs by default. */
   readonly openWatch?: OpenWatch;
-  /** How long a folder must have been quiet before its files are read; 100 by default. */
+  /** How long a folder must be quiet before its files are read; 100 by default. */
   readonly quietMs?: number;
-  /** How often the files are looked at without an event; 3000 by default. */
+  /** How often the files are checked without an event; 3000 by default. */
   readonly pollMs?: number;
 }
 
 /**
- * A source that reads manifests (YAML with one or more documents, JSON, lists of objects) and follows their changes. A
- * file with a mistake is reported with its line, and what the file last said stays in effect; a removed file takes its
- * objects along. Of an object in two places the first one counts, in the order of file names and lines. `synced` is said
- * once something could be read: neither a path where nothing is nor files of which every one is wrong from the start
- * may look like a cluster without services.
+ * A source that reads manifests (YAML with one or more documents, JSON, lists of objects) and follows their changes. An error
+ * in a file is reported with its line, and the file's last valid version stays in effect; a removed file removes its objects.
+ * Of duplicate objects the first one counts, in the order of file names and lines. Sends `synced` once something was read:
+ * neither a missing path nor a set of invalid files may look like a cluster without services.
  */
 export function createManifestSource(options: ManifestSourceOptions): Source {
   const { path, clock, logger, readText = Deno.readTextFile, openWatch = openDenoWatch } = options;
@@ -55,7 +51,7 @@ export function createManifestSource(options: ManifestSourceOptions): Source {
 
       let touched: ReadonlySet<string> = new Set();
       while (!signal.aborted) {
-        const found = await lookAt(path, (error) => pathProblem.report(error, synced));
+        const found = await findOrReport(path, (error) => pathProblem.report(error, synced));
         if (found !== undefined) {
           await changes.watch(found.folder);
           await files.update(found.files, touched);
@@ -72,12 +68,12 @@ export function createManifestSource(options: ManifestSourceOptions): Source {
   };
 }
 
-interface Look extends Found {
+interface MaybeFound extends Found {
   readonly exists: boolean;
 }
 
-/** What is at the path; undefined where it cannot be told. `report` hears what is wrong with it, undefined for nothing. */
-async function lookAt(path: string, report: (error: unknown) => void): Promise<Look | undefined> {
+/** Finds the files at the path; undefined if it cannot be accessed. Calls `report` with the error, undefined for none. */
+async function findOrReport(path: string, report: (error: unknown) => void): Promise<MaybeFound | undefined> {
   try {
     const found = await findFiles(path);
     report(undefined);
@@ -89,18 +85,18 @@ async function lookAt(path: string, report: (error: unknown) => void): Promise<L
   }
 }
 
-/** What is wrong with the path itself, said once however often it is tried again. */
+/** Reports each problem with the path itself once, regardless of the number of attempts. */
 function createPathProblem(path: string, sink: SourceSink) {
-  let said: string | undefined;
+  let reported: string | undefined;
   return {
     report(error: unknown, synced: boolean) {
       const message = error === undefined
         ? undefined
         : error instanceof Deno.errors.NotFound
-        ? `there is no such file or folder; ${synced ? "its objects are gone, and it" : "it"} is waited for`
-        : `it cannot be looked at: ${errorText(error)}; it is tried again, and what is known stays in effect`;
-      if (message !== undefined && message !== said) sink.problem(path, message);
-      said = message;
+        ? `no such file or folder; ${synced ? "its objects are removed; " : ""}waiting for it`
+        : `cannot be accessed: ${errorText(error)}; retrying; the last state stays in effect`;
+      if (message !== undefined && message !== reported) sink.problem(path, message);
+      reported = message;
     },
   };
 }

@@ -12,19 +12,19 @@ import {
 } from "../../core/objects/mod.ts";
 import { DocumentError, type DocumentValue, lineOfItem, parseDocument } from "./document.ts";
 
-/** An object that a document describes. */
+/** An object in a document. */
 export interface FoundObject {
   readonly object: ClusterObject;
-  /** The line at which it starts, from 1 at the start of the document's text; parses the text for objects of a list. */
+  /** Its line, from 1 at the start of the document's text; parses the text again for objects of a list. */
   line(): number;
 }
 
-/** What one document says. */
+/** The contents of one document. */
 export interface DocumentObjects {
   readonly objects: readonly FoundObject[];
-  /** What of it cannot be used, with the line from 1 at the start of the document's text. */
+  /** Its problems, with the line from 1 at the start of the document's text. */
   readonly problems: readonly { readonly line: number; readonly message: string }[];
-  /** The kinds of what is none of Sluice's business. */
+  /** The kinds of objects that Sluice does not use. */
   readonly ignored: readonly string[];
 }
 
@@ -36,8 +36,8 @@ const API_VERSIONS: Readonly<Record<Kind, string>> = {
 };
 
 /**
- * Reads a document: a Service, an EndpointSlice, a Node, a ServiceCIDR, or a list of them. What has no namespace is in `default`, as with
- * kubectl. Throws DocumentError where it is no Kubernetes object at all.
+ * Reads a document: a Service, an EndpointSlice, a Node, a ServiceCIDR, or a list of them. As in kubectl, the default namespace
+ * is `default`. Throws DocumentError if it is not a Kubernetes object.
  */
 export function readObjects(text: string, decode: Decode = decodeObject): DocumentObjects {
   const found = {
@@ -53,8 +53,8 @@ export function readObjects(text: string, decode: Decode = decodeObject): Docume
       return;
     }
     const { ref, object, problems } = decode(kind, isNamespaced(kind) ? inNamespace(raw) : raw);
-    const who = ref === undefined ? "" : `${kind} ${ref.namespace === "" ? "" : `${ref.namespace}/`}${ref.name}: `;
-    for (const problem of problems) found.problems.push({ line: line(), message: `${who}${problem}` });
+    const subject = ref === undefined ? "" : `${kind} ${ref.namespace === "" ? "" : `${ref.namespace}/`}${ref.name}: `;
+    for (const problem of problems) found.problems.push({ line: line(), message: `${subject}${problem}` });
     if (object !== undefined) found.objects.push({ object, line });
   };
 
@@ -64,7 +64,10 @@ export function readObjects(text: string, decode: Decode = decodeObject): Docume
       raw.items.forEach((item, index) => {
         const itemLine = () => lineOfItem(text, index);
         if (isRawObject(item)) addObject(listItem(raw, item), itemLine);
-        else found.problems.push({ line: itemLine(), message: `item ${index + 1} is ${quote(item)}; it is left out` });
+        else {found.problems.push({
+            line: itemLine(),
+            message: `item ${index + 1} is ${quote(item)}, not an object; ignored`,
+          });}
       });
     } else {
       addObject(raw, () => line);
@@ -74,9 +77,9 @@ export function readObjects(text: string, decode: Decode = decodeObject): Docume
 }
 
 function kubernetesObject(value: DocumentValue["value"], line: number): RawObject {
-  if (!isRawObject(value)) throw new DocumentError(`this is ${quote(value)} and no Kubernetes object`, line);
+  if (!isRawObject(value)) throw new DocumentError(`${quote(value)} is not a Kubernetes object`, line);
   if (typeof value.kind !== "string" || value.kind === "") {
-    throw new DocumentError("this is no Kubernetes object: it has no kind", line);
+    throw new DocumentError("not a Kubernetes object: it has no kind", line);
   }
   return value;
 }
@@ -85,13 +88,13 @@ function isList(raw: RawObject): raw is RawObject & { readonly items: readonly u
   return typeof raw.kind === "string" && raw.kind.endsWith("List") && Array.isArray(raw.items);
 }
 
-/** An item of a ServiceList, as the API answers it, does not say again what it is. */
+/** Completes an item of a typed list (ServiceList), which the API sends without kind and version. */
 function listItem(list: RawObject, item: RawObject): RawObject {
   if (item.kind !== undefined || list.kind === "List") return item;
   return { apiVersion: list.apiVersion, ...item, kind: String(list.kind).slice(0, -"List".length) };
 }
 
-/** The kind of an object that Sluice reads; another API's Service (Knative's, say) is not one. */
+/** The kind of an object that Sluice uses; undefined for others, such as Knative's Service. */
 function kindOf(raw: RawObject): Kind | undefined {
   const kind = KINDS.find((kind) => kind === raw.kind);
   if (kind === undefined) return undefined;

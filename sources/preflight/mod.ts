@@ -1,5 +1,5 @@
 /**
- * Examines the API server before a proxy uses it: rights, versions, clocks, the node's name.
+ * Checks the API server before a proxy uses it: permissions, version, clock, the node's name.
  *
  * In: the configuration. Out: findings. May touch: the API server.
  */

@@ -11,13 +11,13 @@ import {
 import { type Section, SECTIONS } from "./items.ts";
 import { type StateEntry, StateError, type StateNode } from "./tree.ts";
 
-/** Something that a state file holds, and the file's line at which it starts, from 1. */
+/** A message and its line in the state file, from 1. */
 export interface Placed<T> {
   readonly line: number;
   readonly message: T;
 }
 
-/** An item of one of a state file's lists. */
+/** An item of a state file. */
 export type StateItem =
   | Placed<NodeMessage> & { readonly section: "nodes" }
   | Placed<ServiceMessage> & {
@@ -25,7 +25,7 @@ export type StateItem =
     readonly endpoints: readonly Placed<EndpointInfoMessage>[];
   };
 
-/** The items of a whole state file. Throws StateError for its first mistake: fields that it does not have are mistakes. */
+/** Reads the items of an entire state file. Throws StateError for the first error; unknown fields are errors. */
 export function readState(root: StateNode): readonly StateItem[] {
   return entriesOf(root, "the state").flatMap(({ key, line, value }) => {
     const section = SECTIONS.find((section) => section === key);
@@ -34,7 +34,7 @@ export function readState(root: StateNode): readonly StateItem[] {
   });
 }
 
-/** An item of that list. Throws StateError for its first mistake. */
+/** Reads an item of a list. Throws StateError for the first error. */
 export function readItem(section: Section, node: StateNode): StateItem {
   if (section === "nodes") return { section, ...place<NodeMessage>(NODE, node, "a node") };
   let service: Placed<ServiceMessage> = { line: node.line, message: {} };
@@ -73,20 +73,20 @@ function readValue(shape: FieldShape, node: StateNode, where: string): unknown {
   const value = node.kind === "scalar" ? node.value : undefined;
   if (shape.kind === "number" && Number.isSafeInteger(value)) return value;
   if (shape.kind === "boolean" && typeof value === "boolean") return value;
-  throw new StateError(`${where} must be ${shape.kind === "number" ? "a whole number" : "true or false"}`, node.line);
+  throw new StateError(`${where} must be ${shape.kind === "number" ? "an integer" : "true or false"}`, node.line);
 }
 
 function readText(node: StateNode, where: string): string {
   if (isNothing(node)) return "";
-  if (node.kind !== "scalar") throw new StateError(`${where} must be a text`, node.line);
-  // A name like 8080 or true is a text all the same, as it stands there.
+  if (node.kind !== "scalar") throw new StateError(`${where} must be a string`, node.line);
+  // A name like 8080 or true is a string, as written.
   return detached(typeof node.value === "string" ? node.value : node.source ?? String(node.value));
 }
 
-/** The shortest part of a text that V8 keeps as a reference to the whole, and so the whole in memory. */
+/** The shortest substring that V8 stores as a slice, which keeps the whole text in memory. */
 const SHORTEST_SLICE = 13;
 
-/** A copy of a text that may be a part of the file's, which it must not keep in memory. */
+/** A copy of a substring that does not keep the file's text in memory. */
 function detached(text: string): string {
   return text.length < SHORTEST_SLICE ? text : JSON.parse(JSON.stringify(text)) as string;
 }
@@ -108,5 +108,5 @@ function itemsOf(node: StateNode, where: string): readonly StateNode[] {
 }
 
 function unknown(name: string, known: Iterable<string>, where: string, line: number): StateError {
-  return new StateError(`${where} has no field ${quote(name)}, but only ${[...known].join(", ")}`, line);
+  return new StateError(`${where} has no field ${quote(name)}, only ${[...known].join(", ")}`, line);
 }

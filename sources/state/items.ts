@@ -4,7 +4,7 @@ import { countLines } from "../../platform/mod.ts";
 export const SECTIONS = ["nodes", "services"] as const;
 export type Section = typeof SECTIONS[number];
 
-/** One item of a list as it is written: from its dash up to what follows it. */
+/** The text of one list item, from its dash to the next item. */
 export interface ItemText {
   readonly section: Section;
   readonly text: string;
@@ -13,24 +13,23 @@ export interface ItemText {
 }
 
 const HEADER = /^(nodes|services):( \[\])?$/;
-/** Line ends for this language's expressions, but not for YAML. */
+/** Line ends in JavaScript's regular expressions, but not in YAML. */
 const ODD_LINE_ENDS = /\r(?!\n)|[\u2028\u2029]/;
 const DEEPEST_DASH = 16;
 
-/** The lines that are no content of an item whose dash is indented so far; without a dash, all lines with content. */
+/** Matches lines outside of an item whose dash has this indent; without a dash, all lines with content. */
 function outerLines(dashIndent?: number): RegExp {
   return new RegExp(`^( {0,${dashIndent ?? ""}})([^ \\r\\n].*)$`, "gm");
 }
 
 /**
- * The items of a state file without parsing them, in the order of the file; undefined for a file that is not two block
- * lists, which only a parser of all of YAML can split. By YAML's rules, what is indented deeper than its list's dashes is
- * an item's content, whatever it is; anything else but a dash, a comment or the name of a list is another form.
- * `breathe` is awaited between items.
+ * Splits a state file into its items without parsing them; undefined for a file that is not two block lists, which needs a full
+ * YAML parser. By YAML's rules, everything indented deeper than its list's dashes is an item's content; any other line must be
+ * a dash, a comment or the name of a list. Awaits `yieldTurn` between items.
  */
 export async function splitItems(
   text: string,
-  breathe: () => Promise<void>,
+  yieldTurn: () => Promise<void>,
 ): Promise<readonly ItemText[] | undefined> {
   if (ODD_LINE_ENDS.test(text)) return undefined;
   const items: ItemText[] = [];
@@ -73,7 +72,7 @@ export async function splitItems(
         lines = outerLines(indent);
         lines.lastIndex = start + all.length;
       } else if (indent !== dashIndent) return undefined;
-      await breathe();
+      await yieldTurn();
     }
   }
   endItem(text.length);

@@ -1,34 +1,33 @@
 /**
- * The form in which state files are nearly always written, parsed by line: block mappings and lists of scalars on one
- * line, as Go's YAML packages write them, and compact JSON, as Sluice does. It is a hundredth of YAML, read at twenty
- * times the speed of a parser of all of it.
+ * A line parser for the YAML subset of nearly all state files: block mappings, lists of single-line scalars, as Go's YAML
+ * packages write them, and compact JSON, as Sluice does. It is twenty times faster than a full parser.
  */
 import type { StateEntry, StateNode } from "./tree.ts";
 
-/** Everything that the lines of this form can hold. */
+/** The characters of this subset. */
 const FORM = /^[\x20-\x7e\n]*$/;
 const LINE = /^( *)(- )?(?:([A-Za-z0-9_][A-Za-z0-9_./-]{0,127}):(?: |$))?(.*)$/;
-/** Text without quotes that has no other meaning in YAML: no indicators, and colons only within words. */
+/** Unquoted text without another meaning in YAML: no indicators, and colons only inside words. */
 const WORDS = /^[A-Za-z0-9_/][A-Za-z0-9_./@+=()-]*(?:(?: |:+)[A-Za-z0-9_./@+=()-]+)*$/;
 const WHOLE_NUMBER = /^(?:0|[1-9][0-9]{0,19})$/;
-/** Words that YAML reads as null, true or false, however they are written. */
+/** Words that YAML reads as null, true or false, in any case. */
 const CONSTANT = /^(?:null|true|false)$/i;
 
 interface Line {
   readonly number: number;
-  /** Of the dash, or where there is none of the key or value. */
+  /** Of the dash, or of the key or value without one. */
   indent: number;
   dash: boolean;
   readonly key: string | undefined;
   readonly rest: string;
 }
 
-/** Thrown where the text has another form; caught here. */
-class OtherForm extends Error {}
+/** Thrown if the text is not in this subset; caught here. */
+class NotPlain extends Error {}
 
 /**
- * The tree of a text that has this form, the same that `parseYamlTree` makes; undefined where it has another, or a mistake.
- * `line` is the file's line at which the text starts.
+ * Parses a text of this subset to the same tree as `parseYamlTree`; undefined for other texts and errors. `line` is the file's
+ * line at which the text starts.
  */
 export function parsePlainTree(text: string, line: number): StateNode | undefined {
   if (!FORM.test(text)) return undefined;
@@ -39,7 +38,7 @@ export function parsePlainTree(text: string, line: number): StateNode | undefine
     const tree = readBlock(reader);
     return reader.at === lines.length ? tree : undefined;
   } catch (error) {
-    if (error instanceof OtherForm) return undefined;
+    if (error instanceof NotPlain) return undefined;
     throw error;
   }
 }
@@ -74,7 +73,7 @@ function readList(reader: Reader): StateNode {
       items.push(readScalar(line));
       reader.at++;
     } else {
-      // A mapping that starts on the line of its dash is indented as far as its first key.
+      // A mapping that starts on the line of its dash has the indent of its first key.
       line.dash = false;
       line.indent += 2;
       items.push(readMap(reader));
@@ -90,7 +89,7 @@ function readMap(reader: Reader): StateNode {
   const keys = new Set<string>();
   for (let line; (line = reader.lines[reader.at]) !== undefined && line.indent === indent && !line.dash;) {
     const { key } = line;
-    if (key === undefined || keys.has(key) || !isText(key)) throw new OtherForm();
+    if (key === undefined || keys.has(key) || !isText(key)) throw new NotPlain();
     keys.add(key);
     entries.push({ key, line: line.number, value: readValue(reader, line) });
   }
@@ -98,10 +97,10 @@ function readMap(reader: Reader): StateNode {
   return { kind: "map", line: number, entries };
 }
 
-/** Deeper lines that belong to no key are the rest of a value of several lines, or a mistake. */
+/** Deeper lines without a key continue a multi-line value or are an error. */
 function requireEnd({ lines, at }: Reader, indent: number): void {
   const next = lines[at];
-  if (next !== undefined && next.indent > indent) throw new OtherForm();
+  if (next !== undefined && next.indent > indent) throw new NotPlain();
 }
 
 function readValue(reader: Reader, line: Line): StateNode {
@@ -119,25 +118,25 @@ function readScalar({ rest, number: line }: Line): StateNode {
   if (WHOLE_NUMBER.test(rest)) return scalar(Number(rest));
   if (rest.startsWith('"') || rest.startsWith("{") || rest.startsWith("[")) return readJson(rest, line);
   if (/^'[^']*'$/.test(rest)) return scalar(rest.slice(1, -1));
-  if (!WORDS.test(rest) || !isText(rest)) throw new OtherForm();
+  if (!WORDS.test(rest) || !isText(rest)) throw new NotPlain();
   return scalar(rest);
 }
 
-/** Whether words are a text for YAML, and not a number in one of its forms or a constant. */
+/** Whether YAML reads the words as a string, not as a number or constant. */
 function isText(words: string): boolean {
   return !CONSTANT.test(words) && (!/^[0-9]/.test(words) || Number.isNaN(Number(words)));
 }
 
-/** JSON in its shortest form, which has no key twice and no number that JavaScript cannot hold. */
+/** Reads compact JSON without duplicate keys or numbers beyond JavaScript's range. */
 function readJson(text: string, line: number): StateNode {
   try {
     const value: unknown = JSON.parse(text);
     if (JSON.stringify(value) === text) return treeOfJson(value, line);
   } catch (error) {
-    // Syntax that is none of JSON's, or is nested too deep to be followed.
+    // Not JSON, or nested too deep.
     if (!(error instanceof SyntaxError || error instanceof RangeError)) throw error;
   }
-  throw new OtherForm();
+  throw new NotPlain();
 }
 
 function treeOfJson(value: unknown, line: number): StateNode {

@@ -3,41 +3,41 @@ import { type ItemText, type Section, splitItems } from "./items.ts";
 import { parsePlainTree } from "./plain_tree.ts";
 import { StateError, type StateNode } from "./tree.ts";
 
-/** One item of a state file that has been read. */
+/** An item of a state file. */
 export interface ReadItem {
   readonly section: Section;
-  /** Which object of that list it is of: a node's name, or a service's NAMESPACE/NAME. Several may be of one object. */
+  /** Its object: a node's name, or a service's NAMESPACE/NAME. Several items may belong to one object. */
   readonly path: string;
-  /** The item as it is written; undefined in a file that could not be split. */
+  /** The item's text; undefined in a file that could not be split. */
   readonly text: string | undefined;
-  /** What it says; parsed when asked for where the text was known. */
+  /** Its content; parsed on demand if the text was known. */
   item(): Promise<StateItem>;
 }
 
-/** The path of the object that an item's text is of, where it was read before. */
+/** The object path of an item's text that was read before. */
 type Known = (section: Section, text: string) => string | undefined;
 
 /**
- * Reads the text of a state file. An item whose text is `known` is not parsed again. `breathe` is awaited now and then, so that a large file does not hold up everything else. Throws StateError
- * for the first mistake in the file: one in its syntax, where there is one, otherwise one in its fields.
+ * Reads a state file. An item whose text is `known` is not parsed again. Awaits `yieldTurn` from time to time, so that a large
+ * file does not block other work. Throws StateError for the first syntax error or else the first invalid field.
  */
 export async function readStateFile(
   text: string,
   known: Known,
-  breathe: () => Promise<void>,
+  yieldTurn: () => Promise<void>,
 ): Promise<readonly ReadItem[]> {
-  const split = await splitItems(text, breathe);
-  return (split && await readSplit(split, known, breathe)) ?? await readWhole(text);
+  const split = await splitItems(text, yieldTurn);
+  return (split && await readSplit(split, known, yieldTurn)) ?? await readWhole(text);
 }
 
-/** Undefined where an item cannot be read without the rest of the file. */
+/** Undefined if an item cannot be read without the rest of the file. */
 async function readSplit(
   split: readonly ItemText[],
   known: Known,
-  breathe: () => Promise<void>,
+  yieldTurn: () => Promise<void>,
 ): Promise<readonly ReadItem[] | undefined> {
   const items: ReadItem[] = [];
-  let mistake: StateError | undefined;
+  let firstError: StateError | undefined;
   for (const one of split) {
     const { section, text } = one;
     const path = known(section, text);
@@ -45,17 +45,17 @@ async function readSplit(
       items.push({ section, path, text, item: async () => readItem(section, (await parseItem(one))!) });
       continue;
     }
-    await breathe();
+    await yieldTurn();
     const tree = await parseItem(one);
     if (tree === undefined) return undefined;
     try {
       items.push(readItemOf(readItem(section, tree), text));
     } catch (error) {
       if (!(error instanceof StateError)) throw error;
-      mistake ??= error;
+      firstError ??= error;
     }
   }
-  if (mistake !== undefined) throw mistake;
+  if (firstError !== undefined) throw firstError;
   return items;
 }
 
@@ -68,7 +68,7 @@ function readItemOf(item: StateItem, text: string | undefined): ReadItem {
   return { section: item.section, path: pathOf(item), text, item: () => Promise.resolve(item) };
 }
 
-/** The item's tree, by itself; undefined where that depends on the rest of the file. Throws StateSyntaxError. */
+/** Parses an item alone; undefined if it depends on the rest of the file. Throws StateSyntaxError. */
 async function parseItem({ text, line }: ItemText): Promise<StateNode | undefined> {
   const plain = parsePlainTree(text, line);
   if (plain !== undefined) return onlyItem(plain);

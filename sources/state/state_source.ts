@@ -1,15 +1,15 @@
-/** A state file of KPNG's (`kpng file`) as a source, watched, and polled every second as KPNG does. */
+/** A state file of KPNG (`kpng file`) as a source, watched, and polled every second as in KPNG. */
 import { type Clock, errorText, type Logger, openDenoWatch, startTurn, watchChanges } from "../../platform/mod.ts";
 import { findFiles, folderOf } from "../manifests/mod.ts";
 import type { Source } from "../../core/objects/mod.ts";
 import { readStateFile } from "./reading.ts";
-import { createTeller } from "./teller.ts";
+import { createReporter } from "./reporter.ts";
 import { StateError } from "./tree.ts";
 
-/** What the source needs. */
+/** Options of `createStateSource`. */
 export interface StateSourceOptions {
   readonly path: string;
-  /** Whether what load balancing does not need is kept, for those who hand it on. */
+  /** Whether to keep details, to pass them on. */
   readonly inFull: boolean;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -19,8 +19,8 @@ const QUIET_MS = 50;
 const POLL_MS = 1000;
 
 /**
- * A source that reads a state file and follows its changes. A file with a mistake is reported with its line, and what it
- * last said stays in effect; so it does while there is no file.
+ * A source that reads a state file and follows its changes. An error is reported with its line. While the file is invalid or
+ * missing, its last valid version stays in effect.
  */
 export function createStateSource({ path, inFull, clock, logger }: StateSourceOptions): Source {
   return {
@@ -34,20 +34,20 @@ export function createStateSource({ path, inFull, clock, logger }: StateSourceOp
         longestQuietMs: 10 * QUIET_MS,
         pollMs: POLL_MS,
       });
-      const teller = createTeller(path, sink, inFull);
+      const reporter = createReporter(path, sink, inFull);
       let seen: string | undefined;
-      let complaint = "";
-      const complain = (where: string, message: string) => {
-        // An editor may touch a file many times over; the same mistake is said once.
-        if (complaint !== where + message) sink.problem(where, message);
-        complaint = where + message;
+      let lastProblem = "";
+      const reportProblem = (where: string, message: string) => {
+        // An editor may touch a file many times; the same problem is reported once.
+        if (lastProblem !== where + message) sink.problem(where, message);
+        lastProblem = where + message;
       };
 
-      // What was read is let go of when this ends, and not only when the file changes again.
+      // A function of its own, so that the file's text is released when it returns.
       const read = async () => {
-        const breathe = startTurn(clock);
-        const items = await readStateFile(await Deno.readTextFile(path), teller.known, breathe);
-        if (!signal.aborted) await teller.tell(items, breathe);
+        const yieldTurn = startTurn(clock);
+        const items = await readStateFile(await Deno.readTextFile(path), reporter.known, yieldTurn);
+        if (!signal.aborted) await reporter.report(items, yieldTurn);
       };
 
       while (!signal.aborted) {
@@ -57,13 +57,13 @@ export function createStateSource({ path, inFull, clock, logger }: StateSourceOp
           const fingerprint = file?.fingerprint;
           if (fingerprint === undefined || fingerprint !== seen) {
             await read();
-            complaint = "";
+            lastProblem = "";
           }
           seen = fingerprint;
         } catch (error) {
-          const isMistake = error instanceof StateError;
-          const why = error instanceof Deno.errors.NotFound ? "there is no such file" : errorText(error);
-          complain(isMistake ? `${path}:${error.line}` : path, `${why}; what it last said stays in effect`);
+          const reason = error instanceof Deno.errors.NotFound ? "no such file" : errorText(error);
+          const where = error instanceof StateError ? `${path}:${error.line}` : path;
+          reportProblem(where, `${reason}; its last valid version stays in effect`);
         }
         if (!signal.aborted) await changes.next();
       }

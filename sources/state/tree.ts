@@ -1,6 +1,6 @@
-/** The syntax of a state file, whoever parsed it. */
+/** The syntax tree of a state file. */
 
-/** A value of a state file; `line` is the file's line at which it starts, from 1. */
+/** A value of a state file; `line` is its line in the file, from 1. */
 export type StateNode =
   | { readonly kind: "map"; readonly line: number; readonly entries: readonly StateEntry[] }
   | { readonly kind: "list"; readonly line: number; readonly items: readonly StateNode[] }
@@ -8,7 +8,7 @@ export type StateNode =
     readonly kind: "scalar";
     readonly line: number;
     readonly value: unknown;
-    /** How the value is written, where that is known. */
+    /** The value's source text, if known. */
     readonly source: string | undefined;
   };
 
@@ -20,7 +20,7 @@ export interface StateEntry {
   readonly value: StateNode;
 }
 
-/** A mistake in a state file, for which KPNG would refuse it, too. */
+/** An error in a state file, for which KPNG would also refuse it. */
 export class StateError extends Error {
   override readonly name = "StateError";
   /** `line` counts from 1. */
@@ -29,5 +29,5 @@ export class StateError extends Error {
   }
 }
 
-/** A mistake in the syntax of a state file: no YAML at all. */
+/** A YAML syntax error in a state file. */
 export class StateSyntaxError extends StateError {}

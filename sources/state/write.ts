@@ -10,12 +10,9 @@ import {
   serviceMessage,
 } from "../../kpng/messages/mod.ts";
 import { inLowerCase } from "../../kpng/codec/mod.ts";
-import { noteOfAffinity } from "./affinity_note.ts";
+import { annotateAffinity } from "./affinity_annotation.ts";
 
-/**
- * The state as a state file that KPNG takes: YAML with a line for each node, service and endpoint, so that two of them can
- * be compared by line.
- */
+/** Formats the state as a KPNG state file: YAML with one line per node, service and endpoint, for comparison by line. */
 export function* writeStateFile({ services, scoped }: StoreState): Generator<string, void> {
   yield "nodes:\n";
   for (const object of scoped) {
@@ -25,9 +22,11 @@ export function* writeStateFile({ services, scoped }: StoreState): Generator<str
   for (const state of services) {
     const { service, slices } = state;
     if (service === undefined || service.ignored) continue;
-    yield `- service: ${JSON.stringify(inLowerCase(SERVICE, noteOfAffinity(serviceMessage(service))))}\n  endpoints:\n`;
+    yield `- service: ${
+      JSON.stringify(inLowerCase(SERVICE, annotateAffinity(serviceMessage(service))))
+    }\n  endpoints:\n`;
     for (const one of podEndpoints(slices, true)) {
-      // Whose endpoint it is follows from where it stands.
+      // The service follows from the position in the file.
       const { podName, endpoint, conditions, topology, hints } = endpointInfoMessage(
         state,
         one,

@@ -12,16 +12,16 @@ import {
 } from "yaml";
 import { type StateNode, StateSyntaxError } from "./tree.ts";
 
-/** A piece of YAML as a tree. */
+/** A parsed piece of YAML. */
 export interface YamlTree {
   readonly root: StateNode;
-  /** Whether it has aliases, whose anchors may stand before the piece. */
+  /** Whether it has aliases, whose anchors may be outside the piece. */
   readonly hasAliases: boolean;
 }
 
 /**
- * Parses YAML of every form; `line` is the file's line at which the text starts. The tree is made while it is read, so
- * that aliases of aliases cost nothing. Throws StateSyntaxError for the first mistake.
+ * Parses any YAML; `line` is the file's line at which the text starts. The tree is lazy, so that aliases of aliases cost
+ * nothing. Throws StateSyntaxError for the first error.
  */
 export function parseYamlTree(text: string, line: number): YamlTree {
   const lines = new LineCounter();
@@ -31,8 +31,8 @@ export function parseYamlTree(text: string, line: number): YamlTree {
     const start = (node as YamlNode | null | undefined)?.range?.[0];
     return start === undefined ? 1 : lineAt(start);
   };
-  const [mistake] = document.errors;
-  if (mistake !== undefined) throw new StateSyntaxError(mistake.message, lineAt(mistake.pos[0]));
+  const [error] = document.errors;
+  if (error !== undefined) throw new StateSyntaxError(error.message, lineAt(error.pos[0]));
 
   const treeOf = (node: unknown): StateNode => {
     const line = lineOf(node);

@@ -3,7 +3,7 @@ import { systemClock } from "../../../../platform/clock.ts";
 import { createLogger } from "../../../../platform/log.ts";
 import { createRecordingSink, type RecordingSink } from "../../../fakes/kpng.ts";
 
-/** Runs a source of a server at that port while `test` does; `logged` has its warnings and what it says of its recovery. */
+/** Runs a source for a server at that port during `test`; `logged` has its warnings and recovery messages. */
 export async function withSource(
   port: number,
   test: (sink: RecordingSink, logged: readonly string[]) => Promise<void>,

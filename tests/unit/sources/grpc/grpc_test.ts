@@ -15,7 +15,7 @@ import { withSource } from "./grpc_source.ts";
 const changes = (sink: RecordingSink) =>
   sink.take().filter((line) => /^(set|delete)/.test(line)).map((line) => line.split(" ").slice(0, 3).join(" "));
 
-Deno.test("a server that is killed and comes back, having changed: the sink is told the difference, and nothing is lost", async () => {
+Deno.test("after a server restarts with changes, only the differences are reported", async () => {
   const slice = (address: string) => endpointSlice("default/web-1", [endpoint(address)]);
   let port = 0;
   let resume = Promise.withResolvers<void>();
@@ -35,8 +35,8 @@ Deno.test("a server that is killed and comes back, having changed: the sink is t
     ]);
     resume.resolve();
     await first;
-    await sink.told("cannot be watched");
-    assert.deepEqual(changes(sink), [], "what was said stays in effect");
+    await sink.told("cannot watch the server");
+    assert.deepEqual(changes(sink), [], "the last state stays in effect");
     resume = Promise.withResolvers();
     await withServer([service("default/web"), slice("10.1.0.2"), service("default/new")], async () => {
       await sink.told("delete Service default/old");
@@ -46,14 +46,14 @@ Deno.test("a server that is killed and comes back, having changed: the sink is t
         "set Service default/new",
       ]);
     }, { port });
-    assert.equal(logged.filter((line) => line.includes("the server is watched again")).length, 1);
+    assert.equal(logged.filter((line) => line.includes("watching the server again")).length, 1);
   });
 });
 
 const authority = await createCertificateAuthority("authority");
 const other = await createCertificateAuthority("another authority");
 
-Deno.test("with TLS, both sides must have a certificate of the authority", async () => {
+Deno.test("with TLS, both sides need a certificate of the CA", async () => {
   const server = await authority.issue("server");
   const client = await authority.issue("node-1");
   const stranger = await other.issue("node-1");
@@ -69,7 +69,7 @@ Deno.test("with TLS, both sides must have a certificate of the authority", async
     };
     for (const [name, tls] of Object.entries(bad)) {
       await withSource(port, async (sink) => {
-        await sink.told("cannot be watched");
+        await sink.told("cannot watch the server");
         assert.deepEqual(changes(sink), [], name);
       }, { tls });
     }
@@ -77,7 +77,7 @@ Deno.test("with TLS, both sides must have a certificate of the authority", async
 });
 
 for (const encrypted of [false, true]) {
-  Deno.test(`a line that goes dead ${encrypted ? "under TLS" : "without TLS"} is noticed at both ends`, async () => {
+  Deno.test(`a dead connection ${encrypted ? "with TLS" : "without TLS"} is detected at both ends`, async () => {
     const issued = await authority.issue("either");
     const tls = encrypted ? { ca: authority.cert, crt: issued.cert, key: issued.key } : undefined;
     const liveness = { askMs: 200, answerMs: 300 };
@@ -89,8 +89,8 @@ for (const encrypted of [false, true]) {
         store.set(service("default/new"));
         await sink.told("nothing was heard of the other side for 0.5 s, although it was asked");
         await sink.told("set Service default/new");
-        assert.ok(logged.some((line) => line.includes("the server is watched again")));
-        // The server never hears that the client gave the connection up: it finds out by itself.
+        assert.ok(logged.some((line) => line.includes("watching the server again")));
+        // The server is not notified that the client gave up; it must detect that itself.
         while (line.counts().server === 0 || serving.watchers() > 1) await sleep(systemClock, 5);
       }, { tls, liveness });
       line.close();
@@ -98,7 +98,7 @@ for (const encrypted of [false, true]) {
   });
 }
 
-Deno.test("a silent server that answers when asked stays connected, whatever it thinks of being asked", async () => {
+Deno.test("a silent server that answers probes stays connected, even if it answers with an error", async () => {
   const server = await startKpngServer(recordedCalls().at(-1)!);
   server.allow(1);
   assert.ok(server.address.kind === "tcp");
@@ -106,7 +106,7 @@ Deno.test("a silent server that answers when asked stays connected, whatever it 
   const clock = createFakeClock();
   await withSource(line.port, async (sink, logged) => {
     await sink.told("synced Service");
-    // It has said something since it was connected to; after that, it has not.
+    // Only the first interval had traffic.
     clock.advance(LIVENESS.askMs);
     for (let i = 0; i < 5; i++) {
       const { calls, said } = { calls: server.calls(), said: line.counts().said };
@@ -123,7 +123,7 @@ Deno.test("a silent server that answers when asked stays connected, whatever it 
   await server.close();
 });
 
-Deno.test("a call that ends leaves nothing on the signal that would end it", async () => {
+Deno.test("a call removes its listeners from the signal when it ends", async () => {
   const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   const closing = (async () => {
     for await (const connection of listener) connection.close();
@@ -156,19 +156,19 @@ Deno.test("a call that ends leaves nothing on the signal that would end it", asy
   await closing;
 });
 
-Deno.test("a server of something else is told from one of gRPC", async () => {
+Deno.test("a server that is not gRPC is reported as such", async () => {
   const server = Deno.serve(
     { port: 0, hostname: "127.0.0.1", onListen() {} },
     () => new Response("no", { status: 404 }),
   );
   await withSource(server.addr.port, async (sink) => {
-    await sink.told("cannot be watched");
-    assert.match(sink.take().join(), /HTTP status 404, which no gRPC server does/);
+    await sink.told("cannot watch the server");
+    assert.match(sink.take().join(), /HTTP status 404, so it is not a gRPC server/);
   });
   await server.shutdown();
 });
 
-Deno.test("a unix socket serves as well, and only its owner may open it", async () => {
+Deno.test("a unix socket works, and only its owner may open it", async () => {
   const { startServing } = await import("../../../../kpng/server/server.ts");
   const { createStore } = await import("../../../../kpng/store/store.ts");
   const { KINDS } = await import("../../../../core/objects/cluster_object.ts");

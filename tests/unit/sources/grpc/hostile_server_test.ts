@@ -1,4 +1,4 @@
-/** Servers that break HTTP/2, or use it up: none of them ends the process, and the next good one is watched. */
+/** Servers that violate or exhaust HTTP/2: none of them ends the process, and the next valid one is watched. */
 import assert from "node:assert/strict";
 import { call } from "../../../../sources/grpc/call.ts";
 import { METHODS, WATCH_REQUEST } from "../../../../kpng/messages/messages.ts";
@@ -99,16 +99,16 @@ const BROKEN: Readonly<Record<string, Uint8Array>> = {
     RESPONSE,
     frame(TYPE.data, 0, 1, Uint8Array.of(0, 255, 255, 255, 255)),
   ),
-  "a message that is none": joined(RESPONSE, frame(TYPE.data, 0, 1, framesOf([zeros(10).fill(255)]))),
+  "an invalid message": joined(RESPONSE, frame(TYPE.data, 0, 1, framesOf([zeros(10).fill(255)]))),
 };
 
-/** What is logged of those that would use up memory. */
+/** The messages about servers that would exhaust memory. */
 const REASONS: Readonly<Record<string, string>> = {
   "PING flood": "the server floods with PING or SETTINGS frames",
-  "rounds without end, taking no request": "the server takes no requests",
+  "rounds without end, taking no request": "the server does not read requests",
 };
 
-/** A listener whose first connection is answered with these bytes, and the later ones by a server at that port. */
+/** A listener that answers its first connection with these bytes, and forwards later ones to a server at that port. */
 function startHostileServer(bytes: Uint8Array, goodPort: number) {
   const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   const accepted: Deno.Conn[] = [];
@@ -118,7 +118,7 @@ function startHostileServer(bytes: Uint8Array, goodPort: number) {
       if (accepted.length === 1) {
         await client.read(new Uint8Array(4096));
         await rawConnection(client).send(bytes);
-        // What is not complete never will be.
+        // Incomplete answers stay incomplete.
         if (bytes.length < 10_000) await client.closeWrite().catch(() => {});
         continue;
       }
@@ -139,14 +139,14 @@ function startHostileServer(bytes: Uint8Array, goodPort: number) {
 }
 
 for (const [name, bytes] of Object.entries(BROKEN)) {
-  Deno.test(`a server that says ${name} is given up, and the next one is watched`, async () => {
+  Deno.test(`after a server that sends ${name}, the next one is watched`, async () => {
     await withServer([service("default/web")], async ({ port, store }) => {
       const server = startHostileServer(bytes, port);
       await withSource(server.port, async (sink, logged) => {
         await sink.told("set Service default/web");
         store.set(service("default/new"));
         await sink.told("set Service default/new");
-        const failures = logged.filter((line) => line.includes("cannot be watched"));
+        const failures = logged.filter((line) => line.includes("cannot watch the server"));
         assert.equal(failures.length, 1, logged.join(""));
         assert.ok(failures[0]!.includes(REASONS[name] ?? ""), failures[0]);
       }, { liveness: { askMs: 200, answerMs: 300 } });
@@ -155,7 +155,7 @@ for (const [name, bytes] of Object.entries(BROKEN)) {
   });
 }
 
-Deno.test("servers that say random frames end nothing but their connections", async () => {
+Deno.test("servers that send random frames only lose their connections", async () => {
   const random = seeded(1);
   const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   const answers = (async () => {

@@ -3,7 +3,7 @@ import { errorOfFetch, errorOfStatus, statusOf } from "../../../../sources/kuber
 
 const subject = { verb: "list", resource: "services", server: "https://api:6443" };
 
-Deno.test("a failed fetch is told by the words of either Deno", () => {
+Deno.test("a failed fetch is classified by the messages of all supported Deno versions", () => {
   const sent = "error sending request for url (https://api:6443/): ";
   const cases: readonly [string, string, RegExp][] = [
     [
@@ -40,7 +40,7 @@ Deno.test("a failed fetch is told by the words of either Deno", () => {
   }
 });
 
-Deno.test("a status is told by its code and reason", () => {
+Deno.test("a status is classified by its code and reason", () => {
   const cases = [
     [401, "unauthorized"],
     [403, "forbidden"],

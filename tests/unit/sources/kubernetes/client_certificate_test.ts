@@ -10,7 +10,7 @@ Deno.test("a certificate and its key pass, alone or in one text", () => {
   checkClientCertificate(`${cert}${key}`, `${cert}${key}`);
 });
 
-Deno.test("what Deno cannot use is refused with the reason", async () => {
+Deno.test("certificates that Deno cannot use are refused with the reason", async () => {
   const another = await authority.issue("another");
   assert.throws(() => checkClientCertificate(cert, another.key), /does not belong/);
   assert.throws(() => checkClientCertificate("nothing", key), /no PEM certificate/);

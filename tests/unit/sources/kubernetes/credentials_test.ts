@@ -84,7 +84,7 @@ Deno.test("a kubeconfig may be JSON", async () => {
   });
 });
 
-Deno.test("a token file that is replaced counts at once; while it is away the last token holds", async () => {
+Deno.test("a replaced token file is used immediately; while it is missing, the last token is used", async () => {
   await inFolder(async (folder, write) => {
     const token = write("token", "one\n");
     Deno.utimeSync(token, 1000, 1000);
@@ -100,7 +100,7 @@ Deno.test("a token file that is replaced counts at once; while it is away the la
   });
 });
 
-Deno.test("what is wrong in a kubeconfig is named, with the file", async () => {
+Deno.test("errors in a kubeconfig name the problem and the file", async () => {
   await inFolder(async (_folder, write) => {
     const refuses = async (text: string, expected: RegExp) => {
       const path = write("config", text);
@@ -111,32 +111,35 @@ Deno.test("what is wrong in a kubeconfig is named, with the file", async () => {
       });
     };
     await refuses("a: [\nb: {", /config:\d+: /);
-    await refuses("just words", /no kubeconfig/);
-    await refuses("current-context: gone\ncontexts: [{name: a}, {name: b}]", /no "gone" among contexts, only "a", "b"/);
+    await refuses("just words", /not a kubeconfig/);
+    await refuses("current-context: gone\ncontexts: [{name: a}, {name: b}]", /no "gone" in contexts, only "a", "b"/);
     await refuses("contexts: [{name: a}]", /no current-context; set one of "a"/);
-    await refuses(kubeconfig("insecure-skip-tls-verify: true", ""), /cluster "c": insecure-skip-tls-verify cannot/);
+    await refuses(
+      kubeconfig("insecure-skip-tls-verify: true", ""),
+      /cluster "c": insecure-skip-tls-verify is not supported/,
+    );
     await refuses(kubeconfig("certificate-authority-data: '%'", ""), /certificate-authority-data is not base64/);
     await refuses(kubeconfig("", "client-key: k"), /user "u" has a client key but no certificate/);
     await refuses(kubeconfig("", "as-groups: [a]"), /as-groups or as-uid but no "as"/);
     await refuses(kubeconfig("server: 'ftp://x'", "").replace('server: "https://api.example:6443/", ', ""), /no URL/);
     await assert.rejects(
       () => load({ kubeconfig: "/nowhere/config" }),
-      /the kubeconfig \/nowhere\/config cannot be read/,
+      /cannot read the kubeconfig \/nowhere\/config/,
     );
     await assert.rejects(() => load({ master: "ftp://x" }), /--master/);
   });
 });
 
-Deno.test("tls-server-name is warned of", async () => {
+Deno.test("tls-server-name causes a warning", async () => {
   await inFolder(async (_folder, write) => {
     const warnings: string[] = [];
     const logger = { ...silentLogger, warn: (message: string) => warnings.push(message) };
     await loadCredentials({ kubeconfig: write("config", kubeconfig("tls-server-name: x.example", "")) }, logger);
-    assert.match(warnings.join(), /tls-server-name "x.example" cannot be honoured/);
+    assert.match(warnings.join(), /tls-server-name "x.example" is not supported/);
   });
 });
 
-Deno.test("a pod's service account is used where neither kubeconfig nor master is given", async () => {
+Deno.test("a pod's service account is used without kubeconfig and master", async () => {
   await inFolder(async (folder, write) => {
     write("token", "pod");
     const env = (name: string) => ({ KUBERNETES_SERVICE_HOST: "fd00::1", KUBERNETES_SERVICE_PORT: "443" })[name];
@@ -154,7 +157,7 @@ Deno.test("a pod's service account is used where neither kubeconfig nor master i
   });
 });
 
-Deno.test("a plugin is run for users with exec alone, once, and anew after a refusal", async () => {
+Deno.test("a plugin runs only for users with exec, once, and again after a refusal", async () => {
   await inFolder(async (_folder, write) => {
     let runs = 0;
     const runProgram = () => {
@@ -176,11 +179,14 @@ Deno.test("a plugin is run for users with exec alone, once, and anew after a ref
     credentials.refused();
     assert.deepEqual((await credentials.current(never)).headers, [["authorization", "Bearer plugin-2"]]);
     const unarmed = await load({ kubeconfig: write("exec", kubeconfig("", exec)) });
-    await assert.rejects(unarmed.current(never), /plugin "x" of user "u" in .* failed: no program may be started here/);
+    await assert.rejects(
+      unarmed.current(never),
+      /plugin "x" of user "u" in .* failed: this process may not start programs/,
+    );
   });
 });
 
-Deno.test("every header of the credentials arrives, each impersonated group on a line of its own", async () => {
+Deno.test("every header of the credentials is sent, with one line per impersonated group", async () => {
   await inFolder(async (_folder, write) => {
     await withSource(() => {}, async ({ hears, server }) => {
       await hears("synced Service");
@@ -197,7 +203,7 @@ Deno.test("every header of the credentials arrives, each impersonated group on a
   });
 });
 
-Deno.test("401: a token that was replaced under the same time is read again, and the request repeated", async () => {
+Deno.test("401: a token replaced within the same mtime is read again, and the request retried", async () => {
   await inFolder(async (_folder, write) => {
     const put = (text: string) => Deno.utimeSync(write("token", text), 1000, 1000);
     put("first");

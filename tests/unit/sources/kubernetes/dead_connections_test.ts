@@ -6,10 +6,10 @@ import { startFakeApiServer } from "../../../fakes/api_server.ts";
 import { createFakeClock } from "../../../fakes/clock.ts";
 import { startSilentLine } from "../../../fakes/silent_line.ts";
 
-/** What should come within milliseconds does not take so long. */
+/** Longer than anything expected within milliseconds. */
 const PATIENCE_MS = 10_000;
 
-Deno.test("where a connection died unnoticed, no request is put onto those that rested beside it", async () => {
+Deno.test("after a connection died unnoticed, the idle ones are not reused", async () => {
   const server = startFakeApiServer();
   const line = startSilentLine(Number(new URL(server.url).port));
   const clock = createFakeClock();

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import type { ProgramCall, ProgramResult } from "../../../../platform/run_program.ts";
 import { execPlugin } from "../../../../sources/kubernetes/exec_plugin.ts";
-import { type ExecCluster, execExtension, readExecSection } from "../../../../sources/kubernetes/exec_section.ts";
+import { type ExecCluster, execExtension, readExecSection } from "../../../../sources/kubernetes/exec_plugin.ts";
 import { createFakeClock } from "../../../fakes/clock.ts";
 
 const never = new AbortController().signal;
@@ -21,7 +21,7 @@ function credential(status: unknown, apiVersion = V1): string {
   return JSON.stringify({ kind: "ExecCredential", apiVersion, status });
 }
 
-/** A plugin that answers with these, one after the other, and what it was called with. */
+/** A plugin with these successive answers, and its recorded calls. */
 function plugin(exec: Record<string, unknown>, ...answers: (string | Partial<ProgramResult> | Error)[]) {
   const calls: ProgramCall[] = [];
   const clock = createFakeClock();
@@ -35,7 +35,7 @@ function plugin(exec: Record<string, unknown>, ...answers: (string | Partial<Pro
   return { calls, clock, ...execPlugin(section(exec), runProgram, clock) };
 }
 
-Deno.test("a plugin is called as KEP-541 has it, with a deadline", async () => {
+Deno.test("a plugin is called as in KEP-541, with a deadline", async () => {
   const { calls, credentials } = plugin(
     { args: ["get", 1], env: [{ name: "REGION", value: "x" }], provideClusterInfo: true },
     credential({ token: "t" }),
@@ -58,13 +58,13 @@ Deno.test("a plugin is called as KEP-541 has it, with a deadline", async () => {
   });
 });
 
-Deno.test("a plugin that does not ask about the cluster is not told", async () => {
+Deno.test("a plugin that does not request cluster data gets none", async () => {
   const { calls, credentials } = plugin({}, credential({ token: "t" }));
   await credentials(never);
   assert.deepEqual(JSON.parse(calls[0]!.env.KUBERNETES_EXEC_INFO!).spec, { interactive: false });
 });
 
-Deno.test("credentials hold until they expire or are refused, and are asked for once at a time", async () => {
+Deno.test("credentials are used until they expire or are refused, and requested once at a time", async () => {
   const { calls, clock, credentials, forget } = plugin(
     {},
     credential({ token: "1", expirationTimestamp: new Date(createFakeClock().now() + 60_000).toISOString() }),
@@ -102,21 +102,21 @@ Deno.test("a failure says which plugin, whose, and why, and the next call tries 
   assert.deepEqual(await credentials(never), { authorization: "Bearer t" });
 });
 
-Deno.test("what a plugin writes is checked, and never quoted", async () => {
+Deno.test("a plugin's output is validated and never quoted", async () => {
   const wrong: readonly (readonly [string, RegExp])[] = [
-    ["S3CRET is no JSON", /did not write JSON/],
-    [JSON.stringify("S3CRET"), /did not write JSON/],
-    [JSON.stringify({ kind: "S3CRET" }), /did not write an ExecCredential/],
-    [credential({ token: "S3CRET" }, "client.authentication.k8s.io/v1beta1"), /of another apiVersion than/],
+    ["S3CRET is no JSON", /did not print an ExecCredential in JSON/],
+    [JSON.stringify("S3CRET"), /did not print an ExecCredential in JSON/],
+    [JSON.stringify({ kind: "S3CRET" }), /is not an ExecCredential/],
+    [credential({ token: "S3CRET" }, "client.authentication.k8s.io/v1beta1"), /does not have the requested apiVersion/],
     [credential(undefined), /has no status/],
     [credential({ token: "" }), /neither a token nor a client certificate/],
     [credential({ clientKeyData: "S3CRET" }), /has a client key but no certificate/],
     [credential({ clientCertificateData: "S3CRET" }), /has a client certificate but no key/],
-    [credential({ token: "S3CRET", expirationTimestamp: "tomorrow" }), /expirationTimestamp .* is no time/],
+    [credential({ token: "S3CRET", expirationTimestamp: "tomorrow" }), /expirationTimestamp .* is not a time/],
   ];
-  for (const [output, complaint] of wrong) {
+  for (const [output, message] of wrong) {
     await assert.rejects(plugin({}, output).credentials(never), (error: Error) => {
-      assert.match(error.message, complaint);
+      assert.match(error.message, message);
       assert.ok(!error.message.includes("S3CRET"), error.message);
       return true;
     });
@@ -131,14 +131,14 @@ Deno.test("one who asks does not wait for a plugin longer than for the signal", 
   await asked;
 });
 
-Deno.test("what a kubeconfig says about a plugin is checked; a command with a slash is relative to the file", () => {
+Deno.test("the exec section of a kubeconfig is validated; a command with a slash is relative to the file", () => {
   assert.equal(section({ command: "bin/login" }).command, "/etc/bin/login");
   assert.equal(section({ command: "/opt/login" }).command, "/opt/login");
   assert.equal(section({ command: "login" }).command, "login");
   assert.throws(() => section({ command: "" }), /user "u" in \/etc\/kubeconfig: exec has no command/);
   assert.throws(() => section({ apiVersion: "client.authentication.k8s.io/v1alpha1" }), /v1alpha1": must be .*v1 or /);
   assert.throws(() => section({ apiVersion: undefined }), /must be client.authentication.k8s.io\/v1 or /);
-  assert.throws(() => section({ interactiveMode: "Always" }), /"login" wants a person to answer/);
+  assert.throws(() => section({ interactiveMode: "Always" }), /"login" needs an interactive terminal/);
   const extensions = [{ name: "x", extension: 1 }, { name: "client.authentication.k8s.io/exec", extension: { a: 1 } }];
   assert.deepEqual(execExtension(extensions), { a: 1 });
   assert.equal(execExtension(undefined), undefined);

@@ -50,7 +50,7 @@ Deno.test("404: the warning says that this is perhaps no API server", async () =
     failLists(server, 1, () => new Response("404 page not found", { status: 404 }));
   }, async ({ hears, logged }) => {
     await hears("synced Service");
-    assert.match(logged[0]!, /404: 404 page not found; perhaps http:\S+ is no Kubernetes API server/);
+    assert.match(logged[0]!, /404: 404 page not found; http:\S+ may not be a Kubernetes API server/);
   });
 });
 

@@ -27,7 +27,7 @@ Deno.test("one page of the Nodes' metadata is read, and how many more there are"
 
 Deno.test("the Nodes that exist are told: ten of them, and the one that was perhaps meant", () => {
   const many = Array.from({ length: 12 }, (_, i) => `worker-${i}`);
-  assert.equal(otherNodesText("n1", { names: [], more: 0 }), "the cluster has no Node at all");
+  assert.equal(otherNodesText("n1", { names: [], more: 0 }), "the cluster has no Nodes");
   assert.equal(otherNodesText("n1", { names: ["x", "y"], more: 0 }), "the cluster has x, y");
   assert.match(otherNodesText("Worker-11", { names: many, more: 5 }), /worker-9 and 7 more; did you mean worker-11\?$/);
 });

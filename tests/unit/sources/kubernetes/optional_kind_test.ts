@@ -21,7 +21,7 @@ for (const [code, reason, level] of [[404, "NotFound", "INFO"], [403, "Forbidden
       await hears("synced ServiceCIDR");
       await server.watches(3);
       assert.equal(tries(), 1);
-      assert.match(said()[0]!, new RegExp(`${level} .*${code} ${reason}.*no service has is left alone`));
+      assert.match(said()[0]!, new RegExp(`${level} .*${code} ${reason}.*unused cluster IPs is not dropped`));
       await clock.advanceSettled(RETRY_MS);
       await until(() => tries() === 2);
       await clock.advanceSettled(RETRY_MS - 1);

@@ -150,17 +150,17 @@ Deno.test("a Retry-After longer than the backoff is respected, up to 5 minutes",
   });
 });
 
-Deno.test("watches that the server ends at once are renewed ever more slowly", async () => {
+Deno.test("watches that the server ends immediately are renewed with backoff", async () => {
   const ending: Behaviour = (verb) => verb === "watch" ? "end" : undefined;
   await withFailingApi(["Service"], ending, () => 0.5, async ({ clock, atMs }) => {
     await clock.advanceSettled(5 * MINUTE);
-    // A list, and a watch whose successor comes at once; from then on each wait is twice the one before.
+    // A list, and a watch whose successor follows immediately; then each wait doubles.
     assert.deepEqual(atMs.slice(0, 6), [0, 0, 0, 187.5, 562.5, 1312.5]);
     assert.ok(atMs.length < 30, `${atMs.length} requests in 5 minutes`);
   });
 });
 
-Deno.test("a watch that lasted a second is renewed at once", async () => {
+Deno.test("a watch that lasted a second is renewed immediately", async () => {
   await withFailingApi(["Service"], () => undefined, () => 0.5, async ({ clock, atMs, endWatch }) => {
     for (let i = 0; i < 4; i++) {
       await clock.advanceSettled(1_000);

@@ -4,7 +4,7 @@ import { service, withSource } from "./source_under_test.ts";
 
 const ofService = (lines: readonly string[]) => lines.filter((line) => line.includes("Service"));
 
-Deno.test("each kind is listed with kube-proxy's selectors, and synced", async () => {
+Deno.test("each kind is listed with kube-proxy's selectors and synced", async () => {
   await withSource((server) => {
     server.apply(
       service("web"),
@@ -60,7 +60,7 @@ Deno.test("services are selected by their proxy's label and cluster IP, slices b
   });
 });
 
-Deno.test("a server that refuses the selector of cluster IPs, as before 1.31, is asked without it", async () => {
+Deno.test("if a server before 1.31 refuses the selector of cluster IPs, it is dropped", async () => {
   await withSource((server) => {
     server.apply(service("web"), service("headless", { spec: { clusterIP: "None" } }));
     server.fault(({ query }) =>
@@ -78,7 +78,7 @@ Deno.test("a server that refuses the selector of cluster IPs, as before 1.31, is
   });
 });
 
-Deno.test("a node that does not exist yet is synced, and told of when it comes and goes", async () => {
+Deno.test("a missing node is synced, and reported when it is created and deleted", async () => {
   await withSource(() => {}, async ({ server, hears }) => {
     await hears("synced Node");
     server.apply({ kind: "Node", metadata: { name: "n1" } });
@@ -88,7 +88,7 @@ Deno.test("a node that does not exist yet is synced, and told of when it comes a
   });
 });
 
-Deno.test("the first list takes what the server has in memory; a later one is read from its store, page by page", async () => {
+Deno.test("the first list is from the server's memory; later ones are from its storage, page by page", async () => {
   await withSource((server) => {
     for (let i = 0; i < 25; i++) server.apply(service(`s${i}`));
   }, async ({ server, hears, until, said }) => {
@@ -105,7 +105,7 @@ Deno.test("the first list takes what the server has in memory; a later one is re
   }, { pageSize: 10 });
 });
 
-Deno.test("a continue token that expires in mid-list restarts the list; no object is told twice", async () => {
+Deno.test("an expired continue token restarts the list; no object is reported twice", async () => {
   await withSource((server) => {
     for (let i = 0; i < 25; i++) server.apply(service(`s${i}`));
   }, async ({ server, hears, until, said }) => {
@@ -129,7 +129,7 @@ Deno.test("a continue token that expires in mid-list restarts the list; no objec
   }, { pageSize: 10 });
 });
 
-Deno.test("a dropped watch goes on after the last event or bookmark, and nothing is told twice", async () => {
+Deno.test("an interrupted watch resumes after the last event or bookmark; nothing is reported twice", async () => {
   await withSource((server) => server.apply(service("web")), async ({ server, hears, said }) => {
     await hears("synced Service");
     await server.watches(3);
@@ -160,7 +160,7 @@ Deno.test("a dropped watch goes on after the last event or bookmark, and nothing
   });
 });
 
-Deno.test("half an event at the end of a watch is not applied, and comes whole with the next watch", async () => {
+Deno.test("an incomplete event at the end of a watch is not applied, and comes with the next watch", async () => {
   for (const how of ["orderly", "broken"] as const) {
     await withSource((server) => server.apply(service("web")), async ({ server, said, hears }) => {
       await hears("synced Service");
@@ -175,7 +175,7 @@ Deno.test("half an event at the end of a watch is not applied, and comes whole w
   }
 });
 
-Deno.test("events that arrive together are told within one turn of the event loop", async () => {
+Deno.test("events that arrive together are reported within one turn of the event loop", async () => {
   await withSource(() => {}, async ({ server, hears, said }) => {
     await hears("synced Service");
     await server.watches(3);
@@ -192,12 +192,12 @@ Deno.test("events that arrive together are told within one turn of the event loo
 });
 
 for (
-  const [way, lose] of [
+  const [form, lose] of [
     ["answer", undefined],
     ["ERROR event", '{"type":"ERROR","object":{"kind":"Status","code":410,"reason":"Expired","message":"too old"}}\n'],
   ] as const
 ) {
-  Deno.test(`410 as ${way}: everything is listed anew, deletions are found, unchanged objects are not told`, async () => {
+  Deno.test(`410 as ${form}: a relist finds deletions and does not report unchanged objects`, async () => {
     await withSource(
       (server) => server.apply(service("stays"), service("goes"), service("changes")),
       async (source) => {
@@ -226,7 +226,7 @@ for (
   });
 }
 
-Deno.test("resourceVersions that went back are noticed at the next event, and every object is told", async () => {
+Deno.test("older resourceVersions are detected at the next event, and every object is reported again", async () => {
   await withSource((server) => {
     for (let i = 0; i < 20; i++) server.apply(service("web"));
     server.apply(service("lost"));
@@ -243,7 +243,7 @@ Deno.test("resourceVersions that went back are noticed at the next event, and ev
   });
 });
 
-Deno.test("an object that becomes unusable is deleted, with its problem, and comes back when it is usable", async () => {
+Deno.test("an object that becomes invalid is deleted with a problem, and returns when it is valid", async () => {
   await withSource((server) => server.apply(service("web")), async ({ server, hears, said }) => {
     await hears("synced Service");
     await server.watches(3);

@@ -1,4 +1,4 @@
-/** What is told of each request to the API server. */
+/** The reported outcomes of requests to the API server. */
 import assert from "node:assert/strict";
 import type { ApiRequestOutcome } from "../../../../observe/api_request.ts";
 import { connectToApi } from "../../../../sources/kubernetes/kubernetes_source.ts";
@@ -9,14 +9,14 @@ import { startFakeApiServer, statusResponse } from "../../../fakes/api_server.ts
 const LIST = { verb: "list", resource: "services", path: "/api/v1/services?", readDeadlineMs: 5_000 } as const;
 const WATCH_PATH = "/api/v1/services?watch=true&resourceVersion=1&timeoutSeconds=60";
 
-/** What was told, without how long it took; but that is checked to be a time. */
+/** The outcomes without their durations, which are checked to be valid. */
 function plain({ durationMs, host, ...rest }: ApiRequestOutcome) {
   assert.match(host, /^127\.0\.0\.1:\d+$|^localhost:\d+$/);
   if (durationMs !== undefined) assert.ok(durationMs >= 0);
   return { ...rest, isTimed: durationMs !== undefined };
 }
 
-Deno.test("each request is told with its status, its sizes and its time; a watch when it is answered", async () => {
+Deno.test("each request is reported with status, sizes and duration; a watch when it is answered", async () => {
   const server = startFakeApiServer();
   const told: ApiRequestOutcome[] = [];
   const api = await connectToApi({

@@ -6,7 +6,7 @@ import { startFakeApiServer, statusResponse } from "../../../fakes/api_server.ts
 
 const { signal } = new AbortController();
 
-Deno.test("objects are created by POST and patched by PATCH, and what the server made of them comes back", async () => {
+Deno.test("objects are created by POST and patched by PATCH, and the server's version is returned", async () => {
   const server = startFakeApiServer();
   const api = await connectToApi({ master: server.url, kubeconfig: undefined, logger: silentLogger });
   try {

@@ -12,26 +12,26 @@ import {
   startFakeApiServer,
 } from "../../../fakes/api_server.ts";
 
-/** A source that reads from a server, and what became of it so far. */
+/** A source that reads from a server, and its results so far. */
 export interface SourceUnderTest {
   readonly server: FakeApiServer;
-  /** What the sink was told, a line each: `set Service default/web 3`, `delete Service default/web`, `synced Node`. */
+  /** The sink's calls as lines: `set Service default/web 3`, `delete Service default/web`, `synced Node`. */
   readonly said: string[];
-  /** What the logger was told. */
+  /** The log lines. */
   readonly logged: string[];
-  /** Resolves once `done` holds of `said` and `logged`. */
+  /** Resolves when `done` is true for `said` and `logged`. */
   until(done: () => boolean): Promise<void>;
-  /** Resolves once the sink was told `line`. */
+  /** Resolves when the sink has received `line`. */
   hears(line: string): Promise<void>;
-  /** Resolves once a line with `text` was logged. */
+  /** Resolves when a line with `text` was logged. */
   logs(text: string): Promise<void>;
 }
 
-/** What a test may change. */
+/** The options of a test. */
 export interface Settings {
   readonly server?: FakeApiServerOptions;
   readonly connection?: (server: FakeApiServer) => ConnectionOptions;
-  /** What is watched; by default what every mode needs. */
+  /** The watched kinds; by default those of every mode. */
   readonly kinds?: readonly Kind[];
   readonly pageSize?: number;
   readonly readDeadlineMs?: number;
@@ -39,10 +39,10 @@ export interface Settings {
   readonly clock?: Clock;
 }
 
-/** How long a test may wait for what should come within milliseconds; only one that fails takes that long. */
+/** The timeout of waits for events expected within milliseconds; only failing tests reach it. */
 const PATIENCE_MS = 10_000;
 
-/** Runs `test` with a source on node `n1`; stops it and sees it end. */
+/** Runs `test` with a source on node `n1`, and stops the source. */
 export async function withSource(
   prepare: (server: FakeApiServer) => void,
   test: (source: SourceUnderTest) => Promise<void>,
@@ -122,12 +122,12 @@ export async function withSource(
   }
 }
 
-/** A Service as the API has it. */
+/** A Service as in the API. */
 export function service(name: string, fields: Readonly<Record<string, unknown>> = {}): ApiObject {
   return { kind: "Service", metadata: { namespace: "default", name }, ...fields };
 }
 
-/** Keeps name and version of every object; refuses the ones with a field `unusable`. */
+/** Decodes every object to its name and version; refuses those with a field `unusable`. */
 function decodeStub(kind: Kind, raw: unknown): Decoded {
   const { metadata, unusable } = raw as ApiObject;
   const ref = { kind, namespace: metadata.namespace ?? "", name: metadata.name };

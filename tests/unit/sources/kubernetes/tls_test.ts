@@ -6,7 +6,7 @@ import { service, withSource } from "./source_under_test.ts";
 const authority = await createCertificateAuthority("authority");
 const other = await createCertificateAuthority("another authority");
 
-/** A connection by a kubeconfig with these fields, given as data. */
+/** A connection from a kubeconfig with these fields inline. */
 function connectionWith(fields: { ca: string; cert?: string; key?: string }, folder: string) {
   const path = `${folder}/config`;
   const user = fields.cert && fields.key
@@ -29,7 +29,7 @@ async function inFolder(test: (folder: string) => Promise<void>) {
   await test(folder).finally(() => Deno.remove(folder, { recursive: true }));
 }
 
-Deno.test("HTTPS with the cluster's authority, and a client certificate", async () => {
+Deno.test("HTTPS with the cluster's CA and a client certificate", async () => {
   const tls = await authority.issue("server");
   const client = await authority.issue("system:kube-proxy");
   await inFolder((folder) =>
@@ -42,7 +42,7 @@ Deno.test("HTTPS with the cluster's authority, and a client certificate", async 
   );
 });
 
-Deno.test("a certificate of another authority is not trusted, and the warning says what to check", async () => {
+Deno.test("a certificate of another CA is not trusted, and the warning names the check", async () => {
   const tls = await other.issue("server");
   await inFolder((folder) =>
     withSource(() => {}, async ({ logs, logged, server }) => {
@@ -53,7 +53,7 @@ Deno.test("a certificate of another authority is not trusted, and the warning sa
   );
 });
 
-Deno.test("a client key that does not belong to the certificate is a warning, and no request is sent", async () => {
+Deno.test("a client key of another certificate causes a warning, and no request is sent", async () => {
   const tls = await authority.issue("server");
   const { cert } = await authority.issue("system:kube-proxy");
   const { key } = await authority.issue("system:kube-proxy");
@@ -65,7 +65,7 @@ Deno.test("a client key that does not belong to the certificate is a warning, an
   );
 });
 
-Deno.test("certificate and key may be in one file, as kubelet writes them", async () => {
+Deno.test("certificate and key may be in one file, as kubelet writes it", async () => {
   const tls = await authority.issue("server");
   const { cert, key } = await authority.issue("system:node:n1");
   await inFolder((folder) =>

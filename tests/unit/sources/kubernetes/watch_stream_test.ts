@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import fc from "fast-check";
 import { createWatchDecoder, type WatchEvent } from "../../../../sources/kubernetes/watch_stream.ts";
 
-Deno.test("events come out as they went in, whatever the chunks; the end of the stream is a whole line", () => {
+Deno.test("events are decoded regardless of chunk boundaries", () => {
   const types = fc.constantFrom("ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR");
   const events = fc.array(
     fc.record({ type: types, object: fc.dictionary(fc.string({ unit: "binary" }), fc.jsonValue()) }),
@@ -17,7 +17,7 @@ Deno.test("events come out as they went in, whatever the chunks; the end of the 
   }));
 });
 
-Deno.test("half a line is held and counted", () => {
+Deno.test("an incomplete line is buffered and counted", () => {
   const got: WatchEvent[] = [];
   const decoder = createWatchDecoder((event) => got.push(event));
   decoder.push(new TextEncoder().encode('{"type":"BOOKMARK","object":{}}\n{"type":'));
@@ -25,7 +25,7 @@ Deno.test("half a line is held and counted", () => {
   assert.equal(decoder.unfinishedBytes(), 8);
 });
 
-Deno.test("a line that is no event is refused after the events before it", () => {
+Deno.test("a line that is not an event is refused after the events before it", () => {
   for (const line of ["null", "{}", '{"type":"MOVED","object":{}}', '{"type":"ADDED"}', "<html>"]) {
     const got: WatchEvent[] = [];
     const decoder = createWatchDecoder((event) => got.push(event));

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { DocumentError, lineOfItem, parseDocument, splitDocuments } from "../../../../sources/manifests/document.ts";
 
-Deno.test("documents are told apart by their dashes, each with its line", () => {
+Deno.test("documents are split at their dashes, each with its line", () => {
   const text = "# first\na: 1\n---\nb: |\n  --- not here\n  ---\n--- # third\nc: 3\n----\n";
   assert.deepEqual(splitDocuments(text), [
     { text: "# first\na: 1\n", line: 1 },
@@ -14,42 +14,42 @@ Deno.test("documents are told apart by their dashes, each with its line", () => 
   ]);
 });
 
-Deno.test("a file with directives stays in one piece and is read whole", () => {
+Deno.test("a file with directives is not split", () => {
   const text = "%YAML 1.2\n---\na: 1\n---\nb: 2\n";
   assert.equal(splitDocuments(text).length, 1);
   assert.deepEqual(parseDocument(text), [{ value: { a: 1 }, line: 3 }, { value: { b: 2 }, line: 5 }]);
 });
 
-Deno.test("comments alone are no document", () => {
+Deno.test("comments alone are not a document", () => {
   for (const text of ["", "---\n", "# nothing\n", "---\n# nothing\n---"]) assert.deepEqual(parseDocument(text), []);
 });
 
-Deno.test("merge keys and anchors are followed", () => {
+Deno.test("merge keys and anchors are resolved", () => {
   const [document] = parseDocument("base: &base {a: 1}\nmore: {<<: *base, b: 2}\n");
   assert.deepEqual(document?.value, { base: { a: 1 }, more: { a: 1, b: 2 } });
 });
 
 const mistakes: Record<string, { text: string; line: number }> = {
-  "a mapping that is none": { text: "a: 1\nb: 2: 3\n", line: 2 },
+  "an invalid mapping": { text: "a: 1\nb: 2: 3\n", line: 2 },
   "half a JSON object": { text: '{\n  "kind": "Service",\n  "spec": {\n', line: 4 },
   "a tab for a space": { text: "a:\n\t- b\n", line: 2 },
   "a key twice": { text: "a: 1\nb: 2\na: 3\n", line: 3 },
-  "an anchor that nobody set, by its document alone": { text: "# a\na: 1\nb: *c\n", line: 2 },
+  "an undefined anchor": { text: "# a\na: 1\nb: *c\n", line: 2 },
 };
 
 for (const [name, { text, line }] of Object.entries(mistakes)) {
-  Deno.test(`${name} is reported by its line`, () => {
+  Deno.test(`${name} is reported with its line`, () => {
     assert.throws(() => parseDocument(text), (error) => error instanceof DocumentError && error.line === line);
   });
 }
 
-Deno.test("an object that grows without bounds from few anchors is refused", () => {
+Deno.test("exponential expansion of anchors is refused", () => {
   const bomb = ["a: &a [1,1,1,1,1,1,1,1,1,1]"];
   for (const [name, of] of ["ba", "cb", "dc", "ed", "fe"]) bomb.push(`${name}: &${name} [${`*${of},`.repeat(10)}]`);
   assert.throws(() => parseDocument(bomb.join("\n")), DocumentError);
 });
 
-Deno.test("the items of a list are found by line in YAML and JSON", () => {
+Deno.test("the lines of list items are found in YAML and JSON", () => {
   assert.equal(lineOfItem("---\nkind: List\nitems:\n- kind: Node\n- kind: Service\n", 1), 5);
   assert.equal(lineOfItem('{"kind": "List",\n"items": [\n{"kind": "Node"},\n\n{"kind": "Node"}]}', 1), 5);
 });

@@ -10,7 +10,7 @@ function names(text: string): readonly string[] {
   });
 }
 
-Deno.test("what has no namespace is in default, but for kinds that are in none", () => {
+Deno.test("the default namespace is default, except for cluster-scoped kinds", () => {
   assert.deepEqual(names("apiVersion: v1\nkind: Service\nmetadata: {name: web}"), ["Service default/web"]);
   assert.deepEqual(names("kind: Service\nmetadata: {name: web, namespace: shop}"), ["Service shop/web"]);
   assert.deepEqual(names("kind: Node\nmetadata: {name: node-1}"), ["Node /node-1"]);
@@ -18,7 +18,7 @@ Deno.test("what has no namespace is in default, but for kinds that are in none",
   assert.deepEqual(names(range), ["ServiceCIDR /kubernetes"]);
 });
 
-Deno.test("lists hold objects, and a ServiceList's items need not say what they are", () => {
+Deno.test("lists contain objects, and a ServiceList's items need no kind", () => {
   assert.deepEqual(
     names(`{"kind": "List", "apiVersion": "v1", "items": [
       {"kind": "Service", "apiVersion": "v1", "metadata": {"name": "a"}},
@@ -37,7 +37,7 @@ Deno.test("lists hold objects, and a ServiceList's items need not say what they 
   );
 });
 
-Deno.test("other kinds, and another API's kind of the same name, are ignored", () => {
+Deno.test("other kinds, and kinds of the same name in other APIs, are ignored", () => {
   const { objects, problems, ignored } = readObjects(
     '{"kind": "List", "items": [{"apiVersion": "apps/v1", "kind": "Deployment"}, ' +
       '{"apiVersion": "serving.knative.dev/v1", "kind": "Service", "metadata": {"name": "a"}}]}',
@@ -46,7 +46,7 @@ Deno.test("other kinds, and another API's kind of the same name, are ignored", (
   assert.deepEqual(ignored, ["apps/v1 Deployment", "serving.knative.dev/v1 Service"]);
 });
 
-Deno.test("what an object gets wrong is told with its line and its name", () => {
+Deno.test("problems of an object have its line and name", () => {
   assert.deepEqual(
     readObjects(
       "---\n# a list\nkind: List\nitems:\n- kind: Service\n  metadata: {name: a}\n  spec: {clusterIP: x}\n- 5\n",
@@ -54,7 +54,7 @@ Deno.test("what an object gets wrong is told with its line and its name", () => 
       .problems,
     [
       { line: 5, message: 'Service default/a: cluster IP "x" is not an IP address; ignored' },
-      { line: 8, message: "item 2 is 5; it is left out" },
+      { line: 8, message: "item 2 is 5, not an object; ignored" },
     ],
   );
   const [problem] = readObjects("\nkind: Service\nmetadata: {name: a b}\n").problems;
@@ -71,10 +71,10 @@ for (
     ["an object whose kind is a number", '{"kind": 5}', 1],
   ] as const
 ) {
-  Deno.test(`${name} is no Kubernetes object`, () => {
+  Deno.test(`${name} is not a Kubernetes object`, () => {
     assert.throws(
       () => readObjects(text),
-      (error) => error instanceof DocumentError && error.line === line && /no Kubernetes object/.test(error.message),
+      (error) => error instanceof DocumentError && error.line === line && /not a Kubernetes object/.test(error.message),
     );
   });
 }

@@ -5,10 +5,10 @@ import { createManifestSource, type ManifestSourceOptions } from "../../../../so
 import { systemClock } from "../../../../platform/clock.ts";
 import { silentLogger } from "../../../../platform/log.ts";
 
-/** What a source said, as lines such as `set Service default/web`, `synced Node` and `problem WHERE MESSAGE`. */
+/** A source's calls as lines such as `set Service default/web`, `synced Node` and `problem WHERE MESSAGE`. */
 interface Said {
   readonly objects: ReadonlyMap<string, ClusterObject>;
-  /** Resolves with all lines not yet taken, once one of them matches. */
+  /** Resolves with all new lines, when one of them matches. */
   until(pattern: RegExp): Promise<readonly string[]>;
 }
 
@@ -20,7 +20,7 @@ interface Running {
 
 type Options = Partial<Omit<ManifestSourceOptions, "path">> & { readonly file?: string };
 
-/** Runs `test` with a source on a folder of its own, or on `file` in it, after `prepare` has filled it. */
+/** Runs `test` with a source on a new folder, or on `file` in it, after `prepare` has filled it. */
 async function withSource(
   options: Options,
   prepare: (write: Running["write"], folder: string) => Promise<void>,
@@ -102,7 +102,7 @@ function service(name: string, clusterIP = "10.0.0.1"): string {
   return `apiVersion: v1\nkind: Service\nmetadata:\n  name: ${name}\nspec:\n  clusterIP: ${clusterIP}\n  ports: [{port: 80}]\n`;
 }
 
-/** A watch that tells what a test wants it to. */
+/** A watch with events from a test. */
 function manualWatch() {
   const { readable, writable } = new TransformStream<Deno.FsEvent, Deno.FsEvent>();
   const writer = writable.getWriter();
@@ -116,7 +116,7 @@ function manualWatch() {
 const ALL_SYNCED = ["synced Service", "synced EndpointSlice", "synced Node", "synced ServiceCIDR"];
 const nothing = () => Promise.resolve();
 
-Deno.test("a folder is read in the order of its names, and synced is said once for every kind", async () => {
+Deno.test("a folder is read in the order of its names, and synced is sent once for every kind", async () => {
   await withSource({}, async (write) => {
     await write("b.yml", `${service("b1")}---\n${service("b2")}`);
     await write("a.json", '{"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a"}}');
@@ -134,7 +134,7 @@ Deno.test("a folder is read in the order of its names, and synced is said once f
   });
 });
 
-Deno.test("a change of one document says that object alone", async () => {
+Deno.test("a change of one document reports only its object", async () => {
   await withSource(
     {},
     (write) => write("a.yaml", `${service("one")}---\n${service("two")}`),
@@ -148,7 +148,7 @@ Deno.test("a change of one document says that object alone", async () => {
   );
 });
 
-Deno.test("a file that is replaced by another under its name is read again", async () => {
+Deno.test("a replaced file is read again", async () => {
   await withSource({ file: "a.yaml" }, (write) => write("a.yaml", service("one")), async ({ said, write, folder }) => {
     await said.until(/synced ServiceCIDR/);
     for (const name of ["two", "three"]) {
@@ -160,7 +160,7 @@ Deno.test("a file that is replaced by another under its name is read again", asy
   });
 });
 
-Deno.test("a link that is pointed elsewhere is followed, as a mounted ConfigMap changes", async () => {
+Deno.test("a changed link is followed, as in a mounted ConfigMap", async () => {
   await withSource({}, async (_, folder) => {
     for (const version of ["one", "two"]) {
       await Deno.mkdir(join(folder, `..${version}`));
@@ -176,7 +176,7 @@ Deno.test("a link that is pointed elsewhere is followed, as a mounted ConfigMap 
   });
 });
 
-Deno.test("a bad document is reported by file and line, and its file's last good state stays", async () => {
+Deno.test("an invalid document is reported with file and line, and the file's last valid version stays", async () => {
   await withSource({}, async (write) => {
     await write("a.yaml", service("a"));
     await write("b.yaml", service("b"));
@@ -184,7 +184,7 @@ Deno.test("a bad document is reported by file and line, and its file's last good
     await said.until(/synced ServiceCIDR/);
     await write("a.yaml", `${service("new")}---\nkind: Service\n\tmetadata: {}\n`);
     const [problem, ...more] = await said.until(/problem/);
-    assert.match(problem!, /^problem a\.yaml:10 .*; what this file said before stays in effect$/);
+    assert.match(problem!, /^problem a\.yaml:10 .*; the last valid version of the file stays in effect$/);
     assert.deepEqual(more, []);
     await write("a.yaml", await Deno.readTextFile(join(folder, "a.yaml")));
     await write("b.yaml", service("b", "10.0.0.2"));
@@ -195,18 +195,18 @@ Deno.test("a bad document is reported by file and line, and its file's last good
   });
 });
 
-Deno.test("a file that is bad from the start costs nobody else, but alone it is no empty cluster", async () => {
+Deno.test("an invalid file does not affect others, but alone it is not an empty cluster", async () => {
   const bad = "kind: [Service\n";
   await withSource({}, (write) => write("a.yaml", bad), async ({ said, write }) => {
     const [problem, ...more] = await said.until(/problem/);
-    assert.match(problem!, /^problem a\.yaml:\d .*; nothing of this file is served until it is right$/);
+    assert.match(problem!, /^problem a\.yaml:\d .*; the file is ignored until it is valid$/);
     assert.deepEqual(more, []);
     await write("b.yaml", service("b"));
     assert.deepEqual(await said.until(/synced ServiceCIDR/), ["set Service default/b", ...ALL_SYNCED]);
   });
 });
 
-Deno.test("what an object gets wrong is reported by its line, once, and the rest of it is served", async () => {
+Deno.test("a problem of an object is reported once with its line, and the rest of it is served", async () => {
   const text = `${service("a")}---\n${service("b", "example")}`;
   await withSource({}, (write) => write("a.yaml", text), async ({ said, write }) => {
     assert.deepEqual(await said.until(/synced ServiceCIDR/), [
@@ -220,7 +220,7 @@ Deno.test("what an object gets wrong is reported by its line, once, and the rest
   });
 });
 
-Deno.test("a removed file takes its objects along", async () => {
+Deno.test("a removed file removes its objects", async () => {
   await withSource({}, async (write) => {
     await write("a.yaml", service("a"));
     await write("b.yaml", service("b"));
@@ -231,13 +231,13 @@ Deno.test("a removed file takes its objects along", async () => {
   });
 });
 
-Deno.test("of an object in two places the first one counts, and takes over when it goes", async () => {
+Deno.test("of duplicate objects the first counts, and the second replaces it when it is removed", async () => {
   await withSource({}, async (write) => {
     await write("a.yaml", `# one\n${service("web", "10.0.0.1")}`);
     await write("b.yaml", service("web", "10.0.0.2"));
   }, async ({ said, folder }) => {
     assert.deepEqual(await said.until(/synced ServiceCIDR/), [
-      "problem b.yaml:1 Service default/web is also at a.yaml:2; that one counts, this one is left out",
+      "problem b.yaml:1 Service default/web is also defined at a.yaml:2; this duplicate is ignored",
       "set Service default/web",
       ...ALL_SYNCED,
     ]);
@@ -252,10 +252,10 @@ Deno.test("of an object in two places the first one counts, and takes over when 
   });
 });
 
-Deno.test("a path where nothing is yet is reported and waited for", async () => {
+Deno.test("a missing path is reported and waited for", async () => {
   await withSource({ file: "late.yaml" }, nothing, async ({ said, write }) => {
     assert.deepEqual(await said.until(/problem/), [
-      "problem late.yaml there is no such file or folder; it is waited for",
+      "problem late.yaml no such file or folder; waiting for it",
     ]);
     await write("late.yaml", service("late"));
     assert.deepEqual(await said.until(/synced ServiceCIDR/), ["set Service default/late", ...ALL_SYNCED]);
@@ -268,7 +268,7 @@ Deno.test("an empty folder is a cluster without services", async () => {
   });
 });
 
-Deno.test("without a watch, changes are found by looking now and then", async () => {
+Deno.test("without a watch, changes are found by polling", async () => {
   const openWatch = () => {
     throw new Error("inotify: no space left on device");
   };
@@ -285,11 +285,11 @@ Deno.test("without a watch, changes are found by looking now and then", async ()
   );
 });
 
-Deno.test("a folder that is replaced is watched anew", async () => {
+Deno.test("a replaced folder is watched again", async () => {
   await withSource({ pollMs: 5 }, nothing, async ({ said, write, folder }) => {
     await said.until(/synced ServiceCIDR/);
     await Deno.remove(folder);
-    await said.until(/problem FOLDER there is no such file or folder; its objects are gone, and it is waited for/);
+    await said.until(/problem FOLDER no such file or folder; its objects are removed; waiting for it/);
     await Deno.mkdir(folder);
     await write("a.yaml", service("a"));
     await said.until(/set Service default\/a/);
@@ -298,7 +298,7 @@ Deno.test("a folder that is replaced is watched anew", async () => {
   });
 });
 
-Deno.test("what happens between a look and the start of a watch is not lost", async () => {
+Deno.test("a change between a read and the start of a watch is not lost", async () => {
   const openWatch = (folder: string) => {
     Deno.writeTextFileSync(join(folder, "late.yaml"), service("late"));
     return manualWatch();
@@ -309,7 +309,7 @@ Deno.test("what happens between a look and the start of a watch is not lost", as
   });
 });
 
-Deno.test("a file that a watch names is read even where it looks the same, but not because it was read", async () => {
+Deno.test("a file in a watch event is read even if it looks unchanged, but not after mere reads", async () => {
   const watch = manualWatch();
   const reads: string[] = [];
   let clusterIP = "10.0.0.1";
@@ -330,7 +330,7 @@ Deno.test("a file that a watch names is read even where it looks the same, but n
   });
 });
 
-Deno.test("a file that cannot be read is tried again, and what it said stays", async () => {
+Deno.test("an unreadable file is retried, and its objects stay", async () => {
   let refused = false;
   const readText = (path: string) =>
     refused ? Promise.reject(new Deno.errors.PermissionDenied("not yours")) : Deno.readTextFile(path);
@@ -338,14 +338,14 @@ Deno.test("a file that cannot be read is tried again, and what it said stays", a
     await said.until(/synced ServiceCIDR/);
     refused = true;
     await write("a.yaml", service("b"));
-    assert.deepEqual(await said.until(/problem/), ["problem a.yaml it cannot be read: not yours; it is tried again"]);
+    assert.deepEqual(await said.until(/problem/), ["problem a.yaml cannot be read: not yours; retrying"]);
     assert.deepEqual([...said.objects.keys()], ["Service default/a"]);
     refused = false;
     assert.deepEqual(await said.until(/set/), ["delete Service default/a", "set Service default/b"]);
   });
 });
 
-Deno.test("the source ends with its signal, whatever it waits for", async () => {
+Deno.test("the source ends with its signal in every state", async () => {
   for (const file of [undefined, "missing.yaml"]) {
     await withSource({ file }, nothing, async ({ said }) => {
       await said.until(/synced Node|problem/);

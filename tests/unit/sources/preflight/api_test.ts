@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
-import { examineApi, judgeSkew, rightsOf } from "../../../../sources/preflight/api.ts";
+import { examineApi, judgeSkew, permissionsOf } from "../../../../sources/preflight/api.ts";
 import { createEventRecorder } from "../../../../observe/events.ts";
 import type { Finding } from "../../../../platform/finding.ts";
 import { silentLogger } from "../../../../platform/log.ts";
 import { type SeenRequest, startFakeApiServer, statusResponse } from "../../../fakes/api_server.ts";
 import { createFakeClock } from "../../../fakes/clock.ts";
 
-/** What a server that grants rights but for `denied` (`list services`), at a time of its own, leads to. */
+/** The findings for a server that grants all permissions except `denied` (`list services`), with its own time. */
 async function examine(
   answer: { readonly denied?: readonly string[]; readonly aheadMs?: number; readonly nodes?: readonly string[] },
   mode: "iptables" | "nftables" = "iptables",
@@ -49,19 +49,19 @@ function reviewed({ verb, body }: SeenRequest, denied: readonly string[]): Respo
 
 const verdicts = (findings: readonly Finding[]) => findings.map(({ name, verdict }) => `${name} ${verdict}`);
 
-Deno.test("an API server that answers and allows everything is green", async () => {
+Deno.test("a reachable API server that allows everything is green", async () => {
   const findings = await examine({});
   assert.deepEqual(verdicts(findings), ["API server green", "clock green", "RBAC green", "node green"]);
   assert.match(findings[0]!.message, /Kubernetes v1\.36\.1/);
 });
 
-Deno.test("each right that is missing is named: red where nothing works without it, yellow where something is lost", async () => {
+Deno.test("each missing permission is listed: red if required, yellow if optional", async () => {
   const denied = ["watch endpointslices.discovery.k8s.io", "create events", "patch events"];
   const findings = (await examine({ denied })).filter(({ name }) => name === "RBAC");
   assert.deepEqual(findings.map(({ verdict, message }) => `${verdict} ${message.replace(/:.*/, "")}`), [
-    "red forbids to watch endpointslices.discovery.k8s.io",
-    "yellow forbids to create events",
-    "yellow forbids to patch events",
+    "red no permission to watch endpointslices.discovery.k8s.io",
+    "yellow no permission to create events",
+    "yellow no permission to patch events",
   ]);
   for (const { fix } of findings) assert.match(fix!, /system:node-proxier/);
   const ranges = "list servicecidrs.networking.k8s.io";
@@ -69,7 +69,7 @@ Deno.test("each right that is missing is named: red where nothing works without 
   assert(verdicts(await examine({ denied: [ranges] })).includes("RBAC green"), "asked for in nftables mode alone");
 });
 
-Deno.test("what is asked for is what deploy/rbac.yaml grants", async () => {
+Deno.test("deploy/rbac.yaml grants exactly the needed permissions", async () => {
   const { parseAllDocuments } = await import("yaml");
   const text = await Deno.readTextFile(new URL("../../../../deploy/rbac.yaml", import.meta.url));
   const role = parseAllDocuments(text).map((document) => document.toJS()).find(({ kind }) => kind === "ClusterRole");
@@ -79,12 +79,12 @@ Deno.test("what is asked for is what deploy/rbac.yaml grants", async () => {
         resources.flatMap((resource) => verbs.map((verb) => `${verb} ${resource}${group === "" ? "" : `.${group}`}`))
       ),
   );
-  const asked = rightsOf("nftables").map(({ verb, resource }) => `${verb} ${resource}`);
-  // Of the rights, `check` itself uses this one.
+  const asked = permissionsOf("nftables").map(({ verb, resource }) => `${verb} ${resource}`);
+  // Only `check` itself uses this permission.
   assert.deepEqual(granted.toSorted(), [...asked, "get nodes"].toSorted());
 });
 
-Deno.test("the rights on events that are asked for are those that writing them takes", async () => {
+Deno.test("the permissions on events are those needed to write them", async () => {
   const clock = createFakeClock();
   const used: string[] = [];
   const recorder = createEventRecorder({
@@ -103,11 +103,11 @@ Deno.test("the rights on events that are asked for are those that writing them t
     recorder.record("Warning", "FailedToSync", "IPv4", "it fails");
     await clock.advanceSettled(300_000);
   }
-  const asked = rightsOf("iptables").filter(({ resource }) => resource.startsWith("events"));
+  const asked = permissionsOf("iptables").filter(({ resource }) => resource.startsWith("events"));
   assert.deepEqual(asked.map(({ verb, resource }) => `${verb} ${resource}`), used);
 });
 
-Deno.test("a clock that differs is told, and which way", async () => {
+Deno.test("a clock skew is reported with its direction", async () => {
   assert(verdicts(await examine({ aheadMs: 60_000 })).includes("clock yellow"));
   assert.deepEqual(judgeSkew(1500).verdict, "green");
   assert.match(judgeSkew(61_000).message, /61 s behind/);
@@ -115,10 +115,10 @@ Deno.test("a clock that differs is told, and which way", async () => {
   assert.equal(judgeSkew(-301_000).verdict, "red");
 });
 
-Deno.test("a node that the cluster does not know is told, with how to name it", async () => {
+Deno.test("an unknown node is reported with a fix", async () => {
   const node = (await examine({ nodes: ["worker", "n2"] })).find(({ name }) => name === "node")!;
   assert.equal(node.verdict, "red");
-  assert.match(node.message, /^there is no Node n1, .*: the cluster has worker, n2; did you mean n2\?$/);
+  assert.match(node.message, /^Node n1 does not exist, .*: the cluster has worker, n2; did you mean n2\?$/);
   assert.match(node.fix!, /--hostname-override/);
 });
 

@@ -8,7 +8,7 @@ import { silentLogger } from "../../../../platform/log.ts";
 import { endpoint, endpointSlice, node, service } from "../../../fakes/cluster_objects.ts";
 import { createRecordingSink, recordedStateFiles, type RecordingSink } from "../../../fakes/kpng.ts";
 
-/** Runs a source of a state file with this content; `write` replaces it. */
+/** Runs a source for a state file with this content; `write` replaces it. */
 async function withStateFile(
   content: string | undefined,
   test: (sink: RecordingSink, write: (content: string) => void, path: string) => Promise<void>,
@@ -37,7 +37,7 @@ async function withStateFile(
 
 const short = (lines: readonly string[]) => lines.map((line) => line.split(" ").slice(0, 3).join(" ")).sort();
 
-Deno.test("what changes in the file is told, and nothing else", async () => {
+Deno.test("only changes in the file are reported", async () => {
   const { before, after } = recordedStateFiles();
   await withStateFile(before, async (sink, write) => {
     await sink.told("synced Node");
@@ -53,16 +53,16 @@ Deno.test("what changes in the file is told, and nothing else", async () => {
   });
 });
 
-Deno.test("no file is waited for; one that goes stays in effect", async () => {
+Deno.test("a missing file is waited for; a deleted one stays in effect", async () => {
   await withStateFile(undefined, async (sink, write, path) => {
-    await sink.told("there is no such file");
+    await sink.told("no such file");
     assert.ok(!sink.take().some((line) => line.startsWith("synced")));
     write(recordedStateFiles().before);
     await sink.told("synced Node");
     sink.take();
     Deno.removeSync(path);
-    await sink.told("there is no such file; what it last said stays in effect");
-    assert.deepEqual(short(sink.take()), [`problem ${path}: there`]);
+    await sink.told("no such file; its last valid version stays in effect");
+    assert.deepEqual(short(sink.take()), [`problem ${path}: no`]);
   });
 });
 
@@ -70,18 +70,18 @@ const MISTAKES: readonly (readonly [name: string, text: string, problem: RegExp]
   [
     "an unknown field of a service",
     "services:\n- service:\n    name: a\n    clusterip: 10.0.0.1\n",
-    /:4: .*a service has no field "clusterip", but only namespace, name/,
+    /:4: .*a service has no field "clusterip", only namespace, name/,
   ],
   [
     "an unknown field at the top",
     "nodes: []\nendpoints: []\n",
-    /:2: .*the state has no field "endpoints", but only nodes, services/,
+    /:2: .*the state has no field "endpoints", only nodes, services/,
   ],
   ["what is Sluice's own", "nodes:\n- {name: a, addresses: [10.0.0.1]}\n", /:2: .*a node has no field "addresses"/],
   [
     "a text for a number",
     "services:\n- service:\n    name: a\n    ports:\n    - port: http\n",
-    /:5: .*port must be a whole number/,
+    /:5: .*port must be an integer/,
   ],
   [
     "a number for true or false",
@@ -94,7 +94,7 @@ const MISTAKES: readonly (readonly [name: string, text: string, problem: RegExp]
 ];
 
 for (const [name, text, problem] of MISTAKES) {
-  Deno.test(`a state file with ${name} is refused as a whole, with its line, and what was said stays`, async () => {
+  Deno.test(`a state file with ${name} is refused with its line, and the last valid version stays`, async () => {
     const { before } = recordedStateFiles();
     await withStateFile(before, async (sink, write) => {
       await sink.told("synced Node");
@@ -110,7 +110,7 @@ for (const [name, text, problem] of MISTAKES) {
   });
 }
 
-Deno.test("what cannot be used of a file is told with its line, and the rest is used", async () => {
+Deno.test("unusable parts of a file are reported with their line, and the rest is used", async () => {
   const text = "services:\n- service:\n    name: web\n    ips: {clusterips: {v4: [10.0.0.1]}}\n" +
     "    ports: [{port: 80, protocol: 7}, {name: a, port: 81, protocol: 1, targetport: 8081}]\n" +
     "  endpoints:\n  - endpoint: {ips: {v4: [10.1.0.1]}}\n  - endpoint: {ips: {v4: [nonsense]}}\n";
@@ -187,7 +187,7 @@ Deno.test("a written state file reads as the same state", async () => {
       { address: "fd00:1::1", ready: true, nodeName: "other", zoneHints: undefined, ports: [8080] },
     ],
   );
-  // An override that says what the service's target does is not written again; all else is as it was.
+  // An override equal to the service's target is not written; everything else is unchanged.
   const again = [...writeStateFile(second.state())].join("");
   assert.equal(
     again.replaceAll(/,?"portoverrides":\[[^\]]*\]/g, ""),

@@ -1,44 +1,42 @@
 import { createAssembler, readGlobalEndpoint } from "../../kpng/receiving/mod.ts";
 import type { SourceSink } from "../../core/objects/mod.ts";
-import { affinityOfNote } from "./affinity_note.ts";
+import { readAffinityAnnotation } from "./affinity_annotation.ts";
 import type { StateItem } from "./document.ts";
 import { type Section, SECTIONS } from "./items.ts";
 import type { ReadItem } from "./reading.ts";
 
-/** Tells a sink of state files that are read one after the other, by their difference. */
-export interface Teller {
-  /** The path of the object that an item of the last file is of, by the item's text; undefined where there was none. */
+/** Reports the versions of a state file to a sink, as differences. */
+export interface StateReporter {
+  /** The object path of an item in the last version, by the item's text; undefined if it was not there. */
   known(section: Section, text: string): string | undefined;
-  /** These are the items of the file now. The sink is told in one turn; `breathe` is awaited now and then before. */
-  tell(items: readonly ReadItem[], breathe: () => Promise<void>): Promise<void>;
+  /** Reports the file's current items to the sink, all in one turn; awaits `yieldTurn` before that. */
+  report(items: readonly ReadItem[], yieldTurn: () => Promise<void>): Promise<void>;
 }
 
-/** The items of one object. */
-interface Told {
-  /** How each is written, in the order of the file; undefined in a file that could not be split. */
+/** The reported items of one object. */
+interface ReportedItems {
+  /** Their texts, in the order of the file; undefined in a file that could not be split. */
   readonly texts: readonly (string | undefined)[];
-  /** The most endpoints that one of them has. */
+  /** The largest number of endpoints in one of them. */
   readonly endpoints: number;
 }
 
-/** A list of the last file. The texts are parts of that file's, which is in memory as long as one of them is. */
-interface ToldSection {
-  readonly byPath: ReadonlyMap<string, Told>;
+/** A list of the last version. Its texts are slices of the file's text and keep it in memory. */
+interface ReportedSection {
+  readonly byPath: ReadonlyMap<string, ReportedItems>;
   readonly pathByText: ReadonlyMap<string, string>;
 }
 
-const NOTHING: ToldSection = { byPath: new Map(), pathByText: new Map() };
+const NOTHING: ReportedSection = { byPath: new Map(), pathByText: new Map() };
 
-/**
- * Starts with a sink that was told nothing of the file at `path`. In full, objects keep what load balancing does not need.
- */
-export function createTeller(path: string, sink: SourceSink, inFull: boolean): Teller {
+/** A reporter that has reported nothing of the file at `path`. With `inFull`, objects keep their details. */
+export function createReporter(path: string, sink: SourceSink, inFull: boolean): StateReporter {
   let line = 1;
   const problem = (where: string, message: string) => sink.problem(`${path}:${line}`, `${where}: ${message}`);
   const assembler = createAssembler({ ...sink, problem }, inFull);
-  const told: Record<Section, ToldSection> = { nodes: NOTHING, services: NOTHING };
+  const reported: Record<Section, ReportedSection> = { nodes: NOTHING, services: NOTHING };
 
-  /** Sets an object to what an item says; of several items the last one counts. Returns how many endpoints it has. */
+  /** Sets an object from an item; of several items the last one counts. Returns the number of its endpoints. */
   const set = (path: string, item: StateItem): number => {
     line = item.line;
     if (item.section === "nodes") {
@@ -46,7 +44,7 @@ export function createTeller(path: string, sink: SourceSink, inFull: boolean): T
       return 0;
     }
     const { message: { namespace, name = "" }, endpoints } = item;
-    assembler.setService(path, affinityOfNote(item.message));
+    assembler.setService(path, readAffinityAnnotation(item.message));
     const reading = { inFull, problem: (what: string) => problem(`Service ${path}`, what) };
     endpoints.forEach(({ line: at, message }, index) => {
       line = at;
@@ -60,9 +58,9 @@ export function createTeller(path: string, sink: SourceSink, inFull: boolean): T
     for (let index = from; index < to; index++) assembler.deleteEndpoint(`${path}/${index}`);
   };
 
-  const setSection = async (section: Section, items: readonly ReadItem[], breathe: () => Promise<void>) => {
-    const { byPath: before } = told[section];
-    const byPath = new Map<string, Told>();
+  const setSection = async (section: Section, items: readonly ReadItem[], yieldTurn: () => Promise<void>) => {
+    const { byPath: before } = reported[section];
+    const byPath = new Map<string, ReportedItems>();
     for (const [path, of] of Map.groupBy(items, ({ path }) => path)) {
       const known = before.get(path);
       const texts = of.map(({ text }) => text);
@@ -74,7 +72,7 @@ export function createTeller(path: string, sink: SourceSink, inFull: boolean): T
         if (section === "services") assembler.assemble(path);
       }
       byPath.set(path, { texts, endpoints });
-      await breathe();
+      await yieldTurn();
     }
     for (const [path, { endpoints }] of before) {
       if (byPath.has(path)) continue;
@@ -84,20 +82,20 @@ export function createTeller(path: string, sink: SourceSink, inFull: boolean): T
     }
     const pathByText = new Map<string, string>();
     for (const { text, path } of items) if (text !== undefined) pathByText.set(text, path);
-    told[section] = { byPath, pathByText };
+    reported[section] = { byPath, pathByText };
   };
 
   return {
-    known: (section, text) => told[section].pathByText.get(text),
-    async tell(items, breathe) {
+    known: (section, text) => reported[section].pathByText.get(text),
+    async report(items, yieldTurn) {
       for (const section of SECTIONS) {
-        await setSection(section, items.filter((item) => item.section === section), breathe);
+        await setSection(section, items.filter((item) => item.section === section), yieldTurn);
       }
       assembler.sync();
     },
   };
 }
 
-function sameTexts(a: Told["texts"], b: Told["texts"]): boolean {
+function sameTexts(a: ReportedItems["texts"], b: ReportedItems["texts"]): boolean {
   return a.length === b.length && a.every((text, index) => text !== undefined && text === b[index]);
 }

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { type ReadItem, readStateFile } from "../../../../sources/state/reading.ts";
-import { createTeller } from "../../../../sources/state/teller.ts";
+import { createReporter } from "../../../../sources/state/reporter.ts";
 import { StateError } from "../../../../sources/state/tree.ts";
 import { createRecordingSink } from "../../../fakes/kpng.ts";
 
@@ -8,7 +8,7 @@ const SERVICES = 200;
 const NOT_KNOWN = () => undefined;
 const atOnce = () => Promise.resolve();
 
-/** A service with two endpoints, as Go's YAML packages write it. */
+/** A service with two endpoints as written by Go's YAML packages. */
 function item(index: number, address = `10.180.0.${index}`): string {
   return `- service:
     namespace: default
@@ -47,19 +47,19 @@ function file(items: readonly string[]): string {
   return `nodes:\n- name: node-a\nservices:\n${items.join("")}`;
 }
 
-/** A teller, and how much of each file was not known before. */
+/** A reporter, and the number of new items in each version. */
 function createReadings() {
   const sink = createRecordingSink();
-  const teller = createTeller("state.yaml", sink, false);
+  const reporter = createReporter("state.yaml", sink, false);
   return {
     async next(text: string): Promise<{ readonly told: readonly string[]; readonly parsed: number }> {
       let parsed = 0;
       const items = await readStateFile(text, (section, text) => {
-        const path = teller.known(section, text);
+        const path = reporter.known(section, text);
         if (path === undefined) parsed += text.length;
         return path;
       }, atOnce);
-      await teller.tell(items, atOnce);
+      await reporter.report(items, atOnce);
       return { told: sink.take(), parsed };
     },
   };
@@ -67,7 +67,7 @@ function createReadings() {
 
 const items = Array.from({ length: SERVICES }, (_, index) => item(index));
 
-Deno.test("of a changed state file only what changed is parsed and told", async () => {
+Deno.test("only the changed items of a state file are parsed and reported", async () => {
   const readings = createReadings();
   const first = await readings.next(file(items));
   assert.equal(first.told.filter((line) => line.startsWith("set Service ")).length, SERVICES);
@@ -88,7 +88,7 @@ Deno.test("of a changed state file only what changed is parsed and told", async 
   ]);
 });
 
-Deno.test("of a service that stands in a state file twice the last one counts, also where only the first changes", async () => {
+Deno.test("of duplicate services the last counts, even if only the first changes", async () => {
   const readings = createReadings();
   const second = item(1, "10.180.2.2");
   await readings.next(file([item(1), second]));
@@ -99,7 +99,7 @@ Deno.test("of a service that stands in a state file twice the last one counts, a
   assert.match(alone.told[0]!, /^set EndpointSlice .*10\.180\.3\.3/);
 });
 
-Deno.test("endpoints that a service loses are gone", async () => {
+Deno.test("removed endpoints of a service are deleted", async () => {
   const readings = createReadings();
   const first = item(1);
   await readings.next(file([first]));
@@ -108,7 +108,7 @@ Deno.test("endpoints that a service loses are gone", async () => {
   assert.ok(!told[0]!.includes("10.181.0.1"), told[0]);
 });
 
-Deno.test("a file that cannot be split is told by its difference, too, and one that can after it", async () => {
+Deno.test("differences are reported for files that cannot be split, and for one that can after it", async () => {
   const readings = createReadings();
   await readings.next(file(items.slice(0, 3)));
   const anchored = file(items.slice(0, 3)).replaceAll("{}", "*none").replace("*none", "&none {}");
@@ -116,20 +116,20 @@ Deno.test("a file that cannot be split is told by its difference, too, and one t
   assert.deepEqual((await readings.next(file(items.slice(0, 3)))).told, []);
 });
 
-Deno.test("others get their turn after each item", async () => {
+Deno.test("other work gets its turn after each item", async () => {
   let turns = 0;
-  const breathe = () => {
+  const yieldTurn = () => {
     turns++;
     return Promise.resolve();
   };
-  const read = await readStateFile(file(items), NOT_KNOWN, breathe);
+  const read = await readStateFile(file(items), NOT_KNOWN, yieldTurn);
   assert.ok(turns >= 2 * SERVICES, `${turns} turns to split and parse`);
   turns = 0;
-  await createTeller("state.yaml", createRecordingSink(), false).tell(read, breathe);
+  await createReporter("state.yaml", createRecordingSink(), false).report(read, yieldTurn);
   assert.ok(turns >= SERVICES, `${turns} turns to tell`);
 });
 
-Deno.test("a mistake in the syntax comes before one in a field, wherever it stands", async () => {
+Deno.test("a syntax error takes precedence over an invalid field", async () => {
   const text = file(items.with(3, "- service:\n    nam: web\n").with(5, "- service: {\n"));
   const before = file(items.slice(0, 5).with(3, "- service:\n    nam: web\n")).split("\n").length;
   await assert.rejects(readStateFile(text, NOT_KNOWN, atOnce), (error) => {
@@ -139,7 +139,7 @@ Deno.test("a mistake in the syntax comes before one in a field, wherever it stan
   });
 });
 
-Deno.test("an alias of what another item has is resolved", async () => {
+Deno.test("an alias of another item's anchor is resolved", async () => {
   const text = "services:\n- service: {name: a, labels: &labels {x: y}}\n- service: {name: b, labels: *labels}\n";
   const read: readonly ReadItem[] = await readStateFile(text, NOT_KNOWN, atOnce);
   assert.deepEqual((await read[1]!.item()).message.labels, { x: "y" });

@@ -1,30 +1,29 @@
 import { type Clock, sleep } from "../../platform/mod.ts";
 
-/** Where a server is looked for, and how. */
+/** Options of `serverReturns`. */
 export interface ServerReturnOptions {
-  /** The URL of the server, or of the proxy in front of it. */
+  /** The URL of the server or of the proxy in front of it. */
   readonly url: string;
   readonly clock: Clock;
-  /** Opens a TCP connection and closes it. Rejects where that fails, or with the signal's reason. */
+  /** Opens and closes a TCP connection. Rejects if that fails, or with the signal's reason. */
   readonly connect: (address: TcpAddress, signal: AbortSignal) => Promise<void>;
 }
 
-/** An address of TCP. */
+/** A TCP address. */
 export interface TcpAddress {
   readonly hostname: string;
   readonly port: number;
 }
 
-/** The longest wait for a connection, and the pause before the next try, in milliseconds. */
+/** The timeout of a connection attempt, and the pause before the next one, in milliseconds. */
 const CONNECT_DEADLINE_MS = 2_000;
 const PAUSE_MS = 1_000;
 
 /**
- * Resolves as soon as a TCP connection to the server succeeds: to true where others failed before, to false where the
- * first one did, so that the server is slow and was not away. Rejects with the signal's reason.
+ * Resolves as soon as a TCP connection to the server succeeds: to true if earlier attempts failed, to false if the first one
+ * succeeded and the server is only slow. Rejects with the signal's reason.
  *
- * It is for requests that wait for an answer: the kernel repeats a lost SYN after 1, 3, 7, 15 and 31 s, and a request that
- * began while the network was down is late by as much.
+ * It helps requests that started while the network was down: the kernel repeats a lost SYN only after 1, 3, 7, 15 and 31 s.
  */
 export async function serverReturns(options: ServerReturnOptions, signal: AbortSignal): Promise<boolean> {
   const { clock, connect } = options;
@@ -40,12 +39,12 @@ export async function serverReturns(options: ServerReturnOptions, signal: AbortS
   }
 }
 
-/** Opens a TCP connection and closes it; see `ServerReturnOptions`. */
+/** Opens and closes a TCP connection; see `ServerReturnOptions`. */
 export async function tryToConnect({ hostname, port }: TcpAddress, signal: AbortSignal): Promise<void> {
   (await Deno.connect({ hostname, port, signal })).close();
 }
 
-/** The address that a URL of http or https stands for. */
+/** The address in an http or https URL. */
 function tcpAddress(text: string): TcpAddress {
   const { protocol, hostname, port } = new URL(text);
   const standard = protocol === "https:" ? 443 : 80;

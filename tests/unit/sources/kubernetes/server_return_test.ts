@@ -1,13 +1,13 @@
-/** A server that was away while a request waited for it: the request is repeated as soon as it can be reached again. */
+/** A request to an unreachable server is repeated as soon as the server is reachable again. */
 import assert from "node:assert/strict";
 import { loadCredentials } from "../../../../sources/kubernetes/credentials.ts";
 import { createApiClient } from "../../../../sources/kubernetes/http.ts";
-import { serverReturns, type TcpAddress, tryToConnect } from "../../../../sources/kubernetes/return_of_server.ts";
+import { serverReturns, type TcpAddress, tryToConnect } from "../../../../sources/kubernetes/server_return.ts";
 import { silentLogger } from "../../../../platform/log.ts";
 import { startFakeApiServer } from "../../../fakes/api_server.ts";
 import { createFakeClock, type FakeClock, settled } from "../../../fakes/clock.ts";
 
-/** Connects as the list says, and waits for its signal where that says `lost`. */
+/** Connects with these results; `lost` waits for the signal. */
 function connecting(outcomes: ("refused" | "lost" | "connected")[]) {
   const addresses: TcpAddress[] = [];
   const connect = (address: TcpAddress, signal: AbortSignal) => {
@@ -20,7 +20,7 @@ function connecting(outcomes: ("refused" | "lost" | "connected")[]) {
   return { addresses, connect };
 }
 
-Deno.test("a server that can be connected to after failures has returned; one that could be all along has not", async () => {
+Deno.test("a server that is reachable after failures has returned; one that always was has not", async () => {
   const clock = createFakeClock();
   const never = new AbortController().signal;
   const away = connecting(["lost", "refused", "lost", "connected"]);
@@ -34,7 +34,7 @@ Deno.test("a server that can be connected to after failures has returned; one th
   assert.deepEqual(clock.pending(), []);
 });
 
-Deno.test("the look for a server ends with its signal", async () => {
+Deno.test("probing for a server ends with its signal", async () => {
   const clock = createFakeClock();
   const end = new AbortController();
   const away = connecting(["lost"]);
@@ -44,7 +44,7 @@ Deno.test("the look for a server ends with its signal", async () => {
   assert.deepEqual(clock.pending(), []);
 });
 
-Deno.test("a connection of TCP is opened and closed, or refused", async () => {
+Deno.test("a TCP connection is opened and closed, or refused", async () => {
   const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   const address = { hostname: "127.0.0.1", port: listener.addr.port };
   const signal = new AbortController().signal;
@@ -62,7 +62,7 @@ async function withSilentServer(
     readonly server: ReturnType<typeof startFakeApiServer>;
     readonly send: (method?: "POST") => Promise<void>;
     readonly addresses: readonly TcpAddress[];
-    /** Resolves once so many requests have arrived. */
+    /** Resolves when this many requests have arrived. */
     readonly arrived: (count: number) => Promise<void>;
   }) => Promise<void>,
 ): Promise<void> {
@@ -88,7 +88,7 @@ async function withSilentServer(
   }
 }
 
-Deno.test("a request without an answer is repeated when the server comes back, long before its deadline", async () => {
+Deno.test("an unanswered request is repeated when the server returns, long before its deadline", async () => {
   await withSilentServer(["lost", "connected"], async ({ clock, server, send, addresses, arrived }) => {
     const sent = send();
     await arrived(1);
@@ -101,7 +101,7 @@ Deno.test("a request without an answer is repeated when the server comes back, l
   });
 });
 
-Deno.test("a server that is slow and was never away gets the request once", async () => {
+Deno.test("a slow server that was always reachable gets the request once", async () => {
   await withSilentServer(["connected"], async ({ clock, server, send, addresses, arrived }) => {
     const sent = assert.rejects(send(), /was not answered within 30 s/);
     await arrived(1);
