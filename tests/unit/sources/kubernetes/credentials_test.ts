@@ -121,7 +121,10 @@ Deno.test("errors in a kubeconfig name the problem and the file", async () => {
     await refuses(kubeconfig("certificate-authority-data: '%'", ""), /certificate-authority-data is not base64/);
     await refuses(kubeconfig("", "client-key: k"), /user "u" has a client key but no certificate/);
     await refuses(kubeconfig("", "as-groups: [a]"), /as-groups or as-uid but no "as"/);
-    await refuses(kubeconfig("server: 'ftp://x'", "").replace('server: "https://api.example:6443/", ', ""), /no URL/);
+    await refuses(
+      kubeconfig("server: 'ftp://x'", "").replace('server: "https://api.example:6443/", ', ""),
+      /is not the URL of an API server/,
+    );
     await assert.rejects(
       () => load({ kubeconfig: "/nowhere/config" }),
       /cannot read the kubeconfig \/nowhere\/config/,
