@@ -9,14 +9,14 @@ export interface OwnChain {
   readonly rules: readonly string[];
 }
 
-/** The set in which the clients of one endpoint of one service port are remembered. */
+/** The set with the clients of one endpoint of one service port. */
 export interface ClientSet {
   readonly name: string;
   /** The lines between its braces. */
   readonly lines: readonly string[];
 }
 
-/** The names of the chains of a service port with session affinity. */
+/** Names of the chains of a service port with session affinity. */
 export interface AffinityChainNames {
   readonly cluster: string;
   readonly local: string;
@@ -29,17 +29,17 @@ export function affinityChainNames({ name, protocol }: ServicePort): AffinityCha
   return { cluster: `affinity-${hash}`, local: `affinity-local-${hash}`, external: `affinity-external-${hash}` };
 }
 
-/** Whether a set of this name remembers clients. */
+/** Whether a set of this name holds clients. */
 export function isClientSet(name: string): boolean {
   return name.startsWith("clients-");
 }
 
-/** The kernel forgets the oldest clients of an endpoint beyond this, as many as kube-proxy has it remember. */
+/** How many clients of an endpoint the kernel remembers before it forgets the oldest, as in kube-proxy. */
 const CLIENTS_PER_ENDPOINT = 65_535;
 
 /**
- * The sets of remembered clients: one per endpoint, so that a client whose endpoint is gone is forgotten with it, and
- * on whichever way it comes it finds the same endpoint. A set's timeout cannot be changed, so it is part of the name.
+ * The sets of remembered clients: one per endpoint, so that a client is forgotten with its endpoint, and reaches the same
+ * endpoint through every frontend. The timeout of a set cannot be changed, so it is part of the name.
  */
 export function clientSets(port: ServicePort, { addressType }: Dialect): ClientSet[] {
   const endpoints = new Set([...port.clusterEndpoints, ...port.localEndpoints]);
@@ -58,7 +58,7 @@ function clientSetName({ name, protocol, affinitySeconds }: ServicePort, endpoin
   return `clients-${shortHash(`${name}${protocol}${endpoint}|${affinitySeconds}`)}`;
 }
 
-/** The chains of a service port with session affinity, in an order in which each refers to earlier ones only. */
+/** The chains of a service port with session affinity, in an order in which each refers only to earlier ones. */
 export function affinityChains(port: ServicePort, settings: FamilySettings, dialect: Dialect): OwnChain[] {
   const names = affinityChainNames(port);
   const chains: OwnChain[] = [];
@@ -84,7 +84,7 @@ export function affinityChains(port: ServicePort, settings: FamilySettings, dial
   return chains;
 }
 
-/** A rule per endpoint for its clients, and one for new clients that picks it with the right chance. */
+/** A rule per endpoint for its clients, and one for new clients that picks it with the right probability. */
 function choice(port: ServicePort, endpoints: readonly string[], { ip }: Dialect): string[] {
   const protocol = `meta l4proto ${port.protocol}`;
   const go = (endpoint: string) =>

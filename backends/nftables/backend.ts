@@ -18,7 +18,7 @@ export function createNftablesBackend(options: BackendOptions): Backend {
   const desired = createDesired();
   const reconciler = createReconciler({ desired, tools, dialect: DIALECTS[family], clock, logger });
 
-  /** What is done once the rules are right; its failures hold nothing up. */
+  /** Removes stale flows and gathers the result of a sync; a failure to remove flows does not fail the sync. */
   async function finish(): Promise<SyncResult> {
     const problems: SyncProblem[] = reconciler.problems();
     const startedMs = clock.monotonic();

@@ -2,33 +2,32 @@ import type { FamilySettings } from "../../core/model/mod.ts";
 import { clearMark, frontendKey, localMatch, prefixText, setMark, unmarked } from "./statements.ts";
 import type { Dialect } from "./table.ts";
 
-/** A chain that is there however few services there are. */
+/** A chain that exists even without services. */
 export interface BaseChain {
   readonly name: string;
-  /** Where the kernel calls it, as nft prints it; undefined where it is only jumped to. */
+  /** The hook at which the kernel calls it, as nft prints it; undefined for a chain that is only jumped to. */
   readonly hook: string | undefined;
   readonly rules: readonly string[];
 }
 
-/** The last of the fixed chains to be made: where it is, the others are. */
+/** The fixed chain that is created last: if it exists, so do the others. */
 export const LAST_BASE_CHAIN = "nat-output";
 
 /**
- * The fixed chains, in an order in which each refers to earlier ones only. Those with hooks are last: with them,
- * everything before comes into effect.
+ * The fixed chains, in an order in which each refers only to earlier ones. Those with hooks come last: they put all others
+ * into effect.
  *
- * The hooks are kube-proxy's. What lets no endpoint be reached is refused after the destination was rewritten, so
- * that the short cuts of policy Local come first; source ranges are checked before it, while the packet still has the
- * address that they are for. As in kube-proxy's nftables mode, nothing is accepted here: another table's verdict on
- * forwarded traffic would stand all the same. Nor is what conntrack calls INVALID dropped: so are the packets of a
- * connection whose other direction takes another route.
+ * The hooks are kube-proxy's. Frontends without endpoints are rejected after DNAT, so that the shortcuts of policy Local
+ * come first; source ranges are checked before DNAT, while the packet still has the address that they are for. As in
+ * kube-proxy's nftables mode, no chain accepts packets, since another table could drop them all the same, and none drops
+ * packets that conntrack calls INVALID, since replies of their connection may take another route.
  */
 export function baseChains(settings: FamilySettings, dialect: Dialect): BaseChain[] {
   const { ip } = dialect;
   const key = frontendKey(dialect, false), nodePortKey = frontendKey(dialect, true);
   const inner = (name: string, rules: readonly string[]): BaseChain => ({ name, hook: undefined, rules });
   const hooked = (name: string, hook: string, rules: readonly string[]): BaseChain => ({ name, hook, rules });
-  // kube-proxy's cluster-ips-check: by now the destination of what a service serves has been rewritten.
+  // kube-proxy's cluster-ips-check: packets that a service serves have another destination by now.
   const checkClusterIPs = [
     `ct state new ${ip} daddr @cluster-ips reject`,
     ...settings.serviceRanges.map((range) => `ct state new ${ip} daddr ${prefixText(range)} drop`),
@@ -74,9 +73,9 @@ export function baseChains(settings: FamilySettings, dialect: Dialect): BaseChai
 }
 
 /**
- * Traffic to a cluster IP that did not come from a pod of this node may have been routed here from elsewhere, and must
- * come back this way. One rule before the dispatch does it for all services, so that their chains can be shared with
- * traffic that is not masqueraded.
+ * Marks traffic to cluster IPs that does not come from a pod of this node: it may have been routed here from elsewhere, and
+ * replies must return through this node. One rule before the dispatch serves all services, so that traffic that is not
+ * masqueraded can share their chains.
  */
 function masqueradeClusterIPs(settings: FamilySettings, dialect: Dialect): string[] {
   const toClusterIP = `${dialect.ip} daddr @cluster-ips ${setMark(settings)}`;
@@ -86,8 +85,8 @@ function masqueradeClusterIPs(settings: FamilySettings, dialect: Dialect): strin
 }
 
 /**
- * Which of this node's addresses serve node ports. A prefix is matched together with "is an address of this host", so
- * that addresses that come and go need no change of rules.
+ * Matches for this node's addresses that serve node ports. A prefix is matched together with "is an address of this host", so
+ * that new and removed addresses need no change of rules.
  */
 function nodePortEntries({ nodePortPrefixes }: FamilySettings, { ip, loopback }: Dialect): string[] {
   const all = `${ip} daddr != ${loopback} fib daddr type local `;

@@ -6,15 +6,15 @@ import type { Applied, Shadow } from "./shadow.ts";
 import type { Dialect } from "./table.ts";
 
 /**
- * How many elements go into one transaction. 250,000 take 3.5 s in as many transactions as that makes, and hardly less
- * in fewer; what is rendered at a time, and the time in which nothing else can get through, are smaller.
+ * How many elements go into one transaction. 250,000 elements take 3.5 s in transactions of this size and hardly less in
+ * larger ones; smaller ones need less memory and block other changes for less time.
  */
 const ELEMENTS_PER_TRANSACTION = 10_000;
 
-/** What is to be changed, and in what. */
+/** The work to cut into transactions. */
 export interface ChangeWork {
   readonly desired: Desired;
-  /** The service ports whose part of the table may be another than it should be. */
+  /** The service ports whose part of the table may not be as desired. */
   readonly dirty: ReadonlySet<ServicePortKey>;
   readonly kernel: Shadow;
   readonly settings: FamilySettings;
@@ -22,8 +22,8 @@ export interface ChangeWork {
 }
 
 /**
- * Cuts the changes into what goes into one transaction each, putting each together only when it is its turn. Service
- * ports that go are last. Where the table is made anew, everything is one batch; the last one may be empty.
+ * Cuts the changes into batches of one transaction each, and renders a batch when it is requested. Deleted service ports
+ * come last. If the table is replaced, everything is one batch; the last batch may be empty.
  */
 export function* changeBatches(work: ChangeWork): Generator<Change[]> {
   const { desired, dirty, kernel } = work;

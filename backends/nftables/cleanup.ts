@@ -2,12 +2,12 @@ import type { BackendOptions } from "../contract/mod.ts";
 import { KUBE_PROXY_TABLE, TABLE } from "./table.ts";
 import { createNftTools } from "./tools.ts";
 
-/** Removes the family's tables of Sluice and of kube-proxy's nftables mode. Throws where it cannot. */
+/** Deletes the family's tables of Sluice and of kube-proxy's nftables mode. Throws if that fails. */
 export async function removeNftablesTraces(options: BackendOptions): Promise<void> {
   await remove([TABLE, KUBE_PROXY_TABLE], options);
 }
 
-/** Removes the family's table of kube-proxy's nftables mode. Throws where it cannot. */
+/** Deletes the family's table of kube-proxy's nftables mode. Throws if that fails. */
 export async function removeKubeProxyTable(options: BackendOptions): Promise<void> {
   await remove([KUBE_PROXY_TABLE], options);
 }
@@ -15,6 +15,6 @@ export async function removeKubeProxyTable(options: BackendOptions): Promise<voi
 async function remove(names: readonly string[], { family, runner, logger }: BackendOptions): Promise<void> {
   const tools = createNftTools(family, runner);
   for (const name of names) {
-    if (await tools.removeTable(name)) logger.info("removed a table of nftables", { table: name });
+    if (await tools.removeTable(name)) logger.info("deleted nftables table", { table: name });
   }
 }

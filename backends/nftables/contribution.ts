@@ -15,27 +15,27 @@ import type { Dialect, SetName, SharedSetName } from "./table.ts";
 export interface Element {
   readonly set: SetName;
   readonly key: string;
-  /** What the key leads to; empty in a set. */
+  /** The value of the key in a map; empty in a set. */
   readonly value: string;
 }
 
-/** An element that other service ports may want as well. */
+/** An element that several service ports may want. */
 export interface SharedElement {
   readonly set: SharedSetName;
   readonly key: string;
 }
 
-/** Everything in the table that is there because of one service port. */
+/** Everything in the table that one service port wants. */
 export interface Contribution {
   readonly elements: readonly Element[];
   readonly sharedElements: readonly SharedElement[];
-  /** The shared chains that it leads to, by name. */
+  /** The names of the shared chains to which its frontends lead. */
   readonly pickChains: readonly string[];
   readonly ownChains: readonly OwnChain[];
   readonly clientSets: readonly ClientSet[];
 }
 
-/** What a service port that is not there contributes. */
+/** The contribution of an unknown service port. */
 export const NOTHING: Contribution = {
   elements: [],
   sharedElements: [],
@@ -45,13 +45,12 @@ export const NOTHING: Contribution = {
 };
 
 /**
- * What a service port contributes to the table.
+ * The contribution of a service port to the table.
  *
- * Each frontend has endpoints under a key of its own, although those of one service port are often the same: a packet
- * that has arrived is looked up with what it has in its header, in one step. To lead several frontends to one list
- * would take a chain per service port, to say which list that is, and each change of such a chain would make the
- * kernel look through all the others. So a change of an endpoint costs as many elements as the service port has frontends
- * (one, but for node ports and load balancers), and no rule.
+ * Each frontend has its own list of endpoints, although those of one service port are often the same: one lookup with fields
+ * of the packet's header finds the endpoint. A list that several frontends share would need a chain per service port, and the
+ * kernel walks all chains when one of them changes. So a change of an endpoint costs one element per frontend of the service
+ * port (one, except for node ports and load balancers), and no rule.
  */
 export function contributionOf(port: ServicePort, settings: FamilySettings, dialect: Dialect): Contribution {
   const { protocol, clusterEndpoints, localEndpoints } = port;
@@ -149,13 +148,12 @@ function endpointElement(endpoint: string): string {
 }
 
 /**
- * What service ports share. An endpoint that reaches itself through a service must be masqueraded, or it would drop
- * what comes from its own address; kube-proxy has a rule for each endpoint, here only those of this node have an element
- * (nft 1.0.6 cannot compare a packet's two addresses, and an element per endpoint anywhere would be as many again). The
- * packet of an endpoint elsewhere meets the rules of its own node: it has no service's address any more when it leaves
- * there. It comes here as it was sent only where its node has no proxy and routes service addresses to this one; then it
- * is masqueraded as all traffic is that is not of this node's pods, unless detectLocalMode takes the whole cluster's
- * pods for local: of that traffic alone, the share that falls on its own sender fails.
+ * Elements that service ports share. Traffic from an endpoint to itself through a service must be masqueraded, or the endpoint
+ * would drop packets from its own address. kube-proxy has a rule for each endpoint; here only endpoints of this node have an
+ * element (nft 1.0.6 cannot compare the two addresses of a packet, and an element per endpoint would double the table).
+ * Packets of other endpoints are translated on their own nodes. They arrive untranslated only if their node has no proxy
+ * and routes service addresses to this one. They are masqueraded then, as all traffic that is not of this node's pods, unless
+ * detectLocalMode counts the pods of the whole cluster as local: in this case a packet that is sent to its own sender is lost.
  */
 function sharedElements(port: ServicePort): SharedElement[] {
   const addresses = new Set(port.endpointsOnThisNode.map((endpoint) => splitHostPort(endpoint).address));
@@ -165,7 +163,7 @@ function sharedElements(port: ServicePort): SharedElement[] {
   ];
 }
 
-/** The kernel takes no element that overlaps with another: of prefixes within each other, the widest stay. */
+/** The widest of nested prefixes: the kernel accepts no overlapping elements. */
 function disjoint(prefixes: readonly string[]): string[] {
   const unique = [...new Set(prefixes)];
   const length = (prefix: string) => Number(prefix.slice(prefix.indexOf("/") + 1));

@@ -6,18 +6,18 @@ import {
   servicePortKey,
 } from "../../core/model/mod.ts";
 
-/** What the deltas have led to: everything that the kernel should hold follows from it. */
+/** The state of a family after all deltas, from which everything that the kernel should hold follows. */
 export interface Desired {
-  /** Applies a delta; returns the service ports whose part of the table may be another now, or be gone. */
+  /** Applies a delta; returns the service ports whose part of the table may have changed or is to be deleted. */
   apply(delta: FamilyDelta): ReadonlySet<ServicePortKey>;
   servicePort(key: ServicePortKey): ServicePort | undefined;
   servicePorts(): Iterable<ServicePort>;
   keys(): Iterable<ServicePortKey>;
-  /** Undefined before the first whole state. */
+  /** Undefined before the first full state. */
   settings(): FamilySettings | undefined;
 }
 
-/** The state of a family of which nothing is known yet. */
+/** The state of a family before the first delta. */
 export function createDesired(): Desired {
   let settings: FamilySettings | undefined;
   let ports = new Map<ServicePortKey, ServicePort>();

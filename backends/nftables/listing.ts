@@ -3,21 +3,21 @@ import { isClientSet } from "./affinity.ts";
 import type { Dialect, SetName } from "./table.ts";
 import type { NftTools } from "./tools.ts";
 
-/** What our table in the kernel reads as. */
+/** The content of the table in the kernel. */
 export interface Listing {
   /** The elements of each set or map, by key, with their values; empty ones in sets. */
   readonly elements: ReadonlyMap<SetName, Map<string, string>>;
-  /** What each set or map is declared as: its kind and lines, joined by newlines. */
+  /** The declaration of each set or map: its kind and lines, joined by newlines. */
   readonly declarations: ReadonlyMap<string, string>;
-  /** The sets that remember clients. */
+  /** The sets of remembered clients. */
   readonly clientSets: ReadonlySet<string>;
-  /** The text of each chain: its hook, where it has one, and its rules, joined by newlines. */
+  /** The text of each chain: its hook, if it has one, and its rules, joined by newlines. */
   readonly chains: ReadonlyMap<string, string>;
 }
 
 const BLOCK = /^\t(map|set|chain) (\S+) \{$/;
 
-/** Reads our table, or nothing where there is none. Throws where it cannot. */
+/** Reads the table; undefined if it does not exist. Throws if it cannot be read. */
 export async function readTable(tools: NftTools): Promise<Listing | undefined> {
   const elements = new Map<SetName, Map<string, string>>();
   const declarations = new Map<string, string>();
@@ -71,7 +71,7 @@ function addElement(into: Map<string, string>, element: string): void {
 /** The sets whose keys are the frontends of all services. */
 const FRONTEND_SETS: readonly SetName[] = ["services", "refused", "dropped"];
 
-/** The UDP frontends that a table serves, those that refuse included. */
+/** The UDP frontends of a table, those that reject or drop included. */
 export function udpFrontendsOf({ elements }: Listing, { anyAddress }: Dialect): Set<UdpFrontend> {
   const frontends = new Set<UdpFrontend>();
   for (const set of FRONTEND_SETS) {

@@ -1,25 +1,30 @@
 /**
- * The nftables backend: a family's services as elements of sets and maps in one table, in the order in which a change
+ * The nftables backend: the services of a family as elements of sets and maps in one table, in the order in which a change
  * becomes elements:
  *
- *   table.ts         the table, its sets and maps, and how nft speaks of each family
- *   statements.ts    the pieces of a rule, spelled as nft prints them
- *   base_chains.ts   what is there however few services: dispatch, refusals, source ranges, masquerading
+ *   table.ts         the table, its sets and maps, and the words of nft for each family
+ *   statements.ts    parts of rules, as nft prints them
+ *   base_chains.ts   the fixed chains: dispatch, rejections, source ranges, masquerading
  *   pick_chains.ts   the chains that services share, by kind of traffic and number of endpoints
- *   affinity.ts      the chains and sets of a service port whose clients stay with their endpoints
- *   contribution.ts  everything in the table that is there because of one service port
- *   desired.ts       the service ports and settings that deltas have led to
- *   listing.ts       what the kernel's table reads as
- *   shadow.ts        what of it belongs to whom, and what to nobody
- *   spellings.ts     what this host's nft prints in other words than they are written here
- *   plan.ts          what one transaction has to do, and what is known when it has gone through
- *   transaction.ts   a transaction as input of nft
- *   batches.ts       what is to change, cut into what goes into one transaction each
- *   reconcile.ts     the transactions of a sync: in batches, and taken apart where the kernel refuses something
+ *   affinity.ts      the chains and sets of a service port with session affinity
+ *   contribution.ts  everything in the table that one service port wants
+ *   desired.ts       the desired state: service ports and settings
+ *   listing.ts       the table, as nft lists it
+ *   shadow.ts        the realized state: a listing, assigned to service ports
+ *   spellings.ts     texts that nft prints differently from how they were written
+ *   batches.ts       the difference between both states, cut into transactions
+ *   plan.ts          one transaction, and its effect on the shadow
+ *   transaction.ts   a transaction, as data and as input of nft
+ *   apply.ts         the transactions of one write, and the search for what the kernel refuses
+ *   reconcile.ts     the target of the common reconciler
+ *   session.ts       an nft that keeps running, for short transactions
+ *   tools.ts         nft, with the kinds of its failures
  *   backend.ts       sync, resync and cleanup, with these parts
- *   describe.ts      what is in the table for one service port, for people who ask
- *   host.ts          whether nft and the kernel can do all this
- *   cleanup.ts       how the tables are removed
+ *   describe.ts      the parts of the table of one service port, for explain
+ *   host.ts          features of the host's nft and kernel
+ *   cleanup.ts       removal of the tables
+ *
+ * In: deltas of one family. Out: one table in the kernel, problems, figures. May run: nft, conntrack.
  */
 export { createNftablesBackend } from "./backend.ts";
 export { removeKubeProxyTable, removeNftablesTraces } from "./cleanup.ts";

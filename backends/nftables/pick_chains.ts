@@ -3,27 +3,27 @@ import type { Dialect } from "./table.ts";
 import { fromThisNode, frontendKey, setMark } from "./statements.ts";
 
 /**
- * The chains that services share: a frontend's entry in the map of services leads to one of them by what is to be done
- * with its traffic and by how many endpoints it has. The endpoint is then found by the frontend's own address and port
- * and a random number.
+ * The kinds of chains that services share. A frontend's entry in the map of services leads to one of them, by the kind of its
+ * traffic and the number of its endpoints. The chain finds the endpoint by the frontend's address and port and a random
+ * number.
  */
 export type PickKind =
-  /** Traffic to a cluster IP (masqueraded or not before it comes here). */
+  /** Traffic to a cluster IP, whose mark is already set. */
   | "pick"
-  /** External traffic of policy Cluster: it is masqueraded, since the endpoint may be elsewhere. */
+  /** External traffic of policy Cluster, which is masqueraded, since the endpoint may be on another node. */
   | "external"
-  /** External traffic of policy Local, for which this node's own traffic takes the short cut. */
+  /** External traffic of policy Local; this node's own traffic takes the shortcut. */
   | "external-local"
-  /** That short cut: to any endpoint, as if the traffic had gone out to a load balancer and come back. */
+  /** The shortcut to any endpoint, as if the traffic had left the node for a load balancer and returned. */
   | "shortcut";
 
-/** What one of the shared chains is for. */
+/** The purpose of a shared chain. */
 export interface PickChain {
   readonly kind: PickKind;
   readonly protocol: Protocol;
-  /** How many endpoints there are to pick from; with 0 there is the short cut alone. */
+  /** How many endpoints there are to pick from; 0 leaves only the shortcut. */
   readonly endpoints: number;
-  /** Whether it serves node ports, whose entries have no address of their own. */
+  /** Whether it serves node ports, whose entries have the unspecified address. */
   readonly nodePort: boolean;
 }
 
@@ -34,7 +34,7 @@ export function pickChainName({ kind, protocol, endpoints, nodePort }: PickChain
 
 const PICK_CHAIN = /^(nodeport-)?(pick|external|external-local|shortcut)-(tcp|udp|sctp)-(\d+)$/;
 
-/** What the shared chain of a name is for; undefined where the name is of no shared chain. */
+/** The purpose of the shared chain with this name; undefined if no shared chain has it. */
 export function parsePickChain(name: string): PickChain | undefined {
   const match = PICK_CHAIN.exec(name);
   if (!match) return undefined;

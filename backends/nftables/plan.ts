@@ -6,26 +6,26 @@ import { type Applied, chainId, chainText, type Shadow, sharedIds } from "./shad
 import { declareSets, type Dialect, type SetDeclaration, type SetName } from "./table.ts";
 import { type ChainDeletion, type ChainWrite, difference, type SetDeletion, type Transaction } from "./transaction.ts";
 
-/** How the part of one service port is to change. */
+/** A change of one service port's part of the table. */
 export interface Change {
   readonly key: ServicePortKey;
-  /** What the kernel has of it. */
+  /** The part in the kernel. */
   readonly before: Contribution;
   readonly after: Contribution;
-  /** What is in effect then; undefined where the service port is gone. */
+  /** The state after the change; undefined for a deleted service port. */
   readonly next: Applied | undefined;
 }
 
 /**
- * What a transaction has to do beside its changes:
- * - `frame`: make what all of them need, but let no packet in yet;
- * - `ports`: nothing;
- * - `last`: bring the fixed chains to what they should be, which lets packets in, and remove what nobody wants any more;
- * - `all`: make the table anew, in one go.
+ * The task of a transaction beside its changes:
+ * - `frame`: create what all service ports need, without hooks;
+ * - `ports`: none;
+ * - `last`: update the fixed chains, hooks included, and delete what is unwanted;
+ * - `all`: replace the table.
  */
 export type Stage = "frame" | "ports" | "last" | "all";
 
-/** What a transaction is made of. */
+/** The input of a plan. */
 export interface TransactionInput {
   readonly changes: readonly Change[];
   readonly shadow: Shadow;
@@ -34,17 +34,17 @@ export interface TransactionInput {
   readonly stage: Stage;
 }
 
-/** A transaction, and what is known when it has gone through. */
+/** A transaction, and its effect on the shadow. */
 export interface PlannedTransaction {
   readonly transaction: Transaction;
   readonly changes: readonly Change[];
-  /** Whether the kernel has it all already. */
+  /** Whether the transaction changes nothing. */
   readonly isEmpty: boolean;
-  /** Notes in the shadow that it has gone through. */
+  /** Notes in the shadow that the transaction is in effect. */
   commit(): void;
 }
 
-/** Plans a transaction on what the shadow says that the kernel holds. */
+/** Plans a transaction on the table that the shadow describes. */
 export function planTransaction({ changes, shadow, settings, dialect, stage }: TransactionInput): PlannedTransaction {
   const deletedElements = new Map<SetName, string[]>(), newElements = new Map<SetName, string[]>();
   const newClientSets = new Map<string, SetDeclaration>();

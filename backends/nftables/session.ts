@@ -2,38 +2,38 @@ import type { Clock } from "../../platform/mod.ts";
 import type { Conversation, Runner } from "../tools/mod.ts";
 
 /**
- * An nft that goes on running, for short transactions. To start one for each costs ten times the processor time of the
- * transaction itself, and it ends only when the kernel has freed what was deleted, a grace period of some 10 ms later.
+ * An nft that keeps running, for short transactions. A process per transaction would cost ten times the processor time of the
+ * transaction, and would exit only after the kernel has freed what was deleted, some 10 ms later.
  */
 export interface NftSession {
   /**
-   * Carries out statements, without newlines, as one transaction. Resolves with whether it is in effect: nothing of it is
-   * where nft refuses it, or where there is no session to be had. Rejects where nft ended over it, and nobody knows.
+   * Carries out statements, without newlines, as one transaction. Resolves with whether it is in effect: false if nft refuses
+   * it or there is no session. Rejects if nft died, which leaves it unknown whether the transaction is in effect.
    */
   transact(statements: readonly string[]): Promise<boolean>;
 }
 
-/** What a session needs. */
+/** The parts that a session works with. */
 export interface NftSessionOptions {
   readonly runner: Runner;
   readonly clock: Clock;
 }
 
-/** It keeps a history of all lines in memory. */
+/** A process is replaced after this many lines: nft keeps a history of all lines in memory. */
 const LINES_PER_PROCESS = 1_000;
-/** After so long without a transaction its memory is given back. */
+/** A process ends after this time without a transaction, to free its memory. */
 const IDLE_MS = 60_000;
 const OPENING_TIMEOUT_MS = 5_000;
 const TRANSACTION_TIMEOUT_MS = 60_000;
-/** How many transactions the next attempt is put off by at the most. */
+/** For how many transactions a new session is put off, at most. */
 const LONGEST_REST = 1_000;
 
-/** A session that starts its nft when it is needed first. */
+/** A session that starts its nft with the first transaction. */
 export function createNftSession({ runner, clock }: NftSessionOptions): NftSession {
   let conversation: Conversation | undefined;
   let lines = 0;
-  // An nft that dies over a transaction must not get the same one again, and one that cannot be talked with may be
-  // replaced as Sluice runs: transactions are carried out without it for a while, for longer each time.
+  // A transaction that killed nft must not go to another session, and an nft that does not work interactively may be replaced
+  // while Sluice runs. So the next transactions, more each time, are carried out without a session.
   let rest = runner.converse ? 0 : Infinity;
   let nextRest = 1;
   let cancelIdle: (() => void) | undefined;
@@ -48,16 +48,16 @@ export function createNftSession({ runner, clock }: NftSessionOptions): NftSessi
     nextRest = Math.min(2 * nextRest, LONGEST_REST);
   };
 
-  /** nft says nothing where all is well. What makes no sense to it is an error that repeats it: so far it has come. */
+  /** nft prints nothing on success. An invalid line, which nft repeats in its error, marks the end of the answer. */
   const ask = async (line: string, timeoutMs: number): Promise<string> => {
     const end = `end ${++lines}`;
     const said = await conversation!.ask(`${line}${end}\n`, end, timeoutMs);
     const own = said.lastIndexOf("Error: ");
-    if (own === -1) throw new Error("nft takes no offence at nonsense");
+    if (own === -1) throw new Error("nft accepted an invalid line");
     return said.slice(0, own);
   };
 
-  /** Whether there is an nft to talk with. */
+  /** Starts an nft if there is none; returns whether it works. */
   const open = async (): Promise<boolean> => {
     if (lines >= LINES_PER_PROCESS) close();
     if (conversation?.isOpen()) return true;
@@ -66,7 +66,7 @@ export function createNftSession({ runner, clock }: NftSessionOptions): NftSessi
       conversation = runner.converse!({ tool: "nft", args: ["-i"] });
       return !isComplaint(await ask("", OPENING_TIMEOUT_MS));
     } catch {
-      // Whatever it is that such an nft does, each transaction can have an nft of its own.
+      // Without a session, each transaction gets a process of its own.
       return false;
     }
   };

@@ -8,61 +8,61 @@ import { parsePickChain } from "./pick_chains.ts";
 import { declarationText, declareSets, type Dialect, type SetName, type SharedSetName } from "./table.ts";
 import { type ChainDeletion, elementId, type SetDeletion } from "./transaction.ts";
 
-/** A service port as the kernel has it. */
+/** A service port whose part of the table is in effect. */
 export interface Applied {
   readonly port: ServicePort;
   /** The settings that its chains were rendered with. */
   readonly settings: FamilySettings;
 }
 
-/** Something in the table that service ports share: how many of them want it. It goes with the last of them. */
+/** A part of the table that service ports share. It is deleted with the last service port that uses it. */
 export interface SharedPart {
   uses: number;
 }
 
-/** What the kernel's table holds, as far as is known; what is in it for nobody is stray. */
+/** The kernel's table, as far as known. Parts that nothing wants are strays. */
 export interface Shadow {
-  /** Whether the sets are there, as they are declared now. Where some are declared otherwise, the table must go. */
+  /** Whether the sets exist with their current declarations. If some are declared differently, the table must be replaced. */
   sets: "complete" | "missing" | "different";
   missingSets: ReadonlySet<string>;
-  /** Service ports whose part of the table is whole. */
+  /** Service ports whose part of the table is complete. */
   readonly applied: Map<ServicePortKey, Applied>;
-  /** What there is of service ports whose part is not whole; it names nothing that they share. */
+  /** The existing parts of other service ports, without what they share. */
   readonly partial: Map<ServicePortKey, Contribution>;
   /** The texts of the fixed and the shared chains, hook included. */
   readonly chains: Map<string, string>;
-  /** The shared chains and elements that are there, by `chain NAME` or by element. */
+  /** The shared chains and elements, by `chain NAME` or by element. */
   readonly shared: Map<string, SharedPart>;
-  /** Those of them that no service port wants any more. */
+  /** The keys of those that no service port uses any more. */
   readonly unused: Set<string>;
   strays: Strays;
 }
 
-/** What is in the table for nobody. */
+/** Parts of the table that nothing wants. */
 export interface Strays {
   readonly elements: Element[];
   readonly chains: ChainDeletion[];
   readonly sets: SetDeletion[];
 }
 
-/** How `shared` of a shadow calls a shared chain. */
+/** The key of a shared chain in `Shadow.shared`. */
 export function chainId(name: string): string {
   return `chain ${name}`;
 }
 
-/** How the text of a chain is put together, as nft lists it. */
+/** The text of a chain, as nft lists it. */
 export function chainText(hook: string | undefined, rules: readonly string[]): string {
   return (hook === undefined ? rules : [hook, ...rules]).join("\n");
 }
 
-/** How a comparison with the kernel came out. */
+/** The result of a comparison with the kernel. */
 export interface Comparison {
   readonly shadow: Shadow;
-  /** The service ports whose part of the table is not as it should be. */
+  /** The service ports whose part of the table is not as desired. */
   readonly incomplete: ReadonlySet<ServicePortKey>;
 }
 
-/** The shadow of a table that is not there. */
+/** The shadow of a table that does not exist or must be replaced. */
 function emptyShadow(sets: "missing" | "different", missingSets: Iterable<string>): Shadow {
   return {
     sets,
@@ -79,8 +79,8 @@ function emptyShadow(sets: "missing" | "different", missingSets: Iterable<string
 const SHARED_SETS: readonly SharedSetName[] = ["cluster-ips", "hairpins"];
 
 /**
- * Works out who what was read from the kernel belongs to. Takes the listing apart.
- * @param spelling how a chain's text that was read would have been written
+ * Assigns the parts of a listing to service ports, and consumes the listing.
+ * @param spelling translates a text as nft prints it to how it was written
  */
 export function compare(
   listing: Listing | undefined,
@@ -146,7 +146,7 @@ export function compare(
     unclaimedChains.delete(name);
   }
 
-  /** What there is of a service port's part; undefined where it is whole. */
+  /** The existing part of a service port; undefined if it is complete. */
   function claim(wanted: Contribution): Contribution | undefined {
     let whole = sharedIds(wanted).every((id) => shadow.shared.has(id));
     const elements: Element[] = [];
@@ -173,7 +173,7 @@ export function compare(
   }
 }
 
-/** The names under which a shadow counts what a contribution shares with others. */
+/** The keys in `Shadow.shared` of what a contribution shares with others. */
 export function sharedIds(contribution: Contribution): string[] {
   return [...contribution.sharedElements.map(elementId), ...contribution.pickChains.map(chainId)];
 }

@@ -3,15 +3,15 @@ import type { Listing } from "./listing.ts";
 import { chainText, type Shadow } from "./shadow.ts";
 import { declarationText, declareSets, type Dialect } from "./table.ts";
 
-/** What this host's nft prints in other words than they are written here, which is no difference. */
+/** Texts that this host's nft prints differently from how they were written, which is no drift. */
 export interface Spellings {
-  /** The text that a set's or a chain's text, as it was read, stands for. */
+  /** The text of a set or chain as it was written, by its text as nft prints it. */
   written(name: string, read: string): string;
-  /** Takes a listing in, with what was believed of the kernel before it. */
+  /** Notes a listing, with the shadow before it. */
   note(listing: Listing | undefined, before: Shadow | undefined): void;
-  /** Whether the last listing showed chains that may only be spelled otherwise. */
+  /** Whether the last listing showed chains that may only be spelled differently. */
   areInQuestion(): boolean;
-  /** Takes in a listing right after those chains were written anew. Returns how many of them are only spelled otherwise. */
+  /** Notes a listing after the repair of these chains. Returns how many of them are only spelled differently. */
   learn(listing: Listing | undefined): number;
 }
 
@@ -20,7 +20,7 @@ interface Spelling {
   readonly written: string;
 }
 
-/** The spellings of a host of which none are known. */
+/** No known spellings yet. */
 export function createSpellings(dialect: Dialect): Spellings {
   const known = new Map<string, Spelling>();
   let inQuestion = new Map<string, Spelling>();
@@ -30,7 +30,7 @@ export function createSpellings(dialect: Dialect): Spellings {
     return spelling?.read === read ? spelling.written : read;
   };
 
-  /** A set cannot be changed in place: where it reads otherwise than it was made, it is spelled so. */
+  /** A set cannot be changed in place: if it reads differently from how it was created, that is a spelling. */
   function learnDeclarations(listing: Listing): void {
     for (const [name, declaration] of declareSets(dialect)) {
       const read = listing.declarations.get(name), text = declarationText(declaration);
@@ -54,7 +54,7 @@ export function createSpellings(dialect: Dialect): Spellings {
     learn(listing) {
       let learned = 0;
       for (const [name, spelling] of inQuestion) {
-        // What reads right after its repair as it read before was not changed by anybody.
+        // A chain that reads after its repair as before was not changed by others.
         if (listing?.chains.get(name) !== spelling.read) continue;
         known.set(name, spelling);
         learned++;
@@ -65,7 +65,7 @@ export function createSpellings(dialect: Dialect): Spellings {
   };
 }
 
-/** The texts of all chains that are believed to be there. */
+/** The texts of all chains of a shadow. */
 function* chainTexts(shadow: Shadow, dialect: Dialect): Generator<readonly [string, string]> {
   yield* shadow.chains;
   for (const { port, settings } of shadow.applied.values()) {

@@ -1,4 +1,4 @@
-/** The pieces of rules, each spelled as nft prints it, so that a chain in the kernel can be compared as text. */
+/** Parts of rules, spelled as nft prints them, so that chains can be compared as text. */
 import type { FamilySettings, LocalTraffic } from "../../core/model/mod.ts";
 import type { Dialect } from "./table.ts";
 
@@ -9,17 +9,17 @@ export function frontendKey({ ip, anyAddress }: Dialect, nodePort: boolean): str
 
 const hex = (value: number) => `0x${(value >>> 0).toString(16).padStart(8, "0")}`;
 
-/** Asks for masquerading. */
+/** Sets the mark for masquerading. */
 export function setMark({ masqueradeMark }: FamilySettings): string {
   return `meta mark set meta mark | ${hex(masqueradeMark)}`;
 }
 
-/** Takes the mark off, so that the packet is not masqueraded again if it comes by another time (a tunnel). */
+/** Clears the mark, so that a packet that passes again (a tunnel) is not masqueraded twice. */
 export function clearMark({ masqueradeMark }: FamilySettings): string {
   return `meta mark set meta mark & ${hex(~masqueradeMark)}`;
 }
 
-/** Matches packets for which nobody asked for masquerading. nft prints a mask of the first bit alone as a prefix. */
+/** Matches packets without the mark. nft prints a mask of the first bit alone as a prefix. */
 export function unmarked({ masqueradeMark }: FamilySettings): string {
   if (masqueradeMark === 2 ** 31) return "meta mark 0x00000000/1";
   return `meta mark & ${hex(masqueradeMark)} == 0x00000000`;
@@ -31,8 +31,8 @@ export function prefixText(prefix: string): string {
 }
 
 /**
- * What matches traffic that this node's pods send (`local`), or any other (`!local`): a statement with a space behind
- * it, empty where all traffic is such, undefined where none is or it cannot be told.
+ * A match for traffic of this node's pods (`local`) or for any other traffic (`!local`), with a trailing space; empty if it
+ * matches everything, undefined if it matches nothing or local traffic cannot be detected.
  */
 export function localMatch(traffic: LocalTraffic, local: boolean, { ip }: Dialect): string | undefined {
   const not = local ? "" : "!= ";
@@ -50,8 +50,8 @@ export function localMatch(traffic: LocalTraffic, local: boolean, { ip }: Dialec
 }
 
 /**
- * The rules that catch traffic of this node's pods and of the node itself, whose address must not be kept, since it
- * may be one that the endpoint cannot answer to through this node (kube-proxy's short cuts of policy Local).
+ * The rules for traffic of this node's pods and of the node itself (kube-proxy's shortcuts of policy Local). Traffic of the
+ * node is masqueraded: its source may be an address to which the endpoint cannot reply through this node.
  */
 export function fromThisNode(settings: FamilySettings, dialect: Dialect, then: string): string[] {
   const pods = localMatch(settings.localTraffic, true, dialect);

@@ -1,23 +1,23 @@
 import type { Family, Protocol } from "../../core/model/mod.ts";
 
-/** The name of the one table of each family that everything of ours is in. */
+/** The name of Sluice's only table in each family. */
 export const TABLE = "sluice";
 
-/** The name of the tables of kube-proxy's own nftables mode. */
+/** The name of the tables of kube-proxy's nftables mode. */
 export const KUBE_PROXY_TABLE = "kube-proxy";
 
-/** How nft speaks of a family. */
+/** The words of nft for a family. */
 export interface Dialect {
   /** The name of the family, of its header, and of its addresses in statements. */
   readonly ip: "ip" | "ip6";
   readonly addressType: "ipv4_addr" | "ipv6_addr";
-  /** The address that stands for "whichever of this node's" in the keys of node ports. */
+  /** The address that stands for any address of this node in the keys of node ports. */
   readonly anyAddress: string;
-  /** What must not serve node ports: the kernel does not route from there to pods. */
+  /** The prefix that does not serve node ports: the kernel does not route from there to pods. */
   readonly loopback: string;
 }
 
-/** How nft speaks of each family. */
+/** The words of nft for each family. */
 export const DIALECTS: Readonly<Record<Family, Dialect>> = {
   IPv4: { ip: "ip", addressType: "ipv4_addr", anyAddress: "0.0.0.0", loopback: "127.0.0.0/8" },
   IPv6: { ip: "ip6", addressType: "ipv6_addr", anyAddress: "::", loopback: "::1" },
@@ -27,18 +27,18 @@ export const DIALECTS: Readonly<Record<Family, Dialect>> = {
 export const PROTOCOLS: readonly Protocol[] = ["tcp", "udp", "sctp"];
 
 /**
- * The sets and maps of the table. An element of most of them belongs to one service port, since a frontend does; those
- * of `cluster-ips` and `hairpins` may be wanted by many.
+ * The sets and maps of the table. Most elements belong to a frontend and thus to one service port; several service ports may
+ * want the same element of `cluster-ips` and `hairpins`.
  */
 export type SetName =
   /** Frontend → the chain that serves it. */
   | "services"
   /** Frontend of policy Local → the chain that serves this node's own traffic to it. */
   | "shortcuts"
-  /** Frontends that refuse, and frontends that do not answer. */
+  /** Frontends that reject, and frontends that drop. */
   | "refused"
   | "dropped"
-  /** Frontends that are open to some sources only, and those sources. */
+  /** Frontends that are open to some sources only, and these sources. */
   | "firewalled"
   | "source-ranges"
   /** Frontend and number → endpoint. */
@@ -47,33 +47,32 @@ export type SetName =
   | `${Protocol}-shortcut-endpoints`
   | SharedSetName;
 
-/** The sets whose elements may be wanted by many service ports. */
+/** The sets with elements that several service ports may want. */
 export type SharedSetName =
   | "cluster-ips"
-  /** An endpoint's address and itself: traffic that comes back to where it came from. */
+  /** An endpoint's address, twice: traffic from an endpoint to itself. */
   | "hairpins";
 
-/** The declaration of each set, as nft prints it, which is also how nft takes it. */
+/** The declaration of each set, as nft prints and accepts it. */
 export type SetDeclarations = ReadonlyMap<SetName, SetDeclaration>;
 
-/** What a set is. */
+/** A declaration of a set or map. */
 export interface SetDeclaration {
   readonly kind: "set" | "map";
   /** The lines between its braces. */
   readonly lines: readonly string[];
 }
 
-/** A declaration as one text, to compare it by. */
+/** A declaration as text, for comparisons. */
 export function declarationText({ kind, lines }: SetDeclaration): string {
   return [kind, ...lines].join("\n");
 }
 
 /**
- * The sets and maps of a family. None has a size: the kernel then gives it a hash table that grows with its elements,
- * without a limit, where a size of 500,000 would cost each of them 8 MB from the start.
+ * The sets and maps of a family. None has a size: the kernel then uses a hash table that grows without a limit, while a size
+ * of 500,000 would cost 8 MB per set from the start.
  *
- * Endpoints are in a map per protocol: nft 1.0.6 takes the port of a rewritten destination only from a map whose type
- * names the protocol of that port.
+ * Each protocol has a map of endpoints: nft 1.0.6 accepts the port of a DNAT only from a map whose type names the protocol.
  */
 export function declareSets({ ip }: Dialect): SetDeclarations {
   const frontend = `${ip} daddr . meta l4proto . th dport`;

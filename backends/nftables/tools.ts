@@ -20,13 +20,13 @@ export interface NftTools {
    * @param onInputTaken called when `nft -f -` has read all of its input and is busy with it
    */
   transact(transaction: Transaction, onInputTaken?: () => void): Promise<ToolFailure | undefined>;
-  /** Lists our table as text; false where there is none. Throws where it fails. */
+  /** Lists the table as text; false if it does not exist. Throws if it fails. */
   listTable(onLine: (line: string) => void): Promise<boolean>;
-  /** Lists the chains of all tables of the family, without their rules, which costs next to nothing. */
+  /** Lists the chains of all tables of the family without their rules, which is cheap. */
   listChains(onLine: (line: string) => void): Promise<void>;
   /**
-   * Removes a table with everything in it; false where there is none. Throws where it fails. Nothing is listed first:
-   * nft 1.0.6 reads every rule of the host to list the names of its tables.
+   * Deletes a table with everything in it; false if it does not exist. Throws if it fails. Tables are not listed first:
+   * nft 1.0.6 reads every rule of the host to list their names.
    */
   removeTable(name: string): Promise<boolean>;
 }
@@ -78,7 +78,7 @@ export function createNftTools(family: Family, runner: Runner, session?: NftSess
   };
 }
 
-/** Whether the table that a call names is there. Throws where the call failed for another reason. */
+/** Whether the table of a call exists. Throws if the call failed for another reason. */
 function isThere(failure: ToolFailure | undefined): boolean {
   if (failure && failure.kind !== "absent") throw new Error(failure.text);
   return failure === undefined;

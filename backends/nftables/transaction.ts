@@ -3,7 +3,7 @@ import type { ClientSet } from "./affinity.ts";
 import { type Contribution, type Element, NOTHING } from "./contribution.ts";
 import { declareSets, type Dialect, type SetDeclaration, type SetName, TABLE } from "./table.ts";
 
-/** A set and a key, as one text: what identifies an element. */
+/** The identity of an element: its set and key as one text. */
 export function elementId({ set, key }: { readonly set: SetName; readonly key: string }): string {
   return `${set} ${key}`;
 }
@@ -125,7 +125,7 @@ function* elementStatements(what: string, elements: ReadonlyMap<SetName, readonl
   }
 }
 
-/** How what one service port contributes is to change. */
+/** The difference between two contributions of a service port. */
 export interface Difference {
   readonly deleted: readonly Element[];
   readonly added: readonly Element[];
@@ -135,7 +135,7 @@ export interface Difference {
   readonly deletedClientSets: readonly string[];
 }
 
-/** What leads from one contribution of a service port to another, but for what it shares with others. */
+/** The difference between two contributions of a service port, without what it shares with others. */
 export function difference(before: Contribution, after: Contribution): Difference {
   if (before === NOTHING) {
     return {
