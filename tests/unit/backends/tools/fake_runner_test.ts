@@ -209,10 +209,10 @@ Deno.test("lines are handed on one by one where that is asked", async () => {
   assert.deepEqual(lines.slice(1, 3), ["*nat", ":PREROUTING ACCEPT [0:0]"]);
 });
 
-Deno.test("what is not interpreted is an error of the test, not an answer", async () => {
+Deno.test("an input that the fake does not support fails the test", async () => {
   const runner = createFakeRunner();
   const input = "*nat\n-A PREROUTING -m quota --quota 5 -j ACCEPT\nCOMMIT\n";
-  await assert.rejects(restore(runner, input), /does not interpret -m quota/);
+  await assert.rejects(restore(runner, input), /does not support -m quota/);
 });
 
 Deno.test("conntrack shows and deletes what matches, one command or many", async () => {
