@@ -6,20 +6,20 @@ import type { Explanation } from "./explanation.ts";
 import { type ListedEndpoint, type ListedService, listEndpoints, listServices } from "./listing.ts";
 import type { Question } from "./question.ts";
 
-/** Everything that can be asked, whoever answers: this process, or a running proxy through its control socket. */
+/** The answers of this process, or of a running proxy through its control socket. */
 export interface Answers {
   explain(question: Question): Promise<Explanation>;
-  /** The service ports whose name has `search` in it. */
+  /** Lists the service ports whose name contains `search`. */
   services(search: string): Promise<readonly ListedService[]>;
-  /** The endpoints of those. */
+  /** Lists the endpoints of the service ports whose name contains `search`. */
   endpoints(search: string): Promise<readonly ListedEndpoint[]>;
-  /** A page of services with their endpoints. */
+  /** Returns one page of service ports with their endpoints. */
   browse(question: BrowseQuestion): Promise<ServicePage>;
-  /** What the kernel is to be brought to, as a whole state. */
+  /** Returns the state that the kernel should have, as a whole state. */
   state(family: Family): Promise<FamilyDelta>;
 }
 
-/** The answers of this process. */
+/** Creates answers from this process. */
 export function createAnswers(basis: AnswerBasis): Answers {
   return {
     explain: (question) => explain(question, basis),

@@ -6,30 +6,30 @@ import type { Tracking } from "../core/tracking/mod.ts";
 import type { Effect } from "../core/channel/mod.ts";
 import type { ExplainedRules } from "./explanation.ts";
 
-/** What questions about one family are answered from. */
+/** The data that answers about one family come from. */
 export interface FamilyBasis {
   readonly planner: Pick<FamilyPlanner, "ports" | "portsOf">;
   settings(): FamilySettings;
-  /** The revision that was last sent to the worker; 0 where nothing was, or where nothing runs. */
+  /** The revision last sent to the worker; 0 if none was sent or no proxy runs. */
   revision(): number;
-  /** What carries a service port in the kernel; undefined where nobody can tell. */
+  /** The rules of a service port in the kernel; undefined if unknown. */
   rules(key: ServicePortKey): Promise<RuleDescription | undefined>;
-  /** Since when what is planned of a service port is in effect; undefined where nothing runs. */
+  /** When the current plan of a service port took effect; undefined if no proxy runs. */
   since(port: PlannedPort): Effect | undefined;
 }
 
-/** What questions are answered from: what a proxy, running or not, knows. */
+/** The data that answers come from, of a running proxy or of a source read once. */
 export interface AnswerBasis {
   readonly nodeName: string;
   readonly tracking: Tracking;
   readonly families: Readonly<Record<Family, FamilyBasis>>;
-  /** Whether the rules that `families` tell of are those of a running proxy, or what one would write. */
+  /** Whether `families` return the rules of a running proxy, or those that one would write. */
   readonly rulesFrom: ExplainedRules["from"];
-  /** This host's own addresses, canonical; those that the Node object names count beside them. */
+  /** This host's own addresses, canonical, in addition to those in the Node object. */
   hostAddresses(): readonly string[];
 }
 
-/** The addresses of this host's interfaces, canonical, loopback aside. */
+/** The addresses of this host's interfaces, canonical, without loopback addresses. */
 export function addressesOfHost(): readonly string[] {
   return ownAddresses().filter((address) => !isLoopback(address));
 }

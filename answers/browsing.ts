@@ -1,39 +1,40 @@
-/** A few services at a time, of however many there are: what a page or a terminal shows. */
+/** Pages of services for the status page and for `sluice top`. */
 import type { AnswerBasis } from "./basis.ts";
+import { hasExternalFrontends } from "../core/model/mod.ts";
 import type { PlannedPort } from "../core/planning/mod.ts";
-import { findServicePorts, hasOutside, listed, type ListedEndpoint, type ListedService } from "./listing.ts";
+import { findServicePorts, listed, type ListedEndpoint, type ListedService } from "./listing.ts";
 
-/** Which services are shown. */
+/** Selects a page of services. */
 export interface BrowseQuestion {
-  /** What their name has in it. */
+  /** Only services whose name contains this. */
   readonly search: string;
-  /** Only those that are not served as they ask to be, or have no endpoint for some traffic. */
+  /** Only services that lost a frontend to another, or have no endpoint for some traffic. */
   readonly attention: boolean;
-  /** Counted from 1; the last one where there are fewer. */
+  /** Counted from 1; a number past the end selects the last page. */
   readonly page: number;
   readonly pageSize: number;
 }
 
-/** A service port and its endpoints. */
+/** A service port and the endpoints that are shown. */
 export interface BrowsedService extends ListedService {
-  /** Those that are out first; not all of them where `endpoints` is more. */
+  /** Unused endpoints first; a part of them if there are fewer than `endpoints`. */
   readonly shownEndpoints: readonly ListedEndpoint[];
 }
 
 /** A page of service ports. */
 export interface ServicePage {
-  /** How many there are on all pages. */
+  /** The number of service ports on all pages. */
   readonly total: number;
   readonly page: number;
   readonly pages: number;
   readonly services: readonly BrowsedService[];
 }
 
-/** Of many services, few endpoints each are shown; where few services are left, nearly all. */
+/** With many services on a page each shows few endpoints, with few services nearly all. */
 const FEW_SERVICES = 4;
 const MOST_ENDPOINTS = { ofFew: 500, ofMany: 12 };
 
-/** A page of services. Costs little more for thousands of services than for what is shown. */
+/** Returns a page of services. Only those on the page are examined in detail. */
 export function browse(basis: AnswerBasis, { search, attention, page: asked, pageSize }: BrowseQuestion): ServicePage {
   const found = findServicePorts(basis, { search, wanted: attention ? needsAttention : undefined });
   const pages = Math.max(1, Math.ceil(found.length / pageSize));
@@ -51,5 +52,5 @@ export function browse(basis: AnswerBasis, { search, attention, page: asked, pag
 function needsAttention({ planned, reported }: PlannedPort): boolean {
   if (planned === undefined || reported.length > 0) return true;
   const isStopped = (verdict: string) => verdict === "reject" || verdict === "drop";
-  return isStopped(planned.internal) || hasOutside(planned) && isStopped(planned.external);
+  return isStopped(planned.internal) || hasExternalFrontends(planned) && isStopped(planned.external);
 }

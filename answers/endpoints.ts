@@ -4,6 +4,7 @@ import {
   type EndpointExplanation,
   type EndpointFate,
   explainEndpoints as explainFates,
+  isUsed,
   type NodeContext,
   servicePortName,
   trafficPolicies,
@@ -11,29 +12,29 @@ import {
 import { serviceKey, type Tracking } from "../core/tracking/mod.ts";
 import type { ExplainedEndpoint } from "./explanation.ts";
 
-/** The endpoints of a service port with what became of each, and how they were chosen. */
+/** The endpoints of a service port with the fate of each, and how they were chosen. */
 export interface ExplainedEndpoints extends Pick<EndpointExplanation, "topology" | "ignoredHints"> {
   readonly endpoints: readonly ExplainedEndpoint[];
 }
 
-/** The part of a service that a service port was planned from. */
+/** Finds the port of a service that a service port was planned from. */
 export function specOf(service: Service, port: Pick<ServicePort, "name" | "protocol">): ServicePortSpec | undefined {
   return service.ports.findLast((spec) =>
     spec.protocol === port.protocol && servicePortName(service, spec) === port.name
   );
 }
 
-/** Which service port's endpoints are explained. */
+/** Selects the service port whose endpoints are explained. */
 export interface EndpointsQuestion {
   readonly service: Service;
   readonly spec: ServicePortSpec;
   readonly family: Family;
   readonly node: NodeContext;
-  /** The policies that reasons are given for; every one that is in use where it is not said. */
+  /** The policies to give reasons for; all that are in use by default. */
   readonly policies?: ReadonlySet<"cluster" | "local">;
 }
 
-/** Says of each endpoint of a service port what the planner makes of it, and why. */
+/** Explains which endpoints of a service port the planner uses, and why. */
 export function explainServiceEndpoints(
   tracking: Tracking,
   { service, spec, family, node, policies }: EndpointsQuestion,
@@ -64,23 +65,18 @@ export function explainServiceEndpoints(
   return { topology, ignoredHints, endpoints };
 }
 
-/** Whether a policy leads to an endpoint of that fate. */
-export function isUsed(fate: EndpointFate): boolean {
-  return fate === "ready" || fate === "fallback";
-}
-
 const FATES: Readonly<Record<EndpointFate, string>> = {
   ready: "ready",
   fallback: "terminating but still serving, and no endpoint is ready",
   "not-ready": "not ready",
-  terminating: "terminating, and others are ready",
-  "other-zone": "its hints give it to another zone",
-  "other-node": "its hints give it to another node",
+  terminating: "terminating, and other endpoints are ready",
+  "other-zone": "its hints are for another zone",
+  "other-node": "its hints are for another node",
   remote: "not on this node",
-  unused: "no traffic goes by this policy",
+  unused: "no traffic uses this policy",
 };
 
-/** One reason where the policies agree or only one is in use; else one for each. */
+/** One reason if the policies agree or only one is in use, otherwise one for each. */
 function reasonOf(cluster: EndpointFate, local: EndpointFate): string {
   if (local === "unused" || cluster === local) return FATES[cluster];
   if (cluster === "unused") return FATES[local];

@@ -106,7 +106,7 @@ function sourcesOf(
   const origin = originOf(from, basis, nodeAddresses, settings);
   const isByInterface = settings.localTraffic.by === "bridge" || settings.localTraffic.by === "interface-prefix";
   const remarks = origin === "outside" && isByInterface
-    ? [`${from} is not known as a pod's address on this node, and is taken for one from outside (see --from pod)`]
+    ? [`${from} is not a known pod address on this node; treated as outside traffic (use --from pod otherwise)`]
     : [];
   return { sources: [{ origin, address: from }], remarks };
 }

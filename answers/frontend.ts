@@ -18,33 +18,33 @@ export interface FrontendHit {
   readonly port: ServicePort;
 }
 
-/** What is known of the destination of a question. */
+/** Facts about the destination of a question. */
 export interface Destination {
   readonly address: string;
   readonly hit: FrontendHit | undefined;
-  /** The service port whose node port it would be, at an address of this node that serves none. */
+  /** The service port that has the node port, if the address is one of this node that serves no node ports. */
   readonly unserved: ServicePort | undefined;
-  /** Service ports that ask for the same frontend and do not get it. */
+  /** Service ports that want this frontend but lost it to another. */
   readonly losers: readonly PlannedPort[];
-  /** Whether it is the cluster IP of a service, on whatever port. */
+  /** Whether the address is the cluster IP of a service, on any port. */
   readonly isClusterIP: boolean;
-  /** Whether it is an address of a service and none of this node's: IPVS mode binds those to the node. */
+  /** Whether it is an address of a service and not of this node: IPVS mode binds those to the node. */
   readonly isBound: boolean;
   /** Whether it is an address of this node. */
   readonly isThisNode: boolean;
-  /** What else a person should know of it, one sentence each. */
+  /** Further notes for the reader, one sentence each. */
   readonly remarks: readonly string[];
 }
 
-/** What a destination is looked up in. */
+/** The data to find a destination in. */
 export interface DestinationContext {
   readonly planned: Iterable<PlannedPort>;
   readonly settings: FamilySettings;
-  /** The node's own addresses of both families, loopback aside. */
+  /** The node's own addresses of both families, without loopback addresses. */
   readonly nodeAddresses: readonly string[];
 }
 
-/** Finds out what a destination is. It looks at every service port, so that nothing has to be kept for questions. */
+/** Finds a destination by a scan of all service ports, so that no index stays in memory for questions. */
 export function findDestination(question: Question, context: DestinationContext): Destination {
   const { address } = question;
   const { settings, nodeAddresses } = context;
@@ -106,10 +106,10 @@ function unservedRemark(
   { nodePortPrefixes }: FamilySettings,
 ): string {
   const where = nodePortPrefixes ? `at ${nodePortPrefixes.join(", ")}` : "at the node's addresses other than loopback";
-  return `node port ${nodePort} of ${name} is served ${where}, and not at ${address}`;
+  return `node port ${nodePort} of ${name} is served ${where}, not at ${address}`;
 }
 
-/** A frontend as a person writes it: `cluster IP 10.0.0.1:80/TCP`, `node port 30080/TCP`. */
+/** A frontend as text: `cluster IP 10.0.0.1:80/TCP`, `node port 30080/TCP`. */
 export function frontendText(kind: FrontendKind, port: ServicePort, address: string): string {
   if (kind === "nodePort") return `node port ${port.nodePort}/${port.protocol.toUpperCase()}`;
   return `${KIND_NAMES[kind]} ${endpointText(address, port.port, port.protocol)}`;

@@ -1,12 +1,11 @@
 import { FAMILIES, type Family, joinHostPort } from "../platform/mod.ts";
-import type { Protocol, ServicePortName, Verdict } from "../core/model/mod.ts";
+import { hasExternalFrontends, type Protocol, type ServicePortName, type Verdict } from "../core/model/mod.ts";
 import type { AnswerBasis } from "./basis.ts";
 import { explainServiceEndpoints, specOf } from "./endpoints.ts";
 import type { ExplainedEndpoint } from "./explanation.ts";
-import { tableText } from "./table.ts";
 import type { PlannedPort } from "../core/planning/mod.ts";
 
-/** A service port of one family, as it is planned. */
+/** A planned service port of one family. */
 export interface ListedService {
   /** `namespace/name:port`. */
   readonly name: ServicePortName;
@@ -21,11 +20,11 @@ export interface ListedService {
   readonly nodePort: number;
   readonly internal: Verdict;
   readonly external: Verdict;
-  /** How many endpoints are in use, and how many there are. */
+  /** The number of endpoints in use; `endpoints` is the number of all. */
   readonly usedEndpoints: number;
   readonly endpoints: number;
   readonly affinitySeconds: number;
-  /** What it asks for and does not get, in sentences; then it is not served, or not everywhere. */
+  /** The frontends that it lost to other service ports, one sentence each. */
   readonly problems: readonly string[];
   readonly served: boolean;
 }
@@ -37,31 +36,31 @@ export interface ListedEndpoint extends ExplainedEndpoint {
   readonly protocol: Protocol;
 }
 
-/** The service ports whose name has `search` in it; all of them without. */
+/** Lists the service ports whose name contains `search`; all by default. */
 export function listServices(basis: AnswerBasis, search = ""): readonly ListedService[] {
   return findServicePorts(basis, { search }).flatMap((found) => listed(basis, found)?.service ?? []);
 }
 
-/** The endpoints of the service ports whose name has `search` in it. */
+/** Lists the endpoints of the service ports whose name contains `search`. */
 export function listEndpoints(basis: AnswerBasis, search = ""): readonly ListedEndpoint[] {
   return findServicePorts(basis, { search }).flatMap((found) => listed(basis, found)?.endpoints ?? []);
 }
 
-/** A service port of one family, as it was found. */
+/** A service port that a search found. */
 export interface FoundServicePort {
   readonly family: Family;
   readonly owner: PlannedPort;
 }
 
-/** Which service ports are looked for. */
+/** Selects service ports. */
 export interface ServiceSearch {
-  /** What their name has in it. */
+  /** Only service ports whose name contains this. */
   readonly search: string;
-  /** What else must hold of them. */
+  /** A further condition. */
   readonly wanted?: (owner: PlannedPort) => boolean;
 }
 
-/** The service ports that are looked for, by name and family. Nothing is found out about them yet. */
+/** Finds service ports, sorted by name and family. It is cheap: `listed` collects the details. */
 export function findServicePorts(basis: AnswerBasis, { search, wanted }: ServiceSearch): readonly FoundServicePort[] {
   const found = FAMILIES.flatMap((family) =>
     [...basis.families[family].planner.ports()]
@@ -72,7 +71,7 @@ export function findServicePorts(basis: AnswerBasis, { search, wanted }: Service
   return found.sort((a, b) => order(a.owner.key, b.owner.key) || order(a.family, b.family));
 }
 
-/** All there is to tell about a service port; undefined where its service is another by now than the one planned. */
+/** The details of a service port; undefined if its service has changed since it was planned. */
 export function listed(
   { tracking, nodeName }: AnswerBasis,
   { family, owner }: FoundServicePort,
@@ -112,57 +111,26 @@ export function listed(
   };
 }
 
-/** Service ports as a table. */
-export function servicesTable(services: readonly ListedService[]): string {
-  const headings = ["name", "type", "frontends", "internal", "external", "endpoints", "notes"];
-  return tableText(
-    headings,
-    services.map((service) => [
-      service.name,
-      service.type,
-      frontendsOf(service),
-      service.internal,
-      hasOutside(service) ? service.external : "-",
-      `${service.usedEndpoints}/${service.endpoints}`,
-      notesOf(service),
-    ]),
-  );
-}
-
-/** Endpoints as a table. */
-export function endpointsTable(endpoints: readonly ListedEndpoint[]): string {
-  const headings = ["service", "endpoint", "node", "zone", "use", "why"];
-  return tableText(
-    headings,
-    endpoints.map((endpoint) => [
-      endpoint.service,
-      `${endpoint.target}/${endpoint.protocol.toUpperCase()}`,
-      endpoint.node || "-",
-      endpoint.zone || "-",
-      endpoint.used ? "in" : "out",
-      endpoint.reason,
-    ]),
-  );
-}
-
-/** Whether it can be reached at anything else than its cluster IP. */
-export function hasOutside(
-  { externalIPs, loadBalancerIPs, nodePort }: Pick<ListedService, "externalIPs" | "loadBalancerIPs" | "nodePort">,
-): boolean {
-  return externalIPs.length > 0 || loadBalancerIPs.length > 0 || nodePort !== 0;
-}
-
-function frontendsOf(service: ListedService): string {
-  return `${frontendsOfService(service).join(",")}/${service.protocol.toUpperCase()}`;
-}
-
-/** Where it is reached, each as `address:port`; the node port as `*:port`. */
+/** The frontends of a service port, each as `address:port`; the node port as `*:port`. */
 export function frontendsOfService(service: ListedService): readonly string[] {
   const addresses = [service.clusterIP, ...service.loadBalancerIPs, ...service.externalIPs];
   const at = addresses.map((address) => joinHostPort(address, service.port));
   return service.nodePort === 0 ? at : [...at, `*:${service.nodePort}`];
 }
 
-function notesOf({ problems, affinitySeconds }: ListedService): string {
-  return [...(affinitySeconds > 0 ? [`affinity ${affinitySeconds} s`] : []), ...problems].join("; ");
+/** The traffic of a service port that is stopped, and why, one sentence each. */
+export function stoppedTraffic(service: ListedService): readonly string[] {
+  if (!service.served) return ["Not served: another service has its cluster IP."];
+  const { internal, external } = service;
+  const inside = stopText(internal), outside = hasExternalFrontends(service) ? stopText(external) : undefined;
+  return [
+    ...(inside === undefined ? [] : [`Traffic to the cluster IP is ${inside}.`]),
+    ...(outside === undefined ? [] : [`Traffic from outside is ${outside}.`]),
+  ];
+}
+
+function stopText(verdict: Verdict): string | undefined {
+  if (verdict === "reject") return "rejected: no endpoint can serve";
+  if (verdict === "drop") return "dropped: its policy is Local, and no endpoint on this node can serve";
+  return undefined;
 }

@@ -8,16 +8,16 @@ import { createTracking, type Tracking } from "../core/tracking/mod.ts";
 import { type Answers, createAnswers } from "./answers.ts";
 import { addressesOfHost } from "./basis.ts";
 
-/** What reading a source once works with. */
+/** The dependencies of `answerOffline`. */
 export interface OfflineOptions extends SourceOptions {
   readonly signal: AbortSignal;
-  /** The rules that a proxy would write for a service port. */
+  /** Returns the rules that a proxy would write for a service port. */
   readonly rules: (family: Family, state: FamilyDelta, key: ServicePortKey) => Promise<RuleDescription | undefined>;
 }
 
 /**
- * Reads the source of the configuration once, to its end, and answers from that, without a proxy and without the kernel.
- * Rejects where the source cannot be read, or with the signal's reason.
+ * Reads the configured source once and answers from its objects, without a running proxy and without the kernel. Rejects if
+ * the source cannot be read, or with the signal's reason.
  */
 export async function answerOffline(options: OfflineOptions): Promise<Answers> {
   const { configuration, logger, rules } = options;
@@ -33,7 +33,7 @@ export async function answerOffline(options: OfflineOptions): Promise<Answers> {
       ReturnType<typeof basisOf>
     >,
     rulesFrom: "rendering",
-    // Another node's addresses are not known beyond what its Node object says.
+    // For another node, only the addresses in its Node object are known.
     hostAddresses: () => nodeName === Deno.hostname().trim().toLowerCase() ? addressesOfHost() : [],
   });
   return answers;
@@ -64,7 +64,7 @@ async function readOnce(
     bindAddress,
     externalIPs: isFeatureEnabled("AllowServiceExternalIPs", configuration.featureGates),
     clock,
-    onChange: () => synced.abort(new Error("everything was read once")),
+    onChange: () => synced.abort(new Error("caches synced")),
     onProblem,
   });
   const { source, close } = await openSource(options);

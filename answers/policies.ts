@@ -5,7 +5,7 @@ import { type NodeContext, trafficPolicies } from "../core/planning/mod.ts";
 import type { ExplainedEndpoints } from "./endpoints.ts";
 import type { ExplainedPolicy } from "./explanation.ts";
 
-/** What the policies of a frontend are told from. */
+/** The data that the policies of a frontend are explained from. */
 export interface PolicyContext {
   readonly service: Service;
   readonly spec: ServicePortSpec;
@@ -16,7 +16,7 @@ export interface PolicyContext {
   readonly node: NodeContext;
 }
 
-/** The settings that decide about connections to a frontend, and what each does. */
+/** The settings that affect connections to a frontend, with the effect of each. */
 export function policiesOf(context: PolicyContext): readonly ExplainedPolicy[] {
   const { frontend } = context;
   return [
@@ -32,7 +32,7 @@ export function policiesOf(context: PolicyContext): readonly ExplainedPolicy[] {
 function internalPolicy({ service, port }: PolicyContext): ExplainedPolicy {
   return service.internalPolicyLocal
     ? { name: "internalTrafficPolicy", value: "Local", effect: localEffect(port.localEndpoints.length) }
-    : { name: "internalTrafficPolicy", value: "Cluster", effect: "any usable endpoint of the cluster may serve" };
+    : { name: "internalTrafficPolicy", value: "Cluster", effect: "any usable endpoint in the cluster may serve" };
 }
 
 function externalPolicy({ service, spec, port }: PolicyContext): ExplainedPolicy {
@@ -41,18 +41,18 @@ function externalPolicy({ service, spec, port }: PolicyContext): ExplainedPolicy
     return {
       name: "externalTrafficPolicy",
       value: "Cluster",
-      effect: "any usable endpoint of the cluster may serve, and sees this node's address as the client's",
+      effect: "any usable endpoint in the cluster may serve, and sees this node's address as the client's",
     };
   }
   return {
     name: "externalTrafficPolicy",
     value: "Local",
-    effect: `${localEffect(port.localEndpoints.length)}; this node and its pods may use those of the whole cluster`,
+    effect: `${localEffect(port.localEndpoints.length)}; this node and its pods may use endpoints of the whole cluster`,
   };
 }
 
 function localEffect(count: number): string {
-  if (count === 0) return "only endpoints on this node may serve, and there is none";
+  if (count === 0) return "only endpoints on this node may serve, and it has none";
   return `only endpoints on this node may serve: ${count}`;
 }
 
@@ -81,12 +81,12 @@ function sourceRangePolicy({ service, port }: PolicyContext): ExplainedPolicy[] 
   const effect = port.loadBalancerSources !== undefined
     ? "other sources are dropped"
     : service.sourceRanges.some((range) => isEverything(range, port.clusterIP))
-    ? "one of them is every address, so that every source is let in"
-    : "none of them is of this family, so that every source is let in";
+    ? "one of them is every address, so every source is admitted"
+    : "none of them is of this family, so every source is admitted";
   return [{ name: "loadBalancerSourceRanges", value, effect }];
 }
 
-/** Whether a prefix holds all addresses of the family that `address` is of. */
+/** Whether a prefix contains every address of the family of `address`. */
 function isEverything(prefix: string, address: string): boolean {
   return prefix.endsWith("/0") && familyOf(prefix) === familyOf(address);
 }

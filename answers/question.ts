@@ -1,24 +1,24 @@
 import { canonicalAddress, type Family, familyOf, splitHostPort } from "../platform/mod.ts";
 import type { Protocol } from "../core/model/mod.ts";
 
-/** Where a connection comes from, as far as it matters: this node itself, a pod on it, or anywhere else. */
+/** The kinds of sources that rules distinguish: this node, a pod on it, or anywhere else. */
 export type Origin = "node" | "pod" | "outside";
 
-/** All origins, in the order in which they are told of. */
+/** All origins, in the order in which they are explained. */
 export const ORIGINS: readonly Origin[] = ["pod", "node", "outside"];
 
-/** What is asked: what becomes of a new connection to there. */
+/** Asks what happens to a new connection to a destination. */
 export interface Question {
   readonly family: Family;
   /** Canonical. */
   readonly address: string;
   readonly port: number;
   readonly protocol: Protocol;
-  /** An origin, or an address (canonical, of the same family) whose origin is to be found out; undefined for every origin. */
+  /** An origin, or a canonical address of the same family; undefined for every origin. */
   readonly from: string | undefined;
 }
 
-/** A question that cannot be asked, in words for the person who asked it. */
+/** A malformed question. The message is for the person who asked it. */
 export class QuestionError extends Error {
   override readonly name = "QuestionError";
 }
@@ -26,8 +26,8 @@ export class QuestionError extends Error {
 const DESTINATION = /^(.+:\d+)(?:\/(tcp|udp|sctp))?$/i;
 
 /**
- * Reads `ADDRESS:PORT`, `[ADDRESS]:PORT` for IPv6, with `/udp` or `/sctp` behind it where it is not TCP; and from where:
- * `pod`, `node`, `outside` or an address.
+ * Parses a destination (`ADDRESS:PORT`, `[ADDRESS]:PORT` for IPv6, followed by `/udp` or `/sctp` unless it is TCP) and a source
+ * (`pod`, `node`, `outside` or an address).
  * @throws {QuestionError}
  */
 export function readQuestion(destination: string, from?: string): Question {
@@ -37,8 +37,10 @@ export function readQuestion(destination: string, from?: string): Question {
   const address = isBareIPv6 ? undefined : canonicalAddress(given);
   if (address === undefined || port < 1 || port > 65_535) {
     throw new QuestionError(
-      `${JSON.stringify(destination)} is no destination: give ADDRESS:PORT, or [ADDRESS]:PORT for IPv6, with /udp or ` +
-        `/sctp behind it where it is not TCP`,
+      `${
+        JSON.stringify(destination)
+      } is not a destination: use ADDRESS:PORT, or [ADDRESS]:PORT for IPv6, followed by /udp ` +
+        `or /sctp unless it is TCP`,
     );
   }
   const family = familyOf(address);
@@ -52,7 +54,7 @@ function readFrom(from: string | undefined, family: Family): string | undefined 
     throw new QuestionError(`--from is ${JSON.stringify(from)}: must be an address, or one of ${ORIGINS.join(", ")}`);
   }
   if (familyOf(address) !== family) {
-    throw new QuestionError(`--from is ${address}: nothing goes from there to an ${family} address`);
+    throw new QuestionError(`--from is ${address}: it must be an ${family} address like the destination`);
   }
   return address;
 }

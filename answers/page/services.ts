@@ -2,7 +2,7 @@ import { countText, joinHostPort, plural } from "../../platform/mod.ts";
 import {
   type BrowsedService,
   frontendsOfService,
-  hasOutside,
+  hasExternalFrontends,
   type ListedEndpoint,
   type ServicePage,
   stoppedTraffic,
@@ -70,7 +70,7 @@ function serviceFacts(service: BrowsedService): Html | false {
   const facts = [
     ...frontendsOfService(service).slice(3),
     ...(internal === "local" ? ["internal traffic stays on this node"] : []),
-    ...(hasOutside(service) && external === "local" ? ["traffic from outside stays on this node"] : []),
+    ...(hasExternalFrontends(service) && external === "local" ? ["traffic from outside stays on this node"] : []),
     ...(affinitySeconds > 0 ? [`clients stay with their endpoint for ${countText(affinitySeconds)} s`] : []),
   ];
   return facts.length > 0 && html`<p class="facts">${facts.join(" · ")}</p>`;

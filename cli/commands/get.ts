@@ -21,7 +21,7 @@ export const getCommand: Command = {
   async start(invocation) {
     const output = chosen(invocation, OUTPUT);
     const [what, name = ""] = invocation.arguments;
-    const { endpointsTable, servicesTable } = await import("../../answers/mod.ts");
+    const { endpointsTable, servicesTable } = await import("../text/mod.ts");
     const answers = await answersOf(invocation);
     const write = async <T>(items: readonly T[], table: (items: readonly T[]) => string) => {
       if (output === "table") return invocation.print(table(items));

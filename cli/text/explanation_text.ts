@@ -28,7 +28,9 @@ export function explanationText(explanation: Explanation, { all }: TextOptions):
   const zone = node.zone === "" ? "" : `, zone ${node.zone}`;
   return [
     `${endpointText(address, port, protocol)} on node ${node.name} (${node.address}${zone}, ${mode} mode)`,
-    service ? `  is ${service.frontendText} of ${service.name} (${service.type})` : "  is no frontend of any service",
+    service
+      ? `  is ${service.frontendText} of ${service.name} (${service.type})`
+      : "  no service has this address and port",
     ...remarks.map((remark) => `  note: ${remark}`),
     "",
     "A new connection",
@@ -43,7 +45,7 @@ function outcomeLines(outcome: Outcome): string[] {
   if (outcome.onlySources) lines.push(`    only from ${outcome.onlySources.join(", ")}; other sources are dropped`);
   if (outcome.masquerade) lines.push(`    ${masqueradeText(outcome.masquerade)}`);
   if (outcome.masquerade?.applies === false && outcome.hairpin.length > 0) {
-    lines.push(`    masqueraded only towards ${outcome.hairpin.join(", ")}, which is the sender itself`);
+    lines.push(`    masqueraded only to ${outcome.hairpin.join(", ")}, the client itself`);
   }
   return lines;
 }
@@ -65,7 +67,7 @@ function fateText(outcome: Outcome): string {
       const whose = outcome.policy === "local" ? " on this node" : "";
       return length === 1
         ? `goes to ${outcome.endpoints[0]}`
-        : `goes to one of ${length} endpoints${whose}, with equal chances`;
+        : `goes to one of ${length} endpoints${whose} with equal probability`;
     }
     case "rejected":
       return `is rejected: ${REASONS[outcome.reason]}`;
@@ -78,14 +80,14 @@ function fateText(outcome: Outcome): string {
 
 const REASONS: Readonly<Record<FateReason, string>> = {
   endpoints: "there are endpoints",
-  "no-endpoints": "no endpoint can serve",
-  "no-local-endpoints": "policy Local, and no endpoint on this node can serve",
-  "source-range": "the source is in none of the load balancer's source ranges",
-  "unused-port": "a cluster IP, of which no service has this port",
-  "unused-service-port": "an address of a service, and no service has this port there",
-  "unused-address": "of the ranges that cluster IPs are taken from, and no service's",
+  "no-endpoints": "no usable endpoint",
+  "no-local-endpoints": "traffic policy Local, and this node has no usable endpoint",
+  "source-range": "the source is not in the load balancer's source ranges",
+  "unused-port": "a cluster IP, but no service has this port",
+  "unused-service-port": "an address of a service, but no service has this port there",
+  "unused-address": "in a range of cluster IPs, but no service has this address",
   "no-service": "no service has this address and port",
-  "not-refused-here": "no endpoint can serve, and iptables mode does not refuse what this node itself sends out",
+  "not-refused-here": "no usable endpoint, but iptables mode does not refuse this node's own traffic",
 };
 
 function masqueradeText(masquerade: NonNullable<Outcome["masquerade"]>): string {
@@ -96,14 +98,14 @@ function masqueradeText(masquerade: NonNullable<Outcome["masquerade"]>): string 
 
 const MASQUERADED: Readonly<Record<MasqueradeReason, string>> = {
   "masquerade-all": "configured for all traffic to cluster IPs (masqueradeAll)",
-  "not-from-local-pod": "it comes from no pod of this node, and the answer must come back this way",
-  "external-policy-cluster": "external traffic policy Cluster, the endpoint may be on another node",
-  "from-this-node": "this node's own traffic to an external address, of which any endpoint may answer",
+  "not-from-local-pod": "not from a pod of this node, so replies must come back through this node",
+  "external-policy-cluster": "external traffic policy Cluster; the endpoint may be on another node",
+  "from-this-node": "this node's own traffic to an external address may go to any endpoint",
 };
 
 const KEPT: Readonly<Record<KeepReason, string>> = {
-  "from-local-pod": "it comes from a pod of this node",
-  "local-traffic-unknown": "how pods' traffic is told is not configured (detectLocalMode, clusterCIDR)",
+  "from-local-pod": "from a pod of this node",
+  "local-traffic-unknown": "detection of pods' traffic is not configured (detectLocalMode, clusterCIDR)",
   "external-policy-local": "external traffic policy Local keeps the client's address",
 };
 
@@ -160,8 +162,8 @@ function ruleLines(rules: ExplainedRules, all: boolean): string[] {
 }
 
 function sinceText({ from, since }: ExplainedRules): string {
-  if (from === "rendering" || since === undefined) return "as a proxy would write them; none was asked";
-  if (since.state === "waiting") return "as they will be; the sync that carries them has not ended yet";
+  if (from === "rendering" || since === undefined) return "as a proxy would write them";
+  if (since.state === "waiting") return "pending; the sync that writes them has not finished";
   if (since.syncedAtMs === undefined) return "in effect";
   const at = new Date(since.syncedAtMs).toISOString();
   return `in effect since the sync of revision ${since.revision}${since.orEarlier ? " or an earlier one" : ""}, ${at}`;

@@ -2,47 +2,47 @@ import { compact } from "../../platform/mod.ts";
 import type { SliceEndpoint } from "../objects/mod.ts";
 import type { ServiceEndpoint } from "../tracking/mod.ts";
 
-/** Where the traffic comes from: this node. */
+/** This node, as the source of the traffic. */
 export interface NodeContext {
   readonly name: string;
-  /** Empty where it is not known. */
+  /** Empty if unknown. */
   readonly zone: string;
 }
 
-/** What a service port needs endpoints for. */
+/** The policies that a service port needs endpoints for. */
 export interface EndpointUse {
-  /** Whether any of its traffic goes by traffic policy Cluster. */
+  /** Whether any traffic has policy Cluster. */
   readonly cluster: boolean;
-  /** Whether any of its traffic goes by traffic policy Local. */
+  /** Whether any traffic has policy Local. */
   readonly local: boolean;
 }
 
-/** Which endpoints a service port uses, as targets (`address:port`) in the order given. */
+/** The endpoints that a service port uses, as targets (`address:port`) in the given order. */
 export interface EndpointCategories {
-  /** For policy Cluster; empty where nothing uses it. */
+  /** For policy Cluster; empty if no traffic has it. */
   readonly cluster: readonly string[];
-  /** For policy Local; empty where nothing uses it. */
+  /** For policy Local; empty if no traffic has it. */
   readonly local: readonly string[];
-  /** Those of the above that are on this node. */
+  /** The endpoints of both lists that are on this node. */
   readonly onThisNode: readonly string[];
-  /** None of the above, yet serving: flows that they have may stay. */
+  /** Endpoints that are not used but still serve: existing flows may continue. */
   readonly lingering: readonly string[];
-  /** Whether any endpoint anywhere could serve, even where none of them may from here. */
+  /** Whether any endpoint in the cluster could serve, even if no policy uses it here. */
   readonly anyUsable: boolean;
 }
 
-/** By which hints the endpoints for policy Cluster are chosen (`trafficDistribution`, KEP-2433 and KEP-3015). */
+/** The hints that choose the endpoints for policy Cluster (`trafficDistribution`, KEP-2433 and KEP-3015). */
 export type TopologyMode = "any" | "same-zone" | "same-node";
 
 /**
- * What a policy makes of an endpoint:
+ * Whether and why a policy uses an endpoint:
  * - `ready`: it is used;
  * - `fallback`: it is terminating but still serving, and used because no endpoint is ready (KEP-1669);
- * - `not-ready`, and neither serving nor terminating so that it could be a fallback;
- * - `terminating`: it is serving, but not needed as a fallback;
- * - `other-zone`, `other-node`: its hints give it to others;
+ * - `not-ready`: it is not ready and cannot be a fallback;
+ * - `terminating`: it is terminating and still serving, but not needed as a fallback;
+ * - `other-zone`, `other-node`: its hints are for another zone or node;
  * - `remote`: the policy is Local and it is on another node;
- * - `unused`: nothing uses this policy.
+ * - `unused`: no traffic has this policy.
  */
 export type EndpointFate =
   | "ready"
@@ -54,10 +54,10 @@ export type EndpointFate =
   | "remote"
   | "unused";
 
-/** Why the endpoints of a service port are used or not. */
+/** Explains which endpoints of a service port are used. */
 export interface EndpointExplanation {
   readonly topology: TopologyMode;
-  /** Why hints were passed over, one sentence each; empty where there are none to speak of. */
+  /** Why hints are ignored, one sentence each. */
   readonly ignoredHints: readonly string[];
   readonly endpoints: readonly {
     readonly target: string;
@@ -67,9 +67,9 @@ export interface EndpointExplanation {
 }
 
 /**
- * Decides which endpoints serve which policy on this node, as kube-proxy's CategorizeEndpoints does: ready ones, and
- * where there is none those that are terminating and still serving, decided for each policy by itself; for policy
- * Cluster by topology hints where they can be trusted.
+ * Decides which endpoints serve each policy on this node, as kube-proxy's CategorizeEndpoints does. Each policy uses ready
+ * endpoints, or if it has none, those that are terminating and still serving. Policy Cluster follows topology hints if they
+ * can be trusted.
  */
 export function categorizeEndpoints(
   endpoints: readonly ServiceEndpoint[],
@@ -101,7 +101,7 @@ export function categorizeEndpoints(
   };
 }
 
-/** Says for each endpoint what `categorizeEndpoints` makes of it. */
+/** Returns the fate of each endpoint in `categorizeEndpoints`. */
 export function explainEndpoints(
   endpoints: readonly ServiceEndpoint[],
   use: EndpointUse,
@@ -119,15 +119,15 @@ export function explainEndpoints(
   };
 }
 
-/** What must be known of all endpoints before anything can be said of one. */
+/** Facts about all endpoints that the fate of each depends on. */
 interface Survey {
   readonly use: EndpointUse;
   readonly node: NodeContext;
   readonly ready: number;
-  /** How many are terminating and serving, and not ready. */
+  /** The number of endpoints that are not ready, but terminating and still serving. */
   readonly terminating: number;
   readonly localReady: number;
-  /** Among the ready ones, how many have a hint, and how many one for this node or zone. */
+  /** The number of ready endpoints with a hint, and with a hint for this node or zone. */
   readonly withNodeHint: number;
   readonly forThisNode: number;
   readonly withZoneHint: number;
@@ -149,8 +149,8 @@ function surveyEndpoints(endpoints: readonly ServiceEndpoint[], use: EndpointUse
       terminating++;
     }
   }
-  // A hint counts only where every ready endpoint has one and one of them is for here: anything less means that the
-  // control plane has not caught up, and following it would overload some endpoints or leave us with none.
+  // Hints count only if every ready endpoint has one and one of them is for this node or zone. Otherwise the control plane
+  // has not caught up, and following them would overload some endpoints or leave this node with none.
   const topology = !use.cluster || ready === 0
     ? "any"
     : withNodeHint === ready && forThisNode > 0
@@ -184,18 +184,19 @@ function ignoredHints(survey: Survey): string[] {
   const { use, node, ready, topology } = survey;
   if (!use.cluster || topology === "same-node") return [];
   const reasons: string[] = [];
-  const complain = (kind: "node" | "zone", hinted: number, here: string) => {
+  const addReason = (kind: "node" | "zone", hinted: number, here: string) => {
     if (hinted === 0) return;
     if (hinted < ready) reasons.push(`${ready - hinted} of ${ready} ready endpoints have no ${kind} hint`);
-    else if (here === "") reasons.push(`the ${kind} of this node is not known`);
-    else reasons.push(`no endpoint is meant for ${kind} ${here}`);
+    else if (here === "") reasons.push(`the ${kind} of this node is unknown`);
+    else reasons.push(`no ready endpoint has a hint for ${kind} ${here}`);
   };
-  complain("node", survey.withNodeHint, node.name);
-  if (topology !== "same-zone") complain("zone", survey.withZoneHint, node.zone);
+  addReason("node", survey.withNodeHint, node.name);
+  if (topology !== "same-zone") addReason("zone", survey.withZoneHint, node.zone);
   return reasons;
 }
 
-function isUsed(fate: EndpointFate): boolean {
+/** Whether a policy uses endpoints with this fate. */
+export function isUsed(fate: EndpointFate): boolean {
   return fate === "ready" || fate === "fallback";
 }
 

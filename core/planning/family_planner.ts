@@ -5,63 +5,63 @@ import type { NodeContext } from "./endpoints.ts";
 import { type Claimant, createFrontendClaims, sameFrontends, type Settlement } from "./frontend_claims.ts";
 import { planService } from "./service_port.ts";
 
-/** What changed in the plan of a family. */
+/** The changes in the plan of a family. */
 export interface PlanChanges {
   readonly set: readonly ServicePort[];
   readonly deleted: readonly ServicePortKey[];
 }
 
-/** How many service ports have traffic of policy Local, endpoints elsewhere and none on this node. */
+/** The number of service ports with traffic policy Local that have usable endpoints, but none on this node. */
 export interface NoLocalEndpoints {
   readonly internal: number;
   readonly external: number;
 }
 
-/** A service port, and what was made of it. */
+/** A service port and its plan. */
 export interface PlannedPort extends Claimant {
   readonly service: ServiceKey;
-  /** What was handed on of it; undefined where nothing is left of what it asks for. */
+  /** Undefined if it lost its cluster IP to another service port. */
   readonly planned: ServicePort | undefined;
-  /** What it asks for and does not get, in sentences. */
+  /** The frontends that it lost, one sentence each. */
   readonly reported: readonly string[];
-  /** Which call of `plan`, counted from 1, handed this on. */
+  /** The call of `plan`, counted from 1, that planned this. */
   readonly plannedIn: number;
 }
 
 /** Plans the service ports of one family. */
 export interface FamilyPlanner {
   /**
-   * Takes the changes in and returns what is different from what was planned so far. The first call plans everything
-   * that is tracked; later ones what changed, and everything again when this node's zone or address did.
+   * Returns how the plan differs from the last one. The first call plans every tracked service; later calls plan those that
+   * changed, or every service if this node's zone or address changed.
    */
   plan(changes: TrackedChanges): PlanChanges;
-  /** Plans these services alone, before the first call of `plan`. A frontend that others ask for as well may be theirs then. */
+  /** Plans these services alone, before the first call of `plan`, which may give their frontends to others. */
   planAhead(services: Iterable<ServiceKey>): PlanChanges;
-  /** All service ports, as of the last call of `plan`. */
+  /** Iterates over all service ports as of the last call of `plan`. */
   ports(): Iterable<PlannedPort>;
-  /** The service ports of one service. */
+  /** Returns the service ports of one service. */
   portsOf(service: ServiceKey): readonly PlannedPort[];
-  /** How often `plan` was called. */
+  /** Returns the number of calls of `plan`. */
   rounds(): number;
   /** For the metric `sync_proxy_rules_no_local_endpoints_total`; service ports, as kube-proxy counts them. */
   noLocalEndpoints(): NoLocalEndpoints;
 }
 
-/** What a planner needs to know, and whom it tells. */
+/** The dependencies of a planner. */
 export interface FamilyPlannerOptions {
   readonly family: Family;
   readonly nodeName: string;
   readonly tracking: Tracking;
   /**
-   * Two service ports ask for the same frontend: told of the one that does not get it, once for each frontend and
-   * winner. `where` names its service: `Service default/web`.
+   * Called when a service port loses a frontend to another, once for each frontend and winner. `where` names its service:
+   * `Service default/web`.
    */
   readonly onProblem: (where: string, message: string) => void;
 }
 
 interface Entry extends PlannedPort {
   wanted: ServicePort;
-  /** Whether its service still has it. */
+  /** Whether its service still has this port. */
   exists: boolean;
   planned: ServicePort | undefined;
   reported: readonly string[];
@@ -70,7 +70,7 @@ interface Entry extends PlannedPort {
 
 const NOTHING: readonly string[] = Object.freeze([]);
 
-/** A planner that has planned nothing yet. */
+/** Creates a planner with an empty plan. */
 export function createFamilyPlanner(options: FamilyPlannerOptions): FamilyPlanner {
   const { family, tracking } = options;
   const endpoints = tracking.endpoints[family];
@@ -134,7 +134,7 @@ export function createFamilyPlanner(options: FamilyPlannerOptions): FamilyPlanne
     for (const rival of claims.release(entry)) affected.add(rival);
   };
 
-  /** Brings the entries of a service to what it asks for now; `affected` gets all whose plan may be another. */
+  /** Updates the entries of a service and adds those whose plan may change to `affected`. */
   const update = (service: ServiceKey, node: NodeContext, affected: Set<Entry>): void => {
     const before = entries.get(service);
     const gone = before && new Map(before.map((entry) => [entry.key, entry]));
@@ -160,7 +160,7 @@ export function createFamilyPlanner(options: FamilyPlannerOptions): FamilyPlanne
     entry.reported = messages.length === 0 ? NOTHING : messages;
   };
 
-  /** What is to be planned of an entry after all that is claimed. */
+  /** The plan of an entry after all claims. */
   const settle = (entry: Entry): ServicePort | undefined => {
     if (!entry.exists) return undefined;
     const settlement = claims.settle(entry);

@@ -1,38 +1,38 @@
 import { joinFlat, joinHostPort } from "../../platform/mod.ts";
 import { type Frontend, type FrontendKind, frontendsOf, type ServicePort, type ServicePortKey } from "../model/mod.ts";
 
-/** A service port that wants its frontends for itself. */
+/** A service port that claims its frontends. */
 export interface Claimant {
   readonly key: ServicePortKey;
-  /** As planned, with all the frontends that its service asks for. */
+  /** The service port with all frontends that its service asks for. */
   readonly wanted: ServicePort;
 }
 
-/** A frontend that a service port asks for and does not get. */
+/** A frontend that a service port lost to another. */
 export interface LostFrontend<C extends Claimant> {
-  /** As a person writes it: `10.0.0.1:80/TCP`, `node port 30080/TCP`. */
+  /** As text: `10.0.0.1:80/TCP`, `node port 30080/TCP`. */
   readonly frontend: string;
   readonly winner: C;
 }
 
-/** A claimant without the frontends that belong to others. */
+/** The result of a claim. */
 export interface Settlement<C extends Claimant> {
-  /** What is left of it; undefined where its cluster IP is not, without which there is no service port. */
+  /** The service port with the frontends that it won; undefined if it lost its cluster IP. */
   readonly port: ServicePort | undefined;
   readonly lost: readonly LostFrontend<C>[];
 }
 
 /**
- * Who has which frontend of a family. A frontend (an address, port and protocol; a node port and protocol) belongs to
- * one service port: a cluster IP goes before a load balancer IP, that before an external IP, so that nobody takes
- * another's cluster IP by naming it; among equals the first by name. History does not count.
+ * Assigns each frontend of a family (an address, port and protocol, or a node port and protocol) to one service port. Cluster
+ * IPs take precedence over load balancer IPs, and these over external IPs, so that no service can take over the cluster IP of
+ * another; ties go to the first name. The order of the claims does not matter.
  */
 export interface FrontendClaims<C extends Claimant> {
-  /** Enters a claimant; returns those that now share a frontend with it. */
+  /** Adds a claimant and returns those that share a frontend with it. */
   claim(claimant: C): readonly C[];
-  /** Withdraws a claimant, its plan being what it was when it was entered; returns those it shared a frontend with. */
+  /** Removes a claimant, unchanged since it was added, and returns those that shared a frontend with it. */
   release(claimant: C): readonly C[];
-  /** What a claimant that is entered gets. */
+  /** Returns what a claimant that was added wins and loses. */
   settle(claimant: C): Settlement<C>;
 }
 
@@ -43,11 +43,11 @@ function frontendID({ kind, address, port }: Frontend, { protocol }: ServicePort
   return kind === "nodePort" ? joinFlat("|", port, protocol) : joinFlat("|", address, port, protocol);
 }
 
-/** An index without claims. */
+/** Creates an index without claims. */
 export function createFrontendClaims<C extends Claimant>(): FrontendClaims<C> {
-  // Nearly every frontend has one claimant, which then needs no array around it.
+  // Most frontends have one claimant, which is stored without an array to save memory.
   const holders = new Map<string, C | readonly C[]>();
-  /** How many frontends have several. */
+  /** The number of frontends with several claimants. */
   let contested = 0;
 
   const claimantsOf = (id: string): readonly C[] => {

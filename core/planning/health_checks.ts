@@ -3,22 +3,22 @@ import type { Service } from "../objects/mod.ts";
 import { type ServiceKey, serviceKey, type TrackedChanges, type Tracking } from "../tracking/mod.ts";
 import { healthCheckNodePort } from "./service_port.ts";
 
-/** A port on which this node tells a load balancer whether it has endpoints of a service. */
+/** A port on which a load balancer asks this node whether it has endpoints of a service. */
 export interface HealthCheck {
   readonly namespace: string;
   readonly name: string;
   readonly port: number;
   /**
-   * The addresses of ready endpoints on this node, counted in each family that the service has a cluster IP of, as each of
-   * kube-proxy's two proxiers counts; terminating ones do not count (KEP-1669).
+   * The number of addresses of ready endpoints on this node, for each family that the service has a cluster IP of, as in each
+   * of kube-proxy's two proxiers; terminating endpoints do not count (KEP-1669).
    */
   readonly localReadyEndpoints: Readonly<Partial<Record<Family, number>>>;
 }
 
-/** What changed among the health checks. */
+/** The changes of health checks. */
 export interface HealthCheckChanges {
   readonly set: readonly HealthCheck[];
-  /** The services that have no health check any more. */
+  /** The services that no longer have a health check. */
   readonly deleted: readonly ServiceKey[];
 }
 
@@ -27,13 +27,13 @@ export interface HealthCheckPlanner {
   plan(changes: TrackedChanges): HealthCheckChanges;
 }
 
-/** What a planner needs to know. */
+/** The dependencies of the planner. */
 export interface HealthCheckPlannerOptions {
   readonly nodeName: string;
   readonly tracking: Tracking;
 }
 
-/** A planner that has planned nothing yet. */
+/** Creates a planner with an empty plan. */
 export function createHealthCheckPlanner({ nodeName, tracking }: HealthCheckPlannerOptions): HealthCheckPlanner {
   const planned = new Map<ServiceKey, HealthCheck>();
 

@@ -1,14 +1,15 @@
 /**
- * Decides: turns the tracked cluster into service ports per IP family, with every policy applied, and into the health checks of
- * load balancers.
+ * Plans the service ports of each IP family from the tracked cluster, with every policy applied, and the health checks of load
+ * balancers.
  *
- * In: trackers and the changes in them. Out: `ServicePort`s that differ, and why an endpoint is used or not. Touches nothing.
+ * In: trackers and their changes. Out: changed `ServicePort`s, and why an endpoint is used or not. May touch: nothing.
  */
 export {
   categorizeEndpoints,
   type EndpointExplanation,
   type EndpointFate,
   explainEndpoints,
+  isUsed,
   type NodeContext,
   type TopologyMode,
 } from "./endpoints.ts";

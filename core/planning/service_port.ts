@@ -4,20 +4,20 @@ import type { Service, ServicePortSpec } from "../objects/mod.ts";
 import { type ServiceEndpoint, serviceKey } from "../tracking/mod.ts";
 import { categorizeEndpoints, type EndpointCategories, type EndpointUse, type NodeContext } from "./endpoints.ts";
 
-/** What the ports of a service are planned from. */
+/** The data that the ports of a service are planned from. */
 export interface ServicePlanInput {
   readonly service: Service;
   readonly family: Family;
   readonly node: NodeContext;
   /** This node's primary address of the family. */
   readonly nodeIP: string;
-  /** The endpoints of one of its ports, sorted, each once. */
+  /** The endpoints of one of its ports, sorted, without duplicates. */
   readonly endpointsOf: (portName: string, protocol: Protocol) => readonly ServiceEndpoint[];
 }
 
 /**
- * The service ports of a service in one family: none where it has no cluster IP of that family. Of ports with the same
- * name and protocol, which the API refuses, the last one counts, as in kube-proxy.
+ * Plans the service ports of a service in one family: none if it has no cluster IP of that family. If several ports have the
+ * same name and protocol, which the API refuses, the last one counts, as in kube-proxy.
  */
 export function planService(input: ServicePlanInput): ServicePort[] {
   const { service, family, nodeIP } = input;
@@ -48,25 +48,25 @@ export function planService(input: ServicePlanInput): ServicePort[] {
   return planned;
 }
 
-/** How kube-proxy prints a service port. */
+/** The name of a service port, as kube-proxy prints it. */
 export function servicePortName(service: Service, spec: ServicePortSpec): ServicePortName {
   const key = serviceKey(service.namespace, service.name);
   return spec.name === "" ? key : joinFlat(":", key, spec.name);
 }
 
-/** The traffic policies in force for a service port in a family. */
+/** The traffic policies in effect for a service port in a family. */
 export interface TrafficPolicies {
   readonly internalLocal: boolean;
-  /** False also where no traffic can come from outside. */
+  /** False if no traffic can come from outside. */
   readonly externalLocal: boolean;
   /**
-   * What it needs endpoints for. Where traffic may come from outside, policy Cluster is always among it: with external
-   * policy Local it is that of the node's own traffic and of its pods.
+   * The policies that need endpoints. If traffic may come from outside, policy Cluster is always one of them: with external
+   * traffic policy Local it serves the traffic of the node and its pods.
    */
   readonly use: EndpointUse;
 }
 
-/** The traffic policies in force for a service port in a family. */
+/** Decides the traffic policies of a service port in a family. */
 export function trafficPolicies(service: Service, family: Family, spec: ServicePortSpec): TrafficPolicies {
   const isOfFamily = (address: string) => familyOf(address) === family;
   const fromOutside = spec.nodePort !== 0 || service.externalIPs.some(isOfFamily) ||
@@ -80,21 +80,20 @@ export function trafficPolicies(service: Service, family: Family, spec: ServiceP
   };
 }
 
-/** The node port for health checks of this service's load balancer: only with policy Local, else 0. */
+/** The node port for health checks of a service's load balancer; 0 unless the external traffic policy is Local. */
 export function healthCheckNodePort(service: Service): number {
   return service.type === "LoadBalancer" && isExternalPolicyLocal(service) ? service.healthCheckNodePort : 0;
 }
 
 const NONE: readonly string[] = Object.freeze([]);
 
-/** What is the same for all ports of a service. */
+/** The addresses that all ports of a service share. */
 function frontendsOf(service: Service, family: Family, clusterIP: string, nodeIP: string) {
   const loadBalancerIPs = ofFamily(service.loadBalancerIPs, family, [clusterIP]);
   return {
     clusterIP,
     loadBalancerIPs,
-    // An address in several of these lists is one frontend, the one with the most to say about it: load balancer IPs
-    // have source ranges.
+    // An address in several lists is one frontend. Load balancer IPs have precedence, since source ranges restrict them.
     externalIPs: ofFamily(service.externalIPs, family, [clusterIP, ...loadBalancerIPs]),
     loadBalancerSources: loadBalancerSources(ofFamily(service.sourceRanges, family, NONE), nodeIP),
   };
@@ -117,7 +116,7 @@ function isRepeatedLater(specs: readonly ServicePortSpec[], spec: ServicePortSpe
   return specs.findLast((other) => other.name === spec.name && other.protocol === spec.protocol) !== spec;
 }
 
-/** The external policy means something only for services that the outside can reach at all. */
+/** The external policy has no effect on services that cannot be reached from outside. */
 function isExternalPolicyLocal(service: Service): boolean {
   return service.externalPolicyLocal &&
     (service.type === "LoadBalancer" || service.type === "NodePort" || service.externalIPs.length > 0);
@@ -129,7 +128,7 @@ function verdict(policyLocal: boolean, found: EndpointCategories): Verdict {
   return found.local.length > 0 ? "local" : "drop";
 }
 
-/** Without a frontend for the outside there may be no endpoints to send its traffic to. */
+/** Service ports without external frontends may have no endpoints for policy Cluster. */
 function externalVerdict(policyLocal: boolean, found: EndpointCategories): Verdict {
   return found.cluster.length === 0 ? "reject" : verdict(policyLocal, found);
 }

@@ -1,8 +1,8 @@
 import { type ServiceChangeTracker, type ServiceKey, splitServiceKey } from "../tracking/mod.ts";
 
-/** With no more services than these, all are in effect about as soon as a few would be. */
+/** Up to this number of services, writing all takes hardly longer than writing a few. */
 const FEW_SERVICES = 500;
-/** Anybody may label a Service, so that no more than these come first. */
+/** Limits the services that come first, since every user may label a Service. */
 const MOST_FIRST = 100;
 
 const API: ServiceKey = "default/kubernetes";
@@ -10,8 +10,8 @@ const DNS_NAMES: readonly string[] = ["kube-dns", "coredns"];
 const SYSTEM_NAMESPACE = "kube-system";
 
 /**
- * The services that the start of a node waits for, where there are many others: the API and cluster DNS, by its names or
- * by its label. None where there are few services.
+ * The services that other programs on a starting node wait for, if there are many services: the API, and cluster DNS by its
+ * names or its label. Empty if there are few services.
  */
 export function servicesFirst(services: Pick<ServiceChangeTracker, "keys" | "get">): readonly ServiceKey[] {
   const system: ServiceKey[] = [], others: ServiceKey[] = [];

@@ -84,7 +84,7 @@ Deno.test("search filters services as the user types and updates the URL, and a 
     await page.getByText("1 service port", { exact: true }).waitFor();
     assert.deepEqual(trimmed(await names(page)), ["default/empty:http"]);
     await page.locator(".service summary").click();
-    await page.getByText("Traffic to the cluster IP is rejected: no endpoint can serve.").waitFor();
+    await page.getByText("Traffic to the cluster IP is rejected: no usable endpoint.").waitFor();
   }));
 
 Deno.test("ten thousand services are paginated", () => {

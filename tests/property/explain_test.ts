@@ -126,7 +126,7 @@ function request({ from, ...packet }: Packet): PacketRequest {
 }
 
 for (const { name, mode, createKernel } of BACKENDS) {
-  Deno.test(`${name}: what is explained of a connection is what becomes of its packet`, async () => {
+  Deno.test(`${name}: the explained outcome of a connection is what its packet meets`, async () => {
     await fc.assert(
       fc.asyncProperty(
         objects,

@@ -36,7 +36,7 @@ function chainsOf(ruleset: Ruleset): Record<string, readonly string[]> {
 }
 
 for (const hairpin of ["compare", "per-endpoint"] as const) {
-  Deno.test(`any history of changes ends in the chains that its end has at once, and says which changed (${hairpin})`, () => {
+  Deno.test(`any history of changes ends in the chains of its final state, and reports those that changed (${hairpin})`, () => {
     fc.assert(
       fc.property(settings, steps, (first, history) => {
         const options = { family: "IPv4", hairpin, randomFully: true, tcpLiberal: () => false } as const;

@@ -129,7 +129,7 @@ function sorted<T>(map: ReadonlyMap<string, T>): [string, T][] {
 
 const idOf = (object: ClusterObject) => JSON.stringify(refOf(object));
 
-Deno.test("whatever happened on the way, the plan is that of what there is in the end", () => {
+Deno.test("any history of events ends in the plan of its final objects", () => {
   fc.assert(
     fc.property(fc.array(events, { maxLength: 60 }), (history) => {
       const lived = createGathering();

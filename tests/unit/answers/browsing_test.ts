@@ -23,7 +23,7 @@ const answers = createAnswers(fakeAnswerBasis([
 const ask = (question: Partial<BrowseQuestion>) =>
   answers.browse({ search: "", attention: false, page: 1, pageSize: 10, ...question });
 
-Deno.test("services come a page at a time, by name, and a page that is not there is the last", async () => {
+Deno.test("services are paged by name; a page past the end is the last one", async () => {
   const { total, pages, services } = await ask({ page: 2 });
   assert.deepEqual([total, pages], [33, 4]);
   assert.deepEqual(services.map(({ name }) => name)[0], "a/s10:http");
@@ -36,13 +36,13 @@ Deno.test("services come a page at a time, by name, and a page that is not there
   assert.deepEqual(await ask({ search: "nothing" }), { total: 0, page: 1, pages: 1, services: [] });
 });
 
-Deno.test("of many services few endpoints each are told, of few nearly all, those that are out first", async () => {
+Deno.test("with many services each shows few endpoints, with few services nearly all, unused ones first", async () => {
   const many = (await ask({ page: 4 })).services.find(({ name }) => name === "b/many:http")!;
   assert.deepEqual([many.endpoints, many.usedEndpoints, many.shownEndpoints.length], [600, 600, 12]);
   assert.equal((await ask({ search: "b/many" })).services[0]!.shownEndpoints.length, 500);
 });
 
-Deno.test("what is not served as it asks, or has no endpoint to offer, needs attention", async () => {
+Deno.test("a service that lost a frontend or has no usable endpoint needs attention", async () => {
   const { services } = await ask({ attention: true });
   assert.deepEqual(services.map(({ name }) => name), ["b/out:http", "b/too:http"]);
   assert.match(services[1]!.problems.join(), /b\/many/);

@@ -24,7 +24,7 @@ function chainsOf(of: DispatchTree): Record<string, readonly string[]> {
   return Object.fromEntries([...of.chains()].sort().map((chain) => [chain, of.render(chain)!.rules]));
 }
 
-Deno.test("few entries stand in the entry chain itself", () => {
+Deno.test("few entries are in the entry chain itself", () => {
   const few = tree();
   for (let i = 1; i <= LEAF_CAPACITY; i++) add(few, `10.96.0.${i}`);
   const chains = chainsOf(few);
@@ -32,7 +32,7 @@ Deno.test("few entries stand in the entry chain itself", () => {
   assert.equal(chains["ENTRY"]!.length, LEAF_CAPACITY);
 });
 
-Deno.test("one entry too many makes branches by prefix, each leading to its own entries", () => {
+Deno.test("one entry too many splits the chain into branches by prefix", () => {
   const many = tree();
   for (let i = 0; i <= LEAF_CAPACITY; i++) add(many, `10.96.0.${i}`);
   const chains = chainsOf(many);
@@ -58,7 +58,7 @@ Deno.test("many ports of one address branch by protocol and port range", () => {
   assert.ok(Object.keys(chains).every((chain) => chain.length <= 28));
 });
 
-Deno.test("IPv6 places have chain names of a length that iptables takes", () => {
+Deno.test("chain names of IPv6 places fit the limit of iptables", () => {
   const six = createDispatchTree({ entryChain: "ENTRY", namePrefix: "KUBE-SVC-TO-", addressDigits: 32, ruleOf });
   for (let i = 0; i <= 4 * LEAF_CAPACITY; i++) add(six, `fd00:10:96::${i.toString(16)}`);
   const chains = chainsOf(six);
@@ -67,7 +67,7 @@ Deno.test("IPv6 places have chain names of a length that iptables takes", () => 
   assert.match(chains["ENTRY"]![0]!, /^-d fd00:10:96::\/120 -j KUBE-SVC-TO-[A-Z2-7]{16}$/);
 });
 
-Deno.test("a change touches the chains on its way, and those that are gone", () => {
+Deno.test("a change touches the chains on its path, including removed ones", () => {
   const changing = tree();
   for (let i = 0; i <= LEAF_CAPACITY; i++) add(changing, `10.96.0.${i}`);
   changing.takeTouched();

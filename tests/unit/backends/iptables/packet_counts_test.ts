@@ -34,7 +34,7 @@ function toolsWith(chains: Readonly<Record<string, readonly string[]>>): Iptable
 const countsOf = (family: Family, chains: Readonly<Record<string, readonly string[]>>) =>
   readPacketCounts(family, toolsWith(chains));
 
-Deno.test("the drop of INVALID packets and the node ports at localhost are counted", async () => {
+Deno.test("dropped INVALID packets and node ports at localhost are counted", async () => {
   assert.deepEqual(await countsOf("IPv4", { "filter KUBE-FORWARD": FORWARD, "nat KUBE-SVC-LOCALHOST": LOCALHOST }), {
     ctStateInvalidDropped: 12,
     localhostNodePortsAccepted: 4,
@@ -45,7 +45,7 @@ Deno.test("the drop of INVALID packets and the node ports at localhost are count
   });
 });
 
-Deno.test("what there is no rule for counts nothing", async () => {
+Deno.test("a missing rule counts nothing", async () => {
   const [forward, localhost] = [FORWARD.filter((line) => !line.includes("INVALID")), LOCALHOST.slice(0, 1)];
   assert.deepEqual(await countsOf("IPv4", { "filter KUBE-FORWARD": forward, "nat KUBE-SVC-LOCALHOST": localhost }), {
     ctStateInvalidDropped: 0,
@@ -53,7 +53,7 @@ Deno.test("what there is no rule for counts nothing", async () => {
   });
 });
 
-Deno.test("the backend asks for two chains and waits for the lock a second at the most", async () => {
+Deno.test("the backend lists two chains and waits at most a second for the lock", async () => {
   const host = createHost();
   const { backend, whole } = await backendUnderTest(host);
   await whole([]);

@@ -10,7 +10,7 @@ import { backendUnderTest, createHost, podSettings } from "./host.ts";
 
 const ROUTE_LOCALNET = "net.ipv4.conf.all.route_localnet";
 
-Deno.test("a port of a cluster IP that no service has is left alone", async () => {
+Deno.test("a port of a cluster IP without a service is left alone", async () => {
   const host = createHost();
   await (await backendUnderTest(host)).whole([fakeServicePort("default/web:http")]);
   const ask = (packet: Partial<PacketRequest>) =>
@@ -35,7 +35,7 @@ Deno.test("127.0.0.1 serves node ports only if the settings say so, and then the
   assert.equal(await on(["192.168.1.1/32"], false), false);
 });
 
-Deno.test("what goes to a node port at localhost, and nothing else, passes the rules that count it", async () => {
+Deno.test("only traffic to node ports at localhost passes the rules that count it", async () => {
   const host = createHost();
   const { whole } = await backendUnderTest(host);
   await whole([fakeServicePort("default/web:http", { nodePort: 30080 })], podSettings());
@@ -53,14 +53,14 @@ Deno.test("what goes to a node port at localhost, and nothing else, passes the r
 });
 
 for (const bpf of [true, false]) {
-  Deno.test(`a pod that reaches itself is told by comparison where the kernel can compare (xt_bpf: ${bpf})`, async () => {
+  Deno.test(`hairpin traffic is matched by comparing addresses if the kernel can (xt_bpf: ${bpf})`, async () => {
     const host = createHost({ bpf });
     await (await backendUnderTest(host)).whole([fakeServicePort("default/web:http")]);
     assert.equal(host.runner.dump().includes("-m bpf"), bpf);
   });
 }
 
-Deno.test("INVALID packets are not forwarded, unless the settings or the host say that the kernel is liberal", async () => {
+Deno.test("INVALID packets are dropped unless the settings or the host make conntrack liberal", async () => {
   const forwarded = async (conntrackTcpLiberal: boolean, ofHost: number | undefined) => {
     const host = createHost();
     if (ofHost !== undefined) host.runner.sysctls.set("net.netfilter.nf_conntrack_tcp_be_liberal", String(ofHost));
@@ -76,7 +76,7 @@ Deno.test("INVALID packets are not forwarded, unless the settings or the host sa
   assert.equal(await forwarded(false, 1), true);
 });
 
-Deno.test("a sysctl that answers late holds up no start, and what it says counts from the next sync on", async () => {
+Deno.test("a slow sysctl does not delay the start, and its value counts from the next sync", async () => {
   const host = createHost();
   host.runner.sysctls.set("net.netfilter.nf_conntrack_tcp_be_liberal", "1");
   const answer = Promise.withResolvers<void>();
@@ -103,7 +103,7 @@ Deno.test("a sysctl that answers late holds up no start, and what it says counts
   assert.equal(again.againAfterMs, undefined);
 });
 
-Deno.test("a sysctl that fails or hangs leaves INVALID packets to the settings", async () => {
+Deno.test("if a sysctl fails or hangs, the settings decide about INVALID packets", async () => {
   for (const how of ["hangs", "is missing"] as const) {
     const host = createHost();
     host.runner.inject(({ tool }) => tool === "sysctl", { how });

@@ -20,7 +20,7 @@ function render(changes: Partial<ServicePort>, settings: FamilySettings = PODS) 
 
 const THREE = ["10.1.0.1:80", "10.1.0.2:80", "10.1.0.3:80"];
 
-Deno.test("each endpoint gets an equal share: a chance of one in those that are left", () => {
+Deno.test("each endpoint gets an equal share: one in the number of remaining endpoints", () => {
   assert.deepEqual(render({ clusterEndpoints: THREE }), {
     cluster: [
       "! -s 10.1.0.0/16 -j KUBE-MARK-MASQ",
@@ -31,7 +31,7 @@ Deno.test("each endpoint gets an equal share: a chance of one in those that are 
   });
 });
 
-Deno.test("whose traffic is masqueraded follows from how local traffic is told", () => {
+Deno.test("masquerading follows the detection of local traffic", () => {
   const first = (settings: FamilySettings) => render({}, settings)["cluster"]![0];
   assert.equal(first(fakeSettings()), "-p tcp -j DNAT --to-destination 10.1.0.1:8080");
   assert.equal(first(fakeSettings({ masqueradeAll: true })), "-j KUBE-MARK-MASQ");
@@ -45,7 +45,7 @@ Deno.test("whose traffic is masqueraded follows from how local traffic is told",
   );
 });
 
-Deno.test("affinity looks for the client's endpoint first, and notes the one that it picks", () => {
+Deno.test("affinity looks for the client's endpoint first and remembers the one that it picks", () => {
   const rules = render({ affinitySeconds: 60, clusterEndpoints: THREE.slice(0, 2) }, fakeSettings())["cluster"]!;
   assert.equal(rules.length, 4);
   assert.match(

@@ -29,79 +29,79 @@ function endpoints(...each: Partial<SliceEndpoint>[]): ServiceEndpoint[] {
 const here = (fields: Partial<SliceEndpoint>) => ({ ...fields, nodeName: "here" });
 
 const categoryTable: {
-  readonly says: string;
+  readonly name: string;
   readonly given: ServiceEndpoint[];
   readonly use: EndpointUse;
   /** The targets as one string each: cluster, local, on this node, lingering. */
   readonly expected: readonly [cluster: string, local: string, onThisNode: string, lingering: string];
   readonly anyUsable: boolean;
 }[] = [
-  { says: "none", given: [], use: BOTH, expected: ["", "", "", ""], anyUsable: false },
+  { name: "none", given: [], use: BOTH, expected: ["", "", "", ""], anyUsable: false },
   {
-    says: "policy Cluster takes the ready ones wherever they are",
+    name: "policy Cluster uses ready endpoints on every node",
     given: endpoints(READY, here(READY), UNREADY, TERMINATING, ENDING),
     use: CLUSTER,
     expected: ["01", "", "1", "3"],
     anyUsable: true,
   },
   {
-    says: "policy Local takes the ready ones on this node",
+    name: "policy Local uses ready endpoints on this node",
     given: endpoints(READY, here(READY), here(UNREADY), here(TERMINATING), here(ENDING)),
     use: LOCAL,
     expected: ["", "1", "1", "03"],
     anyUsable: true,
   },
   {
-    says: "both policies",
+    name: "both policies",
     given: endpoints(READY, here(READY), here(TERMINATING)),
     use: BOTH,
     expected: ["01", "1", "1", "2"],
     anyUsable: true,
   },
   {
-    says: "policy Cluster falls back to terminating ones where none is ready anywhere",
+    name: "policy Cluster falls back to terminating endpoints if none is ready",
     given: endpoints(TERMINATING, here(TERMINATING), UNREADY, ENDING, SERVING_UNREADY),
     use: CLUSTER,
     expected: ["01", "", "1", "4"],
     anyUsable: true,
   },
   {
-    says: "policy Local falls back to terminating ones where none is ready here",
+    name: "policy Local falls back to terminating endpoints if none is ready on this node",
     given: endpoints(READY, here(TERMINATING), here(ENDING)),
     use: LOCAL,
     expected: ["", "1", "1", "0"],
     anyUsable: true,
   },
   {
-    says: "each policy falls back by itself, and what only one uses is still reachable",
+    name: "each policy falls back on its own",
     given: endpoints(READY, here(TERMINATING)),
     use: BOTH,
     expected: ["0", "1", "1", ""],
     anyUsable: true,
   },
   {
-    says: "policy Local with endpoints elsewhere only",
+    name: "policy Local with endpoints elsewhere only",
     given: endpoints(READY, TERMINATING),
     use: LOCAL,
     expected: ["", "", "", "01"],
     anyUsable: true,
   },
   {
-    says: "policy Local with nothing but a terminating one elsewhere",
+    name: "policy Local with only a terminating endpoint elsewhere",
     given: endpoints(TERMINATING),
     use: LOCAL,
     expected: ["", "", "", "0"],
     anyUsable: true,
   },
   {
-    says: "unready ones are of no use, even where they say that they serve",
+    name: "unready endpoints are not used, even if serving",
     given: endpoints(UNREADY, here(UNREADY), ENDING, here(ENDING), SERVING_UNREADY),
     use: BOTH,
     expected: ["", "", "", "4"],
     anyUsable: false,
   },
   {
-    says: "ready ones that are terminating (publishNotReadyAddresses) are ready",
+    name: "ready endpoints that are terminating (publishNotReadyAddresses) are ready",
     given: endpoints(here({ ready: true, serving: true, terminating: true }), here(READY)),
     use: BOTH,
     expected: ["01", "01", "01", ""],
@@ -109,8 +109,8 @@ const categoryTable: {
   },
 ];
 
-for (const { says, given, use, expected, anyUsable } of categoryTable) {
-  Deno.test(`endpoints: ${says}`, () => {
+for (const { name, given, use, expected, anyUsable } of categoryTable) {
+  Deno.test(`endpoints: ${name}`, () => {
     const found = categorizeEndpoints(given, use, HERE);
     const all = [found.cluster, found.local, found.onThisNode, found.lingering];
     assert.deepEqual(all.map((targets) => targets.join("")), expected);
@@ -118,7 +118,7 @@ for (const { says, given, use, expected, anyUsable } of categoryTable) {
   });
 }
 
-Deno.test("an endpoint of no node is on no node, even where this one has no name", () => {
+Deno.test("an endpoint without a node name is not on this node, even if this node has no name", () => {
   const found = categorizeEndpoints(endpoints({ nodeName: "" }), BOTH, { name: "", zone: "" });
   assert.deepEqual([found.cluster, found.local, found.onThisNode], [["0"], [], []]);
 });
@@ -127,105 +127,105 @@ const zones = (...zoneHints: string[]) => ({ zoneHints });
 const nodes = (...nodeHints: string[]) => ({ nodeHints });
 
 const hintTable: {
-  readonly says: string;
+  readonly name: string;
   readonly given: ServiceEndpoint[];
   readonly node?: NodeContext;
   readonly topology: string;
   readonly cluster: string;
   readonly ignored?: readonly string[];
 }[] = [
-  { says: "no hints", given: endpoints(READY, READY), topology: "any", cluster: "01" },
+  { name: "no hints", given: endpoints(READY, READY), topology: "any", cluster: "01" },
   {
-    says: "zone hints on all",
+    name: "all have zone hints",
     given: endpoints(zones("a"), zones("b"), zones("b", "a")),
     topology: "same-zone",
     cluster: "02",
   },
   {
-    says: "a zone hint is missing",
+    name: "a zone hint is missing",
     given: endpoints(zones("a"), zones("b"), READY),
     topology: "any",
     cluster: "012",
     ignored: ["1 of 3 ready endpoints have no zone hint"],
   },
   {
-    says: "an empty list of zones is a missing hint",
+    name: "an empty list of zones is a missing hint",
     given: endpoints(zones("a"), zones()),
     topology: "any",
     cluster: "01",
     ignored: ["1 of 2 ready endpoints have no zone hint"],
   },
   {
-    says: "no zone hint for here",
+    name: "no hint for this zone",
     given: endpoints(zones("b"), zones("c")),
     topology: "any",
     cluster: "01",
-    ignored: ["no endpoint is meant for zone a"],
+    ignored: ["no ready endpoint has a hint for zone a"],
   },
   {
-    says: "the zone of this node is not known",
+    name: "the zone of this node is unknown",
     given: endpoints(zones("a"), zones("b")),
     node: { name: "here", zone: "" },
     topology: "any",
     cluster: "01",
-    ignored: ["the zone of this node is not known"],
+    ignored: ["the zone of this node is unknown"],
   },
   {
-    says: "unready endpoints need no hint and their hints do not count",
+    name: "hints of unready endpoints neither count nor are needed",
     given: endpoints(zones("a"), zones("b"), UNREADY, { ...TERMINATING, ...zones("a") }),
     topology: "same-zone",
     cluster: "0",
   },
   {
-    says: "only an unready endpoint is for this zone",
+    name: "only an unready endpoint has a hint for this zone",
     given: endpoints(zones("b"), { ...UNREADY, ...zones("a") }),
     topology: "any",
     cluster: "0",
-    ignored: ["no endpoint is meant for zone a"],
+    ignored: ["no ready endpoint has a hint for zone a"],
   },
   {
-    says: "the terminating fallback knows no hints",
+    name: "the terminating fallback ignores hints",
     given: endpoints({ ...TERMINATING, ...zones("b") }, { ...TERMINATING, ...zones("a") }),
     topology: "any",
     cluster: "01",
   },
   {
-    says: "node hints on all",
+    name: "all have node hints",
     given: endpoints(nodes("here"), nodes("other"), nodes("other", "here")),
     topology: "same-node",
     cluster: "02",
   },
   {
-    says: "node hints go before zone hints",
+    name: "node hints take precedence over zone hints",
     given: endpoints({ ...nodes("here"), ...zones("b") }, { ...nodes("other"), ...zones("a") }),
     topology: "same-node",
     cluster: "0",
   },
   {
-    says: "no node hint for here: zone hints",
+    name: "no hint for this node: zone hints",
     given: endpoints({ ...nodes("x"), ...zones("a") }, { ...nodes("y"), ...zones("b") }),
     topology: "same-zone",
     cluster: "0",
-    ignored: ["no endpoint is meant for node here"],
+    ignored: ["no ready endpoint has a hint for node here"],
   },
   {
-    says: "a node hint is missing: zone hints",
+    name: "a node hint is missing: zone hints",
     given: endpoints({ ...nodes("here"), ...zones("b") }, zones("a")),
     topology: "same-zone",
     cluster: "1",
     ignored: ["1 of 2 ready endpoints have no node hint"],
   },
   {
-    says: "neither kind of hint will do",
+    name: "neither kind of hint applies",
     given: endpoints({ ...nodes("x"), ...zones("b") }, nodes("y")),
     topology: "any",
     cluster: "01",
-    ignored: ["no endpoint is meant for node here", "1 of 2 ready endpoints have no zone hint"],
+    ignored: ["no ready endpoint has a hint for node here", "1 of 2 ready endpoints have no zone hint"],
   },
 ];
 
-for (const { says, given, node = HERE, topology, cluster, ignored = [] } of hintTable) {
-  Deno.test(`topology: ${says}`, () => {
+for (const { name, given, node = HERE, topology, cluster, ignored = [] } of hintTable) {
+  Deno.test(`topology: ${name}`, () => {
     assert.equal(categorizeEndpoints(given, CLUSTER, node).cluster.join(""), cluster);
     const explained = explainEndpoints(given, CLUSTER, node);
     assert.equal(explained.topology, topology);
@@ -233,17 +233,17 @@ for (const { says, given, node = HERE, topology, cluster, ignored = [] } of hint
   });
 }
 
-Deno.test("hints mean nothing to policy Local, and what they rule out for Cluster may serve it", () => {
+Deno.test("policy Local ignores hints, and may use endpoints that they exclude from policy Cluster", () => {
   const given = endpoints(here(zones("b")), zones("a"));
   const found = categorizeEndpoints(given, BOTH, HERE);
   assert.deepEqual([found.cluster, found.local, found.onThisNode], [["1"], ["0"], ["0"]]);
 });
 
-Deno.test("what hints rule out lingers", () => {
+Deno.test("endpoints that hints exclude linger", () => {
   assert.deepEqual(categorizeEndpoints(endpoints(zones("b"), zones("a")), CLUSTER, HERE).lingering, ["0"]);
 });
 
-Deno.test("every endpoint's fate is told", () => {
+Deno.test("the fate of every endpoint is explained", () => {
   const fates = (given: ServiceEndpoint[], use: EndpointUse): [EndpointFate, EndpointFate][] =>
     explainEndpoints(given, use, HERE).endpoints.map(({ cluster, local }) => [cluster, local]);
 

@@ -47,7 +47,7 @@ const names = (ports: readonly ServicePort[]) => ports.map(({ name }) => name);
 const web = service("default/web");
 const webSlice = endpointSlice("default/web-a", [endpoint("10.1.0.1")]);
 
-Deno.test("the first plan holds all that is tracked, even what was taken before", () => {
+Deno.test("the first plan holds every tracked service, including changes taken earlier", () => {
   const planned = createPlanned();
   planned.tracking.set(web);
   planned.tracking.set(webSlice);
@@ -58,7 +58,7 @@ Deno.test("the first plan holds all that is tracked, even what was taken before"
   assert.deepEqual(deleted, []);
 });
 
-Deno.test("a change of a slice plans the ports of its service, and those only", () => {
+Deno.test("a changed slice plans only the ports of its service", () => {
   const planned = createPlanned();
   planned.set(web, webSlice, service("default/db", { clusterIPs: ["10.0.0.2"] }));
   const { set } = planned.set(endpointSlice("default/web-a", [endpoint("10.1.0.2")]));
@@ -67,7 +67,7 @@ Deno.test("a change of a slice plans the ports of its service, and those only", 
   ]);
 });
 
-Deno.test("what is planned the same is not said again", () => {
+Deno.test("an unchanged plan is not returned again", () => {
   const planned = createPlanned();
   planned.set(web, webSlice);
   const unrelatedPort = { name: "metrics", protocol: "tcp", port: 9090 } as const;
@@ -76,7 +76,7 @@ Deno.test("what is planned the same is not said again", () => {
   assert.deepEqual(planned.set(endpointSlice("default/unknown-a", [endpoint("10.1.0.9")])), { set: [], deleted: [] });
 });
 
-Deno.test("a service that goes, loses a port or loses the family is deleted from the plan", () => {
+Deno.test("a deleted service, a removed port or a lost family is deleted from the plan", () => {
   const planned = createPlanned();
   const [http] = web.ports;
   const two: Service = { ...web, ports: [http!, { ...http!, name: "admin", port: 81 }] };
@@ -89,7 +89,7 @@ Deno.test("a service that goes, loses a port or loses the family is deleted from
   assert.deepEqual(planned.delete(web), { set: [], deleted: ["default/web:http|tcp"] });
 });
 
-Deno.test("endpoints that were there before their service count", () => {
+Deno.test("endpoints tracked before their service are used", () => {
   const planned = createPlanned();
   assert.deepEqual(planned.set(webSlice).set, []);
   assert.deepEqual(planned.set(web).set[0]?.clusterEndpoints, ["10.1.0.1:8080"]);
@@ -108,7 +108,7 @@ Deno.test("a family plans from its own addresses and endpoints", () => {
   ]);
 });
 
-Deno.test("another address of this node decides again who may use load balancer IPs", () => {
+Deno.test("a new node address decides again who may use load balancer IPs", () => {
   const planned = createPlanned();
   const edge = service("default/edge", {
     type: "LoadBalancer",
@@ -124,7 +124,7 @@ Deno.test("another address of this node decides again who may use load balancer 
   );
 });
 
-Deno.test("another zone plans everything again, and says what it changes", () => {
+Deno.test("a new zone plans every service again and returns the changes", () => {
   const planned = createPlanned();
   const hinted = endpointSlice("default/web-a", [
     endpoint("10.1.0.1", { zoneHints: ["a"] }),
@@ -138,7 +138,7 @@ Deno.test("another zone plans everything again, and says what it changes", () =>
   assert.deepEqual(planned.set(node("here", { zone: "b", leaving: true })).set, []);
 });
 
-Deno.test("service ports that drop traffic for want of a local endpoint are counted", () => {
+Deno.test("service ports that drop traffic because they have no local endpoint are counted", () => {
   const planned = createPlanned();
   const local: Service = {
     ...web,
@@ -167,7 +167,7 @@ const onNodePort = (nodePort: number, protocol: "tcp" | "udp" = "tcp") => (
 );
 
 const conflictTable: {
-  readonly says: string;
+  readonly name: string;
   readonly winner: Service;
   readonly loser: Service;
   /** The loser's frontends that remain: external IPs, load balancer IPs, node port; undefined where it is not served. */
@@ -175,7 +175,7 @@ const conflictTable: {
   readonly frontend: string;
 }[] = [
   {
-    says: "a node port: the first by name",
+    name: "a node port: the first by name",
     winner: claiming("default/a", "10.0.0.1", { type: "NodePort", ...onNodePort(30080) }),
     loser: claiming("default/b", "10.0.0.2", {
       type: "NodePort",
@@ -186,7 +186,7 @@ const conflictTable: {
     frontend: "node port 30080/TCP",
   },
   {
-    says: "an external IP: the first by name",
+    name: "an external IP: the first by name",
     winner: claiming("default/a", "10.0.0.1", { externalIPs: ["192.0.2.1"] }),
     loser: claiming("default/b", "10.0.0.2", {
       type: "NodePort",
@@ -197,21 +197,21 @@ const conflictTable: {
     frontend: "192.0.2.1:80/TCP",
   },
   {
-    says: "a load balancer IP goes before an external IP",
+    name: "a load balancer IP takes precedence over an external IP",
     winner: claiming("default/b", "10.0.0.2", { loadBalancerIPs: ["192.0.2.1"] }),
     loser: claiming("default/a", "10.0.0.1", { externalIPs: ["192.0.2.1"] }),
     remain: [[], [], 0],
     frontend: "192.0.2.1:80/TCP",
   },
   {
-    says: "a cluster IP goes before a load balancer IP",
+    name: "a cluster IP takes precedence over a load balancer IP",
     winner: claiming("default/b", "10.0.0.2", {}),
     loser: claiming("default/a", "10.0.0.1", { loadBalancerIPs: ["10.0.0.2", "192.0.2.1"] }),
     remain: [[], ["192.0.2.1"], 0],
     frontend: "10.0.0.2:80/TCP",
   },
   {
-    says: "a cluster IP: the first by name, and the other is not served",
+    name: "a cluster IP: the first by name, and the other is not served",
     winner: claiming("default/a", "10.0.0.1", {}),
     loser: claiming("default/b", "10.0.0.1", { type: "NodePort", ...onNodePort(30080) }),
     remain: undefined,
@@ -219,8 +219,8 @@ const conflictTable: {
   },
 ];
 
-for (const { says, winner, loser, remain, frontend } of conflictTable) {
-  Deno.test(`conflict over ${says}`, () => {
+for (const { name, winner, loser, remain, frontend } of conflictTable) {
+  Deno.test(`conflict over ${name}`, () => {
     for (const order of [[winner, loser], [loser, winner]]) {
       const planned = createPlanned();
       const plans = new Map<string, ServicePort>();
@@ -255,7 +255,7 @@ for (const { says, winner, loser, remain, frontend } of conflictTable) {
   });
 }
 
-Deno.test("of three that want the same, the next one by name follows the winner", () => {
+Deno.test("with three claimants, the next by name follows the winner", () => {
   const planned = createPlanned();
   const [a, b, c] = ["a", "b", "c"].map((name, i) =>
     claiming(`default/${name}`, `10.0.0.${i}`, { externalIPs: ["192.0.2.1"] })
@@ -265,7 +265,7 @@ Deno.test("of three that want the same, the next one by name follows the winner"
   assert.deepEqual(set.map(({ name, externalIPs }) => [name, externalIPs]), [["default/b:http", ["192.0.2.1"]]]);
 });
 
-Deno.test("a winner that gives up the one frontend and stays leaves it to the other", () => {
+Deno.test("a winner that gives up a frontend leaves it to the other claimant", () => {
   const planned = createPlanned();
   const a = claiming("default/a", "10.0.0.1", { externalIPs: ["192.0.2.1"] });
   planned.set(a, claiming("default/b", "10.0.0.2", { externalIPs: ["192.0.2.1"] }));
@@ -279,7 +279,7 @@ Deno.test("a winner that gives up the one frontend and stays leaves it to the ot
   );
 });
 
-Deno.test("the same address with another port, and the same node port with another protocol, are no conflict", () => {
+Deno.test("an address with another port and a node port with another protocol do not conflict", () => {
   const planned = createPlanned();
   const { set } = planned.set(
     claiming("default/a", "10.0.0.1", { externalIPs: ["192.0.2.1"], ...onNodePort(30080) }),
@@ -293,7 +293,7 @@ Deno.test("the same address with another port, and the same node port with anoth
   assert.deepEqual(planned.takeProblems(), []);
 });
 
-Deno.test("two ports of one service that want the same node port conflict too", () => {
+Deno.test("two ports of one service with the same node port conflict", () => {
   const planned = createPlanned();
   const { set } = planned.set(service("default/a", {
     ports: [
@@ -305,7 +305,7 @@ Deno.test("two ports of one service that want the same node port conflict too", 
   assert.equal(planned.takeProblems().length, 1);
 });
 
-Deno.test("an external IP that becomes the load balancer's takes precedence with it", () => {
+Deno.test("an external IP that becomes a load balancer IP gains its precedence", () => {
   const planned = createPlanned();
   const b = claiming("default/b", "10.0.0.2", { type: "LoadBalancer", externalIPs: ["192.0.2.1"] });
   planned.set(claiming("default/a", "10.0.0.1", { externalIPs: ["192.0.2.1"] }), b);
@@ -316,14 +316,14 @@ Deno.test("an external IP that becomes the load balancer's takes precedence with
   );
 });
 
-Deno.test("what is planned ahead is planned alone, and not handed on again with everything", () => {
+Deno.test("services planned ahead are planned alone and not returned again by the first plan", () => {
   const { tracking, planner } = createPlanned();
   for (const object of [web, webSlice, service("default/other")]) tracking.set(object);
   assert.deepEqual(names(planner.planAhead(["default/web"]).set), ["default/web:http"]);
   assert.deepEqual(names(planner.plan(tracking.take()).set), ["default/other:http"]);
 });
 
-Deno.test("a frontend that was planned ahead goes to whom it belongs once that one is planned", () => {
+Deno.test("a frontend planned ahead moves to its rightful owner in the first plan", () => {
   const { tracking, planner, takeProblems } = createPlanned();
   tracking.set(claiming("default/b", "10.0.0.2", { externalIPs: ["192.0.2.1"] }));
   tracking.set(claiming("default/a", "10.0.0.1", { externalIPs: ["192.0.2.1"] }));

@@ -42,7 +42,7 @@ const check = (IPv4: number, IPv6 = 0) => ({
 });
 const here = { nodeName: "here" };
 
-Deno.test("the addresses of ready endpoints on this node count, each once", () => {
+Deno.test("each address of ready endpoints on this node counts once", () => {
   const planned = createPlanned();
   const { set } = planned.set(
     web,
@@ -60,7 +60,7 @@ Deno.test("the addresses of ready endpoints on this node count, each once", () =
   assert.deepEqual(set, [check(2)]);
 });
 
-Deno.test("each family of the service is counted by itself, and others are not", () => {
+Deno.test("only the families of the service are counted, each on its own", () => {
   const slices = [
     endpointSlice("default/web-a", [endpoint("10.1.0.1", here), endpoint("10.1.0.2", here)]),
     endpointSlice("default/web-b", [endpoint("fd00:1::1", here)], { family: "IPv6" }),
@@ -70,7 +70,7 @@ Deno.test("each family of the service is counted by itself, and others are not",
   assert.deepEqual(set.map(({ localReadyEndpoints }) => localReadyEndpoints), [{ IPv6: 1 }]);
 });
 
-Deno.test("changes are said once, and services without a health check never", () => {
+Deno.test("changes are returned once, and services without a health check never", () => {
   const planned = createPlanned();
   assert.deepEqual(planned.set(web, service("default/other", { healthCheckNodePort: 32001 })).set, [check(0)]);
   assert.deepEqual(planned.set(endpointSlice("default/web-a", [endpoint("10.1.0.1")])), { set: [], deleted: [] });

@@ -58,7 +58,7 @@ const IPV4_PARTS = "external 9.9.9.9, balancer 8.8.8.8, from 0.0.0.0/1";
 const IPV6_PARTS = "external 2001:db8:85a3::8a2e:370:7336, balancer 2001:db8:85a3::8a2e:370:7335, from 2001:db8::/32";
 
 const table: readonly (readonly [
-  says: string,
+  name: string,
   spec: Readonly<Record<string, unknown>>,
   ingress: Raw[2],
   expected: Partial<Record<Family, readonly string[]>>,
@@ -238,13 +238,13 @@ const table: readonly (readonly [
   ],
 ];
 
-for (const [says, spec, ingress, expected] of table) {
-  Deno.test(`kube-proxy's services: ${says}`, () => {
+for (const [name, spec, ingress, expected] of table) {
+  Deno.test(`kube-proxy's services: ${name}`, () => {
     assert.deepEqual(planned(decoded("n/s", spec, ingress)), expected);
   });
 }
 
-Deno.test("kube-proxy's service map: services come, change and go, and each change is one of its service", () => {
+Deno.test("kube-proxy's service map: adding, changing and deleting services plans only those services", () => {
   const tracker = createServiceChangeTracker();
   const cluster = { type: "ClusterIP", clusterIP: "172.16.55.4", ports: [port("p1", 1234, "UDP"), port("p2", 1235)] };
   const balanced = { ...cluster, type: "LoadBalancer", externalTrafficPolicy: "Local", healthCheckNodePort: 345 };

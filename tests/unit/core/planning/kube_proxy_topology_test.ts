@@ -37,7 +37,7 @@ const LOCAL_TWO = ["zone=a @here", "zone=b @here", "zone=c", "zone=a"];
 const NODES = ["zone=a node=n1", "zone=b node=n2", "zone=c node=n3", "zone=a node=n4"];
 
 const table: readonly (readonly [
-  says: string,
+  name: string,
   spec: Readonly<Record<string, unknown>>,
   endpoints: readonly string[],
   where: { readonly zone?: string; readonly node?: string },
@@ -168,8 +168,8 @@ const table: readonly (readonly [
   ]],
 ];
 
-for (const [says, spec, endpoints, { zone = "", node }, expected] of table) {
-  Deno.test(`kube-proxy's endpoints by policy: ${says}`, () => {
+for (const [name, spec, endpoints, { zone = "", node }, expected] of table) {
+  Deno.test(`kube-proxy's endpoints by policy: ${name}`, () => {
     const { clusterEndpoints, localEndpoints, internal, external } = plan(spec, endpoints, zone, node);
     const numbers = (targets: readonly string[]) => targets.map((target) => target.replace(/^10\.1\.2\.|:80$/g, ""));
     assert.deepEqual(

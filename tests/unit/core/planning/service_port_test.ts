@@ -47,10 +47,10 @@ Deno.test("a ClusterIP service", () => {
   });
 });
 
-const ways: readonly { readonly says: string; readonly endpoints: readonly SliceEndpoint[] }[] = [
-  { says: "remote and local", endpoints: [REMOTE, LOCAL] },
-  { says: "remote", endpoints: [REMOTE] },
-  { says: "none", endpoints: [] },
+const ways: readonly { readonly name: string; readonly endpoints: readonly SliceEndpoint[] }[] = [
+  { name: "remote and local", endpoints: [REMOTE, LOCAL] },
+  { name: "remote", endpoints: [REMOTE] },
+  { name: "none", endpoints: [] },
 ];
 
 const policyTable: {
@@ -82,11 +82,11 @@ const policyTable: {
 ];
 
 for (const { internalPolicyLocal, externalPolicyLocal, verdicts } of policyTable) {
-  for (const [i, { says, endpoints }] of ways.entries()) {
+  for (const [i, { name, endpoints }] of ways.entries()) {
     const policies = `internal ${internalPolicyLocal ? "Local" : "Cluster"}, external ${
       externalPolicyLocal ? "Local" : "Cluster"
     }`;
-    Deno.test(`policies ${policies}, endpoints ${says}`, () => {
+    Deno.test(`policies ${policies}, endpoints ${name}`, () => {
       const fields = { type: "NodePort", ports: [NODE_PORT], internalPolicyLocal, externalPolicyLocal } as const;
       const port = planOne(fields, endpoints);
       assert.deepEqual([port.internal, port.external], verdicts[i]);
@@ -98,24 +98,24 @@ for (const { internalPolicyLocal, externalPolicyLocal, verdicts } of policyTable
   }
 }
 
-Deno.test("nothing is planned for policy Cluster where all traffic is internal and the policy Local", () => {
+Deno.test("no endpoints for policy Cluster if all traffic is internal and the policy Local", () => {
   const port = planOne({ internalPolicyLocal: true }, [REMOTE, LOCAL]);
   assert.deepEqual([port.internal, port.clusterEndpoints, port.localEndpoints], ["local", [], ["10.1.0.2:8080"]]);
   assert.deepEqual(port.endpointsOnThisNode, ["10.1.0.2:8080"]);
   assert.equal(planOne({ internalPolicyLocal: true }, [REMOTE]).internal, "drop");
 });
 
-Deno.test("the external policy means nothing to a service without an outside", () => {
+Deno.test("the external policy has no effect on a service without external frontends", () => {
   const port = planOne({ externalPolicyLocal: true }, [REMOTE]);
   assert.deepEqual([port.internal, port.external, port.localEndpoints], ["cluster", "cluster", []]);
 });
 
-Deno.test("the external policy counts for external IPs of a ClusterIP service", () => {
+Deno.test("the external policy applies to external IPs of a ClusterIP service", () => {
   const port = planOne({ externalPolicyLocal: true, externalIPs: ["192.0.2.9"] }, [REMOTE]);
   assert.deepEqual([port.internal, port.external], ["cluster", "drop"]);
 });
 
-Deno.test("a terminating endpoint on this node keeps policy Local going", () => {
+Deno.test("a terminating endpoint on this node still serves policy Local", () => {
   const last = terminatingEndpoint("10.1.0.3", { nodeName: "here" });
   const port = planOne({ type: "NodePort", ports: [NODE_PORT], externalPolicyLocal: true }, [REMOTE, last]);
   assert.deepEqual([port.external, port.localEndpoints], ["local", ["10.1.0.3:8080"]]);
@@ -123,7 +123,7 @@ Deno.test("a terminating endpoint on this node keeps policy Local going", () => 
   assert.deepEqual(port.endpointsOnThisNode, ["10.1.0.3:8080"]);
 });
 
-Deno.test("endpoints linger for UDP only", () => {
+Deno.test("only UDP endpoints linger", () => {
   const ending = terminatingEndpoint("10.1.0.3");
   for (const [protocol, expected] of [["tcp", []], ["sctp", []], ["udp", ["10.1.0.3:8080"]]] as const) {
     const port = planOne({ ports: [{ name: "", protocol, port: 53, nodePort: 0 }] }, [REMOTE, ending]);
@@ -131,7 +131,7 @@ Deno.test("endpoints linger for UDP only", () => {
   }
 });
 
-Deno.test("each family has its own addresses and source ranges, and the ports are those of both", () => {
+Deno.test("each family has its own addresses and source ranges, and shares the ports", () => {
   const fields: Partial<Service> = {
     type: "LoadBalancer",
     clusterIPs: ["10.0.0.1", "fd00::1"],
@@ -175,38 +175,38 @@ Deno.test("each family has its own addresses and source ranges, and the ports ar
   );
 });
 
-Deno.test("a family without a cluster IP has no service port, whatever else it has", () => {
+Deno.test("a family without a cluster IP has no service port", () => {
   assert.deepEqual(plan({ clusterIPs: ["fd00::1"], externalIPs: ["192.0.2.9"], ports: [NODE_PORT] }), []);
 });
 
-Deno.test("external addresses of the other family are no outside", () => {
+Deno.test("external addresses of the other family are not external frontends", () => {
   const port = planOne({ type: "LoadBalancer", loadBalancerIPs: ["2001:db8::8"], externalPolicyLocal: true }, [REMOTE]);
   assert.deepEqual([port.external, port.localEndpoints], ["cluster", []]);
 });
 
 for (
-  const { says, sourceRanges, expected } of [
-    { says: "none", sourceRanges: [], expected: undefined },
-    { says: "ranges of the other family alone", sourceRanges: ["2001:db8::/32"], expected: undefined },
-    { says: "a range that is every address", sourceRanges: ["0.0.0.0/0", "10.0.0.0/8"], expected: undefined },
+  const { name, sourceRanges, expected } of [
+    { name: "none", sourceRanges: [], expected: undefined },
+    { name: "ranges of the other family alone", sourceRanges: ["2001:db8::/32"], expected: undefined },
+    { name: "a range that is every address", sourceRanges: ["0.0.0.0/0", "10.0.0.0/8"], expected: undefined },
     {
-      says: "ranges without the node's address",
+      name: "ranges without the node's address",
       sourceRanges: ["10.0.0.0/8"],
       expected: { ranges: ["10.0.0.0/8"], includeNode: false },
     },
     {
-      says: "ranges with the node's address",
+      name: "ranges with the node's address",
       sourceRanges: ["203.0.113.8/30", "10.0.0.0/8"],
       expected: { ranges: ["10.0.0.0/8", "203.0.113.8/30"], includeNode: true },
     },
   ]
 ) {
-  Deno.test(`who may use a load balancer IP, with source ranges: ${says}`, () => {
+  Deno.test(`who may use a load balancer IP, with source ranges: ${name}`, () => {
     assert.deepEqual(planOne({ sourceRanges }).loadBalancerSources, expected);
   });
 }
 
-Deno.test("an address that is named twice is one frontend, as that with the most to say", () => {
+Deno.test("an address in several lists is one frontend; load balancer IPs take precedence", () => {
   const port = planOne({
     externalIPs: ["192.0.2.2", "192.0.2.1", "192.0.2.2", "10.0.0.1", "192.0.2.3"],
     loadBalancerIPs: ["192.0.2.3", "192.0.2.3", "10.0.0.1"],
@@ -214,7 +214,7 @@ Deno.test("an address that is named twice is one frontend, as that with the most
   assert.deepEqual([port.externalIPs, port.loadBalancerIPs], [["192.0.2.1", "192.0.2.2"], ["192.0.2.3"]]);
 });
 
-Deno.test("load balancer addresses in ipMode Proxy, which the service no longer carries, leave node ports only", () => {
+Deno.test("a load balancer in ipMode Proxy, whose IPs are not decoded, has node ports only", () => {
   const port = planOne({ type: "LoadBalancer", loadBalancerIPs: [], ports: [NODE_PORT] }, [REMOTE]);
   assert.deepEqual([port.loadBalancerIPs, port.nodePort, port.external], [[], 30080, "cluster"]);
 });
@@ -227,7 +227,7 @@ Deno.test("the health check port is that of a load balancer with external policy
   assert.equal(port({ type: "NodePort", externalPolicyLocal: true }), 0);
 });
 
-Deno.test("ports are told apart by name and protocol; of two alike the last one counts", () => {
+Deno.test("ports differ by name and protocol; of two equal ones the last counts", () => {
   const ports = plan({
     ports: [
       { name: "dns", protocol: "tcp", port: 53, nodePort: 0 },

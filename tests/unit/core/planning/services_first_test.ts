@@ -11,7 +11,7 @@ function firstOf(count: number, ...special: Service[]): readonly string[] {
   return servicesFirst(services);
 }
 
-Deno.test("among many services, the API and cluster DNS come first, by name or by label", () => {
+Deno.test("with many services, the API and cluster DNS come first, by name or by label", () => {
   const first = [
     service("dns/coredns"),
     service("default/kubernetes"),
@@ -26,7 +26,7 @@ Deno.test("among many services, the API and cluster DNS come first, by name or b
   ]);
 });
 
-Deno.test("among few services, none comes first", () => {
+Deno.test("with few services, none comes first", () => {
   assert.deepEqual(firstOf(100, service("default/kubernetes"), service("kube-system/kube-dns")), []);
 });
 

@@ -1,0 +1,47 @@
+import assert from "node:assert/strict";
+import { createAnswers } from "../../../../answers/mod.ts";
+import { endpointsTable, servicesTable } from "../../../../cli/text/tables.ts";
+import { fakeAnswerBasis, HERE } from "../../../fakes/answer_basis.ts";
+import { endpoint, endpointSlice, node, service, terminatingEndpoint } from "../../../fakes/cluster_objects.ts";
+
+const EDGE = [
+  node(HERE, { zone: "a" }),
+  service("default/edge", {
+    type: "LoadBalancer",
+    loadBalancerIPs: ["192.0.2.1"],
+    ports: [{ name: "http", protocol: "tcp", port: 80, nodePort: 30080 }],
+    externalPolicyLocal: true,
+    sourceRanges: ["203.0.113.0/24"],
+    affinitySeconds: 60,
+  }),
+  endpointSlice("default/edge-1", [
+    endpoint("10.1.0.1", { nodeName: HERE, zone: "a" }),
+    endpoint("10.2.0.1", { nodeName: "far", zone: "b" }),
+    terminatingEndpoint("10.2.0.2", { nodeName: "far" }),
+    endpoint("10.2.0.3", { ready: false, serving: false }),
+  ]),
+];
+
+Deno.test("services and endpoints of both families are listed by name with their problems", async () => {
+  const answers = createAnswers(fakeAnswerBasis([
+    ...EDGE,
+    service("default/web", { clusterIPs: ["10.0.0.2", "fd00::2"] }),
+    service("other/thief", { clusterIPs: ["10.0.0.1"] }),
+  ]));
+  assert.equal(
+    servicesTable(await answers.services("")),
+    `NAME               TYPE          FRONTENDS                             INTERNAL  EXTERNAL  ENDPOINTS  NOTES
+default/edge:http  LoadBalancer  10.0.0.1:80,192.0.2.1:80,*:30080/TCP  cluster   local     2/4        affinity 60 s
+default/web:http   ClusterIP     10.0.0.2:80/TCP                       reject    -         0/0
+default/web:http   ClusterIP     [fd00::2]:80/TCP                      reject    -         0/0
+other/thief:http   ClusterIP     10.0.0.1:80/TCP                       reject    -         0/0        \
+other/thief:http|tcp asks for 10.0.0.1:80/TCP, which belongs to default/edge:http|tcp; it is not served until that one \
+gives it up
+`,
+  );
+  assert.equal((await answers.services("default/")).length, 3);
+  assert.match(
+    endpointsTable(await answers.endpoints("edge")),
+    /10\.2\.0\.2:8080\/TCP {2}far +- +out {2}policy Cluster: term/,
+  );
+});
