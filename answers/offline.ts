@@ -1,3 +1,4 @@
+import { createProblemBoard, type ReportProblems } from "../core/problems/mod.ts";
 import { abortedBy, FAMILIES, type Family } from "../platform/mod.ts";
 import { familySettings, isFeatureEnabled } from "../config/mod.ts";
 import type { FamilyDelta, RuleDescription, ServicePortKey } from "../core/model/mod.ts";
@@ -22,8 +23,8 @@ export interface OfflineOptions extends SourceOptions {
 export async function answerOffline(options: OfflineOptions): Promise<Answers> {
   const { configuration, logger, rules } = options;
   const { nodeName } = configuration;
-  const onProblem = (where: string, message: string) => logger.warn(message, { object: where });
-  const tracking = await readOnce(options, onProblem);
+  const { report: onProblems } = createProblemBoard(options.clock, logger);
+  const tracking = await readOnce(options, onProblems);
   const changes = tracking.take();
   const answers = createAnswers({
     nodeName,
@@ -39,7 +40,7 @@ export async function answerOffline(options: OfflineOptions): Promise<Answers> {
   return answers;
 
   function basisOf(family: Family) {
-    const planner = createFamilyPlanner({ family, nodeName, tracking, onProblem });
+    const planner = createFamilyPlanner({ family, nodeName, tracking, onProblems });
     planner.plan(changes);
     return {
       planner,
@@ -53,7 +54,7 @@ export async function answerOffline(options: OfflineOptions): Promise<Answers> {
 
 async function readOnce(
   options: OfflineOptions,
-  onProblem: (where: string, message: string) => void,
+  onProblems: ReportProblems,
 ): Promise<Tracking> {
   const { configuration, clock, signal } = options;
   const { nodeName, bindAddress } = configuration;
@@ -65,7 +66,7 @@ async function readOnce(
     externalIPs: isFeatureEnabled("AllowServiceExternalIPs", configuration.featureGates),
     clock,
     onChange: () => synced.abort(new Error("caches synced")),
-    onProblem,
+    onProblems,
   });
   const { source, close } = await openSource(options);
   try {

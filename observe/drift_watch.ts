@@ -1,4 +1,5 @@
 import { errorText, type Logger } from "../platform/mod.ts";
+import type { ReportProblems } from "../core/problems/mod.ts";
 import type { Family, SyncReport } from "../core/model/mod.ts";
 import { nameOf, type Neighbour } from "./neighbours.ts";
 
@@ -11,41 +12,40 @@ export interface DriftWatch {
 export interface DriftWatchOptions {
   /** The service proxies that answer on this node. */
   readonly findNeighbours: () => Promise<readonly Neighbour[]>;
+  /** Takes the problem while it lasts; each family is a scope. */
+  readonly onProblems: ReportProblems;
   readonly logger: Logger;
 }
 
 /** So many comparisons in a row must have found changes by others: one alone may be an administrator's. */
 const ROUNDS = 2;
 
-/** A watch that has seen nothing yet. What it finds is said once, and again after a comparison without changes. */
-export function createDriftWatch({ findNeighbours, logger }: DriftWatchOptions): DriftWatch {
+/** A watch that has seen no change. A problem ends with the first comparison that finds none. */
+export function createDriftWatch({ findNeighbours, onProblems, logger }: DriftWatchOptions): DriftWatch {
   const rounds = new Map<Family, number>();
 
-  const tell = async (family: Family) => {
+  const reportDrift = async (family: Family) => {
     const other = (await findNeighbours()).find(({ kind }) => kind !== "Sluice");
-    if (other === undefined) {
-      logger.warn("another program keeps changing the rules of services; sluice check looks for other proxies", {
-        family,
-      });
-      return;
-    }
-    logger.warn(`${nameOf(other)} keeps changing the rules of services on this node; stop it`, {
-      family,
-      answersOn: other.answersOn,
-    });
+    if ((rounds.get(family) ?? 0) < ROUNDS) return;
+    const detail = other === undefined
+      ? "no other proxy answers on this node's ports"
+      : `${nameOf(other)} answers on ${other.answersOn}`;
+    onProblems(`drift ${family}`, [{ code: "rules-changed-by-others", subject: family, detail }]);
   };
 
   return {
     report({ family, full, ok, figures }) {
       const isChanged = (figures["drift_repaired"] ?? 0) > 0;
       if (!isChanged) {
-        if (full && ok) rounds.delete(family);
+        if (!full || !ok) return;
+        rounds.delete(family);
+        onProblems(`drift ${family}`, []);
         return;
       }
       const count = (rounds.get(family) ?? 0) + 1;
       rounds.set(family, count);
       if (count !== ROUNDS) return;
-      tell(family).catch((error) => logger.debug("neighbours not found", { error: errorText(error) }));
+      reportDrift(family).catch((error) => logger.debug("neighbours not found", { error: errorText(error) }));
     },
   };
 }

@@ -3,6 +3,7 @@ import type { ApiRequestOutcome } from "./api_request.ts";
 import type { FamilyHealth } from "../core/channel/mod.ts";
 import { FEATURE_GATES, type FeatureName, isFeatureEnabled } from "../config/mod.ts";
 import type { Family, PacketCounts, ProxyMode, SyncReport } from "../core/model/mod.ts";
+import { PROBLEM_CODES, type ProblemCode, problemKind } from "../core/problems/mod.ts";
 import type { NoLocalEndpoints } from "../core/planning/mod.ts";
 import type { HealthEndpoint } from "./healthz_server.ts";
 import { CONTENT_TYPE, createRegistry, readWhenShown, type Registry } from "./exposition.ts";
@@ -72,6 +73,8 @@ export interface MetricsOptions {
   readonly fileLimit?: number;
   /** What rules have counted, by family that can tell; asked at a scrape, where the mode has such rules. */
   readonly readPacketCounts: () => Promise<FamilyPacketCounts>;
+  /** The number of problems that last, by code; asked at every scrape. */
+  readonly readProblems: () => ReadonlyMap<ProblemCode, number>;
 }
 
 /** What rules have counted, by family that can tell. */
@@ -81,7 +84,9 @@ const FAMILY = ["ip_family"] as const;
 const TABLES = ["nat", "filter"] as const;
 
 /** The metrics of kube-proxy 1.36 under its names, labels and buckets, as the mode has them; and, as `sluice_…`, more. */
-export function createMetrics({ mode, now, read, featureGates, fileLimit, readPacketCounts }: MetricsOptions): Metrics {
+export function createMetrics(
+  { mode, now, read, featureGates, fileLimit, readPacketCounts, readProblems }: MetricsOptions,
+): Metrics {
   const registry = createRegistry();
   const syncs = syncMetrics(registry, mode);
   const kube = metricMaker(registry, "kubeproxy_");
@@ -98,6 +103,7 @@ export function createMetrics({ mode, now, read, featureGates, fileLimit, readPa
   const restarts = own.counter("worker_restarts_total", "How often the family's worker had to be started anew", FAMILY);
   const restartsSeen = new Map<Family, number>();
   addChangeMetrics(registry, read);
+  addProblems(registry, readProblems);
   addBuildInfo(registry);
   addFeatures(registry, featureGates);
   const readCpuTime = addProcessMetrics(registry, fileLimit);
@@ -284,6 +290,17 @@ function packetMetrics(registry: Registry, read: () => Promise<FamilyPacketCount
     updating ??= update().finally(() => {
       updating = undefined;
     });
+}
+
+/** `sluice_problem` has a series for every code of the table, 0 where there is no such problem. */
+function addProblems(registry: Registry, read: MetricsOptions["readProblems"]): void {
+  const help = "Problems that last now, by code (docs/problems.md)";
+  readWhenShown(registry, "gauge", { name: "sluice_problem", help, labels: ["code", "severity"] }, () => {
+    const counts = read();
+    return PROBLEM_CODES.map((code) =>
+      [{ code, severity: problemKind(code).severity }, counts.get(code) ?? 0] as const
+    );
+  });
 }
 
 /** `kubernetes_feature_enabled` tells which of the features are on that have a gate here. */

@@ -6,6 +6,7 @@
 export type { ApiRequestOutcome } from "./api_request.ts";
 export { createDriftWatch, type DriftWatch } from "./drift_watch.ts";
 export { createEventRecorder, type EventRecorderOptions } from "./events.ts";
+export { problemsOfSync, problemsOfWorker } from "./family_problems.ts";
 export { type HealthzServerOptions, startHealthzServer } from "./healthz_server.ts";
 export {
   type ChangeFigures,
@@ -18,7 +19,7 @@ export { type MetricsServerOptions, startMetricsServer, type StatusPage } from "
 export { findNeighbours, nameOf, portsAreFree } from "./neighbours.ts";
 export { addressesWithin, ownAddresses } from "./node_addresses.ts";
 export { createNodeEvents, type NodeEvents } from "./node_events.ts";
-export { watchNodePresence } from "./node_presence.ts";
+export { NODE_SCOPE, watchNodePresence } from "./node_presence.ts";
 export { createProxyHealth, type ProxyHealth, type ProxyHealthStatus } from "./proxy_health.ts";
 export { startOperatorServers } from "./servers.ts";
 export { createServiceHealth, type ServiceHealth, type ServiceHealthOptions } from "./service_health.ts";
@@ -27,7 +28,6 @@ export {
   createStatusRecorder,
   type FamilyRecord,
   type Latency,
-  type RecentProblem,
   type StatusRecorder,
   type SyncSummary,
 } from "./status.ts";

@@ -1,4 +1,5 @@
 import { type Clock, errorText, type Logger, sleep } from "../platform/mod.ts";
+import { logProblem, type Problem, type ProblemBoard, problemKind } from "../core/problems/mod.ts";
 import type { NodeTracker } from "../core/tracking/mod.ts";
 
 /** The parts of the watch over this node's Node object. */
@@ -9,12 +10,17 @@ export interface NodePresenceOptions {
   readonly awaitsPodCIDR: boolean;
   /** The end of a sentence: which Nodes the cluster has instead. Rejects where they cannot be read. */
   readonly otherNodes: (signal: AbortSignal) => Promise<string>;
-  /** Takes the sentence for an administrator where the Node object is missing. */
+  /** Takes what is missing, as long as it is. */
+  readonly problems: ProblemBoard;
+  /** Takes the message of the Event that says that the Node object is missing. */
   readonly onMissing: (message: string) => void;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly signal: AbortSignal;
 }
+
+/** The scope of the problems of this node's Node object. */
+export const NODE_SCOPE = "Node object";
 
 /** How long the Node object may be missing before that is a warning: a kubelet may start at the same time. */
 const GRACE_MS = 5_000;
@@ -31,26 +37,29 @@ export async function watchNodePresence(options: NodePresenceOptions): Promise<v
 }
 
 async function warnOfMissingNode(options: NodePresenceOptions): Promise<void> {
-  const { nodeName, node, otherNodes, onMissing, clock, logger, signal } = options;
+  const { nodeName, node, otherNodes, problems, onMissing, clock, signal } = options;
   if (node.state().known) return;
   await sleep(clock, GRACE_MS, signal);
   if (node.state().known) return;
   const others = await otherNodes(signal).catch((error) => `the others cannot be listed (${errorText(error)})`);
   signal.throwIfAborted();
-  const message =
-    `there is no Node ${nodeName}, so /healthz answers 503, and zone and addresses are unknown; set this ` +
-    `node's name by --hostname-override or hostnameOverride: ${others}`;
-  logger.warn(message, { node: nodeName });
-  onMissing(message);
+  if (node.state().known) return;
+  const { title, fix } = problemKind("node-missing");
+  problems.report(NODE_SCOPE, [{ code: "node-missing", subject: `Node ${nodeName}`, detail: others }]);
+  onMissing(`${nodeName}: ${title}; ${fix}: ${others}`);
 }
 
-async function remindOfPodCIDR({ nodeName, node, awaitsPodCIDR, clock, logger, signal }: NodePresenceOptions) {
+async function remindOfPodCIDR(options: NodePresenceOptions): Promise<void> {
+  const { nodeName, node, awaitsPodCIDR, problems, clock, logger, signal } = options;
+  const problem: Problem = {
+    code: "pod-cidr-missing",
+    subject: `Node ${nodeName}`,
+    detail: "the Node object has no spec.podCIDRs yet",
+  };
   while (awaitsPodCIDR && !node.hasPodCIDR()) {
-    logger.warn(
-      "waiting for this node's pod CIDR before the first sync: detectLocalMode is NodeCIDR, and the Node object has " +
-        "no spec.podCIDRs yet (kube-controller-manager assigns them with --allocate-node-cidrs)",
-      { node: nodeName },
-    );
+    logProblem(logger, problem);
+    problems.note("pod CIDR", [problem]);
     await sleep(clock, BETWEEN_REMINDERS_MS, signal);
   }
+  problems.note("pod CIDR", []);
 }

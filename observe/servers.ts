@@ -1,5 +1,6 @@
-import type { Clock, Logger } from "../platform/mod.ts";
+import { type Clock, errorText, type Logger } from "../platform/mod.ts";
 import { type Configuration, documentOf, flagTexts, type GivenFlags, isFeatureEnabled } from "../config/mod.ts";
+import type { ProblemBoard } from "../core/problems/mod.ts";
 import type { StatusPage } from "./metrics_server.ts";
 import type { ConnectionLimits } from "../platform/http/mod.ts";
 import { startHealthzServer } from "./healthz_server.ts";
@@ -13,6 +14,8 @@ export interface OperatorServersOptions {
   readonly configuration: Configuration;
   readonly health: ProxyHealth;
   readonly metrics: Metrics;
+  /** Takes the servers that cannot listen. */
+  readonly problems: Pick<ProblemBoard, "note">;
   /** The flags that were given. */
   readonly flags: GivenFlags;
   /** When the proxy started, in milliseconds since 1970. */
@@ -27,18 +30,25 @@ export interface OperatorServersOptions {
 
 /** Starts the health server and the metrics server. Rejects where the configuration's bindAddressHardFail says so. */
 export async function startOperatorServers(options: OperatorServersOptions): Promise<void> {
-  const { configuration, health, metrics, flags, startedAtMs, statusPage, limits, clock, logger, signal } = options;
+  const { configuration, health, metrics, problems, flags, startedAtMs, statusPage, limits, clock, logger, signal } =
+    options;
   const { bindAddressHardFail, featureGates, mode, healthzBindAddress, metricsBindAddress } = configuration;
   const shared = { bindAddressHardFail, limits, clock, logger, signal };
+  const reportTo = (subject: string, bindAddress: string | undefined) => (error: unknown) => {
+    const detail = `${bindAddress}: ${errorText(error)}`;
+    problems.note(subject, error === undefined ? [] : [{ code: "server-not-listening", subject, detail }]);
+  };
   await Promise.all([
     startHealthzServer({
       ...shared,
+      onTry: reportTo("health server", healthzBindAddress),
       bindAddress: healthzBindAddress,
       health,
       onAnswer: (endpoint, code) => metrics.healthAnswered(endpoint, code),
     }),
     startMetricsServer({
       ...shared,
+      onTry: reportTo("metrics server", metricsBindAddress),
       bindAddress: metricsBindAddress,
       mode,
       metrics,

@@ -1,5 +1,5 @@
 import { type Clock, errorText, type Family, type Logger, otherFamily, sameData } from "../platform/mod.ts";
-import type { Problem } from "../core/problems/mod.ts";
+import type { ReportProblems } from "../core/problems/mod.ts";
 import type { HealthCheck, HealthCheckChanges } from "../core/planning/mod.ts";
 import { type ServiceKey, serviceKey } from "../core/tracking/mod.ts";
 import {
@@ -22,8 +22,6 @@ export interface ServiceHealth {
    * while there are problems. Without services to answer for, it does nothing.
    */
   refresh(): void;
-  /** The services whose port is not open on every address, and why. */
-  problems(): readonly Problem[];
 }
 
 /** What health checks need. */
@@ -40,6 +38,8 @@ export interface ServiceHealthOptions {
   readonly mostListeners?: number;
   /** Shared with other listeners; limits of each listener's own by default. */
   readonly limits?: ConnectionLimits;
+  /** Takes the services whose port is not open on every address; all are one scope. */
+  readonly onProblems: ReportProblems;
   /** Told when a service's port is first found not to open, and why. */
   readonly onFailure?: (service: ServiceKey, port: number, why: string) => void;
   /** Deno.listen by default. */
@@ -118,15 +118,11 @@ export function createServiceHealth(options: ServiceHealthOptions): ServiceHealt
     if (check === undefined) return;
     const why = serve(key, check);
     if (why === undefined) {
-      if (problems.delete(key)) logger.info("the health check node port is open now", { service: key });
+      problems.delete(key);
       return;
     }
-    const problem = `health check node port ${check.port} of Service ${key} is not served: ${why}; ` +
-      `tried again every ${BETWEEN_TRIES_MS / 1000} s`;
-    if (problems.get(key) !== problem) {
-      logger.warn(problem, { service: key });
-      options.onFailure?.(key, check.port, why);
-    }
+    const problem = `port ${check.port}: ${why}`;
+    if (problems.get(key) !== problem) options.onFailure?.(key, check.port, why);
     problems.set(key, problem);
   };
 
@@ -145,6 +141,14 @@ export function createServiceHealth(options: ServiceHealthOptions): ServiceHealt
     // To list the addresses of the host costs more than the rest of a change.
     if (checks.size === 0) return;
     new Set(addressesChanged() ? checks.keys() : [...changed, ...problems.keys()]).forEach(tryToServe);
+    options.onProblems(
+      "health check node ports",
+      Array.from(problems, ([key, detail]) => ({
+        code: "health-check-port-closed",
+        subject: `Service ${key}`,
+        detail,
+      })),
+    );
     if (problems.size > 0) cancelRetry = clock.schedule(BETWEEN_TRIES_MS, () => refresh());
   };
 
@@ -189,8 +193,6 @@ export function createServiceHealth(options: ServiceHealthOptions): ServiceHealt
       }
     },
     refresh: () => refresh(),
-    problems: () =>
-      [...problems].map(([key, detail]) => ({ code: "health-check-port-closed", subject: `Service ${key}`, detail })),
   };
 }
 

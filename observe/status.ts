@@ -1,4 +1,4 @@
-import { type Clock, FAMILIES } from "../platform/mod.ts";
+import { FAMILIES } from "../platform/mod.ts";
 import type { FamilyHealth } from "../core/channel/mod.ts";
 import type { Family, SyncReport } from "../core/model/mod.ts";
 
@@ -6,16 +6,6 @@ import type { Family, SyncReport } from "../core/model/mod.ts";
 export type SyncSummary =
   & Pick<SyncReport, "revision" | "ok" | "full" | "endedAtMs" | "durationMs" | "figures">
   & { readonly problems: number };
-
-/** Something that could not be used or done, and how often it was told. */
-export interface RecentProblem {
-  /** The object, service port or family that it is about. */
-  readonly where: string;
-  readonly message: string;
-  readonly firstAtMs: number;
-  readonly lastAtMs: number;
-  readonly count: number;
-}
 
 /** How long changes of endpoints took to come into effect, over the last of them. */
 export interface Latency {
@@ -42,35 +32,15 @@ export interface StatusRecorder {
   /** A sync has ended, and brought changes of these trigger times (milliseconds since 1970) into effect. */
   report(report: SyncReport, triggerTimesMs: readonly number[]): void;
   workerHealth(family: Family, health: FamilyHealth): void;
-  problem(where: string, message: string): void;
   families(): readonly FamilyRecord[];
-  /** The newest first. */
-  problems(): readonly RecentProblem[];
 }
 
 const SYNCS = 32;
-const PROBLEMS = 64;
 const LATENCIES = 512;
 
 /** A recorder of nothing so far. */
-export function createStatusRecorder(clock: Clock): StatusRecorder {
+export function createStatusRecorder(): StatusRecorder {
   const states = new Map(FAMILIES.map((family) => [family, createFamilyState()]));
-  // By place and message, the one that was told longest ago first.
-  const problems = new Map<string, RecentProblem>();
-
-  const problem = (where: string, message: string) => {
-    const key = `${where}|${message}`, atMs = clock.now();
-    const known = problems.get(key);
-    problems.delete(key);
-    problems.set(key, {
-      where,
-      message,
-      firstAtMs: known?.firstAtMs ?? atMs,
-      lastAtMs: atMs,
-      count: (known?.count ?? 0) + 1,
-    });
-    if (problems.size > PROBLEMS) problems.delete(problems.keys().next().value!);
-  };
 
   return {
     report(report, triggerTimesMs) {
@@ -81,13 +51,10 @@ export function createStatusRecorder(clock: Clock): StatusRecorder {
       for (const triggeredMs of triggerTimesMs) {
         state.latencies[state.changes++ % LATENCIES] = Math.max(0, endedAtMs - triggeredMs);
       }
-      for (const { servicePort, message } of report.problems) problem(servicePort ?? family, message);
     },
     workerHealth(family, health) {
       states.get(family)!.worker = health;
-      if ("reason" in health) problem(family, health.reason);
     },
-    problem,
     families: () =>
       [...states].map(([family, { worker, syncs, latencies, changes }]) => ({
         family,
@@ -95,7 +62,6 @@ export function createStatusRecorder(clock: Clock): StatusRecorder {
         syncs: [...syncs],
         latency: latencyOf(latencies.subarray(0, Math.min(changes, LATENCIES))),
       })),
-    problems: () => [...problems.values()].reverse(),
   };
 }
 

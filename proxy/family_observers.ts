@@ -1,6 +1,15 @@
 import { FAMILIES, type Family, type Logger, otherFamily } from "../platform/mod.ts";
 import type { FamilyHealth } from "../core/channel/mod.ts";
-import type { DriftWatch, Metrics, NodeEvents, ProxyHealth, StatusRecorder } from "../observe/mod.ts";
+import type { ProblemBoard } from "../core/problems/mod.ts";
+import {
+  type DriftWatch,
+  type Metrics,
+  type NodeEvents,
+  problemsOfSync,
+  problemsOfWorker,
+  type ProxyHealth,
+  type StatusRecorder,
+} from "../observe/mod.ts";
 import type { ServedFamilyListener } from "./served_family.ts";
 
 /** Who is told how the families fare. */
@@ -8,6 +17,7 @@ export interface FamilyObservers {
   readonly health: ProxyHealth;
   readonly metrics: Metrics;
   readonly recorder: StatusRecorder;
+  readonly problems: ProblemBoard;
   /** Undefined where there is no API to tell events to. */
   readonly nodeEvents: NodeEvents | undefined;
   readonly driftWatch: DriftWatch;
@@ -17,8 +27,8 @@ export interface FamilyObservers {
 }
 
 /** Passes what the families say on to all who observe them. */
-export function tellObservers(observers: FamilyObservers): Omit<ServedFamilyListener, "onHealthChecks" | "onProblem"> {
-  const { health, metrics, recorder, nodeEvents, driftWatch, logger, onNoneSupported } = observers;
+export function tellObservers(observers: FamilyObservers): Omit<ServedFamilyListener, "onHealthChecks" | "onProblems"> {
+  const { health, metrics, recorder, problems, nodeEvents, driftWatch, logger, onNoneSupported } = observers;
   const unsupported = new Set<Family>();
 
   const noteSupport = (family: Family, state: FamilyHealth) => {
@@ -44,6 +54,7 @@ export function tellObservers(observers: FamilyObservers): Omit<ServedFamilyList
       if (report.ok) health.updated(report.family);
       metrics.observe(report, triggerTimesMs);
       recorder.report(report, triggerTimesMs);
+      problems.note(`sync ${report.family}`, problemsOfSync(report));
       nodeEvents?.report(report);
       driftWatch.report(report);
     },
@@ -51,6 +62,7 @@ export function tellObservers(observers: FamilyObservers): Omit<ServedFamilyList
       health.workerHealth(family, state);
       metrics.workerHealth(family, state);
       recorder.workerHealth(family, state);
+      problems.note(`worker ${family}`, problemsOfWorker(family, state));
       nodeEvents?.workerHealth(family, state);
       noteSupport(family, state);
     },

@@ -1,5 +1,6 @@
 import { type Configuration, lacksPrimaryAddress } from "../config/mod.ts";
 import type { Family, ServicePort } from "../core/model/mod.ts";
+import type { ReportProblems } from "../core/problems/mod.ts";
 import type { NodeState } from "../core/tracking/mod.ts";
 
 /**
@@ -9,22 +10,25 @@ import type { NodeState } from "../core/tracking/mod.ts";
 export function createNodePortCheck(
   family: Family,
   configuration: Configuration,
-  onProblem: (where: string, message: string) => void,
+  onProblems: ReportProblems,
 ): (node: NodeState, set: readonly ServicePort[]) => void {
+  const scope = `node ports ${family}`;
   let isReported = false;
   return (node, set) => {
     if (!lacksPrimaryAddress(family, configuration, node)) {
+      if (isReported) onProblems(scope, []);
       isReported = false;
       return;
     }
     const exposed = isReported ? undefined : set.find(({ nodePort }) => nodePort !== 0);
     if (exposed === undefined) return;
     isReported = true;
-    onProblem(
-      `Node ${configuration.nodeName}`,
-      `node ports, such as ${exposed.nodePort} of ${exposed.name}, are served on all ${family} addresses of this node: ` +
-        `nodePortAddresses is primary, and no primary ${family} address is known; give the Node one, set bindAddress, ` +
-        "or list prefixes in nodePortAddresses",
-    );
+    onProblems(scope, [{
+      code: "node-ports-exposed",
+      subject: `Node ${configuration.nodeName} (${family})`,
+      detail:
+        `node ports, such as ${exposed.nodePort} of ${exposed.name}, are served on all ${family} addresses of this ` +
+        `node: nodePortAddresses is primary, and no primary ${family} address is known`,
+    }]);
   };
 }

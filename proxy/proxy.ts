@@ -15,10 +15,12 @@ import {
   createStatusRecorder,
   type FamilyPacketCounts,
   findNeighbours,
+  NODE_SCOPE,
   startOperatorServers,
   watchNodePresence,
 } from "../observe/mod.ts";
 import { createConnectionLimits } from "../platform/http/mod.ts";
+import { createProblemBoard, type ProblemBoard } from "../core/problems/mod.ts";
 import { createHealthCheckPlanner, servicesFirst } from "../core/planning/mod.ts";
 import type { ProxyOptions } from "./proxy_options.ts";
 import { type ServedFamily, serveFamily } from "./served_family.ts";
@@ -46,11 +48,8 @@ async function serve(options: ProxyOptions): Promise<number> {
   // Other sources need not know this node: they serve those who have no cluster, or leave out what it says.
   const awaitsPodCIDR = configuration.source.kind === "kube" && configuration.detectLocalMode === "NodeCIDR";
   const startedAtMs = clock.now();
-  const recorder = createStatusRecorder(clock);
-  const onProblem = (where: string, message: string) => {
-    logger.warn(message, { object: where });
-    recorder.problem(where, message);
-  };
+  const recorder = createStatusRecorder();
+  const problems = createProblemBoard(clock, logger);
   const onChange = () => {
     clock.schedule(GATHERING_MS, applyChanges);
   };
@@ -63,7 +62,7 @@ async function serve(options: ProxyOptions): Promise<number> {
     clock,
     onSynced: checkNode,
     onChange,
-    onProblem,
+    onProblems: problems.report,
   });
   const health = createProxyHealth({ clock, syncPeriodMs });
   const metrics = createMetrics({
@@ -73,6 +72,7 @@ async function serve(options: ProxyOptions): Promise<number> {
     featureGates: configuration.featureGates,
     fileLimit: options.fileLimit,
     readPacketCounts: () => packetCountsOf(families),
+    readProblems: problems.counts,
   });
   const healthChecks = createHealthCheckPlanner({ nodeName, tracking });
   const files = shareFiles(options.fileLimit);
@@ -81,6 +81,7 @@ async function serve(options: ProxyOptions): Promise<number> {
     addresses: () => healthCheckAddresses(configuration, tracking),
     isHealthy: () => health.status().healthy,
     onFailure: (service, port, why) => nodeEvents?.healthCheckFailed(service, port, why),
+    onProblems: problems.report,
     mostListeners: files.listeners,
     limits,
     clock,
@@ -93,7 +94,7 @@ async function serve(options: ProxyOptions): Promise<number> {
   let loaded: Promise<ControlAnswers> | undefined;
   const load = async () => {
     const { answersOfProxy } = await import("./running_answers.ts");
-    return answersOfProxy({ configuration, tracking, families, health, recorder, clock, startedAtMs });
+    return answersOfProxy({ configuration, tracking, families, health, recorder, problems, clock, startedAtMs });
   };
   const answers = () => loaded ??= load();
   const statusPage = async () => {
@@ -101,14 +102,27 @@ async function serve(options: ProxyOptions): Promise<number> {
     return await createStatusPage(await answers());
   };
   const flags: GivenFlags = options.flags ?? new Map();
-  const watched = { configuration, health, metrics, flags, startedAtMs, statusPage, limits };
+  const watched = { configuration, health, metrics, problems, flags, startedAtMs, statusPage, limits };
   await startOperatorServers({ ...watched, clock, logger, signal });
   const recordEvents = events && createEventRecorder({ ...events, nodeName, clock, logger, signal });
   const nodeEvents = recordEvents && createNodeEvents(recordEvents, mode, clock);
   const onNoneSupported = () => ending.abort(new Error("this host can serve neither IP family"));
-  const driftWatch = createDriftWatch({ findNeighbours: () => findNeighbours(configuration, clock), logger });
-  const observers = tellObservers({ health, metrics, recorder, nodeEvents, driftWatch, logger, onNoneSupported });
-  const listener = { ...observers, onHealthChecks: serviceHealth.inEffect, onProblem };
+  const driftWatch = createDriftWatch({
+    findNeighbours: () => findNeighbours(configuration, clock),
+    onProblems: problems.report,
+    logger,
+  });
+  const observers = tellObservers({
+    health,
+    metrics,
+    recorder,
+    problems,
+    nodeEvents,
+    driftWatch,
+    logger,
+    onNoneSupported,
+  });
+  const listener = { ...observers, onHealthChecks: serviceHealth.inEffect, onProblems: problems.report };
   const families: readonly ServedFamily[] = FAMILIES.map((family) => {
     const otherHasServicePorts = () => families.some((other) => other.family !== family && other.hasServicePorts());
     return serveFamily(family, tracking, options, listener, otherHasServicePorts);
@@ -124,6 +138,7 @@ async function serve(options: ProxyOptions): Promise<number> {
       node: tracking.node,
       awaitsPodCIDR,
       otherNodes,
+      problems,
       onMissing: (message) => nodeEvents?.nodeMissing(message),
       clock,
       logger,
@@ -155,7 +170,7 @@ async function serve(options: ProxyOptions): Promise<number> {
     const changes = tracking.take();
     if (changes.node) {
       setNodeEligible();
-      logNode(logger, nodeName, changes.node);
+      reportNode(nodeName, changes.node, problems, logger);
     }
     for (const family of families) {
       if (changes.node || changes.serviceRanges || !started) family.configure();
@@ -183,9 +198,12 @@ async function serve(options: ProxyOptions): Promise<number> {
   }
 }
 
-function logNode(logger: Logger, node: string, { after, changed }: NodeChange): void {
-  if (after.deleted) logger.error("this node's Node object was deleted; what it said stays in effect", { node });
-  else logger.info("what the Node object says", { node, changed: changed.join(), ...after.nodeIPs, zone: after.zone });
+function reportNode(node: string, { after, changed }: NodeChange, problems: ProblemBoard, logger: Logger): void {
+  const detail = `Node ${node} was deleted`;
+  problems.report(NODE_SCOPE, after.deleted ? [{ code: "node-deleted", subject: `Node ${node}`, detail }] : []);
+  if (!after.deleted) {
+    logger.info("read the Node object", { node, changed: changed.join(), ...after.nodeIPs, zone: after.zone });
+  }
 }
 
 /** Where health check node ports are served: wherever node ports are. */

@@ -4,6 +4,7 @@ import { addressesOfHost, createAnswers, type FamilyBasis } from "../answers/mod
 import { type Configuration, sourceText } from "../config/mod.ts";
 import { type ControlAnswers, type FamilyStatusDetails, NotReadyError } from "../answers/control/mod.ts";
 import type { ProxyHealth, StatusRecorder } from "../observe/mod.ts";
+import type { ProblemBoard } from "../core/problems/mod.ts";
 import type { ServedFamily } from "./served_family.ts";
 import type { Tracking } from "../core/tracking/mod.ts";
 
@@ -14,6 +15,7 @@ export interface RunningProxy {
   readonly families: readonly ServedFamily[];
   readonly health: ProxyHealth;
   readonly recorder: StatusRecorder;
+  readonly problems: Pick<ProblemBoard, "current">;
   readonly clock: Clock;
   readonly startedAtMs: number;
 }
@@ -43,7 +45,7 @@ export function answersOfProxy(proxy: RunningProxy): ControlAnswers {
   };
 }
 
-function statusOf({ configuration, tracking, families, health, recorder, clock, startedAtMs }: RunningProxy) {
+function statusOf({ configuration, tracking, families, health, recorder, problems, clock, startedAtMs }: RunningProxy) {
   const { nodeName, mode, source } = configuration;
   const { services, endpoints } = tracking;
   const { healthy, families: judged } = health.status();
@@ -69,7 +71,7 @@ function statusOf({ configuration, tracking, families, health, recorder, clock, 
       changesPending: served.changesPending(),
       noLocalEndpoints: served.noLocalEndpoints(),
     })),
-    problems: recorder.problems(),
+    problems: problems.current(),
   };
 }
 

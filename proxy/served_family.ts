@@ -11,6 +11,7 @@ import {
   type StopOptions,
 } from "../core/channel/mod.ts";
 import { conntrackSettings, familySettings } from "../config/mod.ts";
+import type { ReportProblems } from "../core/problems/mod.ts";
 import { createNodePortCheck } from "./node_port_check.ts";
 import type { PacketCounts, SyncReport } from "../core/model/mod.ts";
 import { createFamilyPlanner, type HealthCheckChanges, type NoLocalEndpoints } from "../core/planning/mod.ts";
@@ -55,7 +56,7 @@ export interface ServedFamilyListener {
   onHealth(family: Family, health: FamilyHealth): void;
   /** The rules to so many local endpoints of these services are in effect. */
   onHealthChecks(family: Family, localReadyEndpoints: ReadonlyMap<ServiceKey, number>): void;
-  onProblem(where: string, message: string): void;
+  readonly onProblems: ReportProblems;
 }
 
 /**
@@ -81,8 +82,8 @@ export function serveFamily(
     const arrived = healthChecks.inEffect(lastInEffect.revision, failed);
     if (arrived.size > 0) listener.onHealthChecks(family, arrived);
   };
-  const planner = createFamilyPlanner({ family, nodeName, tracking, onProblem: listener.onProblem });
-  const checkNodePorts = createNodePortCheck(family, configuration, listener.onProblem);
+  const planner = createFamilyPlanner({ family, nodeName, tracking, onProblems: listener.onProblems });
+  const checkNodePorts = createNodePortCheck(family, configuration, listener.onProblems);
   const kernel = family === "IPv4" ? conntrackSettings(configuration.conntrack, machineCores()) : [];
   const channel: FamilyChannel = createFamilyChannel({
     family,

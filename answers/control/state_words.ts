@@ -15,7 +15,7 @@ export function stateOfFamily(
   { problems }: Pick<ProxyStatus, "problems">,
 ): StateWords {
   const last = syncs[0];
-  const told = problems.find(({ where }) => where === family)?.message;
+  const failure = problems.find(({ code, subject }) => code === "sync-failed" && subject === family)?.detail;
   switch (worker.state) {
     case "unfit":
       return worker.unsupported
@@ -29,8 +29,8 @@ export function stateOfFamily(
       return { tone: "idle", words: "no services", reason: undefined };
   }
   if (last === undefined) return { tone: "doubtful", words: "waiting for the cluster's state", reason: undefined };
-  if (!healthy) return { tone: "bad", words: "behind: changes are overdue", reason: last.ok ? undefined : told };
-  if (!last.ok) return { tone: "bad", words: "the last sync failed, tried again", reason: told };
+  if (!healthy) return { tone: "bad", words: "behind: changes are overdue", reason: last.ok ? undefined : failure };
+  if (!last.ok) return { tone: "bad", words: "the last sync failed, tried again", reason: failure };
   if (last.problems > 0) return { tone: "doubtful", words: "in sync, but for problems", reason: undefined };
   return { tone: "good", words: changesPending > 0 ? "syncing" : "in sync", reason: undefined };
 }

@@ -1,5 +1,6 @@
 import type { Family, ProxyMode } from "../../core/model/mod.ts";
-import type { FamilyRecord, RecentProblem } from "../../observe/mod.ts";
+import type { CurrentProblem } from "../../core/problems/mod.ts";
+import type { FamilyRecord } from "../../observe/mod.ts";
 import type { NoLocalEndpoints } from "../../core/planning/mod.ts";
 
 /** How a running proxy is doing: what a page or a terminal shows of it. Plain data. */
@@ -22,8 +23,8 @@ export interface ProxyStatus {
   readonly changesToPlan: number;
   readonly residentBytes: number;
   readonly families: readonly FamilyStatusDetails[];
-  /** The newest first. */
-  readonly problems: readonly RecentProblem[];
+  /** The problems that last: errors first, then the newest first. */
+  readonly problems: readonly CurrentProblem[];
 }
 
 /** How one family is doing. */

@@ -38,7 +38,7 @@ export function pageDocument(status: ProxyStatus, parts: Parts, view: View): Htm
         <main>
           <section class="card summary" data-part="summary" aria-label="Summary">${parts.summary}</section>
           <section class="families" data-part="families" aria-label="IP families">${parts.families}</section>
-          <section class="card" data-part="problems" aria-label="Recent problems">${parts.problems}</section>
+          <section class="card" data-part="problems" aria-label="Problems">${parts.problems}</section>
           <section class="card" aria-label="Services">
             <div class="bar">
               <h2>Services</h2>

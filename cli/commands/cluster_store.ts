@@ -1,4 +1,5 @@
 /** A store with the cluster's state, for the commands that serve, export and watch it. */
+import { createProblemBoard } from "../../core/problems/mod.ts";
 import type { Store } from "../../kpng/store/mod.ts";
 import type { Invocation } from "./command.ts";
 
@@ -17,7 +18,7 @@ export async function openClusterStore(invocation: Invocation, signal: AbortSign
   }
   const { createStore } = await import("../../kpng/store/mod.ts");
   const { openSource } = await import("../../sources/mod.ts");
-  const store = createStore({ clock, onProblem: (where, message) => logger.warn(message, { object: where }) });
+  const store = createStore({ clock, onProblems: createProblemBoard(clock, logger).report });
   const { source, close } = await openSource(invocation, "everything");
   return { store, ended: source.run(store, signal).finally(close) };
 }

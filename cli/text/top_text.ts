@@ -1,5 +1,6 @@
 /** How a running proxy is doing, as lines for a terminal: the status page in text. */
 import { type BrowsedService, type ServicePage, stoppedTraffic } from "../../answers/mod.ts";
+import { problemKind } from "../../core/problems/mod.ts";
 import { sizeOfSync, type SyncSummary } from "../../observe/mod.ts";
 import { countText, durationText, megabytesText, plural } from "../../platform/mod.ts";
 import {
@@ -144,11 +145,16 @@ function problemLines({ problems, atMs }: ProxyStatus): Line[] {
   if (problems.length === 0) return [];
   return [
     [],
-    [["bold", "Recent problems"]],
-    ...problems.map(({ where, message, lastAtMs, count }): Line => [
-      `  ${ago(atMs, lastAtMs)}${count > 1 ? `, ${countText(count)} times` : ""}  ${where}  `,
-      ["soft", message],
-    ]),
+    [["bold", "Problems"]],
+    ...problems.flatMap(({ code, subject, detail, sinceMs, count }): Line[] => {
+      const { severity, title, fix } = problemKind(code);
+      const times = count > 1 ? `, ${countText(count)} times` : "";
+      return [
+        [[severity === "error" ? "bad" : "doubtful", `  ${title}`], ["soft", `  ${code}`]],
+        [`    ${subject}  ${detail}`],
+        ["    ", ["soft", `since ${ago(atMs, sinceMs)}${times}; fix: ${fix}`]],
+      ];
+    }),
   ];
 }
 

@@ -1,3 +1,4 @@
+import type { ReportProblems } from "../problems/mod.ts";
 import type { ClusterObject, Kind, ObjectRef } from "./cluster_object.ts";
 
 /**
@@ -13,11 +14,8 @@ export interface SourceSink {
   synced(kind: Kind): void;
   /** Every object of the kind is about to be set again; those not set before the next `synced` are gone. */
   reset(kind: Kind): void;
-  /**
-   * Part of the input cannot be used; the rest is. `where` identifies it for an operator: `Service default/web`, or
-   * `services.yaml:12`.
-   */
-  problem(where: string, message: string): void;
+  /** Parts of the input cannot be used; the rest is. An object or a file is a scope, and replaces its earlier problems. */
+  readonly problems: ReportProblems;
 }
 
 /** A source of the cluster's state. */

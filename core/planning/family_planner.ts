@@ -1,3 +1,4 @@
+import type { ReportProblems } from "../problems/mod.ts";
 import { type Family, type ServicePort, type ServicePortKey, servicePortKey } from "../model/mod.ts";
 import { sameData } from "../../platform/mod.ts";
 import type { ServiceKey, TrackedChanges, Tracking } from "../tracking/mod.ts";
@@ -52,11 +53,8 @@ export interface FamilyPlannerOptions {
   readonly family: Family;
   readonly nodeName: string;
   readonly tracking: Tracking;
-  /**
-   * Called when a service port loses a frontend to another, once for each frontend and winner. `where` names its service:
-   * `Service default/web`.
-   */
-  readonly onProblem: (where: string, message: string) => void;
+  /** Takes the frontends that a service port claims and another has; each service port is a scope. */
+  readonly onProblems: ReportProblems;
 }
 
 interface Entry extends PlannedPort {
@@ -130,6 +128,7 @@ export function createFamilyPlanner(options: FamilyPlannerOptions): FamilyPlanne
   const remove = (entry: Entry, affected: Set<Entry>): void => {
     count(entry.wanted, -1);
     entry.exists = false;
+    reportConflicts(entry, NOTHING);
     affected.add(entry);
     for (const rival of claims.release(entry)) affected.add(rival);
   };
@@ -154,10 +153,17 @@ export function createFamilyPlanner(options: FamilyPlannerOptions): FamilyPlanne
     const messages = lost.map(({ frontend, winner }) =>
       `${entry.key} asks for ${frontend}, which belongs to ${winner.key}; ${consequence} until that one gives it up`
     );
-    for (const message of messages) {
-      if (!entry.reported.includes(message)) options.onProblem(`Service ${entry.service}`, message);
-    }
+    reportConflicts(entry, messages);
+  };
+
+  const reportConflicts = (entry: Entry, messages: readonly string[]): void => {
+    if (messages.length === 0 && entry.reported.length === 0) return;
     entry.reported = messages.length === 0 ? NOTHING : messages;
+    const subject = `${entry.key} (${family})`;
+    options.onProblems(
+      `frontends of ${subject}`,
+      messages.length === 0 ? [] : [{ code: "frontend-conflict", subject, detail: messages.join("; ") }],
+    );
   };
 
   /** The plan of an entry after all claims. */

@@ -94,9 +94,9 @@ export const PROBLEMS = {
   },
   "frontend-conflict": {
     severity: "error",
-    about: "Service",
-    title: "two services claim the same frontend",
-    fix: "give one of them another address or port",
+    about: "service port",
+    title: "another service port has the same frontend, which goes to that one alone",
+    fix: "give one of the two another address or port",
   },
   "health-check-port-closed": {
     severity: "error",

@@ -1,4 +1,5 @@
 /** Combines the trackers behind one sink and collects changes until the planner takes them. */
+import type { ReportProblems } from "../problems/mod.ts";
 import { type Clock, FAMILIES, type Family, otherFamily } from "../../platform/mod.ts";
 import { type ClusterObject, type Kind, type ObjectRef, refOf, type SourceSink } from "../objects/mod.ts";
 import {
@@ -53,8 +54,8 @@ export interface TrackingOptions {
    * there is nothing to take.
    */
   readonly onChange: () => void;
-  /** See `SourceSink.problem`. */
-  readonly onProblem: (where: string, message: string) => void;
+  /** See `SourceSink.problems`. */
+  readonly onProblems: ReportProblems;
 }
 
 /** Trackers without objects. */
@@ -92,7 +93,7 @@ export function createTracking(options: TrackingOptions): Tracking {
       if (isLast) options.onSynced?.();
       if (isLast || hasChanges(trackers)) announce();
     },
-    problem: options.onProblem,
+    problems: options.onProblems,
     take() {
       isAnnounced = false;
       const { services, endpoints, node, serviceCIDRs } = trackers;

@@ -7,6 +7,7 @@ import {
   type Service,
   type SourceSink,
 } from "../../core/objects/mod.ts";
+import { createObjectProblems } from "../../core/problems/mod.ts";
 import { sameData } from "../../platform/mod.ts";
 import type { ClusterScoped } from "../store/mod.ts";
 import { type ServiceKey, serviceKey, splitServiceKey } from "../../core/tracking/mod.ts";
@@ -26,8 +27,8 @@ import {
  */
 export interface Assembler {
   setService(path: string, message: ServiceMessage): void;
-  /** An endpoint of that service; undefined for one that cannot be used. */
-  setEndpoint(path: string, endpoint: ReceivedEndpoint | undefined): void;
+  /** An endpoint; undefined for one that cannot be used. `problems` are those found in it. */
+  setEndpoint(path: string, endpoint: ReceivedEndpoint | undefined, problems?: EntryProblems): void;
   setNode(path: string, message: NodeMessage): void;
   setServiceCIDR(path: string, message: ServiceCIDRMessage): void;
   deleteService(path: string): void;
@@ -43,6 +44,13 @@ export interface Assembler {
   reset(): void;
   /** The round is complete: the sink is told of it, and after the first one that everything is synced. */
   sync(): void;
+}
+
+/** Everything in an entry that cannot be used. */
+export interface EntryProblems {
+  /** Names the entry for an operator. */
+  readonly subject: string;
+  readonly sentences: readonly string[];
 }
 
 /** What is known of a service. */
@@ -72,6 +80,8 @@ export function createAssembler(sink: SourceSink, inFull: boolean): Assembler {
     | undefined;
   let scopedTouched = false;
   let synced = false;
+  const problemsOf = createObjectProblems(sink.problems, "received");
+  let endProblems = () => {};
 
   const touch = (key: ServiceKey): Entry => {
     const entry = entries.get(key) ?? { service: undefined, endpoints: new Map(), slices: NO_SLICES, next: undefined };
@@ -82,12 +92,13 @@ export function createAssembler(sink: SourceSink, inFull: boolean): Assembler {
   };
 
   const use = <T extends ClusterObject>(
+    path: string,
     { ref, object, problems }: Decoded,
     known: (key: string) => T | undefined,
   ): T | undefined => {
+    problemsOf.set(path, ref === undefined ? path : nameOf(ref), problems);
     const before = ref === undefined ? undefined : known(serviceKey(ref.namespace, ref.name));
     if (object !== undefined && before !== undefined && sameData(object, before)) return before;
-    for (const problem of problems) sink.problem(ref === undefined ? "what the source says" : nameOf(ref), problem);
     return object as T | undefined;
   };
 
@@ -144,7 +155,7 @@ export function createAssembler(sink: SourceSink, inFull: boolean): Assembler {
 
   const setScoped = (key: string, decoded: Decoded) => {
     unconfirmed?.scoped.delete(key);
-    const object = use<ClusterScoped>(decoded, () => scopedAt.get(key));
+    const object = use<ClusterScoped>(key, decoded, () => scopedAt.get(key));
     if (object === scopedAt.get(key)) return;
     scopedTouched = true;
     if (object === undefined) scopedAt.delete(key);
@@ -152,20 +163,22 @@ export function createAssembler(sink: SourceSink, inFull: boolean): Assembler {
   };
 
   const deleteScoped = (key: string) => {
+    problemsOf.delete(key);
     scopedTouched = scopedAt.delete(key) || scopedTouched;
   };
 
   return {
     setService(path, message) {
       unconfirmed?.services.delete(path);
-      const service = use(serviceOfMessage(message, inFull), (key) => entries.get(key)?.service);
+      const service = use(`Service ${path}`, serviceOfMessage(message, inFull), (key) => entries.get(key)?.service);
       const key = service === undefined ? undefined : serviceKey(service.namespace, service.name);
       if (serviceAt.get(path) !== key) deleteService(path);
       if (key === undefined) return;
       serviceAt.set(path, key);
       if (entries.get(key)?.service !== service) touch(key).service = service;
     },
-    setEndpoint(path, endpoint) {
+    setEndpoint(path, endpoint, problems = { subject: path, sentences: [] }) {
+      problemsOf.set(`endpoint ${path}`, problems.subject, problems.sentences);
       unconfirmed?.endpoints.delete(path);
       const key = endpoint?.service;
       const before = endpointAt.get(path);
@@ -179,8 +192,14 @@ export function createAssembler(sink: SourceSink, inFull: boolean): Assembler {
     },
     setNode: (path, message) => setScoped(`Node ${path}`, nodeOfMessage(message, inFull)),
     setServiceCIDR: (path, message) => setScoped(`ServiceCIDR ${path}`, serviceCIDROfMessage(message)),
-    deleteService,
-    deleteEndpoint,
+    deleteService(path) {
+      problemsOf.delete(`Service ${path}`);
+      deleteService(path);
+    },
+    deleteEndpoint(path) {
+      problemsOf.delete(`endpoint ${path}`);
+      deleteEndpoint(path);
+    },
     deleteNode: (path) => deleteScoped(`Node ${path}`),
     deleteServiceCIDR: (path) => deleteScoped(`ServiceCIDR ${path}`),
     assemble(path) {
@@ -189,6 +208,7 @@ export function createAssembler(sink: SourceSink, inFull: boolean): Assembler {
       if (key !== undefined && entry !== undefined && touched.has(key)) entry.next = nextSlices(key, entry);
     },
     reset() {
+      endProblems = problemsOf.startList();
       unconfirmed = {
         services: new Set(serviceAt.keys()),
         endpoints: new Set(endpointAt.keys()),
@@ -200,6 +220,8 @@ export function createAssembler(sink: SourceSink, inFull: boolean): Assembler {
       for (const path of unconfirmed?.endpoints ?? []) deleteEndpoint(path);
       for (const key of unconfirmed?.scoped ?? []) deleteScoped(key);
       unconfirmed = undefined;
+      endProblems();
+      endProblems = () => {};
       settleServices();
       if (scopedTouched) settleScoped();
       scopedTouched = false;

@@ -1,3 +1,4 @@
+import type { ReceivedEndpoint } from "./assemble_slices.ts";
 import type { SourceSink } from "../../core/objects/mod.ts";
 import { createAssembler } from "./assembler.ts";
 import {
@@ -33,17 +34,20 @@ export function createReceiver({ sink, nodeName, inFull }: ReceiverOptions): Rec
   const assembler = createAssembler(sink, inFull);
 
   const set = (set: number, path: string, bytes: Uint8Array<ArrayBuffer>) => {
-    const reading = { inFull, problem: (what: string) => sink.problem(`endpoint ${path}`, what) };
+    const sentences: string[] = [];
+    const reading = { inFull, problem: (sentence: string) => sentences.push(sentence) };
+    const setEndpoint = (endpoint: ReceivedEndpoint | undefined) =>
+      assembler.setEndpoint(path, endpoint, { subject: `endpoint ${path}`, sentences });
     switch (set) {
       case SETS.services:
         return assembler.setService(path, SERVICE.decode(bytes));
       case SETS.globalServices:
         return assembler.setService(path, SERVICE_INFO.decode(bytes).service ?? {});
       case SETS.endpoints:
-        return assembler.setEndpoint(path, readLocalEndpoint(path, ENDPOINT.decode(bytes), nodeName, reading));
+        return setEndpoint(readLocalEndpoint(path, ENDPOINT.decode(bytes), nodeName, reading));
       case SETS.globalEndpoints:
         if (isSecondPath(path)) return;
-        return assembler.setEndpoint(path, readGlobalEndpoint(ENDPOINT_INFO.decode(bytes), reading));
+        return setEndpoint(readGlobalEndpoint(ENDPOINT_INFO.decode(bytes), reading));
       case SETS.globalNodes:
         return assembler.setNode(path, NODE_INFO.decode(bytes).node ?? {});
       case SETS.serviceCIDRs:

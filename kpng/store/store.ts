@@ -2,6 +2,7 @@
  * The state of the cluster for those who hand it on: services with the slices of their endpoints, nodes and the like, each change
  * with a revision, so that whoever knows a revision is told what is different since.
  */
+import type { ReportProblems } from "../../core/problems/mod.ts";
 import { type Clock, sameData } from "../../platform/mod.ts";
 import {
   type ClusterObject,
@@ -62,7 +63,7 @@ export interface Store extends SourceSink {
 /** What a store needs. */
 export interface StoreOptions {
   readonly clock: Clock;
-  readonly onProblem: (where: string, message: string) => void;
+  readonly onProblems: ReportProblems;
   /** How long changes gather before they are a revision, in milliseconds; 2 by default. */
   readonly gatheringMs?: number;
   /**
@@ -74,7 +75,7 @@ export interface StoreOptions {
 
 /** A store that knows nothing yet. */
 export function createStore(options: StoreOptions): Store {
-  const { clock, onProblem, gatheringMs = 2, leastHistory = 1000 } = options;
+  const { clock, onProblems, gatheringMs = 2, leastHistory = 1000 } = options;
   const services = new Map<ServiceKey, ServiceState>();
   const scoped = new Map<string, ClusterScoped>();
   const serviceOfSlice = new Map<string, ServiceKey>();
@@ -205,7 +206,7 @@ export function createStore(options: StoreOptions): Store {
       revision++;
       commitSoon();
     },
-    problem: onProblem,
+    problems: onProblems,
     ready: () => unsynced.size === 0,
     revision() {
       commit();

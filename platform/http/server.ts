@@ -17,6 +17,8 @@ export interface ServerOptions {
   readonly limits?: ConnectionLimits;
   /** Deno.listen by default. */
   readonly open?: OpenPort;
+  /** Takes the error of each failed try to listen, and undefined once the server listens. */
+  readonly onTry?: (error: unknown) => void;
 }
 
 /** A server that listens or is retrying to. */
@@ -51,6 +53,7 @@ export async function startServer(name: string, handler: HttpHandler, options: S
   const listen = () => {
     listener = listenHttp({ address, port, handler, clock, logger, limits, open });
     signal.addEventListener("abort", listener.close, { once: true });
+    options.onTry?.(undefined);
     logger.info("server listening");
   };
 
@@ -59,8 +62,10 @@ export async function startServer(name: string, handler: HttpHandler, options: S
     clock,
     signal,
     tries: bindAddressHardFail ? 1 : undefined,
-    onRetry: (error, waitMs) =>
-      logger.error("cannot listen, retrying", { error: errorText(error), retryIn: `${waitMs / 1000} s` }),
+    onRetry(error, waitMs) {
+      options.onTry?.(error);
+      logger.error("cannot listen, retrying", { error: errorText(error), retryIn: `${waitMs / 1000} s` });
+    },
   });
   if (bindAddressHardFail) {
     await listening.catch((error) => {

@@ -1,5 +1,6 @@
 import { joinFlat } from "../../platform/mod.ts";
 import type { Decode, Kind, SourceSink } from "../../core/objects/mod.ts";
+import { createObjectProblems } from "../../core/problems/mod.ts";
 
 /** The objects of one kind reported to a sink; keeps only their keys and versions. */
 export interface KnownObjects {
@@ -33,6 +34,7 @@ export function metaOf(raw: unknown): ObjectMeta {
 /** Reports the objects of `kind` to `sink`, each version once. */
 export function createKnownObjects(kind: Kind, decode: Decode, sink: SourceSink): KnownObjects {
   const versions = new Map<string, string>();
+  const problemsOf = createObjectProblems(sink.problems, kind);
   let listed: Set<string> | undefined;
 
   const forget = (key: string) => {
@@ -47,23 +49,27 @@ export function createKnownObjects(kind: Kind, decode: Decode, sink: SourceSink)
       const key = keyOf(meta);
       listed?.add(key);
       // Only equality counts: after a restore from a backup, versions start again from an older one.
-      if (meta.resourceVersion !== "" && versions.get(key) === meta.resourceVersion) return;
+      if (meta.resourceVersion !== "" && versions.get(key) === meta.resourceVersion) return problemsOf.confirm(key);
       const { object, problems } = decode(kind, raw);
-      for (const problem of problems) sink.problem(nameOf(kind, meta), problem);
+      problemsOf.set(key, nameOf(kind, meta), problems);
       if (object === undefined) return forget(key);
       versions.set(key, meta.resourceVersion);
       sink.set(object);
     },
     delete(raw) {
-      forget(keyOf(metaOf(raw)));
+      const key = keyOf(metaOf(raw));
+      problemsOf.delete(key);
+      forget(key);
     },
     invalidate() {
       for (const key of versions.keys()) versions.set(key, "");
     },
     startList() {
       const current = listed = new Set();
+      const endProblems = problemsOf.startList();
       return () => {
         for (const key of versions.keys()) if (!current.has(key)) forget(key);
+        endProblems();
         listed = undefined;
       };
     },

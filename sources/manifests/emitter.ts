@@ -1,4 +1,5 @@
 import { type ClusterObject, type ObjectRef, refOf, type SourceSink } from "../../core/objects/mod.ts";
+import type { Problem } from "../../core/problems/mod.ts";
 import { sameData } from "../../platform/mod.ts";
 import type { PlacedObject } from "./files.ts";
 
@@ -11,12 +12,11 @@ export interface Emitter {
 /** An emitter that has reported nothing. */
 export function createEmitter(sink: SourceSink): Emitter {
   let reported = new Map<string, ClusterObject>();
-  let duplicates = new Set<string>();
 
   return {
     emit(objects) {
       const places = new Map<string, PlacedObject>();
-      const newDuplicates = new Set<string>();
+      const duplicates: Problem[] = [];
       for (const placed of objects) {
         const key = keyOf(refOf(placed.object));
         const first = places.get(key);
@@ -24,12 +24,13 @@ export function createEmitter(sink: SourceSink): Emitter {
           places.set(key, placed);
           continue;
         }
-        const where = placed.where();
-        const message = `${key} is also defined at ${first.where()}; this duplicate is ignored`;
-        newDuplicates.add(`${where} ${message}`);
-        if (!duplicates.has(`${where} ${message}`)) sink.problem(where, message);
+        duplicates.push({
+          code: "object-duplicated",
+          subject: placed.where(),
+          detail: `${key} is also defined at ${first.where()}; this duplicate is ignored`,
+        });
       }
-      duplicates = newDuplicates;
+      sink.problems("manifests: duplicates", duplicates);
 
       const now = new Map<string, ClusterObject>();
       for (const [key, object] of reported) if (!places.has(key)) sink.delete(refOf(object));

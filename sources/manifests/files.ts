@@ -1,6 +1,7 @@
 import { basename } from "node:path";
 import { errorText, type Logger } from "../../platform/mod.ts";
 import type { ClusterObject, Decode, SourceSink } from "../../core/objects/mod.ts";
+import type { Problem } from "../../core/problems/mod.ts";
 import { DocumentError, splitDocuments } from "./document.ts";
 import type { FoundFile } from "./folder.ts";
 import { type DocumentObjects, type FoundObject, readObjects } from "./objects.ts";
@@ -17,7 +18,7 @@ export interface Files {
 
 /** Options of `createFiles`. */
 export interface FilesOptions {
-  readonly sink: Pick<SourceSink, "problem">;
+  readonly sink: Pick<SourceSink, "problems">;
   readonly logger: Logger;
   readonly readText: (path: string) => Promise<string>;
   readonly decode: Decode;
@@ -30,8 +31,6 @@ interface KnownFile {
   readonly fingerprint: string | undefined;
   /** Its last valid version. */
   readonly valid: ManifestFile | undefined;
-  /** The reported error in its current version; empty if it is valid. */
-  readonly error: string;
 }
 
 /** An empty set of files. */
@@ -50,18 +49,14 @@ export function createFiles(options: FilesOptions): Files {
       reading = await readFile(path, await readText(path), before?.valid, decode, yieldTurn);
     } catch (error) {
       if (error instanceof Deno.errors.NotFound) return undefined;
-      const message = `cannot be read: ${errorText(error)}; retrying`;
-      if (message !== before?.error) sink.problem(path, message);
-      return { fingerprint: undefined, valid: before?.valid, error: message };
+      const detail = `cannot be read: ${errorText(error)}; retrying`;
+      sink.problems(path, [{ code: "file-unreadable", subject: path, detail }]);
+      return { fingerprint: undefined, valid: before?.valid };
     }
     const { file, problems, ignored } = reading;
-    const error = file === undefined ? problems.map(({ where, message }) => `${where} ${message}`).join("\n") : "";
-    // An editor may touch a file many times; the same error is reported once.
-    if (file !== undefined || error !== before?.error) {
-      for (const { where, message } of problems) sink.problem(where, message);
-    }
+    sink.problems(path, problems);
     for (const what of ignored) logger.debug("ignoring object in manifest", { file: path, what });
-    return { fingerprint, valid: file ?? before?.valid, error };
+    return { fingerprint, valid: file ?? before?.valid };
   };
 
   return {
@@ -74,6 +69,7 @@ export function createFiles(options: FilesOptions): Files {
         const file = unchanged ? before : await read(path, fingerprint, before, yieldTurn);
         if (file !== undefined) now.set(path, file);
       }
+      for (const path of files.keys()) if (!now.has(path)) sink.problems(path, []);
       files = now;
     },
     *objects() {
@@ -99,19 +95,12 @@ export interface ManifestFile {
   readonly documents: ReadonlyMap<string, DocumentObjects>;
 }
 
-/** A problem in a file. */
-export interface FileProblem {
-  /** `FILE:LINE`. */
-  readonly where: string;
-  readonly message: string;
-}
-
 /** The result of reading a file. */
 export interface FileReading {
   /** Undefined if a document is invalid: the file's last valid version then stays in effect. */
   readonly file: ManifestFile | undefined;
-  /** The problems that were not already in `before`. */
-  readonly problems: readonly FileProblem[];
+  /** Every problem in the file; the subjects are `FILE:LINE`. */
+  readonly problems: readonly Problem[];
   /** The kinds of new objects that Sluice does not use. */
   readonly ignored: readonly string[];
 }
@@ -129,8 +118,8 @@ export async function readFile(
 ): Promise<FileReading> {
   const documents = new Map<string, DocumentObjects>();
   const objects: PlacedObject[] = [];
-  const problems: FileProblem[] = [];
-  const errors: FileProblem[] = [];
+  const problems: Problem[] = [];
+  const errors: Problem[] = [];
   const ignored: string[] = [];
 
   for (const document of splitDocuments(text)) {
@@ -141,14 +130,17 @@ export async function readFile(
         content = readObjects(document.text, decode);
       } catch (error) {
         if (!(error instanceof DocumentError)) throw error;
-        errors.push({ where: at(error.line), message: `${error.message}; ${consequence(before)}` });
+        const detail = `${error.message}; ${consequence(before)}`;
+        errors.push({ code: "file-unreadable", subject: at(error.line), detail });
         continue;
       }
-      for (const { line, message } of content.problems) problems.push({ where: at(line), message });
       ignored.push(...content.ignored);
       await yieldTurn();
     }
     documents.set(document.text, content);
+    for (const { line, message: detail } of content.problems) {
+      problems.push({ code: "object-invalid", subject: at(line), detail });
+    }
     for (const found of content.objects) objects.push(place(found, at));
   }
   if (errors.length > 0) return { file: undefined, problems: errors, ignored: [] };

@@ -85,18 +85,19 @@ async function findOrReport(path: string, report: (error: unknown) => void): Pro
   }
 }
 
-/** Reports each problem with the path itself once, regardless of the number of attempts. */
+/** Reports the problem of the path itself; an undefined error ends it. */
 function createPathProblem(path: string, sink: SourceSink) {
-  let reported: string | undefined;
   return {
     report(error: unknown, synced: boolean) {
-      const message = error === undefined
+      const detail = error === undefined
         ? undefined
         : error instanceof Deno.errors.NotFound
         ? `no such file or folder; ${synced ? "its objects are removed; " : ""}waiting for it`
         : `cannot be accessed: ${errorText(error)}; retrying; the last state stays in effect`;
-      if (message !== undefined && message !== reported) sink.problem(path, message);
-      reported = message;
+      sink.problems(
+        `path ${path}`,
+        detail === undefined ? [] : [{ code: "file-unreadable", subject: path, detail }],
+      );
     },
   };
 }

@@ -1,3 +1,4 @@
+import type { ReportProblems } from "../../core/problems/mod.ts";
 import { createAssembler, readGlobalEndpoint } from "../../kpng/receiving/mod.ts";
 import type { SourceSink } from "../../core/objects/mod.ts";
 import { readAffinityAnnotation } from "./affinity_annotation.ts";
@@ -32,8 +33,12 @@ const NOTHING: ReportedSection = { byPath: new Map(), pathByText: new Map() };
 /** A reporter that has reported nothing of the file at `path`. With `inFull`, objects keep their details. */
 export function createReporter(path: string, sink: SourceSink, inFull: boolean): StateReporter {
   let line = 1;
-  const problem = (where: string, message: string) => sink.problem(`${path}:${line}`, `${where}: ${message}`);
-  const assembler = createAssembler({ ...sink, problem }, inFull);
+  const problems: ReportProblems = (scope, problems) =>
+    sink.problems(
+      `${path} ${scope}`,
+      problems.map(({ code, subject, detail }) => ({ code, subject: `${path}:${line}`, detail: `${subject}: ${detail}` })),
+    );
+  const assembler = createAssembler({ ...sink, problems }, inFull);
   const reported: Record<Section, ReportedSection> = { nodes: NOTHING, services: NOTHING };
 
   /** Sets an object from an item; of several items the last one counts. Returns the number of its endpoints. */
@@ -45,11 +50,12 @@ export function createReporter(path: string, sink: SourceSink, inFull: boolean):
     }
     const { message: { namespace, name = "" }, endpoints } = item;
     assembler.setService(path, readAffinityAnnotation(item.message));
-    const reading = { inFull, problem: (what: string) => problem(`Service ${path}`, what) };
     endpoints.forEach(({ line: at, message }, index) => {
       line = at;
       const info = { ...message, namespace: namespace || "default", serviceName: name, sourceName: name };
-      assembler.setEndpoint(`${path}/${index}`, readGlobalEndpoint(info, reading));
+      const sentences: string[] = [];
+      const endpoint = readGlobalEndpoint(info, { inFull, problem: (sentence) => sentences.push(sentence) });
+      assembler.setEndpoint(`${path}/${index}`, endpoint, { subject: `Service ${path}`, sentences });
     });
     return endpoints.length;
   };

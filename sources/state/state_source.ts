@@ -36,12 +36,6 @@ export function createStateSource({ path, inFull, clock, logger }: StateSourceOp
       });
       const reporter = createReporter(path, sink, inFull);
       let seen: string | undefined;
-      let lastProblem = "";
-      const reportProblem = (where: string, message: string) => {
-        // An editor may touch a file many times; the same problem is reported once.
-        if (lastProblem !== where + message) sink.problem(where, message);
-        lastProblem = where + message;
-      };
 
       // A function of its own, so that the file's text is released when it returns.
       const read = async () => {
@@ -57,13 +51,14 @@ export function createStateSource({ path, inFull, clock, logger }: StateSourceOp
           const fingerprint = file?.fingerprint;
           if (fingerprint === undefined || fingerprint !== seen) {
             await read();
-            lastProblem = "";
+            sink.problems(path, []);
           }
           seen = fingerprint;
         } catch (error) {
           const reason = error instanceof Deno.errors.NotFound ? "no such file" : errorText(error);
-          const where = error instanceof StateError ? `${path}:${error.line}` : path;
-          reportProblem(where, `${reason}; its last valid version stays in effect`);
+          const subject = error instanceof StateError ? `${path}:${error.line}` : path;
+          const detail = `${reason}; its last valid version stays in effect`;
+          sink.problems(path, [{ code: "file-unreadable", subject, detail }]);
         }
         if (!signal.aborted) await changes.next();
       }

@@ -22,6 +22,7 @@ import { CONTENTS, type HeapAccount, heapGrowth, takeHeapAccount } from "./heap_
 import { emptyRuleset } from "./iptables_render.ts";
 import { throwingLogger } from "./throwing_logger.ts";
 import { NODE_NAME } from "./tracked_cluster.ts";
+import { failOnProblems } from "../fakes/problems.ts";
 
 const services = Number(Deno.args[0] ?? 10_000);
 const rows: (readonly [stage: string, growth: HeapAccount])[] = [];
@@ -42,7 +43,7 @@ const tracking = createTracking({
   bindAddress: "0.0.0.0",
   clock: systemClock,
   onChange() {},
-  onProblem,
+  onProblems: failOnProblems,
 });
 for (const kind of ["Service", "EndpointSlice"] as const) {
   held.push(listInto(tracking, kind));
@@ -50,7 +51,7 @@ for (const kind of ["Service", "EndpointSlice"] as const) {
 }
 for (const kind of KINDS) tracking.synced(kind);
 
-const planner = createFamilyPlanner({ family: "IPv4", nodeName: NODE_NAME, tracking, onProblem });
+const planner = createFamilyPlanner({ family: "IPv4", nodeName: NODE_NAME, tracking, onProblems: failOnProblems });
 const { set } = planner.plan(tracking.take());
 held.push(planner);
 await account("main: planned");
@@ -104,10 +105,6 @@ const megabytes = (bytes: number) => (bytes / 1e6).toFixed(1);
 for (const [stage, growth] of rows) {
   const together = CONTENTS.reduce((sum, content) => sum + growth[content], 0);
   console.log(`| ${stage} | ${[...CONTENTS.map((content) => growth[content]), together].map(megabytes).join(" | ")} |`);
-}
-
-function onProblem(where: string, message: string): never {
-  throw new Error(`${where}: ${message}`);
 }
 
 /** Feeds a list response into the tracking; returns what the reflector keeps. */

@@ -2,6 +2,7 @@ import { createFamilyPlanner, type FamilyPlanner } from "../../core/planning/mod
 import { clusterService, clusterSlice, forEachService } from "./cluster.ts";
 import type { Stage } from "./stage.ts";
 import { NODE_NAME, trackCluster } from "./tracked_cluster.ts";
+import { failOnProblems } from "../fakes/problems.ts";
 
 /** Plans service ports from the tracked cluster; a change is one EndpointSlice. */
 export const planStage: Stage<FamilyPlanner> = {
@@ -14,9 +15,7 @@ export const planStage: Stage<FamilyPlanner> = {
         family: "IPv4",
         nodeName: NODE_NAME,
         tracking,
-        onProblem: (where, message) => {
-          throw new Error(`${where}: ${message}`);
-        },
+        onProblems: failOnProblems,
       });
     return {
       fill() {

@@ -3,6 +3,7 @@ import { KINDS } from "../../core/objects/cluster_object.ts";
 import { type Service } from "../../core/objects/cluster_object.ts";
 import { createTracking, type Tracking } from "../../core/tracking/trackers.ts";
 import { systemClock } from "../../platform/clock.ts";
+import { failOnProblems } from "../fakes/problems.ts";
 
 /** A node without endpoints. */
 export const NODE_NAME = "this-node";
@@ -15,9 +16,7 @@ export function trackCluster(services: readonly Service[], slices: readonly Endp
     bindAddress: "0.0.0.0",
     clock: systemClock,
     onChange: () => {},
-    onProblem: (where, message) => {
-      throw new Error(`${where}: ${message}`);
-    },
+    onProblems: failOnProblems,
   });
   for (const one of services) tracking.set(one);
   for (const one of slices) tracking.set(one);

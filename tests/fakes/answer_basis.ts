@@ -22,19 +22,19 @@ export function fakeAnswerBasis(
   objects: Iterable<ClusterObject>,
   { settings = fakeSettings(), hostAddresses = [], rules }: FakeBasisOptions = {},
 ): AnswerBasis & { readonly planned: Readonly<Record<Family, readonly ServicePort[]>> } {
-  const onProblem = () => {};
+  const onProblems = () => {};
   const tracking = createTracking({
     kinds: KINDS,
     nodeName: HERE,
     bindAddress: "",
     clock: createFakeClock(),
     onChange: () => {},
-    onProblem,
+    onProblems,
   });
   for (const object of objects) tracking.set(object);
   const changes = tracking.take();
   const planFamily = (family: Family) => {
-    const planner = createFamilyPlanner({ family, nodeName: HERE, tracking, onProblem });
+    const planner = createFamilyPlanner({ family, nodeName: HERE, tracking, onProblems });
     const { set } = planner.plan(changes);
     const basis = {
       planner,

@@ -14,6 +14,7 @@ import {
   SERVICE_INFO,
   SETS,
 } from "../../kpng/messages/messages.ts";
+import { sayProblems } from "./problems.ts";
 
 /** One round of a recorded call. */
 export interface RecordedRound {
@@ -224,7 +225,7 @@ export function createRecordingSink(): RecordingSink {
     delete: (ref) => add(`delete ${name(ref)}`),
     synced: (kind: Kind) => add(`synced ${kind}`),
     reset: (kind: Kind) => add(`reset ${kind}`),
-    problem: (where, message) => add(`problem ${where}: ${message}`),
+    problems: sayProblems((where, message) => add(`problem ${where}: ${message}`)),
     take() {
       const taken = lines;
       lines = [];

@@ -13,6 +13,7 @@ import { backendUnderTest as ipvsBackend, createIpvsHost, ipvsModeSettings } fro
 import { checkedMessage } from "../../workers/checked_message.ts";
 import type { ToWorker } from "../../workers/protocol.ts";
 import { hostileObjects } from "./hostile_generators.ts";
+import { sayProblems } from "../fakes/problems.ts";
 
 /** Runs of some 20 objects each; `HOSTILE_RUNS=5000` makes it 100,000 objects. */
 const RUNS = Number(Deno.env.get("HOSTILE_RUNS") ?? 250);
@@ -99,18 +100,18 @@ function assertIpvsWrite({ tool, input }: { readonly tool: string; readonly inpu
 /** What is told of the cluster, all the way to what is planned. */
 function createPipeline() {
   const problems: string[] = [];
-  const onProblem = (where: string, message: string) => problems.push(`${where}: ${message}`);
+  const onProblems = sayProblems((where, message) => problems.push(`${where}: ${message}`));
   const tracking: Tracking = createTracking({
     nodeName: "this-node",
     bindAddress: "0.0.0.0",
     clock: createFakeClock(),
     onChange: () => {},
-    onProblem,
+    onProblems,
     kinds: KINDS,
   });
   const planners = FAMILIES.map((family): [typeof family, FamilyPlanner] => [
     family,
-    createFamilyPlanner({ family, nodeName: "this-node", tracking, onProblem }),
+    createFamilyPlanner({ family, nodeName: "this-node", tracking, onProblems }),
   ]);
   return { problems, tracking, planners };
 }

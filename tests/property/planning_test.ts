@@ -88,10 +88,10 @@ function createGathering() {
     bindAddress: "",
     clock: createFakeClock(),
     onChange: () => {},
-    onProblem: () => {},
+    onProblems: () => {},
   });
   const planners = FAMILIES.map((family) =>
-    createFamilyPlanner({ family, nodeName: "here", tracking, onProblem: () => {} })
+    createFamilyPlanner({ family, nodeName: "here", tracking, onProblems: () => {} })
   );
   const healthChecks = createHealthCheckPlanner({ nodeName: "here", tracking });
   const ports = FAMILIES.map(() => new Map<string, ServicePort>());

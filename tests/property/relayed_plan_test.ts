@@ -11,9 +11,10 @@ import { createReceiver } from "../../kpng/receiving/receive.ts";
 import { FAMILIES } from "../../platform/address.ts";
 import { createFakeClock } from "../fakes/clock.ts";
 import { anEvent, type ClusterEvent, tell } from "./cluster_events.ts";
+import { sayProblems } from "../fakes/problems.ts";
 
 const NODE = "node-1";
-const onProblem = (where: string, message: string) => assert.fail(`${where}: ${message}`);
+const onProblems = sayProblems((where, message) => assert.fail(`${where}: ${message}`));
 
 /** A deleted Node leaves what it said in effect where that was seen, which a relay need not have. */
 function forgetsNode(event: ClusterEvent): boolean {
@@ -21,14 +22,14 @@ function forgetsNode(event: ClusterEvent): boolean {
 }
 
 function tracking(clock: ReturnType<typeof createFakeClock>): Tracking {
-  return createTracking({ kinds: KINDS, nodeName: NODE, bindAddress: "0.0.0.0", clock, onChange() {}, onProblem });
+  return createTracking({ kinds: KINDS, nodeName: NODE, bindAddress: "0.0.0.0", clock, onChange() {}, onProblems });
 }
 
 /** All that a node does about what is tracked. */
 function planOf(tracked: Tracking) {
   const changes = tracked.take();
   const ports = FAMILIES.flatMap((family) =>
-    createFamilyPlanner({ family, nodeName: NODE, tracking: tracked, onProblem: () => {} }).plan({
+    createFamilyPlanner({ family, nodeName: NODE, tracking: tracked, onProblems: () => {} }).plan({
       ...changes,
       services: new Set(tracked.services.keys()),
     }).set
@@ -52,7 +53,7 @@ for (const scope of ["global", "local"] as const) {
         const clock = createFakeClock();
         const direct = tracking(clock);
         const relayed = tracking(clock);
-        const store = createStore({ clock, onProblem });
+        const store = createStore({ clock, onProblems });
         const answers = createAnswers(store, clock);
         const receiver = createReceiver({ sink: relayed, nodeName: NODE, inFull: false });
         const subscription: Subscription = { scope, nodeName: NODE, extended: true, onlyNode: NODE };

@@ -10,6 +10,7 @@ import { SYNC } from "../../kpng/views/operations.ts";
 import { createFakeClock } from "../fakes/clock.ts";
 import { endpoint, endpointSlice, service } from "../fakes/cluster_objects.ts";
 import { anEvent, subscriptions, tell } from "./cluster_events.ts";
+import { sayProblems } from "../fakes/problems.ts";
 
 /** A watcher, as it sees its sets by the bytes of their entries. */
 function createWatcher(subscription: Subscription) {
@@ -54,11 +55,11 @@ function createWatcher(subscription: Subscription) {
   };
 }
 
-const onProblem = (where: string, message: string) => assert.fail(`${where}: ${message}`);
+const onProblems = sayProblems((where, message) => assert.fail(`${where}: ${message}`));
 
 function syncedStore(leastHistory?: number) {
   const clock = createFakeClock();
-  const store = createStore({ clock, onProblem, leastHistory });
+  const store = createStore({ clock, onProblems, leastHistory });
   for (const kind of KINDS) store.synced(kind);
   return { clock, store };
 }
@@ -101,7 +102,7 @@ Deno.test("after any history, watchers that applied differences at any time see 
 Deno.test("between two Sluices, nothing is lost: the second store holds what the first one does, over resets too", () => {
   fc.assert(fc.property(fc.array(anEvent, { maxLength: 40 }), fc.nat({ max: 100 }), (events, leastHistory) => {
     const { clock, store } = syncedStore(leastHistory);
-    const second = createStore({ clock, onProblem });
+    const second = createStore({ clock, onProblems });
     const receiver = createReceiver({ sink: second, nodeName: "node-1", inFull: true });
     const answers = createAnswers(store, clock);
     const watcher = createWatcher(subscriptions[0]!);
@@ -169,7 +170,7 @@ Deno.test("what is kept of the past is bounded by what there is", () => {
 
 Deno.test("what is changed and changed back is no change, and nothing is told before everything is synced", () => {
   const clock = createFakeClock();
-  const store = createStore({ clock, onProblem });
+  const store = createStore({ clock, onProblems });
   let told = 0;
   store.subscribe(() => told++);
   store.set(service("default/web"));

@@ -92,7 +92,7 @@ Deno.test("bytes that are no message are a WireError, and nothing else", () => {
         return changed.subarray(0, length % (2 * original.length));
       }),
   );
-  const sink = { set() {}, delete() {}, synced() {}, reset() {}, problem() {} };
+  const sink = { set() {}, delete() {}, synced() {}, reset() {}, problems() {} };
   fc.assert(
     fc.property(garbage, (bytes) => {
       const receiver = createReceiver({ sink, nodeName: "node-a", inFull: true });

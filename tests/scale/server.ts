@@ -10,9 +10,13 @@ import { sleep, systemClock } from "../../platform/clock.ts";
 import { silentLogger } from "../../platform/log.ts";
 import { clusterObjects, rollingRestart } from "./cluster.ts";
 import { answerLines } from "./lines.ts";
+import { sayProblems } from "../fakes/problems.ts";
 
 const [services, nodes] = Deno.args.map(Number) as [number, number];
-const store = createStore({ clock: systemClock, onProblem: (where, message) => console.error(where, message) });
+const store = createStore({
+  clock: systemClock,
+  onProblems: sayProblems((where, message) => console.error(where, message)),
+});
 for (const object of clusterObjects({ services, nodes })) store.set(object);
 for (const kind of KINDS) store.synced(kind);
 const emptyRss = Deno.memoryUsage().rss;

@@ -9,15 +9,16 @@ import { createFakeClock } from "../../fakes/clock.ts";
 import { node, service } from "../../fakes/cluster_objects.ts";
 import { createFakeFamilyLink } from "../../fakes/family_link.ts";
 import { accepted } from "./parse.ts";
+import { sayProblems } from "../../fakes/problems.ts";
 
 /** A family served with these flags on a node with these addresses, and a service with a node port. */
 function served(family: Family, args: readonly string[], addresses: readonly string[] | undefined, nodePort = 30080) {
   const clock = createFakeClock();
   const { configuration } = accepted(["--hostname-override", "here", ...args]);
   const problems: string[] = [];
-  const onProblem = (where: string, message: string) => void problems.push(`${where}: ${message}`);
+  const onProblems = sayProblems((where, message) => problems.push(`${where}: ${message}`));
   const { bindAddress } = configuration;
-  const tracking = createTracking({ kinds: KINDS, nodeName: "here", bindAddress, clock, onChange() {}, onProblem });
+  const tracking = createTracking({ kinds: KINDS, nodeName: "here", bindAddress, clock, onChange() {}, onProblems });
   const clusterIPs = ["10.96.0.1", "fd00:10:96::1"];
   tracking.set(service("default/web", { clusterIPs, ports: [{ name: "http", protocol: "tcp", port: 80, nodePort }] }));
   if (addresses) tracking.set(node("here", { addresses }));
@@ -31,7 +32,7 @@ function served(family: Family, args: readonly string[], addresses: readonly str
     controlSocket: undefined,
     signal: new AbortController().signal,
   } as const;
-  const listener = { onChange() {}, onReport() {}, onHealth() {}, onHealthChecks() {}, onProblem };
+  const listener = { onChange() {}, onReport() {}, onHealth() {}, onHealthChecks() {}, onProblems };
   const one = serveFamily(family, tracking, options, listener, () => true);
   const apply = () => {
     const changes = tracking.take();

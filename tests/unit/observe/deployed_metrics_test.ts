@@ -35,6 +35,7 @@ async function exposed(): Promise<ReadonlySet<string>> {
       }),
       featureGates: {},
       readPacketCounts: () => Promise.resolve({}),
+      readProblems: () => new Map(),
     });
     for (const [, name, type] of (await metrics.expose()).matchAll(/^# TYPE (\S+) (\S+)$/gm)) {
       for (const suffix of type === "histogram" ? ["_bucket", "_count", "_sum"] : [""]) names.add(name + suffix);

@@ -1,5 +1,6 @@
 /** Changes by others that come back, and who is named for them. */
 import assert from "node:assert/strict";
+import { createProblemBoard } from "../../../core/problems/mod.ts";
 import type { Family, SyncReport } from "../../../core/model/mod.ts";
 import { createDriftWatch } from "../../../observe/drift_watch.ts";
 import type { Neighbour } from "../../../observe/neighbours.ts";
@@ -9,8 +10,10 @@ import { createFakeClock, settled } from "../../fakes/clock.ts";
 function setUp(neighbours: readonly Neighbour[]) {
   const lines: string[] = [];
   const write = (line: string) => lines.push(line.replace(/^\S+ /, "").trim());
-  const logger = createLogger({ level: "info", format: "text", clock: createFakeClock(), write });
-  const watch = createDriftWatch({ findNeighbours: () => Promise.resolve(neighbours), logger });
+  const clock = createFakeClock();
+  const logger = createLogger({ level: "info", format: "text", clock, write });
+  const { report: onProblems } = createProblemBoard(clock, logger);
+  const watch = createDriftWatch({ findNeighbours: () => Promise.resolve(neighbours), onProblems, logger });
   const compare = async (repaired: number, fields: Partial<SyncReport> = {}) => {
     const report = { family: "IPv4" as Family, revision: 1, ok: true, full: true, endedAtMs: 0, durationMs: 1 };
     watch.report({ ...report, problems: [], figures: { drift_repaired: repaired }, ...fields });
@@ -24,29 +27,19 @@ const OTHER: Neighbour = { kind: "like kube-proxy", answersOn: "127.0.0.1:10256/
 const SELF: Neighbour = { kind: "Sluice", answersOn: "127.0.0.1:10256/healthz" };
 
 for (
-  const [neighbours, line] of [
-    [
-      [SELF, KUBE_PROXY],
-      "WARN  kube-proxy keeps changing the rules of services on this node; stop it family=IPv4 " +
-      "answersOn=127.0.0.1:10249/proxyMode",
-    ],
-    [
-      [OTHER],
-      "WARN  a proxy that answers as kube-proxy does keeps changing the rules of services on this node; stop it " +
-      "family=IPv4 answersOn=127.0.0.1:10256/healthz",
-    ],
-    [
-      [SELF],
-      "WARN  another program keeps changing the rules of services; sluice check looks for other proxies family=IPv4",
-    ],
+  const [neighbours, detail] of [
+    [[SELF, KUBE_PROXY], "kube-proxy answers on 127.0.0.1:10249/proxyMode"],
+    [[OTHER], "a proxy that answers as kube-proxy does answers on 127.0.0.1:10256/healthz"],
+    [[SELF], "no other proxy answers on this node's ports"],
   ] as const
 ) {
-  Deno.test(`changes that come back are told once: ${line.slice(6, 40)}`, async () => {
+  Deno.test(`changes that come back are one problem: ${detail}`, async () => {
     const { lines, compare } = setUp(neighbours);
     await compare(3);
-    assert.deepEqual(lines, []);
+    assert.equal(lines.length, 0);
     for (let round = 0; round < 3; round++) await compare(2);
-    assert.deepEqual(lines, [line]);
+    const named = lines.map((line) => line.includes(`code=rules-changed-by-others subject=IPv4 detail="${detail}"`));
+    assert.deepEqual(named, [true]);
   });
 }
 
@@ -68,8 +61,8 @@ Deno.test("a sync that did not look at everything, or failed, says nothing again
   assert.equal(lines.length, 1);
 });
 
-Deno.test("after a comparison without changes, they are told again", async () => {
+Deno.test("a comparison without changes ends the problem, and it can begin again", async () => {
   const { lines, compare } = setUp([KUBE_PROXY]);
   for (const repaired of [1, 1, 0, 1, 1]) await compare(repaired);
-  assert.equal(lines.length, 2);
+  assert.deepEqual(lines.map((line) => line.split(" ")[0]), ["WARN", "INFO", "WARN"]);
 });

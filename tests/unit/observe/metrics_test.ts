@@ -1,3 +1,4 @@
+import { PROBLEM_CODES, type ProblemCode } from "../../../core/problems/mod.ts";
 import assert from "node:assert/strict";
 import type { ProxyMode, SyncReport } from "../../../core/model/mod.ts";
 import { type ChangeFigures, createMetrics, type FamilyPacketCounts } from "../../../observe/mod.ts";
@@ -26,6 +27,7 @@ function setUp(mode: ProxyMode = "iptables") {
     endpointChangesTotal: 4,
     families: { IPv4: { changesPending: 5, noLocalEndpoints: { internal: 6, external: 7 } } },
   };
+  const problems = new Map<ProblemCode, number>();
   let reads = 0;
   let packets: () => Promise<FamilyPacketCounts> = () => Promise.resolve({});
   const metrics = createMetrics({
@@ -38,11 +40,13 @@ function setUp(mode: ProxyMode = "iptables") {
     featureGates: { ComponentFlagz: false },
     fileLimit: 65_536,
     readPacketCounts: () => packets(),
+    readProblems: () => problems,
   });
   const lines = async () => (await metrics.expose()).split("\n");
   const samplesOf = async (name: string) => (await lines()).filter((line) => line.startsWith(name)).sort();
   return {
     metrics,
+    problems,
     lines,
     samplesOf,
     reads: () => reads,
@@ -199,9 +203,21 @@ Deno.test("the problems of the last sync are counted, per family", async () => {
   const { metrics, samplesOf } = setUp();
   const problem = { code: "sync-failed", servicePort: undefined, message: "no" } as const;
   metrics.observe(report({ problems: [problem, problem] }));
-  assert.deepEqual(await samplesOf("sluice_problems"), ['sluice_problems{ip_family="IPv4"} 2']);
+  assert.deepEqual(await samplesOf("sluice_problems{"), ['sluice_problems{ip_family="IPv4"} 2']);
   metrics.observe(report());
-  assert.deepEqual(await samplesOf("sluice_problems"), ['sluice_problems{ip_family="IPv4"} 0']);
+  assert.deepEqual(await samplesOf("sluice_problems{"), ['sluice_problems{ip_family="IPv4"} 0']);
+});
+
+Deno.test("every code is a series with its severity, 0 while there is no such problem", async () => {
+  const { problems, samplesOf } = setUp();
+  const lasting = async () => (await samplesOf("sluice_problem{")).filter((line) => !line.endsWith(" 0"));
+  assert.equal((await samplesOf("sluice_problem{")).length, PROBLEM_CODES.length);
+  assert.deepEqual(await lasting(), []);
+  problems.set("object-invalid", 3).set("sync-failed", 1);
+  assert.deepEqual(await lasting(), [
+    'sluice_problem{code="object-invalid",severity="warning"} 3',
+    'sluice_problem{code="sync-failed",severity="error"} 1',
+  ]);
 });
 
 Deno.test("what is counted elsewhere is read when somebody scrapes, and only then", async () => {

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { watchNodePresence } from "../../../observe/node_presence.ts";
 import { createNodeTracker } from "../../../core/tracking/node_tracker.ts";
+import { createProblemBoard } from "../../../core/problems/mod.ts";
 import { systemClock } from "../../../platform/clock.ts";
 import { createLogger } from "../../../platform/log.ts";
 import { startFakeApiServer } from "../../fakes/api_server.ts";
@@ -18,6 +19,8 @@ function watched(
   const logged: string[] = [];
   const missing: string[] = [];
   const tracker = createNodeTracker({ nodeName: "a", bindAddress: "" });
+  const logger = createLogger({ level: "info", format: "text", clock, write: (line) => logged.push(line) });
+  const problems = createProblemBoard(clock, logger);
   const start = () =>
     watchNodePresence({
       nodeName: "a",
@@ -26,10 +29,11 @@ function watched(
       otherNodes: others,
       onMissing: (message) => missing.push(message),
       clock,
-      logger: createLogger({ level: "info", format: "text", clock, write: (line) => logged.push(line) }),
+      problems,
+      logger,
       signal: end.signal,
     });
-  return { clock, end, logged, missing, tracker, start };
+  return { clock, end, logged, missing, problems, tracker, start };
 }
 
 Deno.test("a Node that is not there after 5 s is a warning and an Event, once, with the Nodes that are", async () => {
@@ -40,9 +44,12 @@ Deno.test("a Node that is not there after 5 s is a warning and an Event, once, w
   await clock.advanceSettled(3_600_000);
   await over;
   assert.equal(logged.length, 1);
-  assert.match(logged[0]!, /WARN .*there is no Node a,.*--hostname-override.*: the cluster has b, c/);
+  assert.match(
+    logged[0]!,
+    /ERROR there is no Node object .*subject="Node a" detail="the cluster has b, c".*--hostname-override/,
+  );
   assert.equal(missing.length, 1);
-  assert.match(missing[0]!, /^there is no Node a,.*: the cluster has b, c$/);
+  assert.match(missing[0]!, /^a: there is no Node object .*--hostname-override.*: the cluster has b, c$/);
 });
 
 Deno.test("a Node that comes in time is no news", async () => {
@@ -60,21 +67,26 @@ Deno.test("where the other Nodes cannot be listed, the warning says why", async 
   const over = start();
   await clock.advanceSettled(5_000);
   await over;
-  assert.match(missing[0]!, /there is no Node a,.*: the others cannot be listed \(403 Forbidden\)$/);
+  assert.match(missing[0]!, /^a: there is no Node object .*: the others cannot be listed \(403 Forbidden\)$/);
 });
 
 Deno.test("the wait for a pod CIDR is logged at once and every minute, until there is one", async () => {
-  const { clock, logged, tracker, start } = watched(true);
+  const { clock, logged, problems, tracker, start } = watched(true);
   tracker.update(node("a"));
   const over = start();
   assert.equal(logged.length, 1);
-  assert.match(logged[0]!, /WARN .*waiting for this node's pod CIDR.*NodeCIDR/);
+  assert.match(
+    logged[0]!,
+    /ERROR the first sync waits for this node's pod CIDR: detectLocalMode is NodeCIDR.*code=pod-cidr-missing/,
+  );
   await clock.advanceSettled(120_000);
   assert.equal(logged.length, 3);
+  assert.deepEqual(problems.current().map(({ code }) => code), ["pod-cidr-missing"]);
   tracker.update(node("a", { podCIDRs: ["10.1.0.0/24"] }));
   await clock.advanceSettled(600_000);
   await over;
   assert.equal(logged.length, 3);
+  assert.deepEqual(problems.current(), []);
 });
 
 Deno.test("it ends with its signal", async () => {

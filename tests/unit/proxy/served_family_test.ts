@@ -31,7 +31,7 @@ function setUp() {
     bindAddress: "",
     clock,
     onChange: () => {},
-    onProblem: () => {},
+    onProblems: () => {},
   });
   const planner = createHealthCheckPlanner({ nodeName: "here", tracking });
   const told: [string, number][] = [];
@@ -47,7 +47,7 @@ function setUp() {
     onReport: () => {},
     onHealth: () => {},
     onHealthChecks: (_family, counts) => told.push(...counts),
-    onProblem: () => {},
+    onProblems: () => {},
   }, () => true);
   family.configure();
   family.start();

@@ -82,7 +82,7 @@ Deno.test("names and messages from elsewhere are text, wherever they stand", asy
     source: HOSTILE,
     stamp: HOSTILE,
     families: [family({ worker: { state: "unfit", reason: HOSTILE, unsupported: false }, syncs: [sync] })],
-    problems: [{ where: HOSTILE, message: HOSTILE, firstAtMs: 0, lastAtMs: 0, count: 2 }],
+    problems: [{ code: "sync-failed", subject: HOSTILE, detail: HOSTILE, sinceMs: 0, lastMs: 0, count: 2 }],
   });
   const hostileQuery = new URLSearchParams({ q: HOSTILE }).toString();
   const { body: whole } = await page.page(request());

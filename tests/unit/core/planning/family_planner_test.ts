@@ -6,6 +6,7 @@ import { createFamilyPlanner } from "../../../../core/planning/mod.ts";
 import { createTracking } from "../../../../core/tracking/trackers.ts";
 import { createFakeClock } from "../../../fakes/clock.ts";
 import { endpoint, endpointSlice, node, service } from "../../../fakes/cluster_objects.ts";
+import { sayProblems } from "../../../fakes/problems.ts";
 
 function createPlanned(family: Family = "IPv4") {
   const problems: string[] = [];
@@ -15,14 +16,14 @@ function createPlanned(family: Family = "IPv4") {
     bindAddress: "",
     clock: createFakeClock(),
     onChange: () => {},
-    onProblem: () => {},
+    onProblems: () => {},
   });
   for (const kind of KINDS) tracking.synced(kind);
   const planner = createFamilyPlanner({
     family,
     nodeName: "here",
     tracking,
-    onProblem: (where, message) => problems.push(`${where}: ${message}`),
+    onProblems: sayProblems((where, message) => problems.push(`${where}: ${message}`)),
   });
   const plan = () => planner.plan(tracking.take());
   return {

@@ -13,7 +13,7 @@ function createPlanned() {
     bindAddress: "",
     clock: createFakeClock(),
     onChange: () => {},
-    onProblem: () => {},
+    onProblems: () => {},
   });
   const planner = createHealthCheckPlanner({ nodeName: "here", tracking });
   return {

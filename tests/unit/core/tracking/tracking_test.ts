@@ -3,6 +3,7 @@ import { type Kind, KINDS } from "../../../../core/objects/cluster_object.ts";
 import { createTracking } from "../../../../core/tracking/trackers.ts";
 import { createFakeClock } from "../../../fakes/clock.ts";
 import { endpoint, endpointSlice, node, service } from "../../../fakes/cluster_objects.ts";
+import { sayProblems } from "../../../fakes/problems.ts";
 
 function createTracked(
   kinds: readonly Kind[] = KINDS,
@@ -18,7 +19,7 @@ function createTracked(
     externalIPs,
     clock: createFakeClock(),
     onChange: () => calls.changes++,
-    onProblem: (where, message) => calls.problems.push(`${where}: ${message}`),
+    onProblems: sayProblems((where, message) => calls.problems.push(`${where}: ${message}`)),
   });
   return { tracking, calls };
 }
@@ -162,7 +163,7 @@ Deno.test("a slice of either family is deleted", () => {
 
 Deno.test("problems are passed on", () => {
   const { tracking, calls } = createTracked();
-  tracking.problem("Service default/web", "port 0 is no port");
+  tracking.problems("a", [{ code: "object-invalid", subject: "Service default/web", detail: "port 0 is no port" }]);
   assert.deepEqual(calls.problems, ["Service default/web: port 0 is no port"]);
 });
 

@@ -24,8 +24,9 @@ import {
   recordedStateFiles,
   startKpngServer,
 } from "../../../fakes/kpng.ts";
+import { sayProblems } from "../../../fakes/problems.ts";
 
-const onProblem = (where: string, message: string) => assert.fail(`${where}: ${message}`);
+const onProblems = sayProblems((where, message) => assert.fail(`${where}: ${message}`));
 
 /** Serves a state file on loopback while `test` runs; `write` replaces the file. */
 async function withServedStateFile(
@@ -36,7 +37,7 @@ async function withServedStateFile(
   const path = `${folder}/state.yaml`;
   Deno.writeTextFileSync(path, content);
   const stop = new AbortController();
-  const store = createStore({ clock: systemClock, onProblem });
+  const store = createStore({ clock: systemClock, onProblems });
   const source = createStateSource({ path, inFull: true, clock: systemClock, logger: silentLogger });
   const ended = source.run(store, stop.signal);
   const address = { kind: "tcp", host: "127.0.0.1", port: 0 } as const;
@@ -127,7 +128,7 @@ for (
       bindAddress: "0.0.0.0",
       clock: systemClock,
       onChange: () => changed.resolve(),
-      onProblem,
+      onProblems,
     });
     const stop = new AbortController();
     const source = createGrpcSource({

@@ -11,6 +11,7 @@ import { framesOf } from "../../../../kpng/transport/frames.ts";
 import { RESET, SYNC } from "../../../../kpng/views/operations.ts";
 import { createFakeClock, type FakeClock } from "../../../fakes/clock.ts";
 import { manyServices } from "./served.ts";
+import { sayProblems } from "../../../fakes/problems.ts";
 
 const PLACES = 4;
 const END_OF_ROUND = String(framesOf([SYNC]));
@@ -31,7 +32,10 @@ interface Reader {
 /** A store of many services, and so many watchers that all come at once. */
 function joining(count: number) {
   const clock = createFakeClock();
-  const store = createStore({ clock, onProblem: (where, message) => assert.fail(`${where}: ${message}`) });
+  const store = createStore({
+    clock,
+    onProblems: sayProblems((where, message) => assert.fail(`${where}: ${message}`)),
+  });
   for (const object of manyServices(2000)) store.set(object);
   for (const kind of KINDS) store.synced(kind);
   const places = createPlaces(PLACES);

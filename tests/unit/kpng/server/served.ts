@@ -7,6 +7,7 @@ import type { TlsFiles } from "../../../../kpng/transport/tls.ts";
 import { systemClock } from "../../../../platform/clock.ts";
 import { silentLogger } from "../../../../platform/log.ts";
 import { endpoint, endpointSlice, service } from "../../../fakes/cluster_objects.ts";
+import { sayProblems } from "../../../fakes/problems.ts";
 
 /** A store and a server of it, on loopback. */
 export interface Served {
@@ -21,8 +22,8 @@ export async function withServer(
   test: (served: Served) => Promise<void>,
   options: { readonly limits?: Partial<Limits>; readonly tls?: TlsFiles; readonly port?: number } = {},
 ): Promise<void> {
-  const onProblem = (where: string, message: string) => assert.fail(`${where}: ${message}`);
-  const store = createStore({ clock: systemClock, onProblem });
+  const onProblems = sayProblems((where, message) => assert.fail(`${where}: ${message}`));
+  const store = createStore({ clock: systemClock, onProblems });
   for (const object of objects) store.set(object);
   for (const kind of KINDS) store.synced(kind);
   const serving = await startServing({

@@ -10,14 +10,15 @@ import { OP_ITEM } from "../../../../kpng/messages/messages.ts";
 import { createFakeClock } from "../../../fakes/clock.ts";
 import { service } from "../../../fakes/cluster_objects.ts";
 import { manyServices } from "./served.ts";
+import { sayProblems } from "../../../fakes/problems.ts";
 
 const GLOBAL: Subscription = { scope: "global", nodeName: "", extended: true, onlyNode: undefined };
-const onProblem = (where: string, message: string) => assert.fail(`${where}: ${message}`);
+const onProblems = sayProblems((where, message) => assert.fail(`${where}: ${message}`));
 
 /** A watcher of a store, whose reader takes a piece whenever `take` is called. */
 function watched(request: Subscription) {
   const clock = createFakeClock();
-  const store = createStore({ clock, onProblem });
+  const store = createStore({ clock, onProblems });
   const wakeups = createWakeups(store, clock);
   const stop = new AbortController();
   const written: Uint8Array[] = [];

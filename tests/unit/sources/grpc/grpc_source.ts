@@ -25,7 +25,7 @@ export async function withSource(
       clock: systemClock,
       write: (line) => {
         logged.push(line);
-        sink.problem("log", line);
+        sink.problems(line, [{ code: "source-unreachable", subject: "log", detail: line }]);
       },
     }),
     backoff: { firstMs: 1, longestMs: 10 },

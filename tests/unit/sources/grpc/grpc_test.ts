@@ -174,7 +174,7 @@ Deno.test("a unix socket works, and only its owner may open it", async () => {
   const { KINDS } = await import("../../../../core/objects/cluster_object.ts");
   const folder = Deno.makeTempDirSync();
   const address = { kind: "unix", path: `${folder}/sluice.sock` } as const;
-  const store = createStore({ clock: systemClock, onProblem: () => {} });
+  const store = createStore({ clock: systemClock, onProblems: () => {} });
   store.set(service("default/web"));
   for (const kind of KINDS) store.synced(kind);
   const serve = () => startServing({ address, tls: undefined, store, clock: systemClock, logger: silentLogger });

@@ -62,7 +62,7 @@ async function withFailingApi(
   });
   const end = new AbortController();
   const ignored = () => {};
-  const sink = { set: ignored, delete: ignored, reset: ignored, problem: ignored };
+  const sink = { set: ignored, delete: ignored, reset: ignored, problems: ignored };
   const running = source.run({ ...sink, synced: (kind) => synced.push(kind) }, end.signal);
   await settled();
   try {

@@ -11,6 +11,7 @@ import {
   type FakeApiServerOptions,
   startFakeApiServer,
 } from "../../../fakes/api_server.ts";
+import { sayProblems } from "../../../fakes/problems.ts";
 
 /** A source that reads from a server, and its results so far. */
 export interface SourceUnderTest {
@@ -95,7 +96,7 @@ export async function withSource(
     delete: (ref) => tell(said, `delete ${nameOf(ref)}`),
     synced: (kind) => tell(said, `synced ${kind}`),
     reset: (kind) => tell(said, `reset ${kind}`),
-    problem: (where, message) => tell(said, `problem ${where}: ${message}`),
+    problems: sayProblems((where, message) => tell(said, `problem ${where}: ${message}`)),
   }, stop.signal);
   let cancelGuard = () => {};
   const guard = new Promise<never>((_resolve, reject) => {

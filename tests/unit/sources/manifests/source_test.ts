@@ -4,6 +4,7 @@ import { type ClusterObject, type ObjectRef, refOf } from "../../../../core/obje
 import { createManifestSource, type ManifestSourceOptions } from "../../../../sources/manifests/manifest_source.ts";
 import { systemClock } from "../../../../platform/clock.ts";
 import { silentLogger } from "../../../../platform/log.ts";
+import { sayProblems } from "../../../fakes/problems.ts";
 
 /** A source's calls as lines such as `set Service default/web`, `synced Node` and `problem WHERE MESSAGE`. */
 interface Said {
@@ -93,7 +94,7 @@ function recordingSink(folder: string) {
     },
     synced: (kind: string) => say(`synced ${kind}`),
     reset: (kind: string) => say(`reset ${kind}`),
-    problem: (where: string, message: string) => say(`problem ${where} ${message}`),
+    problems: sayProblems((where, message) => say(`problem ${where} ${message}`)),
   };
   return { said, sink };
 }
