@@ -139,8 +139,9 @@ export function createServiceHealth(options: ServiceHealthOptions): ServiceHealt
     cancelRetry?.();
     cancelRetry = undefined;
     // To list the addresses of the host costs more than the rest of a change.
-    if (checks.size === 0) return;
-    new Set(addressesChanged() ? checks.keys() : [...changed, ...problems.keys()]).forEach(tryToServe);
+    if (checks.size > 0) {
+      new Set(addressesChanged() ? checks.keys() : [...changed, ...problems.keys()]).forEach(tryToServe);
+    }
     options.onProblems(
       "health check node ports",
       Array.from(problems, ([key, detail]) => ({

@@ -56,7 +56,7 @@ Deno.test("primary is the node's own address; if unknown, all addresses of the f
       assert.equal(problems.length, 1);
       assert.match(
         problems[0]!,
-        new RegExp(`Node here: .*30080 of default/web:http.*all ${family} addresses.*bindAddress`),
+        new RegExp(`Node here \\(${family}\\): .*30080 of default/web:http.*all ${family} addresses`),
       );
     }
     assert.deepEqual(served("IPv4", [...args, "--bind-address", "10.1.2.3"], undefined).prefixes(), ["10.1.2.3/32"]);

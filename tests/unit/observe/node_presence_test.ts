@@ -115,7 +115,7 @@ Deno.test("/healthz is 503 for a node without a Node object, 200 once it is ther
       assert.deepEqual(await healthz(), [503, false]);
       for (const [object, expected] of [[here, [200, true]], [tainted, [503, false]], [here, [200, true]]] as const) {
         server.apply(object);
-        await log.says("what the Node object says");
+        await log.says("read the Node object");
         assert.deepEqual(await healthz(), expected);
       }
       server.remove(here);
@@ -135,7 +135,7 @@ Deno.test("with detectLocalMode NodeCIDR nothing starts before a pod CIDR is the
   try {
     const args = ["--master", server.url, "--detect-local-mode", "NodeCIDR"];
     await withWholeProxy({ args, logger: log.logger }, async () => {
-      await log.says("waiting for this node's pod CIDR");
+      await log.says("waits for this node's pod CIDR");
       assert.equal(log.has("caches synced"), false);
       server.apply({ ...here, spec: { podCIDRs: ["10.1.0.0/24"] } });
       await log.says("caches synced");

@@ -240,7 +240,7 @@ for (const { name, winner, loser, remain, frontend } of conflictTable) {
       assert.deepEqual(remaining(loser), remain);
       const consequence = remain ? "it goes without" : "it is not served";
       assert.deepEqual(planned.takeProblems(), [
-        `Service default/${loser.name}: default/${loser.name}:http|tcp asks for ${frontend}, which belongs to ` +
+        `default/${loser.name}:http|tcp (IPv4): default/${loser.name}:http|tcp asks for ${frontend}, which belongs to ` +
         `default/${winner.name}:http|tcp; ${consequence} until that one gives it up`,
       ]);
 
