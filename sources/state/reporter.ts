@@ -36,7 +36,11 @@ export function createReporter(path: string, sink: SourceSink, inFull: boolean):
   const problems: ReportProblems = (scope, problems) =>
     sink.problems(
       `${path} ${scope}`,
-      problems.map(({ code, subject, detail }) => ({ code, subject: `${path}:${line}`, detail: `${subject}: ${detail}` })),
+      problems.map(({ code, subject, detail }) => ({
+        code,
+        subject: `${path}:${line}`,
+        detail: `${subject}: ${detail}`,
+      })),
     );
   const assembler = createAssembler({ ...sink, problems }, inFull);
   const reported: Record<Section, ReportedSection> = { nodes: NOTHING, services: NOTHING };

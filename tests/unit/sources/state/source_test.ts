@@ -128,7 +128,10 @@ Deno.test("unusable parts of a file are reported with their line, and the rest i
 
 Deno.test("a written state file reads as the same state", async () => {
   const clock = systemClock;
-  const store = createStore({ clock, onProblems: sayProblems((where, message) => assert.fail(`${where}: ${message}`)) });
+  const store = createStore({
+    clock,
+    onProblems: sayProblems((where, message) => assert.fail(`${where}: ${message}`)),
+  });
   const details = { labels: { app: "web" }, annotations: {}, mapIP: false };
   store.set(service("default/web", {
     type: "LoadBalancer",
@@ -158,7 +161,10 @@ Deno.test("a written state file reads as the same state", async () => {
   store.set(node("node-1", { zone: "a" }));
   for (const kind of KINDS) store.synced(kind);
   const first = [...writeStateFile(store.state())].join("");
-  const second = createStore({ clock, onProblems: sayProblems((where, message) => assert.fail(`${where}: ${message}`)) });
+  const second = createStore({
+    clock,
+    onProblems: sayProblems((where, message) => assert.fail(`${where}: ${message}`)),
+  });
   await withStateFile(first, async (sink) => {
     await sink.told("synced Node");
     for (const line of sink.take()) {
