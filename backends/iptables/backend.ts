@@ -17,7 +17,7 @@ import { readPacketCounts } from "./packet_counts.ts";
 import { createRuleset, type Ruleset } from "./ruleset.ts";
 import { createTcpLiberal } from "./tcp_liberal.ts";
 
-/** How long after a sync the next one comes, as long as a setting that the rules depend on is not known. */
+/** The delay of the next sync while a sysctl that the rules depend on is still unknown. */
 const WHILE_SETTING_IS_READ_MS = 1_000;
 
 /** The iptables backend of one family. */
@@ -26,7 +26,7 @@ export function createIptablesBackend(options: BackendOptions): Backend {
   const tools = createIptablesTools(family, runner);
   const conntrack = createConntrackCleaner(family, runner);
   const tcpLiberal = createTcpLiberal(options);
-  // Whether the kernel is to be made to route loopback addresses once the rules, which drop martians, are in effect.
+  // Whether to route loopback addresses once the rules, which drop martians, are in effect.
   let routesLoopback = false;
   let parts: { readonly ruleset: Ruleset; readonly reconciler: Reconciler } | undefined;
 
@@ -35,11 +35,11 @@ export function createIptablesBackend(options: BackendOptions): Backend {
     return parts;
   }
 
-  /** What is done once the rules are right; its failures hold nothing up. */
+  /** The steps after the rules are written. Their failures do not fail the sync. */
   async function finish({ reconciler, ruleset }: ReturnType<typeof ready>): Promise<SyncResult> {
     if (routesLoopback) {
       routesLoopback = false;
-      // A sysctl that hangs must not hold up a sync.
+      // Not awaited: a hanging sysctl must not delay a sync.
       writeSysctls(runner, logger, [ROUTE_LOOPBACK]);
     }
     const problems: SyncProblem[] = reconciler.problems();

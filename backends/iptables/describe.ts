@@ -3,7 +3,7 @@ import { frontendRules, TREE_TABLE } from "./frontends.ts";
 import type { Ruleset } from "./ruleset.ts";
 import { chainsOf } from "./service_chains.ts";
 
-/** The rules of a service port, in the order in which packets meet them; undefined where the ruleset has none of it. */
+/** Describes the rules of a service port in the order in which packets meet them; undefined if the ruleset lacks it. */
 export function describeServicePort(ruleset: Ruleset, key: ServicePortKey): readonly RulePart[] | undefined {
   const port = ruleset.servicePort(key);
   if (port === undefined) return undefined;

@@ -4,27 +4,27 @@ import { shortHash } from "../reconcile/mod.ts";
 import { destinationPort } from "../xtables/mod.ts";
 
 /**
- * How a packet finds its rule among many: a tree of chains over the packet's destination. A place in it is a string
- * of digits, the destination's most significant half-byte first: the address (8 or 32 hexadecimal digits; none for
- * node ports), the protocol (one digit), the port (4 digits).
+ * The dispatch tree leads a packet to its rule among many through a tree of chains over the packet's destination. A place in
+ * it is a string of hexadecimal digits: the address (8 or 32 digits; none for node ports), the protocol (one digit) and the
+ * port (4 digits), most significant first.
  *
- * What chains there are, and with which rules, follows from the entries alone and not from the order in which they
- * came: a place with more than `LEAF_CAPACITY` entries beneath it branches by its next digit, one with fewer is a leaf.
- * Branches with a single way down are skipped, and a single entry stands in its branch's chain itself.
+ * The chains and their rules depend on the entries alone, not on the order in which they were added. A place with more than
+ * `LEAF_CAPACITY` entries below it branches by its next digit; one with fewer is a leaf. Branches with a single child are
+ * skipped, and a single entry is a rule in the chain of its branch.
  */
 
-/** How many rules a leaf may hold: a packet crosses half of them on average, and a change rewrites all of them. */
+/** The most rules in a leaf. A packet passes half of them on average, and a change rewrites all of them. */
 export const LEAF_CAPACITY = 32;
 
 /** One rule of the tree. */
 export interface DispatchEntry {
-  /** Where it belongs: see `frontendPlace`. */
+  /** See `frontendPlace`. */
   readonly place: string;
-  /** The service port it is for. Entries at one place stand in the order of their owners. */
+  /** Entries at the same place are in the order of their owners. */
   readonly owner: ServicePortKey;
 }
 
-/** A chain's rules, and for each the service port that it is for. */
+/** The rules of a chain, and the service port of each; undefined for a jump to another chain of the tree. */
 export interface DispatchChain {
   readonly rules: readonly string[];
   readonly owners: readonly (ServicePortKey | undefined)[];
@@ -56,33 +56,33 @@ const entryKey = (place: string, owner: ServicePortKey) => joinFlat(" ", place, 
 export interface DispatchTree {
   add(entry: DispatchEntry): void;
   remove(place: string, owner: ServicePortKey): void;
-  /** The chains whose rules may have changed since this was last asked, those that are gone included. */
+  /** Returns the chains whose rules may have changed since the last call, including removed ones. */
   takeTouched(): string[];
-  /** The names of all chains as of the last `takeTouched`, the entry chain included. */
+  /** Returns the names of all chains as of the last `takeTouched`, including the entry chain. */
   chains(): Iterable<string>;
-  /** The rules of a chain, or undefined where the tree has no such chain as of the last `takeTouched`. */
+  /** Returns the rules of a chain; undefined if the tree had no such chain at the last `takeTouched`. */
   render(chain: string): DispatchChain | undefined;
-  /** The chains that a packet for an entry at this place goes through, from the entry chain to the one with its rule. */
+  /** Returns the chains from the entry chain to the one with the rule of a place. */
   path(place: string): readonly string[];
-  /** How deep a chain of this tree lies, in digits: 0 for the entry chain; undefined for the name of another. */
+  /** Returns the depth of a chain in digits, 0 for the entry chain; undefined if it is not in this tree. */
   depthOf(chain: string): number | undefined;
-  /** How many entries there are. */
+  /** Returns the number of entries. */
   size(): number;
 }
 
-/** Where a tree hangs and what its places look like. */
+/** The chain names and the places of a tree. */
 export interface DispatchTreeOptions {
   /** The chain that packets enter. */
   readonly entryChain: string;
-  /** What the other chains' names begin with: 12 characters at the most, since iptables allows 28 in all. */
+  /** The prefix of the other chains' names: at most 12 characters, since iptables allows 28 in all. */
   readonly namePrefix: string;
-  /** How many digits of a place are the address: 8, 32, or 0 for node ports. */
+  /** The number of digits of the address in a place: 8, 32, or 0 for node ports. */
   readonly addressDigits: number;
-  /** The rule of an entry, without its `-A CHAIN `: not kept, since texts would be most of a tree's memory. */
+  /** Renders the rule of an entry, without `-A CHAIN `. Rules are not stored, since they would be most of a tree's memory. */
   readonly ruleOf: (entry: DispatchEntry) => string;
 }
 
-/** An empty tree. */
+/** Creates an empty tree. */
 export function createDispatchTree(options: DispatchTreeOptions): DispatchTree {
   const { entryChain, namePrefix, addressDigits, ruleOf } = options;
   const touched = new Set<string>([""]);
@@ -119,7 +119,7 @@ export function createDispatchTree(options: DispatchTreeOptions): DispatchTree {
     }
   }
 
-  /** Applies `change` to the leaf of a place; returns what stands in the place of `node` afterwards. */
+  /** Applies `change` to the leaf of a place and returns the node that replaces `node`. */
   function update(node: TreeNode, prefix: string, place: string, change: (leaf: Leaf) => void): TreeNode {
     touched.add(prefix);
     if (node instanceof Map) {
@@ -139,7 +139,7 @@ export function createDispatchTree(options: DispatchTreeOptions): DispatchTree {
     return leaf;
   }
 
-  /** The first node at or below a place that is not just a way to another one. */
+  /** The first node at or below a place that is a leaf or has several children. */
   function resolve(node: TreeNode, prefix: string): { readonly node: TreeNode; readonly prefix: string } {
     while (!(node instanceof Map) && node.children.size === 1) {
       const [digit, child]: [string, TreeNode] = node.children.entries().next().value!;
@@ -149,7 +149,7 @@ export function createDispatchTree(options: DispatchTreeOptions): DispatchTree {
     return { node, prefix };
   }
 
-  /** The node at a place, where that place has a chain of its own. */
+  /** The node at a place, if that place has its own chain. */
   function nodeWithChain(prefix: string): TreeNode | undefined {
     let node: TreeNode | undefined = root;
     for (let depth = 0; depth < prefix.length && node; depth++) {

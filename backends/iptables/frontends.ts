@@ -9,7 +9,7 @@ import { hostPrefix } from "../../platform/mod.ts";
 import { comment, destinationPort, type ServiceChainNames, serviceChainNames, type Table } from "../xtables/mod.ts";
 import { type DispatchEntry, frontendPlace } from "./dispatch.ts";
 
-/** The dispatch trees, by what they find. */
+/** The dispatch trees, by the rules that they hold. */
 export type TreeName =
   | "services"
   | "nodePorts"
@@ -19,7 +19,7 @@ export type TreeName =
   | "firewall"
   | "healthCheckNodePorts";
 
-/** The table that a tree's chains are in. */
+/** The table of each tree's chains. */
 export const TREE_TABLE: Readonly<Record<TreeName, Table>> = {
   services: "nat",
   nodePorts: "nat",
@@ -30,10 +30,10 @@ export const TREE_TABLE: Readonly<Record<TreeName, Table>> = {
   healthCheckNodePorts: "filter",
 };
 
-/** A rule of a dispatch tree, and which tree it is for. */
+/** A rule of a dispatch tree. */
 export interface FrontendRule extends DispatchEntry {
   readonly tree: TreeName;
-  /** Its text, without its `-A CHAIN `. */
+  /** Renders the rule, without `-A CHAIN `. */
   rule(): string;
 }
 

@@ -1,15 +1,16 @@
-/** The packets that two kinds of rules have met, which kube-proxy counts with nfacct objects of its own. */
 import type { Family, PacketCounts } from "../../core/model/mod.ts";
 import { BASE, type IptablesTools } from "../xtables/mod.ts";
 
-/** The counts of the rules that are in the kernel now: they restart at 0 where a rule is rewritten. Throws as the tools do. */
+/**
+ * Reads the packet counts of the rules in the kernel, which kube-proxy keeps in nfacct objects. Throws as the tools do.
+ */
 export async function readPacketCounts(family: Family, tools: IptablesTools): Promise<PacketCounts> {
   const [forwarding, localhost] = await Promise.all([
     tools.list("filter", BASE.forward),
     family === "IPv4" ? tools.list("nat", BASE.localhostNodePorts) : [],
   ]);
   const isInvalidDrop = (line: string) => line.includes("--ctstate INVALID ") && line.endsWith("-j DROP");
-  // Who finds no node port comes back to the second rule.
+  // Packets for which there is no node port return to the second rule.
   const [asked = 0, turnedAway = 0] = localhost.filter(isRule).map(packetsOf);
   return {
     ctStateInvalidDropped: forwarding.filter(isInvalidDrop).reduce((sum, line) => sum + packetsOf(line), 0),

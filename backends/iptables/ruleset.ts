@@ -21,14 +21,11 @@ import { createDispatchTree, type DispatchEntry, type DispatchTree } from "./dis
 import { frontendRules, TREE_TABLE, type TreeName } from "./frontends.ts";
 import { chainsOf, renderServiceChain } from "./service_chains.ts";
 
-/**
- * Everything that the kernel should hold for one family: the state that deltas have led to, from which any chain can
- * be rendered at any time. Pure: it reads and writes nothing.
- */
+/** The rules that the kernel should have for one family. Any chain can be rendered at any time; nothing is read or written. */
 export interface Ruleset extends WantedChains {
-  /** Applies a delta; returns the chains that may look different now, or be gone. */
+  /** Applies a delta and returns the chains that may have changed, including removed ones. */
   apply(delta: FamilyDelta): ChainsByTable;
-  /** The chains that lead to a frontend's rule, from the entry chain to the one with the rule. */
+  /** Returns the chains from the entry chain to the one with a frontend's rule. */
   dispatchPath(tree: TreeName, place: string): readonly string[];
   servicePorts(): Iterable<ServicePort>;
   settings(): FamilySettings | undefined;
@@ -46,7 +43,7 @@ const ENTRY: Readonly<Record<TreeName, { readonly chain: string; readonly prefix
   };
 const TREE_NAMES = Object.keys(ENTRY) as TreeName[];
 
-/** The ruleset of a family that has no services yet. */
+/** Creates the ruleset of a family without services. */
 export function createRuleset(options: BaseOptions): Ruleset {
   let settings: FamilySettings | undefined;
   let ports = new Map<ServicePortKey, ServicePort>();
@@ -95,7 +92,7 @@ export function createRuleset(options: BaseOptions): Ruleset {
     enter(port, key);
   }
 
-  /** Everything that depends on the settings, which is every chain there is. */
+  /** Touches every chain, since every chain depends on the settings. */
   function touchAll(): Record<Table, Set<string>> {
     const all = takeTouched();
     for (const table of TABLES) for (const chain of chainsOfTable(table)) all[table].add(chain);
@@ -116,7 +113,7 @@ export function createRuleset(options: BaseOptions): Ruleset {
     yield* baseChains[table];
   }
 
-  /** The tree that a chain belongs to, and its place there. */
+  /** The tree that a chain belongs to. */
   function treeOf(table: Table, chain: string): DispatchTree | undefined {
     for (const name of TREE_NAMES) {
       if (TREE_TABLE[name] === table && trees[name].depthOf(chain) !== undefined) return trees[name];
@@ -127,7 +124,7 @@ export function createRuleset(options: BaseOptions): Ruleset {
   return {
     apply(delta) {
       if (delta.base === undefined) {
-        // Chains of the state before count as touched, so that those not wanted any more are removed.
+        // Chains of the previous state count as touched, so that unwanted ones are removed.
         const before = touchAll();
         ports = new Map();
         chainOwners = new Map();
@@ -188,7 +185,7 @@ export function createRuleset(options: BaseOptions): Ruleset {
       }
       const depth = treeOf(table, chain)?.depthOf(chain);
       if (depth === undefined) return ENTRY_RANK + 1;
-      // Node ports are entered from the services' entry chain, at localhost by a chain without a tree: so it comes last.
+      // The services' entry chain comes last: it jumps to node ports, at localhost through a chain that is in no tree.
       return ENTRY_RANK - depth + (chain === BASE.services || chain === BASE.externalServices ? 2 : 0);
     },
     dispatchPath: (tree, place) => trees[tree].path(place),
@@ -198,7 +195,7 @@ export function createRuleset(options: BaseOptions): Ruleset {
   };
 }
 
-/** More than the deepest tree has levels. */
+/** More than the depth of the deepest tree. */
 const ENTRY_RANK = 64;
 
 function emptyTrees(
@@ -213,7 +210,7 @@ function emptyTrees(
   })) as Record<TreeName, DispatchTree>;
 }
 
-/** Counts how many service ports have an endpoint at each address of this node, where hairpin rules need to know. */
+/** Counts the service ports with an endpoint at each pod address of this node, if hairpin rules need them. */
 function createAddressCounts(needed: boolean) {
   const counts = new Map<string, number>();
   let changed = true;

@@ -21,7 +21,7 @@ function usesFirewallChain(port: ServicePort): boolean {
   return port.external !== "reject" && port.loadBalancerIPs.length > 0 && port.loadBalancerSources !== undefined;
 }
 
-/** The names of the chains that a service port has, in an order in which each refers to earlier ones only. */
+/** The names of a service port's chains; each refers only to earlier ones. */
 export function chainsOf(port: ServicePort, names: ServiceChainNames = serviceChainNames(port)): string[] {
   const chains: string[] = [];
   if (port.clusterEndpoints.length > 0) chains.push(names.cluster);
@@ -31,7 +31,7 @@ export function chainsOf(port: ServicePort, names: ServiceChainNames = serviceCh
   return chains;
 }
 
-/** The rules of one of the chains that `chainsOf` names. */
+/** Renders a chain that `chainsOf` names. */
 export function renderServiceChain(port: ServicePort, chain: string, settings: FamilySettings): readonly string[] {
   const names = namesBeside(chain);
   switch (chain) {
@@ -55,10 +55,10 @@ export function renderServiceChain(port: ServicePort, chain: string, settings: F
 }
 
 /**
- * Traffic to the cluster IP that did not come from a pod of this node may have been routed here from elsewhere, and
- * must come back this way: it is masqueraded (kube-proxy's rule for static routes to the service range). The cluster
- * IP is matched only where traffic for other addresses comes through the same chain unmarked: each match costs the
- * kernel time at every commit.
+ * Masquerades traffic to the cluster IP that is not from a pod of this node: it may have been routed here from elsewhere, and
+ * replies must come back through this node (kube-proxy's rule for static routes to the service range). The cluster IP is
+ * matched only if traffic for other addresses passes the same chain unmarked, since each match costs the kernel time at every
+ * commit.
  */
 function internalMasquerade(port: ServicePort, settings: FamilySettings): string[] {
   const isShared = usesExternalChain(port) && port.external !== "cluster";
@@ -72,8 +72,8 @@ function internalMasquerade(port: ServicePort, settings: FamilySettings): string
 }
 
 /**
- * One rule per endpoint that picks it with the right chance and rewrites the destination; with session affinity, one
- * more before these for the endpoint that the client was last sent to.
+ * One rule per endpoint that picks it with the right probability and rewrites the destination; with session affinity, preceded
+ * by one rule per endpoint for the clients that it served last.
  */
 function endpointChoice(port: ServicePort, endpoints: readonly string[]): string[] {
   const to = (endpoint: string) => `-j DNAT --to-destination ${endpoint}`;
@@ -96,9 +96,9 @@ function endpointChoice(port: ServicePort, endpoints: readonly string[]): string
 }
 
 /**
- * Traffic to external addresses and node ports. With policy Local the client's address is kept, and traffic of this
- * node and its pods goes to any endpoint, as if it had gone out to a load balancer and come back; with policy Cluster
- * everything is masqueraded, since the endpoint may be elsewhere (kube-proxy's external chain).
+ * The external chain, for traffic to external addresses and node ports. With policy Local it keeps the client's address, and
+ * sends traffic of this node and its pods to any endpoint, as if it had left through a load balancer and come back. With
+ * policy Cluster it masquerades everything, since the endpoint may be on another node.
  */
 function externalRules(port: ServicePort, names: ServiceChainNames, settings: FamilySettings): string[] {
   if (port.external === "cluster") return [`-j ${BASE.markMasquerade}`, `-j ${names.cluster}`];

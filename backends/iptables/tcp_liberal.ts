@@ -2,25 +2,25 @@ import type { BackendOptions } from "../contract/mod.ts";
 import { readSysctl } from "../host/mod.ts";
 
 /**
- * Whether the host's kernel takes out-of-window TCP packets for valid, without being asked to: then INVALID ones need not
- * be dropped. kube-proxy reads it at its start, too.
+ * The host's setting that makes conntrack accept out-of-window TCP packets, so that INVALID ones need not be dropped.
+ * kube-proxy reads it at its start, too.
  */
 export interface TcpLiberal {
-  /** The kernel's setting; false until it is known. */
+  /** Returns the setting; false until it is known. */
   value(): boolean;
-  /** Starts to read the setting; resolves once it is known, or after a moment: a hanging `sysctl` holds up no start. */
+  /** Starts reading the setting; resolves once it is known, or after 250 ms, so that a hanging `sysctl` delays no start. */
   read(): Promise<void>;
-  /** Whether it is still being read. */
+  /** Whether the setting is still being read. */
   isPending(): boolean;
-  /** Whether it became true after `read` had resolved; true once. */
+  /** Returns whether the setting became true after `read` had resolved, and resets that. */
   takeLateChange(): boolean;
 }
 
 const SETTING = "net.netfilter.nf_conntrack_tcp_be_liberal";
-/** How long a start waits for the setting. */
+/** The longest that a start waits for the setting. */
 const LONGEST_WAIT_MS = 250;
 
-/** A setting that has not been read. */
+/** Creates the reader of the setting. */
 export function createTcpLiberal({ runner, clock, logger }: BackendOptions): TcpLiberal {
   let isLiberal = false, isPending = false, isLate = false, hasLateChange = false;
 
@@ -30,7 +30,7 @@ export function createTcpLiberal({ runner, clock, logger }: BackendOptions): Tcp
     isLiberal = value !== undefined && value !== "0";
     hasLateChange = isLate && isLiberal;
     if (isLiberal) {
-      logger.info("INVALID packets are not dropped, as the kernel is set to liberal", { setting: SETTING });
+      logger.info("INVALID packets are not dropped: conntrack is liberal", { setting: SETTING });
     }
   };
 

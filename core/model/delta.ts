@@ -1,24 +1,24 @@
 import type { FamilySettings } from "./family_settings.ts";
 import type { ServicePort, ServicePortKey } from "./service_port.ts";
 
-/** What changed for a family since the revision `base`. */
+/** The changes of a family since the revision `base`, or its whole state. */
 export interface FamilyDelta {
-  /** The revision that holds once this is applied. */
+  /** The revision after this delta. */
   readonly revision: number;
-  /** The revision that this changes; undefined where this is the family's whole state, and nothing else is to remain. */
+  /** The revision that this delta changes; undefined for a whole state, which replaces everything. */
   readonly base: number | undefined;
-  /** The settings where they changed; always there in a whole state. */
+  /** Undefined if unchanged; always present in a whole state. */
   readonly settings: FamilySettings | undefined;
   readonly set: readonly ServicePort[];
   readonly deleted: readonly ServicePortKey[];
   /**
-   * The part of a whole state that this is, where it comes in two: the `head` has the service ports that are to be in
-   * effect before all others. It says nothing of those others, which the kernel may serve; the `rest` follows it.
+   * Which part this is of a whole state that comes in two. The `head` has the service ports that must take effect first, and
+   * leaves others in the kernel alone; the `rest` follows it.
    */
   readonly part?: "head" | "rest";
 }
 
-/** Whether a family's whole state is known with this delta. */
+/** Whether the receiver has the whole state of the family after this delta. */
 export function completesState({ base, part }: FamilyDelta): boolean {
   return part === undefined ? base === undefined : part === "rest";
 }

@@ -1,53 +1,53 @@
-/** How the kernel is told to balance load. */
+/** The kernel mechanism that balances load. */
 export type ProxyMode = "iptables" | "nftables" | "ipvs";
 
-/** How traffic that comes from a pod of this node is told from other traffic (kube-proxy's detectLocalMode). */
+/** How traffic from pods of this node is detected (kube-proxy's detectLocalMode). */
 export type LocalTraffic =
   | { readonly by: "none" }
   | { readonly by: "source-prefix"; readonly prefix: string }
   | { readonly by: "bridge"; readonly interface: string }
   | { readonly by: "interface-prefix"; readonly prefix: string };
 
-/** What holds for all of a family's services. */
+/** The settings that apply to all services of a family. */
 export interface FamilySettings {
   readonly mode: ProxyMode;
-  /** This node's primary address of this family; the unspecified or loopback address where none is known. */
+  /** This node's primary address of this family; the unspecified or loopback address if unknown. */
   readonly nodeIP: string;
   readonly localTraffic: LocalTraffic;
   readonly masqueradeAll: boolean;
-  /** The packet mark that asks for masquerading: one bit of 32 (0x4000 by default). */
+  /** The packet mark for masquerading: one bit of 32 (0x4000 by default). */
   readonly masqueradeMark: number;
-  /** The node addresses that serve node ports: prefixes of this family; undefined for all of them. */
+  /** The prefixes of node addresses that serve node ports; undefined for all addresses. */
   readonly nodePortPrefixes: readonly string[] | undefined;
   /** Whether loopback addresses serve node ports (iptables mode, IPv4): those in `nodePortPrefixes`. */
   readonly localhostNodePorts: boolean;
-  /** Whether the kernel takes out-of-window TCP packets for valid: INVALID ones need no drop then (iptables mode). */
+  /** Whether conntrack accepts out-of-window TCP packets, so that INVALID ones need not be dropped (iptables mode). */
   readonly conntrackTcpLiberal: boolean;
   /**
-   * The ranges that cluster IPs are taken from, as canonical prefixes of this family (nftables mode; empty in others):
-   * what is sent to an address of theirs that no service has is dropped.
+   * The ranges of cluster IPs, as canonical prefixes of this family (nftables mode; empty in others). Traffic to an address
+   * in them that no service has is dropped.
    */
   readonly serviceRanges: readonly string[];
-  /** How often the kernel is compared with what it should hold. */
+  /** The interval of comparisons with the kernel. */
   readonly syncPeriodMs: number;
   /** For IPVS mode; undefined in others. */
   readonly ipvs?: IpvsSettings;
 }
 
 /**
- * The interface that holds the service addresses in IPVS mode, by kube-proxy's name. They are not the node's own: no
- * node port and no health check is served there.
+ * The interface that holds the service addresses in IPVS mode, by kube-proxy's name. They do not count as the node's own
+ * addresses: they serve no node ports and no health checks.
  */
 export const DUMMY_INTERFACE = "kube-ipvs0";
 
-/** What IPVS mode is told at its start, for one family (kube-proxy's section `ipvs` of the configuration). */
+/** The settings of IPVS mode for one family (section `ipvs` of kube-proxy's configuration). */
 export interface IpvsSettings {
-  /** The kernel's name of the scheduler of all virtual servers: `rr`. */
+  /** The scheduler of all virtual servers, by its name in the kernel: `rr`. */
   readonly scheduler: string;
-  /** Whether the node answers ARP requests only for addresses of the interface that they come in by. */
+  /** Whether the node answers ARP requests only for addresses of the interface on which they arrive. */
   readonly strictARP: boolean;
-  /** Prefixes of this family: virtual servers in them are somebody else's. */
+  /** Prefixes of this family; virtual servers in them belong to other programs. */
   readonly excludePrefixes: readonly string[];
-  /** How long idle connections are kept, in seconds; 0 leaves it to the kernel. */
+  /** The timeouts of idle connections, in seconds; 0 keeps the kernel's. */
   readonly timeoutSeconds: { readonly tcp: number; readonly tcpFin: number; readonly udp: number };
 }

@@ -1,8 +1,8 @@
 /**
- * The data that travels from the cluster side to the kernel side: plain objects per IP family, every decision taken. A
- * family's worker knows nothing of Kubernetes beyond these names.
- *
+ * Defines the data that travels from the planner to the workers: plain objects per IP family, with every decision taken.
  * Addresses are canonical strings (see platform/address.ts), endpoints are `address:port` strings.
+ *
+ * In: nothing. Out: types, and functions that read them. May touch: nothing.
  */
 export type { Family } from "../../platform/mod.ts";
 export { completesState, type FamilyDelta } from "./delta.ts";

@@ -1,23 +1,23 @@
 /**
- * Packets that rules of this family have met so far, as far as the kernel remembers: a count restarts when its rule is
- * rewritten. kube-proxy counts the same with nfacct.
+ * Counts of packets that matched rules of one family. A count restarts when its rule is rewritten. kube-proxy counts the same
+ * packets with nfacct.
  */
 export interface PacketCounts {
-  /** Dropped because connection tracking took them for INVALID. */
+  /** Packets dropped because conntrack classified them as INVALID. */
   readonly ctStateInvalidDropped: number;
   /** First packets of connections to a node port at a loopback address. */
   readonly localhostNodePortsAccepted: number;
 }
 
-/** What of the kernel's state is there for one service port, as the tools write it. */
+/** The part of the kernel's state that belongs to one service port, as the tools write it. */
 export interface RuleDescription {
-  /** Each place with what is in it for the service port: `nat KUBE-SVC-…` and its rules, `map services` and elements. */
+  /** Each place with its lines: `nat KUBE-SVC-…` with rules, `map services` with elements. */
   readonly parts: readonly RulePart[];
-  /** Why the kernel does not have it, where it refused it. */
+  /** Why the kernel refused it; undefined if it did not. */
   readonly problem: string | undefined;
 }
 
-/** One place in the kernel, and the lines that are in it for a service port. */
+/** One place in the kernel with the lines of a service port. */
 export interface RulePart {
   readonly place: string;
   readonly lines: readonly string[];

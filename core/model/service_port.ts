@@ -15,11 +15,11 @@ export function servicePortKey(name: ServicePortName, protocol: Protocol): Servi
 }
 
 /**
- * What becomes of a new connection to a frontend:
+ * The verdict on a new connection to a frontend:
  * - `cluster`: it goes to one of `clusterEndpoints`;
  * - `local`: it goes to one of `localEndpoints`;
- * - `reject`: there is no usable endpoint anywhere, the client is told at once;
- * - `drop`: the traffic policy is Local and there is no usable endpoint on this node.
+ * - `reject`: it is refused, since no endpoint in the cluster is usable;
+ * - `drop`: it is dropped, since the traffic policy is Local and no endpoint on this node is usable.
  */
 export type Verdict = "cluster" | "local" | "reject" | "drop";
 
@@ -31,7 +31,7 @@ export interface LoadBalancerSources {
   readonly includeNode: boolean;
 }
 
-/** One port of one Service in one family, with every decision taken: the unit of change. */
+/** One port of one Service in one family, with every decision taken. `frontendsOf` lists its frontends. */
 export interface ServicePort {
   readonly name: ServicePortName;
   readonly protocol: Protocol;
@@ -41,32 +41,32 @@ export interface ServicePort {
   readonly externalIPs: readonly string[];
   /** Load balancer addresses that this node answers for (ipMode VIP). */
   readonly loadBalancerIPs: readonly string[];
-  /** The port on the node's own addresses; 0 where there is none. */
+  /** The port on the node's own addresses; 0 for none. */
   readonly nodePort: number;
-  /** The port on which health checks of a load balancer must be let in; 0 where there is none. */
+  /** The node port that accepts health checks of a load balancer; 0 for none. */
   readonly healthCheckNodePort: number;
-  /** What becomes of traffic to the cluster IP. */
+  /** The verdict on traffic to the cluster IP. */
   readonly internal: Verdict;
   /**
-   * What becomes of traffic from outside to external IPs, load balancer IPs and the node port. `local` and `drop` mean
-   * that the external traffic policy is Local: traffic of this node and of its pods then goes to `clusterEndpoints`.
+   * The verdict on traffic from outside to external IPs, load balancer IPs and the node port. `local` and `drop` mean that the
+   * external traffic policy is Local: traffic from this node and its pods then goes to `clusterEndpoints`.
    */
   readonly external: Verdict;
   /**
    * The endpoints for policy Cluster, after readiness, termination and topology; in a stable order without duplicates.
-   * Empty where no traffic of this service port uses that policy.
+   * Empty if no traffic uses that policy.
    */
   readonly clusterEndpoints: readonly string[];
-  /** The endpoints for policy Local; in a stable order without duplicates. Empty where nothing uses that policy. */
+  /** The endpoints for policy Local; in a stable order without duplicates. Empty if no traffic uses that policy. */
   readonly localEndpoints: readonly string[];
-  /** Endpoints on this node among all of the above: a pod that reaches itself must be masqueraded. */
+  /** The endpoints of both lists on this node, whose traffic to themselves must be masqueraded. */
   readonly endpointsOnThisNode: readonly string[];
   /**
-   * For UDP: endpoints that get no new flows but still serve the ones they have (terminating and serving, or out of
-   * favour with topology). Empty otherwise.
+   * For UDP: endpoints that get no new flows but still serve existing ones (terminating and serving, or excluded by topology
+   * hints). Empty otherwise.
    */
   readonly lingeringEndpoints: readonly string[];
-  /** How long a client stays with its endpoint, in seconds; 0 without session affinity. */
+  /** The timeout of session affinity in seconds; 0 without session affinity. */
   readonly affinitySeconds: number;
   /** Undefined admits everyone, also where all ranges are of the other family (kube-proxy's rule). */
   readonly loadBalancerSources: LoadBalancerSources | undefined;
