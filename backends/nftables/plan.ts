@@ -44,127 +44,174 @@ export interface PlannedTransaction {
   commit(): void;
 }
 
-/** Plans a transaction on the table that the shadow describes. */
-export function planTransaction({ changes, shadow, settings, dialect, stage }: TransactionInput): PlannedTransaction {
-  const deletedElements = new Map<SetName, string[]>(), newElements = new Map<SetName, string[]>();
-  const newClientSets = new Map<string, SetDeclaration>();
-  const chains: ChainWrite[] = [];
-  const deletedChains: ChainDeletion[] = [], deletedSets: SetDeletion[] = [];
-  const uses = new Map<string, number>();
-  const texts = new Map<string, string>();
+/** A transaction as far as it is planned. */
+interface Draft extends TransactionInput {
+  /** Whether the transaction creates the frame of the table. */
+  readonly creates: boolean;
+  /** Whether the transaction updates all fixed chains and deletes what is unwanted. */
+  readonly finishes: boolean;
+  readonly newClientSets: Map<string, SetDeclaration>;
+  readonly chains: ChainWrite[];
+  readonly deletedElements: Map<SetName, string[]>;
+  readonly newElements: Map<SetName, string[]>;
+  readonly deletedChains: ChainDeletion[];
+  readonly deletedSets: SetDeletion[];
+  /** By how much the uses of shared parts change. */
+  readonly uses: Map<string, number>;
+  /** The texts of the fixed and shared chains that are written. */
+  readonly texts: Map<string, string>;
+}
 
-  const put = (into: Map<SetName, string[]>, set: SetName, text: string) => {
-    const list = into.get(set);
-    if (list) list.push(text);
-    else into.set(set, [text]);
+/** Plans a transaction on the table that the shadow describes. */
+export function planTransaction(input: TransactionInput): PlannedTransaction {
+  const { changes, shadow, dialect, stage } = input;
+  const draft: Draft = {
+    ...input,
+    creates: stage === "frame" || stage === "all",
+    finishes: stage === "last" || stage === "all",
+    newClientSets: new Map(),
+    chains: [],
+    deletedElements: new Map(),
+    newElements: new Map(),
+    deletedChains: [],
+    deletedSets: [],
+    uses: new Map(),
+    texts: new Map(),
   };
+  const ownChains = planParts(draft);
+  planFixedChains(draft);
+  planNewSharedParts(draft);
+  draft.chains.push(...ownChains);
+  const gone = draft.finishes ? planDeletions(draft) : [];
+
+  const newSets = new Map<string, SetDeclaration>(
+    [...declareSets(dialect)].filter(([name]) => draft.creates && (stage === "all" || shadow.missingSets.has(name))),
+  );
+  const table = stage === "all" ? "replace" : newSets.size > 0 ? "create" : "keep";
+  for (const [name, declaration] of draft.newClientSets) newSets.set(name, declaration);
+  const { chains, deletedElements, newElements, deletedChains, deletedSets } = draft;
+  return {
+    transaction: { table, newSets, chains, deletedElements, newElements, deletedChains, deletedSets },
+    changes,
+    isEmpty: newSets.size + chains.length + deletedElements.size + newElements.size +
+        deletedChains.length + deletedSets.length === 0,
+    commit: () => commit(draft, gone),
+  };
+}
+
+function put(into: Map<SetName, string[]>, set: SetName, text: string): void {
+  const list = into.get(set);
+  if (list) list.push(text);
+  else into.set(set, [text]);
+}
+
+/** Plans the parts of single service ports; returns their chains, which come after those that they refer to. */
+function planParts(draft: Draft): readonly ChainWrite[] {
+  const { uses, shadow } = draft;
+  const ownChains: ChainWrite[] = [];
   const use = (contribution: Contribution, by: number) => {
     for (const id of sharedIds(contribution)) uses.set(id, (uses.get(id) ?? 0) + by);
   };
-  const write = (name: string, hook: string | undefined, rules: readonly string[]) => {
-    const text = chainText(hook, rules), held = shadow.chains.get(name);
-    if (held === text) return;
-    chains.push({ name, hook, rules, held });
-    texts.set(name, text);
-  };
-  const ownChains: ChainWrite[] = [];
-
-  for (const { key, before, after } of changes) {
+  for (const { key, before, after } of draft.changes) {
     const { deleted, added, ...own } = difference(before, after);
-    for (const { set, key } of deleted) put(deletedElements, set, key);
-    for (const { set, key, value } of added) put(newElements, set, value === "" ? key : `${key} : ${value}`);
-    for (const { name, lines } of own.newClientSets) newClientSets.set(name, { kind: "set", lines });
+    for (const { set, key } of deleted) put(draft.deletedElements, set, key);
+    for (const { set, key, value } of added) put(draft.newElements, set, value === "" ? key : `${key} : ${value}`);
+    for (const { name, lines } of own.newClientSets) draft.newClientSets.set(name, { kind: "set", lines });
     ownChains.push(...own.writtenChains);
-    deletedChains.push(...own.deletedChains);
-    for (const name of own.deletedClientSets) deletedSets.push({ name, kind: "set" });
+    draft.deletedChains.push(...own.deletedChains);
+    for (const name of own.deletedClientSets) draft.deletedSets.push({ name, kind: "set" });
     if (shadow.applied.has(key)) use(before, -1);
     use(after, 1);
   }
+  return ownChains;
+}
 
-  const makes = stage === "frame" || stage === "all";
-  const finishes = stage === "last" || stage === "all";
+/** Plans the fixed chains, and updates of shared chains. */
+function planFixedChains(draft: Draft): void {
+  const { settings, dialect, shadow, creates, finishes } = draft;
   for (const { name, hook, rules } of baseChains(settings, dialect)) {
-    if (finishes || (makes && hook === undefined)) write(name, hook, rules);
+    if (finishes || (creates && hook === undefined)) writeChain(draft, name, hook, rules);
   }
-  if (finishes) {
-    for (const name of shadow.chains.keys()) {
-      const chain = parsePickChain(name);
-      if (chain && !isUnused(chainId(name))) write(name, undefined, pickRules(chain, settings, dialect));
+  if (!finishes) return;
+  for (const name of shadow.chains.keys()) {
+    const chain = parsePickChain(name);
+    if (chain && !isUnused(draft, chainId(name))) {
+      writeChain(draft, name, undefined, pickRules(chain, settings, dialect));
     }
   }
+}
+
+/** Writes a fixed or shared chain, unless the kernel holds it. */
+function writeChain(
+  { shadow, chains, texts }: Draft,
+  name: string,
+  hook: string | undefined,
+  rules: readonly string[],
+): void {
+  const text = chainText(hook, rules), held = shadow.chains.get(name);
+  if (held === text) return;
+  chains.push({ name, hook, rules, held });
+  texts.set(name, text);
+}
+
+/** Plans the shared chains and elements that do not exist yet. */
+function planNewSharedParts(draft: Draft): void {
+  const { uses, shadow, settings, dialect } = draft;
   for (const id of uses.keys()) {
     if (shadow.shared.has(id) || uses.get(id)! <= 0) continue;
     const { set, key } = parseSharedId(id);
-    if (set !== "chain") put(newElements, set, key);
-    else write(key, undefined, pickRules(parsePickChain(key)!, settings, dialect));
+    if (set !== "chain") put(draft.newElements, set, key);
+    else writeChain(draft, key, undefined, pickRules(parsePickChain(key)!, settings, dialect));
   }
-  chains.push(...ownChains);
+}
 
-  const gone = finishes ? [...new Set([...shadow.unused, ...uses.keys()])].filter(isUnused) : [];
+/** Plans the deletion of strays and of unused shared parts; returns the keys of the latter. */
+function planDeletions(draft: Draft): readonly string[] {
+  const { shadow, deletedElements, deletedChains, deletedSets } = draft;
+  const gone = [...new Set([...shadow.unused, ...draft.uses.keys()])].filter((id) => isUnused(draft, id));
   for (const id of gone) {
     const { set, key } = parseSharedId(id);
     if (set === "chain") deletedChains.push({ name: key, held: shadow.chains.get(key) ?? "" });
     else put(deletedElements, set, key);
   }
-  if (finishes) {
-    for (const { set, key } of shadow.strays.elements) put(deletedElements, set, key);
-    deletedChains.push(...shadow.strays.chains);
-    deletedSets.push(...shadow.strays.sets);
-  }
+  for (const { set, key } of shadow.strays.elements) put(deletedElements, set, key);
+  deletedChains.push(...shadow.strays.chains);
+  deletedSets.push(...shadow.strays.sets);
+  return gone;
+}
 
-  /** Whether the kernel has something shared that no service port wants after this. */
-  function isUnused(id: string): boolean {
-    const part = shadow.shared.get(id);
-    return part !== undefined && part.uses + (uses.get(id) ?? 0) === 0;
-  }
+/** Whether the kernel has a shared part that no service port uses after the transaction. */
+function isUnused({ shadow, uses }: Draft, id: string): boolean {
+  const part = shadow.shared.get(id);
+  return part !== undefined && part.uses + (uses.get(id) ?? 0) === 0;
+}
 
-  const declared = declareSets(dialect);
-  const newSets = new Map<string, SetDeclaration>(
-    [...declared].filter(([name]) => makes && (stage === "all" || shadow.missingSets.has(name))),
-  );
-  const table = stage === "all" ? "replace" : newSets.size > 0 ? "create" : "keep";
-  for (const [name, declaration] of newClientSets) newSets.set(name, declaration);
-  const transaction: Transaction = {
-    table,
-    newSets,
-    chains,
-    deletedElements,
-    newElements,
-    deletedChains,
-    deletedSets,
-  };
-  return {
-    transaction,
-    changes,
-    isEmpty: newSets.size + chains.length + deletedElements.size + newElements.size +
-        deletedChains.length + deletedSets.length === 0,
-    commit() {
-      if (makes) {
-        shadow.sets = "complete";
-        shadow.missingSets = new Set();
-      }
-      for (const [name, text] of texts) shadow.chains.set(name, text);
-      for (const [id, by] of uses) {
-        const part = shadow.shared.get(id) ?? { uses: 0 };
-        part.uses += by;
-        if (part.uses === 0) shadow.unused.add(id);
-        else shadow.unused.delete(id);
-        shadow.shared.set(id, part);
-      }
-      for (const id of gone) {
-        shadow.shared.delete(id);
-        shadow.unused.delete(id);
-        const { set, key } = parseSharedId(id);
-        if (set === "chain") shadow.chains.delete(key);
-      }
-      for (const { key, next } of changes) {
-        shadow.partial.delete(key);
-        if (next) shadow.applied.set(key, next);
-        else shadow.applied.delete(key);
-      }
-      if (finishes) shadow.strays = { elements: [], chains: [], sets: [] };
-    },
-  };
+/** Notes in the shadow that a transaction is in effect. */
+function commit({ shadow, changes, creates, finishes, texts, uses }: Draft, gone: readonly string[]): void {
+  if (creates) {
+    shadow.sets = "complete";
+    shadow.missingSets = new Set();
+  }
+  for (const [name, text] of texts) shadow.chains.set(name, text);
+  for (const [id, by] of uses) {
+    const part = shadow.shared.get(id) ?? { uses: 0 };
+    part.uses += by;
+    if (part.uses === 0) shadow.unused.add(id);
+    else shadow.unused.delete(id);
+    shadow.shared.set(id, part);
+  }
+  for (const id of gone) {
+    shadow.shared.delete(id);
+    shadow.unused.delete(id);
+    const { set, key } = parseSharedId(id);
+    if (set === "chain") shadow.chains.delete(key);
+  }
+  for (const { key, next } of changes) {
+    shadow.partial.delete(key);
+    if (next) shadow.applied.set(key, next);
+    else shadow.applied.delete(key);
+  }
+  if (finishes) shadow.strays = { elements: [], chains: [], sets: [] };
 }
 
 function parseSharedId(id: string): { readonly set: SetName | "chain"; readonly key: string } {

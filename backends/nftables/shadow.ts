@@ -5,7 +5,15 @@ import { type Contribution, contributionOf, type Element, NOTHING } from "./cont
 import type { Desired } from "./desired.ts";
 import type { Listing } from "./listing.ts";
 import { parsePickChain } from "./pick_chains.ts";
-import { declarationText, declareSets, type Dialect, type SetName, type SharedSetName } from "./table.ts";
+import {
+  declarationText,
+  declareSets,
+  type Dialect,
+  type SetDeclaration,
+  type SetDeclarations,
+  type SetName,
+  type SharedSetName,
+} from "./table.ts";
 import { type ChainDeletion, elementId, type SetDeletion } from "./transaction.ts";
 
 /** A service port whose part of the table is in effect. */
@@ -62,8 +70,8 @@ export interface Comparison {
   readonly incomplete: ReadonlySet<ServicePortKey>;
 }
 
-/** The shadow of a table that does not exist or must be replaced. */
-function emptyShadow(sets: "missing" | "different", missingSets: Iterable<string>): Shadow {
+/** A shadow without content. */
+function emptyShadow(sets: Shadow["sets"], missingSets: Iterable<string>): Shadow {
   return {
     sets,
     missingSets: new Set(missingSets),
@@ -78,6 +86,15 @@ function emptyShadow(sets: "missing" | "different", missingSets: Iterable<string
 
 const SHARED_SETS: readonly SharedSetName[] = ["cluster-ips", "hairpins"];
 
+/** The parts of a listing that are not assigned yet. */
+interface Unclaimed {
+  readonly elements: Listing["elements"];
+  readonly chains: Map<string, string>;
+  readonly clientSets: Set<string>;
+  /** Translates a text as nft prints it to how it was written. */
+  readonly spelling: (name: string, read: string) => string;
+}
+
 /**
  * Assigns the parts of a listing to service ports, and consumes the listing.
  * @param spelling translates a text as nft prints it to how it was written
@@ -87,89 +104,110 @@ export function compare(
   desired: Desired,
   settings: FamilySettings,
   dialect: Dialect,
-  spelling: (chain: string, read: string) => string,
+  spelling: Unclaimed["spelling"],
 ): Comparison {
   const declared = declareSets(dialect);
-  if (!listing) return { shadow: emptyShadow("missing", declared.keys()), incomplete: new Set(desired.keys()) };
-  const missing: string[] = [];
-  for (const [name, declaration] of declared) {
-    const read = listing.declarations.get(name);
-    if (read === undefined) missing.push(name);
-    else if (spelling(name, read) !== declarationText(declaration)) {
-      return { shadow: emptyShadow("different", declared.keys()), incomplete: new Set(desired.keys()) };
-    }
+  const isDifferent = ([name, declaration]: [SetName, SetDeclaration]) => {
+    const read = listing?.declarations.get(name);
+    return read !== undefined && spelling(name, read) !== declarationText(declaration);
+  };
+  if (!listing || [...declared].some(isDifferent)) {
+    const shadow = emptyShadow(listing ? "different" : "missing", declared.keys());
+    return { shadow, incomplete: new Set(desired.keys()) };
   }
-  const shadow = emptyShadow("missing", missing);
-  const { strays } = shadow;
-  const unclaimedChains = new Map(listing.chains), unclaimedClients = new Set(listing.clientSets);
+  const missing = [...declared.keys()].filter((name) => !listing.declarations.has(name));
+  const shadow = emptyShadow(missing.length === 0 ? "complete" : "missing", missing);
+  const { elements } = listing;
+  const unclaimed = { elements, chains: new Map(listing.chains), clientSets: new Set(listing.clientSets), spelling };
+
+  for (const { name } of baseChains(settings, dialect)) claimChain(unclaimed, shadow, name);
+  claimShared(unclaimed, shadow);
   const incomplete = new Set<ServicePortKey>();
-
-  for (const { name } of baseChains(settings, dialect)) takeChain(name);
-  for (const name of [...unclaimedChains.keys()]) {
-    if (!parsePickChain(name)) continue;
-    takeChain(name);
-    shadow.shared.set(chainId(name), { uses: 0 });
-  }
-  for (const set of SHARED_SETS) {
-    for (const key of listing.elements.get(set)?.keys() ?? []) shadow.shared.set(elementId({ set, key }), { uses: 0 });
-  }
-
   for (const key of desired.keys()) {
     const port = desired.servicePort(key)!;
     const wanted = contributionOf(port, settings, dialect);
-    const there = claim(wanted);
-    if (there === undefined) {
+    const isShared = sharedIds(wanted).every((id) => shadow.shared.has(id));
+    const { part, isWhole } = claimPart(unclaimed, wanted);
+    if (isShared && isWhole) {
       shadow.applied.set(key, { port, settings });
       for (const id of sharedIds(wanted)) shadow.shared.get(id)!.uses++;
     } else {
       incomplete.add(key);
-      if (there !== NOTHING) shadow.partial.set(key, there);
+      if (part !== NOTHING) shadow.partial.set(key, part);
     }
   }
-  for (const [set, keys] of listing.elements) {
+  for (const [id, { uses }] of shadow.shared) if (uses === 0) shadow.unused.add(id);
+  collectStrays(unclaimed, listing, declared, shadow.strays);
+  return { shadow, incomplete };
+}
+
+function claimChain({ chains, spelling }: Unclaimed, shadow: Shadow, name: string): void {
+  const read = chains.get(name);
+  if (read === undefined) return;
+  shadow.chains.set(name, spelling(name, read));
+  chains.delete(name);
+}
+
+/** Claims the shared chains and elements, without uses. */
+function claimShared(unclaimed: Unclaimed, shadow: Shadow): void {
+  for (const name of [...unclaimed.chains.keys()]) {
+    if (!parsePickChain(name)) continue;
+    claimChain(unclaimed, shadow, name);
+    shadow.shared.set(chainId(name), { uses: 0 });
+  }
+  for (const set of SHARED_SETS) {
+    for (const key of unclaimed.elements.get(set)?.keys() ?? []) {
+      shadow.shared.set(elementId({ set, key }), { uses: 0 });
+    }
+  }
+}
+
+/** Claims the existing part of a service port, without what it shares. */
+function claimPart(
+  { elements: listed, chains, clientSets: clients, spelling }: Unclaimed,
+  wanted: Contribution,
+): { readonly part: Contribution; readonly isWhole: boolean } {
+  let isWhole = true;
+  const elements: Element[] = [];
+  for (const { set, key, value } of wanted.elements) {
+    const held = listed.get(set), read = held?.get(key);
+    if (read !== value) isWhole = false;
+    if (read === undefined) continue;
+    elements.push({ set, key, value: read });
+    held!.delete(key);
+  }
+  const ownChains: OwnChain[] = [];
+  for (const { name, rules } of wanted.ownChains) {
+    const read = chains.get(name), written = read === undefined ? undefined : spelling(name, read);
+    if (written !== chainText(undefined, rules)) isWhole = false;
+    if (written === undefined) continue;
+    ownChains.push({ name, rules: written === "" ? [] : written.split("\n") });
+    chains.delete(name);
+  }
+  const clientSets = wanted.clientSets.filter(({ name }) => clients.delete(name));
+  if (clientSets.length < wanted.clientSets.length) isWhole = false;
+  const isNothing = elements.length + ownChains.length + clientSets.length === 0;
+  return {
+    part: isNothing ? NOTHING : { elements, ownChains, clientSets, sharedElements: [], pickChains: [] },
+    isWhole,
+  };
+}
+
+/** Collects what no service port claimed. */
+function collectStrays(
+  { elements, chains, clientSets }: Unclaimed,
+  { declarations }: Listing,
+  declared: SetDeclarations,
+  strays: Strays,
+): void {
+  for (const [set, keys] of elements) {
     if ((SHARED_SETS as readonly SetName[]).includes(set) || !declared.has(set)) continue;
     for (const [key, value] of keys) strays.elements.push({ set, key, value });
   }
-  for (const [name, held] of unclaimedChains) strays.chains.push({ name, held });
-  for (const name of unclaimedClients) strays.sets.push({ name, kind: "set" });
-  for (const [name, text] of listing.declarations) {
+  for (const [name, held] of chains) strays.chains.push({ name, held });
+  for (const name of clientSets) strays.sets.push({ name, kind: "set" });
+  for (const [name, text] of declarations) {
     if (!declared.has(name as SetName)) strays.sets.push({ name, kind: text.startsWith("map\n") ? "map" : "set" });
-  }
-  for (const [id, { uses }] of shadow.shared) if (uses === 0) shadow.unused.add(id);
-  if (missing.length === 0) shadow.sets = "complete";
-  return { shadow, incomplete };
-
-  function takeChain(name: string): void {
-    const read = unclaimedChains.get(name);
-    if (read === undefined) return;
-    shadow.chains.set(name, spelling(name, read));
-    unclaimedChains.delete(name);
-  }
-
-  /** The existing part of a service port; undefined if it is complete. */
-  function claim(wanted: Contribution): Contribution | undefined {
-    let whole = sharedIds(wanted).every((id) => shadow.shared.has(id));
-    const elements: Element[] = [];
-    for (const { set, key, value } of wanted.elements) {
-      const held = listing!.elements.get(set), read = held?.get(key);
-      if (read !== value) whole = false;
-      if (read === undefined) continue;
-      elements.push({ set, key, value: read });
-      held!.delete(key);
-    }
-    const ownChains: OwnChain[] = [];
-    for (const { name, rules } of wanted.ownChains) {
-      const read = unclaimedChains.get(name), written = read === undefined ? undefined : spelling(name, read);
-      if (written !== chainText(undefined, rules)) whole = false;
-      if (written === undefined) continue;
-      ownChains.push({ name, rules: written === "" ? [] : written.split("\n") });
-      unclaimedChains.delete(name);
-    }
-    const clientSets = wanted.clientSets.filter(({ name }) => unclaimedClients.delete(name));
-    if (clientSets.length < wanted.clientSets.length) whole = false;
-    if (whole) return undefined;
-    if (elements.length + ownChains.length + clientSets.length === 0) return NOTHING;
-    return { elements, ownChains, clientSets, sharedElements: [], pickChains: [] };
   }
 }
 
