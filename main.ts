@@ -6,6 +6,7 @@ import {
   dropRunPermission,
   startCredentialPlugin,
 } from "./cli/commands/mod.ts";
+import { MODE_DESCRIPTIONS } from "./backends/mod.ts";
 import { type CommandLine, type Configuration, readCommandLine, writeDocument } from "./config/mod.ts";
 import { errorText, systemClock, writeToStderr, writeToStdout } from "./platform/mod.ts";
 
@@ -16,7 +17,7 @@ export async function main(args: readonly string[]): Promise<number> {
       readFile: (path) => Deno.readTextFileSync(path),
       hostname: () => Deno.hostname(),
       kernelRelease: () => Deno.osRelease(),
-      builtModes: ["iptables", "nftables", "ipvs"],
+      modes: MODE_DESCRIPTIONS,
       commands: COMMANDS,
     });
   const line = await read();

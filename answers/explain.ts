@@ -1,3 +1,4 @@
+import { describeMode } from "../backends/mod.ts";
 import { familyOf, isLoopback, prefixContains, splitHostPort } from "../platform/mod.ts";
 import type { FamilySettings } from "../core/model/mod.ts";
 import type { AnswerBasis } from "./basis.ts";
@@ -37,10 +38,10 @@ export async function explain(question: Question, basis: AnswerBasis): Promise<E
  * of the connection.
  */
 function outcomeOf(destination: Destination, from: Source, settings: FamilySettings): Outcome {
-  const { mode } = settings;
-  return mode === "ipvs"
+  const { traffic } = describeMode(settings.mode);
+  return traffic.by === "virtual-servers"
     ? outcomeByVirtualServers(destination, from, settings)
-    : outcomeByRules(destination, from, { ...settings, mode });
+    : outcomeByRules(destination, from, settings, traffic);
 }
 
 async function explainService(
@@ -97,7 +98,8 @@ function sourcesOf(
   settings: FamilySettings,
 ): { readonly sources: readonly Source[]; readonly remarks: readonly string[] } {
   // Traffic of the node to an address of its own has that address as its source.
-  const isOwn = destination.isThisNode || settings.mode === "ipvs" && destination.isBound;
+  const isOwn = destination.isThisNode ||
+    destination.isBound && describeMode(settings.mode).traffic.by === "virtual-servers";
   const nodeSource = isOwn ? address : settings.nodeIP;
   const any = (origin: Origin): Source => ({ origin, address: origin === "node" ? nodeSource : undefined });
   if (from === undefined) return { sources: ORIGINS.map(any), remarks: [] };

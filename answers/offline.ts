@@ -3,7 +3,6 @@ import { abortedBy, FAMILIES, type Family } from "../platform/mod.ts";
 import { familySettings, isFeatureEnabled } from "../config/mod.ts";
 import type { FamilyDelta, RuleDescription, ServicePortKey } from "../core/model/mod.ts";
 import { createFamilyPlanner } from "../core/planning/mod.ts";
-import { kindsOf } from "../core/objects/mod.ts";
 import { openSource, type SourceOptions } from "../sources/mod.ts";
 import { createTracking, type Tracking } from "../core/tracking/mod.ts";
 import { type Answers, createAnswers } from "./answers.ts";
@@ -60,7 +59,7 @@ async function readOnce(
   const { nodeName, bindAddress } = configuration;
   const synced = new AbortController();
   const tracking = createTracking({
-    kinds: kindsOf(configuration.mode),
+    kinds: configuration.modeDescription.kinds,
     nodeName,
     bindAddress,
     externalIPs: isFeatureEnabled("AllowServiceExternalIPs", configuration.featureGates),

@@ -1,63 +1,37 @@
 import { prefixContains } from "../platform/mod.ts";
+import type { RuleTraffic } from "../backends/contract/mod.ts";
 import type { FamilySettings, ServicePort } from "../core/model/mod.ts";
 import type { Destination, FrontendHit } from "./frontend.ts";
 import { balanced, isLocalTraffic, type Outcome, type Source, stopped } from "./outcome.ts";
 
-/** How the modes differ, each as kube-proxy's mode of that name does. */
-interface ModeRules {
-  /** The fate of a connection to a cluster IP on a port that no service has. */
-  readonly unusedPort: "rejected" | "untouched";
-  /** Whether the node's own traffic to an external address without endpoints is refused. */
-  readonly refusesOwnTraffic: boolean;
-  /** Whether a source outside a load balancer's ranges is dropped even without endpoints, instead of refused. */
-  readonly checksSourcesFirst: boolean;
-  /** Whether a node port without endpoints is refused even at addresses of the node that serve no node ports. */
-  readonly refusesEverywhere: boolean;
-  /** Whether all traffic to an address that is a cluster IP is masqueraded as such, even if another service has that port. */
-  readonly masqueradesByAddress: boolean;
-}
-
-const MODE_RULES: Readonly<Record<Exclude<FamilySettings["mode"], "ipvs">, ModeRules>> = {
-  iptables: {
-    unusedPort: "untouched",
-    refusesOwnTraffic: false,
-    checksSourcesFirst: false,
-    refusesEverywhere: true,
-    masqueradesByAddress: false,
-  },
-  nftables: {
-    unusedPort: "rejected",
-    refusesOwnTraffic: true,
-    checksSourcesFirst: true,
-    refusesEverywhere: false,
-    masqueradesByAddress: true,
-  },
-};
-
-type RulesSettings = FamilySettings & { readonly mode: keyof typeof MODE_RULES };
-
-/** The outcome of a new connection in iptables or nftables mode. */
-export function outcomeByRules(destination: Destination, from: Source, settings: RulesSettings): Outcome {
+/** The outcome of a new connection in a mode with rules. */
+export function outcomeByRules(
+  destination: Destination,
+  from: Source,
+  settings: FamilySettings,
+  traffic: RuleTraffic,
+): Outcome {
   const { hit } = destination;
-  if (hit === undefined) return toNoService(destination, from, settings);
+  if (hit === undefined) return toNoService(destination, from, settings, traffic);
   return hit.frontend.kind === "clusterIP"
     ? toClusterIP(hit.port, from, settings)
-    : toExternal(hit, destination, from, settings);
+    : toExternal(hit, destination, from, settings, traffic);
 }
 
 function toNoService(
   { address, isClusterIP, isThisNode, unserved }: Destination,
   from: Source,
-  settings: RulesSettings,
+  settings: FamilySettings,
+  traffic: RuleTraffic,
 ): Outcome {
-  if (unserved && MODE_RULES[settings.mode].refusesEverywhere) {
+  if (unserved && traffic.refusesEverywhere) {
     if (unserved.external === "reject") return stopped(from, "rejected", "no-endpoints");
     if (unserved.external === "drop") return stopped(from, "dropped", "no-local-endpoints");
   }
   const isOfServices = settings.serviceRanges.some((range) => prefixContains(range, address));
   if (!isClusterIP && isOfServices && !isThisNode) return stopped(from, "dropped", "unused-address");
   if (!isClusterIP) return stopped(from, "untouched", "no-service");
-  return stopped(from, MODE_RULES[settings.mode].unusedPort, "unused-port");
+  return stopped(from, traffic.unusedPort, "unused-port");
 }
 
 function toClusterIP(port: ServicePort, from: Source, settings: FamilySettings): Outcome {
@@ -76,9 +50,15 @@ function clusterIPMasquerade(from: Source, settings: FamilySettings): Outcome["m
 }
 
 /** To external IPs, load balancer IPs and node ports. */
-function toExternal(hit: FrontendHit, destination: Destination, from: Source, settings: RulesSettings): Outcome {
+function toExternal(
+  hit: FrontendHit,
+  destination: Destination,
+  from: Source,
+  settings: FamilySettings,
+  traffic: RuleTraffic,
+): Outcome {
   const { frontend } = hit;
-  const { refusesOwnTraffic, checksSourcesFirst } = MODE_RULES[settings.mode];
+  const { refusesOwnTraffic, checksSourcesFirst } = traffic;
   const admitted = checksSourcesFirst || frontend.verdict !== "reject" ? frontend.sources : undefined;
   if (admitted && from.address !== undefined && !admitted.some((range) => prefixContains(range, from.address!))) {
     return stopped(from, "dropped", "source-range");
@@ -90,7 +70,7 @@ function toExternal(hit: FrontendHit, destination: Destination, from: Source, se
     return { ...stopped(from, "rejected", "no-endpoints"), onlySources };
   }
   const outcome = byExternalPolicy(hit, from, settings);
-  if (!destination.isClusterIP || !MODE_RULES[settings.mode].masqueradesByAddress || !outcome.masquerade) {
+  if (!destination.isClusterIP || !traffic.masqueradesByAddress || !outcome.masquerade) {
     return { ...outcome, onlySources };
   }
   const byAddress = clusterIPMasquerade(from, settings);

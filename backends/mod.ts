@@ -1,4 +1,14 @@
 /**
- * The modes that the kernel can be kept in: a new one is a folder and a line in registry.ts.
+ * The modes of the proxy: a mode is a folder here and a line in registry.ts.
+ *
+ * In: the name of a mode. Out: its description, at once, and its backend, loaded late. May touch: nothing itself.
  */
-export { createBackend, createBackendAlone, MODES } from "./registry.ts";
+export {
+  backendTools,
+  describeMode,
+  loadBackend,
+  loadBackendAlone,
+  type Mode,
+  MODE_DESCRIPTIONS,
+  MODES,
+} from "./registry.ts";

@@ -1,33 +1,71 @@
-/** Which backend keeps the kernel in which mode: a new one is a folder and a line here. */
 import type { ProxyMode } from "../core/model/mod.ts";
-import type { Backend, BackendOptions } from "./contract/mod.ts";
-import { createIptablesBackend } from "./iptables/mod.ts";
-import { IPTABLES_LAYOUTS, NO_LAYOUT, removeIptablesTraces, withMartians } from "./xtables/mod.ts";
-import { createIpvsBackend, IPVS_LAYOUT, removeIpvsTraces } from "./ipvs/mod.ts";
-import { createNftablesBackend, removeKubeProxyTable, removeNftablesTraces } from "./nftables/mod.ts";
-import { type Mode, withTakeover } from "./takeover.ts";
+import type { Backend, BackendOptions, ModeDescription } from "./contract/mod.ts";
+import { IPTABLES_MODE } from "./iptables/mod.ts";
+import { IPVS_MODE } from "./ipvs/mod.ts";
+import { NFTABLES_MODE } from "./nftables/mod.ts";
+import type { ModeCode } from "./takeover.ts";
 
-const BACKENDS: Readonly<Record<ProxyMode, Mode>> = {
-  iptables: { create: createIptablesBackend, layout: IPTABLES_LAYOUTS.IPv4, removeTraces: removeIptablesTraces },
-  nftables: {
-    create: createNftablesBackend,
-    layout: withMartians(NO_LAYOUT),
-    removeTraces: removeNftablesTraces,
-    removeLeftovers: removeKubeProxyTable,
-  },
-  ipvs: { create: createIpvsBackend, layout: withMartians(IPVS_LAYOUT), removeTraces: removeIpvsTraces },
-};
+/** An entry of the registry: a mode's description, and its code, which is loaded when it is first needed. */
+export interface Mode {
+  readonly description: ModeDescription;
+  readonly load: () => Promise<ModeCode>;
+}
 
-/** The modes that there is a backend for. */
-export const MODES: readonly ProxyMode[] = Object.keys(BACKENDS) as ProxyMode[];
+/** Every mode; the first one is the default (kube-proxy's). To add a mode, add its folder and a line here. */
+export const MODES: readonly Mode[] = [
+  IPTABLES_MODE,
+  NFTABLES_MODE,
+  IPVS_MODE,
+];
 
-/** The backend of a mode by itself, which leaves alone what other modes have left behind. */
-export function createBackendAlone(mode: ProxyMode, options: BackendOptions): Backend {
-  return BACKENDS[mode].create(options);
+/** The descriptions of every mode. */
+export const MODE_DESCRIPTIONS: readonly ModeDescription[] = MODES.map(({ description }) => description);
+
+/** The description of a mode. Throws if there is no such mode. */
+export function describeMode(name: ProxyMode, modes: readonly Mode[] = MODES): ModeDescription {
+  return modeNamed(name, modes).description;
+}
+
+/** The code of a mode. Throws if there is no such mode. */
+export async function loadMode(name: ProxyMode, modes: readonly Mode[] = MODES): Promise<ModeCode> {
+  return await modeNamed(name, modes).load();
+}
+
+/** The backend of a mode by itself, which ignores what other modes have left behind. */
+export async function loadBackendAlone(
+  name: ProxyMode,
+  options: BackendOptions,
+  modes: readonly Mode[] = MODES,
+): Promise<Backend> {
+  return (await loadMode(name, modes)).create(options);
 }
 
 /** The backend of a mode, which takes over from the other modes. */
-export function createBackend(mode: ProxyMode, options: BackendOptions): Backend {
-  const others = MODES.filter((other) => other !== mode).map((other) => BACKENDS[other]);
-  return withTakeover(BACKENDS[mode], others, options);
+export async function loadBackend(
+  name: ProxyMode,
+  options: BackendOptions,
+  modes: readonly Mode[] = MODES,
+): Promise<Backend> {
+  const { withTakeover } = await import("./takeover.ts");
+  const chosen = modeNamed(name, modes);
+  const others = modes.filter((mode) => mode !== chosen);
+  return withTakeover(await chosen.load(), others.map(({ load }) => load), options);
+}
+
+/**
+ * The names of the tools that workers run, in every mode and both families: a mode removes what the others left behind, a
+ * changed configuration may choose another mode, and a worker may start its sibling's successor only with rights that it
+ * has itself. Some may not be installed on a given host.
+ */
+export function backendTools(modes: readonly Mode[] = MODES): readonly string[] {
+  const ofModes = modes.flatMap(({ description: { tools } }) =>
+    tools.flatMap(({ tool, companions = [] }) => [tool, ...companions])
+  );
+  return [...new Set([...ofModes, "conntrack", "sysctl", "modprobe"])];
+}
+
+function modeNamed(name: ProxyMode, modes: readonly Mode[]): Mode {
+  const mode = modes.find(({ description }) => description.name === name);
+  if (mode === undefined) throw new Error(`there is no mode ${JSON.stringify(name)}`);
+  return mode;
 }

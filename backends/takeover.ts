@@ -1,52 +1,56 @@
 import { completesState } from "../core/model/mod.ts";
 import { errorText } from "../platform/mod.ts";
-import type { Backend, BackendOptions, SyncResult } from "./contract/mod.ts";
-import type { Layout } from "./xtables/mod.ts";
+import type { Backend, BackendOptions, HostQuestion, SyncResult } from "./contract/mod.ts";
+import { type Layout, NO_LAYOUT, withMartians } from "./xtables/mod.ts";
 import { ToolMissingError } from "./tools/mod.ts";
 
-/** A mode: how its backend is made, and what it may find of others. */
-export interface Mode {
+/** The code of a mode. */
+export interface ModeCode {
   readonly create: (options: BackendOptions) => Backend;
   /**
-   * What stays in the tables of iptables when it takes over from another mode: what it has there itself, since two modes
-   * may have chains of the same name, and what drops martians, since the kernel goes on routing loopback addresses.
+   * Tries what a backend tries in its setup, and leaves nothing behind.
+   * @throws {UnsupportedHostError} if this host cannot serve the family in this mode
    */
-  readonly layout: Layout;
+  readonly examine: (host: HostQuestion) => Promise<void>;
+  /** The chains and jumps that the mode has in the tables of iptables; none by default. */
+  readonly layout?: Layout;
   /**
-   * Removes every trace of Sluice's and of kube-proxy's this mode, but for what belongs to the layout of another mode
-   * that is in effect. Throws where something could not be removed.
+   * Removes every trace of Sluice's and kube-proxy's mode of this name, except what belongs to the layout of another mode
+   * that is in effect. Throws if something could not be removed.
    */
   readonly removeTraces: (options: BackendOptions, stays?: Layout) => Promise<void>;
-  /** Removes what kube-proxy's same mode leaves behind that the backend does not take over as its own. */
+  /** Removes what kube-proxy's mode of this name leaves behind and the backend does not take over as its own. */
   readonly removeLeftovers?: (options: BackendOptions) => Promise<void>;
 }
 
 /**
- * The backend of a mode that, once its own rules are in effect, removes what other modes have left behind: packets of
- * open connections go by their connection tracking entries and meet neither. What cannot be removed holds nothing up,
- * and is tried again with the next comparison. Its `cleanup` removes the traces of all modes.
+ * Wraps the backend of a mode: once its own rules are in effect, it removes what other modes have left behind. Packets of
+ * open connections follow their conntrack entries and meet neither. A failed removal holds nothing up, and is retried with
+ * the next comparison. `cleanup` removes the traces of all modes.
  */
-export function withTakeover(chosen: Mode, others: readonly Mode[], options: BackendOptions): Backend {
+export function withTakeover(
+  chosen: ModeCode,
+  others: readonly (() => Promise<ModeCode>)[],
+  options: BackendOptions,
+): Backend {
   const { logger } = options;
   const backend = chosen.create(options);
+  // Two modes may have chains of the same name; and martians stay dropped, since the kernel still routes loopback addresses.
+  const stays = withMartians(chosen.layout ?? NO_LAYOUT);
   let leftovers = [
-    ...others.map(({ removeTraces }) => (options: BackendOptions) => removeTraces(options, chosen.layout)),
-    ...(chosen.removeLeftovers ? [chosen.removeLeftovers] : []),
+    ...others.map((load) => async () => (await load()).removeTraces(options, stays)),
+    ...(chosen.removeLeftovers ? [() => chosen.removeLeftovers!(options)] : []),
   ];
 
-  /** Removes them and returns the figures of that. */
-  async function removeLeftovers(): Promise<SyncResult["figures"]> {
+  async function removeLeftovers(): Promise<Pick<SyncResult["figures"], "cleanup_failures">> {
     const failed: typeof leftovers = [];
     for (const remove of leftovers) {
-      const failure = await failureOf(() => remove(options));
+      const failure = await failureOf(remove);
       if (failure === undefined) continue;
       failed.push(remove);
-      logger.warn(
-        "what another mode may have left behind was not removed, which is tried again with the next comparison",
-        {
-          error: errorText(failure),
-        },
-      );
+      logger.warn("rules of another mode not removed, retrying with the next comparison", {
+        error: errorText(failure),
+      });
     }
     leftovers = failed;
     return { cleanup_failures: failed.length };
@@ -66,7 +70,10 @@ export function withTakeover(chosen: Mode, others: readonly Mode[], options: Bac
     },
     async cleanup() {
       const failures: string[] = [];
-      const removals = [() => backend.cleanup(), ...others.map((mode) => () => mode.removeTraces(options))];
+      const removals = [
+        () => backend.cleanup(),
+        ...others.map((load) => async () => (await load()).removeTraces(options)),
+      ];
       for (const remove of removals) {
         const failure = await failureOf(remove);
         if (failure !== undefined) failures.push(errorText(failure));
@@ -78,7 +85,7 @@ export function withTakeover(chosen: Mode, others: readonly Mode[], options: Bac
   };
 }
 
-/** Why a removal failed; undefined where it did not, or where the tool is not installed: then nothing was made with it. */
+/** Why a removal failed; undefined if it succeeded, or if its tool is not installed and so cannot have left anything. */
 async function failureOf(remove: () => Promise<void>): Promise<unknown> {
   try {
     await remove();

@@ -1,5 +1,5 @@
 import { KUBERNETES_VERSION, VERSION } from "../platform/mod.ts";
-import type { ProxyMode } from "../core/model/mod.ts";
+import type { ModeDescription } from "../backends/contract/mod.ts";
 import { type GivenFlags, readArguments } from "./arguments.ts";
 import { type CommandSpec, RUN } from "./command_spec.ts";
 import { type Configuration, deepFreeze, type LoggingFormat } from "./configuration.ts";
@@ -49,8 +49,8 @@ export interface CommandLineContext {
   readonly hostname: () => string;
   /** The release of the running kernel. */
   readonly kernelRelease: () => string;
-  /** The proxy modes with a backend. */
-  readonly builtModes: readonly ProxyMode[];
+  /** The proxy modes; the first is the default. */
+  readonly modes: readonly ModeDescription[];
   /** Every command, including `run`, in the order of the help. */
   readonly commands: readonly CommandSpec[];
 }
@@ -107,7 +107,7 @@ export function parseCommandLine(
   const { settings, originOf, errors: settingErrors, warnings: settingWarnings } = read;
   const { decisions, problems, warnings: validationWarnings } = validate(
     settings,
-    context.builtModes,
+    context.modes,
     () => ipvsSchedulers({ release: context.kernelRelease(), readFile: context.readFile }),
   );
   const warnings = [
@@ -142,8 +142,8 @@ function configurationOf(
   given: GivenFlags,
 ): Omit<Configuration, "nodeName" | "source"> {
   const { excludeCIDRs, ...decided } = decisions;
-  const { syncPeriodMs, minSyncPeriodMs } = settings[decisions.mode];
-  const masquerade = decisions.mode === "nftables" ? settings.nftables : settings.iptables;
+  const { syncPeriodMs, minSyncPeriodMs } = settings[decisions.modeDescription.settings.section];
+  const masquerade = settings[decisions.modeDescription.settings.masqueradeSection];
   return {
     ...settings,
     ...decided,

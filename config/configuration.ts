@@ -1,3 +1,5 @@
+import { MODE_DESCRIPTIONS } from "../backends/mod.ts";
+import type { ModeDescription } from "../backends/contract/mod.ts";
 import type { Family, ProxyMode } from "../core/model/mod.ts";
 import type { TlsPaths, WireAddress } from "../kpng/transport/mod.ts";
 import type { Settings } from "./kube_proxy_configuration.ts";
@@ -24,7 +26,7 @@ export type SourceChoice =
 export type LoggingFormat = "text" | "json";
 
 /** kube-proxy's modes on Linux; the first is the default. */
-export const PROXY_MODES: readonly ProxyMode[] = ["iptables", "nftables", "ipvs"];
+export const PROXY_MODES: readonly ProxyMode[] = MODE_DESCRIPTIONS.map(({ name }) => name);
 
 /** The modes of detecting local traffic; the first is the default. */
 export const LOCAL_MODES: readonly LocalMode[] = ["ClusterCIDR", "NodeCIDR", "BridgeInterface", "InterfaceNamePrefix"];
@@ -43,6 +45,8 @@ type Decided = "mode" | "detectLocalMode" | "clusterCIDR" | "healthzBindAddress"
  */
 export interface Configuration extends DeepReadonly<Omit<Settings, Decided>> {
   readonly mode: ProxyMode;
+  /** The description of `mode`. */
+  readonly modeDescription: ModeDescription;
   readonly detectLocalMode: LocalMode;
   /** The CIDRs of the cluster's pods, for detect-local mode ClusterCIDR. */
   readonly clusterCIDR: Readonly<Partial<Record<Family, string>>>;

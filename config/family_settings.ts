@@ -11,6 +11,7 @@ export function familySettings(
   serviceRanges: ServiceRanges,
 ): FamilySettings {
   const prefixes = nodePortPrefixes(family, configuration, node);
+  const { kinds } = configuration.modeDescription;
   return {
     mode: configuration.mode,
     nodeIP: node.nodeIPs[family],
@@ -20,7 +21,7 @@ export function familySettings(
     nodePortPrefixes: prefixes,
     localhostNodePorts: servesLocalhost(family, configuration, prefixes),
     conntrackTcpLiberal: configuration.conntrack.tcpBeLiberal,
-    serviceRanges: configuration.mode === "nftables" ? serviceRanges[family] : [],
+    serviceRanges: kinds.includes("ServiceCIDR") ? serviceRanges[family] : [],
     syncPeriodMs: configuration.syncPeriodMs,
     ipvs: ipvsSettings(family, configuration),
   };
@@ -69,26 +70,27 @@ export function nodePortPrefixes(
 }
 
 /** The parts of the configuration that decide whether loopback addresses serve node ports. */
-export interface LocalhostChoice extends Pick<Configuration, "mode"> {
+export interface LocalhostChoice extends Pick<Configuration, "modeDescription"> {
   readonly iptables: Pick<Configuration["iptables"], "localhostNodePorts">;
 }
 
 /**
- * Whether loopback addresses serve node ports, which takes a kernel that routes them: in iptables mode and IPv4, if they are
- * among the prefixes that serve node ports (kube-proxy's ContainsIPv4Loopback).
+ * Whether loopback addresses serve node ports, which takes a kernel that routes them: in modes that can and for IPv4, if they
+ * are among the prefixes that serve node ports (kube-proxy's ContainsIPv4Loopback).
  */
 export function servesLocalhost(
   family: Family,
-  { mode, iptables }: LocalhostChoice,
+  { modeDescription, iptables }: LocalhostChoice,
   prefixes: readonly string[] | undefined,
 ): boolean {
-  if (mode !== "iptables" || family !== "IPv4" || !iptables.localhostNodePorts) return false;
+  if (!modeDescription.settings.servesLocalhostNodePorts) return false;
+  if (family !== "IPv4" || !iptables.localhostNodePorts) return false;
   return prefixes === undefined || prefixes.some((prefix) => isLoopback(prefix) || prefixContains(prefix, "127.0.0.1"));
 }
 
 /** The settings of ipvs mode; undefined in other modes. */
-export function ipvsSettings(family: Family, { mode, ipvs }: Configuration): IpvsSettings | undefined {
-  if (mode !== "ipvs") return undefined;
+export function ipvsSettings(family: Family, { modeDescription, ipvs }: Configuration): IpvsSettings | undefined {
+  if (modeDescription.settings.section !== "ipvs") return undefined;
   // Rounded down, as in kube-proxy's ConfigureTimeouts.
   const seconds = (milliseconds: number) => Math.min(Math.floor(milliseconds / 1000), 2 ** 31 - 1);
   return {

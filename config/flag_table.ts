@@ -1,3 +1,4 @@
+import { MODE_DESCRIPTIONS } from "../backends/mod.ts";
 import { LOCAL_MODES, LOGGING_FORMATS, PROXY_MODES } from "./configuration.ts";
 import { boolean, type Field, fieldAt, integer, text } from "./fields.ts";
 import { type Flag, type FlagGroup, option } from "./flags.ts";
@@ -35,8 +36,10 @@ const COMPATIBILITY = "Accepted for compatibility with kube-proxy; has no effect
 const BESIDE_CONFIG = { besideConfig: true } as const;
 
 /** A setting that nftables mode has in its own section; kube-proxy has one flag for both. */
-const unlessNftables = (iptables: SettingPath, nftables: SettingPath) => (mode: string) =>
-  mode === "nftables" ? nftables : iptables;
+const unlessNftables = (iptables: SettingPath, nftables: SettingPath) => (mode: string) => {
+  const chosen = MODE_DESCRIPTIONS.find(({ name }) => name === mode);
+  return chosen?.settings.masqueradeSection === "nftables" ? nftables : iptables;
+};
 
 /** All flags in groups, in the order of the help. Names and meanings are kube-proxy's (cmd/kube-proxy/app). */
 export const FLAG_GROUPS: readonly FlagGroup[] = [

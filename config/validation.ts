@@ -6,8 +6,9 @@ import {
   joinHostPort,
   KUBERNETES_VERSION,
 } from "../platform/mod.ts";
+import type { ModeDescription, ModeSection } from "../backends/contract/mod.ts";
 import type { ProxyMode } from "../core/model/mod.ts";
-import { LOCAL_MODES, type LocalMode, LOGGING_FORMATS, PROXY_MODES } from "./configuration.ts";
+import { LOCAL_MODES, type LocalMode, LOGGING_FORMATS } from "./configuration.ts";
 import { formatDuration } from "./duration.ts";
 import { checkFeatureGates } from "./feature_gates.ts";
 import type { Settings } from "./kube_proxy_configuration.ts";
@@ -27,6 +28,7 @@ export interface Problem {
 /** The values that validation decides: those whose form or default depends on several fields. */
 export interface Decisions {
   readonly mode: ProxyMode;
+  readonly modeDescription: ModeDescription;
   readonly detectLocalMode: LocalMode;
   readonly bindAddress: string;
   readonly healthzBindAddress: string;
@@ -38,12 +40,12 @@ export interface Decisions {
 
 /**
  * Validates all settings by the rules of kube-proxy's pkg/proxy/apis/config/validation, and makes addresses and prefixes
- * canonical. `builtModes` are the modes with a backend, `schedulers` the kernel's IPVS schedulers. `problems` are invalid
+ * canonical. `modes` are all modes, the default one first, `schedulers` the kernel's IPVS schedulers. `problems` are invalid
  * settings; `warnings` are valid ones that may not have the expected effect.
  */
 export function validate(
   settings: Settings,
-  builtModes: readonly ProxyMode[],
+  modes: readonly ModeDescription[],
   schedulers: () => readonly string[],
 ): { readonly decisions: Decisions; readonly problems: readonly Problem[]; readonly warnings: readonly Problem[] } {
   const problems: Problem[] = [];
@@ -58,12 +60,13 @@ export function validate(
     if (ms < 0) report(path, formatDuration(ms), "must be 0 or more");
   };
 
-  const mode = checkMode(settings.mode, builtModes, report);
-  checkPeriods(mode, settings[mode], report);
+  const mode = checkMode(settings.mode, modes, report);
+  const { section } = mode.settings;
+  checkPeriods(section, settings[section], report);
   range("iptables.masqueradeBit", settings.iptables.masqueradeBit, 0, 31);
-  if (mode === "nftables") range("nftables.masqueradeBit", settings.nftables.masqueradeBit, 0, 31);
+  if (section === "nftables") range("nftables.masqueradeBit", settings.nftables.masqueradeBit, 0, 31);
   const { ipvs, conntrack } = settings;
-  if (mode === "ipvs") {
+  if (section === "ipvs") {
     notNegative("ipvs.tcpTimeout", ipvs.tcpTimeoutMs);
     notNegative("ipvs.tcpFinTimeout", ipvs.tcpFinTimeoutMs);
     notNegative("ipvs.udpTimeout", ipvs.udpTimeoutMs);
@@ -98,33 +101,37 @@ export function validate(
   };
   const detectLocalMode = checkDetectLocal(settings, report);
   const decisions: Decisions = {
-    mode,
+    mode: mode.name,
+    modeDescription: mode,
     detectLocalMode,
     bindAddress: bindAddress ?? "",
     healthzBindAddress: listen("healthzBindAddress", onIPv6 ? "::" : "0.0.0.0", HEALTHZ_PORT),
     metricsBindAddress: listen("metricsBindAddress", onIPv6 ? "::1" : "127.0.0.1", METRICS_PORT),
     clusterCIDR: decideClusterCIDR(settings.clusterCIDR, detectLocalMode, report),
-    nodePortAddresses: decideNodePortAddresses(settings.nodePortAddresses, mode, report),
-    excludeCIDRs: decidePrefixes("ipvs.excludeCIDRs", ipvs.excludeCIDRs, mode === "ipvs" ? report : () => {}),
+    nodePortAddresses: decideNodePortAddresses(
+      settings.nodePortAddresses,
+      mode.settings.defaultNodePortAddresses,
+      report,
+    ),
+    excludeCIDRs: decidePrefixes("ipvs.excludeCIDRs", ipvs.excludeCIDRs, section === "ipvs" ? report : () => {}),
   };
   return { decisions, problems, warnings };
 }
 
 type Report = (path: string, value: unknown, must: string) => void;
 
-function checkMode(given: string, builtModes: readonly ProxyMode[], report: Report): ProxyMode {
-  const mode = given === "" ? "iptables" : PROXY_MODES.find((known) => known === given);
-  const allowed = `must be ${builtModes.join(", ")} or empty (for iptables)`;
+function checkMode(given: string, modes: readonly ModeDescription[], report: Report): ModeDescription {
+  const names = modes.map(({ name }) => name), [byDefault] = modes;
+  const mode = given === "" ? byDefault : modes.find(({ name }) => name === given);
+  const allowed = `must be ${names.join(", ")} or empty (for ${byDefault!.name})`;
   if (given === "userspace") {
     report("mode", given, `Kubernetes 1.26 removed this mode; ${allowed}`);
   } else if (given === "kernelspace") {
     report("mode", given, `this mode is for Windows only; ${allowed}`);
   } else if (mode === undefined) {
-    report("mode", given, `${allowed}${suggestion(given, PROXY_MODES)}`);
-  } else if (!builtModes.includes(mode)) {
-    report("mode", given, `this mode is not implemented; ${allowed}`);
+    report("mode", given, `${allowed}${suggestion(given, names)}`);
   }
-  return mode ?? "iptables";
+  return mode ?? byDefault!;
 }
 
 function checkScheduler(given: string, schedulers: () => readonly string[], report: Report): void {
@@ -136,7 +143,7 @@ function checkScheduler(given: string, schedulers: () => readonly string[], repo
 
 /** Like kube-proxy, validates only the periods of the selected mode. */
 function checkPeriods(
-  section: ProxyMode,
+  section: ModeSection,
   periods: { readonly syncPeriodMs: number; readonly minSyncPeriodMs: number },
   report: Report,
 ): void {
@@ -225,9 +232,12 @@ function decideClusterCIDR(given: string, localMode: LocalMode, report: Report):
   return byFamily;
 }
 
-/** In nftables mode, node ports are on the node's primary addresses by default (KEP-3866). */
-function decideNodePortAddresses(given: readonly string[], mode: ProxyMode, report: Report): readonly string[] {
-  if (given.length === 0) return mode === "nftables" ? ["primary"] : [];
+function decideNodePortAddresses(
+  given: readonly string[],
+  byDefault: readonly string[],
+  report: Report,
+): readonly string[] {
+  if (given.length === 0) return byDefault;
   const primary = given.indexOf("primary");
   if (primary < 0) return decidePrefixes("nodePortAddresses", given, report, " or primary");
   if (given.length > 1) {

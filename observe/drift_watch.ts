@@ -35,7 +35,7 @@ export function createDriftWatch({ findNeighbours, onProblems, logger }: DriftWa
 
   return {
     report({ family, full, ok, figures }) {
-      const isChanged = (figures["drift_repaired"] ?? 0) > 0;
+      const isChanged = (figures.drift_repaired ?? 0) > 0;
       if (!isChanged) {
         if (!full || !ok) return;
         rounds.delete(family);

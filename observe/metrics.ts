@@ -1,8 +1,9 @@
+import type { FigureMetric, ModeDescription } from "../backends/contract/mod.ts";
 import { KUBERNETES_VERSION, VERSION } from "../platform/mod.ts";
 import type { ApiRequestOutcome } from "./api_request.ts";
 import type { FamilyHealth } from "../core/channel/mod.ts";
 import { FEATURE_GATES, type FeatureName, isFeatureEnabled } from "../config/mod.ts";
-import type { Family, PacketCounts, ProxyMode, SyncReport } from "../core/model/mod.ts";
+import type { Family, PacketCounts, SyncReport } from "../core/model/mod.ts";
 import { PROBLEM_CODES, type ProblemCode, problemKind } from "../core/problems/mod.ts";
 import type { NoLocalEndpoints } from "../core/planning/mod.ts";
 import type { HealthEndpoint } from "./healthz_server.ts";
@@ -37,16 +38,7 @@ export interface FamilyFigures {
 /** What there is to tell about a proxy in numbers. */
 export interface Metrics {
   /**
-   * A sync has ended. Of its `figures`, these are known, and others are passed over:
-   * - `iptables_rules_nat`, `iptables_rules_filter`: the rules that are programmed now;
-   * - `iptables_rules_last_nat`, `iptables_rules_last_filter`: the rules in the last restore;
-   * - `restore_failures`: how often a restore failed in this sync or in one before it that failed;
-   * - `nftables_sync_failures`: the same of nft's transactions;
-   * - `cleanup_failures`: how often what other modes and kube-proxy have left behind could not be removed;
-   * - `conntrack_ms`, `conntrack_deleted`: how long stale connections took, and how many they were;
-   * - `drift_repaired`: how many chains or elements had been changed by someone else.
-   *
-   * `triggerTimesMs` are those of the changes that have come into effect with it, in milliseconds since 1970.
+   * A sync has ended. Its figures feed the metrics that the mode's description declares. `triggerTimesMs` are those of the changes that have come into effect with it, in milliseconds since 1970.
    */
   observe(report: SyncReport, triggerTimesMs?: Iterable<number>): void;
   /** A sync of this family was asked for. */
@@ -63,7 +55,7 @@ export interface Metrics {
 
 /** What the metrics are of. */
 export interface MetricsOptions {
-  readonly mode: ProxyMode;
+  readonly mode: ModeDescription;
   readonly now: () => number;
   /** Asked at every scrape. */
   readonly read: () => ChangeFigures;
@@ -81,7 +73,6 @@ export interface MetricsOptions {
 export type FamilyPacketCounts = Readonly<Partial<Record<Family, PacketCounts>>>;
 
 const FAMILY = ["ip_family"] as const;
-const TABLES = ["nat", "filter"] as const;
 
 /** The metrics of kube-proxy 1.36 under its names, labels and buckets, as the mode has them; and, as `sluice_…`, more. */
 export function createMetrics(
@@ -107,7 +98,7 @@ export function createMetrics(
   addBuildInfo(registry);
   addFeatures(registry, featureGates);
   const readCpuTime = addProcessMetrics(registry, fileLimit);
-  const updatePacketCounts = mode === "iptables" ? packetMetrics(registry, readPacketCounts) : undefined;
+  const updatePacketCounts = mode.metrics.countsPackets ? packetMetrics(registry, readPacketCounts) : undefined;
 
   return {
     observe: syncs,
@@ -132,17 +123,18 @@ export function createMetrics(
 }
 
 /** The metrics that a report feeds. */
-function syncMetrics(registry: Registry, mode: ProxyMode): Metrics["observe"] {
+function syncMetrics(registry: Registry, mode: ModeDescription): Metrics["observe"] {
   const kube = metricMaker(registry, "kubeproxy_");
   const own = metricMaker(registry, "sluice_");
   const duration = (name: string, help: string) => kube.histogram(name, help, FAMILY, SYNC_BUCKETS);
   const all = duration("sync_proxy_rules_duration_seconds", "How long syncs took");
-  const full = mode === "ipvs"
-    ? undefined
-    : duration("sync_full_proxy_rules_duration_seconds", "How long syncs took that looked at everything");
-  const partial = mode === "ipvs"
-    ? undefined
-    : duration("sync_partial_proxy_rules_duration_seconds", "How long syncs of what had changed took");
+  const { splitsDurations } = mode.metrics;
+  const full = splitsDurations
+    ? duration("sync_full_proxy_rules_duration_seconds", "How long syncs took that looked at everything")
+    : undefined;
+  const partial = splitsDurations
+    ? duration("sync_partial_proxy_rules_duration_seconds", "How long syncs of what had changed took")
+    : undefined;
   const conntrack = duration("conntrack_reconciler_sync_duration_seconds", "How long removing stale connections took");
   const programming = kube.histogram(
     "network_programming_duration_seconds",
@@ -172,46 +164,51 @@ function syncMetrics(registry: Registry, mode: ProxyMode): Metrics["observe"] {
   };
 }
 
-/** The metrics that are a report's figures as they come: counters add up, gauges keep the last. */
-function figureMetrics(registry: Registry, mode: ProxyMode): (report: SyncReport) => void {
-  const kube = metricMaker(registry, "kubeproxy_");
-  const own = metricMaker(registry, "sluice_");
-  const feeds: ((report: SyncReport) => void)[] = [];
-  const counters = (figure: string, counter: ReturnType<typeof kube.counter<"ip_family">>) => {
-    feeds.push(({ family, figures }) => counter.inc({ ip_family: family }, figures[figure] ?? 0));
+/** The metrics that the figures of reports feed: counters add up, gauges keep the last one. */
+function figureMetrics(registry: Registry, mode: ModeDescription): (report: SyncReport) => void {
+  const conntrackDeleted = metricMaker(registry, "kubeproxy_").counter(
+    "conntrack_reconciler_deleted_entries_total",
+    "Stale connections removed",
+    FAMILY,
+  );
+  const driftRepaired = metricMaker(registry, "sluice_").counter(
+    "drift_repaired_total",
+    "Changes by others that were undone",
+    FAMILY,
+  );
+  const shared = new Map<string, Feed>();
+  const feeds = Object.entries(mode.figures).flatMap(([figure, { metrics = [] }]) =>
+    metrics.map((metric) => {
+      const feed = shared.get(metric.name) ?? createFeed(registry, metric);
+      shared.set(metric.name, feed);
+      return (report: SyncReport) => feed(report, metric, report.figures[figure]);
+    })
+  );
+  return (report) => {
+    const { family, figures } = report;
+    conntrackDeleted.inc({ ip_family: family }, figures.conntrack_deleted ?? 0);
+    driftRepaired.inc({ ip_family: family }, figures.drift_repaired ?? 0);
+    for (const feed of feeds) feed(report);
   };
-  const count = (figure: string, name: string, help: string) => counters(figure, kube.counter(name, help, FAMILY));
-  const gaugeByTable = (figure: string, name: string, help: string) => {
-    const gauge = kube.gauge(name, help, ["ip_family", "table"]);
-    feeds.push(({ family, figures }) => {
-      for (const table of TABLES) {
-        const value = figures[`${figure}_${table}`];
-        if (value !== undefined) gauge.set({ ip_family: family, table }, value);
-      }
-    });
-  };
+}
 
-  count("conntrack_deleted", "conntrack_reconciler_deleted_entries_total", "Stale connections removed");
-  counters("drift_repaired", own.counter("drift_repaired_total", "Changes by others that were undone", FAMILY));
-  if (mode === "nftables") {
-    count("nftables_sync_failures", "sync_proxy_rules_nftables_sync_failures_total", "Failed nft transactions");
-    count("cleanup_failures", "sync_proxy_rules_nftables_cleanup_failures_total", "Failed nft cleanups");
-  } else {
-    count("restore_failures", "sync_proxy_rules_iptables_restore_failures_total", "Failed iptables-restore runs");
+/** Takes the value of a figure into its metric; undefined where the sync did not count it. */
+type Feed = (report: SyncReport, metric: FigureMetric, value: number | undefined) => void;
+
+function createFeed(registry: Registry, { kind, name, help, table }: FigureMetric): Feed {
+  const maker = metricMaker(registry, "");
+  const labels: readonly string[] = table === undefined ? FAMILY : ["ip_family", "table"];
+  const labelsOf = ({ family }: SyncReport, { table }: FigureMetric): Readonly<Record<string, string>> =>
+    table === undefined ? { ip_family: family } : { ip_family: family, table };
+  if (kind === "counter") {
+    const counter = maker.counter(name, help, labels);
+    return (report, metric, value = 0) =>
+      counter.inc(labelsOf(report, metric), metric.partialOnly && report.full ? 0 : value);
   }
-  if (mode === "iptables") {
-    const partial = kube.counter(
-      "sync_proxy_rules_iptables_partial_restore_failures_total",
-      "Failed iptables-restore runs of syncs of what had changed",
-      FAMILY,
-    );
-    feeds.push(({ family, full, figures }) => {
-      partial.inc({ ip_family: family }, full ? 0 : figures["restore_failures"] ?? 0);
-    });
-    gaugeByTable("iptables_rules", "sync_proxy_rules_iptables_total", "Rules that are programmed");
-    gaugeByTable("iptables_rules_last", "sync_proxy_rules_iptables_last", "Rules that the last sync wrote");
-  }
-  return (report) => feeds.forEach((feed) => feed(report));
+  const gauge = maker.gauge(name, help, labels);
+  return (report, metric, value) => {
+    if (value !== undefined) gauge.set(labelsOf(report, metric), value);
+  };
 }
 
 /** The metrics that are read from the trackers, the planners and the channels. */

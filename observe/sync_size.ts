@@ -1,14 +1,14 @@
+import { MODE_DESCRIPTIONS } from "../backends/mod.ts";
 import type { SyncReport } from "../core/model/mod.ts";
 
-/** What the backends write, by the figure that counts it. */
-const WRITTEN: Readonly<Record<string, string>> = {
-  chains_written: "chains written",
-  chains_deleted: "chains deleted",
-  elements_written: "elements written",
-  elements_deleted: "elements deleted",
-  server_operations: "virtual server changes",
-  set_changes: "set changes",
-};
+/** The words for the figures of every mode that count changes in the kernel, by figure. */
+const WRITTEN: ReadonlyMap<string, string> = new Map(
+  MODE_DESCRIPTIONS.flatMap(({ figures }) =>
+    Object.entries(figures).flatMap(([figure, { written }]) =>
+      written === undefined ? [] : [[figure, written] as const]
+    )
+  ),
+);
 
 /** How much a sync changed in the kernel: how many chains, elements or servers, and how many of each. */
 export interface SyncSize {
@@ -19,7 +19,7 @@ export interface SyncSize {
 
 /** The size of a sync, from its figures. */
 export function sizeOfSync({ figures }: Pick<SyncReport, "figures">): SyncSize {
-  const written = Object.entries(WRITTEN).flatMap(([figure, name]) => {
+  const written = [...WRITTEN].flatMap(([figure, name]) => {
     const count = figures[figure] ?? 0;
     return count > 0 ? [{ count, name }] : [];
   });

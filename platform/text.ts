@@ -4,7 +4,7 @@
  * Formats a duration in its largest unit, with at least two significant digits.
  *
  * ```ts
- * import { durationText } from "./quantities.ts";
+ * import { durationText } from "./text.ts";
  * import assert from "node:assert/strict";
  *
  * assert.deepEqual([0.84, 12, 3400, 125_000, 2e7].map(durationText), ["0.8 ms", "12 ms", "3.4 s", "2 min", "5 h"]);

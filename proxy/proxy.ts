@@ -24,7 +24,6 @@ import { createProblemBoard, type ProblemBoard } from "../core/problems/mod.ts";
 import { createHealthCheckPlanner, servicesFirst } from "../core/planning/mod.ts";
 import type { ProxyOptions } from "./proxy_options.ts";
 import { type ServedFamily, serveFamily } from "./served_family.ts";
-import { kindsOf } from "../core/objects/mod.ts";
 import { openSource } from "../sources/mod.ts";
 import { createTracking, type NodeChange, type Tracking } from "../core/tracking/mod.ts";
 
@@ -41,7 +40,7 @@ const GATHERING_MS = 2;
 /** From the source through tracking and planning to both families, with everything that watches them do it. */
 async function serve(options: ProxyOptions): Promise<number> {
   const { configuration, logger, clock } = options;
-  const { nodeName, mode, syncPeriodMs } = configuration;
+  const { nodeName, mode, modeDescription, syncPeriodMs } = configuration;
   const ending = abortedBy(options.signal, options.lost, options.replaced);
   const { signal } = ending;
 
@@ -54,7 +53,7 @@ async function serve(options: ProxyOptions): Promise<number> {
     clock.schedule(GATHERING_MS, applyChanges);
   };
   const tracking = createTracking({
-    kinds: kindsOf(mode),
+    kinds: modeDescription.kinds,
     nodeName,
     bindAddress: configuration.bindAddress,
     awaitsPodCIDR,
@@ -66,7 +65,7 @@ async function serve(options: ProxyOptions): Promise<number> {
   });
   const health = createProxyHealth({ clock, syncPeriodMs });
   const metrics = createMetrics({
-    mode,
+    mode: modeDescription,
     now: () => clock.now(),
     read: () => changeFigures(tracking, families),
     featureGates: configuration.featureGates,

@@ -1,7 +1,7 @@
 import { type Clock, loadYaml, type Logger, type RunProgram } from "../platform/mod.ts";
 import type { ApiRequestOutcome, EventRecorderOptions } from "../observe/mod.ts";
 import type { Configuration } from "../config/mod.ts";
-import { decodeObject, decodeObjectInFull, KINDS, kindsOf, type Source } from "../core/objects/mod.ts";
+import { decodeObject, decodeObjectInFull, KINDS, type Source } from "../core/objects/mod.ts";
 import type { ApiErrorKind } from "./kubernetes/mod.ts";
 
 /** An opened source and its resources. */
@@ -66,11 +66,11 @@ export async function openSource(
     case "kube": {
       const { ApiError, connectToApi, createKubernetesSource, listNodeNames, otherNodesText, sendObject } =
         await import("./kubernetes/mod.ts");
-      const { kubeconfig, master, mode } = configuration;
+      const { kubeconfig, master, modeDescription } = configuration;
       const api = await connectToApi({ kubeconfig, master, runProgram, env, logger, clock, onRequest: onApiRequest });
       const source = createKubernetesSource({
         api,
-        kinds: inFull ? KINDS : kindsOf(mode),
+        kinds: inFull ? KINDS : modeDescription.kinds,
         nodeName: inFull ? undefined : nodeName,
         decode,
         logger,

@@ -3,15 +3,18 @@
  * a report from a worker passes with codes of the table alone, since they become labels of metrics.
  */
 import { isProblemCode } from "../core/problems/mod.ts";
-import type {
-  FamilyDelta,
-  FamilySettings,
-  IpvsSettings,
-  LoadBalancerSources,
-  LocalTraffic,
-  ServicePort,
-  SyncReport,
+import {
+  type FamilyDelta,
+  type FamilySettings,
+  type IpvsSettings,
+  isCommonFigure,
+  type LoadBalancerSources,
+  type LocalTraffic,
+  type ServicePort,
+  type SyncReport,
 } from "../core/model/mod.ts";
+import type { ModeDescription } from "../backends/contract/mod.ts";
+import { MODE_DESCRIPTIONS } from "../backends/mod.ts";
 import { isWritten, type Sysctl } from "../backends/host/mod.ts";
 import { FAMILIES } from "../platform/mod.ts";
 import type { ToWorker } from "./protocol.ts";
@@ -63,7 +66,7 @@ const SCHEDULER = /^[a-z\d_]{1,16}$/;
 const SEARCH_PATH = /^[^\0\n]{0,65536}$/;
 
 const isAddress = text(ADDRESS), isPrefix = text(PREFIX), isEndpoint = text(ENDPOINT);
-const isMode = oneOf("iptables", "nftables", "ipvs"), isProtocol = oneOf("tcp", "udp", "sctp");
+const isMode = oneOf(...MODE_DESCRIPTIONS.map(({ name }) => name)), isProtocol = oneOf("tcp", "udp", "sctp");
 const isVerdict = oneOf("cluster", "local", "reject", "drop");
 const isPortNumber = integer(1, 65_535), isPortNumberOrNone = integer(0, 65_535);
 const isSeconds = integer(0, 2 ** 31 - 1), isCount = integer(0, Number.MAX_SAFE_INTEGER);
@@ -162,20 +165,26 @@ const MESSAGES: { readonly [Type in ToWorker["type"]]: Fields<Extract<ToWorker, 
 export function checkedMessage(message: unknown): ToWorker {
   const kind = (message as { readonly type?: unknown } | null)?.type;
   if (typeof kind !== "string" || !Object.hasOwn(MESSAGES, kind)) {
-    throw new Error("a message was refused: it is of no known type");
+    throw new Error("message refused: it is of no known type");
   }
   const wrong = wrongField(MESSAGES[kind as ToWorker["type"]] as Fields<object>, message);
   if (wrong !== undefined) {
-    throw new Error(`a message was refused: its type is ${kind}, and its field ${wrong} is wrong`);
+    throw new Error(`message refused: its type is ${kind}, and its field ${wrong} is wrong`);
   }
   return message as ToWorker;
 }
 
-/** A report of a worker; a problem with an unknown code becomes `sync-failed`. */
-export function checkedReport(report: SyncReport): SyncReport {
-  if (report.problems.every(({ code }) => isProblemCode(code))) return report;
+/**
+ * A report of a worker in this mode; a problem with an unknown code becomes `sync-failed`, and a figure that is not declared
+ * or no finite number is dropped.
+ */
+export function checkedReport(report: SyncReport, mode: Pick<ModeDescription, "figures">): SyncReport {
   const problems = report.problems.map((problem) =>
     isProblemCode(problem.code) ? problem : { ...problem, code: "sync-failed" as const }
   );
-  return { ...report, problems };
+  const isDeclared = (name: string) => isCommonFigure(name) || Object.hasOwn(mode.figures, name);
+  const figures = Object.fromEntries(
+    Object.entries(report.figures).filter(([name, value]) => isDeclared(name) && Number.isFinite(value)),
+  );
+  return { ...report, problems, figures };
 }

@@ -1,8 +1,7 @@
-/** The entry of a family's worker: builds what works together, and passes messages between it and the main isolate. */
+/** The entry of a family's worker: connects the backend and the sync loop to the messages of the main isolate. */
 import type { Backend, BackendOptions } from "../backends/contract/mod.ts";
-import { writeHostSettings } from "../backends/xtables/mod.ts";
 import { createProcessRunner } from "../backends/tools/mod.ts";
-import { createBackend } from "../backends/mod.ts";
+import { loadBackend } from "../backends/mod.ts";
 import {
   createBackoff,
   createLogger,
@@ -12,97 +11,113 @@ import {
   systemClock,
   writeToStderr,
 } from "../platform/mod.ts";
-import { converse } from "./conversation.ts";
+import { connectToMain } from "./main_connection.ts";
 import { familyCode } from "./family_code.ts";
 import type { RoleMessage, StartMessage } from "./protocol.ts";
 import { startSyncLoop, type SyncLoop } from "./sync_loop.ts";
 
-/** How long a tool that runs when the worker is to stop may go on before it is killed. */
-const STOP_PATIENCE_MS = 400;
+/** How long a tool that is running when the worker has to stop may go on before it is killed, in milliseconds. */
+const TOOL_GRACE_MS = 400;
 
-let stopping = new AbortController();
-let backend: Backend | undefined;
-let loop: SyncLoop | undefined;
-let log: LimitedLogger | undefined;
+/** What runs between `start` and `stop`. */
+interface Running {
+  readonly log: LimitedLogger;
+  readonly backend: Backend;
+  readonly loop: SyncLoop;
+}
 
-const { say, close } = converse(familyCode, (message, role) => {
+/** Aborted to kill the tools that run. */
+let tools = new AbortController();
+/** The backend's code is loaded late; messages that arrive meanwhile wait for it in their order. */
+let running: Promise<Running> | undefined;
+
+const { post, close } = connectToMain(familyCode, (message, role) => {
   switch (message.type) {
     case "start":
-      if (loop) throw new Error("a message was refused: this worker has been started already");
-      loop = start(message, role);
+      if (running) throw new Error("message refused: this worker is already started");
+      running = start(message, role);
       break;
     case "sync":
-      loop?.sync(message.delta);
+      running?.then(({ loop }) => loop.sync(message.delta));
       break;
-    case "describe": {
-      const rules = backend?.describe?.(message.key);
-      say({ type: "described", number: message.number, rules });
+    case "describe":
+      describe(message);
       break;
-    }
     case "count":
-      count(message.number);
+      count(message);
       break;
     case "cleanup":
-      loop?.cleanup();
+      running?.then(({ loop }) => loop.cleanup());
       break;
     case "stop":
-      stop(message.keepWorker);
+      stop(message);
       break;
     case "ping":
-      say({ type: "pong" });
+      post({ type: "pong" });
       break;
   }
 });
 
-function start(
+async function start(
   { mode, ipvs, logLevel, logFormat, kernel, kernelFirst }: StartMessage,
   { family, path }: RoleMessage,
-): SyncLoop {
+): Promise<Running> {
   const clock = systemClock;
-  stopping = new AbortController();
-  log = limitRepeats(createLogger({ level: logLevel, format: logFormat, clock, write: writeToStderr }), clock);
+  tools = new AbortController();
+  const log = limitRepeats(createLogger({ level: logLevel, format: logFormat, clock, write: writeToStderr }), clock);
   const logger = log.with({ family });
-  const onMoved = (error: Error) => say({ type: "restart-needed", reason: error.message });
-  const runner = createProcessRunner({ clock, path, onMoved, signal: stopping.signal });
+  const onMoved = (error: Error) => post({ type: "restart-needed", reason: error.message });
+  const runner = createProcessRunner({ clock, path, onMoved, signal: tools.signal });
   const options: BackendOptions = { family, runner, clock, logger, ipvs };
-  const created = createBackend(mode, options);
-  backend = created;
-  return startSyncLoop({
+  const backend = await loadBackend(mode, options);
+  const loop = startSyncLoop({
     family,
     backend: {
-      ...created,
+      ...backend,
       async setup() {
-        await created.setup();
-        // A sysctl that hangs must not hold up the first sync.
-        const written = Promise.all([writeHostSettings(options, kernel), created.configure?.()]);
+        await backend.setup();
+        // A sysctl that hangs must not delay the first sync.
+        const written = Promise.all([writeHostSettings(options, kernel), backend.configure?.()]);
         if (kernelFirst) await written;
       },
     },
     backoff: createBackoff({ firstMs: 250, longestMs: 30_000 }),
     clock,
     logger,
-    emit: say,
+    emit: post,
   });
+  return { log, backend, loop };
 }
 
-async function count(number: number): Promise<void> {
+async function writeHostSettings(options: BackendOptions, kernel: StartMessage["kernel"]): Promise<void> {
+  if (kernel.length === 0) return;
+  const { writeHostSettings } = await import("../backends/xtables/mod.ts");
+  await writeHostSettings(options, kernel);
+}
+
+async function describe({ number, key }: { readonly number: number; readonly key: string }): Promise<void> {
+  post({ type: "described", number, rules: (await running)?.backend.describe?.(key) });
+}
+
+async function count({ number }: { readonly number: number }): Promise<void> {
+  const { backend, log } = await running ?? {};
   const counts = await backend?.packetCounts?.().catch((error: unknown) => {
-    log?.debug("the counts of rules cannot be read", { error: errorText(error) });
+    log?.debug("cannot read packet counters", { error: errorText(error) });
     return undefined;
   });
-  say({ type: "counted", number, counts });
+  post({ type: "counted", number, counts });
 }
 
-async function stop(keepWorker: boolean): Promise<void> {
-  const killTools = () => stopping.abort(new Error("the worker is stopping"));
-  const cancel = systemClock.schedule(STOP_PATIENCE_MS, killTools);
+async function stop({ keepWorker }: { readonly keepWorker: boolean }): Promise<void> {
+  const killTools = () => tools.abort(new Error("the worker is stopping"));
+  const cancel = systemClock.schedule(TOOL_GRACE_MS, killTools);
+  const { loop, log } = await running ?? {};
   await loop?.stop();
   cancel();
-  // Also the tool that a backend goes on talking with.
+  // Also those that a backend keeps running between syncs.
   killTools();
   log?.flush();
-  loop = undefined;
-  backend = undefined;
-  say({ type: "stopped" });
+  running = undefined;
+  post({ type: "stopped" });
   if (!keepWorker) close();
 }

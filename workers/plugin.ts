@@ -14,7 +14,7 @@ let ready: { readonly role: PluginRole; readonly runner: Runner } | undefined;
 
 scope.onmessage = ({ data }) => {
   if ("program" in data) {
-    if (ready) throw new Error("a message was refused: a worker keeps the role that it was started with");
+    if (ready) throw new Error("message refused: a worker keeps the role that it was started with");
     ready = { role: data, runner: createProcessRunner({ clock: systemClock, path: data.env.PATH ?? "" }) };
   } else if (ready) {
     run(ready.role, ready.runner, data);

@@ -151,13 +151,13 @@ export function startSyncLoop(options: SyncLoopOptions): SyncLoop {
     if (result.problems.length > 0) complain(result.problems, retryLater());
     else settle();
     if (result.againAfterMs !== undefined) anotherLater(result.againAfterMs);
-    const repaired = result.figures["drift_repaired"] ?? 0;
+    const repaired = result.figures.drift_repaired ?? 0;
     if (ok && repaired > 0) {
       logger.warn("others had changed what the kernel holds; it is repaired", { changes: repaired });
     }
     if (ok) logger.debug("synced", { revision, full: isFull, durationMs: Math.round(durationMs), ...result.figures });
     const { problems, figures } = result;
-    const owesMore = problems.length > 0 || result.againAfterMs !== undefined || (figures["cleanup_failures"] ?? 0) > 0;
+    const owesMore = problems.length > 0 || result.againAfterMs !== undefined || (figures.cleanup_failures ?? 0) > 0;
     const report: SyncReport = {
       ...{ family, revision, ok, full: isFull, endedAtMs: clock.now(), durationMs, problems, figures },
       ...(owesMore ? { unfinished: true } : {}),

@@ -5,12 +5,13 @@ import type {
   PacketCounts,
   RuleDescription,
   ServicePortKey,
+  SyncFigures,
   SyncProblem,
 } from "../../core/model/mod.ts";
 import type { Clock, Logger } from "../../platform/mod.ts";
 import type { Runner } from "../tools/mod.ts";
 
-/** What every backend is made with. */
+/** The inputs of every backend. */
 export interface BackendOptions {
   readonly family: Family;
   readonly runner: Runner;
@@ -20,45 +21,46 @@ export interface BackendOptions {
   readonly ipvs?: IpvsSettings;
 }
 
-/** How a sync went: what it did, in figures by metric, and what it could not do. */
-export interface SyncResult {
+/** The host and the family that a mode is tried on. */
+export type HostQuestion = Pick<BackendOptions, "family" | "runner" | "ipvs">;
+
+/** The result of a sync; `Figure` names the figures that the mode's description declares. */
+export interface SyncResult<Figure extends string = string> {
   /** Service ports that could not be programmed; everything else is in effect. */
   readonly problems: readonly SyncProblem[];
-  /** Figures for metrics and logs, by name. */
-  readonly figures: Readonly<Record<string, number>>;
-  /** Asks for a sync after this time, be it of nothing: something is to be looked after that no delta tells of. */
+  readonly figures: SyncFigures<Figure>;
+  /** Request another sync after this delay even if nothing changed. */
   readonly againAfterMs?: number;
 }
 
-/** The result of a sync that looked at nothing. */
-export const NOTHING_DONE: SyncResult = { problems: [], figures: {} };
+/** The result of a sync that did nothing. */
+export const NOTHING_DONE: SyncResult<never> = { problems: [], figures: {} };
 
-/** Keeps the kernel of one IP family to what the deltas say. */
-export interface Backend {
-  /** Checks tools and kernel. Throws what a person must mend before anything can work. */
+/** Keeps the kernel of one IP family in the state that the deltas describe. */
+export interface Backend<Figure extends string = string> {
+  /** Checks tools and kernel. Throws what has to be fixed before anything can work. */
   setup(): Promise<void>;
   /**
-   * Gives the kernel the settings that the mode needs, once setup has succeeded; syncs do not wait for it. Logs what cannot
-   * be set. A mode that needs none leaves it out.
+   * Writes the kernel settings that the mode needs, once setup has succeeded; syncs do not wait for it. Logs what cannot
+   * be set. Absent in modes that need none.
    */
   configure?(): Promise<void>;
   /**
-   * Applies a delta on top of all deltas before. Idempotent. Throws when the kernel could not be brought to it as a
-   * whole, and keeps both what it knows of the kernel and what is still to be done: the next call, with an empty delta
-   * if need be, tries again. The head of a whole state is brought into effect where the kernel serves nothing yet, and
-   * only noted elsewhere: what is there stays until the rest is known.
+   * Applies a delta on top of all earlier ones. Idempotent. Throws if the kernel could not be brought to that state as a
+   * whole, and remembers both the known state of the kernel and the remaining work: the next call, if necessary with an
+   * empty delta, tries again. The head of a whole state takes effect if the kernel serves nothing yet; otherwise it is
+   * only noted, and the existing rules stay until the rest is known.
    */
-  sync(delta: FamilyDelta): Promise<SyncResult>;
-  /** Compares the kernel with what it should hold and repairs the difference. Throws as `sync` does. */
-  resync(): Promise<SyncResult>;
+  sync(delta: FamilyDelta): Promise<SyncResult<Figure>>;
+  /** Compares the kernel with the desired state and repairs the difference. Throws as `sync` does. */
+  resync(): Promise<SyncResult<Figure>>;
   /** Removes every trace of Sluice and of kube-proxy from this family, and nothing else. */
   cleanup(): Promise<void>;
   /**
-   * What there is in the kernel for a service port, read off the state that the deltas have led to; undefined for one
-   * that they have not led to. A backend that cannot tell leaves it out.
+   * Describes the rules of a service port, from the desired state; undefined if the service port is not part of it.
    */
   describe?(key: ServicePortKey): RuleDescription | undefined;
-  /** What rules have counted, read off the kernel; may run beside a sync. A backend that counts nothing leaves it out. */
+  /** Reads the packet counters of rules; may run beside a sync. Absent in modes whose rules count nothing. */
   packetCounts?(): Promise<PacketCounts>;
 }
 

@@ -1,5 +1,24 @@
 /**
- * What every backend implements, and the tools that backends may run.
+ * The interface that every backend implements, and the shape of a mode's description.
+ *
+ * In: deltas. Out: results of syncs. May touch: nothing; it holds types.
  */
-export { type Backend, type BackendOptions, NOTHING_DONE, type SyncResult, UnsupportedHostError } from "./backend.ts";
-export { BACKEND_TOOLS } from "./tools.ts";
+export {
+  type Backend,
+  type BackendOptions,
+  type HostQuestion,
+  NOTHING_DONE,
+  type SyncResult,
+  UnsupportedHostError,
+} from "./backend.ts";
+export {
+  type FigureDeclarations,
+  type FigureMetric,
+  IPTABLES_TOOLS,
+  type ModeDescription,
+  type ModeSection,
+  type ModeTool,
+  type ModeTraces,
+  type ModeTraffic,
+  type RuleTraffic,
+} from "./mode.ts";

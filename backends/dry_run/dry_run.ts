@@ -1,7 +1,7 @@
 import type { Family, FamilyDelta } from "../../core/model/mod.ts";
 import { type Clock, silentLogger } from "../../platform/mod.ts";
 import type { Backend } from "../contract/mod.ts";
-import { createBackendAlone } from "../mod.ts";
+import { loadBackendAlone } from "../mod.ts";
 import type { Runner } from "../tools/mod.ts";
 import { createDifferences, type Difference } from "./differences.ts";
 import { createDryRunner, type DryRunnerOptions } from "./runner.ts";
@@ -27,7 +27,7 @@ export async function dryRun({ family, state, clock }: DryRun, options: DryRunne
     // Setup only tries out the tools, and leaves nothing behind.
     onChange: (call) => isSetUp && options.onChange(call),
   });
-  const backend = createBackendAlone(mode, { family, runner, clock, logger: silentLogger, ipvs });
+  const backend = await loadBackendAlone(mode, { family, runner, clock, logger: silentLogger, ipvs });
   await backend.setup();
   isSetUp = true;
   await backend.sync(state);

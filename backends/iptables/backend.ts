@@ -1,5 +1,11 @@
 import { servicePortKey, type SyncProblem } from "../../core/model/mod.ts";
-import { type Backend, type BackendOptions, NOTHING_DONE, type SyncResult } from "../contract/mod.ts";
+import {
+  type Backend,
+  type BackendOptions,
+  type HostQuestion,
+  NOTHING_DONE,
+  type SyncResult,
+} from "../contract/mod.ts";
 import { createConntrackCleaner, writeSysctls } from "../host/mod.ts";
 import { repeatingRunner } from "../tools/mod.ts";
 import {
@@ -13,6 +19,7 @@ import {
   ROUTE_LOOPBACK,
 } from "../xtables/mod.ts";
 import { describeServicePort } from "./describe.ts";
+import type { IptablesFigure } from "./mode.ts";
 import { readPacketCounts } from "./packet_counts.ts";
 import { createRuleset, type Ruleset } from "./ruleset.ts";
 import { createTcpLiberal } from "./tcp_liberal.ts";
@@ -21,7 +28,7 @@ import { createTcpLiberal } from "./tcp_liberal.ts";
 const WHILE_SETTING_IS_READ_MS = 1_000;
 
 /** The iptables backend of one family. */
-export function createIptablesBackend(options: BackendOptions): Backend {
+export function createIptablesBackend(options: BackendOptions): Backend<IptablesFigure> {
   const { family, runner, clock, logger } = options;
   const tools = createIptablesTools(family, runner);
   const conntrack = createConntrackCleaner(family, runner);
@@ -36,7 +43,7 @@ export function createIptablesBackend(options: BackendOptions): Backend {
   }
 
   /** The steps after the rules are written. Their failures do not fail the sync. */
-  async function finish({ reconciler, ruleset }: ReturnType<typeof ready>): Promise<SyncResult> {
+  async function finish({ reconciler, ruleset }: ReturnType<typeof ready>): Promise<SyncResult<IptablesFigure>> {
     if (routesLoopback) {
       routesLoopback = false;
       // Not awaited: a hanging sysctl must not delay a sync.
@@ -113,3 +120,13 @@ export function createIptablesBackend(options: BackendOptions): Backend {
     },
   };
 }
+
+/** The code of iptables mode, as the registry loads it. */
+export const IPTABLES_CODE = {
+  create: createIptablesBackend,
+  async examine({ family, runner }: HostQuestion): Promise<void> {
+    await examineHost(family, createIptablesTools(family, runner));
+  },
+  layout: IPTABLES_LAYOUTS.IPv4,
+  removeTraces: removeIptablesTraces,
+};

@@ -12,5 +12,7 @@
  *   packet_counts.ts   counters of rules, for metrics
  *
  * In: deltas of one family. Out: rules in the kernel, problems, figures. May run: the tools of iptables, conntrack, sysctl.
+ *
+ * The door is the description of the mode; it loads the backend late.
  */
-export { createIptablesBackend } from "./backend.ts";
+export { IPTABLES_MODE } from "./mode.ts";

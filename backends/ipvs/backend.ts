@@ -1,5 +1,11 @@
 import type { IpvsSettings, SyncProblem } from "../../core/model/mod.ts";
-import { type Backend, type BackendOptions, NOTHING_DONE, type SyncResult } from "../contract/mod.ts";
+import {
+  type Backend,
+  type BackendOptions,
+  type HostQuestion,
+  NOTHING_DONE,
+  type SyncResult,
+} from "../contract/mod.ts";
 import { createConntrackCleaner } from "../host/mod.ts";
 import { repeatingRunner } from "../tools/mod.ts";
 import { createIptablesTools, createReconciler as createChainReconciler } from "../xtables/mod.ts";
@@ -10,6 +16,7 @@ import { createDummyInterface } from "./dummy_interface.ts";
 import { configureHost, examineHost } from "./host.ts";
 import { createSets } from "./ipset.ts";
 import { createVirtualServers } from "./ipvsadm.ts";
+import type { IpvsFigure } from "./mode.ts";
 import { createReconciler, type Reconciler } from "./reconcile.ts";
 import { createRules, IPVS_LAYOUT } from "./rules.ts";
 
@@ -22,7 +29,7 @@ const DEFAULTS: IpvsSettings = {
 };
 
 /** The IPVS backend of one family. */
-export function createIpvsBackend(options: BackendOptions): Backend {
+export function createIpvsBackend(options: BackendOptions): Backend<IpvsFigure> {
   const { family, runner, clock, logger, ipvs = DEFAULTS } = options;
   const servers = createVirtualServers(family, runner);
   const sets = createSets(family, runner);
@@ -39,7 +46,7 @@ export function createIpvsBackend(options: BackendOptions): Backend {
   }
 
   /** Cleans up connections after a sync; a failure is a problem of the result. */
-  async function finish(reconciler: Reconciler): Promise<SyncResult> {
+  async function finish(reconciler: Reconciler): Promise<SyncResult<IpvsFigure>> {
     const problems: SyncProblem[] = reconciler.problems();
     const startedMs = clock.monotonic();
     conntrack.noteEarlier(reconciler.takeEarlierUdpFrontends(), desired);
@@ -115,3 +122,14 @@ export function createIpvsBackend(options: BackendOptions): Backend {
     },
   };
 }
+
+/** The code of IPVS mode, as the registry loads it. */
+export const IPVS_CODE = {
+  create: createIpvsBackend,
+  async examine({ family, runner, ipvs = DEFAULTS }: HostQuestion): Promise<void> {
+    const servers = createVirtualServers(family, runner), sets = createSets(family, runner);
+    await examineHost(family, ipvs, { runner, servers, sets, iptables: createIptablesTools(family, runner) });
+  },
+  layout: IPVS_LAYOUT,
+  removeTraces: removeIpvsTraces,
+};

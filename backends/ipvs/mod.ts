@@ -20,10 +20,7 @@
  *
  * In: deltas of a family. Out: virtual servers, sets, addresses and rules, and what the kernel refused. May touch: the
  * tools ipvsadm, ipset, ip and those of iptables.
+ *
+ * The door is the description of the mode; it loads the backend late.
  */
-export { createIpvsBackend } from "./backend.ts";
-export { removeIpvsTraces } from "./cleanup.ts";
-export { examineHost } from "./host.ts";
-export { createSets } from "./ipset.ts";
-export { createVirtualServers } from "./ipvsadm.ts";
-export { IPVS_LAYOUT } from "./rules.ts";
+export { IPVS_MODE } from "./mode.ts";

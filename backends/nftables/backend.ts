@@ -1,17 +1,24 @@
 import type { SyncProblem } from "../../core/model/mod.ts";
-import { type Backend, type BackendOptions, NOTHING_DONE, type SyncResult } from "../contract/mod.ts";
+import {
+  type Backend,
+  type BackendOptions,
+  type HostQuestion,
+  NOTHING_DONE,
+  type SyncResult,
+} from "../contract/mod.ts";
 import { createConntrackCleaner } from "../host/mod.ts";
-import { removeNftablesTraces } from "./cleanup.ts";
+import { removeKubeProxyTable, removeNftablesTraces } from "./cleanup.ts";
 import { describeServicePort } from "./describe.ts";
 import { createDesired } from "./desired.ts";
 import { examineHost } from "./host.ts";
+import type { NftablesFigure } from "./mode.ts";
 import { createReconciler } from "./reconcile.ts";
 import { createNftSession } from "./session.ts";
 import { DIALECTS } from "./table.ts";
 import { createNftTools } from "./tools.ts";
 
 /** The nftables backend of one family. */
-export function createNftablesBackend(options: BackendOptions): Backend {
+export function createNftablesBackend(options: BackendOptions): Backend<NftablesFigure> {
   const { family, runner, clock, logger } = options;
   const tools = createNftTools(family, runner, createNftSession({ runner, clock }));
   const conntrack = createConntrackCleaner(family, runner);
@@ -19,7 +26,7 @@ export function createNftablesBackend(options: BackendOptions): Backend {
   const reconciler = createReconciler({ desired, tools, dialect: DIALECTS[family], clock, logger });
 
   /** Removes stale flows and gathers the result of a sync; a failure to remove flows does not fail the sync. */
-  async function finish(): Promise<SyncResult> {
+  async function finish(): Promise<SyncResult<NftablesFigure>> {
     const problems: SyncProblem[] = reconciler.problems();
     const startedMs = clock.monotonic();
     conntrack.noteEarlier(reconciler.takeEarlierUdpFrontends(), desired);
@@ -69,3 +76,13 @@ export function createNftablesBackend(options: BackendOptions): Backend {
     },
   };
 }
+
+/** The code of nftables mode, as the registry loads it. */
+export const NFTABLES_CODE = {
+  create: createNftablesBackend,
+  async examine({ family, runner }: HostQuestion): Promise<void> {
+    await examineHost(family, runner);
+  },
+  removeTraces: removeNftablesTraces,
+  removeLeftovers: removeKubeProxyTable,
+};

@@ -25,7 +25,7 @@
  *   cleanup.ts       removal of the tables
  *
  * In: deltas of one family. Out: one table in the kernel, problems, figures. May run: nft, conntrack.
+ *
+ * The door is the description of the mode; it loads the backend late.
  */
-export { createNftablesBackend } from "./backend.ts";
-export { removeKubeProxyTable, removeNftablesTraces } from "./cleanup.ts";
-export { examineHost } from "./host.ts";
+export { NFTABLES_MODE } from "./mode.ts";

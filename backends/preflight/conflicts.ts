@@ -1,5 +1,6 @@
 import type { ProxyMode } from "../../core/model/mod.ts";
 import type { Finding } from "../../platform/mod.ts";
+import type { ModeDescription } from "../contract/mod.ts";
 import { failureText, type Runner, type ToolCall, ToolMissingError } from "../tools/mod.ts";
 
 /** A process that listens on TCP. */
@@ -11,15 +12,11 @@ export interface Listener {
   readonly pid: number;
 }
 
-/** What proxies have left in the kernel, by the mode that makes it. */
+/** Traces of proxies on this node. */
 export interface Traces {
-  /** Chains of services. */
-  readonly iptables: number;
-  /** The tables by name: `ip kube-proxy`. */
-  readonly nftables: readonly string[];
-  /** Whether there is the interface of the service addresses. */
-  readonly ipvs: boolean;
-  /** What could not be read: `iptables-save failed with …`; undefined where everything could. */
+  /** The names of the traces, by the mode that leaves them. */
+  readonly byMode: ReadonlyMap<ModeDescription, readonly string[]>;
+  /** The first failure of a tool: `iptables-save failed with …`; undefined if everything could be read. */
   readonly unreadable: string | undefined;
   /** Whether there are rules of iptables-legacy beside those of nf_tables. */
   readonly legacyBeside: boolean;
@@ -27,7 +24,7 @@ export interface Traces {
 
 /** The processes that listen on TCP, asked of `ss`; undefined where it is not installed. */
 export async function findListeners(runner: Runner): Promise<readonly Listener[] | undefined> {
-  const text = await textOf(runner, { tool: "ss", args: ["-Htlnp"] });
+  const text = await resultOf(runner, { tool: "ss", args: ["-Htlnp"] });
   return text && text.stdout.split("\n").flatMap(readListeners);
 }
 
@@ -40,29 +37,28 @@ function readListeners(line: string): readonly Listener[] {
   return users.map(([, process, pid]) => ({ port: Number(port), process: process!, pid: Number(pid) }));
 }
 
-const SERVICE_CHAIN = /^:KUBE-(SVC|SVL|SEP|EXT|FW|XLB)-/;
-
-/** What proxies have left in the kernel. Tools that are not installed have left nothing. */
-export async function findTraces(runner: Runner): Promise<Traces> {
-  let chains = 0;
+/** Finds the traces of each mode on this node. Tools that are not installed have left none. */
+export async function findTraces(modes: readonly ModeDescription[], runner: Runner): Promise<Traces> {
+  const byMode = new Map<ModeDescription, readonly string[]>();
   let legacyBeside = false;
   let unreadable: string | undefined;
-  const read = async (call: ToolCall) => {
-    const result = await textOf(runner, call);
-    if (result && result.exitCode !== 0) unreadable ??= failureText(call.tool, result);
-    return result;
-  };
-  for (const tool of ["iptables-save", "ip6tables-save"]) {
+  for (const mode of modes) {
+    const names: string[] = [];
+    const { calls, line: pattern, failsWithout } = mode.traces;
     const onLine = (line: string) => {
-      if (SERVICE_CHAIN.test(line)) chains++;
+      const name = pattern.exec(line)?.[1];
+      if (name !== undefined) names.push(name);
     };
-    const saved = await read({ tool, args: ["-t", "nat"], onLine });
-    if (saved && /legacy tables present/.test(saved.stderr)) legacyBeside = true;
+    for (const call of calls) {
+      const result = await resultOf(runner, { ...call, onLine });
+      if (result === undefined) continue;
+      if (result.exitCode !== 0 && !failsWithout) unreadable ??= failureText(call.tool, result);
+      // iptables-save itself notices that the other variant of iptables has tables, too.
+      if (/legacy tables present/.test(result.stderr)) legacyBeside = true;
+    }
+    byMode.set(mode, names);
   }
-  const tables = await read({ tool: "nft", args: ["list", "tables"] });
-  const found = [...(tables?.stdout ?? "").matchAll(/^table (ip6? (?:kube-proxy|sluice))$/gm)].map(([, name]) => name!);
-  const dummy = await textOf(runner, { tool: "ip", args: ["-o", "link", "show", "kube-ipvs0"] });
-  return { iptables: chains, nftables: found, ipvs: dummy?.exitCode === 0, unreadable, legacyBeside };
+  return { byMode, unreadable, legacyBeside };
 }
 
 /** What the proxies' processes mean for one that is to serve health and metrics on these ports. */
@@ -136,19 +132,15 @@ const K3S: Omit<Finding, "name"> = {
 
 /** What the traces mean for a proxy of this mode; `running` is the mode of a Sluice that runs here already. */
 export function judgeTraces(traces: Traces, mode: ProxyMode, running: ProxyMode | undefined): readonly Finding[] {
-  const found: Readonly<Record<ProxyMode, string | undefined>> = {
-    iptables: traces.iptables === 0 ? undefined : `chains of services (mode iptables, ${traces.iptables} of them)`,
-    nftables: traces.nftables.length === 0 ? undefined : `the tables ${traces.nftables.join(", ")} (mode nftables)`,
-    ipvs: traces.ipvs ? "the interface kube-ipvs0 (mode ipvs)" : undefined,
-  };
-  const findings: Finding[] = (Object.keys(found) as ProxyMode[]).flatMap((of): Finding[] => {
+  const findings: Finding[] = [...traces.byMode].flatMap(([{ name: of, traces: { text } }, names]): Finding[] => {
     const name = "rules";
-    if (found[of] === undefined || of === running) return [];
-    if (of === mode) return [{ name, verdict: "green", message: `${found[of]} are there, and will be taken over` }];
+    if (names.length === 0 || of === running) return [];
+    const found = text(names);
+    if (of === mode) return [{ name, verdict: "green", message: `${found} are there, and will be taken over` }];
     return [{
       name,
       verdict: "yellow",
-      message: `${found[of]} of another mode are there, until Sluice's own are in effect`,
+      message: `${found} of another mode are there, until Sluice's own are in effect`,
       fix: "sluice --cleanup, or nothing: it removes them then",
     }];
   });
@@ -171,7 +163,7 @@ export function judgeTraces(traces: Traces, mode: ProxyMode, running: ProxyMode 
   return findings.length > 0 ? findings : [{ name: "rules", verdict: "green", message: "no other proxy left any" }];
 }
 
-async function textOf(runner: Runner, call: ToolCall) {
+async function resultOf(runner: Runner, call: ToolCall) {
   try {
     return await runner.run(call);
   } catch (error) {

@@ -1,8 +1,7 @@
-import type { Family, IpvsSettings, ProxyMode } from "../../core/model/mod.ts";
+import type { Family, IpvsSettings } from "../../core/model/mod.ts";
 import { errorText, FAMILIES, type Finding } from "../../platform/mod.ts";
-import { createIptablesTools, examineHost as examineIptables } from "../xtables/mod.ts";
-import { createSets, createVirtualServers, examineHost as examineIpvs } from "../ipvs/mod.ts";
-import { examineHost as examineNftables } from "../nftables/mod.ts";
+import type { ModeDescription } from "../contract/mod.ts";
+import type { Mode } from "../mod.ts";
 import { type Runner, ToolMissingError } from "../tools/mod.ts";
 
 /** What came of a try to use the kernel as a family's backend does. */
@@ -20,34 +19,19 @@ export interface FoundModule {
   readonly known: boolean | undefined;
 }
 
-/** The modules behind what each mode puts into its rules, beside those that they pull in. */
-const MODULES: Readonly<Record<ProxyMode, readonly string[]>> = {
-  iptables: [
-    "nf_conntrack",
-    "nf_nat",
-    "xt_nat",
-    "xt_MASQUERADE",
-    "xt_statistic",
-    "xt_recent",
-    "xt_addrtype",
-    "xt_mark",
-  ],
-  nftables: ["nf_conntrack", "nf_tables", "nft_chain_nat", "nft_nat", "nft_masq", "nft_numgen", "nft_ct"],
-  ipvs: ["nf_conntrack", "nf_nat", "ip_vs", "ip_set", "xt_set", "dummy", "xt_MASQUERADE", "xt_mark"],
-};
-
 /**
  * Tries what each family's backend tries at its start: a rule, table or virtual server that no packet meets, and that is
  * taken away at once.
  */
 export async function tryKernel(
-  mode: ProxyMode,
+  mode: Mode,
   ipvs: IpvsSettings | undefined,
   runner: Runner,
 ): Promise<readonly Trial[]> {
+  const { examine } = await mode.load();
   return await Promise.all(FAMILIES.map(async (family) => {
     try {
-      await examine(mode, family, ipvs, runner);
+      await examine({ family, ipvs, runner });
       return { family };
     } catch (error) {
       return { family, failure: errorText(error), lacks: whatIsMissing(error) };
@@ -62,26 +46,12 @@ function whatIsMissing(error: unknown): Trial["lacks"] {
   return /not permitted|Permission denied|must be root|CAP_NET_ADMIN/i.test(errorText(error)) ? "right" : "ability";
 }
 
-async function examine(mode: ProxyMode, family: Family, ipvs: IpvsSettings | undefined, runner: Runner): Promise<void> {
-  const iptables = createIptablesTools(family, runner);
-  switch (mode) {
-    case "iptables":
-      await examineIptables(family, iptables);
-      break;
-    case "nftables":
-      await examineNftables(family, runner);
-      break;
-    case "ipvs": {
-      const servers = createVirtualServers(family, runner), sets = createSets(family, runner);
-      await examineIpvs(family, ipvs!, { runner, servers, sets, iptables });
-      break;
-    }
-  }
-}
-
 /** Asks `modprobe` which of a mode's modules it would load or has built in; loads none. */
-export async function findModules(mode: ProxyMode, runner: Runner): Promise<readonly FoundModule[]> {
-  return await Promise.all(MODULES[mode].map(async (module) => {
+export async function findModules(
+  { modules }: Pick<ModeDescription, "modules">,
+  runner: Runner,
+): Promise<readonly FoundModule[]> {
+  return await Promise.all(modules.map(async (module) => {
     try {
       const { exitCode } = await runner.run({ tool: "modprobe", args: ["--dry-run", "--quiet", module] });
       return { module, known: exitCode === 0 };
@@ -93,7 +63,7 @@ export async function findModules(mode: ProxyMode, runner: Runner): Promise<read
 }
 
 /** What the trials mean; a family that cannot be served is a loss, both are the end. A missing tool is told elsewhere. */
-export function judgeTrials(mode: ProxyMode, trials: readonly Trial[]): readonly Finding[] {
+export function judgeTrials(mode: string, trials: readonly Trial[]): readonly Finding[] {
   const tried = trials.filter(({ lacks }) => lacks !== "tool");
   const someWork = tried.some(({ lacks }) => lacks === undefined);
   const isSame = tried.length === trials.length && tried.every(({ failure }) => failure === tried[0]!.failure);

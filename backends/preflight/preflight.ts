@@ -1,6 +1,7 @@
 /** The node before a proxy runs on it: its tools, its kernel, and who else is at work there. */
 import type { IpvsSettings, ProxyMode } from "../../core/model/mod.ts";
 import type { Finding } from "../../platform/mod.ts";
+import type { Mode } from "../mod.ts";
 import { findOpenFiles, judgeOpenFiles } from "../host/mod.ts";
 import type { Runner } from "../tools/mod.ts";
 import { findListeners, findTraces, judgeListeners, judgeTraces } from "./conflicts.ts";
@@ -10,7 +11,9 @@ import { findTools, judgeTools } from "./tools.ts";
 
 /** What the node is looked at for. */
 export interface PreflightOptions {
-  readonly mode: ProxyMode;
+  readonly mode: Mode;
+  /** Every mode: another one may have left traces. */
+  readonly modes: readonly Mode[];
   /** What IPVS mode is told; undefined in other modes. */
   readonly ipvs: IpvsSettings | undefined;
   readonly runner: Runner;
@@ -27,25 +30,26 @@ export interface PreflightOptions {
 
 /** Looks at the node, and changes nothing on it that lasts: see `tryKernel`. */
 export async function examineNode(options: PreflightOptions): Promise<readonly Finding[]> {
-  const { mode, ipvs, runner, uid, ports, conntrackMax, running } = options;
-  const tools = await findTools(mode, runner);
+  const { mode, modes, ipvs, runner, uid, ports, conntrackMax, running } = options;
+  const { description } = mode, { name } = description;
+  const tools = await findTools(description, runner);
   // What runs is tried already, and a try beside it would be in its way.
-  const trials = running === mode ? undefined : await tryKernel(mode, ipvs, runner);
+  const trials = running === name ? undefined : await tryKernel(mode, ipvs, runner);
   return [
     ...judgeRights(uid),
-    ...judgeTools(mode, tools),
+    ...judgeTools(description, tools),
     { name: "release", verdict: "green", message: `Linux ${options.kernel}` },
     ...(trials === undefined
       ? [
         {
           name: "kernel",
           verdict: "green",
-          message: `is in use by the Sluice that runs here, in ${mode} mode`,
+          message: `is in use by the Sluice that runs here, in ${name} mode`,
         } as const,
       ]
-      : [...judgeTrials(mode, trials), judgeModules(await findModules(mode, runner), trials)]),
+      : [...judgeTrials(name, trials), judgeModules(await findModules(description, runner), trials)]),
     ...judgeListeners(await findListeners(runner), ports, running !== undefined),
-    ...judgeTraces(await findTraces(runner), mode, running),
+    ...judgeTraces(await findTraces(modes.map(({ description }) => description), runner), name, running),
     judgeOpenFiles(await findOpenFiles(runner).catch(() => undefined)),
     judgeConntrack(await findConntrackSize(runner), conntrackMax),
   ];

@@ -40,10 +40,12 @@ export async function findingsOf(
   const { createProcessRunner } = await import("../../backends/tools/mod.ts");
   const { conntrackSettings } = await import("../../config/mod.ts");
   const { ipvsSettings } = await import("../../config/mod.ts");
-  const { mode, source } = configuration;
+  const { MODES } = await import("../../backends/mod.ts");
+  const { mode, modeDescription, source } = configuration;
   const wanted = conntrackSettings(configuration.conntrack, machineCores());
   const node = await examineNode({
-    mode,
+    mode: MODES.find(({ description }) => description.name === mode)!,
+    modes: MODES,
     ipvs: ipvsSettings("IPv4", configuration),
     runner: createProcessRunner({ clock, signal, path: searchPath() }),
     uid: Deno.uid(),
@@ -56,7 +58,10 @@ export async function findingsOf(
     return [...node, { name: "API server", verdict: "green", message: "not used by this source" }];
   }
   const { examineApi } = await import("../../sources/preflight/mod.ts");
-  return [...node, ...await examineApi({ ...configuration, clock, logger, signal, runProgram })];
+  return [
+    ...node,
+    ...await examineApi({ ...configuration, kinds: modeDescription.kinds, clock, logger, signal, runProgram }),
+  ];
 }
 
 function portsOf({ healthzBindAddress, metricsBindAddress }: Configuration): readonly number[] {

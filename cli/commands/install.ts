@@ -177,12 +177,12 @@ async function checkInstalled(
 ): Promise<readonly Finding[]> {
   const { readCommandLine } = await import("../../config/mod.ts");
   const { CONFIGURATION } = await import("../installation/mod.ts");
-  const { MODES } = await import("../../backends/mod.ts");
+  const { MODE_DESCRIPTIONS } = await import("../../backends/mod.ts");
   const line = await readCommandLine(["run", "--config", CONFIGURATION, ...words], {
     readFile: (path) => path === CONFIGURATION ? configurationText : Deno.readTextFileSync(path),
     hostname: () => Deno.hostname(),
     kernelRelease: () => Deno.osRelease(),
-    builtModes: MODES,
+    modes: MODE_DESCRIPTIONS,
     commands: [runCommand],
   });
   if (line.kind === "start") return await findingsOf(invocation, line.configuration);

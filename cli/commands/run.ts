@@ -24,7 +24,7 @@ export const runCommand: Command = {
   startsPrograms: true,
   async start(invocation) {
     const { configuration, flags, logger, clock, plugin, runProgram, lost, signal } = invocation;
-    if (configuration.mode === "ipvs" && !configuration.cleanup) {
+    if (configuration.modeDescription.settings.isDeprecated && !configuration.cleanup) {
       logger.warn(ipvsDeprecation(flags.get("config") as string | undefined));
     }
     const controlSocket = await openControlSocket(configuration, flags.has("control-socket"), clock, logger);

@@ -1,5 +1,5 @@
-/** The kernel mechanism that balances load. */
-export type ProxyMode = "iptables" | "nftables" | "ipvs";
+/** The name of a mode, as `--proxy-mode` takes it: `nftables`. backends/registry.ts lists the modes. */
+export type ProxyMode = string;
 
 /** How traffic from pods of this node is detected (kube-proxy's detectLocalMode). */
 export type LocalTraffic =

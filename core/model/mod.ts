@@ -31,4 +31,5 @@ export {
   type ServicePortName,
   type Verdict,
 } from "./service_port.ts";
+export { type CommonFigures, isCommonFigure, type SyncFigures } from "./sync_figures.ts";
 export type { SyncProblem, SyncReport } from "./sync_report.ts";

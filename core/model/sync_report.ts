@@ -1,6 +1,7 @@
 import type { Family } from "../../platform/mod.ts";
 import type { ProblemCode } from "../problems/mod.ts";
 import type { ServicePortName } from "./service_port.ts";
+import type { SyncFigures } from "./sync_figures.ts";
 
 /** Part of the state that could not be programmed. */
 export interface SyncProblem {
@@ -26,6 +27,6 @@ export interface SyncReport {
   readonly problems: readonly SyncProblem[];
   /** Whether the worker goes on without a delta: it tries again what failed, or looks after something later. */
   readonly unfinished?: true;
-  /** The figures of this sync by metric, for the metrics of the backend's own (see observe/metrics.ts). */
-  readonly figures: Readonly<Record<string, number>>;
+  /** The figures of this sync; those of its mode by the names that the mode's description declares. */
+  readonly figures: SyncFigures<string>;
 }

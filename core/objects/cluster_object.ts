@@ -1,6 +1,6 @@
 /** The Kubernetes objects that Sluice watches, reduced to the fields it uses; addresses and prefixes are canonical. */
 import type { Family } from "../../platform/mod.ts";
-import type { Protocol, ProxyMode } from "../model/mod.ts";
+import type { Protocol } from "../model/mod.ts";
 
 /** An object of any watched kind. */
 export type ClusterObject = Service | EndpointSlice | Node | ServiceCIDR;
@@ -10,14 +10,6 @@ export type Kind = ClusterObject["kind"];
 
 /** Every kind, in the order in which they are listed. */
 export const KINDS: readonly Kind[] = ["Service", "EndpointSlice", "Node", "ServiceCIDR"];
-
-/**
- * The kinds of objects that a mode needs. Only nftables mode uses ServiceCIDRs, so the other modes do not need permission to
- * read them. (kube-proxy watches them in every mode, and ignores them in the others.)
- */
-export function kindsOf(mode: ProxyMode): readonly Kind[] {
-  return mode === "nftables" ? KINDS : KINDS.filter((kind) => kind !== "ServiceCIDR");
-}
 
 /** Whether objects of a kind are namespaced. */
 export function isNamespaced(kind: Kind): boolean {

@@ -10,7 +10,6 @@ export {
   isNamespaced,
   type Kind,
   KINDS,
-  kindsOf,
   type Node,
   type ObjectRef,
   refOf,

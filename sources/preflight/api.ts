@@ -1,6 +1,5 @@
-import type { ProxyMode } from "../../core/model/mod.ts";
 import { type Clock, errorText, type Finding, type Logger, type RunProgram } from "../../platform/mod.ts";
-import { kindsOf } from "../../core/objects/mod.ts";
+import type { Kind } from "../../core/objects/mod.ts";
 import {
   type ApiClient,
   ApiError,
@@ -32,7 +31,8 @@ export interface ApiPreflightOptions {
   readonly master: string | undefined;
   /** Runs the credential plugin of the kubeconfig. */
   readonly runProgram?: RunProgram;
-  readonly mode: ProxyMode;
+  /** The kinds of objects that the proxy reads. */
+  readonly kinds: readonly Kind[];
   readonly nodeName: string;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -52,7 +52,7 @@ export async function examineApi(options: ApiPreflightOptions): Promise<readonly
     return [
       { name: API_SERVER, verdict: "green", message: `${api.server} runs Kubernetes ${version}` },
       ...(skewMs === undefined ? [] : [judgeSkew(skewMs)]),
-      ...judgeReviews(await Promise.all(permissionsOf(options.mode).map((one) => review(api, one, options.signal)))),
+      ...judgeReviews(await Promise.all(permissionsOf(options.kinds).map((one) => review(api, one, options.signal)))),
       await examineNodeObject(api, options),
     ];
   } catch (error) {
@@ -68,9 +68,9 @@ const FIX_CREDENTIALS =
   "--config with the configuration of the service (/etc/sluice/config.yaml), or a kubeconfig for this node by --kubeconfig";
 const READ_DEADLINE_MS = 10_000;
 
-/** The permissions that a proxy of this mode uses. */
-export function permissionsOf(mode: ProxyMode): readonly Permission[] {
-  const watched = resourcesOf(kindsOf(mode), undefined).flatMap(({ name: resource, without }) =>
+/** The permissions of a proxy that reads objects of these kinds. */
+export function permissionsOf(kinds: readonly Kind[]): readonly Permission[] {
+  const watched = resourcesOf(kinds, undefined).flatMap(({ name: resource, without }) =>
     ["list", "watch"].map((verb) => ({ verb, resource, without }))
   );
   const withoutEvents = "problems are only logged, and not reported as Events of the Node";

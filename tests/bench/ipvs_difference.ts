@@ -1,5 +1,5 @@
 import type { Backend } from "../../backends/contract/backend.ts";
-import { createIpvsBackend } from "../../backends/ipvs/mod.ts";
+import { createIpvsBackend } from "../../backends/ipvs/backend.ts";
 import { silentLogger } from "../../platform/log.ts";
 import { systemClock } from "../../platform/clock.ts";
 import { fakeSettings } from "../fakes/service_port.ts";

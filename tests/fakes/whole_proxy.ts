@@ -1,4 +1,5 @@
 /** A whole proxy in this process, with fake workers that report syncs without a kernel. */
+import { MODE_DESCRIPTIONS } from "../../backends/mod.ts";
 import { COMMANDS } from "../../cli/commands/commands.ts";
 import { type CommandLine, readCommandLine } from "../../config/mod.ts";
 import { serveControlSocket } from "../../answers/control/serve.ts";
@@ -153,7 +154,7 @@ async function configure(args: readonly string[]): Promise<CommandLine & { reado
     readFile: (path) => Deno.readTextFileSync(path),
     hostname: () => "host",
     kernelRelease: () => "6.1.0",
-    builtModes: ["iptables", "nftables", "ipvs"],
+    modes: MODE_DESCRIPTIONS,
     commands: COMMANDS,
   });
   if (line.kind !== "start") throw new Error(`invalid configuration: ${JSON.stringify(line)}`);

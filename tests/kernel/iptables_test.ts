@@ -1,7 +1,7 @@
 /** The iptables backend on a real kernel. */
 import assert from "node:assert/strict";
 import type { BackendOptions } from "../../backends/contract/backend.ts";
-import { createIptablesBackend } from "../../backends/iptables/mod.ts";
+import { createIptablesBackend } from "../../backends/iptables/backend.ts";
 import { createProcessRunner } from "../../backends/tools/process_runner.ts";
 import { compareWithKernel } from "../../backends/dry_run/dry_run.ts";
 import type { FamilyDelta, ServicePort } from "../../core/model/mod.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import type { Backend } from "../../backends/contract/backend.ts";
-import { createNftablesBackend } from "../../backends/nftables/mod.ts";
+import { createNftablesBackend } from "../../backends/nftables/backend.ts";
 import { createProcessRunner } from "../../backends/tools/process_runner.ts";
 import type { Family, ServicePort } from "../../core/model/mod.ts";
 import { requireIsolation } from "../../demo/isolate.ts";

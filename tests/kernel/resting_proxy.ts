@@ -1,4 +1,5 @@
 /** The program of rest_test.ts: runs the proxy as the command does, with short delays before a worker is stopped. */
+import { MODE_DESCRIPTIONS } from "../../backends/mod.ts";
 import { COMMANDS } from "../../cli/commands/commands.ts";
 import { dropRunPermission } from "../../cli/commands/privileges.ts";
 import { parseCommandLine } from "../../config/mod.ts";
@@ -12,7 +13,7 @@ const line = parseCommandLine(Deno.args, {
   readFile: (path) => Deno.readTextFileSync(path),
   hostname: () => Deno.hostname(),
   kernelRelease: () => Deno.osRelease(),
-  builtModes: ["iptables", "nftables", "ipvs"],
+  modes: MODE_DESCRIPTIONS,
   commands: COMMANDS,
 });
 if (line.kind !== "start") throw new Error(`invalid command line: ${JSON.stringify(line)}`);

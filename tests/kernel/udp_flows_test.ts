@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { createSocket } from "node:dgram";
 import type { Backend } from "../../backends/contract/backend.ts";
 import { createProcessRunner } from "../../backends/tools/process_runner.ts";
-import { createBackend } from "../../backends/registry.ts";
+import { loadBackend } from "../../backends/registry.ts";
 import type { Family, ProxyMode, ServicePort } from "../../core/model/mod.ts";
 import { requireIsolation } from "../../demo/isolate.ts";
 import { joinHostPort } from "../../platform/address.ts";
@@ -96,7 +96,7 @@ for (const mode of ["iptables", "nftables"] satisfies ProxyMode[]) {
       let last: Backend | undefined;
       let revision = 0;
       const start = async () => {
-        last = createBackend(mode, { family, runner, clock: systemClock, logger: silentLogger });
+        last = await loadBackend(mode, { family, runner, clock: systemClock, logger: silentLogger });
         await last.setup();
       };
       const settings = fakeSettings({ mode, nodeIP: node, localhostNodePorts: false });

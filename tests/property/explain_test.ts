@@ -1,4 +1,5 @@
 /** What is explained is what the rules do: every answer is held against packets through the rules of every mode. */
+import { describeMode } from "../../backends/mod.ts";
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { explain, readQuestion } from "../../answers/mod.ts";
@@ -139,7 +140,7 @@ for (const { name, mode, createKernel } of BACKENDS) {
               serviceRanges: mode === "nftables" ? changes.serviceRanges : [],
               localhostNodePorts: servesLocalhost(
                 "IPv4",
-                { mode, iptables: { localhostNodePorts: changes.localhostNodePorts } },
+                { modeDescription: describeMode(mode), iptables: { localhostNodePorts: changes.localhostNodePorts } },
                 changes.nodePortPrefixes,
               ),
             }),

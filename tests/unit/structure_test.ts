@@ -35,7 +35,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   "core/planning": ["platform", "core/problems", "core/model", "core/objects", "core/tracking"],
   "core/channel": ["platform", "core/model"],
   "backends/tools": ["platform"],
-  "backends/contract": ["platform", "core/model", "backends/tools"],
+  "backends/contract": ["platform", "core/model", "core/objects", "backends/tools"],
   "backends/host": ["platform", "core/model", "backends/tools"],
   "backends/reconcile": ["platform", "core/model", "backends/tools"],
   "backends/xtables": [
@@ -55,15 +55,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   "backends": ["platform", "core/model", "backends/"],
   "backends/dry_run": ["platform", "core/model", "backends", "backends/contract", "backends/tools"],
   "backends/preflight": [
-    ...[
-      "platform",
-      "core/model",
-      "backends/host",
-      "backends/ipvs",
-      "backends/nftables",
-      "backends/tools",
-      "backends/xtables",
-    ],
+    ...["platform", "core/model", "backends", "backends/contract", "backends/host", "backends/tools"],
   ],
   "workers": [
     ...["platform", "core/problems", "core/model", "core/channel"],
@@ -76,15 +68,15 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   "kpng/views": ["platform", "core/", "kpng/codec", "kpng/messages", "kpng/store"],
   "kpng/receiving": ["platform", "core/", "kpng/messages", "kpng/store", "kpng/views"],
   "kpng/server": ["platform", "core/", "kpng/"],
-  "config": ["platform", "core/", "kpng/transport"],
-  "observe": ["platform", "platform/http", "core/", "config"],
+  "config": ["platform", "core/", "backends", "backends/contract", "kpng/transport"],
+  "observe": ["platform", "platform/http", "core/", "backends", "backends/contract", "config"],
   "sources/kubernetes": ["platform", "core/", "config", "observe"],
   "sources/preflight": ["platform", "core/", "sources/kubernetes"],
   "sources/manifests": ["platform", "core/"],
   "sources/state": ["platform", "core/", "kpng/", "sources/manifests"],
   "sources/grpc": ["platform", "core/", "kpng/"],
   "sources": ["platform", "core/", "config", "kpng/transport", "observe", "sources/"],
-  "answers": ["platform", "core/", "config", "observe", "sources"],
+  "answers": ["platform", "core/", "backends", "backends/contract", "config", "observe", "sources"],
   "answers/control": ["platform", "platform/http", "core/", "observe", "answers"],
   "answers/page": ["platform", "platform/http", "core/problems", "observe", "answers", "answers/control"],
   "proxy": ["platform", "platform/http", "core/", "config", "observe", "sources", "answers", "answers/"],
@@ -107,7 +99,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     ],
     ...["backends", "backends/dry_run", "backends/host", "backends/preflight", "backends/tools", "cli/"],
   ],
-  "main": ["platform", "config", "cli/"],
+  "main": ["platform", "backends", "config", "cli/"],
 };
 
 /** What only one place may do, and where that is. */
@@ -174,6 +166,11 @@ const LOADED_BY_A_PROXY: readonly string[] = [
 const LIGHT: readonly string[] = ["ipaddr.js", "@noble/hashes/sha2.js", "node:os", "node:path", "node:v8"];
 /** What a proxy loads when it is first asked for. */
 const LOADED_LATE: readonly string[] = [
+  "backends/iptables/backend.ts",
+  "backends/ipvs/backend.ts",
+  "backends/nftables/backend.ts",
+  "backends/takeover.ts",
+  "backends/xtables/",
   "answers/answers.ts",
   "answers/explain.ts",
   "answers/listing.ts",

@@ -75,7 +75,7 @@ export async function createHistoryRunner(
       case "fail tools":
         return await tools.set({ how: "fails", share: 50, says: "No buffer space available" });
       case "flush rules":
-        await lab.run("node", ["sh", "-c", FLUSH[mode]]);
+        await lab.run("node", ["sh", "-c", FLUSH[mode]!]);
         return;
       case "restart":
         await sluice.end(step.signal);

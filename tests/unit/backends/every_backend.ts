@@ -1,4 +1,5 @@
 /** Every backend on a kernel in memory, for tests of what is common to all: a test asks them all the same question. */
+import { describeMode } from "../../../backends/mod.ts";
 import type { Backend } from "../../../backends/contract/backend.ts";
 import type {
   Family,
@@ -222,12 +223,13 @@ export const PACKET: PacketRequest = { from: "pod-on-node", to: "10.96.0.10", po
 
 /** Settings that mean the same in every mode, with pods in 10.244.1.0/24; `changes` say what differs. */
 export function commonSettings(mode: ProxyMode, changes: Partial<FamilySettings> = {}): FamilySettings {
+  const { servesLocalhostNodePorts } = describeMode(mode).settings;
   return fakeSettings({
     mode,
     localTraffic: { by: "source-prefix", prefix: "10.244.1.0/24" },
     nodePortPrefixes: ["192.168.1.1/32"],
-    localhostNodePorts: false,
     ...changes,
+    localhostNodePorts: servesLocalhostNodePorts && changes.localhostNodePorts === true,
   });
 }
 

@@ -1,6 +1,7 @@
+import { describeMode } from "../../../backends/mod.ts";
 import assert from "node:assert/strict";
 import type { Configuration } from "../../../config/mod.ts";
-import { accepted, beyondEffect, fromFile, HEADER, parse, refused } from "./parse.ts";
+import { accepted, beyondEffect, fromFile, HEADER, refused } from "./parse.ts";
 
 function loaded(body: string, args: readonly string[] = []) {
   return accepted(["--config", "kp.yaml", ...args], { files: { "kp.yaml": HEADER + body } });
@@ -59,6 +60,7 @@ windowsRunAsService: true
 `);
   assert.deepEqual(beyondEffect(warnings), []);
   const expected: Configuration = {
+    modeDescription: describeMode("ipvs"),
     featureGates: { A: true },
     clientConnection: { kubeconfig: "/k", acceptContentTypes: "a", contentType: "b", qps: 0.5, burst: 7 },
     logging: {
@@ -349,10 +351,4 @@ Deno.test("warnings are reported along with errors", () => {
   const command = fromFile("mod: x\noomScoreAdj: 2000");
   assert(command.kind === "errors");
   assert.match(command.warnings.join(), /unknown field mod/);
-});
-
-Deno.test("a mode without a backend in a file is refused", () => {
-  const command = parse(["--config=f"], { files: { f: HEADER + "mode: ipvs\n" }, builtModes: ["iptables"] });
-  assert(command.kind === "errors");
-  assert.match(command.errors.join(), /^f:3: mode is "ipvs": this mode is not implemented/);
 });

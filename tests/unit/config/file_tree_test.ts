@@ -1,3 +1,4 @@
+import { MODE_DESCRIPTIONS } from "../../../backends/mod.ts";
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { COMMANDS } from "../../../cli/commands/commands.ts";
@@ -10,7 +11,7 @@ const contextOf = (content: string) => ({
   readFile: () => content,
   hostname: () => "node-a",
   kernelRelease: () => "6.1.0",
-  builtModes: ["iptables", "nftables", "ipvs"] as const,
+  modes: MODE_DESCRIPTIONS,
   commands: COMMANDS,
 });
 const TYPE_META = { apiVersion: "kubeproxy.config.k8s.io/v1alpha1", kind: "KubeProxyConfiguration" };

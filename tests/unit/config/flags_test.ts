@@ -228,16 +228,6 @@ Deno.test("all errors are reported at once", () => {
   assert.equal(errors.length, 5, errors.join("\n"));
 });
 
-Deno.test("a mode without a backend is refused as not implemented", () => {
-  for (const mode of ["nftables", "ipvs"]) {
-    const errors = refused([`--proxy-mode=${mode}`], { builtModes: ["iptables"] });
-    assert.match(
-      errors.join(),
-      new RegExp(`--proxy-mode is "${mode}": this mode is not implemented; must be iptables`),
-    );
-  }
-});
-
 Deno.test("kube-proxy's flags without effect here are accepted with one warning", () => {
   const { warnings } = accepted([
     "--profiling",

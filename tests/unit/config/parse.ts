@@ -1,17 +1,18 @@
 /** Parses command lines in tests, with files given as texts by name. */
+import type { ModeDescription } from "../../../backends/contract/mod.ts";
+import { MODE_DESCRIPTIONS } from "../../../backends/mod.ts";
 import assert from "node:assert/strict";
 import { COMMANDS } from "../../../cli/commands/commands.ts";
 import { type CommandLine, type CommandSpec, type Configuration, parseCommandLine } from "../../../config/mod.ts";
 import { helpText } from "../../../cli/manual/help.ts";
 import { loadYamlParser } from "../../../config/yaml_file.ts";
-import type { ProxyMode } from "../../../core/model/mod.ts";
 
 const parseYaml = await loadYamlParser();
 
 /** The environment of a command line in a test. */
 export interface Given {
   readonly files?: Readonly<Record<string, string>>;
-  readonly builtModes?: readonly ProxyMode[];
+  readonly modes?: readonly ModeDescription[];
   readonly hostname?: string;
   readonly commands?: readonly CommandSpec[];
 }
@@ -29,7 +30,7 @@ export function parse(args: readonly string[], given: Given = {}): CommandLine {
     },
     hostname: () => given.hostname ?? "node-a",
     kernelRelease: () => "6.1.0",
-    builtModes: given.builtModes ?? ["iptables", "nftables", "ipvs"],
+    modes: given.modes ?? MODE_DESCRIPTIONS,
     commands: given.commands ?? COMMANDS,
   }, parseYaml);
 }

@@ -1,4 +1,5 @@
 /** The alert rules and the dashboard in deploy/ ask for metrics that there are. */
+import { MODE_DESCRIPTIONS } from "../../../backends/mod.ts";
 import assert from "node:assert/strict";
 import { parse } from "yaml";
 import { createMetrics } from "../../../observe/mod.ts";
@@ -22,7 +23,7 @@ interface Panel {
 async function exposed(): Promise<ReadonlySet<string>> {
   const none = { changesPending: 0, noLocalEndpoints: { internal: 0, external: 0 } };
   const names = new Set<string>();
-  for (const mode of ["iptables", "nftables", "ipvs"] as const) {
+  for (const mode of MODE_DESCRIPTIONS) {
     const metrics = createMetrics({
       mode,
       now: () => 0,

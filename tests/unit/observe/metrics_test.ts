@@ -1,3 +1,4 @@
+import { describeMode } from "../../../backends/mod.ts";
 import { PROBLEM_CODES, type ProblemCode } from "../../../core/problems/mod.ts";
 import assert from "node:assert/strict";
 import type { ProxyMode, SyncReport } from "../../../core/model/mod.ts";
@@ -31,7 +32,7 @@ function setUp(mode: ProxyMode = "iptables") {
   let reads = 0;
   let packets: () => Promise<FamilyPacketCounts> = () => Promise.resolve({});
   const metrics = createMetrics({
-    mode,
+    mode: describeMode(mode),
     now: () => NOW,
     read: () => {
       reads++;

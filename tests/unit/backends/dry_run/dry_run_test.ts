@@ -128,7 +128,7 @@ const KERNELS: Readonly<Record<ProxyMode, { readonly create: () => Runner; reado
 };
 
 for (const mode of ["iptables", "nftables", "ipvs"] as const) {
-  const { create, entry } = KERNELS[mode];
+  const { create, entry } = KERNELS[mode]!;
 
   Deno.test(`${mode}: an empty kernel lacks everything`, async () => {
     const everything = await compare(mode, create());

@@ -1,5 +1,5 @@
 import type { Backend } from "../../../../backends/contract/backend.ts";
-import { createIptablesBackend } from "../../../../backends/iptables/mod.ts";
+import { createIptablesBackend } from "../../../../backends/iptables/backend.ts";
 import type { Family, FamilyDelta, FamilySettings, ServicePort, ServicePortKey } from "../../../../core/model/mod.ts";
 import { createLogger } from "../../../../platform/log.ts";
 import { createFakeClock, type FakeClock } from "../../../fakes/clock.ts";

@@ -1,5 +1,5 @@
 import type { Backend } from "../../../../backends/contract/backend.ts";
-import { createIpvsBackend } from "../../../../backends/ipvs/mod.ts";
+import { createIpvsBackend } from "../../../../backends/ipvs/backend.ts";
 import type {
   Family,
   FamilyDelta,

@@ -1,7 +1,7 @@
 /** How the kernel is brought to what is wanted: with which calls, and what happens when something is in the way. */
 import assert from "node:assert/strict";
 import { UnsupportedHostError } from "../../../../backends/contract/backend.ts";
-import { createBackend } from "../../../../backends/registry.ts";
+import { loadBackend } from "../../../../backends/registry.ts";
 import type { ServicePort } from "../../../../core/model/mod.ts";
 import { silentLogger } from "../../../../platform/log.ts";
 import { hasAddress } from "../../../fakes/ipvs/kernel.ts";
@@ -328,7 +328,13 @@ Deno.test("iptables mode and ipvs mode take over from each other, and leave noth
   const host = createIpvsHost();
   const { runner, clock } = host;
   const start = async (mode: "iptables" | "ipvs") => {
-    const backend = createBackend(mode, { family: "IPv4", runner, clock, logger: silentLogger, ipvs: IPVS_SETTINGS });
+    const backend = await loadBackend(mode, {
+      family: "IPv4",
+      runner,
+      clock,
+      logger: silentLogger,
+      ipvs: IPVS_SETTINGS,
+    });
     await backend.setup();
     const ports = [
       web({ nodePort: 30080, external: "cluster" }),

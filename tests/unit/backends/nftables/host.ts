@@ -1,4 +1,4 @@
-import { createNftablesBackend } from "../../../../backends/nftables/mod.ts";
+import { createNftablesBackend } from "../../../../backends/nftables/backend.ts";
 import type { Backend } from "../../../../backends/contract/backend.ts";
 import type { Family, FamilyDelta, FamilySettings, ServicePort, ServicePortKey } from "../../../../core/model/mod.ts";
 import { createLogger } from "../../../../platform/log.ts";

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import type { Backend, BackendOptions, SyncResult } from "../../../../backends/contract/backend.ts";
 import { NO_LAYOUT } from "../../../../backends/xtables/layout.ts";
-import { createBackend } from "../../../../backends/registry.ts";
+import { loadBackend } from "../../../../backends/registry.ts";
 import { ToolMissingError } from "../../../../backends/tools/runner.ts";
-import { type Mode, withTakeover } from "../../../../backends/takeover.ts";
+import { type ModeCode, withTakeover } from "../../../../backends/takeover.ts";
 import type { PacketCounts } from "../../../../core/model/mod.ts";
 import { createLogger } from "../../../../platform/log.ts";
 import { createFakeClock } from "../../../fakes/clock.ts";
@@ -41,13 +41,14 @@ function modes() {
     cleanup: () => step("cleanup"),
     packetCounts: () => Promise.resolve(COUNTS),
   };
-  const mode = (name: string): Mode => ({
+  const mode = (name: string): ModeCode => ({
     create: () => backend,
+    examine: () => Promise.resolve(),
     layout: NO_LAYOUT,
     removeTraces: () => step(`traces of ${name}`),
     removeLeftovers: () => step(`leftovers of ${name}`),
   });
-  return { done, fails, taking: withTakeover(mode("chosen"), [mode("other")], options) };
+  return { done, fails, taking: withTakeover(mode("chosen"), [() => Promise.resolve(mode("other"))], options) };
 }
 
 Deno.test("leftovers of other modes are removed once the new rules are in effect", async () => {
@@ -82,7 +83,7 @@ Deno.test("cleanup continues after failures and ignores tools that are not insta
 
 Deno.test("nftables mode removes the table of kube-proxy's", async () => {
   host.tables.set("ip kube-proxy", { sets: new Map(), chains: new Map() });
-  await createBackend("nftables", options).sync(WHOLE);
+  await (await loadBackend("nftables", options)).sync(WHOLE);
   assert.deepEqual([...host.tables.keys()], ["ip sluice"]);
 });
 

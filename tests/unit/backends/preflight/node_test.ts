@@ -1,3 +1,4 @@
+import { describeMode, type Mode, MODE_DESCRIPTIONS, MODES } from "../../../../backends/mod.ts";
 import assert from "node:assert/strict";
 import { findListeners, findTraces, judgeListeners, judgeTraces } from "../../../../backends/preflight/conflicts.ts";
 import { findConntrackSize, judgeConntrack } from "../../../../backends/preflight/conntrack.ts";
@@ -21,29 +22,30 @@ function host(tools: Readonly<Record<string, string>>): Runner {
   };
 }
 
+const [iptables, nftables] = MODES as [Mode, Mode];
 const lines = (findings: readonly Finding[]) =>
   findings.map(({ name, verdict, message }) => `${verdict} ${name}: ${message}`);
 
 Deno.test("a tool that nothing works without is red, one that only something is lost without is yellow", async () => {
   const runner = host({ nft: "nftables v1.0.6 (Lester Gooch #5)\n", sysctl: "!unknown option" });
-  const nftables = lines(judgeTools("nftables", await findTools("nftables", runner)));
+  const found = lines(judgeTools(describeMode("nftables"), await findTools(describeMode("nftables"), runner)));
   assert.match(
-    nftables.join("\n"),
+    found.join("\n"),
     /^green nft: nftables v1\.0\.6.*\nyellow conntrack: is not installed.*\ngreen sysctl/,
   );
-  const iptables = judgeTools("iptables", await findTools("iptables", runner));
-  assert.deepEqual(iptables.map(({ name, verdict }) => `${name} ${verdict}`), [
+  const judged = judgeTools(describeMode("iptables"), await findTools(describeMode("iptables"), runner));
+  assert.deepEqual(judged.map(({ name, verdict }) => `${name} ${verdict}`), [
     "iptables red",
     "ip6tables yellow",
     "conntrack yellow",
     "sysctl green",
   ]);
-  assert.match(iptables[0]!.fix!, /apt-get install iptables/);
+  assert.match(judged[0]!.fix!, /apt-get install iptables/);
 });
 
 Deno.test("a kernel that does what a mode needs is green, and nothing stays of the try", async () => {
   const runner = createFakeRunner();
-  assert.deepEqual(judgeTrials("iptables", await tryKernel("iptables", undefined, runner)), [
+  assert.deepEqual(judgeTrials("iptables", await tryKernel(iptables, undefined, runner)), [
     { name: "kernel", verdict: "green", message: "takes what iptables mode gives it (tried)" },
   ]);
   assert(!runner.dump().includes("KUBE-"), "chains are left");
@@ -63,15 +65,15 @@ Deno.test("one family that cannot be served is a loss, both are the end, and a m
 });
 
 Deno.test("what was not tried for want of a tool is told of the tool alone; a missing right is no missing ability", async () => {
-  assert.deepEqual(judgeTrials("iptables", await tryKernel("iptables", undefined, host({}))), []);
+  assert.deepEqual(judgeTrials("iptables", await tryKernel(iptables, undefined, host({}))), []);
   const forbidden = host({
     nft: "nftables v1.0.6",
     "nft -f -": "!Error: Could not process rule: Operation not permitted",
   });
-  const trials = await tryKernel("nftables", undefined, forbidden);
+  const trials = await tryKernel(nftables, undefined, forbidden);
   assert.deepEqual(trials.map(({ lacks }) => lacks), ["right", "right"]);
   const old = await tryKernel(
-    "nftables",
+    nftables,
     undefined,
     host({ nft: "nftables v0.9", "nft -f -": "!Error: syntax error" }),
   );
@@ -123,30 +125,35 @@ COMMIT
 `;
 
 Deno.test("what proxies left in the kernel is taken over by the same mode, and removed by another", async () => {
-  const traces = await findTraces(host({
-    "iptables-save": NAT,
-    "ip6tables-save": "",
-    nft: "table ip filter\ntable ip kube-proxy\ntable ip6 kube-proxy\n",
-    ip: "!Device does not exist",
-  }));
-  assert.deepEqual(traces, {
-    iptables: 2,
-    nftables: ["ip kube-proxy", "ip6 kube-proxy"],
-    ipvs: false,
-    unreadable: undefined,
-    legacyBeside: false,
-  });
+  const traces = await findTraces(
+    MODE_DESCRIPTIONS,
+    host({
+      "iptables-save": NAT,
+      "ip6tables-save": "",
+      nft: "table ip filter\ntable ip kube-proxy\ntable ip6 kube-proxy\n",
+      ip: "!Device does not exist",
+    }),
+  );
+  assert.deepEqual([...traces.byMode].map(([{ name }, names]) => [name, names]), [
+    ["iptables", ["KUBE-SVC-ERIFXISQEP7F7OF4", "KUBE-SEP-ABCDEFGHIJKLMNOP"]],
+    ["nftables", ["ip kube-proxy", "ip6 kube-proxy"]],
+    ["ipvs", []],
+  ]);
+  assert.equal(traces.unreadable, undefined);
   const verdicts = judgeTraces(traces, "iptables", undefined).map(({ verdict, message }) => `${verdict} ${message}`);
   assert.match(verdicts[0]!, /^green chains of services \(mode iptables, 2 of them\) .* taken over/);
   assert.match(verdicts[1]!, /^yellow the tables ip kube-proxy, ip6 kube-proxy/);
   assert.equal(judgeTraces(traces, "ipvs", "nftables").length, 1, "a running Sluice's own are not told");
   assert.equal(judgeTraces({ ...traces, legacyBeside: true }, "iptables", "iptables").at(-1)!.verdict, "yellow");
-  const hidden = await findTraces(host({ "iptables-save": "!Permission denied", nft: "!Operation not permitted" }));
+  const hidden = await findTraces(
+    MODE_DESCRIPTIONS,
+    host({ "iptables-save": "!Permission denied", nft: "!Operation not permitted" }),
+  );
   assert.match(
     lines(judgeTraces(hidden, "iptables", undefined)).join("\n"),
     /^yellow rules: cannot be .*Permission denied/,
   );
-  const none = await findTraces(host({}));
+  const none = await findTraces(MODE_DESCRIPTIONS, host({}));
   assert.deepEqual(lines(judgeTraces(none, "iptables", undefined)), ["green rules: no other proxy left any"]);
 });
 

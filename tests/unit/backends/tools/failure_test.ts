@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { type Backend, UnsupportedHostError } from "../../../../backends/contract/backend.ts";
-import { createIptablesBackend } from "../../../../backends/iptables/mod.ts";
-import { createNftablesBackend } from "../../../../backends/nftables/mod.ts";
+import { createIptablesBackend } from "../../../../backends/iptables/backend.ts";
+import { createNftablesBackend } from "../../../../backends/nftables/backend.ts";
 import { classifyFailure, failureOf, type FailureTable, requireSuccess } from "../../../../backends/tools/failure.ts";
 import type { Runner, ToolResult } from "../../../../backends/tools/runner.ts";
 import { silentLogger } from "../../../../platform/log.ts";

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import type { BackendOptions } from "../../../../backends/contract/backend.ts";
 import { writeHostSettings } from "../../../../backends/xtables/martians.ts";
-import { createBackend } from "../../../../backends/registry.ts";
+import { loadBackend } from "../../../../backends/registry.ts";
 import { compareWithKernel } from "../../../../backends/dry_run/dry_run.ts";
 import type { ProxyMode } from "../../../../core/model/mod.ts";
 import { createLogger, silentLogger } from "../../../../platform/log.ts";
@@ -99,7 +99,7 @@ Deno.test("a takeover by another mode keeps the martian rule; a cleanup removes 
   const write = (line: string) => void warnings.push(line);
   const logger = createLogger({ level: "warn", format: "text", clock: host.clock, write });
   const run = async (mode: ProxyMode) => {
-    const backend = createBackend(mode, { family: "IPv4", ...host, logger });
+    const backend = await loadBackend(mode, { family: "IPv4", ...host, logger });
     await backend.setup();
     const settings = commonSettings(mode, { localhostNodePorts: true, nodePortPrefixes: undefined });
     await backend.sync({ revision: 1, base: undefined, settings, set: [PORT], deleted: [] });

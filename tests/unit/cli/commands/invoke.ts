@@ -1,4 +1,5 @@
 /** Runs commands in tests as main.ts does, and captures their output. */
+import { MODE_DESCRIPTIONS } from "../../../../backends/mod.ts";
 import assert from "node:assert/strict";
 import { COMMANDS } from "../../../../cli/commands/commands.ts";
 import { readCommandLine } from "../../../../config/mod.ts";
@@ -22,7 +23,7 @@ export async function invoke(
     readFile: (path) => Deno.readTextFileSync(path),
     hostname: () => "node-a",
     kernelRelease: () => Deno.osRelease(),
-    builtModes: ["iptables", "nftables", "ipvs"],
+    modes: MODE_DESCRIPTIONS,
     commands: COMMANDS,
   });
   assert(line.kind === "start", line.kind === "errors" ? line.errors.join("\n") : line.kind);

@@ -1,3 +1,4 @@
+import { describeMode } from "../../../../backends/mod.ts";
 import assert from "node:assert/strict";
 import { examineApi, judgeSkew, permissionsOf } from "../../../../sources/preflight/api.ts";
 import { createEventRecorder } from "../../../../observe/events.ts";
@@ -28,7 +29,7 @@ async function examine(
     return await examineApi({
       kubeconfig: undefined,
       master: server.url,
-      mode,
+      kinds: describeMode(mode).kinds,
       nodeName: "n1",
       clock,
       logger: silentLogger,
@@ -79,7 +80,7 @@ Deno.test("deploy/rbac.yaml grants exactly the needed permissions", async () => 
         resources.flatMap((resource) => verbs.map((verb) => `${verb} ${resource}${group === "" ? "" : `.${group}`}`))
       ),
   );
-  const asked = permissionsOf("nftables").map(({ verb, resource }) => `${verb} ${resource}`);
+  const asked = permissionsOf(describeMode("nftables").kinds).map(({ verb, resource }) => `${verb} ${resource}`);
   // Only `check` itself uses this permission.
   assert.deepEqual(granted.toSorted(), [...asked, "get nodes"].toSorted());
 });
@@ -103,7 +104,7 @@ Deno.test("the permissions on events are those needed to write them", async () =
     recorder.record("Warning", "FailedToSync", "IPv4", "it fails");
     await clock.advanceSettled(300_000);
   }
-  const asked = permissionsOf("iptables").filter(({ resource }) => resource.startsWith("events"));
+  const asked = permissionsOf(describeMode("iptables").kinds).filter(({ resource }) => resource.startsWith("events"));
   assert.deepEqual(asked.map(({ verb, resource }) => `${verb} ${resource}`), used);
 });
 
@@ -125,7 +126,7 @@ Deno.test("an unknown node is reported with a fix", async () => {
 Deno.test("rejected credentials, a closed port and a missing kubeconfig are red, each with a fix", async () => {
   const common = {
     kubeconfig: undefined,
-    mode: "iptables",
+    kinds: describeMode("iptables").kinds,
     nodeName: "n1",
     clock: createFakeClock(),
     logger: silentLogger,

@@ -1,42 +1,41 @@
-/** The worker's end of what it and the main isolate say to each other. */
 import { errorText, type Family, otherFamily } from "../platform/mod.ts";
 import { checkedMessage } from "./checked_message.ts";
 import type { FromWorker, RoleMessage, ToWorker, WorkerCode } from "./protocol.ts";
 import { createWebWorker } from "./web_worker.ts";
 
-/** The global scope of a worker; the compiler sees that of the main isolate. */
+/** The global scope of a worker; the compiler's types are those of the main isolate. */
 interface WorkerScope {
   onmessage: ((event: MessageEvent<unknown>) => void) | null;
   postMessage(message: FromWorker): void;
   close(): void;
 }
 
-/** What a worker says, and how it ends. */
-export interface Conversation {
-  say(message: FromWorker): void;
-  /** Ends this worker; not while a sibling lives that would end with it. */
+/** A worker's connection to the main isolate. */
+export interface MainConnection {
+  post(message: FromWorker): void;
+  /** Ends this worker, unless it has a sibling that would end with it. */
   close(): void;
 }
 
 /**
- * Has `hear` take what the main isolate says, over the worker's own scope or, where a sibling has started this worker,
- * over the port that it was handed. Starts and ends the sibling, which `hear` does not have to know of: of the code that
- * `codeOf` names, whatever main says.
+ * Calls `onMessage` with each message of the main isolate. Messages arrive over the worker's own scope or, if a sibling has
+ * started this worker, over the port that the sibling passed on. Starts and ends the sibling itself, always with the code
+ * that `codeOf` names.
  *
- * Main reads what others write into the API, so that a message may come from an attacker there. One that is none of ours
- * in every field ends this worker (see `checkedMessage`).
+ * The main isolate reads what others write into the API, so that an attacker there may send messages. A message that is
+ * invalid in any field ends this worker (see `checkedMessage`).
  */
-export function converse(
+export function connectToMain(
   codeOf: (family: Family) => WorkerCode,
-  hear: (message: ToWorker, role: RoleMessage) => void,
-): Conversation {
+  onMessage: (message: ToWorker, role: RoleMessage) => void,
+): MainConnection {
   const scope = globalThis as unknown as WorkerScope;
-  let say = (message: FromWorker) => scope.postMessage(message);
+  let post = (message: FromWorker) => scope.postMessage(message);
   let role: RoleMessage | undefined;
   let sibling: Worker | undefined;
 
   const startSibling = (own: RoleMessage, number: number, port: MessagePort) => {
-    const fail = (reason: string) => say({ type: "sibling-failed", number, reason });
+    const fail = (reason: string) => post({ type: "sibling-failed", number, reason });
     sibling?.terminate();
     try {
       const family = otherFamily(own.family);
@@ -44,33 +43,33 @@ export function converse(
       sibling.postMessage({ ...own, family } satisfies ToWorker);
       sibling.postMessage({ type: "use-port", port } satisfies ToWorker, [port]);
     } catch (error) {
-      fail(`it could not be started: ${errorText(error)}`);
+      fail(`cannot start: ${errorText(error)}`);
     }
   };
 
   const take = ({ data }: MessageEvent<unknown>) => {
     const message = checkedMessage(data);
     if (message.type === "role") {
-      if (role) throw new Error("a message was refused: a worker keeps the role that it was started with");
+      if (role) throw new Error("message refused: a worker keeps its first role");
       role = message;
       return;
     }
-    if (!role) throw new Error("a message was refused: it came before the worker's role");
+    if (!role) throw new Error("message refused: it came before the worker's role");
     if (message.type === "use-port") {
       const { port } = message;
-      say = (answer) => port.postMessage(answer);
+      post = (answer) => port.postMessage(answer);
       port.onmessage = take;
     } else if (message.type === "start-sibling") {
       startSibling(role, message.number, message.port);
     } else if (message.type === "end-sibling") {
       sibling?.terminate();
       sibling = undefined;
-    } else hear(message, role);
+    } else onMessage(message, role);
   };
   scope.onmessage = take;
 
   return {
-    say: (message) => say(message),
+    post: (message) => post(message),
     close() {
       if (sibling === undefined) scope.close();
     },

@@ -1,0 +1,125 @@
+import type { Kind } from "../../core/objects/mod.ts";
+import type { ProxyMode } from "../../core/model/mod.ts";
+import type { ToolCall } from "../tools/mod.ts";
+
+/**
+ * A mode as plain data: everything that the product has to know of it beside its rules. It is loaded in every isolate, the
+ * backend's code only in workers and in commands that look at the kernel.
+ */
+export interface ModeDescription {
+  readonly name: ProxyMode;
+  /** The kinds of objects that a proxy in this mode reads from the cluster. */
+  readonly kinds: readonly Kind[];
+  readonly tools: readonly ModeTool[];
+  /** The kernel modules behind its rules, beside those that they pull in. */
+  readonly modules: readonly string[];
+  readonly figures: FigureDeclarations;
+  readonly metrics: ModeMetrics;
+  readonly settings: ModeSettings;
+  readonly traces: ModeTraces;
+  readonly traffic: ModeTraffic;
+}
+
+/** A tool that a mode runs. */
+export interface ModeTool {
+  readonly tool: string;
+  /** Tools of the same package that it runs, too: `iptables-restore`. */
+  readonly companions?: readonly string[];
+  /** The arguments that print its version. */
+  readonly version: readonly string[];
+  /** The Debian package that has it; other systems mostly use the same name. */
+  readonly package: string;
+  /** What is lost without it; undefined if the mode needs it. */
+  readonly without?: string;
+}
+
+/** The tools of iptables, for both families. */
+export const IPTABLES_TOOLS: readonly ModeTool[] = [
+  { tool: "iptables", companions: ["iptables-restore", "iptables-save"], version: ["--version"], package: "iptables" },
+  {
+    tool: "ip6tables",
+    companions: ["ip6tables-restore", "ip6tables-save"],
+    version: ["--version"],
+    package: "iptables",
+    without: "IPv6 is not served",
+  },
+];
+
+/** The figures of a mode's syncs, by name; a sync reports no others beside those of `CommonFigures`. */
+export type FigureDeclarations = Readonly<Record<string, FigureDeclaration>>;
+
+/** A number that a sync reports, and where it is shown beside the debug log and the status. */
+export interface FigureDeclaration {
+  readonly metrics?: readonly FigureMetric[];
+  /** Names it as part of the size of a sync: `chains written`. */
+  readonly written?: string;
+}
+
+/** A metric that a figure feeds: a counter adds it up, a gauge keeps the last one. */
+export interface FigureMetric {
+  readonly kind: "counter" | "gauge";
+  readonly name: string;
+  readonly help: string;
+  /** Its label `table`, where several figures feed one metric. */
+  readonly table?: "nat" | "filter";
+  /** Counts partial syncs only: full ones add 0. */
+  readonly partialOnly?: true;
+}
+
+/** Metrics of a mode that no figure feeds. */
+export interface ModeMetrics {
+  /** Whether full and partial syncs have duration histograms of their own. */
+  readonly splitsDurations: boolean;
+  /** Whether its rules count packets (`Backend.packetCounts`). */
+  readonly countsPackets: boolean;
+}
+
+/** A section of KubeProxyConfiguration that holds the settings of a mode. */
+export type ModeSection = "iptables" | "nftables" | "ipvs";
+
+/** Settings that depend on the mode. */
+export interface ModeSettings {
+  /** The section with its sync periods, and with those settings that only one mode has. */
+  readonly section: ModeSection;
+  /** The section with its masquerading: kube-proxy's IPVS mode uses that of iptables. */
+  readonly masqueradeSection: "iptables" | "nftables";
+  /** The node port addresses where none are configured; empty for all of the node's (KEP-3866). */
+  readonly defaultNodePortAddresses: readonly string[];
+  /** Whether 127.0.0.1 can serve node ports. */
+  readonly servesLocalhostNodePorts: boolean;
+  /** Whether Kubernetes has deprecated the mode. */
+  readonly isDeprecated: boolean;
+}
+
+/** What a proxy in this mode leaves on a node, Sluice or kube-proxy. */
+export interface ModeTraces {
+  /** The calls that would print a trace. */
+  readonly calls: readonly Pick<ToolCall, "tool" | "args">[];
+  /** Matches a line that is a trace; its first group names the trace. */
+  readonly line: RegExp;
+  /** Whether a failing call means that there are no traces; otherwise the node cannot be judged. */
+  readonly failsWithout?: true;
+  /** Words the traces by their names: `the table ip sluice`. */
+  readonly text: (names: readonly string[]) => string;
+}
+
+/**
+ * How new connections travel where modes differ, each as in kube-proxy's mode of that name: `explain` answers by it. IPVS
+ * has one list of endpoints for each virtual server, and binds the service addresses to the node.
+ */
+export type ModeTraffic = { readonly by: "virtual-servers" } | RuleTraffic;
+
+/** How new connections travel through the rules of iptables or nftables. */
+export interface RuleTraffic {
+  readonly by: "rules";
+  /** What happens to a connection to a cluster IP on a port that no service has. */
+  readonly unusedPort: "rejected" | "untouched";
+  /** Whether connections from this node itself to an external address without endpoints are rejected. */
+  readonly refusesOwnTraffic: boolean;
+  /** Whether a source outside a load balancer's ranges is dropped even if there are no endpoints; else it is rejected. */
+  readonly checksSourcesFirst: boolean;
+  /** Whether a node port without endpoints is rejected at all addresses of the node, including those that serve none. */
+  readonly refusesEverywhere: boolean;
+  /** Whether every port of a cluster IP is masqueraded by its rule, including ports that belong to another service. */
+  readonly masqueradesByAddress: boolean;
+}

@@ -1,0 +1,76 @@
+import { type FigureDeclarations, IPTABLES_TOOLS, type ModeDescription } from "../contract/mod.ts";
+
+const PROGRAMMED = { name: "kubeproxy_sync_proxy_rules_iptables_total", help: "Rules that are programmed" } as const;
+const LAST = { name: "kubeproxy_sync_proxy_rules_iptables_last", help: "Rules that the last sync wrote" } as const;
+
+const FIGURES = {
+  iptables_rules_nat: { metrics: [{ kind: "gauge", table: "nat", ...PROGRAMMED }] },
+  iptables_rules_filter: { metrics: [{ kind: "gauge", table: "filter", ...PROGRAMMED }] },
+  iptables_rules_last_nat: { metrics: [{ kind: "gauge", table: "nat", ...LAST }] },
+  iptables_rules_last_filter: { metrics: [{ kind: "gauge", table: "filter", ...LAST }] },
+  chains_written: { written: "chains written" },
+  chains_deleted: { written: "chains deleted" },
+  restores: {},
+  restore_failures: {
+    metrics: [
+      {
+        kind: "counter",
+        name: "kubeproxy_sync_proxy_rules_iptables_restore_failures_total",
+        help: "Failed iptables-restore runs",
+      },
+      {
+        kind: "counter",
+        name: "kubeproxy_sync_proxy_rules_iptables_partial_restore_failures_total",
+        help: "Failed iptables-restore runs of syncs of what had changed",
+        partialOnly: true,
+      },
+    ],
+  },
+} as const satisfies FigureDeclarations;
+
+/** A figure of a sync in iptables mode. */
+export type IptablesFigure = keyof typeof FIGURES;
+
+const DESCRIPTION: ModeDescription = {
+  name: "iptables",
+  kinds: ["Service", "EndpointSlice", "Node"],
+  tools: IPTABLES_TOOLS,
+  modules: [
+    "nf_conntrack",
+    "nf_nat",
+    "xt_nat",
+    "xt_MASQUERADE",
+    "xt_statistic",
+    "xt_recent",
+    "xt_addrtype",
+    "xt_mark",
+  ],
+  figures: FIGURES,
+  metrics: { splitsDurations: true, countsPackets: true },
+  settings: {
+    section: "iptables",
+    masqueradeSection: "iptables",
+    defaultNodePortAddresses: [],
+    servesLocalhostNodePorts: true,
+    isDeprecated: false,
+  },
+  traces: {
+    calls: ["iptables-save", "ip6tables-save"].map((tool) => ({ tool, args: ["-t", "nat"] })),
+    line: /^:(KUBE-(?:SVC|SVL|SEP|EXT|FW|XLB)-\S*)/,
+    text: (chains) => `chains of services (mode iptables, ${chains.length} of them)`,
+  },
+  traffic: {
+    by: "rules",
+    unusedPort: "untouched",
+    refusesOwnTraffic: false,
+    checksSourcesFirst: false,
+    refusesEverywhere: true,
+    masqueradesByAddress: false,
+  },
+};
+
+/** The registry entry of iptables mode. */
+export const IPTABLES_MODE = {
+  description: DESCRIPTION,
+  load: async () => (await import("./backend.ts")).IPTABLES_CODE,
+};

@@ -1,0 +1,57 @@
+import { DUMMY_INTERFACE } from "../../core/model/mod.ts";
+import { type FigureDeclarations, IPTABLES_TOOLS, type ModeDescription } from "../contract/mod.ts";
+
+const FIGURES = {
+  virtual_servers: {},
+  server_operations: { written: "virtual server changes" },
+  set_changes: { written: "set changes" },
+  iptables_rules_nat: {},
+  iptables_rules_filter: {},
+  iptables_rules_last_nat: {},
+  iptables_rules_last_filter: {},
+  restore_failures: {
+    metrics: [{
+      kind: "counter",
+      name: "kubeproxy_sync_proxy_rules_iptables_restore_failures_total",
+      help: "Failed iptables-restore runs",
+    }],
+  },
+} as const satisfies FigureDeclarations;
+
+/** A figure of a sync in IPVS mode. */
+export type IpvsFigure = keyof typeof FIGURES;
+
+const DESCRIPTION: ModeDescription = {
+  name: "ipvs",
+  kinds: ["Service", "EndpointSlice", "Node"],
+  tools: [
+    { tool: "ipvsadm", version: ["--version"], package: "ipvsadm" },
+    { tool: "ipset", version: ["--version"], package: "ipset" },
+    { tool: "ip", version: ["-V"], package: "iproute2" },
+    ...IPTABLES_TOOLS,
+    { tool: "modprobe", version: ["--version"], package: "kmod", without: "the kernel must have its modules loaded" },
+  ],
+  modules: ["nf_conntrack", "nf_nat", "ip_vs", "ip_set", "xt_set", "dummy", "xt_MASQUERADE", "xt_mark"],
+  figures: FIGURES,
+  metrics: { splitsDurations: false, countsPackets: false },
+  settings: {
+    section: "ipvs",
+    masqueradeSection: "iptables",
+    defaultNodePortAddresses: [],
+    servesLocalhostNodePorts: false,
+    isDeprecated: true,
+  },
+  traces: {
+    calls: [{ tool: "ip", args: ["-o", "link", "show", DUMMY_INTERFACE] }],
+    line: new RegExp(`^\\d+: (${DUMMY_INTERFACE}):`),
+    failsWithout: true,
+    text: () => `the interface ${DUMMY_INTERFACE} (mode ipvs)`,
+  },
+  traffic: { by: "virtual-servers" },
+};
+
+/** The registry entry of IPVS mode. */
+export const IPVS_MODE = {
+  description: DESCRIPTION,
+  load: async () => (await import("./backend.ts")).IPVS_CODE,
+};

@@ -1,0 +1,61 @@
+import type { FigureDeclarations, ModeDescription } from "../contract/mod.ts";
+
+const FIGURES = {
+  elements_written: { written: "elements written" },
+  elements_deleted: { written: "elements deleted" },
+  chains_written: { written: "chains written" },
+  nftables_transactions: {},
+  nftables_sync_failures: {
+    metrics: [{
+      kind: "counter",
+      name: "kubeproxy_sync_proxy_rules_nftables_sync_failures_total",
+      help: "Failed nft transactions",
+    }],
+  },
+  cleanup_failures: {
+    metrics: [{
+      kind: "counter",
+      name: "kubeproxy_sync_proxy_rules_nftables_cleanup_failures_total",
+      help: "Failed nft cleanups",
+    }],
+  },
+} as const satisfies FigureDeclarations;
+
+/** A figure of a sync in nftables mode. */
+export type NftablesFigure = keyof typeof FIGURES;
+
+const DESCRIPTION: ModeDescription = {
+  name: "nftables",
+  // What is sent to an unused address of a ServiceCIDR is dropped. kube-proxy's other modes watch these, and ignore them.
+  kinds: ["Service", "EndpointSlice", "Node", "ServiceCIDR"],
+  tools: [{ tool: "nft", version: ["--version"], package: "nftables" }],
+  modules: ["nf_conntrack", "nf_tables", "nft_chain_nat", "nft_nat", "nft_masq", "nft_numgen", "nft_ct"],
+  figures: FIGURES,
+  metrics: { splitsDurations: true, countsPackets: false },
+  settings: {
+    section: "nftables",
+    masqueradeSection: "nftables",
+    defaultNodePortAddresses: ["primary"],
+    servesLocalhostNodePorts: false,
+    isDeprecated: false,
+  },
+  traces: {
+    calls: [{ tool: "nft", args: ["list", "tables"] }],
+    line: /^table (ip6? (?:kube-proxy|sluice))$/,
+    text: (tables) => `the tables ${tables.join(", ")} (mode nftables)`,
+  },
+  traffic: {
+    by: "rules",
+    unusedPort: "rejected",
+    refusesOwnTraffic: true,
+    checksSourcesFirst: true,
+    refusesEverywhere: false,
+    masqueradesByAddress: true,
+  },
+};
+
+/** The registry entry of nftables mode. */
+export const NFTABLES_MODE = {
+  description: DESCRIPTION,
+  load: async () => (await import("./backend.ts")).NFTABLES_CODE,
+};
