@@ -1,139 +1,44 @@
-/** Keeps one family's worker running: tells dead from busy, and starts a new one with growing waits. */
+/** Keeps one family's worker running: replaces one that dies or hangs, with growing waits. */
+import { describeMode } from "../backends/mod.ts";
 import type { FamilyHealth, FamilyLink, FamilyListener, StopOptions } from "../core/channel/mod.ts";
 import type { PacketCounts, RuleDescription } from "../core/model/mod.ts";
-import { type Backoff, type Clock, createBackoff, errorText, type Logger } from "../platform/mod.ts";
+import { type Backoff, createBackoff, type Logger } from "../platform/mod.ts";
 import { checkedReport } from "./checked_message.ts";
 import type { MemoryWatch } from "./memory_watch.ts";
-import type { FromWorker, StartMessage, ToWorker } from "./protocol.ts";
+import type { FromWorker, ToWorker } from "./protocol.ts";
+import { createQuestions } from "./questions.ts";
+import { startWatchedWorker, type WatchedWorker, type WatchOptions } from "./watched_worker.ts";
 
-/** The part of a worker that is used. */
-export interface WorkerHandle {
-  post(message: ToWorker): void;
-  /** Ends it at once, even from an endless loop. */
-  terminate(): void;
-  /** Leaves it, stopped with `keepWorker`, to the next start of its family. */
-  release(): void;
-  /**
-   * Announces that it is to end until its family has services again. Returns whether it may: `stop` with `keepWorker` and
-   * `terminate` are to follow then.
-   */
-  beginRest(): boolean;
-}
-
-/** Who is told of a worker. */
-export interface WorkerListener {
-  onMessage(message: FromWorker): void;
-  /** It has ended by an error, or cannot be understood any more. */
-  onFailure(reason: string): void;
-}
-
-/** How a family is supervised. */
-export interface SuperviseOptions {
-  /** The first message to every worker. */
-  readonly start: StartMessage;
-  /** Starts a worker; may throw. */
-  readonly spawn: (listener: WorkerListener) => WorkerHandle;
+/** Inputs of `superviseFamily`; durations in milliseconds. */
+export interface SuperviseOptions extends WatchOptions {
   readonly listener: FamilyListener;
-  readonly clock: Clock;
   readonly logger: Logger;
-  /** Who tells that a worker takes too much memory; shared with the other family's. */
+  /** Reports a worker that takes too much memory; shared with the other family. */
   readonly memory: MemoryWatch;
   /** The waits before a restart; from half a second to half a minute by default. */
   readonly backoff?: Backoff;
-  /** How often a worker is asked whether it lives. */
-  readonly pingPeriodMs?: number;
-  /** After so many periods without a word it is taken for hung. */
-  readonly pingsUnanswered?: number;
-  /** How long a stop may take before the worker is ended from outside. */
+  /** How long a worker may take to stop before it is terminated. */
   readonly stopGraceMs?: number;
-  /** The same for one after which the worker is to be used again: there may be no other that could start a new one. */
+  /** The same for a worker that will be used again: it may be the only one that could start another. */
   readonly keepGraceMs?: number;
-  /** How long a question to the worker may take. */
-  readonly describeTimeoutMs?: number;
+  /** How long an answer of the worker is awaited. */
+  readonly answerTimeoutMs?: number;
 }
 
-/** Starts a family's worker, and a new one whenever it dies or hangs, until it is stopped. */
+/** Starts a family's worker, and another one whenever it dies or hangs, until it is stopped. */
 export function superviseFamily(options: SuperviseOptions): FamilyLink {
-  const { start, spawn, listener, clock, memory, pingPeriodMs = 10_000, pingsUnanswered = 6, stopGraceMs = 700 } =
-    options;
-  const { describeTimeoutMs = 5_000, keepGraceMs = 5_000 } = options;
-  const logger = options.logger.with({ family: start.family });
-  const backoff = options.backoff ?? createBackoff({ firstMs: 500, longestMs: 30_000 });
-
-  let worker: WorkerHandle | undefined;
-  let failCurrent: (reason: string) => void = () => {};
-  let endWork: (() => void) | undefined;
-  let restarts = 0;
-  let cancelTimer: (() => void) | undefined;
+  const { start, listener, clock, answerTimeoutMs = 5_000 } = options;
+  const mode = describeMode(start.mode);
+  const descriptions = createQuestions<RuleDescription>(clock, answerTimeoutMs);
+  const counts = createQuestions<PacketCounts>(clock, answerTimeoutMs);
   let cleaning: PromiseWithResolvers<void> | undefined;
-  let questions = 0;
-  const descriptions = new Map<number, (rules: RuleDescription | undefined) => void>();
-  const countings = new Map<number, (counts: PacketCounts | undefined) => void>();
-  let stopping: PromiseWithResolvers<void> | undefined;
-  let keepsWorker = false;
-  /** From `rest` to `wake`. */
-  let isResting = false;
-  /** The worker was told to stop since the family rests, and has not stopped yet. */
-  let isLeaving = false;
 
-  const launch = () => {
-    let current: WorkerHandle | undefined;
-    let isOver = false;
-    let silentPeriods = 0;
-
-    const fail = (reason: string) => {
-      if (isOver) return;
-      isOver = true;
-      workIsDone();
-      current?.terminate();
-      worker = undefined;
-      cancelTimer?.();
-      if (isLeaving) left();
-      else if (stopping) ended();
-      else restartLater(reason);
-    };
-
-    const keepWatch = () => {
-      cancelTimer = clock.schedule(pingPeriodMs, () => {
-        // Periods, not time: a host that slept, or a main isolate that was busy itself, must not blame the worker.
-        if (silentPeriods >= pingsUnanswered) {
-          fail(`it has not answered for ${silentPeriods * pingPeriodMs / 1000} s`);
-          return;
-        }
-        if (silentPeriods === 0) current?.post({ type: "ping" });
-        silentPeriods++;
-        keepWatch();
-      });
-    };
-
-    try {
-      current = spawn({
-        onMessage(message) {
-          silentPeriods = 0;
-          if (current !== undefined && worker === current) receive(message);
-        },
-        onFailure: fail,
-      });
-      current.post(start);
-    } catch (error) {
-      fail(`it could not be started: ${errorText(error)}`);
-      return;
-    }
-    worker = current;
-    failCurrent = fail;
-    keepWatch();
-  };
-
-  const workIsDone = () => {
-    endWork?.();
-    endWork = undefined;
+  const abandonCleanup = (reason: string) => {
+    cleaning?.reject(new Error(`the ${start.family} rules were not all removed: ${reason}`));
+    cleaning = undefined;
   };
 
   const receive = (message: FromWorker) => {
-    if (isLeaving) {
-      if (message.type === "stopped") left();
-      return;
-    }
     switch (message.type) {
       case "ready":
         listener.onHealth({ state: "ready" });
@@ -143,21 +48,18 @@ export function superviseFamily(options: SuperviseOptions): FamilyLink {
         listener.onReset();
         break;
       case "report":
-        // A sync that failed is tried again without another word from here.
-        if (message.report.ok) {
-          backoff.reset();
-          workIsDone();
-        }
-        listener.onReport(checkedReport(message.report));
+        // The worker itself retries a failed sync.
+        if (message.report.ok) lifecycle.noteSuccess();
+        listener.onReport(checkedReport(message.report, mode));
         break;
       case "setup-failed":
         listener.onHealth({ state: "unfit", reason: message.reason, unsupported: message.unsupported });
         break;
       case "described":
-        descriptions.get(message.number)?.(message.rules);
+        descriptions.answer(message.number, message.rules);
         break;
       case "counted":
-        countings.get(message.number)?.(message.counts);
+        counts.answer(message.number, message.counts);
         break;
       case "cleaned":
         if (message.problem === undefined) cleaning?.resolve();
@@ -165,124 +67,193 @@ export function superviseFamily(options: SuperviseOptions): FamilyLink {
         cleaning = undefined;
         break;
       case "stopped":
-        if (keepsWorker) release();
-        ended();
-        break;
+      case "restart-needed":
       case "pong":
       case "sibling-failed":
         break;
     }
   };
 
+  const lifecycle = createLifecycle(options, { receive, onGone: abandonCleanup });
+
+  return {
+    send(delta) {
+      lifecycle.beginWork()?.post({ type: "sync", delta });
+    },
+    async describe(key) {
+      const worker = lifecycle.worker();
+      return worker && await descriptions.ask((number) => worker.post({ type: "describe", number, key }));
+    },
+    async packetCounts() {
+      const worker = lifecycle.worker();
+      return worker && await counts.ask((number) => worker.post({ type: "count", number }));
+    },
+    rest: () => cleaning === undefined && lifecycle.rest(),
+    wake: () => lifecycle.wake(),
+    cleanup() {
+      if (cleaning) return cleaning.promise;
+      cleaning = Promise.withResolvers<void>();
+      const { promise } = cleaning, worker = lifecycle.worker();
+      if (worker) worker.post({ type: "cleanup" });
+      else abandonCleanup("no worker is running");
+      return promise;
+    },
+    stop: (stopOptions) => lifecycle.stop(stopOptions),
+  };
+}
+
+/** What the lifecycle of a family's workers tells its owner. */
+interface LifecycleListener {
+  /** A message of the worker that runs, `stopped` aside. */
+  receive(message: FromWorker): void;
+  /** The worker is gone, with whatever it was asked to do. */
+  onGone(reason: string): void;
+}
+
+/** The workers of a family, one after the other. */
+interface Lifecycle {
+  /** The worker that runs and takes messages, if there is one. */
+  worker(): Pick<WatchedWorker, "post"> | undefined;
+  /** The same for a message that is work: its memory is watched until a sync succeeds. */
+  beginWork(): Pick<WatchedWorker, "post"> | undefined;
+  /** A sync succeeded: the work is done, and the next restart waits for the shortest time again. */
+  noteSuccess(): void;
+  rest(): boolean;
+  wake(): void;
+  stop(options?: StopOptions): Promise<void>;
+}
+
+function createLifecycle(options: SuperviseOptions, { receive, onGone }: LifecycleListener): Lifecycle {
+  const { start, listener, clock, memory, stopGraceMs = 700, keepGraceMs = 5_000 } = options;
+  const logger = options.logger.with({ family: start.family });
+  const backoff = options.backoff ?? createBackoff({ firstMs: 500, longestMs: 30_000 });
+  let worker: WatchedWorker | undefined;
+  let endWork: (() => void) | undefined;
+  let cancelTimer: (() => void) | undefined;
+  let restarts = 0;
+  let stopping: PromiseWithResolvers<void> | undefined;
+  let keepsWorker = false;
+  /** From `rest` to `wake`. */
+  let isResting = false;
+  /** The worker was asked to stop because the family rests, and has not stopped yet. */
+  let isLeaving = false;
+
+  const reportHealth = (health: FamilyHealth) => queueMicrotask(() => listener.onHealth(health));
+
+  const finishWork = () => {
+    endWork?.();
+    endWork = undefined;
+  };
+
+  const launch = () => {
+    const launched = startWatchedWorker(options, {
+      onMessage(message) {
+        if (worker !== launched) return;
+        if (message.type === "stopped") stopped();
+        else if (!isLeaving) receive(message);
+      },
+      onFailure(reason) {
+        if (worker !== undefined && worker !== launched) return;
+        finishWork();
+        worker = undefined;
+        cancelTimer?.();
+        if (isLeaving) left();
+        else if (stopping) ended();
+        else restartLater(reason);
+      },
+    });
+    worker = launched;
+  };
+
   const restartLater = (reason: string) => {
     restarts++;
     const waitMs = backoff.nextMs();
-    logger.error("the worker died, a new one will be started", { reason, restarts, inMs: Math.round(waitMs) });
-    abandonCleanup(`the worker died: ${reason}`);
+    logger.error("worker died, restarting", { reason, restarts, inMs: Math.round(waitMs) });
+    onGone(`the worker died: ${reason}`);
     cancelTimer = clock.schedule(waitMs, launch);
-    const health: FamilyHealth = { state: "restarting", reason, restarts };
-    queueMicrotask(() => listener.onHealth(health));
+    reportHealth({ state: "restarting", reason, restarts });
   };
 
-  const abandonCleanup = (reason: string) => {
-    cleaning?.reject(new Error(`the ${start.family} rules were not all removed: ${reason}`));
-    cleaning = undefined;
-  };
-
-  const release = () => {
-    worker?.release();
-    worker = undefined;
-  };
-
-  /** Ends the worker of a family that rests, or has rested until just now. */
-  const left = () => {
-    isLeaving = false;
+  const terminate = () => {
     cancelTimer?.();
+    worker?.unwatch();
     worker?.terminate();
     worker = undefined;
+  };
+
+  const stopped = () => {
+    if (isLeaving) return left();
+    if (keepsWorker) {
+      worker?.unwatch();
+      worker?.release();
+      worker = undefined;
+    }
+    ended();
+  };
+
+  /** The worker of a family that rests, or was resting until now, has stopped. */
+  const left = () => {
+    isLeaving = false;
+    terminate();
     if (stopping) ended();
     else if (isResting) logger.info("worker ended: the family has no services");
     else launch();
   };
 
-  const tell = (state: "starting" | "resting") => queueMicrotask(() => listener.onHealth({ state }));
-
   const ended = () => {
-    cancelTimer?.();
-    workIsDone();
-    worker?.terminate();
-    worker = undefined;
-    abandonCleanup("the worker was stopped");
+    finishWork();
+    terminate();
+    onGone("the worker was stopped");
     stopping?.resolve();
   };
 
-  /** Asks the worker and waits for its answer among those awaited; undefined where there is none in time. */
-  const ask = <T>(
-    awaited: Map<number, (answer: T | undefined) => void>,
-    message: (number: number) => ToWorker,
-  ): Promise<T | undefined> => {
-    if (worker === undefined || isLeaving) return Promise.resolve(undefined);
-    const { promise, resolve } = Promise.withResolvers<T | undefined>();
-    const number = ++questions;
-    const cancel = clock.schedule(describeTimeoutMs, () => resolve(undefined));
-    awaited.set(number, resolve);
-    worker.post(message(number));
-    return promise.finally(() => {
-      cancel();
-      awaited.delete(number);
-    });
+  /** Asks the worker to stop, and calls `onLate` if it does not in time. */
+  const requestStop = (from: WatchedWorker, keepWorker: boolean, graceMs: number, onLate: () => void) => {
+    cancelTimer?.();
+    from.unwatch();
+    from.post({ type: "stop", keepWorker } satisfies ToWorker);
+    cancelTimer = clock.schedule(graceMs, onLate);
   };
 
-  tell("starting");
+  reportHealth({ state: "starting" });
   launch();
 
   return {
-    send(delta) {
-      if (worker === undefined) return;
-      endWork ??= memory.begin(failCurrent);
-      worker.post({ type: "sync", delta });
+    worker: () => isLeaving ? undefined : worker,
+    beginWork() {
+      if (worker) endWork ??= memory.begin(worker.fail);
+      return worker;
     },
-    describe: (key) => ask(descriptions, (number) => ({ type: "describe", number, key })),
-    packetCounts: () => ask(countings, (number) => ({ type: "count", number })),
+    noteSuccess() {
+      backoff.reset();
+      finishWork();
+    },
     rest() {
-      if (worker === undefined || isLeaving || stopping || cleaning || !worker.beginRest()) return false;
+      if (worker === undefined || isLeaving || stopping || !worker.beginRest()) return false;
       isResting = isLeaving = true;
-      workIsDone();
-      cancelTimer?.();
-      cancelTimer = clock.schedule(stopGraceMs, left);
-      worker.post({ type: "stop", keepWorker: true });
-      tell("resting");
+      finishWork();
+      requestStop(worker, true, stopGraceMs, left);
+      reportHealth({ state: "resting" });
       return true;
     },
     wake() {
       if (!isResting) return;
       isResting = false;
       logger.info("worker starts again");
-      tell("starting");
+      reportHealth({ state: "starting" });
       if (!isLeaving) launch();
-    },
-    cleanup() {
-      if (cleaning) return cleaning.promise;
-      cleaning = Promise.withResolvers<void>();
-      const { promise } = cleaning;
-      if (worker && !isLeaving) worker.post({ type: "cleanup" });
-      else abandonCleanup("no worker is running");
-      return promise;
     },
     stop({ keepWorker = false }: StopOptions = {}) {
       if (stopping) return stopping.promise;
       stopping = Promise.withResolvers<void>();
       keepsWorker = keepWorker;
       if (isLeaving) return stopping.promise;
-      cancelTimer?.();
-      if (worker) {
-        worker.post({ type: "stop", keepWorker });
-        cancelTimer = clock.schedule(keepWorker ? keepGraceMs : stopGraceMs, () => {
+      if (worker === undefined) ended();
+      else {
+        requestStop(worker, keepWorker, keepWorker ? keepGraceMs : stopGraceMs, () => {
           logger.warn("worker did not stop in time; terminating it");
           ended();
         });
-      } else {
-        ended();
       }
       return stopping.promise;
     },

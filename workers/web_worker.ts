@@ -1,10 +1,13 @@
 import { errorText } from "../platform/mod.ts";
 import type { WorkerCode } from "./protocol.ts";
 
+/** The failure of a worker whose message cannot be deserialized. */
+export const UNREADABLE = "a message from it cannot be read";
+
 /**
- * Starts a Web Worker that may run its tools and do nothing else. Throws where this isolate itself may not run all of
- * them. From source, where a sibling's code is read with the permissions of the one that starts it, a worker may read
- * the source tree as well; what a compiled executable carries is read without a permission.
+ * Starts a Web Worker that may run its tools and do nothing else. Throws if this isolate itself may not run all of them.
+ * When run from source, a worker may also read the source tree: a sibling's code is read with the permissions of the worker
+ * that starts it. The files inside a compiled executable need no permission.
  */
 export function createWebWorker({ entry, name, tools }: WorkerCode, onFailure: (reason: string) => void): Worker {
   const worker = new Worker(entry, {
@@ -23,16 +26,16 @@ export function createWebWorker({ entry, name, tools }: WorkerCode, onFailure: (
       },
     },
   });
-  worker.onmessageerror = () => onFailure("a message from it could not be read");
+  worker.onmessageerror = () => onFailure(UNREADABLE);
   worker.onerror = (event) => {
-    // Unhandled, the error would end the whole program.
+    // An unhandled error would end the whole program.
     event.preventDefault();
     onFailure(event.message || errorText(event.error));
   };
   return worker;
 }
 
-/** The URL of a worker's code: a file beside this module, be it a source file or a bundle. */
+/** The URL of a worker's code: a source file or bundle beside this module. */
 export function workerEntry(name: string): string {
   return new URL(`./${name}.${import.meta.url.endsWith(".ts") ? "ts" : "js"}`, import.meta.url).href;
 }

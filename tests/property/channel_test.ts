@@ -5,7 +5,8 @@ import { type FamilySettings, type ServicePort, servicePortKey } from "../../cor
 import { silentLogger } from "../../platform/log.ts";
 import { createBackoff } from "../../platform/retry.ts";
 import type { ToWorker } from "../../workers/protocol.ts";
-import { superviseFamily, type WorkerHandle, type WorkerListener } from "../../workers/supervise.ts";
+import { superviseFamily } from "../../workers/supervise.ts";
+import type { WorkerHandle, WorkerListener } from "../../workers/watched_worker.ts";
 import { startSyncLoop } from "../../workers/sync_loop.ts";
 import { createFakeBackend, type FakeBackend } from "../fakes/backend.ts";
 import { createFakeClock, type FakeClock } from "../fakes/clock.ts";

@@ -1,8 +1,10 @@
+import { describeMode } from "../../../backends/mod.ts";
 import assert from "node:assert/strict";
 import type { ProblemCode } from "../../../core/problems/mod.ts";
 import { checkedMessage, checkedReport } from "../../../workers/checked_message.ts";
 import { fakeServicePort, fakeSettings, fakeSources } from "../../fakes/service_port.ts";
 
+const NFTABLES = describeMode("nftables");
 const START = { type: "start", family: "IPv4", mode: "ipvs", logLevel: "info", logFormat: "json", kernel: [] };
 const IPVS = {
   scheduler: "rr",
@@ -101,7 +103,7 @@ const REFUSED: Readonly<Record<string, unknown>> = {
 
 for (const [what, message] of Object.entries(REFUSED)) {
   Deno.test(`a message is refused for ${what}`, () => {
-    assert.throws(() => checkedMessage(message), /^Error: a message was refused: /);
+    assert.throws(() => checkedMessage(message), /^Error: message refused: /);
   });
 }
 
@@ -120,7 +122,8 @@ Deno.test("a report with an unknown code counts as a failed sync, and known code
     problems,
   });
   const known = report(problem("rules-refused"));
-  assert.equal(checkedReport(known), known);
-  const codes = checkedReport(report(problem('x"} 1'), problem("constructor"), problem("rules-refused"))).problems;
+  assert.deepEqual(checkedReport(known, NFTABLES), known);
+  const codes =
+    checkedReport(report(problem('x"} 1'), problem("constructor"), problem("rules-refused")), NFTABLES).problems;
   assert.deepEqual(codes.map(({ code }) => code), ["sync-failed", "sync-failed", "rules-refused"]);
 });

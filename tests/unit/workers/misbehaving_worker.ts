@@ -2,7 +2,7 @@
  * The code of a worker that tells its permissions when it starts, throws over a delta, takes memory without end over one of
  * revision 0, and loops over a cleanup.
  */
-import { converse } from "../../../workers/conversation.ts";
+import { connectToMain } from "../../../workers/main_connection.ts";
 
 const PERMISSIONS: readonly Deno.PermissionDescriptor[] = [
   { name: "env" },
@@ -37,14 +37,14 @@ function rights(): string {
 }
 
 function complain(reason: string): void {
-  say({ type: "setup-failed", reason, unsupported: false });
+  post({ type: "setup-failed", reason, unsupported: false });
 }
 
 const itself = () => ({ entry: import.meta.url, name: "test", tools: [] });
 
-const { say } = converse(itself, (message) => {
+const { post } = connectToMain(itself, (message) => {
   if (message.type === "start") complain(`may: ${rights()}`);
-  if (message.type === "ping") say({ type: "pong" });
+  if (message.type === "ping") post({ type: "pong" });
   if (message.type === "sync" && message.delta.revision === 0) {
     const taken: number[][] = [];
     for (;;) taken.push(new Array<number>(10_000).fill(taken.length));

@@ -4,7 +4,7 @@ import { FAMILIES, type Family } from "../../../platform/address.ts";
 import { silentLogger } from "../../../platform/log.ts";
 import { createBackoff } from "../../../platform/retry.ts";
 import { systemClock } from "../../../platform/clock.ts";
-import { createCrew } from "../../../workers/crew.ts";
+import { createWorkerPool } from "../../../workers/worker_pool.ts";
 import { createMemoryWatch, type MemoryWatch } from "../../../workers/memory_watch.ts";
 import { superviseFamily } from "../../../workers/supervise.ts";
 import { createWebWorker } from "../../../workers/web_worker.ts";
@@ -59,7 +59,7 @@ function supervise(family: Family, spawn: Spawn, memory: MemoryWatch = { begin: 
   return { link, clock, nextHealth };
 }
 
-interface Crew {
+interface StartedPool {
   readonly IPv4: Setup;
   readonly IPv6: Setup;
   /** Why nobody is left. */
@@ -69,15 +69,15 @@ interface Crew {
 }
 
 /** The workers of both families, which have started and said what they may do. */
-async function startedCrew(memory?: MemoryWatch): Promise<Crew> {
+async function startedPool(memory?: MemoryWatch): Promise<StartedPool> {
   const { promise: lost, resolve } = Promise.withResolvers<string>();
   let losses = 0;
   const onLost = (reason: string) => {
     losses++;
     resolve(reason);
   };
-  const crew = createCrew({ ...ROLE, codeOf: () => code("./misbehaving_worker.ts"), onLost });
-  const [IPv4, IPv6] = FAMILIES.map((family) => supervise(family, (listener) => crew.spawn(family, listener), memory));
+  const pool = createWorkerPool({ ...ROLE, codeOf: () => code("./misbehaving_worker.ts"), onLost });
+  const [IPv4, IPv6] = FAMILIES.map((family) => supervise(family, (listener) => pool.spawn(family, listener), memory));
   for (const { nextHealth } of [IPv4!, IPv6!]) {
     assert.equal((await nextHealth()).state, "starting");
     assert.deepEqual(await nextHealth(), PERMISSIONLESS);
@@ -94,7 +94,7 @@ async function makeThrow({ link, nextHealth }: Setup): Promise<void> {
 
 /** Has a worker loop for ever, and waits until that is known. */
 async function makeHang({ link, clock, nextHealth }: Setup): Promise<void> {
-  const cleanup = assert.rejects(link.cleanup(), /has not answered/);
+  const cleanup = assert.rejects(link.cleanup(), /no answer for/);
   assert.deepEqual(await nextHealth(), { state: "unfit", reason: "looping", unsupported: false });
   clock.advance(3000);
   await cleanup;
@@ -115,97 +115,97 @@ async function succeeded({ clock, nextHealth }: Setup): Promise<void> {
 }
 
 /** Ends real workers though the clock stands still. */
-async function stop({ IPv4, IPv6 }: Pick<Crew, "IPv4" | "IPv6">): Promise<void> {
+async function stop({ IPv4, IPv6 }: Pick<StartedPool, "IPv4" | "IPv6">): Promise<void> {
   const stopped = [IPv4, IPv6].map(({ link }) => link.stop());
   for (const { clock } of [IPv4, IPv6]) clock.advance(700);
   await Promise.all(stopped);
 }
 
 /** Sees that the IPv6 worker, which started the other's successors, still hears, and ends both. */
-async function endWithSiblingAlive(crew: Crew): Promise<void> {
-  const cleanup = assert.rejects(crew.IPv6.link.cleanup(), /stopped/);
-  assert.deepEqual(await crew.IPv6.nextHealth(), { state: "unfit", reason: "looping", unsupported: false });
-  await stop(crew);
+async function endWithSiblingAlive(pool: StartedPool): Promise<void> {
+  const cleanup = assert.rejects(pool.IPv6.link.cleanup(), /stopped/);
+  assert.deepEqual(await pool.IPv6.nextHealth(), { state: "unfit", reason: "looping", unsupported: false });
+  await stop(pool);
   await cleanup;
-  assert.equal(crew.losses(), 0);
+  assert.equal(pool.losses(), 0);
 }
 
 Deno.test("a worker that throws is replaced, again and again, by its sibling, which goes on", async () => {
-  const crew = await startedCrew();
+  const pool = await startedPool();
   for (let times = 0; times < 3; times++) {
-    await makeThrow(crew.IPv4);
-    await succeeded(crew.IPv4);
+    await makeThrow(pool.IPv4);
+    await succeeded(pool.IPv4);
   }
-  await endWithSiblingAlive(crew);
+  await endWithSiblingAlive(pool);
 });
 
 Deno.test("a worker in an endless loop is replaced, and so is its successor", async () => {
-  const crew = await startedCrew();
+  const pool = await startedPool();
   for (let times = 0; times < 2; times++) {
-    await makeHang(crew.IPv6);
-    await succeeded(crew.IPv6);
+    await makeHang(pool.IPv6);
+    await succeeded(pool.IPv6);
   }
-  await stop(crew);
-  assert.equal(crew.losses(), 0);
+  await stop(pool);
+  assert.equal(pool.losses(), 0);
 });
 
 Deno.test("a worker that takes all the memory is replaced, again and again, and its sibling lives on", async () => {
   const memory = createMemoryWatch({ clock: systemClock, read: Deno.memoryUsage, limitBytes: 400e6 });
-  const crew = await startedCrew(memory);
+  const pool = await startedPool(memory);
   for (let times = 0; times < 2; times++) {
-    crew.IPv4.link.send({ revision: 0, base: undefined, settings: undefined, set: [], deleted: [] });
-    const health = await crew.IPv4.nextHealth();
+    pool.IPv4.link.send({ revision: 0, base: undefined, settings: undefined, set: [], deleted: [] });
+    const health = await pool.IPv4.nextHealth();
     assert.ok(
       health.state === "restarting" && /have taken \d+ MB of memory, 400 MB are/.test(health.reason),
       JSON.stringify(health),
     );
-    await succeeded(crew.IPv4);
+    await succeeded(pool.IPv4);
   }
-  await endWithSiblingAlive(crew);
+  await endWithSiblingAlive(pool);
 });
 
 Deno.test("a worker that was started by its sibling ends with it, which is a loss of both", async () => {
-  const crew = await startedCrew();
-  await makeThrow(crew.IPv4);
-  await succeeded(crew.IPv4);
-  await makeThrow(crew.IPv6);
-  assert.match(await crew.lost, /no worker is left/);
-  const health = await crew.IPv4.nextHealth();
+  const pool = await startedPool();
+  await makeThrow(pool.IPv4);
+  await succeeded(pool.IPv4);
+  await makeThrow(pool.IPv6);
+  assert.match(await pool.lost, /no worker is left/);
+  const health = await pool.IPv4.nextHealth();
   assert.ok(health.state === "restarting" && /IPv6 worker, which had started it/.test(health.reason));
-  crew.IPv4.clock.advance(100);
-  const again = await crew.IPv4.nextHealth();
+  pool.IPv4.clock.advance(100);
+  const again = await pool.IPv4.nextHealth();
   assert.ok(again.state === "restarting" && /which would have to start it, is gone/.test(again.reason));
-  await stop(crew);
-  assert.equal(crew.losses(), 1);
+  await stop(pool);
+  assert.equal(pool.losses(), 1);
 });
 
 Deno.test("workers that die one after the other, before a successor is there, are a loss of both", async () => {
-  const crew = await startedCrew();
-  await makeThrow(crew.IPv6);
-  await makeHang(crew.IPv4);
-  await crew.lost;
-  await stop(crew);
+  const pool = await startedPool();
+  await makeThrow(pool.IPv6);
+  await makeHang(pool.IPv4);
+  await pool.lost;
+  await stop(pool);
 });
 
 Deno.test("a worker that rested is started again by its sibling, again and again", async () => {
-  const crew = await startedCrew();
+  const pool = await startedPool();
   for (let times = 0; times < 3; times++) {
-    await makeRest(crew.IPv6);
-    crew.IPv6.link.wake();
-    assert.equal((await crew.IPv6.nextHealth()).state, "starting");
-    assert.deepEqual(await crew.IPv6.nextHealth(), PERMISSIONLESS);
+    await makeRest(pool.IPv6);
+    pool.IPv6.link.wake();
+    assert.equal((await pool.IPv6.nextHealth()).state, "starting");
+    assert.deepEqual(await pool.IPv6.nextHealth(), PERMISSIONLESS);
   }
-  await stop(crew);
-  assert.equal(crew.losses(), 0);
+  await stop(pool);
+  assert.equal(pool.losses(), 0);
 });
 
 Deno.test("the end of the only worker is a loss while the other family rests", async () => {
-  const crew = await startedCrew();
-  await makeRest(crew.IPv6);
-  assert.equal(crew.IPv4.link.rest(), false);
-  await makeThrow(crew.IPv4);
-  assert.match(await crew.lost, /no worker is left/);
-  await stop(crew);
+  const pool = await startedPool();
+  await makeRest(pool.IPv6);
+  assert.equal(pool.IPv4.link.rest(), false);
+  await makeThrow(pool.IPv4);
+  assert.match(await pool.lost, /no worker is left/);
+  await stop(pool);
 });
 
 Deno.test("a worker whose code cannot be loaded is reported", async () => {
@@ -216,8 +216,8 @@ Deno.test("a worker whose code cannot be loaded is reported", async () => {
 });
 
 Deno.test("what befalls the first workers before anybody listens is told to the one who then does", async () => {
-  const crew = createCrew({ ...ROLE, codeOf: () => code("./no_such_worker.ts"), onLost() {} });
-  const setup = supervise("IPv4", (listener) => crew.spawn("IPv4", listener));
+  const pool = createWorkerPool({ ...ROLE, codeOf: () => code("./no_such_worker.ts"), onLost() {} });
+  const setup = supervise("IPv4", (listener) => pool.spawn("IPv4", listener));
   assert.equal((await setup.nextHealth()).state, "starting");
   const health = await setup.nextHealth();
   assert.equal(health.state, "restarting");

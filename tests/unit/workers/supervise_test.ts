@@ -4,7 +4,8 @@ import type { FamilyDelta, SyncReport } from "../../../core/model/mod.ts";
 import { silentLogger } from "../../../platform/log.ts";
 import { createBackoff } from "../../../platform/retry.ts";
 import type { FromWorker, StartMessage, ToWorker } from "../../../workers/protocol.ts";
-import { superviseFamily, type WorkerListener } from "../../../workers/supervise.ts";
+import { superviseFamily } from "../../../workers/supervise.ts";
+import type { WorkerListener } from "../../../workers/watched_worker.ts";
 import { createFakeClock, type FakeClock, settled } from "../../fakes/clock.ts";
 
 const START: StartMessage = {
@@ -170,7 +171,7 @@ Deno.test("a worker that cannot be started at all is tried again", async () => {
   const { workers, clock, health } = await supervise([new Error("no permission"), new Error("no permission")]);
   assert.deepEqual(health.at(-1), {
     state: "restarting",
-    reason: "it could not be started: no permission",
+    reason: "cannot start: no permission",
     restarts: 1,
   });
   clock.advance(100);

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { FAMILIES, type Family } from "../../../platform/address.ts";
-import { createCrew, type FirstWorker } from "../../../workers/crew.ts";
+import { createWorkerPool, type FirstWorker } from "../../../workers/worker_pool.ts";
 import type { FromWorker, ToWorker } from "../../../workers/protocol.ts";
-import type { WorkerHandle, WorkerListener } from "../../../workers/supervise.ts";
+import type { WorkerHandle, WorkerListener } from "../../../workers/watched_worker.ts";
 
 interface FakeWorker {
   readonly received: ToWorker[];
@@ -10,11 +10,11 @@ interface FakeWorker {
   isTerminated: boolean;
 }
 
-/** A crew of workers that only note what they are told. */
-function crewUnderTest() {
+/** A pool of workers that only record their messages. */
+function poolUnderTest() {
   const workers = new Map<Family, FakeWorker>();
   const losses: string[] = [];
-  const crew = createCrew({
+  const pool = createWorkerPool({
     codeOf: (family) => ({ entry: "file:///family.ts", name: family, tools: [] }),
     path: "/usr/sbin:/sbin",
     onLost: (reason) => losses.push(reason),
@@ -34,7 +34,7 @@ function crewUnderTest() {
     },
   });
   const spawn = (family: Family, listener: Partial<WorkerListener> = {}) =>
-    crew.spawn(family, { onMessage() {}, onFailure() {}, ...listener });
+    pool.spawn(family, { onMessage() {}, onFailure() {}, ...listener });
   return { spawn, losses, IPv4: workers.get("IPv4")!, IPv6: workers.get("IPv6")! };
 }
 
@@ -46,7 +46,7 @@ function closePorts({ received }: FakeWorker): void {
 }
 
 Deno.test("each worker is given its role before anything else, and no message says what code runs", () => {
-  const { spawn, IPv4, IPv6 } = crewUnderTest();
+  const { spawn, IPv4, IPv6 } = poolUnderTest();
   const first = spawn("IPv4");
   spawn("IPv6");
   for (const [worker, family] of [[IPv4, "IPv4"], [IPv6, "IPv6"]] as const) {
@@ -61,7 +61,7 @@ Deno.test("each worker is given its role before anything else, and no message sa
 });
 
 Deno.test("a starter that is to end stays until the worker that it started ends, and then ends, too", () => {
-  const { spawn, losses, IPv4, IPv6 } = crewUnderTest();
+  const { spawn, losses, IPv4, IPv6 } = poolUnderTest();
   const [first, starter] = FAMILIES.map((family) => spawn(family));
   first!.terminate();
   assert.ok(IPv4.isTerminated);
@@ -77,7 +77,7 @@ Deno.test("a starter that is to end stays until the worker that it started ends,
 });
 
 Deno.test("a released worker is the one that its family starts next", () => {
-  const { spawn, losses, IPv4, IPv6 } = crewUnderTest();
+  const { spawn, losses, IPv4, IPv6 } = poolUnderTest();
   const heard: string[] = [];
   const first = spawn("IPv4", { onMessage: ({ type }) => heard.push(`first ${type}`) });
   first.post({ type: "stop", keepWorker: true });
@@ -93,7 +93,7 @@ Deno.test("a released worker is the one that its family starts next", () => {
 });
 
 Deno.test("a worker that needs a restart of the program is a loss, which is reported once", () => {
-  const { spawn, losses, IPv4, IPv6 } = crewUnderTest();
+  const { spawn, losses, IPv4, IPv6 } = poolUnderTest();
   const heard: FromWorker[] = [];
   for (const family of FAMILIES) spawn(family, { onMessage: (message) => heard.push(message) });
   for (const worker of [IPv4, IPv6]) worker.says({ type: "restart-needed", reason: "nft was moved" });
@@ -110,7 +110,7 @@ function rest(handle: WorkerHandle): boolean {
 }
 
 Deno.test("a worker that rests is no loss, and is started again by its sibling, which must stay", () => {
-  const { spawn, losses, IPv4, IPv6 } = crewUnderTest();
+  const { spawn, losses, IPv4, IPv6 } = poolUnderTest();
   const [first, second] = FAMILIES.map((family) => spawn(family));
   assert.ok(rest(second!));
   assert.ok(IPv6.isTerminated);
@@ -125,7 +125,7 @@ Deno.test("a worker that rests is no loss, and is started again by its sibling, 
 });
 
 Deno.test("of two workers that would rest at the same time, one stays", () => {
-  const { spawn, IPv4, IPv6 } = crewUnderTest();
+  const { spawn, IPv4, IPv6 } = poolUnderTest();
   const [first, second] = FAMILIES.map((family) => spawn(family));
   assert.equal(first!.beginRest(), true);
   assert.equal(second!.beginRest(), false);
@@ -134,7 +134,7 @@ Deno.test("of two workers that would rest at the same time, one stays", () => {
 });
 
 Deno.test("the end of the only worker is a loss while the other family rests", () => {
-  const { spawn, losses } = crewUnderTest();
+  const { spawn, losses } = poolUnderTest();
   const [first, second] = FAMILIES.map((family) => spawn(family));
   assert.ok(rest(second!));
   first!.terminate();
@@ -143,7 +143,7 @@ Deno.test("the end of the only worker is a loss while the other family rests", (
 });
 
 Deno.test("the end of the only worker is no loss at a shutdown while the other family rests", () => {
-  const { spawn, losses, IPv4 } = crewUnderTest();
+  const { spawn, losses, IPv4 } = poolUnderTest();
   const [first, second] = FAMILIES.map((family) => spawn(family));
   assert.ok(rest(second!));
   first!.post({ type: "stop", keepWorker: false });
@@ -153,7 +153,7 @@ Deno.test("the end of the only worker is no loss at a shutdown while the other f
 });
 
 Deno.test("a new run starts a worker for a family that rests with the one that was kept", () => {
-  const { spawn, losses, IPv4, IPv6 } = crewUnderTest();
+  const { spawn, losses, IPv4, IPv6 } = poolUnderTest();
   const [first, second] = FAMILIES.map((family) => spawn(family));
   assert.ok(rest(second!));
   first!.post({ type: "stop", keepWorker: true });
@@ -166,7 +166,7 @@ Deno.test("a new run starts a worker for a family that rests with the one that w
 });
 
 Deno.test("a worker that is about to rest stays for a sibling that dies meanwhile, and serves again when needed", () => {
-  const { spawn, losses, IPv4, IPv6 } = crewUnderTest();
+  const { spawn, losses, IPv4, IPv6 } = poolUnderTest();
   const [first, second] = FAMILIES.map((family) => spawn(family));
   assert.ok(second!.beginRest());
   second!.post({ type: "stop", keepWorker: true });

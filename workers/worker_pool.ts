@@ -1,0 +1,173 @@
+/** The workers of both families, each of which can start the other's successor. */
+import { FAMILIES, type Family, otherFamily } from "../platform/mod.ts";
+import type { FromWorker, ToWorker, WorkerCode } from "./protocol.ts";
+import type { WorkerHandle, WorkerListener } from "./watched_worker.ts";
+import { createWebWorker, UNREADABLE } from "./web_worker.ts";
+
+/** Inputs of `createWorkerPool`. */
+export interface WorkerPoolOptions {
+  readonly codeOf: (family: Family) => WorkerCode;
+  /** The search path of the workers' tools. */
+  readonly path: string;
+  /** Called if no worker is left that could start another, or if a worker needs the program to restart. */
+  readonly onLost: (reason: string) => void;
+  /** Starts one of the first workers; a Web Worker by default. */
+  readonly createWorker?: (code: WorkerCode, onFailure: (reason: string) => void) => FirstWorker;
+}
+
+/** The part of a Web Worker that is used. */
+export type FirstWorker = Pick<Worker, "postMessage" | "terminate" | "onmessage">;
+
+/** The workers of both families. */
+export interface WorkerPool {
+  /**
+   * A worker for a family: first the one that exists, later one that the other family's worker starts. Throws if no worker
+   * is left that could start it.
+   */
+  spawn(family: Family, listener: WorkerListener): WorkerHandle;
+}
+
+interface PooledWorker {
+  readonly number: number;
+  readonly family: Family;
+  /** The sibling that started it, and that it ends with; undefined for the first ones. */
+  readonly starter: PooledWorker | undefined;
+  readonly post: (message: ToWorker, transfer?: Transferable[]) => void;
+  readonly end: () => void;
+  listener: WorkerListener | undefined;
+  isAlive: boolean;
+  /** It was asked to stop for good, so that its end is no loss. */
+  isStopping: boolean;
+  /** It is about to end because its family has no services; its sibling has to stay. */
+  isResting: boolean;
+  /** It ends as soon as the sibling that it started has ended. */
+  isRemoved: boolean;
+}
+
+/**
+ * Starts both families' workers. From then on this isolate needs no right to start programs, and should give it up: a
+ * worker that dies or hangs is replaced by its sibling, and the new one communicates with this isolate over a port of its
+ * own. A worker that its sibling started ends with that sibling. Throws if this program may not run the tools.
+ */
+export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
+  const { codeOf, path, onLost, createWorker = createWebWorker } = options;
+  const workers = new Map<Family, PooledWorker>();
+  /** Failures of the first workers before they had a listener. */
+  const earlyFailures = new Map<PooledWorker, string>();
+  let numbers = 0;
+  let isLost = false;
+
+  const reportFailure = (worker: PooledWorker, reason: string) => {
+    if (!worker.isAlive) return;
+    if (worker.listener) worker.listener.onFailure(reason);
+    else earlyFailures.set(worker, reason);
+  };
+
+  const lose = (reason: string) => {
+    if (isLost) return;
+    isLost = true;
+    onLost(reason);
+  };
+
+  const receive = (worker: PooledWorker, message: FromWorker) => {
+    if (message.type === "restart-needed") return lose(message.reason);
+    if (message.type !== "sibling-failed") return worker.listener?.onMessage(message);
+    for (const other of workers.values()) if (other.number === message.number) reportFailure(other, message.reason);
+  };
+
+  const add = (family: Family, parts: Pick<PooledWorker, "post" | "end" | "starter" | "number">): PooledWorker => {
+    const worker: PooledWorker = {
+      family,
+      listener: undefined,
+      isAlive: true,
+      isStopping: false,
+      isResting: false,
+      isRemoved: false,
+      ...parts,
+    };
+    workers.set(family, worker);
+    return worker;
+  };
+
+  const startFirst = (family: Family) => {
+    const web = createWorker(codeOf(family), (reason) => reportFailure(worker, reason));
+    const worker = add(family, {
+      number: ++numbers,
+      starter: undefined,
+      post: (message, transfer = []) => web.postMessage(message, transfer),
+      end: () => web.terminate(),
+    });
+    web.onmessage = ({ data }: MessageEvent<FromWorker>) => receive(worker, data);
+    worker.post({ type: "role", family, path });
+  };
+
+  const startSuccessor = (family: Family): PooledWorker => {
+    const starter = workers.get(otherFamily(family))!;
+    if (!starter.isAlive) throw new Error("the other family's worker, which would have to start it, is gone as well");
+    const { port1, port2 } = new MessageChannel();
+    const number = ++numbers;
+    const worker = add(family, {
+      number,
+      starter,
+      post: (message) => port1.postMessage(message),
+      end() {
+        port1.close();
+        if (starter.isAlive) starter.post({ type: "end-sibling" });
+      },
+    });
+    port1.onmessage = ({ data }: MessageEvent<FromWorker>) => receive(worker, data);
+    port1.onmessageerror = () => reportFailure(worker, UNREADABLE);
+    starter.post({ type: "start-sibling", number, port: port2 }, [port2]);
+    return worker;
+  };
+
+  const remove = (worker: PooledWorker) => {
+    const started = [...workers.values()].find(({ starter, isAlive }) => starter === worker && isAlive);
+    if (!worker.isAlive) return;
+    if (started && (worker.isStopping || worker.isResting)) {
+      worker.isRemoved = true;
+      return;
+    }
+    worker.isAlive = false;
+    worker.end();
+    if (started) reportFailure(started, `the ${worker.family} worker, which had started it, is gone`);
+    if (worker.starter?.isRemoved) remove(worker.starter);
+    if ([...workers.values()].every(({ isAlive, isStopping }) => !isAlive && !isStopping)) {
+      lose("no worker is left that could start another; the rules stay");
+    }
+  };
+
+  // Its sibling must be able to start it again, and must not end with it.
+  const mayRest = (worker: PooledWorker): boolean => {
+    const sibling = workers.get(otherFamily(worker.family))!;
+    return sibling.isAlive && !sibling.isResting && sibling.starter !== worker;
+  };
+
+  const handleOf = (worker: PooledWorker): WorkerHandle => ({
+    post(message) {
+      if (message.type === "stop") worker.isStopping = !message.keepWorker;
+      worker.post(message);
+    },
+    terminate: () => remove(worker),
+    release() {
+      worker.listener = undefined;
+    },
+    beginRest: () => worker.isResting ||= mayRest(worker),
+  });
+
+  for (const family of FAMILIES) startFirst(family);
+
+  return {
+    spawn(family, listener) {
+      const present = workers.get(family)!;
+      // One that was to rest may have stayed for the sibling that it started.
+      const isFree = present.listener === undefined || present.isAlive && present.isRemoved && present.isResting;
+      const worker = isFree ? present : startSuccessor(family);
+      worker.isResting = worker.isRemoved = false;
+      worker.listener = listener;
+      const reason = earlyFailures.get(worker);
+      if (reason !== undefined) queueMicrotask(() => reportFailure(worker, reason));
+      return handleOf(worker);
+    },
+  };
+}
