@@ -47,7 +47,9 @@ Deno.test("a mode of one folder and one registry entry can be configured, and de
 Deno.test("its tools, rights and traces on a node follow from its description", async () => {
   assert.ok(backendTools(modes).includes("toyctl-save"));
   assert.deepEqual(
-    [...new Set(permissionsOf(toy.kinds).map(({ resource }) => resource))].filter((resource) => !/events/.test(resource)),
+    [...new Set(permissionsOf(toy.kinds).map(({ resource }) => resource))].filter((resource) =>
+      !/events/.test(resource)
+    ),
     ["services"],
   );
   const runner = {
@@ -83,6 +85,7 @@ Deno.test("its backend is loaded, takes over from the others, and its figures be
     }),
     featureGates: {},
     readPacketCounts: () => Promise.resolve({}),
+    readProblems: () => new Map(),
   });
   metrics.observe(reportOf(figures));
   assert.match(await metrics.expose(), /^kubeproxy_toy_rules_written_total\{ip_family="IPv4"\} 1$/m);
