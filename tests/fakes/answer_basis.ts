@@ -1,11 +1,10 @@
 import type { AnswerBasis } from "../../answers/mod.ts";
 import type { Family, FamilySettings, RuleDescription, ServicePort } from "../../core/model/mod.ts";
-import { type ClusterObject, KINDS } from "../../core/objects/cluster_object.ts";
+import type { ClusterObject } from "../../core/objects/cluster_object.ts";
 import { createFamilyPlanner } from "../../core/planning/mod.ts";
-import { createTracking } from "../../core/tracking/trackers.ts";
 import { FAMILIES } from "../../platform/address.ts";
-import { createFakeClock } from "./clock.ts";
 import { fakeSettings } from "./service_port.ts";
+import { fakeTracking } from "./tracking.ts";
 
 /** The name of this node in tests. */
 export const HERE = "here";
@@ -23,14 +22,7 @@ export function fakeAnswerBasis(
   { settings = fakeSettings(), hostAddresses = [], rules }: FakeBasisOptions = {},
 ): AnswerBasis & { readonly planned: Readonly<Record<Family, readonly ServicePort[]>> } {
   const onProblems = () => {};
-  const tracking = createTracking({
-    kinds: KINDS,
-    nodeName: HERE,
-    bindAddress: "",
-    clock: createFakeClock(),
-    onChange: () => {},
-    onProblems,
-  });
+  const tracking = fakeTracking();
   for (const object of objects) tracking.set(object);
   const changes = tracking.take();
   const planFamily = (family: Family) => {

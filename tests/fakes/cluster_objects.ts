@@ -1,6 +1,4 @@
-import type { EndpointSlice, SliceEndpoint } from "../../core/objects/cluster_object.ts";
-import type { Node } from "../../core/objects/cluster_object.ts";
-import type { Service } from "../../core/objects/cluster_object.ts";
+import type { EndpointSlice, Node, Service, SliceEndpoint } from "../../core/objects/cluster_object.ts";
 
 /** A ClusterIP service at 10.0.0.1 with TCP port 80 named `http`; `fields` override. `at` is `namespace/name`. */
 export function service(at: string, fields: Partial<Service> = {}): Service {

@@ -4,10 +4,9 @@ import type { HealthCheck, PlanChanges } from "../../core/planning/mod.ts";
 import { createFamilyPlanner, createHealthCheckPlanner } from "../../core/planning/mod.ts";
 import { type ClusterObject, type Kind, KINDS, refOf } from "../../core/objects/cluster_object.ts";
 import { type ServicePort, servicePortKey } from "../../core/model/mod.ts";
-import { createTracking } from "../../core/tracking/trackers.ts";
 import { FAMILIES } from "../../platform/address.ts";
-import { createFakeClock } from "../fakes/clock.ts";
 import { endpoint, endpointSlice, node, service } from "../fakes/cluster_objects.ts";
+import { fakeTracking } from "../fakes/tracking.ts";
 
 type Event =
   | { readonly does: "set" | "delete"; readonly object: ClusterObject }
@@ -82,14 +81,7 @@ const events: fc.Arbitrary<Event> = fc.oneof(
 
 /** Trackers and planners, with all that was ever planned gathered up. */
 function createGathering() {
-  const tracking = createTracking({
-    kinds: KINDS,
-    nodeName: "here",
-    bindAddress: "",
-    clock: createFakeClock(),
-    onChange: () => {},
-    onProblems: () => {},
-  });
+  const tracking = fakeTracking();
   const planners = FAMILIES.map((family) =>
     createFamilyPlanner({ family, nodeName: "here", tracking, onProblems: () => {} })
   );

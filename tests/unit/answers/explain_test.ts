@@ -1,4 +1,4 @@
-/** What a person reads of a connection, and of services and endpoints. */
+/** The texts of `explain` and `get`. */
 import assert from "node:assert/strict";
 import { explanationText } from "../../../cli/text/explanation_text.ts";
 import { explain, QuestionError, readQuestion } from "../../../answers/mod.ts";
@@ -27,7 +27,7 @@ const EDGE = [
   ]),
 ];
 
-async function told(
+async function explanationOf(
   to: string,
   from?: string,
   objects: Parameters<typeof fakeAnswerBasis>[0] = EDGE,
@@ -37,10 +37,10 @@ async function told(
   return explanationText(await explain(readQuestion(to, from), basis), { all: false });
 }
 
-Deno.test("an explanation names the service, each policy, each endpoint with its reason, and the rules", async () => {
+Deno.test("an explanation shows the service, its policies, its endpoints with reasons, and the rules", async () => {
   const rules = () => ({ parts: [{ place: "map services", lines: ["one", "two"] }], problem: undefined });
   assert.equal(
-    await told("192.0.2.1:80", undefined, EDGE, { rules }),
+    await explanationOf("192.0.2.1:80", undefined, EDGE, { rules }),
     `192.0.2.1:80/TCP on node here (192.168.1.1, zone a, iptables mode)
   is load balancer IP 192.0.2.1:80/TCP of default/edge:http (LoadBalancer)
 
@@ -73,18 +73,21 @@ Rules (as a proxy would write them)
 });
 
 Deno.test("reasons are given only for the policy that applies to the source", async () => {
-  const outside = await told("192.0.2.1:80", "203.0.113.7");
+  const outside = await explanationOf("192.0.2.1:80", "203.0.113.7");
   assert.match(outside, /from outside \(203\.0\.113\.7\): goes to 10\.1\.0\.1:8080\n/);
   assert.match(outside, /out 10\.2\.0\.1:8080 {2}far \(b\) +not on this node\n/);
   assert.match(
-    await told("192.0.2.1:80", "198.51.100.1"),
+    await explanationOf("192.0.2.1:80", "198.51.100.1"),
     /is dropped: the source is not in the load balancer's source/,
   );
   assert.match(
-    await told("192.168.1.1:30080", "10.1.0.1"),
+    await explanationOf("192.168.1.1:30080", "10.1.0.1"),
     /masqueraded only to 10\.1\.0\.1:8080, the client itself/,
   );
-  assert.match(await told("192.168.1.1:30080", "node"), /masqueraded: this node's own traffic to an external address/);
+  assert.match(
+    await explanationOf("192.168.1.1:30080", "node"),
+    /masqueraded: this node's own traffic to an external address/,
+  );
 });
 
 Deno.test("hints that are followed and hints that are ignored are explained", async () => {
@@ -93,27 +96,29 @@ Deno.test("hints that are followed and hints that are ignored are explained", as
     service("default/web"),
     endpointSlice("default/web-1", zones.map((zoneHints, i) => endpoint(`10.1.0.${i + 1}`, { zoneHints }))),
   ];
-  const followed = await told("10.0.0.1:80", "pod", hinted([["a"], ["b"]]));
+  const followed = await explanationOf("10.0.0.1:80", "pod", hinted([["a"], ["b"]]));
   assert.match(followed, /trafficDistribution same zone +hints keep traffic in zone a\n/);
   assert.match(followed, /out 10\.1\.0\.2:8080 .* its hints are for another zone\n/);
-  const ignored = await told("10.0.0.1:80", "pod", hinted([["a"], undefined]));
+  const ignored = await explanationOf("10.0.0.1:80", "pod", hinted([["a"], undefined]));
   assert.match(ignored, /trafficDistribution hints ignored +1 of 2 ready endpoints have no zone hint\n/);
 });
 
 Deno.test("a destination without a service is reported; one that two services want names both", async () => {
   assert.match(
-    await told("198.51.100.7:80"),
+    await explanationOf("198.51.100.7:80"),
     /no service has this address and port\n[^]*passes untouched: no service has this/,
   );
-  assert.match(await told("10.0.0.1:81"), /passes untouched: a cluster IP, but no service has this port/);
+  assert.match(await explanationOf("10.0.0.1:81"), /passes untouched: a cluster IP, but no service has this port/);
   const rivals = [...EDGE, service("other/thief", { clusterIPs: ["10.0.0.2"], externalIPs: ["192.0.2.1"] })];
-  const text = await told("192.0.2.1:80", "pod", rivals);
+  const text = await explanationOf("192.0.2.1:80", "pod", rivals);
   assert.match(text, /of default\/edge:http \(LoadBalancer\)\n/);
   assert.match(
     text,
     /note: other\/thief:http\|tcp asks for 192\.0\.2\.1:80\/TCP, which belongs to default\/edge:http\|tcp/,
   );
-  const loopback = await told("127.0.0.1:30080", "node", EDGE, { settings: { ...PODS, localhostNodePorts: false } });
+  const loopback = await explanationOf("127.0.0.1:30080", "node", EDGE, {
+    settings: { ...PODS, localhostNodePorts: false },
+  });
   assert.match(
     loopback,
     /note: node port 30080 of default\/edge:http is served at the node's addresses other than loopback/,
@@ -123,7 +128,7 @@ Deno.test("a destination without a service is reported; one that two services wa
 Deno.test("long lists are cut, with unused endpoints first", async () => {
   const many = Array.from({ length: 40 }, (_, i) => endpoint(`10.1.0.${i + 1}`, { ready: i !== 39 }));
   const objects = [NODE, service("default/web"), endpointSlice("default/web-1", many)];
-  const text = await told("10.0.0.1:80", "pod", objects);
+  const text = await explanationOf("10.0.0.1:80", "pod", objects);
   assert.match(text, /Endpoints \(39 of 40 in use\)\n {2}out 10\.1\.0\.40:8080 .* not ready\n/);
   assert.match(text, /and 28 more \(--all shows them\)/);
   const basis = fakeAnswerBasis(objects, { settings: PODS });
@@ -156,7 +161,7 @@ for (
 ) {
   Deno.test(`source ranges ${sourceRanges.join()} are explained by their effect`, async () => {
     const balanced = service("default/edge", { type: "LoadBalancer", loadBalancerIPs: ["192.0.2.1"], sourceRanges });
-    const text = await told("192.0.2.1:80", undefined, [
+    const text = await explanationOf("192.0.2.1:80", undefined, [
       NODE,
       balanced,
       endpointSlice("default/edge-1", [

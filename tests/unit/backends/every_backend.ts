@@ -21,7 +21,7 @@ import {
 } from "../../fakes/packet.ts";
 import { fakeSettings } from "../../fakes/service_port.ts";
 import type { NftTable } from "../../fakes/nft_tables.ts";
-import { backendUnderTest as iptablesUnderTest, createHost, meddle } from "./iptables/host.ts";
+import { backendUnderTest as iptablesUnderTest, createHost, tamper } from "./iptables/host.ts";
 import { backendUnderTest as ipvsUnderTest, createIpvsHost } from "./ipvs/host.ts";
 import { backendUnderTest as nftablesUnderTest } from "./nftables/host.ts";
 
@@ -91,8 +91,8 @@ function iptablesKernel(bpf: boolean, { family = "IPv4", surroundings }: CaseOpt
       const ours = host.runner.chains(family, "nat").filter((chain) => chain.startsWith("KUBE-"));
       const chain = ours[at % ours.length];
       if (how % 3 === 0 || chain === undefined) {
-        await meddle(host, "*nat", ":KUBE-SVC-ABCDEFGHIJKLMNOP - [0:0]", "COMMIT");
-      } else await meddle(host, "*nat", how % 3 === 1 ? `-F ${chain}` : `-A ${chain} -j RETURN`, "COMMIT");
+        await tamper(host, "*nat", ":KUBE-SVC-ABCDEFGHIJKLMNOP - [0:0]", "COMMIT");
+      } else await tamper(host, "*nat", how % 3 === 1 ? `-F ${chain}` : `-A ${chain} -j RETURN`, "COMMIT");
     },
   };
 }
@@ -147,7 +147,7 @@ function ipvsKernel({ family = "IPv4", surroundings }: CaseOptions = {}): Kernel
           interfaces.delete("kube-ipvs0");
           break;
         default:
-          await meddle({ runner, clock }, "*nat", "-F KUBE-SERVICES", "COMMIT");
+          await tamper({ runner, clock }, "*nat", "-F KUBE-SERVICES", "COMMIT");
       }
     },
   };

@@ -10,7 +10,7 @@ import { createFakeNftHost } from "../../../fakes/nft_runner.ts";
 import { fakeServicePort } from "../../../fakes/service_port.ts";
 import { commonSettings } from "../every_backend.ts";
 import { backendUnderTest as ipvsUnderTest, createIpvsHost } from "../ipvs/host.ts";
-import { backendUnderTest as iptablesUnderTest, createHost, meddle } from "../iptables/host.ts";
+import { backendUnderTest as iptablesUnderTest, createHost, tamper } from "../iptables/host.ts";
 import { backendUnderTest as nftablesUnderTest } from "../nftables/host.ts";
 
 const PORTS = [
@@ -35,7 +35,7 @@ Deno.test("iptables: an unchanged kernel shows no difference; a changed chain is
   await whole(PORTS, commonSettings("iptables"));
   assert.deepEqual(await compare("iptables", host.runner), []);
 
-  await meddle(
+  await tamper(
     host,
     "*nat",
     "-A KUBE-MARK-MASQ -j RETURN",
@@ -107,7 +107,7 @@ Deno.test("ipvs: an unchanged kernel shows no difference; changed virtual server
   sets.get("KUBE-CLUSTER-IP")!.entries.delete("10.96.0.10,tcp:80");
   sets.get("KUBE-IPVS-IPS")!.entries.add("10.77.0.1");
   interfaces.get("kube-ipvs0")!.delete("10.96.0.10/32");
-  await meddle(host, "*nat", "-A KUBE-MARK-MASQ -j RETURN", "COMMIT");
+  await tamper(host, "*nat", "-A KUBE-MARK-MASQ -j RETURN", "COMMIT");
   const before = host.runner.dump("IPv4");
   assert.deepEqual(brief(await compare("ipvs", host.runner)), [
     ["nat KUBE-MARK-MASQ", "differs", "- -j RETURN"],

@@ -18,7 +18,7 @@ function add(to: DispatchTree, address: string, port = 80): void {
   to.add({ place, owner: `default/${address}:${port}|tcp` });
 }
 
-/** Every chain with its rules, after what was touched is taken. */
+/** Every chain with its rules; discards the touched chains. */
 function chainsOf(of: DispatchTree): Record<string, readonly string[]> {
   of.takeTouched();
   return Object.fromEntries([...of.chains()].sort().map((chain) => [chain, of.render(chain)!.rules]));
@@ -37,7 +37,7 @@ Deno.test("one entry too many splits the chain into branches by prefix", () => {
   for (let i = 0; i <= LEAF_CAPACITY; i++) add(many, `10.96.0.${i}`);
   const chains = chainsOf(many);
   assert.deepEqual(chains["ENTRY"], ["-d 10.96.0.0/24 -j KUBE-SVC-TO-0a6000"]);
-  // 33 entries: 16, 16, and a single one, which needs no chain of its own.
+  // 33 entries: two chains of 16, and a single entry without a chain.
   assert.deepEqual(chains["KUBE-SVC-TO-0a6000"], [
     "-d 10.96.0.0/28 -j KUBE-SVC-TO-0a60000",
     "-d 10.96.0.16/28 -j KUBE-SVC-TO-0a60001",

@@ -6,31 +6,31 @@ import { createFakeClock, type FakeClock } from "../../../fakes/clock.ts";
 import { createFakeRunner, type FakeRunner, type Surroundings } from "../../../fakes/runner.ts";
 import { fakeSettings } from "../../../fakes/service_port.ts";
 
-/** A kernel in memory, and the time there. */
+/** An in-memory kernel and its clock. */
 export interface Host {
   readonly runner: FakeRunner;
   readonly clock: FakeClock;
 }
 
-/** A backend on a kernel in memory. */
+/** A backend with an in-memory kernel. */
 export interface BackendUnderTest extends Host {
   readonly backend: Backend;
-  /** Sends a whole state. */
+  /** Syncs a full snapshot. */
   whole(ports: readonly ServicePort[], settings?: FamilySettings): ReturnType<Backend["sync"]>;
-  /** Sends what has changed. */
+  /** Syncs a delta. */
   change(set: readonly ServicePort[], deleted?: readonly ServicePortKey[]): ReturnType<Backend["sync"]>;
-  /** The inputs that iptables-restore got since this was last asked. */
+  /** The inputs of iptables-restore since the last call. */
   takeInputs(): string[];
 }
 
-/** What is special about a host. */
+/** Options of `createHost`. */
 export interface HostOptions {
-  /** Whether the kernel has xt_bpf; it does by default. */
+  /** Whether the kernel has xt_bpf; true by default. */
   readonly bpf?: boolean;
   readonly surroundings?: Partial<Surroundings>;
 }
 
-/** A kernel without a rule. */
+/** Creates a host with an empty kernel. */
 export function createHost({ bpf = true, surroundings }: HostOptions = {}): Host {
   const clock = createFakeClock();
   const runner = createFakeRunner({ clock, surroundings });
@@ -41,12 +41,12 @@ export function createHost({ bpf = true, surroundings }: HostOptions = {}): Host
   return { runner, clock };
 }
 
-/** The settings of a node whose pods are in 10.244.1.0/24; `changes` say what differs. */
+/** The settings of a node with pods in 10.244.1.0/24; `changes` override fields. */
 export function podSettings(changes: Partial<FamilySettings> = {}): FamilySettings {
   return fakeSettings({ localTraffic: { by: "source-prefix", prefix: "10.244.1.0/24" }, ...changes });
 }
 
-/** A backend that is set up, on a host. */
+/** Creates a backend on a host and runs its setup. */
 export async function backendUnderTest(host: Host = createHost(), family: Family = "IPv4"): Promise<BackendUnderTest> {
   const { runner, clock } = host;
   const logger = createLogger({ level: "error", format: "text", clock, write: () => {} });
@@ -68,8 +68,8 @@ export async function backendUnderTest(host: Host = createHost(), family: Family
   };
 }
 
-/** Changes the rules as another program does. Throws where the tool refuses it. */
-export async function meddle({ runner }: Host, ...lines: readonly string[]): Promise<void> {
+/** Changes the rules as another program would. Throws if the tool refuses the change. */
+export async function tamper({ runner }: Host, ...lines: readonly string[]): Promise<void> {
   const call = { tool: "iptables-restore", args: ["--noflush", "-w", "5"], stdin: [`${lines.join("\n")}\n`] };
   const { exitCode, stderr } = await runner.run(call);
   if (exitCode !== 0) throw new Error(stderr);

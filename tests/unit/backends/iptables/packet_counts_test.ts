@@ -4,7 +4,7 @@ import type { IptablesTools } from "../../../../backends/xtables/tools.ts";
 import type { Family } from "../../../../core/model/mod.ts";
 import { backendUnderTest, createHost } from "./host.ts";
 
-/** As iptables 1.8.9 prints it, with either kernel interface. */
+/** The output of iptables 1.8.9, the same for both variants. */
 const FORWARD = [
   "-N KUBE-FORWARD",
   "-A KUBE-FORWARD -m conntrack --ctstate INVALID -c 12 640 -j DROP",
@@ -18,7 +18,7 @@ const LOCALHOST = [
 ];
 
 function toolsWith(chains: Readonly<Record<string, readonly string[]>>): IptablesTools {
-  const unused = () => Promise.reject(new Error("only lists are read"));
+  const unused = () => Promise.reject(new Error("only list may be called"));
   return {
     keepsRules: false,
     restore: unused,

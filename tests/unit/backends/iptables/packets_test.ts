@@ -1,4 +1,4 @@
-/** Where packets go in iptables mode alone; what it has in common with others is in tests/unit/backends. */
+/** Packets in iptables mode; tests for all backends are in tests/unit/backends. */
 import assert from "node:assert/strict";
 import { createIptablesBackend } from "../../../../backends/iptables/backend.ts";
 import type { Runner } from "../../../../backends/tools/runner.ts";

@@ -65,7 +65,7 @@ Deno.test("external policy Cluster masquerades everything", () => {
   assert.deepEqual(render({ nodePort: 30080 })["external"], ["-j KUBE-MARK-MASQ", "-j KUBE-SVC-…"]);
 });
 
-Deno.test("external policy Local keeps the source, and lets this node and its pods reach every endpoint", () => {
+Deno.test("external policy Local keeps the source address, and the node and its pods reach every endpoint", () => {
   const local = render({ nodePort: 30080, external: "local", localEndpoints: ["10.1.0.1:80"] });
   assert.deepEqual(local["external"], [
     "-s 10.1.0.0/16 -j KUBE-SVC-…",

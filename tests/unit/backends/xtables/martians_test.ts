@@ -10,7 +10,7 @@ import { outcomeShares, type PacketRequest } from "../../../fakes/packet.ts";
 import { fakeServicePort } from "../../../fakes/service_port.ts";
 import { commonSettings } from "../every_backend.ts";
 import { createIpvsHost } from "../ipvs/host.ts";
-import { backendUnderTest, createHost, type Host, meddle, podSettings } from "../iptables/host.ts";
+import { backendUnderTest, createHost, type Host, podSettings, tamper } from "../iptables/host.ts";
 
 const ROUTE_LOCALNET = "net.ipv4.conf.all.route_localnet";
 const PORT = fakeServicePort("default/web:http", { nodePort: 30080 });
@@ -30,7 +30,7 @@ function writes({ runner }: Host): string[] {
 Deno.test("martians are dropped; packets of the node itself and replies to it pass", async () => {
   for (const localhostNodePorts of [true, false]) {
     const host = createHost();
-    await meddle(host, "*filter", "-A INPUT -j ACCEPT", "COMMIT");
+    await tamper(host, "*filter", "-A INPUT -j ACCEPT", "COMMIT");
     await (await backendUnderTest(host)).whole([PORT], podSettings({ localhostNodePorts }));
     for (const from of ["pod-on-node", "outside", { address: "192.168.1.1" }] as const) {
       assert.deepEqual(ask(host, { from }), { dropped: 1 });
@@ -42,7 +42,7 @@ Deno.test("martians are dropped; packets of the node itself and replies to it pa
     assert.deepEqual(ask(host, { to: "192.168.1.1" }), { passed: 1 });
     // Packets that another program redirects to a loopback address must arrive.
     const redirection = "-A PREROUTING -d 169.254.20.10/32 -p udp -j DNAT --to-destination 127.0.0.1:53";
-    await meddle(host, "*nat", redirection, "COMMIT");
+    await tamper(host, "*nat", redirection, "COMMIT");
     assert.deepEqual(ask(host, { to: "169.254.20.10" }), { "127.0.0.1:53": 1 });
   }
 });
@@ -66,7 +66,7 @@ Deno.test("a deleted martian rule is restored", async () => {
   const { whole, backend } = await backendUnderTest(host);
   await whole([PORT]);
   for (const line of ["-F KUBE-MARTIANS", "-F INPUT"]) {
-    await meddle(host, "*filter", line, "COMMIT");
+    await tamper(host, "*filter", line, "COMMIT");
     assert.deepEqual(ask(host), { passed: 1 });
     await backend.resync();
     assert.deepEqual(ask(host), { dropped: 1 });
@@ -81,7 +81,7 @@ Deno.test("the kubelet's KUBE-FIREWALL stays and does not count as drift", async
     "-A KUBE-FIREWALL ! -s 127.0.0.0/8 -d 127.0.0.0/8 -m comment --comment " +
     '"block incoming localnet connections" -m conntrack ! --ctstate RELATED,ESTABLISHED,DNAT -j DROP',
   ];
-  await meddle(host, "*filter", ":KUBE-FIREWALL - [0:0]", ...kubelet, "COMMIT");
+  await tamper(host, "*filter", ":KUBE-FIREWALL - [0:0]", ...kubelet, "COMMIT");
   const before = host.runner.dump();
   const { whole, backend } = await backendUnderTest(host);
   const settings = commonSettings("iptables");

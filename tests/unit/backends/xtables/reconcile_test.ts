@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { serviceChainNames } from "../../../../backends/xtables/chain_names.ts";
 import { type ServicePort, servicePortKey } from "../../../../core/model/mod.ts";
 import { fakeServicePort } from "../../../fakes/service_port.ts";
-import { backendUnderTest, createHost, type Host, meddle, podSettings } from "../iptables/host.ts";
+import { backendUnderTest, createHost, type Host, podSettings, tamper } from "../iptables/host.ts";
 
 function service(index: number, changes: Partial<ServicePort> = {}): ServicePort {
   return fakeServicePort(`default/s${index}:p`, {
@@ -72,7 +72,7 @@ Deno.test("a change of endpoints writes only the chain of its service", async ()
 Deno.test("the first sync deletes or takes over kube-proxy's chains and keeps those of other programs", async () => {
   const host = createHost();
   const known = service(1), foreign = ["-A INPUT -s 198.51.100.0/24 -j DOCKER", "-A DOCKER -j DROP"];
-  await meddle(
+  await tamper(
     host,
     "*filter",
     ":DOCKER - [0:0]",
@@ -118,7 +118,7 @@ for (const [what, lines] of Object.entries(DRIFTS)) {
     const { whole, backend } = await backendUnderTest(host);
     await whole(services(3));
     const right = host.runner.dump();
-    await meddle(host, "*nat", ...lines(chainOf(service(2))), "COMMIT");
+    await tamper(host, "*nat", ...lines(chainOf(service(2))), "COMMIT");
     assert.notEqual(host.runner.dump(), right);
     const { figures } = await backend.resync();
     assert.equal(host.runner.dump(), right);
@@ -212,7 +212,7 @@ Deno.test("stale UDP flows are deleted with their endpoint, others stay", async 
 
 Deno.test("cleanup removes only what Sluice and kube-proxy wrote", async () => {
   const host = createHost();
-  await meddle(
+  await tamper(
     host,
     "*filter",
     ":DOCKER - [0:0]",
@@ -231,7 +231,7 @@ Deno.test("cleanup removes only what Sluice and kube-proxy wrote", async () => {
   const before = host.runner.dump().split("\n").filter((line) => !line.includes("KUBE-PROXY-CANARY")).join("\n");
   const { whole, backend } = await backendUnderTest(host);
   await whole(services(60).map((port, i) => ({ ...port, nodePort: 30000 + i })), podSettings());
-  await meddle(
+  await tamper(
     host,
     "*nat",
     ":KUBE-SEP-BBBBBBBBBBBBBBBB - [0:0]",
@@ -274,7 +274,7 @@ Deno.test("a repair that the tool reported but did not carry out is repeated by 
   const rules = host.runner.rules("IPv4", "nat", chainOf(port)!)!.map((rule) =>
     rule.replace("10.244.1.1:", "10.244.9.9:")
   );
-  await meddle(
+  await tamper(
     host,
     "*nat",
     `:${chainOf(port)} - [0:0]`,
@@ -294,7 +294,7 @@ Deno.test("the next comparison deletes duplicate jumps", async () => {
   await whole(services(3));
   const dump = host.runner.dump();
   const jumps = dump.split("\n").filter((line) => /^-A (PREROUTING|OUTPUT) .*-j KUBE-SERVICES$/.test(line));
-  await meddle(host, "*nat", jumps.at(-1)!, jumps.at(-1)!, "COMMIT");
+  await tamper(host, "*nat", jumps.at(-1)!, jumps.at(-1)!, "COMMIT");
   assert.notEqual(host.runner.dump(), dump);
   const { figures } = await backend.resync();
   assert.equal(host.runner.dump(), dump);

@@ -1,23 +1,14 @@
 import assert from "node:assert/strict";
 import type { Family, ServicePort } from "../../../../core/model/mod.ts";
-import { type ClusterObject, KINDS, refOf } from "../../../../core/objects/cluster_object.ts";
-import { type Service } from "../../../../core/objects/cluster_object.ts";
+import { type ClusterObject, KINDS, refOf, type Service } from "../../../../core/objects/cluster_object.ts";
 import { createFamilyPlanner } from "../../../../core/planning/mod.ts";
-import { createTracking } from "../../../../core/tracking/trackers.ts";
-import { createFakeClock } from "../../../fakes/clock.ts";
 import { endpoint, endpointSlice, node, service } from "../../../fakes/cluster_objects.ts";
+import { fakeTracking } from "../../../fakes/tracking.ts";
 import { sayProblems } from "../../../fakes/problems.ts";
 
 function createPlanned(family: Family = "IPv4") {
   const problems: string[] = [];
-  const tracking = createTracking({
-    kinds: KINDS,
-    nodeName: "here",
-    bindAddress: "",
-    clock: createFakeClock(),
-    onChange: () => {},
-    onProblems: () => {},
-  });
+  const tracking = fakeTracking();
   for (const kind of KINDS) tracking.synced(kind);
   const planner = createFamilyPlanner({
     family,

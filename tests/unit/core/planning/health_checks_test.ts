@@ -1,20 +1,11 @@
 import assert from "node:assert/strict";
 import { createHealthCheckPlanner } from "../../../../core/planning/mod.ts";
-import { type ClusterObject, KINDS } from "../../../../core/objects/cluster_object.ts";
-import { type Service } from "../../../../core/objects/cluster_object.ts";
-import { createTracking } from "../../../../core/tracking/trackers.ts";
-import { createFakeClock } from "../../../fakes/clock.ts";
+import type { ClusterObject, Service } from "../../../../core/objects/cluster_object.ts";
 import { endpoint, endpointSlice, service, terminatingEndpoint } from "../../../fakes/cluster_objects.ts";
+import { fakeTracking } from "../../../fakes/tracking.ts";
 
 function createPlanned() {
-  const tracking = createTracking({
-    kinds: KINDS,
-    nodeName: "here",
-    bindAddress: "",
-    clock: createFakeClock(),
-    onChange: () => {},
-    onProblems: () => {},
-  });
+  const tracking = fakeTracking();
   const planner = createHealthCheckPlanner({ nodeName: "here", tracking });
   return {
     set(...objects: ClusterObject[]) {
