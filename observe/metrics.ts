@@ -289,12 +289,15 @@ function packetMetrics(registry: Registry, read: () => Promise<FamilyPacketCount
     });
 }
 
+/** The problems that a running proxy can have. */
+const LASTING_CODES = PROBLEM_CODES.filter((code) => problemKind(code).checkOnly === undefined);
+
 /** `sluice_problem` has a series for every code of the table, 0 where there is no such problem. */
 function addProblems(registry: Registry, read: MetricsOptions["readProblems"]): void {
   const help = "Problems that last now, by code (docs/problems.md)";
   readWhenShown(registry, "gauge", { name: "sluice_problem", help, labels: ["code", "severity"] }, () => {
     const counts = read();
-    return PROBLEM_CODES.map((code) =>
+    return LASTING_CODES.map((code) =>
       [{ code, severity: problemKind(code).severity }, counts.get(code) ?? 0] as const
     );
   });

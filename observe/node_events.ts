@@ -2,30 +2,31 @@ import { type Clock, VERSION } from "../platform/mod.ts";
 import type { FamilyHealth } from "../core/channel/mod.ts";
 import type { Family, ProxyMode, SyncReport } from "../core/model/mod.ts";
 import { type ServiceKey, splitServiceKey } from "../core/tracking/mod.ts";
+import { type ProblemCode, problemKind } from "../core/problems/mod.ts";
 import type { EventRecorder } from "./events.ts";
 
-/** Tells an administrator what he must know of this node's proxy: that it starts, and what it cannot do. */
+/** The Events of this node's proxy: its start, and the problems that need an administrator. */
 export interface NodeEvents {
   report(report: SyncReport): void;
   workerHealth(family: Family, health: FamilyHealth): void;
-  /** There is no Node object of this node's name. */
+  /** This node's Node object does not exist. */
   nodeMissing(message: string): void;
-  /** The health check node port of a service does not open: an Event of the Service, as kube-proxy writes it. */
+  /** A health check node port cannot be opened: an Event of the Service, as kube-proxy writes it. */
   healthCheckFailed(service: ServiceKey, port: number, why: string): void;
 }
 
-/** How long a family may fail to sync before that is news: what mends itself at the next try is none. */
+/** A family that fails to sync for less than this recovers by itself and needs no Event. */
 const FAILING_FOR_MS = 10_000;
 
-/** Says that the proxy starts, and watches the families from now on. */
+/** Records that the proxy starts; the families have not failed yet. */
 export function createNodeEvents(recorder: EventRecorder, mode: ProxyMode, clock: Clock): NodeEvents {
   const failingSinceMs = new Map<Family, number>();
-  const told = new Set<Family>();
+  const failed = new Set<Family>();
   recorder.record("Normal", "Starting", "", `Sluice ${VERSION} starts in ${mode} mode`);
 
-  const tellFailure = (family: Family, reason: string, message: string) => {
-    told.add(family);
-    recorder.record("Warning", reason, family, `${family}: ${message}`);
+  const reportFailure = (family: Family, code: ProblemCode, message: string) => {
+    failed.add(family);
+    recorder.record("Warning", reasonOf(code), family, `${family}: ${message}`);
   };
 
   return {
@@ -36,7 +37,7 @@ export function createNodeEvents(recorder: EventRecorder, mode: ProxyMode, clock
         const rest = ofServices.length - 1;
         recorder.record(
           "Warning",
-          "ServiceNotProgrammed",
+          reasonOf("rules-refused"),
           family,
           `${family}: ${first.servicePort}${
             rest > 0 ? ` and ${rest} more` : ""
@@ -45,7 +46,9 @@ export function createNodeEvents(recorder: EventRecorder, mode: ProxyMode, clock
       }
       if (ok) {
         failingSinceMs.delete(family);
-        if (told.delete(family)) recorder.record("Normal", "Synced", family, `${family}: the kernel is in sync again`);
+        if (failed.delete(family)) {
+          recorder.record("Normal", "Synced", family, `${family}: the kernel is in sync again`);
+        }
         return;
       }
       const now = clock.monotonic();
@@ -53,23 +56,30 @@ export function createNodeEvents(recorder: EventRecorder, mode: ProxyMode, clock
       failingSinceMs.set(family, since);
       if (now - since < FAILING_FOR_MS) return;
       const why = problems.find(({ servicePort }) => servicePort === undefined)?.message ?? "the sync failed";
-      tellFailure(family, "FailedToSync", `changes of services do not reach the kernel: ${why}`);
+      reportFailure(family, "sync-failed", `${problemKind("sync-failed").title}: ${why}`);
     },
     nodeMissing(message) {
-      recorder.record("Warning", "NodeNotFound", "", message);
+      recorder.record("Warning", reasonOf("node-missing"), "", message);
     },
     workerHealth(family, health) {
-      if (health.state === "restarting") tellFailure(family, "WorkerRestarted", health.reason);
-      if (health.state === "unfit" && !health.unsupported) tellFailure(family, "CannotBeServed", health.reason);
+      if (health.state === "restarting") reportFailure(family, "worker-failed", health.reason);
+      if (health.state === "unfit" && !health.unsupported) reportFailure(family, "setup-failed", health.reason);
     },
     healthCheckFailed(service, port, why) {
       recorder.record(
         "Warning",
-        "FailedToStartServiceHealthcheck",
+        reasonOf("health-check-port-closed"),
         `${service} ${port}`,
         `health check node port ${port} is not served on this node: ${why}`,
         { kind: "Service", ...splitServiceKey(service), uid: service, action: "Listen" },
       );
     },
   };
+}
+
+/** The reason of the Event that reports a problem. */
+function reasonOf(code: ProblemCode): string {
+  const { event } = problemKind(code);
+  if (event === undefined) throw new Error(`no Event reports ${code}`);
+  return event;
 }

@@ -22,7 +22,6 @@ export {
 export { KUBERNETES_VERSION, readBuild, runsFromSource, shippedText, VERSION } from "./build.ts";
 export { type Clock, sleep, startTurn, systemClock } from "./clock.ts";
 export { compact, joinFlat } from "./compact.ts";
-export { type Finding, findingsText, worstOf } from "./finding.ts";
 export { openDenoWatch, type OpenWatch, watchChanges } from "./folder_changes.ts";
 export { machineCores, networkNamespace, searchPath } from "./host.ts";
 export {

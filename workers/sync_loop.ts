@@ -181,11 +181,11 @@ export function startSyncLoop(options: SyncLoopOptions): SyncLoop {
   // A problem that stays is said once, not at every try.
   const complain = (problems: readonly SyncProblem[], waitMs: number) => {
     const now = new Set<string>();
-    for (const { servicePort, message } of problems) {
-      const complaint = `${servicePort ?? ""}|${message}`;
+    for (const { code, servicePort, message } of problems) {
+      const complaint = `${code}|${servicePort ?? ""}|${message}`;
       now.add(complaint);
       if (complaints.has(complaint)) continue;
-      const fields = { servicePort, error: message, inSeconds: seconds(waitMs) };
+      const fields = { code, servicePort, error: message, inSeconds: seconds(waitMs) };
       if (servicePort === undefined) {
         logger.error(isSetUp ? "a sync failed, will try again" : "setup failed, will try again", fields);
       } else logger.error("a service port could not be programmed, will try again", fields);

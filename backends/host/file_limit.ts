@@ -1,5 +1,5 @@
 /** The limit of open files of this process, through `prlimit`: it can neither be read nor be set from here. */
-import type { Finding } from "../../platform/mod.ts";
+import { type Finding, problemFinding } from "../../core/problems/mod.ts";
 import { requireSuccess, type Runner } from "../tools/mod.ts";
 
 /** How many files (descriptors) this process may open. */
@@ -40,15 +40,14 @@ export async function raiseOpenFiles(runner: Runner, pid: number): Promise<OpenF
 /** The meaning of a limit for a proxy that runs under it; undefined where it could not be found out. */
 export function judgeOpenFiles(limit: OpenFiles | undefined): Finding {
   const name = "open files";
-  const fix = "LimitNOFILE=65536 in the unit (as in deploy/sluice.service), or the container runtime's own limit";
   if (limit === undefined) {
     const message = "the limit cannot be read: prlimit (util-linux) is missing; 1024 is assumed";
-    return { name, verdict: "yellow", message, fix };
+    return problemFinding(name, "open-files-limited", message);
   }
   const most = Math.min(limit.hard, ENOUGH);
   if (most >= WARN_BELOW) return { name, verdict: "green", message: `${most} are allowed` };
   const message = `only ${most} are allowed here: with many health check node ports, some are not served`;
-  return { name, verdict: "yellow", message, fix };
+  return problemFinding(name, "open-files-limited", message);
 }
 
 async function prlimit(runner: Runner, args: readonly string[]): Promise<string> {

@@ -1,5 +1,5 @@
+import { type Finding, type ProblemCode, problemFinding } from "../../core/problems/mod.ts";
 import type { ProxyMode } from "../../core/model/mod.ts";
-import type { Finding } from "../../platform/mod.ts";
 import type { ModeDescription } from "../contract/mod.ts";
 import { failureText, type Runner, type ToolCall, ToolMissingError } from "../tools/mod.ts";
 
@@ -69,29 +69,22 @@ export function judgeListeners(
 ): readonly Finding[] {
   const name = "other proxies";
   if (listeners === undefined) {
-    return [{
-      name,
-      verdict: "yellow",
-      message: "cannot be looked for without ss",
-      fix: "apt-get install iproute2, or what your system calls it",
-    }];
+    return [
+      problemFinding(name, "optional-tool-missing", "cannot be looked for without ss", "apt-get install iproute2"),
+    ];
   }
   const findings: Finding[] = [];
   const told = new Set<number>();
   for (const { process, pid, port } of listeners) {
     const known = KNOWN[process] ?? (ports.includes(port) && /^k3s(-|$)/.test(process) ? K3S : undefined);
     if (known && !told.has(pid)) {
-      findings.push({ name: process, ...known, message: `runs (pid ${pid}): ${known.message}` });
+      findings.push(problemFinding(process, known.code, `runs (pid ${pid}): ${known.message}`, known.fix));
     }
     if (known) told.add(pid);
     const isOwn = process === "sluice" || process === "" && sluiceRuns;
     if (known || isOwn || !ports.includes(port) || findings.some(({ name }) => name === `port ${port}`)) continue;
-    findings.push({
-      name: `port ${port}`,
-      verdict: "yellow",
-      message: `is taken by ${process === "" ? "a process that only root may see" : `${process} (pid ${pid})`}`,
-      fix: "stop that, or set healthzBindAddress or metricsBindAddress to another port",
-    });
+    const holder = process === "" ? "a process that only root may see" : `${process} (pid ${pid})`;
+    findings.push(problemFinding(`port ${port}`, "port-taken", `is taken by ${holder}`));
   }
   if (findings.length > 0) return findings;
   return [{
@@ -101,31 +94,38 @@ export function judgeListeners(
   }];
 }
 
-const KNOWN: Readonly<Record<string, Omit<Finding, "name">>> = {
+/** Another proxy, as the table of findings knows it. */
+interface OtherProxy {
+  readonly code: ProblemCode;
+  readonly message: string;
+  readonly fix: string;
+}
+
+const KNOWN: Readonly<Record<string, OtherProxy>> = {
   "kube-proxy": {
-    verdict: "red",
+    code: "other-proxy",
     message: "two proxies undo each other's rules",
     fix: "stop it (docs/migrate.md has the steps for DaemonSets and services), then start Sluice",
   },
   "kpng": {
-    verdict: "red",
+    code: "other-proxy",
     message: "two proxies undo each other's rules",
     fix: "stop it, or let Sluice watch it: --source grpc://… or unix://…",
   },
   "cilium-agent": {
-    verdict: "yellow",
+    code: "possible-other-proxy",
     message: "where it replaces kube-proxy, services are served twice",
     fix: "leave one to it: set its kubeProxyReplacement to false, or do without Sluice",
   },
   "kube-router": {
-    verdict: "yellow",
+    code: "possible-other-proxy",
     message: "where its service proxy is on, services are served twice",
     fix: "leave one to it: start it with --run-service-proxy=false, or do without Sluice",
   },
 };
 
-const K3S: Omit<Finding, "name"> = {
-  verdict: "red",
+const K3S: OtherProxy = {
+  code: "other-proxy",
   message: "it serves kube-proxy's ports, with kube-proxy inside",
   fix: "start the k3s server with --disable-kube-proxy (docs/migrate.md)",
 };
@@ -137,28 +137,19 @@ export function judgeTraces(traces: Traces, mode: ProxyMode, running: ProxyMode 
     if (names.length === 0 || of === running) return [];
     const found = text(names);
     if (of === mode) return [{ name, verdict: "green", message: `${found} are there, and will be taken over` }];
-    return [{
-      name,
-      verdict: "yellow",
-      message: `${found} of another mode are there, until Sluice's own are in effect`,
-      fix: "sluice --cleanup, or nothing: it removes them then",
-    }];
+    const message = `${found} of another mode are there, until Sluice's own are in effect`;
+    return [problemFinding(name, "other-rules", message, "sluice --cleanup, or nothing: it removes them then")];
   });
   if (traces.unreadable !== undefined) {
-    findings.push({
-      name: "rules",
-      verdict: "yellow",
-      message: `cannot be looked at: ${traces.unreadable}`,
-      fix: "sudo sluice check",
-    });
+    findings.push(problemFinding("rules", "other-rules", `cannot be read: ${traces.unreadable}`, "sudo sluice check"));
   }
   if (traces.legacyBeside) {
-    findings.push({
-      name: "iptables",
-      verdict: "yellow",
-      message: "there are tables of iptables-legacy beside those of nf_tables, and packets meet both",
-      fix: "see iptables-legacy-save for whose they are; use one (update-alternatives --config iptables)",
-    });
+    findings.push(problemFinding(
+      "iptables",
+      "other-rules",
+      "there are tables of iptables-legacy beside those of nf_tables, and packets meet both",
+      "see iptables-legacy-save for whose they are; use one (update-alternatives --config iptables)",
+    ));
   }
   return findings.length > 0 ? findings : [{ name: "rules", verdict: "green", message: "no other proxy left any" }];
 }

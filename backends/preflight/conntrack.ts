@@ -1,4 +1,4 @@
-import type { Finding } from "../../platform/mod.ts";
+import { type Finding, problemFinding } from "../../core/problems/mod.ts";
 import { type Runner, ToolMissingError } from "../tools/mod.ts";
 
 /** How many connections the kernel tracks, and how many it can. */
@@ -26,23 +26,18 @@ const WARN_FROM = 0.75, ALARM_FROM = 0.95;
 export function judgeConntrack(size: ConntrackSize | undefined, wanted: number | undefined): Finding {
   const name = "connections";
   if (size === undefined) {
-    return {
+    return problemFinding(
       name,
-      verdict: "yellow",
-      message:
-        "the size of connection tracking cannot be read: the module nf_conntrack is not loaded, or sysctl is missing",
-      fix: "modprobe nf_conntrack; it is loaded with the first rule, too",
-    };
+      "conntrack-filling",
+      "the size of connection tracking cannot be read: the module nf_conntrack is not loaded, or sysctl is missing",
+      "modprobe nf_conntrack; it is loaded with the first rule, too",
+    );
   }
   const { count, max } = size;
   const now = `${count} of ${max} are tracked`;
   const raised = wanted !== undefined && wanted > max ? `; Sluice raises the limit to ${wanted}` : "";
   const share = count / Math.max(max, raised === "" ? 0 : wanted!);
   if (share < WARN_FROM) return { name, verdict: "green", message: now + raised };
-  return {
-    name,
-    verdict: share < ALARM_FROM ? "yellow" : "red",
-    message: `${now}${raised}: new ones are dropped when it is full`,
-    fix: "a larger conntrack.maxPerCore or conntrack.min in the configuration",
-  };
+  const message = `${now}${raised}: new ones are dropped when it is full`;
+  return problemFinding(name, share < ALARM_FROM ? "conntrack-filling" : "conntrack-full", message);
 }

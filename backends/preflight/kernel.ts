@@ -1,5 +1,6 @@
+import { type Finding, problemFinding, problemKind } from "../../core/problems/mod.ts";
 import type { Family, IpvsSettings } from "../../core/model/mod.ts";
-import { errorText, FAMILIES, type Finding } from "../../platform/mod.ts";
+import { errorText, FAMILIES } from "../../platform/mod.ts";
 import type { ModeDescription } from "../contract/mod.ts";
 import type { Mode } from "../mod.ts";
 import { type Runner, ToolMissingError } from "../tools/mod.ts";
@@ -70,38 +71,25 @@ export function judgeTrials(mode: string, trials: readonly Trial[]): readonly Fi
   return (isSame ? tried.slice(0, 1) : tried).map(({ family, failure, lacks }): Finding => {
     const name = isSame ? "kernel" : `kernel ${family}`;
     if (failure === undefined) return { name, verdict: "green", message: `takes what ${mode} mode gives it (tried)` };
-    if (lacks === "right") return { name, verdict: "red", message: failure, fix: FIX_RIGHT };
-    const other = "another --proxy-mode, or a kernel with the modules that are missing";
-    if (!someWork) return { name, verdict: "red", message: failure, fix: other };
-    return {
-      name,
-      verdict: "yellow",
-      message: failure,
-      fix: `nothing, where the cluster is without ${family}; else ${other}`,
-    };
+    if (lacks === "right") return problemFinding(name, "kernel-permission-missing", failure);
+    if (!someWork) return problemFinding(name, "kernel-unfit", failure);
+    const { fix } = problemKind("kernel-unfit");
+    const orElse = `nothing, if the cluster does not use ${family}; otherwise ${fix}`;
+    return problemFinding(name, "family-unsupported", failure, orElse);
   });
 }
-
-const FIX_RIGHT = "run it as root, or with the capability CAP_NET_ADMIN (CAP_NET_RAW as well for iptables-legacy)";
 
 /** What the modules mean beside the trials: where those worked, nothing is missing that was tried. */
 export function judgeModules(modules: readonly FoundModule[], trials: readonly Trial[]): Finding {
   const missing = modules.filter(({ known }) => known === false).map(({ module }) => module);
   const name = "modules";
   if (modules.every(({ known }) => known === undefined)) {
-    return {
-      name,
-      verdict: "yellow",
-      message: "cannot be asked for without modprobe",
-      fix: "apt-get install kmod, or what your system calls it",
-    };
+    return problemFinding(name, "modules-missing", "cannot be looked for without modprobe", "apt-get install kmod");
   }
   if (missing.length === 0) return { name, verdict: "green", message: "all are there" };
   const message = `modprobe does not know ${missing.join(", ")}`;
   if (trials.some(({ lacks }) => lacks === undefined)) {
     return { name, verdict: "green", message: `${message}, but the kernel does what was tried` };
   }
-  const fix =
-    "where they are not built in, the package of your kernel's modules, or a reboot into the kernel they are for";
-  return { name, verdict: "yellow", message, fix };
+  return problemFinding(name, "modules-missing", message);
 }

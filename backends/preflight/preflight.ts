@@ -1,6 +1,6 @@
 /** The node before a proxy runs on it: its tools, its kernel, and who else is at work there. */
+import { type Finding, problemFinding } from "../../core/problems/mod.ts";
 import type { IpvsSettings, ProxyMode } from "../../core/model/mod.ts";
-import type { Finding } from "../../platform/mod.ts";
 import type { Mode } from "../mod.ts";
 import { findOpenFiles, judgeOpenFiles } from "../host/mod.ts";
 import type { Runner } from "../tools/mod.ts";
@@ -58,10 +58,5 @@ export async function examineNode(options: PreflightOptions): Promise<readonly F
 /** Whether this process is root: without it, the rest may be judged too badly. */
 export function judgeRights(uid: number | null): readonly Finding[] {
   if (uid === 0) return [{ name: "rights", verdict: "green", message: "this runs as root" }];
-  return [{
-    name: "rights",
-    verdict: "yellow",
-    message: `this runs as user ${uid}, who may not see or do what root may`,
-    fix: "sudo sluice check",
-  }];
+  return [problemFinding("rights", "not-root", `this runs as user ${uid}, who may not see or do what root may`)];
 }

@@ -1,4 +1,4 @@
-import type { Finding } from "../../platform/mod.ts";
+import { type Finding, problemFinding } from "../../core/problems/mod.ts";
 import type { ModeDescription, ModeTool } from "../contract/mod.ts";
 import { type Runner, ToolMissingError } from "../tools/mod.ts";
 
@@ -44,12 +44,12 @@ export function judgeTools(mode: ModeDescription, found: readonly FoundTool[]): 
   return toolsOf(mode).map(({ tool, package: name, without }) => {
     const version = found.find((one) => one.tool === tool)?.version;
     if (version !== undefined) return { name: tool, verdict: "green", message: version };
-    return {
-      name: tool,
-      verdict: without === undefined ? "red" : "yellow",
-      message: `is not installed, or not on the PATH: ${without ?? `${mode.name} mode cannot do without it`}`,
-      fix: `apt-get install ${name}, or what your system calls it`,
-    };
+    return problemFinding(
+      tool,
+      without === undefined ? "tool-missing" : "optional-tool-missing",
+      `is not installed, or not on the PATH: ${without ?? `${mode.name} mode cannot do without it`}`,
+      `apt-get install ${name}, or what your system calls it`,
+    );
   });
 }
 

@@ -1,6 +1,7 @@
+import { type Finding, findingsText, worstOf } from "../../core/problems/mod.ts";
 import { boolean, type Configuration, option } from "../../config/mod.ts";
 import type { ProxyMode } from "../../core/model/mod.ts";
-import { type Finding, findingsText, machineCores, searchPath, worstOf } from "../../platform/mod.ts";
+import { machineCores, searchPath } from "../../platform/mod.ts";
 import { type Command, type Invocation, jsonText } from "./command.ts";
 
 /** `sluice check`: preflight checks. */

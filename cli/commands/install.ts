@@ -1,6 +1,6 @@
+import { type Finding, problemFinding } from "../../core/problems/mod.ts";
 import { boolean, type CommandSpec, option, text } from "../../config/mod.ts";
 import type { Step } from "../installation/mod.ts";
-import type { Finding } from "../../platform/mod.ts";
 import { findingsOf } from "./check.ts";
 import type { Command, Invocation } from "./command.ts";
 import { manualText } from "./man.ts";
@@ -71,7 +71,7 @@ async function checkAndStart(
 ): Promise<0 | 1> {
   const { flags, print } = invocation;
   const { CONFIGURATION, PROGRAM } = await import("../installation/mod.ts");
-  const { findingsText, worstOf } = await import("../../platform/mod.ts");
+  const { findingsText, worstOf } = await import("../../core/problems/mod.ts");
   const isKept = steps.some(({ path, decision }) => path === CONFIGURATION && decision === "keep");
   const findings = await checkInstalled(
     invocation,
@@ -187,7 +187,7 @@ async function checkInstalled(
   });
   if (line.kind === "start") return await findingsOf(invocation, line.configuration);
   const message = line.kind === "errors" ? line.errors.join("; ") : `has the effect of --${line.kind}`;
-  return [{ name: "configuration", verdict: "red", message, fix: `edit ${CONFIGURATION}` }];
+  return [problemFinding("configuration", "configuration-invalid", message, `edit ${CONFIGURATION}`)];
 }
 
 /** Starts the service. Returns whether it is running: in a chroot, systemctl ignores requests and reports success. */

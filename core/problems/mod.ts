@@ -4,6 +4,7 @@
  * In: problems by scope, from every room. Out: the current ones, for the log, status, metrics and Events. Touches nothing.
  */
 export { createProblemBoard, type CurrentProblem, type ProblemBoard, type ReportProblems } from "./board.ts";
+export { type Finding, findingsText, problemFinding, worstOf } from "./finding.ts";
 export { createObjectProblems, type ObjectProblems } from "./object_problems.ts";
 export { logProblem, type Problem } from "./problem.ts";
 export {

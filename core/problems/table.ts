@@ -16,13 +16,16 @@ export interface ProblemKind {
     | "tool"
     | "program"
     | "API resource"
-    | "server";
+    | "server"
+    | "permission";
   /** One line, without the occurrence's own details. */
   readonly title: string;
   /** What an administrator can do about it. */
   readonly fix: string;
   /** The reason of the Kubernetes Event that reports it; absent where none does. */
   readonly event?: string;
+  /** Whether `sluice check` alone finds it: a running proxy never reports it. */
+  readonly checkOnly?: true;
 }
 
 /**
@@ -151,6 +154,141 @@ export const PROBLEMS = {
     about: "server",
     title: "a server cannot listen on its address",
     fix: "stop the program that holds the port, or set another healthzBindAddress or metricsBindAddress",
+  },
+
+  // Found by `sluice check` alone.
+  "tool-missing": {
+    severity: "error",
+    about: "tool",
+    title: "a tool that the mode needs is not installed",
+    fix: "install the package that has it",
+    checkOnly: true,
+  },
+  "optional-tool-missing": {
+    severity: "warning",
+    about: "tool",
+    title: "a tool is not installed, and a function is lost without it",
+    fix: "install the package that has it",
+    checkOnly: true,
+  },
+  "not-root": {
+    severity: "warning",
+    about: "host",
+    title: "the check does not run as root and may see less than the proxy will",
+    fix: "sudo sluice check",
+    checkOnly: true,
+  },
+  "kernel-permission-missing": {
+    severity: "error",
+    about: "permission",
+    title: "this process may not change the kernel's rules",
+    fix: "run it as root, or with the capability CAP_NET_ADMIN (CAP_NET_RAW as well for iptables-legacy)",
+    checkOnly: true,
+  },
+  "kernel-unfit": {
+    severity: "error",
+    about: "host",
+    title: "the kernel cannot serve the mode in either IP family",
+    fix: "another --proxy-mode, or a kernel with the modules that are missing",
+    checkOnly: true,
+  },
+  "modules-missing": {
+    severity: "warning",
+    about: "host",
+    title: "kernel modules of the mode are missing, or cannot be looked for",
+    fix: "install the package of your kernel's modules, or reboot into the kernel they are for",
+    checkOnly: true,
+  },
+  "other-proxy": {
+    severity: "error",
+    about: "program",
+    title: "another service proxy runs on this node: the two undo each other's rules",
+    fix: "stop one of them (docs/migrate.md)",
+    checkOnly: true,
+  },
+  "possible-other-proxy": {
+    severity: "warning",
+    about: "program",
+    title: "another program may act as a service proxy",
+    fix: "turn off its service proxy, or do without Sluice",
+    checkOnly: true,
+  },
+  "port-taken": {
+    severity: "warning",
+    about: "server",
+    title: "a port that the proxy is to listen on is taken",
+    fix: "stop the program that holds it, or set healthzBindAddress or metricsBindAddress to another port",
+    checkOnly: true,
+  },
+  "other-rules": {
+    severity: "warning",
+    about: "host",
+    title: "the kernel has rules of another proxy or mode, or they cannot be read",
+    fix: "sluice --cleanup removes those of other modes",
+    checkOnly: true,
+  },
+  "open-files-limited": {
+    severity: "warning",
+    about: "host",
+    title: "the limit of open files is low or unknown",
+    fix: "LimitNOFILE=65536 in the unit (as in deploy/sluice.service), or the container runtime's own limit",
+    checkOnly: true,
+  },
+  "conntrack-filling": {
+    severity: "warning",
+    about: "host",
+    title: "the connection tracking table fills up, or its size is unknown",
+    fix: "a larger conntrack.maxPerCore or conntrack.min in the configuration",
+    checkOnly: true,
+  },
+  "conntrack-full": {
+    severity: "error",
+    about: "host",
+    title: "the connection tracking table is full or nearly so: new connections are dropped",
+    fix: "a larger conntrack.maxPerCore or conntrack.min in the configuration",
+    checkOnly: true,
+  },
+  "api-unusable": {
+    severity: "error",
+    about: "server",
+    title: "the API server cannot be used",
+    fix: "check the logs of the API server and of any proxy in front of it",
+    checkOnly: true,
+  },
+  "api-permission-missing": {
+    severity: "error",
+    about: "permission",
+    title: "the API server denies a permission that the proxy needs",
+    fix: "bind the ClusterRole system:node-proxier, or that of deploy/rbac.yaml, to the user of the kubeconfig",
+    checkOnly: true,
+  },
+  "optional-api-permission-missing": {
+    severity: "warning",
+    about: "permission",
+    title: "the API server denies a permission, and a function is lost without it",
+    fix: "bind the ClusterRole system:node-proxier, or that of deploy/rbac.yaml, to the user of the kubeconfig",
+    checkOnly: true,
+  },
+  "clock-skewed": {
+    severity: "warning",
+    about: "host",
+    title: "the clock differs from the API server's by seconds",
+    fix: "run timedatectl set-ntp true, or another time service, on both",
+    checkOnly: true,
+  },
+  "clock-wrong": {
+    severity: "error",
+    about: "host",
+    title: "the clock differs from the API server's by minutes: certificates and tokens fail",
+    fix: "run timedatectl set-ntp true, or another time service, on both",
+    checkOnly: true,
+  },
+  "configuration-invalid": {
+    severity: "error",
+    about: "file",
+    title: "the configuration is invalid",
+    fix: "correct the file",
+    checkOnly: true,
   },
 } as const satisfies Readonly<Record<string, ProblemKind>>;
 

@@ -1,4 +1,5 @@
-import { type Clock, errorText, type Finding, type Logger, type RunProgram } from "../../platform/mod.ts";
+import { type Finding, problemFinding, problemKind } from "../../core/problems/mod.ts";
+import { type Clock, errorText, type Logger, type RunProgram } from "../../platform/mod.ts";
 import type { Kind } from "../../core/objects/mod.ts";
 import {
   type ApiClient,
@@ -45,7 +46,7 @@ export async function examineApi(options: ApiPreflightOptions): Promise<readonly
   try {
     api = await connectToApi({ ...options, responseDeadlineMs: 10_000 });
   } catch (error) {
-    return [{ name: API_SERVER, verdict: "red", message: errorText(error), fix: FIX_CREDENTIALS }];
+    return [problemFinding(API_SERVER, "api-unusable", errorText(error), FIX_CREDENTIALS)];
   }
   try {
     const { version, skewMs } = await getVersion(api, options);
@@ -126,17 +127,13 @@ async function examineNodeObject(api: ApiClient, { nodeName, signal }: ApiPrefli
   } catch (error) {
     signal.throwIfAborted();
     if (!(error instanceof ApiError) || error.kind !== "not-found") {
-      return { name, verdict: "yellow", message: errorText(error), fix: FIX_RIGHTS };
+      return problemFinding(name, "optional-api-permission-missing", errorText(error));
     }
     const others = await listNodeNames(api, signal).then((names) => otherNodesText(nodeName, names), errorText);
     signal.throwIfAborted();
-    return {
-      name,
-      verdict: "red",
-      message:
-        `Node ${nodeName} does not exist, so /healthz answers 503, and zone and addresses are unknown: ${others}`,
-      fix: "set the node's name with --hostname-override or hostnameOverride",
-    };
+    const message = `Node ${nodeName} does not exist, so /healthz answers 503, and zone and addresses are unknown: ` +
+      others;
+    return problemFinding(name, "node-missing", message);
   }
 }
 
@@ -148,18 +145,10 @@ export function judgeSkew(skewMs: number): Finding {
   const seconds = Math.round(Math.abs(skewMs) / 1000);
   // The Date header has whole seconds.
   if (Math.abs(skewMs) < WARN_FROM_MS) return { name, verdict: "green", message: "in sync with the API server" };
-  return {
-    name,
-    verdict: Math.abs(skewMs) < ALARM_FROM_MS ? "yellow" : "red",
-    message: `is ${seconds} s ${
-      skewMs > 0 ? "behind" : "ahead of"
-    } the API server's: certificates and tokens depend on it`,
-    fix: "run timedatectl set-ntp true, or another time service, on both",
-  };
+  const direction = skewMs > 0 ? "behind" : "ahead of";
+  const message = `is ${seconds} s ${direction} the API server's: certificates and tokens depend on it`;
+  return problemFinding(name, Math.abs(skewMs) < ALARM_FROM_MS ? "clock-skewed" : "clock-wrong", message);
 }
-
-const FIX_RIGHTS =
-  "bind the ClusterRole system:node-proxier, or that of deploy/rbac.yaml, to the user of the kubeconfig";
 
 /** One finding if everything is allowed, else one for each missing permission. */
 export function judgeReviews(reviews: readonly Review[]): readonly Finding[] {
@@ -168,12 +157,13 @@ export function judgeReviews(reviews: readonly Review[]): readonly Finding[] {
   if (denied.length === 0) {
     return [{ name, verdict: "green", message: `grants all ${reviews.length} permissions that the proxy needs` }];
   }
-  return denied.map(({ verb, resource, without }) => ({
-    name,
-    verdict: without === undefined ? "red" : "yellow",
-    message: `no permission to ${verb} ${resource}${without === undefined ? "" : `: ${without}`}`,
-    fix: FIX_RIGHTS,
-  }));
+  return denied.map(({ verb, resource, without }) =>
+    problemFinding(
+      name,
+      without === undefined ? "api-permission-missing" : "optional-api-permission-missing",
+      `no permission to ${verb} ${resource}${without === undefined ? "" : `: ${without}`}`,
+    )
+  );
 }
 
 const FIXES: Readonly<Partial<Record<ApiErrorKind, string>>> = {
@@ -183,13 +173,12 @@ const FIXES: Readonly<Partial<Record<ApiErrorKind, string>>> = {
   unreachable: "set the server in the kubeconfig to an address that works without a service proxy",
   timeout: "set the server in the kubeconfig to an address that works without a service proxy",
   unauthorized: "put a new token or certificate into the kubeconfig",
-  forbidden: FIX_RIGHTS,
+  forbidden: problemKind("api-permission-missing").fix,
 };
 
 function judgeApiFailure(error: unknown): Finding {
   const kind = error instanceof ApiError ? error.kind : undefined;
-  const fix = (kind && FIXES[kind]) ?? "check the logs of the API server and of any proxy in front of it";
-  return { name: API_SERVER, verdict: "red", message: withoutRetry(errorText(error)), fix };
+  return problemFinding(API_SERVER, "api-unusable", withoutRetry(errorText(error)), kind && FIXES[kind]);
 }
 
 /** Removes the announced retry, which a check does not do. */

@@ -36,7 +36,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   "core/channel": ["platform", "core/model"],
   "backends/tools": ["platform"],
   "backends/contract": ["platform", "core/model", "core/objects", "backends/tools"],
-  "backends/host": ["platform", "core/model", "backends/tools"],
+  "backends/host": ["platform", "core/problems", "core/model", "backends/tools"],
   "backends/reconcile": ["platform", "core/model", "backends/tools"],
   "backends/xtables": [
     ...["platform", "core/model", "backends/contract", "backends/host", "backends/reconcile", "backends/tools"],
@@ -55,7 +55,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   "backends": ["platform", "core/model", "backends/"],
   "backends/dry_run": ["platform", "core/model", "backends", "backends/contract", "backends/tools"],
   "backends/preflight": [
-    ...["platform", "core/model", "backends", "backends/contract", "backends/host", "backends/tools"],
+    ...["platform", "core/problems", "core/model"],
+    ...["backends", "backends/contract", "backends/host", "backends/tools"],
   ],
   "workers": [
     ...["platform", "core/problems", "core/model", "core/channel"],

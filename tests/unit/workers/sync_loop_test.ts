@@ -383,8 +383,8 @@ Deno.test("a problem that stays is said once, and its end is said", async () => 
   await clock.advanceSettled(1000);
   assert.equal(backend.calls.length, 4);
   assert.deepEqual(lines, [
-    "ERROR setup failed, will try again error=locked inSeconds=0.1",
-    "ERROR setup failed, will try again error=broken inSeconds=0.4",
+    "ERROR setup failed, will try again code=setup-failed error=locked inSeconds=0.1",
+    "ERROR setup failed, will try again code=setup-failed error=broken inSeconds=0.4",
     "INFO  the earlier problems are gone",
   ]);
 });

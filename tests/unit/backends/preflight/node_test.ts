@@ -6,7 +6,7 @@ import { judgeModules, judgeTrials, tryKernel } from "../../../../backends/prefl
 import { judgeRights } from "../../../../backends/preflight/preflight.ts";
 import { findTools, judgeTools } from "../../../../backends/preflight/tools.ts";
 import { type Runner, ToolMissingError } from "../../../../backends/tools/runner.ts";
-import { type Finding, findingsText, worstOf } from "../../../../platform/finding.ts";
+import { type Finding, findingsText, worstOf } from "../../../../core/problems/mod.ts";
 import { createFakeRunner } from "../../../fakes/runner.ts";
 
 /** A host with these tools alone, each with what it prints; `!` at the beginning is for a failure that says the rest. */

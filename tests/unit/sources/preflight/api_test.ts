@@ -2,7 +2,7 @@ import { describeMode } from "../../../../backends/mod.ts";
 import assert from "node:assert/strict";
 import { examineApi, judgeSkew, permissionsOf } from "../../../../sources/preflight/api.ts";
 import { createEventRecorder } from "../../../../observe/events.ts";
-import type { Finding } from "../../../../platform/finding.ts";
+import type { Finding } from "../../../../core/problems/mod.ts";
 import { silentLogger } from "../../../../platform/log.ts";
 import { type SeenRequest, startFakeApiServer, statusResponse } from "../../../fakes/api_server.ts";
 import { createFakeClock } from "../../../fakes/clock.ts";

@@ -1,4 +1,5 @@
-/** Result of one preflight check. */
+/** Results of the checks of `sluice check`. */
+import { type ProblemCode, problemKind } from "./table.ts";
 
 /** `green`: fine; `yellow`: works with a limitation; `red`: the proxy cannot do its job. */
 export type Verdict = "green" | "yellow" | "red";
@@ -10,8 +11,16 @@ export interface Finding {
   readonly verdict: Verdict;
   /** Result as a sentence fragment that follows the name. */
   readonly message: string;
+  /** The code of the problem; set unless the verdict is green. */
+  readonly code?: ProblemCode;
   /** How to fix it; set unless the verdict is green. */
   readonly fix?: string;
+}
+
+/** A finding that is not green: its verdict is the severity of the code, its fix the table's unless a better one is known. */
+export function problemFinding(name: string, code: ProblemCode, message: string, fix?: string): Finding {
+  const kind = problemKind(code);
+  return { name, verdict: kind.severity === "error" ? "red" : "yellow", code, message, fix: fix ?? kind.fix };
 }
 
 const SEVERITY: readonly Verdict[] = ["green", "yellow", "red"];
@@ -23,12 +32,14 @@ export function worstOf(findings: readonly Finding[]): Verdict {
 
 const COLORS: Readonly<Record<Verdict, number>> = { green: 32, yellow: 33, red: 31 };
 
-/** Formats findings as aligned lines: verdict, name, message, fix. */
+/** Formats findings as aligned lines: verdict, name, message, fix, code. */
 export function findingsText(findings: readonly Finding[], colored = false): string {
   const width = Math.max(...findings.map(({ name }) => name.length));
-  return findings.map(({ verdict, name, message, fix }) => {
+  return findings.map(({ verdict, name, message, code, fix }) => {
     const word = verdict.padEnd(6);
     const sign = colored ? `\x1b[${COLORS[verdict]}m${word}\x1b[0m` : word;
-    return `${sign}  ${name.padEnd(width)}  ${message}${fix === undefined ? "" : `; fix: ${fix}`}\n`;
+    return `${sign}  ${name.padEnd(width)}  ${message}${fix === undefined ? "" : `; fix: ${fix}`}${
+      code === undefined ? "" : ` (${code})`
+    }\n`;
   }).join("");
 }
