@@ -39,9 +39,7 @@ async function logOf(lab: Lab, root: string): Promise<string> {
   const env = { LD_LIBRARY_PATH: "/nowhere", XTABLES_LIBDIR: "/nowhere" };
   const sluice = await startRestricted(lab, { root, env, flags: ["--conntrack-max-per-core", "0"] });
   // Both families must be synced in the end, whatever the result.
-  await sluice.waitFor((log) =>
-    /attack: .*: refused|message refused|attack worker: ran/.test(log) && isSynced(log)
-  );
+  await sluice.waitFor((log) => /attack: .*: refused|message refused|attack worker: ran/.test(log) && isSynced(log));
   return (await sluice.stop()).log;
 }
 
