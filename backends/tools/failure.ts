@@ -60,7 +60,12 @@ export function classifyFailure(stderr: string, table: FailureTable = []): Failu
 export function failureOf(call: string, result: ToolResult, table?: FailureTable): ToolFailure | undefined {
   const { exitCode, stderr } = result;
   if (exitCode === 0) return undefined;
-  return { kind: exitCode > 128 ? "killed" : classifyFailure(stderr, table), text: failureText(call, result) };
+  return { kind: isOfSignal(exitCode) ? "killed" : classifyFailure(stderr, table), text: failureText(call, result) };
+}
+
+/** Whether an exit status stands for one of Linux's 64 signals. ipvsadm exits with 255 where the kernel refuses its input. */
+function isOfSignal(exitCode: number): boolean {
+  return exitCode > 128 && exitCode <= 192;
 }
 
 /** Throws an error with the failure's text where a run of a tool failed. */

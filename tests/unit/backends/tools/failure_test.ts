@@ -105,6 +105,13 @@ Deno.test("a tool's own table outweighs features, and messages about the host ou
   assert.equal(failureOf("nft", { exitCode: 0, stdout: "", stderr: "No such file" }, table), undefined);
 });
 
+Deno.test("only the exit status of a signal makes a failure a kill", () => {
+  const kindOf = (exitCode: number) => failureOf("ipvsadm", { exitCode, stdout: "", stderr: "Memory" })!.kind;
+  assert.deepEqual([1, 128, 129, 137, 192, 193, 255].map(kindOf), [
+    ...["refused", "refused", "killed", "killed", "killed", "refused", "refused"],
+  ]);
+});
+
 Deno.test("the text of a failure names the call, its status, and the message in one line", () => {
   const failure = failureOf("nft list table", { exitCode: 1, stdout: "", stderr: "Error: a\n\n  b\n" });
   assert.equal(failure!.text, "nft list table failed with exit status 1: Error: a; b");
