@@ -6,17 +6,17 @@ import { errorText, searchPath, writeToStderr } from "../../platform/mod.ts";
 import { answersOf } from "./answer_source.ts";
 import { type Command, familiesOf, FAMILY_FLAG, type Invocation, jsonText } from "./command.ts";
 
-/** What the kernel holds, against what it should. */
+/** `sluice diff`: compares the kernel with the desired state. */
 export const diffCommand: Command = {
   name: "diff",
-  summary: "Show how the kernel differs from what it should hold; changes nothing.",
+  summary: "Show how the kernel differs from the desired state; changes nothing.",
   arguments: [],
   flags: [FAMILY_FLAG, option("json", boolean(), "Write JSON.")],
   examples: [
-    { line: "sluice diff", does: "exit status 0 where they are the same, 1 where they differ, 2 for a failure" },
+    { line: "sluice diff", does: "exit status 0 without differences, 1 with differences, 2 after a failure" },
     {
       line: "sluice diff --source file:services.yaml --proxy-mode nftables",
-      does: "against what these manifests ask for",
+      does: "compares with the services of these manifests",
     },
   ],
   startsPrograms: true,
@@ -24,7 +24,7 @@ export const diffCommand: Command = {
     try {
       return await compare(invocation, familiesOf(invocation));
     } catch (error) {
-      invocation.logger.error("the kernel cannot be compared", { error: errorText(error) });
+      invocation.logger.error("comparison with the kernel failed", { error: errorText(error) });
       return 2;
     }
   },
@@ -42,7 +42,7 @@ async function compare(invocation: Invocation, families: readonly Family[]): Pro
   const unserved = "status" in answers ? unservedFamilies(await answers.status()) : [];
   for (const family of families) {
     if (unserved.includes(family)) {
-      writeToStderr(`sluice: this host cannot serve ${family}, which is left out\n`);
+      writeToStderr(`sluice: skipping ${family}, which this host cannot serve\n`);
       continue;
     }
     const differences = await compareSettled(
@@ -64,9 +64,9 @@ function unservedFamilies({ families }: ProxyStatus): readonly Family[] {
   return families.flatMap(({ family, worker }) => worker.state === "unfit" && worker.unsupported ? family : []);
 }
 
-const MOST_COMPARISONS = 5;
+const MAX_COMPARISONS = 5;
 
-/** A running proxy may change the kernel while it is compared: what differs then is compared anew. */
+/** Compares again if the state changed meanwhile: a running proxy may have changed the kernel during the comparison. */
 async function compareSettled(
   stateNow: () => Promise<FamilyDelta>,
   compareWith: (state: FamilyDelta) => Promise<readonly Difference[]>,
@@ -75,7 +75,7 @@ async function compareSettled(
   for (let comparisons = 1;; comparisons++) {
     const differences = await compareWith(state);
     const after = differences.length === 0 ? state : await stateNow();
-    if (after.revision === state.revision || comparisons === MOST_COMPARISONS) return differences;
+    if (after.revision === state.revision || comparisons === MAX_COMPARISONS) return differences;
     state = after;
   }
 }

@@ -1,10 +1,10 @@
 import { answersOf } from "./answer_source.ts";
 import { type Command, familiesOf, FAMILY_FLAG } from "./command.ts";
 
-/** The exact input of the kernel's tools. */
+/** `sluice render`: prints the exact input of the kernel's tools. */
 export const renderCommand: Command = {
   name: "render",
-  summary: "Print what the kernel's tools would be given, without giving it to them.",
+  summary: "Print the input of the kernel's tools without running them.",
   arguments: [],
   flags: [FAMILY_FLAG],
   examples: [

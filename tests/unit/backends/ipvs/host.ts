@@ -13,7 +13,7 @@ import { createFakeClock, type FakeClock } from "../../../fakes/clock.ts";
 import { createFakeRunner, type FakeRunner, type Surroundings } from "../../../fakes/runner.ts";
 import { fakeSettings } from "../../../fakes/service_port.ts";
 
-/** A kernel in memory that has IPVS, and the time there. */
+/** A kernel in memory with IPVS, and its clock. */
 export interface IpvsHost {
   readonly runner: FakeRunner;
   readonly clock: FakeClock;
@@ -22,17 +22,17 @@ export interface IpvsHost {
 /** A backend on a kernel in memory. */
 export interface BackendUnderTest extends IpvsHost {
   readonly backend: Backend;
-  /** What was logged at level warning and above. */
+  /** Log lines of level warning and above. */
   readonly logged: readonly string[];
   /** Sends a whole state. */
   whole(ports: readonly ServicePort[], settings?: FamilySettings): ReturnType<Backend["sync"]>;
-  /** Sends what has changed. */
+  /** Sends a delta. */
   change(set: readonly ServicePort[], deleted?: readonly ServicePortKey[]): ReturnType<Backend["sync"]>;
-  /** The calls that wrote something since this was last asked: `ipvsadm`, and what it was given. */
+  /** The tools that wrote something since the last call, with their input. */
   takeWrites(): readonly { readonly tool: string; readonly input: string }[];
 }
 
-/** The kernel's settings that the mode looks at, as a machine has them before. */
+/** The kernel settings that the mode reads, with their defaults. */
 const SYSCTLS = {
   "kernel.osrelease": "6.1.0",
   "net.ipv4.vs.conntrack": 0,
@@ -44,7 +44,7 @@ const SYSCTLS = {
   "net.ipv4.conf.all.arp_announce": 0,
 };
 
-/** A kernel that has IPVS, without a rule. */
+/** An empty kernel with IPVS. */
 export function createIpvsHost(
   { surroundings, sysctls }: {
     readonly surroundings?: Partial<Surroundings>;
@@ -58,7 +58,7 @@ export function createIpvsHost(
   };
 }
 
-/** What ipvs mode is told unless a test says otherwise. */
+/** The default settings of IPVS mode in tests. */
 export const IPVS_SETTINGS: IpvsSettings = {
   scheduler: "rr",
   strictARP: false,
@@ -68,7 +68,7 @@ export const IPVS_SETTINGS: IpvsSettings = {
 
 const WRITES = ["restore", "--restore", "-batch", "--noflush"];
 
-/** A backend that is set up, on a host. */
+/** A backend on a host, after its setup. */
 export async function backendUnderTest(
   host: IpvsHost = createIpvsHost(),
   family: Family = "IPv4",
@@ -98,7 +98,7 @@ export async function backendUnderTest(
   };
 }
 
-/** The settings of a node whose pods are in 10.244.1.0/24; `changes` say what differs. */
+/** The settings of a node with pods in 10.244.1.0/24, with `changes`. */
 export function ipvsModeSettings(changes: Partial<FamilySettings> = {}): FamilySettings {
   return fakeSettings({
     mode: "ipvs",

@@ -1,4 +1,4 @@
-/** Where packets go in IPVS mode, in what it does its own way. */
+/** Packet paths that are specific to IPVS mode. */
 import assert from "node:assert/strict";
 import type { FamilySettings, ServicePort } from "../../../../core/model/mod.ts";
 import { MASQUERADED, outcomeShares, outcomeText, type PacketRequest } from "../../../fakes/packet.ts";
@@ -27,7 +27,7 @@ async function served(ports: readonly ServicePort[], settings: Partial<FamilySet
   };
 }
 
-Deno.test("without endpoints, and without one here under policy Local of the cluster IP, the kernel refuses", async () => {
+Deno.test("without endpoints the kernel refuses connections, with internal policy Local also without one on this node", async () => {
   const { ask } = await served([
     web({ clusterEndpoints: [], internal: "reject", external: "reject", nodePort: 30080, externalIPs: ["192.0.2.1"] }),
     web({ name: "default/local:http", clusterIP: "10.96.0.11", internal: "drop" }),
@@ -40,7 +40,7 @@ Deno.test("without endpoints, and without one here under policy Local of the clu
   }
 });
 
-Deno.test("an address has one list: this node's endpoints under policy Local, all of them where there are none", async () => {
+Deno.test("with policy Local an address serves this node's endpoints, or all endpoints if this node has none", async () => {
   const local = {
     external: "local",
     localEndpoints: [THREE[0]!],
@@ -53,7 +53,7 @@ Deno.test("an address has one list: this node's endpoints under policy Local, al
   const { ask: without } = await served(ports({ external: "drop", localEndpoints: [] }));
   for (const frontend of frontends) {
     for (const from of ["outside", "pod-on-node"] as const) {
-      // The client's address is kept.
+      // The source address is kept.
       assert.deepEqual(ask({ ...frontend, from }), { [THREE[0]!]: 1 });
       assert.deepEqual(without({ ...frontend, from }), third());
     }
@@ -61,7 +61,7 @@ Deno.test("an address has one list: this node's endpoints under policy Local, al
   assert.deepEqual(ask(), third());
 });
 
-Deno.test("with affinity a client stays at each address, until its time is over or its endpoint goes", async () => {
+Deno.test("with session affinity a client keeps its endpoint at each address until the timeout, or until the endpoint is removed", async () => {
   const { ask, send, change, clock } = await served([web({ affinitySeconds: 60 })]);
   const first = send();
   assert.deepEqual(ask(), { [first]: 1 });
@@ -78,16 +78,16 @@ Deno.test("with affinity a client stays at each address, until its time is over 
   assert.deepEqual(Object.keys(ask()).length, 2, second);
 });
 
-Deno.test("node ports are on the node's own addresses, not on those of services, loopback or the link", async () => {
+Deno.test("node ports are served at the node's own addresses, not at service, loopback or link-local ones", async () => {
   const { runner, ask } = await served([web({ nodePort: 30080, externalIPs: ["192.168.1.1"] })]);
   const keys = [...runner.ipvs.servers.keys()].sort();
   assert.deepEqual(keys, ["-t 10.96.0.10:80", "-t 192.168.1.1:30080", "-t 192.168.1.1:80"]);
-  // An external address that is the node's own is not on two interfaces.
+  // An external IP that the node has already is not bound a second time.
   assert.deepEqual([...runner.ipvs.interfaces.get("kube-ipvs0")!], ["10.96.0.10/32"]);
   assert.deepEqual(ask({ from: "outside", to: "192.168.1.1", port: 30080 }), third(MASQUERADED));
 });
 
-Deno.test("what listens on the node is not reached through the address of a service", async () => {
+Deno.test("a program that listens on the node is not reachable through a service address", async () => {
   const { ask } = await served([web({ externalIPs: ["192.0.2.1"] })]);
   for (const to of ["10.96.0.10", "192.0.2.1"]) {
     assert.deepEqual(ask({ from: "outside", to, port: 22 }), { rejected: 1 });
@@ -95,7 +95,7 @@ Deno.test("what listens on the node is not reached through the address of a serv
   assert.deepEqual(ask({ from: "outside", to: "192.168.1.1", port: 22 }), { passed: 1 });
 });
 
-Deno.test("a service's port that is another's node port is not taken for that", async () => {
+Deno.test("a service port with the number of another service's node port is not a node port", async () => {
   const { ask } = await served([
     web({ nodePort: 30080 }),
     web({ name: "default/other:http", clusterIP: "10.96.0.11", port: 30080 }),
@@ -103,7 +103,7 @@ Deno.test("a service's port that is another's node port is not taken for that", 
   assert.deepEqual(ask({ to: "10.96.0.11", port: 30080 }), third());
 });
 
-Deno.test("source ranges hold for what the node itself sends, too", async () => {
+Deno.test("source ranges apply to traffic of the node itself", async () => {
   const port = web({ loadBalancerIPs: ["192.0.2.2"], loadBalancerSources: fakeSources(["203.0.113.0/24"]) });
   const { ask, change } = await served([port]);
   assert.deepEqual(ask({ from: "node", to: "192.0.2.2" }), { dropped: 1 });
@@ -114,13 +114,13 @@ Deno.test("source ranges hold for what the node itself sends, too", async () => 
   assert.deepEqual(ask({ from: "outside", to: "192.0.2.2" }), third(MASQUERADED));
 });
 
-Deno.test("what goes to loopback is left as it is, also at the number of a node port", async () => {
+Deno.test("traffic to loopback is not changed, even at the number of a node port", async () => {
   const { runner } = await served([web({ nodePort: 30080 })]);
   const { outcome } = runner.outcomes({ from: "node", to: "127.0.0.1", port: 30080 })[0]!;
   assert.deepEqual([outcome.verdict, outcome.masqueraded], ["passed", false]);
 });
 
-Deno.test("where pods cannot be told, what the node sends from a cluster IP is masqueraded all the same", async () => {
+Deno.test("without local pod detection, traffic that the node sends from a cluster IP is still masqueraded", async () => {
   const { ask } = await served([web()], { localTraffic: { by: "none" } });
   assert.deepEqual(ask({ from: "node" }), third(MASQUERADED));
   assert.deepEqual(ask({ from: "outside" }), third());

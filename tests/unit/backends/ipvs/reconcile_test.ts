@@ -1,4 +1,4 @@
-/** How the kernel is brought to what is wanted: with which calls, and what happens when something is in the way. */
+/** The calls that bring the kernel to the desired state, and their failures. */
 import assert from "node:assert/strict";
 import { UnsupportedHostError } from "../../../../backends/contract/backend.ts";
 import { loadBackend } from "../../../../backends/registry.ts";
@@ -20,7 +20,7 @@ const MINUTE_MS = 60_000;
 const weights = (host: ReturnType<typeof createIpvsHost>, key = KEY) =>
   Object.fromEntries([...host.runner.ipvs.servers.get(key)?.reals ?? []].map(([real, { weight }]) => [real, weight]));
 
-Deno.test("the first sync is one call of each tool, two of ipvsadm, one that changes nothing starts none", async () => {
+Deno.test("the first sync calls each tool once and ipvsadm twice; a sync without changes calls none", async () => {
   const { whole, change, takeWrites } = await backendUnderTest();
   await whole([web(), web({ name: "default/b:http", clusterIP: "10.96.0.11" })]);
   assert.deepEqual(takeWrites().map(({ tool }) => tool), ["ipset", "iptables-restore", "ipvsadm", "ip", "ipvsadm"]);
@@ -29,7 +29,7 @@ Deno.test("the first sync is one call of each tool, two of ipvsadm, one that cha
   assert.deepEqual(takeWrites(), []);
 });
 
-Deno.test("a change is one call of each tool that has something to change, two of ipvsadm for a new address", async () => {
+Deno.test("a change calls each tool that it concerns once, and ipvsadm twice for a new address", async () => {
   const { whole, change, takeWrites } = await backendUnderTest();
   const others = Array.from({ length: 50 }, (_, i) => web({ name: `default/o${i}:p`, clusterIP: `10.97.0.${i}` }));
   await whole([web(), ...others]);
@@ -59,7 +59,7 @@ Deno.test("a change is one call of each tool that has something to change, two o
   ]);
 });
 
-Deno.test("what comes for a new address goes its way, is refused, and then is served: at no moment anything else", async () => {
+Deno.test("packets to a new address are routed on, then refused, then served, and never anything else", async () => {
   const host = createIpvsHost();
   const seen: string[] = [];
   const elsewhere = JSON.stringify({ passed: 1 });
@@ -89,7 +89,7 @@ Deno.test("what comes for a new address goes its way, is refused, and then is se
   assert.deepEqual(await steps(change([added])), [elsewhere, refused, served]);
 });
 
-Deno.test("rules that cannot be written are told, and hold up no virtual server", async () => {
+Deno.test("a failure of the rules is reported and does not delay virtual servers", async () => {
   const host = createIpvsHost();
   const under = await backendUnderTest(host);
   await under.whole([web()]);
@@ -100,7 +100,7 @@ Deno.test("rules that cannot be written are told, and hold up no virtual server"
   assert.deepEqual(weights(host), { [ENDPOINTS[0]!]: 1, [ENDPOINTS[1]!]: 0 });
 });
 
-Deno.test("a restart reads what is there and changes nothing", async () => {
+Deno.test("a restart reads the kernel and changes nothing", async () => {
   const host = createIpvsHost();
   await (await backendUnderTest(host)).whole([web({ nodePort: 30080, endpointsOnThisNode: [ENDPOINTS[0]!] })]);
   const again = await backendUnderTest(host);
@@ -108,7 +108,7 @@ Deno.test("a restart reads what is there and changes nothing", async () => {
   assert.deepEqual(again.takeWrites(), []);
 });
 
-Deno.test("a removed endpoint gets no new connections, and goes when those it has are over", async () => {
+Deno.test("a removed endpoint gets no new connections, and is removed when its last connection has ended", async () => {
   const host = createIpvsHost();
   const { whole, change, clock } = await backendUnderTest(host);
   await whole([web()]);
@@ -128,7 +128,7 @@ Deno.test("a removed endpoint gets no new connections, and goes when those it ha
   assert.equal(result.againAfterMs, undefined);
 });
 
-Deno.test("an endpoint that comes back while it terminates keeps its connections", async () => {
+Deno.test("an endpoint that returns while it terminates keeps its connections", async () => {
   const host = createIpvsHost();
   const { whole, change, takeWrites, clock } = await backendUnderTest(host);
   await whole([web()]);
@@ -143,7 +143,7 @@ Deno.test("an endpoint that comes back while it terminates keeps its connections
   assert.deepEqual(weights(host), { [ENDPOINTS[0]!]: 1, [ENDPOINTS[1]!]: 1 });
 });
 
-Deno.test("what terminates over a restart is known again, and looked after", async () => {
+Deno.test("graceful termination continues after a restart", async () => {
   const host = createIpvsHost();
   await (await backendUnderTest(host)).whole([web()]);
   host.runner.ipvs.servers.get(KEY)!.reals.get(ENDPOINTS[1]!)!.weight = 0;
@@ -155,7 +155,7 @@ Deno.test("what terminates over a restart is known again, and looked after", asy
 });
 
 for (const protocol of ["udp", "sctp"] as const) {
-  Deno.test(`an endpoint of ${protocol.toUpperCase()} goes at once`, async () => {
+  Deno.test(`a removed ${protocol.toUpperCase()} endpoint is removed at once`, async () => {
     const host = createIpvsHost();
     const { whole, change } = await backendUnderTest(host);
     await whole([web({ protocol })]);
@@ -166,7 +166,7 @@ for (const protocol of ["udp", "sctp"] as const) {
   });
 }
 
-Deno.test("the definition of a virtual server changes without its real servers", async () => {
+Deno.test("a changed definition of a virtual server leaves its real servers alone", async () => {
   const host = createIpvsHost();
   const { whole, change, takeWrites } = await backendUnderTest(host, "IPv4", { scheduler: "mh" });
   await whole([web()]);
@@ -175,7 +175,7 @@ Deno.test("the definition of a virtual server changes without its real servers",
   assert.deepEqual(takeWrites().map(({ input }) => input), [`-E ${KEY} -s mh -p 10800 -b mh-port\n`]);
 });
 
-Deno.test("virtual servers of others are left alone where they are excluded, and in the other family", async () => {
+Deno.test("excluded virtual servers and those of the other family stay", async () => {
   const host = createIpvsHost();
   const server = () => ({ scheduler: "wrr", persistentSeconds: 0, flags: "", reals: new Map(), clients: new Map() });
   const { servers } = host.runner.ipvs;
@@ -187,7 +187,7 @@ Deno.test("virtual servers of others are left alone where they are excluded, and
   assert.deepEqual([...servers.keys()].sort(), [KEY, "-t 172.16.0.1:6443", "-t [fd00::1]:80", "-f 7"].sort());
 });
 
-Deno.test("what others change is found by the next comparison, repaired and counted", async () => {
+Deno.test("the next comparison finds, repairs and counts changes by other programs", async () => {
   const host = createIpvsHost();
   const { whole, backend, takeWrites } = await backendUnderTest(host);
   await whole([web({ nodePort: 30080 })]);
@@ -204,7 +204,7 @@ Deno.test("what others change is found by the next comparison, repaired and coun
   assert.deepEqual(takeWrites(), []);
 });
 
-Deno.test("after a tool has failed, the kernel is looked at before anything is believed of it", async () => {
+Deno.test("after a failed tool the kernel is read again", async () => {
   const { whole, change, runner } = await backendUnderTest();
   await whole([web()]);
   runner.inject(
@@ -224,7 +224,7 @@ Deno.test("after a tool has failed, the kernel is looked at before anything is b
   ]);
 });
 
-Deno.test("an address that the node gets serves node ports from the next comparison on", async () => {
+Deno.test("a new address of the node serves node ports from the next comparison on", async () => {
   const host = createIpvsHost();
   const { whole, backend } = await backendUnderTest(host);
   await whole([web({ nodePort: 30080, external: "cluster" })]);
@@ -236,11 +236,11 @@ Deno.test("an address that the node gets serves node ports from the next compari
   assert.equal(host.runner.ipvs.servers.has("-t 192.168.7.1:30080"), false);
 });
 
-Deno.test("what the kernel refuses of one service is told, and holds up no other", async () => {
+Deno.test("a service that the kernel refuses is reported and does not delay others", async () => {
   const host = createIpvsHost();
   const { whole, change, backend, runner } = await backendUnderTest(host);
   await whole([web()]);
-  // A scheduler that goes makes the kernel refuse new virtual servers, and no change of others.
+  // Without the scheduler the kernel refuses new virtual servers, but no changes of others.
   host.runner.ipvs.schedulers.delete("rr");
   const other = web({ name: "default/other:http", clusterIP: "10.96.0.11" });
   const { problems } = await change([other, web({ clusterEndpoints: [ENDPOINTS[0]!] })]);
@@ -255,7 +255,7 @@ Deno.test("what the kernel refuses of one service is told, and holds up no other
   assert.deepEqual(weights(host, "-t 10.96.0.11:80"), { [ENDPOINTS[0]!]: 1, [ENDPOINTS[1]!]: 1 });
 });
 
-Deno.test("an IPv6 family has its own sets, by names that the kernel takes", async () => {
+Deno.test("IPv6 has its own sets, with names that the kernel accepts", async () => {
   const host = createIpvsHost();
   const six = web({ clusterIP: "fd00:10:96::a", clusterEndpoints: ["[fd00:244:1::1]:8080"], nodePort: 30080 });
   const { whole } = await backendUnderTest(host, "IPv6");
@@ -267,7 +267,7 @@ Deno.test("an IPv6 family has its own sets, by names that the kernel takes", asy
   assert.deepEqual([...servers.keys()], ["-t [fd00:10:96::a]:80", "-t [fd00:168::1]:30080"]);
 });
 
-Deno.test("the host is set up as kube-proxy sets it up", async () => {
+Deno.test("kernel settings are those of kube-proxy", async () => {
   const host = createIpvsHost({ sysctls: { "kernel.osrelease": "5.4.0-generic" } });
   await backendUnderTest(host, "IPv4", { strictARP: true, timeoutSeconds: { tcp: 100, tcpFin: 0, udp: 7 } });
   const { sysctls, ipvs } = host.runner;
@@ -285,7 +285,7 @@ Deno.test("the host is set up as kube-proxy sets it up", async () => {
   assert.equal(newer.runner.sysctls.get("net.ipv4.conf.all.arp_ignore"), "0");
 });
 
-Deno.test("a host that cannot do it says what is missing", async () => {
+Deno.test("on an unsupported host the error names what is missing", async () => {
   const host = createIpvsHost();
   await assert.rejects(backendUnderTest(host, "IPv4", { scheduler: "wlc" }), (error) => {
     assert.ok(error instanceof UnsupportedHostError);
@@ -302,7 +302,7 @@ Deno.test("a host that cannot do it says what is missing", async () => {
   await assert.rejects(backendUnderTest(host), /ipset is not installed.*ipvs mode needs/);
 });
 
-Deno.test("cleanup removes all that is ours, and nothing of others", async () => {
+Deno.test("cleanup removes everything of Sluice and nothing else", async () => {
   const host = createIpvsHost();
   const { runner } = host;
   const four = await backendUnderTest(host);
@@ -324,7 +324,7 @@ Deno.test("cleanup removes all that is ours, and nothing of others", async () =>
   assert.equal(runner.dump().includes("KUBE-"), false);
 });
 
-Deno.test("iptables mode and ipvs mode take over from each other, and leave nothing of the other behind", async () => {
+Deno.test("iptables mode and IPVS mode take over from each other without leaving traces", async () => {
   const host = createIpvsHost();
   const { runner, clock } = host;
   const start = async (mode: "iptables" | "ipvs") => {
@@ -341,7 +341,7 @@ Deno.test("iptables mode and ipvs mode take over from each other, and leave noth
       web({ name: "default/gone:p", clusterIP: "10.96.0.11", internal: "reject", clusterEndpoints: [] }),
     ];
     await backend.sync({ revision: 1, base: undefined, settings: ipvsModeSettings({ mode }), set: ports, deleted: [] });
-    // In which order the jumps stand follows from who was there first.
+    // The order of the jumps depends on which mode came first.
     return runner.dump("IPv4").split("\n").sort().join("\n");
   };
   const iptables = await start("iptables");
