@@ -65,7 +65,7 @@ Deno.test("a mode change takes effect in the running process without a failed co
     await connectUntil(lab, sluice, () => moved(false));
     write(file, "nftables");
     await connectUntil(lab, sluice, () => moved(true));
-    assert.match(sluice.log(), /configuration file changed, running with the new configuration/);
+    assert.match(sluice.log(), /configuration file changed, applying it/);
   }));
 
 Deno.test("an invalid change is reported with its line, and the running configuration stays in effect", () =>
