@@ -1,26 +1,28 @@
-/** One family's state machine: sets up, applies deltas, tries again what failed, and compares with the kernel. */
+/** The sync loop of one family: sets up, applies deltas, retries what failed, and compares with the kernel. */
 import { type Backend, type SyncResult, UnsupportedHostError } from "../backends/contract/mod.ts";
-import { completesState, type Family, type FamilyDelta, type SyncProblem, type SyncReport } from "../core/model/mod.ts";
+import { completesState, type Family, type FamilyDelta, type SyncReport } from "../core/model/mod.ts";
 import { type Backoff, type Clock, errorText, type Logger } from "../platform/mod.ts";
+import { createDueTimer, type DueTimer } from "./due_timer.ts";
+import { createProblemLog, type ProblemLog } from "./problem_log.ts";
 import type { FromWorker } from "./protocol.ts";
 
-/** What a sync loop works with. */
+/** Inputs of `startSyncLoop`. */
 export interface SyncLoopOptions {
   readonly family: Family;
   readonly backend: Backend;
-  /** The waits after a setup or sync that failed. */
+  /** The waits after a failed setup or sync. */
   readonly backoff: Backoff;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Takes what is to be said to the main isolate. */
+  /** Sends a message to the main isolate. */
   readonly emit: (message: FromWorker) => void;
 }
 
-/** One family's sync loop. It never does two things at once; every answer comes through `emit`. */
+/** One family's sync loop. It does one thing at a time; every answer goes through `emit`. */
 export interface SyncLoop {
-  /** To be applied as soon as what is running has ended; replaces one that still waits. */
+  /** Queues a delta, in place of one that still waits. */
   sync(delta: FamilyDelta): void;
-  /** To be done as soon as what is running has ended; what was synced is then no longer held. */
+  /** Queues a cleanup, after which no state is held. */
   cleanup(): void;
   /** Starts nothing more; resolves when what is running has ended. The rules stay. */
   stop(): Promise<void>;
@@ -29,258 +31,231 @@ export interface SyncLoop {
 /** How many setups in a row must find that this host cannot serve the family before that is reported. */
 const REFUSALS_BELIEVED = 3;
 
-/** What is applied in the kernel, or is to be. */
+/** The state that is applied in the kernel, or is about to be. */
 interface Held {
   readonly revision: number;
   readonly syncPeriodMs: number;
-  /** Whether the rest of the state is still to come: until then the kernel may hold what is right and not known. */
+  /** Whether the rest of the state is yet to come: until then the kernel may hold correct rules that are unknown here. */
   readonly isHead: boolean;
 }
 
-/** Starts a sync loop, with the setup of its backend. */
+/** The state of a sync loop. */
+interface Loop extends SyncLoopOptions {
+  /** Starts the next step, unless one is running. */
+  readonly wake: () => void;
+  readonly problems: ProblemLog;
+  /** The setup or sync to retry. */
+  readonly retry: DueTimer;
+  /** The periodic comparison with the kernel. */
+  readonly resync: DueTimer;
+  /** The sync that the backend requested although nothing changed. */
+  readonly followUp: DueTimer;
+  isSetUp: boolean;
+  held: Held | undefined;
+  waiting: FamilyDelta | undefined;
+  isCleanupRequested: boolean;
+  /** Whether a whole state or a comparison has not succeeded yet: the sync that makes up for it counts as a full one. */
+  owesFull: boolean;
+  isFailing: boolean;
+  retries: number;
+  refusals: number;
+  running: Promise<void> | undefined;
+  isStopped: boolean;
+}
+
+/** Starts a sync loop; the setup of its backend comes first. */
 export function startSyncLoop(options: SyncLoopOptions): SyncLoop {
-  const { family, backend, backoff, clock, logger, emit } = options;
-
-  let isSetUp = false;
-  let held: Held | undefined;
-  let waiting: FamilyDelta | undefined;
-  let cleanupIsAsked = false;
-  let resyncIsDue = false;
-  let retryIsDue = false;
-  let anotherIsDue = false;
-  // Whether a whole state or a comparison has not worked out yet: the sync that mends it counts as a full one.
-  let owesFull = false;
-  let failing = false;
-  let retries = 0;
-  let refusals = 0;
-  let complaints: ReadonlySet<string> = new Set();
-  let running: Promise<void> | undefined;
-  let stopped = false;
-  let cancelRetry: (() => void) | undefined;
-  let cancelResync: (() => void) | undefined;
-  let cancelAnother: (() => void) | undefined;
-
-  const wake = () => {
-    if (running || stopped) return;
-    const step = nextStep();
-    if (step === undefined) return;
-    running = step().finally(() => {
-      running = undefined;
-      wake();
-    });
+  const { clock, logger } = options;
+  const wake = () => startNextStep(loop);
+  const loop: Loop = {
+    ...options,
+    wake,
+    problems: createProblemLog(logger),
+    retry: createDueTimer(clock, wake),
+    resync: createDueTimer(clock, wake),
+    followUp: createDueTimer(clock, wake),
+    isSetUp: false,
+    held: undefined,
+    waiting: undefined,
+    isCleanupRequested: false,
+    owesFull: false,
+    isFailing: false,
+    retries: 0,
+    refusals: 0,
+    running: undefined,
+    isStopped: false,
   };
-
-  const nextStep = (): (() => Promise<void>) | undefined => {
-    if (cleanupIsAsked) return cleanup;
-    if (!isSetUp) return retryIsDue ? setup : undefined;
-    if (waiting) {
-      const delta = waiting;
-      waiting = undefined;
-      return () => applyDelta(delta);
-    }
-    if (held === undefined || held.isHead) return undefined;
-    const { revision } = held;
-    if (retryIsDue) return () => tryAgain(revision);
-    if (resyncIsDue && !failing) return () => attempt(revision, true, () => backend.resync());
-    if (anotherIsDue && !failing) return () => attempt(revision, false, () => backend.sync(nothingSince(revision)));
-    return undefined;
-  };
-
-  const setup = async () => {
-    retryIsDue = false;
-    try {
-      await backend.setup();
-    } catch (error) {
-      if (stopped) return;
-      const reason = errorText(error);
-      refusals = error instanceof UnsupportedHostError ? refusals + 1 : 0;
-      complain([{ code: "setup-failed", servicePort: undefined, message: reason }], retryLater());
-      // What is missing now may only be replaced by a package manager, or may be refused for a lack of memory.
-      if (refusals === 0 || refusals >= REFUSALS_BELIEVED) {
-        emit({ type: "setup-failed", reason, unsupported: refusals > 0 });
-      }
-      return;
-    }
-    isSetUp = true;
-    settle();
-    emit({ type: "ready" });
-  };
-
-  const applyDelta = (delta: FamilyDelta): Promise<void> => {
-    const syncPeriodMs = delta.settings?.syncPeriodMs ?? held?.syncPeriodMs;
-    if ((delta.base !== undefined && delta.base !== held?.revision) || syncPeriodMs === undefined) {
-      logger.warn("a delta changes another state than the one held, asking for the whole state", {
-        base: delta.base,
-        held: held?.revision,
-      });
-      emit({ type: "reset" });
-      return Promise.resolve();
-    }
-    const periodChanged = syncPeriodMs !== held?.syncPeriodMs;
-    held = { revision: delta.revision, syncPeriodMs, isHead: delta.part === "head" };
-    if (periodChanged) resyncLater();
-    return attempt(delta.revision, completesState(delta), () => backend.sync(delta));
-  };
-
-  // What the backend believes of the kernel may itself be what makes it fail (somebody else took chains away), and what
-  // the kernel refused once it may now take: every second try compares.
-  const tryAgain = (revision: number): Promise<void> => {
-    if (++retries % 2 === 0) return attempt(revision, true, () => backend.resync());
-    return attempt(revision, false, () => backend.sync(nothingSince(revision)));
-  };
-
-  const attempt = async (revision: number, full: boolean, sync: () => Promise<SyncResult>): Promise<void> => {
-    owesFull ||= full;
-    const isFull = owesFull;
-    clearRetry();
-    clearAnother();
-    const startedAtMs = clock.monotonic();
-    let ok = true;
-    let result: SyncResult;
-    try {
-      result = await sync();
-    } catch (error) {
-      // What the stop itself broke off is no failure.
-      if (stopped) return;
-      ok = false;
-      result = { problems: [{ code: "sync-failed", servicePort: undefined, message: errorText(error) }], figures: {} };
-    }
-    const durationMs = clock.monotonic() - startedAtMs;
-    if (ok) succeeded();
-    else failing = true;
-    if (result.problems.length > 0) complain(result.problems, retryLater());
-    else settle();
-    if (result.againAfterMs !== undefined) anotherLater(result.againAfterMs);
-    const repaired = result.figures.drift_repaired ?? 0;
-    if (ok && repaired > 0) {
-      logger.warn("others had changed what the kernel holds; it is repaired", { changes: repaired });
-    }
-    if (ok) logger.debug("synced", { revision, full: isFull, durationMs: Math.round(durationMs), ...result.figures });
-    const { problems, figures } = result;
-    const owesMore = problems.length > 0 || result.againAfterMs !== undefined || (figures.cleanup_failures ?? 0) > 0;
-    const report: SyncReport = {
-      ...{ family, revision, ok, full: isFull, endedAtMs: clock.now(), durationMs, problems, figures },
-      ...(owesMore ? { unfinished: true } : {}),
-    };
-    emit({ type: "report", report });
-  };
-
-  const succeeded = () => {
-    failing = false;
-    if (owesFull) resyncLater();
-    owesFull = false;
-  };
-
-  const settle = () => {
-    backoff.reset();
-    retries = 0;
-    if (complaints.size > 0) logger.info("the earlier problems are gone");
-    complaints = new Set();
-  };
-
-  // A problem that stays is said once, not at every try.
-  const complain = (problems: readonly SyncProblem[], waitMs: number) => {
-    const now = new Set<string>();
-    for (const { code, servicePort, message } of problems) {
-      const complaint = `${code}|${servicePort ?? ""}|${message}`;
-      now.add(complaint);
-      if (complaints.has(complaint)) continue;
-      const fields = { code, servicePort, error: message, inSeconds: seconds(waitMs) };
-      if (servicePort === undefined) {
-        logger.error(isSetUp ? "a sync failed, will try again" : "setup failed, will try again", fields);
-      } else logger.error("a service port could not be programmed, will try again", fields);
-    }
-    complaints = now;
-  };
-
-  const cleanup = async () => {
-    cleanupIsAsked = false;
-    held = undefined;
-    failing = false;
-    owesFull = false;
-    if (isSetUp) clearRetry();
-    clearResync();
-    clearAnother();
-    let problem: string | undefined;
-    try {
-      await backend.cleanup();
-    } catch (error) {
-      problem = errorText(error);
-    }
-    emit({ type: "cleaned", problem });
-  };
-
-  const clearRetry = () => {
-    retryIsDue = false;
-    cancelRetry?.();
-    cancelRetry = undefined;
-  };
-
-  const clearResync = () => {
-    resyncIsDue = false;
-    cancelResync?.();
-    cancelResync = undefined;
-  };
-
-  const clearAnother = () => {
-    anotherIsDue = false;
-    cancelAnother?.();
-    cancelAnother = undefined;
-  };
-
-  const anotherLater = (waitMs: number) => {
-    clearAnother();
-    cancelAnother = clock.schedule(waitMs, () => {
-      anotherIsDue = true;
-      wake();
-    });
-  };
-
-  const retryLater = (): number => {
-    clearRetry();
-    const waitMs = backoff.nextMs();
-    cancelRetry = clock.schedule(waitMs, () => {
-      retryIsDue = true;
-      wake();
-    });
-    return waitMs;
-  };
-
-  const resyncLater = () => {
-    clearResync();
-    if (held === undefined) return;
-    cancelResync = clock.schedule(held.syncPeriodMs, () => {
-      resyncIsDue = true;
-      wake();
-    });
-  };
-
-  retryIsDue = true;
-  wake();
-
+  run(loop, () => setUp(loop));
   return {
     sync(delta) {
-      waiting = delta;
+      loop.waiting = delta;
       wake();
     },
     cleanup() {
-      cleanupIsAsked = true;
+      loop.isCleanupRequested = true;
       wake();
     },
     async stop() {
-      stopped = true;
-      await running;
-      clearRetry();
-      clearResync();
-      clearAnother();
+      loop.isStopped = true;
+      await loop.running;
+      for (const timer of [loop.retry, loop.resync, loop.followUp]) timer.clear();
     },
   };
+}
+
+function startNextStep(loop: Loop): void {
+  if (loop.running || loop.isStopped) return;
+  const step = nextStep(loop);
+  if (step !== undefined) run(loop, step);
+}
+
+function run(loop: Loop, step: () => Promise<void>): void {
+  loop.running = step().finally(() => {
+    loop.running = undefined;
+    loop.wake();
+  });
+}
+
+function nextStep(loop: Loop): (() => Promise<void>) | undefined {
+  const { backend, held, waiting } = loop;
+  if (loop.isCleanupRequested) return () => cleanUp(loop);
+  if (!loop.isSetUp) return loop.retry.isDue() ? () => setUp(loop) : undefined;
+  if (waiting) {
+    loop.waiting = undefined;
+    return () => applyDelta(loop, waiting);
+  }
+  if (held === undefined || held.isHead) return undefined;
+  const { revision } = held;
+  if (loop.retry.isDue()) return () => retry(loop, revision);
+  if (loop.isFailing) return undefined;
+  if (loop.resync.isDue()) return () => attempt(loop, revision, true, () => backend.resync());
+  if (loop.followUp.isDue()) return () => attempt(loop, revision, false, () => backend.sync(nothingSince(revision)));
+  return undefined;
+}
+
+async function setUp(loop: Loop): Promise<void> {
+  loop.retry.clear();
+  try {
+    await loop.backend.setup();
+  } catch (error) {
+    if (loop.isStopped) return;
+    const reason = errorText(error);
+    loop.refusals = error instanceof UnsupportedHostError ? loop.refusals + 1 : 0;
+    loop.problems.log([{ code: "setup-failed", servicePort: undefined, message: reason }], "setup", retryLater(loop));
+    // A missing tool may just be being replaced by a package manager, and a refusal may be a lack of memory.
+    if (loop.refusals === 0 || loop.refusals >= REFUSALS_BELIEVED) {
+      loop.emit({ type: "setup-failed", reason, unsupported: loop.refusals > 0 });
+    }
+    return;
+  }
+  loop.isSetUp = true;
+  settle(loop);
+  loop.emit({ type: "ready" });
+}
+
+function applyDelta(loop: Loop, delta: FamilyDelta): Promise<void> {
+  const { held } = loop;
+  const syncPeriodMs = delta.settings?.syncPeriodMs ?? held?.syncPeriodMs;
+  if ((delta.base !== undefined && delta.base !== held?.revision) || syncPeriodMs === undefined) {
+    loop.logger.warn("delta base revision mismatch; requesting a full snapshot", {
+      base: delta.base,
+      held: held?.revision,
+    });
+    loop.emit({ type: "reset" });
+    return Promise.resolve();
+  }
+  loop.held = { revision: delta.revision, syncPeriodMs, isHead: delta.part === "head" };
+  if (syncPeriodMs !== held?.syncPeriodMs) loop.resync.schedule(syncPeriodMs);
+  return attempt(loop, delta.revision, completesState(delta), () => loop.backend.sync(delta));
+}
+
+/**
+ * Every second retry compares with the kernel: the backend's idea of the kernel may be the cause of the failure (another
+ * program may have removed chains), and the kernel may accept now what it refused before.
+ */
+function retry(loop: Loop, revision: number): Promise<void> {
+  const { backend } = loop;
+  if (++loop.retries % 2 === 0) return attempt(loop, revision, true, () => backend.resync());
+  return attempt(loop, revision, false, () => backend.sync(nothingSince(revision)));
+}
+
+async function attempt(loop: Loop, revision: number, full: boolean, sync: () => Promise<SyncResult>): Promise<void> {
+  loop.owesFull ||= full;
+  const isFull = loop.owesFull;
+  loop.retry.clear();
+  loop.followUp.clear();
+  const startedAtMs = loop.clock.monotonic();
+  let ok = true;
+  let result: SyncResult;
+  try {
+    result = await sync();
+  } catch (error) {
+    // Tools that the stop itself has killed are no failure.
+    if (loop.isStopped) return;
+    ok = false;
+    result = { problems: [{ code: "sync-failed", servicePort: undefined, message: errorText(error) }], figures: {} };
+  }
+  const durationMs = loop.clock.monotonic() - startedAtMs;
+  scheduleAfter(loop, ok, result);
+  const { problems, figures } = result;
+  if (ok) {
+    const repaired = figures.drift_repaired ?? 0;
+    if (repaired > 0) loop.logger.warn("repaired rules changed by another program", { changes: repaired });
+    loop.logger.debug("synced", { revision, full: isFull, durationMs: Math.round(durationMs), ...figures });
+  }
+  const report: SyncReport = {
+    ...{ family: loop.family, revision, ok, full: isFull, endedAtMs: loop.clock.now(), durationMs, problems, figures },
+    ...(isUnfinished(result) ? { unfinished: true } : {}),
+  };
+  loop.emit({ type: "report", report });
+}
+
+/** Schedules what follows a sync: a retry, the next comparison, a sync that the backend requested. */
+function scheduleAfter(loop: Loop, ok: boolean, { problems, againAfterMs }: SyncResult): void {
+  loop.isFailing = !ok;
+  if (ok && loop.owesFull) {
+    loop.owesFull = false;
+    if (loop.held) loop.resync.schedule(loop.held.syncPeriodMs);
+  }
+  if (problems.length > 0) loop.problems.log(problems, "sync", retryLater(loop));
+  else settle(loop);
+  if (againAfterMs !== undefined) loop.followUp.schedule(againAfterMs);
+}
+
+/** Whether the worker goes on without a delta. */
+function isUnfinished({ problems, againAfterMs, figures }: SyncResult): boolean {
+  return problems.length > 0 || againAfterMs !== undefined || (figures.cleanup_failures ?? 0) > 0;
+}
+
+function settle(loop: Loop): void {
+  loop.backoff.reset();
+  loop.retries = 0;
+  loop.problems.clear();
+}
+
+function retryLater(loop: Loop): number {
+  const waitMs = loop.backoff.nextMs();
+  loop.retry.schedule(waitMs);
+  return waitMs;
+}
+
+async function cleanUp(loop: Loop): Promise<void> {
+  loop.isCleanupRequested = false;
+  loop.held = undefined;
+  loop.isFailing = false;
+  loop.owesFull = false;
+  if (loop.isSetUp) loop.retry.clear();
+  loop.resync.clear();
+  loop.followUp.clear();
+  let problem: string | undefined;
+  try {
+    await loop.backend.cleanup();
+  } catch (error) {
+    problem = errorText(error);
+  }
+  loop.emit({ type: "cleaned", problem });
 }
 
 function nothingSince(revision: number): FamilyDelta {
   return { revision, base: revision, settings: undefined, set: [], deleted: [] };
-}
-
-function seconds(ms: number): number {
-  return Math.round(ms / 100) / 10;
 }

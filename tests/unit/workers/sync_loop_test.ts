@@ -103,7 +103,7 @@ Deno.test("what others had changed is said once, when it is repaired", async () 
   await clock.advanceSettled(2 * SYNC_PERIOD_MS);
   assert.equal(backend.calls.filter((call) => call === "resync").length, 2);
   assert.equal(lines.length, 1);
-  assert.match(lines[0]!, /others had changed what the kernel holds.*changes=3/);
+  assert.match(lines[0]!, /repaired rules changed by another program.*changes=3/);
 });
 
 Deno.test("a whole state is synced and reported as a full sync, a delta as one that is not", async () => {
@@ -383,9 +383,9 @@ Deno.test("a problem that stays is said once, and its end is said", async () => 
   await clock.advanceSettled(1000);
   assert.equal(backend.calls.length, 4);
   assert.deepEqual(lines, [
-    "ERROR setup failed, will try again code=setup-failed error=locked inSeconds=0.1",
-    "ERROR setup failed, will try again code=setup-failed error=broken inSeconds=0.4",
-    "INFO  the earlier problems are gone",
+    "ERROR setup failed, retrying code=setup-failed error=locked inSeconds=0.1",
+    "ERROR setup failed, retrying code=setup-failed error=broken inSeconds=0.4",
+    "INFO  earlier problems are resolved",
   ]);
 });
 
