@@ -12,22 +12,24 @@ import {
 } from "../observe/mod.ts";
 import type { ServedFamilyListener } from "./served_family.ts";
 
-/** Who is told how the families fare. */
+/** Observers of the families. */
 export interface FamilyObservers {
   readonly health: ProxyHealth;
   readonly metrics: Metrics;
   readonly recorder: StatusRecorder;
   readonly problems: ProblemBoard;
-  /** Undefined where there is no API to tell events to. */
+  /** Undefined without an API server to record Events at. */
   readonly nodeEvents: NodeEvents | undefined;
   readonly driftWatch: DriftWatch;
   readonly logger: Logger;
-  /** This host can serve neither family. */
+  /** Called when this host can serve neither family. */
   readonly onNoneSupported: () => void;
 }
 
-/** Passes what the families say on to all who observe them. */
-export function tellObservers(observers: FamilyObservers): Omit<ServedFamilyListener, "onHealthChecks" | "onProblems"> {
+/** Returns a listener that forwards the families' events to the observers. */
+export function notifyObservers(
+  observers: FamilyObservers,
+): Omit<ServedFamilyListener, "onHealthChecks" | "onProblems"> {
   const { health, metrics, recorder, problems, nodeEvents, driftWatch, logger, onNoneSupported } = observers;
   const unsupported = new Set<Family>();
 
@@ -38,8 +40,7 @@ export function tellObservers(observers: FamilyObservers): Omit<ServedFamilyList
     }
     if (!unsupported.has(family)) {
       const { reason } = state;
-      const meanwhile = `it serves ${otherFamily(family)} alone until that changes`;
-      logger.warn(`this host cannot serve ${family}; ${meanwhile}`, { reason });
+      logger.warn(`this host cannot serve ${family}, serving ${otherFamily(family)} only`, { reason });
     }
     unsupported.add(family);
     if (unsupported.size === FAMILIES.length) onNoneSupported();

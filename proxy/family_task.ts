@@ -3,19 +3,18 @@ import type { FamilyHealth, FamilyLink } from "../core/channel/mod.ts";
 import { conntrackSettings, initSettings } from "../config/mod.ts";
 import { familyOptions, type ProxyOptions } from "./proxy_options.ts";
 
-/** Something to do once in each family, with a worker that is ready, in place of running the proxy. */
+/** A one-time task for each family, instead of running the proxy. */
 interface FamilyTask {
-  /** What is done, for the log: `cleaned up`. */
+  /** Past participle for the log: `cleaned up`. */
   readonly done: string;
   readonly setsHost: boolean;
-  /** Whether there is something to be done in a family that this host cannot serve in the chosen mode. */
+  /** Whether to run it for families that this host cannot serve in the configured mode. */
   readonly evenWhereUnsupported: boolean;
   run(link: FamilyLink): Promise<void>;
 }
 
 /**
- * Removes every trace of Sluice and of kube-proxy from both families, in whichever mode they were made, and nothing else.
- * Resolves with the exit status.
+ * Removes all rules of Sluice and kube-proxy in both families and all modes. Resolves with the exit status.
  */
 export function runCleanup(options: ProxyOptions): Promise<number> {
   return runInFamilies({
@@ -27,8 +26,8 @@ export function runCleanup(options: ProxyOptions): Promise<number> {
 }
 
 /**
- * Does what needs more rights than serving does: settings of the kernel, and a first look at tools and tables, which
- * loads the modules they need. Resolves with the exit status (kube-proxy's --init-only).
+ * Does the setup that needs more privileges than serving (kube-proxy's --init-only): kernel settings, and probing tools
+ * and tables, which loads kernel modules. Resolves with the exit status.
  */
 export function runInit(options: ProxyOptions): Promise<number> {
   return runInFamilies({
@@ -62,7 +61,7 @@ async function runInFamily(family: Family, task: FamilyTask, options: ProxyOptio
     else if (health.state === "unfit" && !health.unsupported) fail(health.reason);
     else if (health.state === "unfit" && task.evenWhereUnsupported) run();
     else if (health.state === "unfit") {
-      logger.info("nothing to do, since this host does not serve the family", { reason: health.reason });
+      logger.info("nothing to do, this host cannot serve the family", { reason: health.reason });
       outcome.resolve(true);
     }
   };

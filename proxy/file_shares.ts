@@ -1,23 +1,25 @@
-/** How many of the files (descriptors) that this process may open each part may use. */
+/**
+ * Shares of the file descriptors of this process. backends/host/file_limit.ts reads and raises the limit;
+ * platform/http/connection_limits.ts enforces the share of connections.
+ */
 export interface FileShares {
-  /** Connections from outside, of all listeners together. */
+  /** Inbound connections over all listeners. */
   readonly connections: number;
   /** Listeners of health check node ports. */
   readonly listeners: number;
 }
 
-/** Kept for the runtime (some 60 at rest), the API server's connections, and tools, which take up to 8 while they start. */
+/** Descriptors reserved for the runtime (some 60 when idle), the API server's connections, and tools (up to 8 while starting). */
 const RESERVE = 256;
-const MOST_CONNECTIONS = 256;
-/** What Linux gives a process where nobody says otherwise. */
-const COMMON_LIMIT = 1024;
+const MAX_CONNECTIONS = 256;
+/** Linux's default limit. */
+const DEFAULT_LIMIT = 1024;
 
 /**
- * Shares out the descriptors of a process that may open `limit` of them; one that is not known is taken for Linux's common
- * one. What is left over is for the tools, the API server and the runtime.
+ * Divides `limit` descriptors, Linux's default if unknown. The remainder is for the tools, the API server and the runtime.
  */
-export function shareFiles(limit = COMMON_LIMIT): FileShares {
+export function shareFiles(limit = DEFAULT_LIMIT): FileShares {
   const shared = limit - Math.min(RESERVE, Math.floor(limit / 2));
-  const connections = Math.min(MOST_CONNECTIONS, Math.floor(shared / 4));
+  const connections = Math.min(MAX_CONNECTIONS, Math.floor(shared / 4));
   return { connections, listeners: shared - connections };
 }

@@ -1,7 +1,8 @@
 /**
- * Joins the rooms to a running proxy: a source, trackers, a planner and a channel per family, and what observes them.
+ * Assembles a running proxy: a source, trackers, a planner and a channel per family, and their observers.
  *
- * In: configuration and what starts a family's worker. Out: a proxy that runs until it is stopped.
+ * In: configuration, and a function that starts a family's worker. Out: a proxy that runs until its signal is aborted. May
+ * touch: listening sockets, and the network through its source.
  */
 export { runProxy } from "./proxy.ts";
 export type { ProxyOptions } from "./proxy_options.ts";

@@ -4,8 +4,8 @@ import type { ReportProblems } from "../core/problems/mod.ts";
 import type { NodeState } from "../core/tracking/mod.ts";
 
 /**
- * A check of the service ports that are set, given what is known of the node: the first with a node port is reported
- * where node ports are served on more addresses than the configuration asks for. Once, as long as that lasts.
+ * Creates a check of planned service ports. It reports, once while that lasts, the first node port if node ports are served
+ * on more addresses than configured because the node's primary address is unknown.
  */
 export function createNodePortCheck(
   family: Family,

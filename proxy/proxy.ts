@@ -1,9 +1,12 @@
-import { abortedBy, errorText, FAMILIES, type Family, type Logger } from "../platform/mod.ts";
-import { type Configuration, type GivenFlags, isFeatureEnabled, nodePortPrefixes } from "../config/mod.ts";
+import { abortedBy, errorText, FAMILIES, type Family } from "../platform/mod.ts";
+import { type Configuration, isFeatureEnabled, nodePortPrefixes } from "../config/mod.ts";
 import type { ControlAnswers } from "../answers/control/mod.ts";
-import { tellObservers } from "./family_observers.ts";
+import { createChangeLoop } from "./change_loop.ts";
+import { notifyObservers } from "./family_observers.ts";
 import { runCleanup, runInit } from "./family_task.ts";
+import { changeFigures, packetCountsOf } from "./figures.ts";
 import { shareFiles } from "./file_shares.ts";
+import { createNodeWatch } from "./node_watch.ts";
 import {
   addressesWithin,
   createDriftWatch,
@@ -13,57 +16,43 @@ import {
   createProxyHealth,
   createServiceHealth,
   createStatusRecorder,
-  type FamilyPacketCounts,
   findNeighbours,
-  NODE_SCOPE,
   startOperatorServers,
-  watchNodePresence,
 } from "../observe/mod.ts";
 import { createConnectionLimits } from "../platform/http/mod.ts";
-import { createProblemBoard, type ProblemBoard } from "../core/problems/mod.ts";
-import { createHealthCheckPlanner, servicesFirst } from "../core/planning/mod.ts";
+import { createProblemBoard } from "../core/problems/mod.ts";
+import { createHealthCheckPlanner } from "../core/planning/mod.ts";
 import type { ProxyOptions } from "./proxy_options.ts";
-import { type ServedFamily, serveFamily } from "./served_family.ts";
+import type { RunningProxy } from "./running_answers.ts";
+import { type ServedFamily, type ServedFamilyListener, serveFamily } from "./served_family.ts";
 import { openSource } from "../sources/mod.ts";
-import { createTracking, type NodeChange, type Tracking } from "../core/tracking/mod.ts";
+import { createTracking, type Tracking } from "../core/tracking/mod.ts";
 
-/** Runs the proxy until its signal, or does once what the configuration asks for instead. Resolves with the exit status. */
+/** Runs the proxy until its signal is aborted, or the one-time task that the configuration selects. Resolves with the exit status. */
 export async function runProxy(options: ProxyOptions): Promise<number> {
   if (options.configuration.cleanup) return await runCleanup(options);
   if (options.configuration.initOnly) return await runInit(options);
   return await serve(options);
 }
 
-/** How long changes gather before they are planned: what an API server sends at once arrives in several pieces. */
-const GATHERING_MS = 2;
-
-/** From the source through tracking and planning to both families, with everything that watches them do it. */
+/** Connects the source through tracking and planning to both families, with everything that observes them. */
 async function serve(options: ProxyOptions): Promise<number> {
   const { configuration, logger, clock } = options;
-  const { nodeName, mode, modeDescription, syncPeriodMs } = configuration;
+  const { nodeName, mode, modeDescription } = configuration;
   const ending = abortedBy(options.signal, options.lost, options.replaced);
   const { signal } = ending;
-
-  // Other sources need not know this node: they serve those who have no cluster, or leave out what it says.
-  const awaitsPodCIDR = configuration.source.kind === "kube" && configuration.detectLocalMode === "NodeCIDR";
   const startedAtMs = clock.now();
   const recorder = createStatusRecorder();
   const problems = createProblemBoard(clock, logger);
-  const onChange = () => {
-    clock.schedule(GATHERING_MS, applyChanges);
-  };
+  // Only the API server knows this node; other sources serve nodes without a cluster or omit the pod CIDR.
+  const awaitsPodCIDR = configuration.source.kind === "kube" && configuration.detectLocalMode === "NodeCIDR";
   const tracking = createTracking({
-    kinds: modeDescription.kinds,
-    nodeName,
-    bindAddress: configuration.bindAddress,
-    awaitsPodCIDR,
-    externalIPs: isFeatureEnabled("AllowServiceExternalIPs", configuration.featureGates),
-    clock,
-    onSynced: checkNode,
-    onChange,
+    ...trackingOptions(options, awaitsPodCIDR),
+    onSynced: () => nodeWatch.onSynced(),
+    onChange: () => scheduleChanges(),
     onProblems: problems.report,
   });
-  const health = createProxyHealth({ clock, syncPeriodMs });
+  const health = createProxyHealth({ clock, syncPeriodMs: configuration.syncPeriodMs });
   const metrics = createMetrics({
     mode: modeDescription,
     now: () => clock.now(),
@@ -73,7 +62,6 @@ async function serve(options: ProxyOptions): Promise<number> {
     readPacketCounts: () => packetCountsOf(families),
     readProblems: problems.counts,
   });
-  const healthChecks = createHealthCheckPlanner({ nodeName, tracking });
   const files = shareFiles(options.fileLimit);
   const limits = createConnectionLimits({ clock, max: files.connections });
   const serviceHealth = createServiceHealth({
@@ -87,109 +75,41 @@ async function serve(options: ProxyOptions): Promise<number> {
     logger,
     signal,
   });
-
   const { source, events, otherNodes, close } = await openSource({ ...options, onApiRequest: metrics.apiRequest });
-  // What people ask is answered by what is loaded when they first do.
-  let loaded: Promise<ControlAnswers> | undefined;
-  const load = async () => {
-    const { answersOfProxy } = await import("./running_answers.ts");
-    return answersOfProxy({ configuration, tracking, families, health, recorder, problems, clock, startedAtMs });
-  };
-  const answers = () => loaded ??= load();
-  const statusPage = async () => {
-    const { createStatusPage } = await import("../answers/page/mod.ts");
-    return await createStatusPage(await answers());
-  };
-  const flags: GivenFlags = options.flags ?? new Map();
-  const watched = { configuration, health, metrics, problems, flags, startedAtMs, statusPage, limits };
-  await startOperatorServers({ ...watched, clock, logger, signal });
+  const { answers, statusPage } = lazyAnswers(() => (
+    { configuration, tracking, families, health, recorder, problems, clock, startedAtMs }
+  ));
+  const observed = { configuration, health, metrics, problems, startedAtMs, statusPage, limits };
+  await startOperatorServers({ ...observed, flags: options.flags ?? new Map(), clock, logger, signal });
   const recordEvents = events && createEventRecorder({ ...events, nodeName, clock, logger, signal });
   const nodeEvents = recordEvents && createNodeEvents(recordEvents, mode, clock);
+  const neighbours = () => findNeighbours(configuration, clock);
+  const driftWatch = createDriftWatch({ findNeighbours: neighbours, onProblems: problems.report, logger });
   const onNoneSupported = () => ending.abort(new Error("this host can serve neither IP family"));
-  const driftWatch = createDriftWatch({
-    findNeighbours: () => findNeighbours(configuration, clock),
+  const listener = {
+    ...notifyObservers({ health, metrics, recorder, problems, nodeEvents, driftWatch, logger, onNoneSupported }),
+    onHealthChecks: serviceHealth.inEffect,
     onProblems: problems.report,
-    logger,
+  };
+  const families = serveFamilies(tracking, options, listener);
+  const onMissing = (message: string) => nodeEvents?.nodeMissing(message);
+  const node = { nodeName, node: tracking.node, awaitsPodCIDR, otherNodes };
+  const nodeWatch = createNodeWatch({ ...node, health, problems, onMissing, clock, logger, signal });
+  const scheduleChanges = createChangeLoop({
+    tracking,
+    families,
+    healthChecks: createHealthCheckPlanner({ nodeName, tracking }),
+    serviceHealth,
+    onNodeChange: nodeWatch.onChange,
+    onStarted: () => logger.info("caches synced", { mode, node: nodeName }),
+    clock,
   });
-  const observers = tellObservers({
-    health,
-    metrics,
-    recorder,
-    problems,
-    nodeEvents,
-    driftWatch,
-    logger,
-    onNoneSupported,
-  });
-  const listener = { ...observers, onHealthChecks: serviceHealth.inEffect, onProblems: problems.report };
-  const families: readonly ServedFamily[] = FAMILIES.map((family) => {
-    const otherHasServicePorts = () => families.some((other) => other.family !== family && other.hasServicePorts());
-    return serveFamily(family, tracking, options, listener, otherHasServicePorts);
-  });
-  let started = false;
-  let startedAhead = false;
-
-  function checkNode(): void {
-    setNodeEligible();
-    if (otherNodes === undefined) return;
-    watchNodePresence({
-      nodeName,
-      node: tracking.node,
-      awaitsPodCIDR,
-      otherNodes,
-      problems,
-      onMissing: (message) => nodeEvents?.nodeMissing(message),
-      clock,
-      logger,
-      signal,
-    });
-  }
-
-  /** As by kube-proxy, a Node that was deleted counts as it was last seen. */
-  function setNodeEligible(): void {
-    const { leaving, known } = tracking.node.state();
-    health.setNodeEligible(!leaving && (known || otherNodes === undefined));
-  }
-
-  /** Sends ahead what the node's start waits for. Says whether there is such a thing among many others. */
-  function startAhead(): boolean {
-    startedAhead = true;
-    const first = servicesFirst(tracking.services);
-    if (first.length === 0) return false;
-    for (const family of families) family.startAhead(first);
-    return true;
-  }
-
-  function applyChanges(): void {
-    if (!startedAhead && startAhead()) {
-      // In a turn of its own, so that they are sent before everything is planned.
-      clock.schedule(0, applyChanges);
-      return;
-    }
-    const changes = tracking.take();
-    if (changes.node) {
-      setNodeEligible();
-      reportNode(nodeName, changes.node, problems, logger);
-    }
-    for (const family of families) {
-      if (changes.node || changes.serviceRanges || !started) family.configure();
-      family.apply(changes);
-      if (!started) family.start();
-    }
-    const planned = healthChecks.plan(changes);
-    serviceHealth.apply(planned);
-    for (const family of families) family.holdHealthChecks(planned);
-    if (!started) logger.info("caches synced", { mode, node: nodeName });
-    started = true;
-  }
 
   options.onAnswers?.(answers);
   logger.info("starting", { mode, node: nodeName, source: configuration.source.kind });
   try {
     await source.run(tracking, signal);
-    if (options.signal.aborted || options.replaced?.aborted) return 0;
-    logger.error("exiting", { error: errorText(signal.reason) });
-    return 1;
+    return exitStatus(options, signal);
   } finally {
     close();
     const keepWorker = options.replaced?.aborted && !options.signal.aborted;
@@ -197,39 +117,46 @@ async function serve(options: ProxyOptions): Promise<number> {
   }
 }
 
-function reportNode(node: string, { after, changed }: NodeChange, problems: ProblemBoard, logger: Logger): void {
-  const detail = `Node ${node} was deleted`;
-  problems.report(NODE_SCOPE, after.deleted ? [{ code: "node-deleted", subject: `Node ${node}`, detail }] : []);
-  if (!after.deleted) {
-    logger.info("read the Node object", { node, changed: changed.join(), ...after.nodeIPs, zone: after.zone });
-  }
+function exitStatus({ signal, replaced, logger }: ProxyOptions, { reason }: AbortSignal): 0 | 1 {
+  if (signal.aborted || replaced?.aborted) return 0;
+  logger.error("exiting", { error: errorText(reason) });
+  return 1;
 }
 
-/** Where health check node ports are served: wherever node ports are. */
-function healthCheckAddresses(configuration: Configuration, tracking: Tracking): readonly string[] | undefined {
-  if (configuration.nodePortAddresses.length === 0) return undefined;
-  const node = tracking.node.state();
-  return addressesWithin(FAMILIES.flatMap((family) => nodePortPrefixes(family, configuration, node) ?? ANY[family]));
+function trackingOptions({ configuration, clock }: ProxyOptions, awaitsPodCIDR: boolean) {
+  const { modeDescription: { kinds }, nodeName, bindAddress, featureGates } = configuration;
+  const externalIPs = isFeatureEnabled("AllowServiceExternalIPs", featureGates);
+  return { kinds, nodeName, bindAddress, awaitsPodCIDR, externalIPs, clock };
 }
 
-async function packetCountsOf(families: readonly ServedFamily[]): Promise<FamilyPacketCounts> {
-  const counts = await Promise.all(
-    families.map(async (served) => [served.family, await served.packetCounts()] as const),
-  );
-  return Object.fromEntries(counts.filter(([, known]) => known !== undefined));
+function serveFamilies(tracking: Tracking, options: ProxyOptions, listener: ServedFamilyListener) {
+  const families: readonly ServedFamily[] = FAMILIES.map((family) => {
+    const otherHasServicePorts = () => families.some((other) => other.family !== family && other.hasServicePorts());
+    return serveFamily(family, tracking, options, listener, otherHasServicePorts);
+  });
+  return families;
+}
+
+/** Returns the proxy's answers and its status page, whose code is loaded with the first request. */
+function lazyAnswers(proxy: () => RunningProxy) {
+  let loaded: Promise<ControlAnswers> | undefined;
+  const load = async () => {
+    const { answersOfProxy } = await import("./running_answers.ts");
+    return answersOfProxy(proxy());
+  };
+  const answers = () => loaded ??= load();
+  const statusPage = async () => {
+    const { createStatusPage } = await import("../answers/page/mod.ts");
+    return await createStatusPage(await answers());
+  };
+  return { answers, statusPage };
 }
 
 const ANY: Readonly<Record<Family, string>> = { IPv4: "0.0.0.0/0", IPv6: "::/0" };
 
-function changeFigures({ services, endpoints }: Tracking, families: readonly ServedFamily[]) {
-  return {
-    serviceChangesPending: services.pending(),
-    serviceChangesTotal: services.total(),
-    endpointChangesPending: endpoints.IPv4.pending() + endpoints.IPv6.pending(),
-    endpointChangesTotal: endpoints.IPv4.total() + endpoints.IPv6.total(),
-    families: Object.fromEntries(families.map((served) => [served.family, {
-      changesPending: served.changesPending(),
-      noLocalEndpoints: served.noLocalEndpoints(),
-    }])),
-  };
+/** Returns the addresses of health check node ports, the same as for node ports; undefined means all. */
+function healthCheckAddresses(configuration: Configuration, tracking: Tracking): readonly string[] | undefined {
+  if (configuration.nodePortAddresses.length === 0) return undefined;
+  const node = tracking.node.state();
+  return addressesWithin(FAMILIES.flatMap((family) => nodePortPrefixes(family, configuration, node) ?? ANY[family]));
 }

@@ -4,35 +4,35 @@ import type { ControlAnswers } from "../answers/control/mod.ts";
 import type { FamilyOptions, KernelSetting, RestDelays, StartFamily } from "../core/channel/mod.ts";
 import type { Family } from "../core/model/mod.ts";
 
-/** What a run of the proxy works with. */
+/** Options of one run of the proxy. */
 export interface ProxyOptions {
   readonly configuration: Configuration;
-  /** The flags that were given, to show them; none by default. */
+  /** Flags from the command line, for /flagz; none by default. */
   readonly flags?: GivenFlags;
   readonly logger: Logger;
-  /** How the logger writes, so that the workers write alike. */
+  /** Settings of the logger, for the workers. */
   readonly logging: { readonly level: Level; readonly format: LoggingFormat };
   readonly clock: Clock;
   readonly startFamily: StartFamily;
-  /** Runs the credential plugin that a kubeconfig names. */
+  /** Runs the credential plugin of the kubeconfig. */
   readonly runProgram?: RunProgram;
-  /** The environment, for the in-cluster address; the process's by default. */
+  /** Reads the environment, for the in-cluster address; that of the process by default. */
   readonly env?: (name: string) => string | undefined;
-  /** When a family without service ports does without its worker; `REST_DELAYS` by default. */
+  /** When the worker of a family without service ports is stopped; `REST_DELAYS` by default. */
   readonly restDelays?: RestDelays;
-  /** How many files this process may open; undefined where that is not known. */
+  /** Limit of open files; undefined if unknown. */
   readonly fileLimit?: number;
-  /** Called once the proxy can be asked about what it does; the answers are loaded with the first question. */
+  /** Called once the proxy can answer queries; the answers are loaded with the first one. */
   readonly onAnswers?: (answers: () => Promise<ControlAnswers>) => void;
   /** Ends the run. */
   readonly signal: AbortSignal;
-  /** Ends the run in favor of another one with a new configuration, which finds the families' workers waiting. */
+  /** Ends the run in favor of one with a new configuration, which reuses the families' workers. */
   readonly replaced?: AbortSignal;
-  /** Ends it with status 1: something is gone that it cannot do without, nor start anew. */
+  /** Ends it with status 1: something is lost that it needs and cannot restart. */
   readonly lost?: AbortSignal;
 }
 
-/** What a family's worker is started with. */
+/** Returns the options of a family's worker. */
 export function familyOptions(
   family: Family,
   kernel: readonly KernelSetting[],

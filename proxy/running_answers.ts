@@ -1,4 +1,4 @@
-/** What a running proxy answers; loaded with the first question. */
+/** Answers of a running proxy; loaded with the first query. */
 import { type Clock, FAMILIES, type Family, VERSION } from "../platform/mod.ts";
 import { addressesOfHost, createAnswers, type FamilyBasis } from "../answers/mod.ts";
 import { type Configuration, sourceText } from "../config/mod.ts";
@@ -8,7 +8,7 @@ import type { ProblemBoard } from "../core/problems/mod.ts";
 import type { ServedFamily } from "./served_family.ts";
 import type { Tracking } from "../core/tracking/mod.ts";
 
-/** What the answers of a running proxy are taken from. */
+/** Parts of a running proxy that its answers are taken from. */
 export interface RunningProxy {
   readonly configuration: Configuration;
   readonly tracking: Tracking;
@@ -20,7 +20,7 @@ export interface RunningProxy {
   readonly startedAtMs: number;
 }
 
-/** The answers of a running proxy. All but its status wait for the cluster to have been read once. */
+/** Creates the answers of a running proxy. All but the status throw NotReadyError until the source has synced. */
 export function answersOfProxy(proxy: RunningProxy): ControlAnswers {
   const { configuration: { nodeName }, tracking, families } = proxy;
   const bases = Object.fromEntries(families.map(({ family, basis }) => [family, basis])) as Record<Family, FamilyBasis>;
@@ -32,7 +32,7 @@ export function answersOfProxy(proxy: RunningProxy): ControlAnswers {
     hostAddresses: addressesOfHost,
   });
   const whenReady = async <T>(ask: () => Promise<T>): Promise<T> => {
-    if (!tracking.ready()) throw new NotReadyError("the proxy has not read all of the cluster yet");
+    if (!tracking.ready()) throw new NotReadyError("the proxy has not finished reading the cluster");
     return await ask();
   };
   return {
@@ -75,7 +75,7 @@ function statusOf({ configuration, tracking, families, health, recorder, problem
   };
 }
 
-/** Of everything that a plan is made of: what was taken in, what waits to be, and what came of it. */
+/** Returns a text that changes whenever the input or result of planning does. */
 function stampOf({ services, endpoints, node }: Tracking, families: readonly ServedFamily[]): string {
   const counts = [services, ...FAMILIES.map((family) => endpoints[family])].flatMap((tracker) => [
     tracker.total(),

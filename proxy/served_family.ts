@@ -18,50 +18,50 @@ import { createFamilyPlanner, type HealthCheckChanges, type NoLocalEndpoints } f
 import { familyOptions, type ProxyOptions } from "./proxy_options.ts";
 import { type ServiceKey, serviceKey, serviceKeyOf, type TrackedChanges, type Tracking } from "../core/tracking/mod.ts";
 
-/** One IP family on its way from what is tracked to the kernel: its planner, its channel and its worker. */
+/** One IP family between tracking and the kernel: its planner, channel and worker. */
 export interface ServedFamily {
   readonly family: Family;
-  /** Plans what changed and sends it on. */
+  /** Plans the changes and sends the result to the worker. */
   apply(changes: TrackedChanges): void;
-  /** Holds what these say of this family until everything applied so far is in effect; then the listener is told. */
+  /** Holds back these endpoint counts until everything applied so far is in effect, then passes them to the listener. */
   holdHealthChecks(changes: HealthCheckChanges): void;
-  /** This node or the service ranges are known, or have changed. */
+  /** Sends the settings; call it when the node or the service ranges are known or have changed. */
   configure(): void;
-  /** Plans these services ahead of all others and sends them to the worker, before the first call of `apply`. */
+  /** Plans these services first and sends them to the worker; call it before the first `apply`. */
   startAhead(services: readonly ServiceKey[]): void;
-  /** From now on the kernel follows. */
+  /** Starts syncing to the kernel. */
   start(): void;
-  /** How many service ports wait for the worker. */
+  /** Number of service ports not yet sent to the worker. */
   changesPending(): number;
   noLocalEndpoints(): NoLocalEndpoints;
   /** Whether this family has any service ports. */
   hasServicePorts(): boolean;
-  /** What rules in the kernel have counted; undefined where nothing is counted, or the worker does not answer. */
+  /** Reads packet counters of rules; undefined if there are none or the worker does not answer. */
   packetCounts(): Promise<PacketCounts | undefined>;
-  /** What questions about this family are answered from. */
+  /** Data for answers about this family. */
   readonly basis: FamilyBasis;
   /** See `FamilyLink.stop`. */
   stop(options?: StopOptions): Promise<void>;
 }
 
-/** Whom a served family tells. */
+/** Callbacks of a served family. */
 export interface ServedFamilyListener {
-  /** A change is on its way. */
+  /** A change has been planned. */
   onChange(family: Family): void;
   /**
-   * A sync has ended; `triggerTimesMs` are those of the changes that it brought into effect, in milliseconds since
+   * A sync has ended; `triggerTimesMs` are the trigger times of the changes it brought into effect, in milliseconds since
    * 1970.
    */
   onReport(report: SyncReport, triggerTimesMs: readonly number[]): void;
   onHealth(family: Family, health: FamilyHealth): void;
-  /** The rules to so many local endpoints of these services are in effect. */
+  /** The rules for these numbers of local endpoints are in effect. */
   onHealthChecks(family: Family, localReadyEndpoints: ReadonlyMap<ServiceKey, number>): void;
   readonly onProblems: ReportProblems;
 }
 
 /**
- * Starts a family's worker and plans for it.
- * @param otherHasServicePorts whether the other family has any
+ * Starts a family's worker and planner.
+ * @param otherHasServicePorts whether the other family has service ports
  */
 export function serveFamily(
   family: Family,
@@ -129,7 +129,7 @@ export function serveFamily(
         else healthChecks.hold(key, count);
       }
       if (channel.pending() > 0) return;
-      // Nothing is to be sent for them: they are in effect with what was sent last.
+      // No rules change for them, so they are in effect with the last revision sent.
       healthChecks.sent(channel.revision());
       releaseHealthChecks();
     },
@@ -154,7 +154,7 @@ export function serveFamily(
       since({ plannedIn }) {
         const effect = history.since(plannedIn);
         if (effect.state === "in effect" || effect.revision !== undefined || channel.pending() > 0) return effect;
-        // It was changed and changed back before it was sent.
+        // The change was reverted before it was sent.
         return { ...effect, state: "in effect", orEarlier: true };
       },
     },
@@ -162,23 +162,23 @@ export function serveFamily(
   };
 }
 
-/** When changes were triggered, kept until the revision that carries them is in effect. */
+/** Keeps the trigger times of changes until their revision is in effect. */
 function createTriggerTimes() {
   let waiting: number[] = [];
-  let travelling: { readonly revision: number; readonly times: readonly number[] }[] = [];
+  let inFlight: { readonly revision: number; readonly times: readonly number[] }[] = [];
   return {
     planned(times: Iterable<readonly number[]>) {
-      for (const some of times) waiting.push(...some);
+      for (const batch of times) waiting.push(...batch);
     },
     sent(revision: number) {
       if (waiting.length === 0) return;
-      travelling.push({ revision, times: waiting });
+      inFlight.push({ revision, times: waiting });
       waiting = [];
     },
     inEffect(revision: number): readonly number[] {
-      const arrived = travelling.filter((one) => one.revision <= revision);
-      travelling = travelling.filter((one) => one.revision > revision);
-      return arrived.flatMap((one) => one.times);
+      const done = inFlight.filter((one) => one.revision <= revision);
+      inFlight = inFlight.filter((one) => one.revision > revision);
+      return done.flatMap((one) => one.times);
     },
   };
 }

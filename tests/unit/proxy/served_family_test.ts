@@ -1,4 +1,4 @@
-/** When what a health check says of a family's endpoints holds: once the worker has reported the rules to them. */
+/** Health checks count a family's endpoints only once the worker has reported their rules as in effect. */
 import assert from "node:assert/strict";
 import { createHealthCheckPlanner } from "../../../core/planning/mod.ts";
 import { type ClusterObject, KINDS } from "../../../core/objects/cluster_object.ts";
@@ -34,7 +34,7 @@ function setUp() {
     onProblems: () => {},
   });
   const planner = createHealthCheckPlanner({ nodeName: "here", tracking });
-  const told: [string, number][] = [];
+  const reported: [string, number][] = [];
   const family = serveFamily("IPv4", tracking, {
     configuration,
     logger: silentLogger,
@@ -46,7 +46,7 @@ function setUp() {
     onChange: () => {},
     onReport: () => {},
     onHealth: () => {},
-    onHealthChecks: (_family, counts) => told.push(...counts),
+    onHealthChecks: (_family, counts) => reported.push(...counts),
     onProblems: () => {},
   }, () => true);
   family.configure();
@@ -54,7 +54,7 @@ function setUp() {
   link.reset();
   return {
     link,
-    told,
+    reported,
     async apply(...objects: ClusterObject[]) {
       for (const object of objects) tracking.set(object);
       const changes = tracking.take();
@@ -66,48 +66,48 @@ function setUp() {
   };
 }
 
-Deno.test("endpoints are told of when the sync with their rules has ended, and not when it has failed", async () => {
-  const { link, told, apply } = setUp();
+Deno.test("endpoints are reported after a successful sync of their rules, not after a failed one", async () => {
+  const { link, reported, apply } = setUp();
   await apply(web, slice("10.1.0.1"));
   assert.equal(link.sent.length, 1);
-  assert.deepEqual(told, []);
+  assert.deepEqual(reported, []);
   link.report({ ok: false });
-  assert.deepEqual(told, []);
+  assert.deepEqual(reported, []);
   link.report();
-  assert.deepEqual(told, [["default/web", 1]]);
+  assert.deepEqual(reported, [["default/web", 1]]);
 });
 
-Deno.test("endpoints that come while a sync runs are told of with the next one", async () => {
-  const { link, told, apply } = setUp();
+Deno.test("endpoints added during a sync are reported after the next one", async () => {
+  const { link, reported, apply } = setUp();
   await apply(web, slice("10.1.0.1"));
   await apply(slice("10.1.0.1", "10.1.0.2"));
   link.report();
-  assert.deepEqual(told, [["default/web", 1]]);
+  assert.deepEqual(reported, [["default/web", 1]]);
   await apply();
   link.report();
-  assert.deepEqual(told.at(-1), ["default/web", 2]);
+  assert.deepEqual(reported.at(-1), ["default/web", 2]);
 });
 
-Deno.test("a service whose rules the kernel refuses is told of when it takes them", async () => {
-  const { link, told, apply } = setUp();
+Deno.test("a service whose rules the kernel rejects is reported once they are accepted", async () => {
+  const { link, reported, apply } = setUp();
   await apply(web, slice("10.1.0.1"));
   link.report({ problems: [{ code: "rules-refused", servicePort: "default/web:http", message: "refused" }] });
-  assert.deepEqual(told, []);
+  assert.deepEqual(reported, []);
   link.report();
-  assert.deepEqual(told, [["default/web", 1]]);
+  assert.deepEqual(reported, [["default/web", 1]]);
 });
 
-Deno.test("a change that is undone before it is sent holds nothing back", async () => {
-  const { link, told, apply } = setUp();
+Deno.test("a change that is reverted before it is sent delays nothing", async () => {
+  const { link, reported, apply } = setUp();
   await apply(web, slice("10.1.0.1"));
   await apply(slice());
   await apply(slice("10.1.0.1"));
   link.report();
-  assert.deepEqual(told, [["default/web", 1]]);
+  assert.deepEqual(reported, [["default/web", 1]]);
 });
 
-Deno.test("endpoints that change no rule are told of at once where everything sent is in effect", async () => {
-  const { link, told, apply } = setUp();
+Deno.test("endpoints that change no rule are reported at once if everything sent is in effect", async () => {
+  const { link, reported, apply } = setUp();
   await apply(web, slice("10.1.0.1"));
   link.report();
   const ofAnotherPort = endpointSlice("default/web-b", [endpoint("10.1.0.9", { nodeName: "here" })], {
@@ -115,5 +115,5 @@ Deno.test("endpoints that change no rule are told of at once where everything se
   });
   await apply(ofAnotherPort);
   assert.equal(link.sent.length, 1);
-  assert.deepEqual(told.at(-1), ["default/web", 2]);
+  assert.deepEqual(reported.at(-1), ["default/web", 2]);
 });
