@@ -58,8 +58,8 @@ async function remindOfPodCIDR(options: NodePresenceOptions): Promise<void> {
   };
   while (awaitsPodCIDR && !node.hasPodCIDR()) {
     logProblem(logger, problem);
-    problems.note("pod CIDR", [problem]);
+    problems.report("pod CIDR", [problem], { isLogged: true });
     await sleep(clock, BETWEEN_REMINDERS_MS, signal);
   }
-  problems.note("pod CIDR", []);
+  problems.report("pod CIDR", [], { isLogged: true });
 }

@@ -15,7 +15,7 @@ export interface OperatorServersOptions {
   readonly health: ProxyHealth;
   readonly metrics: Metrics;
   /** Takes the servers that cannot listen. */
-  readonly problems: Pick<ProblemBoard, "note">;
+  readonly problems: Pick<ProblemBoard, "report">;
   /** The flags that were given. */
   readonly flags: GivenFlags;
   /** When the proxy started, in milliseconds since 1970. */
@@ -36,7 +36,8 @@ export async function startOperatorServers(options: OperatorServersOptions): Pro
   const shared = { bindAddressHardFail, limits, clock, logger, signal };
   const reportTo = (subject: string, bindAddress: string | undefined) => (error: unknown) => {
     const detail = `${bindAddress}: ${errorText(error)}`;
-    problems.note(subject, error === undefined ? [] : [{ code: "server-not-listening", subject, detail }]);
+    const problem = { code: "server-not-listening", subject, detail } as const;
+    problems.report(subject, error === undefined ? [] : [problem], { isLogged: true });
   };
   await Promise.all([
     startHealthzServer({

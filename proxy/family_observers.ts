@@ -55,7 +55,7 @@ export function notifyObservers(
       if (report.ok) health.updated(report.family);
       metrics.observe(report, triggerTimesMs);
       recorder.report(report, triggerTimesMs);
-      problems.note(`sync ${report.family}`, problemsOfSync(report));
+      problems.report(`sync ${report.family}`, problemsOfSync(report), { isLogged: true });
       nodeEvents?.report(report);
       driftWatch.report(report);
     },
@@ -63,7 +63,7 @@ export function notifyObservers(
       health.workerHealth(family, state);
       metrics.workerHealth(family, state);
       recorder.workerHealth(family, state);
-      problems.note(`worker ${family}`, problemsOfWorker(family, state));
+      problems.report(`worker ${family}`, problemsOfWorker(family, state), { isLogged: true });
       nodeEvents?.workerHealth(family, state);
       noteSupport(family, state);
     },

@@ -12,18 +12,22 @@ export interface CurrentProblem extends Problem {
   readonly count: number;
 }
 
+/** Options of a report. */
+export interface ReportOptions {
+  /** The reporter has logged the problems itself, with details of its own. */
+  readonly isLogged?: boolean;
+}
+
 /**
  * Takes the problems of one scope (a worker, an object, a file): all that it has now. Those that it had before and that are
  * missing from the list are solved.
  */
-export type ReportProblems = (scope: string, problems: readonly Problem[]) => void;
+export type ReportProblems = (scope: string, problems: readonly Problem[], options?: ReportOptions) => void;
 
 /** The problems that last, of all scopes. */
 export interface ProblemBoard {
   /** Replaces the problems of a scope and logs what has changed: new ones, new details, and what is solved. */
   readonly report: ReportProblems;
-  /** Replaces the problems of a scope without logging: the reporter has logged them. */
-  readonly note: ReportProblems;
   /** Errors first, then the newest first; a few dozen at most. */
   current(): readonly CurrentProblem[];
   /** The number of problems by code; codes without any are left out. */
@@ -67,8 +71,7 @@ export function createProblemBoard(clock: Clock, logger: Logger): ProblemBoard {
   const all = () => scopes.values().flatMap((problems) => problems.values());
 
   return {
-    report: (scope, problems) => replace(scope, problems, logger),
-    note: (scope, problems) => replace(scope, problems, undefined),
+    report: (scope, problems, { isLogged = false } = {}) => replace(scope, problems, isLogged ? undefined : logger),
     current: () => [...all()].sort(mostUrgentFirst).slice(0, SHOWN),
     counts() {
       const counts = new Map<ProblemCode, number>();

@@ -12,6 +12,9 @@ import { createReceiver } from "../../kpng/receiving/mod.ts";
 import type { Source } from "../../core/objects/mod.ts";
 import { call } from "./call.ts";
 
+/** The scope of the connection's problem. */
+const SCOPE = "gRPC server";
+
 /** Options of `createGrpcSource`. */
 export interface GrpcSourceOptions {
   readonly address: WireAddress;
@@ -52,6 +55,7 @@ export function createGrpcSource(options: GrpcSourceOptions): Source {
         if (!isComplete) return false;
         if (loggedReason !== undefined) logger.info("watching the server again");
         loggedReason = undefined;
+        sink.problems(SCOPE, [], { isLogged: true });
         backoff.reset();
         return true;
       };
@@ -69,6 +73,8 @@ export function createGrpcSource(options: GrpcSourceOptions): Source {
             logger.warn("cannot watch the server, retrying; the last state stays in effect", { reason, inSeconds });
           }
           loggedReason = reason;
+          const problem = { code: "source-unreachable", subject: wireAddressText(address), detail: reason } as const;
+          sink.problems(SCOPE, [problem], { isLogged: true });
           await sleep(clock, waitMs, signal).catch(() => {});
         }
       }

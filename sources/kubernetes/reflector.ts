@@ -81,7 +81,7 @@ export async function runReflector(options: ReflectorOptions, sink: SourceSink, 
         progress.position = await list(options, progress, sink, signal);
         continue;
       }
-      await watch(options, progress, progress.position, timeout, signal);
+      await watch(options, progress, progress.position, timeout, sink, signal);
     } catch (error) {
       signal.throwIfAborted();
       if (!(error instanceof ApiError)) throw error;
@@ -106,6 +106,7 @@ export async function runReflector(options: ReflectorOptions, sink: SourceSink, 
       progress.maySkipWait = true;
       backoff.reset();
     }
+    if (failure) reportFailure(resource, failure, sink);
     await waitForRetry(options, progress, failure, signal);
   }
 }
@@ -124,6 +125,7 @@ async function list(
   const from = await listResource(listing, (item) => known.set(item), signal);
   endList();
   recovery.answered();
+  reportFailure(resource, undefined, sink);
   if (!hasListed) sink.synced(resource.kind);
   progress.hasListed = true;
   progress.unavailable = undefined;
@@ -141,12 +143,16 @@ function watch(
   progress: Progress,
   from: string,
   timeout: WatchTimeout,
+  sink: SourceSink,
   signal: AbortSignal,
 ): Promise<void> {
   const { shortest, longest } = WATCH_SECONDS;
   const timeoutSeconds = Math.round(shortest + (longest - shortest) * random());
   const handler = {
-    opened: recovery.answered,
+    opened: () => {
+      recovery.answered();
+      reportFailure(progress.resource, undefined, sink);
+    },
     set: known.set,
     delete: known.delete,
     reached: (resourceVersion: string) => {
@@ -154,6 +160,15 @@ function watch(
     },
   };
   return watchResource({ resource: progress.resource, api, from, timeoutSeconds, timeout }, handler, signal);
+}
+
+/** Reports the failure of a request, which `waitForRetry` logs; undefined ends the problem. */
+function reportFailure({ name }: Resource, failure: ApiError | undefined, sink: SourceSink): void {
+  const scope = `API ${name}`;
+  if (failure === undefined) return sink.problems(scope, []);
+  if (failure.kind === "expired" || failure.kind === "throttled") return;
+  const problem = { code: "source-unreachable", subject: name, detail: failure.message } as const;
+  sink.problems(scope, [problem], { isLogged: true });
 }
 
 /** The server does not have an optional resource, or not for this user: counts as synced until the next attempt. */

@@ -3,7 +3,8 @@ import type { Problem, ReportProblems } from "../../core/problems/mod.ts";
 /** Passes on each problem that the last report of its scope did not have, as a board logs it. */
 export function sayProblems(say: (subject: string, detail: string) => void): ReportProblems {
   const scopes = new Map<string, readonly Problem[]>();
-  return (scope, problems) => {
+  return (scope, problems, { isLogged = false } = {}) => {
+    if (isLogged) return;
     const before = scopes.get(scope) ?? [];
     scopes.set(scope, problems);
     for (const { code, subject, detail } of problems) {

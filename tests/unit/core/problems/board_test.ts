@@ -50,10 +50,10 @@ Deno.test("two reports of one code and subject at once are one problem", () => {
 
 Deno.test("errors come first, then the newest problem, and no more than fit on a page", () => {
   const { board, clock } = boardUnderTest();
-  board.note("IPv4", [failed]);
+  board.report("IPv4", [failed], { isLogged: true });
   for (let i = 0; i < 100; i++) {
     clock.advance(1);
-    board.note(`s${i}`, [invalid(`Service s${i}`)]);
+    board.report(`s${i}`, [invalid(`Service s${i}`)], { isLogged: true });
   }
   const current = board.current();
   assert.equal(current.length, 64);
@@ -64,12 +64,12 @@ Deno.test("errors come first, then the newest problem, and no more than fit on a
 Deno.test("the number of problems that are kept is bounded, and room is made when one is solved", () => {
   const { board } = boardUnderTest();
   const many = (count: number) => Array.from({ length: count }, (_, i) => invalid(`Service s${i}`));
-  board.note("a", many(10_000));
+  board.report("a", many(10_000), { isLogged: true });
   assert.equal(board.counts().get("object-invalid"), 4096);
-  board.note("b", [failed]);
+  board.report("b", [failed], { isLogged: true });
   assert.equal(board.counts().get("sync-failed"), undefined);
-  board.note("a", many(10));
-  board.note("b", [failed]);
+  board.report("a", many(10), { isLogged: true });
+  board.report("b", [failed], { isLogged: true });
   assert.equal(board.counts().get("sync-failed"), 1);
 });
 
@@ -91,7 +91,7 @@ Deno.test("the log has a line when a problem begins, changes or is solved, and n
   board.report("a", [invalid("Service a")]);
   board.report("a", [invalid("Service a", "port 1")]);
   assert.deepEqual(lines.slice(2).map((line) => line.split(" ")[0]), ["WARN", "WARN"]);
-  board.note("b", [invalid("Service b")]);
-  board.note("b", []);
+  board.report("b", [invalid("Service b")], { isLogged: true });
+  board.report("b", [], { isLogged: true });
   assert.equal(lines.length, 4);
 });
