@@ -1,4 +1,4 @@
-/** The one place that starts tools. */
+/** The interface through which backends run tools. */
 import type { PlaceChange } from "./change.ts";
 
 /** One run of a tool. */
@@ -6,13 +6,13 @@ export interface ToolCall {
   /** The name of the tool, found on the PATH: `iptables-restore`. */
   readonly tool: string;
   readonly args: readonly string[];
-  /** The whole environment of the tool; by default the PATH and what makes a tool speak English and keep nothing. */
+  /** The whole environment of the tool; by default PATH and variables that select English and disable caches. */
   readonly env?: Readonly<Record<string, string>>;
-  /** What it reads on standard input, in pieces of any size. */
+  /** Its standard input, in pieces of any size. */
   readonly stdin?: Iterable<string>;
-  /** Called when the tool has taken all of its input, or will take no more of it; it may go on for a while then. */
+  /** Called when the tool has read its input or reads no more of it; it may still be running. */
   readonly onInputTaken?: () => void;
-  /** Takes each line of standard output, without its newline, as it comes; `stdout` of the result is then empty. */
+  /** Called for each line of standard output, without its newline; `stdout` of the result is then empty. */
   readonly onLine?: (line: string) => void;
   /** After this it is killed; 60,000 by default. */
   readonly timeoutMs?: number;
@@ -28,25 +28,25 @@ export function printedInput(print: () => Iterator<string>): Iterable<string> {
   return { [Symbol.iterator]: print };
 }
 
-/** What a tool that ran has left behind. */
+/** The result of a run. */
 export interface ToolResult {
   readonly exitCode: number;
   readonly stdout: string;
   readonly stderr: string;
 }
 
-/** A tool that goes on running and does what it is told, a line at a time. */
+/** A tool that keeps running and reads commands, a line at a time. */
 export interface Conversation {
   /**
-   * Writes the text and resolves with what the tool says on standard error until it says a line that is `end`, without
-   * that line. One question at a time.
-   * @throws {ToolEndedError} where it ended before it said so; whether it did what it was told is then not known
-   * @throws {ToolTimeoutError} where it did not say so in time and was killed
+   * Writes a text and resolves with the standard error of the tool up to a line that equals `end`, without that line. One call
+   * at a time.
+   * @throws {ToolEndedError} if the tool ended before that line; it is unknown then whether it carried out the text
+   * @throws {ToolTimeoutError} if the line did not come in time, and the tool was killed
    */
   ask(text: string, end: string, timeoutMs: number): Promise<string>;
-  /** Whether it can be asked: it has neither ended nor been closed. */
+  /** Whether the tool is running and the conversation not closed. */
   isOpen(): boolean;
-  /** Ends its input, which ends the tool. */
+  /** Closes the standard input of the tool, which ends it. */
   close(): void;
 }
 
@@ -54,21 +54,21 @@ export interface Conversation {
 export interface Runner {
   /**
    * Runs a tool to its end, whatever its exit code.
-   * @throws {ToolMissingError} where the tool is not installed
-   * @throws {ToolMovedError} where only a restart of this program can run it
-   * @throws {ToolTimeoutError} where it had to be killed
+   * @throws {ToolMissingError} if the tool is not installed
+   * @throws {ToolMovedError} if only a restart of this program can run it
+   * @throws {ToolTimeoutError} if it had to be killed
    */
   run(call: ToolCall): Promise<ToolResult>;
   /**
-   * Starts a tool to talk with; its standard output is nobody's. Not there on a runner that cannot.
-   * @throws {ToolMissingError} where the tool is not installed
+   * Starts a tool for a conversation and discards its standard output. Undefined on a runner that does not support it.
+   * @throws {ToolMissingError} if the tool is not installed
    */
   converse?(call: Pick<ToolCall, "tool" | "args">): Conversation;
   /** True on a runner that carries out no change: what reads the kernel then keeps the rules that a difference shows. */
   readonly isDry?: boolean;
 }
 
-/** A tool that this host does not have. */
+/** A tool is not installed on this host. */
 export class ToolMissingError extends Error {
   override readonly name = "ToolMissingError";
   constructor(readonly tool: string) {
@@ -76,7 +76,7 @@ export class ToolMissingError extends Error {
   }
 }
 
-/** A tool that appeared at its path after this program had started, which may only run what was there at its start. */
+/** A tool was installed after this program started, which may only run tools that existed at its start. */
 export class ToolMovedError extends Error {
   override readonly name = "ToolMovedError";
   constructor(readonly tool: string) {
@@ -84,7 +84,7 @@ export class ToolMovedError extends Error {
   }
 }
 
-/** A tool that did not end in time. */
+/** A tool did not end in time. */
 export class ToolTimeoutError extends Error {
   override readonly name = "ToolTimeoutError";
   constructor(readonly tool: string, readonly timeoutMs: number) {
@@ -92,10 +92,10 @@ export class ToolTimeoutError extends Error {
   }
 }
 
-/** A tool that ended in the middle of a conversation. */
+/** A tool ended in the middle of a conversation. */
 export class ToolEndedError extends Error {
   override readonly name = "ToolEndedError";
   constructor(readonly tool: string) {
-    super(`${tool} ended in the middle of what it was told`);
+    super(`${tool} ended in the middle of a conversation`);
   }
 }
