@@ -35,8 +35,8 @@ export const exportCommand: Command = {
 
 async function printOnce(store: Store, { clock, print }: Invocation, signal: AbortSignal): Promise<void> {
   const { writeStateFile } = await import("../../sources/state/mod.ts");
-  const { createWakeups } = await import("../../kpng/server/mod.ts");
-  await createWakeups(store, clock).changed(0, signal);
+  const { createChangeWaiters } = await import("../../kpng/server/mod.ts");
+  await createChangeWaiters(store, clock).changed(0, signal);
   for (const part of writeStateFile(store.state())) print(part);
 }
 
@@ -47,14 +47,14 @@ async function keepWriting(
   signal: AbortSignal,
 ): Promise<void> {
   const { writeStateFile } = await import("../../sources/state/mod.ts");
-  const { createWakeups } = await import("../../kpng/server/mod.ts");
-  const wakeups = createWakeups(store, clock);
+  const { createChangeWaiters } = await import("../../kpng/server/mod.ts");
+  const waiters = createChangeWaiters(store, clock);
   // In the same folder, so that the rename is atomic.
   const temporary = join(dirname(path), `.${basename(path)}.${Deno.pid}`);
   let written = 0;
   try {
     while (!signal.aborted) {
-      await wakeups.changed(written, signal);
+      await waiters.changed(written, signal);
       const state = store.state();
       await Deno.writeTextFile(temporary, ReadableStream.from(writeStateFile(state)), { mode: 0o644 });
       await Deno.rename(temporary, path);

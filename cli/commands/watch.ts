@@ -35,7 +35,9 @@ async function printChanges(
   choice: string | undefined,
   { configuration: { nodeName }, clock, flags, print, signal }: Invocation,
 ): Promise<void> {
-  const { createAnswers, createPlaces, createWakeups, serveWatcher } = await import("../../kpng/server/mod.ts");
+  const { createAnswers, createSemaphore, createChangeWaiters, serveWatcher } = await import(
+    "../../kpng/server/mod.ts"
+  );
   const { describeOperation } = await import("../../kpng/messages/mod.ts");
   const { createFrameReader } = await import("../../kpng/transport/mod.ts");
   const frames = createFrameReader(Number.MAX_SAFE_INTEGER);
@@ -61,10 +63,10 @@ async function printChanges(
       await sleep(clock, 0, signal);
     },
   };
-  const { changed } = createWakeups(store, clock);
+  const { changed } = createChangeWaiters(store, clock);
   try {
-    const places = createPlaces(1);
-    await serveWatcher(stream, { answers: createAnswers(store, clock), clock, signal, changed, places });
+    const transfers = createSemaphore(1);
+    await serveWatcher(stream, { answers: createAnswers(store, clock), clock, signal, changed, transfers });
   } catch (error) {
     if (!signal.aborted) throw error;
   }

@@ -1,13 +1,13 @@
 /**
- * Messages in the form of KPNG's state files: its fields by their Go names in lower case. What is Sluice's own has no place
- * there, because KPNG refuses fields that it does not know.
+ * Messages in the format of KPNG's state files: fields have their Go names in lower case. Sluice's own fields are not written,
+ * because KPNG refuses unknown ones.
  */
 import type { Field, Fields, FieldShape, Schema } from "./schema.ts";
 
 /** Sluice's own fields have numbers from here on. */
 const OWN_FROM = 1001;
 
-/** The fields that a state file can have, by the name that they have there. */
+/** The fields that a state file can have, by their names in the file. */
 export function writtenFields(
   schema: Schema,
 ): ReadonlyMap<string, { readonly name: string; readonly field: Field<unknown> }> {
@@ -24,7 +24,7 @@ export function writtenFields(
 
 const byLowerCase = new WeakMap<Fields, ReturnType<typeof writtenFields>>();
 
-/** A message as plain data with lower-case names; what absence stands for is left out. */
+/** Converts a message to plain data with lower-case names; default values are omitted. */
 export function inLowerCase(schema: Schema, message: object): Record<string, unknown> {
   const written: Record<string, unknown> = {};
   for (const [lowerCase, { name, field }] of writtenFields(schema)) {

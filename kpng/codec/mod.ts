@@ -1,5 +1,7 @@
 /**
- * Protocol buffers by declared schemas: bytes to plain objects and back.
+ * Encodes and decodes protocol buffers by declared schemas.
+ *
+ * In: bytes, or plain objects. Out: the other. May touch: nothing.
  */
 export { inLowerCase, writtenFields } from "./lower_case.ts";
 export { WireError } from "./reader.ts";

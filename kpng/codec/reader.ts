@@ -1,22 +1,22 @@
-/** Bytes that are no message of the protocol. */
+/** Thrown for bytes that are not a valid message. */
 export class WireError extends Error {
   override readonly name = "WireError";
 }
 
-/** Reads protobuf's encoding. Everything throws WireError where the bytes end too early or make no sense. */
+/** Reads protobuf's encoding. All methods throw WireError for truncated or invalid bytes. */
 export interface Reader {
   /** Whether everything was read. */
   atEnd(): boolean;
-  /** The next field: its number and how its value is written. */
+  /** The next field's number and wire type. */
   key(): { readonly field: number; readonly wireType: number };
-  /** A whole number; what does not fit into 53 bits is cut to its low 32. */
+  /** An integer; one that does not fit into 53 bits is truncated to its low 32. */
   varint(): number;
   uint64(): bigint;
   double(): number;
   string(): string;
   /** A view of the bytes read from, not a copy. */
   bytes(): Uint8Array<ArrayBuffer>;
-  /** Passes over a value that nobody knows. */
+  /** Skips the value of an unknown field. */
   skip(wireType: number): void;
 }
 
@@ -52,7 +52,7 @@ export function createReader(source: Uint8Array<ArrayBuffer>): Reader {
       value += (byte & 0x7f) * factor;
       if (byte < 0x80) return value;
     }
-    // Ten bytes are how a negative number of 32 bits is written.
+    // A negative 32-bit number is written in ten bytes.
     at = start;
     return Number(BigInt.asIntN(32, uint64()));
   };
@@ -69,7 +69,7 @@ export function createReader(source: Uint8Array<ArrayBuffer>): Reader {
     key() {
       const key = varint();
       const field = Math.floor(key / 8);
-      if (key < 8 || field > 0x1fffffff) throw new WireError("a field has no number that protobuf allows");
+      if (key < 8 || field > 0x1fffffff) throw new WireError("a field has an invalid number");
       return { field, wireType: key % 8 };
     },
     varint,
@@ -80,7 +80,7 @@ export function createReader(source: Uint8Array<ArrayBuffer>): Reader {
         return utf8.decode(bytes());
       } catch (error) {
         if (error instanceof WireError) throw error;
-        throw new WireError("a text is not UTF-8");
+        throw new WireError("a string is not UTF-8");
       }
     },
     bytes,
@@ -89,7 +89,7 @@ export function createReader(source: Uint8Array<ArrayBuffer>): Reader {
       else if (wireType === 1) take(8);
       else if (wireType === 2) bytes();
       else if (wireType === 5) take(4);
-      else throw new WireError(`a field is written in a way (${wireType}) that protobuf 3 does not have`);
+      else throw new WireError(`a field has the unknown wire type ${wireType}`);
     },
   };
 }

@@ -1,15 +1,14 @@
 /**
- * Messages of protobuf 3 as declarations: what a schema names is what a message holds, in TypeScript's types too. Fields
- * that are absent, or hold what protobuf takes absence for (0, "", false, nothing), are undefined after decoding and are
- * not written.
+ * Declarations of protobuf 3 messages; TypeScript's types follow from them. Fields that are absent or have their default value
+ * (0, "", false, empty) are undefined after decoding and are not written.
  */
 import { createReader, type Reader, WireError } from "./reader.ts";
 import { createWriter, type Writer } from "./writer.ts";
 
-/** What one value of a field looks like on the wire. */
+/** The wire format of one value. */
 interface ValueType<T> {
   readonly wireType: 0 | 1 | 2;
-  /** Whether it is what absence stands for. */
+  /** Whether it is the default value, which is not written. */
   isDefault(value: T): boolean;
   write(writer: Writer, value: T): void;
   read(reader: Reader): T;
@@ -20,11 +19,11 @@ export interface Field<T> {
   readonly number: number;
   readonly shape: FieldShape;
   write(writer: Writer, value: T): void;
-  /** The field's value after one more occurrence of it. */
+  /** The field's value after another occurrence. */
   read(reader: Reader, wireType: number, before: T | undefined): T;
 }
 
-/** What a field holds, for those who read or write messages in another form than protobuf's. */
+/** The type of a field, for other formats than protobuf's. */
 export type FieldShape =
   | { readonly kind: "text" | "number" | "boolean" | "bytes" | "map" }
   | { readonly kind: "message"; readonly message: Schema }
@@ -33,28 +32,28 @@ export type FieldShape =
 /** The fields of a message by name. */
 export type Fields = Readonly<Record<string, Field<unknown>>>;
 
-/** A message whose fields are known by name only. */
+/** A message type of which only the fields are known. */
 export interface Schema {
   readonly fields: Fields;
 }
 
-/** A message that holds these fields. */
+/** The type of a message with these fields. */
 export type ValueOf<F extends Fields> = { readonly [K in keyof F]?: F[K] extends Field<infer T> ? T : never };
 
-/** A kind of message. */
+/** A message type. */
 export interface Message<T> extends Schema {
   encode(value: T): Uint8Array<ArrayBuffer>;
-  /** Throws WireError for bytes that are none. Unknown fields are passed over. */
+  /** Throws WireError for invalid bytes. Skips unknown fields. */
   decode(bytes: Uint8Array<ArrayBuffer>): T;
   write(writer: Writer, value: T): void;
 }
 
-/** What a kind of message holds. */
+/** The values of a message type. */
 export type TypeOf<M> = M extends Message<infer T> ? T : never;
 
 const writer = createWriter();
 
-/** Declares a kind of message. */
+/** Declares a message type. */
 export function message<F extends Fields>(fields: F): Message<ValueOf<F>> {
   const entries = Object.entries(fields).sort(([, a], [, b]) => a.number - b.number);
   const byNumber = new Map(entries.map(([name, field]) => [field.number, { name, field }]));
@@ -108,7 +107,7 @@ function writeOne<T>(writer: Writer, number: number, type: ValueType<T>, value: 
 }
 
 function readOne<T>(reader: Reader, wireType: number, number: number, type: ValueType<T>): T {
-  if (wireType !== type.wireType) throw new WireError(`field ${number} is written in another way than it must be`);
+  if (wireType !== type.wireType) throw new WireError(`field ${number} has the wrong wire type`);
   return type.read(reader);
 }
 
@@ -162,7 +161,7 @@ export const double = (number: number): Field<number> => single(number, "number"
 /** A `bytes`. */
 export const bytes = (number: number): Field<Uint8Array<ArrayBuffer>> => single(number, "bytes", BYTES);
 
-/** Another message. An empty one is not the same as none. */
+/** A nested message. An empty one differs from an absent one. */
 export function nested<T>(number: number, of: Message<T>): Field<T> {
   return {
     number,
@@ -209,7 +208,7 @@ function messageType<T>(of: Message<T>): ValueType<T> {
 
 const ENTRY = message({ key: text(1), value: text(2) });
 
-/** A `map<string, string>`; written in the order of its keys, so that equal maps are equal bytes. */
+/** A `map<string, string>`, written in the order of its keys, so that equal maps have equal bytes. */
 export function textMap(number: number): Field<Readonly<Record<string, string>>> {
   const type = messageType(ENTRY);
   return {

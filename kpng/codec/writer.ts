@@ -1,25 +1,25 @@
-/** Writes protobuf's encoding: varints, and fields of known length. One writer can write many messages. */
+/** Writes protobuf's encoding. One writer can write many messages. */
 export interface Writer {
-  /** The key of a field: its number and how its value is written (0 varint, 1 eight bytes, 2 length and bytes). */
+  /** Writes the key of a field: its number and wire type (0 varint, 1 eight bytes, 2 length and bytes). */
   key(field: number, wireType: 0 | 1 | 2): void;
-  /** A whole number of up to 53 bits; a negative one takes ten bytes, as protobuf's int32 and int64 do. */
+  /** Writes an integer of up to 53 bits; a negative one takes ten bytes, like protobuf's int32 and int64. */
   varint(value: number): void;
-  /** An unsigned number of 64 bits. */
+  /** Writes an unsigned 64-bit integer. */
   uint64(value: bigint): void;
   double(value: number): void;
   string(value: string): void;
   bytes(value: Uint8Array): void;
-  /** Whatever `write` writes, after its length. */
+  /** Writes the output of `write` after its length. */
   sized(write: () => void): void;
-  /** A copy of what was written since the last call; the writer starts anew. */
+  /** Returns a copy of the bytes since the last call, and clears the writer. */
   finish(): Uint8Array<ArrayBuffer>;
 }
 
 const utf8 = new TextEncoder();
-/** The most bytes that a character of a string (a UTF-16 unit) takes in UTF-8. */
+/** The maximum number of UTF-8 bytes per UTF-16 unit. */
 const UTF8_PER_UNIT = 3;
 
-/** A writer with nothing written. */
+/** An empty writer. */
 export function createWriter(): Writer {
   let buffer = new Uint8Array(1024);
   let view = new DataView(buffer.buffer);
@@ -52,7 +52,7 @@ export function createWriter(): Writer {
     buffer[at++] = Number(value);
   };
 
-  // The length is not known before the content is there: one byte is kept for it, and the content moves if it needs more.
+  // The length is only known afterwards: one byte is reserved for it, and the content is moved if it needs more.
   const sized = (write: () => void) => {
     reserve(1);
     const start = ++at;

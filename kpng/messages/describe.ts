@@ -1,5 +1,5 @@
 import { joinHostPort } from "../../platform/mod.ts";
-import { listIps } from "./ip_set.ts";
+import { listIps } from "./messages.ts";
 import {
   ENDPOINT,
   ENDPOINT_INFO,
@@ -13,19 +13,19 @@ import {
   type ServiceMessage,
   SETS,
 } from "./messages.ts";
-import { isSecondPath } from "./paths.ts";
+import { isSecondPath } from "./messages.ts";
 
-/** The kinds of things in KPNG's sets. */
+/** The names of KPNG's sets. */
 export type SetName = "services" | "endpoints" | "nodes";
 
-/** One operation of a stream, for people and for their programs. */
+/** A readable operation of a stream. */
 export interface DescribedOperation {
   readonly op: "set" | "delete" | "sync" | "reset";
   readonly set?: SetName;
   readonly path?: string;
-  /** What was set, as the wire has it. */
+  /** The value that was set. */
   readonly value?: object;
-  /** The same in a few words. */
+  /** The value in a few words. */
   readonly text?: string;
 }
 
@@ -37,7 +37,7 @@ const NAMES: Readonly<Record<number, SetName>> = {
   [SETS.globalNodes]: "nodes",
 };
 
-/** What an `OpItem` says; undefined for what says nothing new: the second path of an endpoint. */
+/** Describes an `OpItem`; undefined for the redundant second path of an endpoint. */
 export function describeOperation(bytes: Uint8Array<ArrayBuffer>): DescribedOperation | undefined {
   const operation = OP_ITEM.decode(bytes);
   if (operation.reset !== undefined) return { op: "reset" };
@@ -78,10 +78,10 @@ function describeValue(set: number, bytes: Uint8Array<ArrayBuffer>): { value: ob
 
 function serviceText({ type = "", ips = {}, ports = [] }: ServiceMessage): string {
   const addresses = [...listIps(ips.clusterIPs), ...listIps(ips.externalIPs), ...listIps(ips.loadBalancerIPs)];
-  const told = ports.map(({ port = 0, protocol = 0, nodePort = 0 }) =>
+  const portTexts = ports.map(({ port = 0, protocol = 0, nodePort = 0 }) =>
     `${port}${nodePort === 0 ? "" : `:${nodePort}`}/${(PROTOCOLS[protocol] ?? "?").toUpperCase()}`
   );
-  return [type, addresses.join() || "headless", told.join()].filter((word) => word !== "").join(" ");
+  return [type, addresses.join() || "headless", portTexts.join()].filter((word) => word !== "").join(" ");
 }
 
 function endpointTexts({ ips, portOverrides = [] }: EndpointMessage): string[] {

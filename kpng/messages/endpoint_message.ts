@@ -1,24 +1,21 @@
 import { familyOf } from "../../platform/mod.ts";
 import type { EndpointSlice, Service, SliceEndpoint } from "../../core/objects/mod.ts";
 import type { ServiceState } from "../store/mod.ts";
-import { ipSet } from "./ip_set.ts";
+import { ipSet } from "./messages.ts";
 import { type EndpointInfoMessage, type EndpointMessage, PROTOCOLS } from "./messages.ts";
 
-/** An endpoint of a service as KPNG sees it: all addresses of a pod, from a source (an EndpointSlice, say). */
+/** An endpoint in KPNG's sense: all addresses of a pod from one source (an EndpointSlice, for example). */
 export interface SourceEndpoint {
   readonly source: string;
-  /** The slice that says most about it: of several, the first by name. */
+  /** Its slice; of several, the first by name. */
   readonly slice: EndpointSlice;
   /** Its endpoint there. */
   readonly endpoint: SliceEndpoint;
-  /** One of each family at the most. */
+  /** At most one of each family. */
   readonly addresses: readonly string[];
 }
 
-/**
- * The endpoints of a service, each address by itself: what goes from Sluice to Sluice, which both know EndpointSlices.
- * `chosen` picks some of them.
- */
+/** The endpoints of a service, one per address, for another Sluice. `chosen` filters them. */
 export function eachEndpoint(
   slices: readonly EndpointSlice[],
   chosen: (endpoint: SliceEndpoint) => boolean = () => true,
@@ -31,8 +28,8 @@ export function eachEndpoint(
 }
 
 /**
- * The endpoints of a service as KPNG has them: the addresses of one pod are one endpoint. Those of different sources are
- * kept apart where `bySource` says so. In the order of pods' names, those without a pod last.
+ * The endpoints of a service in KPNG's sense: the addresses of one pod are one endpoint. With `bySource`, different sources are
+ * different endpoints. Sorted by pod name, those without a pod last.
  */
 export function podEndpoints(
   slices: readonly EndpointSlice[],
@@ -53,12 +50,12 @@ export function podEndpoints(
   return [...found.values()].sort((a, b) => podOf(a) < podOf(b) ? -1 : podOf(a) > podOf(b) ? 1 : 0);
 }
 
-/** What KPNG calls SourceName. */
+/** KPNG's SourceName. */
 function sourceOf(slice: EndpointSlice): string {
   return slice.origin?.source ?? slice.name;
 }
 
-/** The endpoint as KPNG says it, without what only a node can say of it. */
+/** Converts an endpoint to KPNG's message, without the fields that depend on the node. */
 export function endpointMessage(
   { slice, endpoint, addresses }: SourceEndpoint,
   service: Service | undefined,
@@ -68,15 +65,15 @@ export function endpointMessage(
     ips: ipSet(addresses),
     portOverrides: slice.ports.flatMap(({ name, protocol, port }) => {
       const target = service?.ports.find((spec) => spec.name === name && spec.protocol === protocol)?.target;
-      // In KPNG's own state, a port that is as the service has it is not repeated; what came from EndpointSlices is
-      // always told, because KPNG's backends look for named ports there only.
+      // KPNG's own state omits ports equal to the service's; ports from EndpointSlices are always included, because KPNG's
+      // backends look up named ports only there.
       const isTold = target?.port !== port || (slice.origin === undefined && name !== "");
       return isTold ? [{ name: name || target?.name, port }] : [];
     }),
   };
 }
 
-/** The endpoint with all that Sluice knows of it. When its change was triggered is only told if `withTime` says so. */
+/** Converts an endpoint to a message with all of Sluice's fields; with its trigger time only if `withTime`. */
 export function extendedEndpointMessage(
   { slice, endpoint, addresses }: SourceEndpoint,
   withTime: boolean,
@@ -101,7 +98,7 @@ export function extendedEndpointMessage(
   };
 }
 
-/** What surrounds an endpoint in the global state. */
+/** Wraps an endpoint for the global state. */
 export function endpointInfoMessage(
   { namespace, name }: ServiceState,
   { source, endpoint }: SourceEndpoint,

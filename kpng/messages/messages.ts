@@ -1,8 +1,8 @@
 /**
- * KPNG's messages (packages `localv1` and `globalv1`), with its field names as a state file writes them but for the case
- * of their letters. Fields from 1001 on are Sluice's own: KPNG programs pass over them, and they are only sent to who
- * asked for them (see `WATCH_REQUEST`).
+ * KPNG's messages (packages `localv1` and `globalv1`), with its field names in camel case. Fields from 1001 on are Sluice's own:
+ * KPNG programs skip them, and they are only sent on request (see `WATCH_REQUEST`).
  */
+import { familyOf } from "../../platform/mod.ts";
 import {
   bool,
   bytes,
@@ -22,7 +22,7 @@ export const IP_SET = message({ v4: texts(1), v6: texts(2) });
 
 export const IP_FILTER = message({ targetIPs: nested(1, IP_SET), sourceRanges: texts(2) });
 
-/** KPNG's numbers of the protocols, from 1. */
+/** The protocols by KPNG's numbers, from 1. */
 export const PROTOCOLS = [undefined, "tcp", "udp", "sctp"] as const;
 
 export const PORT_MAPPING = message({
@@ -59,12 +59,12 @@ export const SERVICE = message({
   healthCheckNodePort: int32(13),
 });
 
-/** A port of an endpoint by the name of the service's port; `protocol` is Sluice's own. */
+/** An endpoint's port for the service port of that name; `protocol` is Sluice's own. */
 export const PORT_NAME = message({ name: text(1), port: int32(2), protocol: int32(1001) });
 
 export const ENDPOINT_SCOPES = message({ internal: bool(1), external: bool(2) });
 
-/** What Sluice knows of an endpoint beyond KPNG's messages, so that nothing is lost between two Sluices. */
+/** The data of an endpoint beyond KPNG's messages, so that nothing is lost between two Sluices. */
 export const ENDPOINT_DETAILS = message({
   notReady: bool(1),
   notServing: bool(2),
@@ -73,7 +73,7 @@ export const ENDPOINT_DETAILS = message({
   zone: text(5),
   zoneHints: texts(6),
   nodeHints: texts(7),
-  /** The name of its EndpointSlice, of which all endpoints carry all ports. */
+  /** The name of its EndpointSlice; all of the slice's endpoints carry all of its ports. */
   slice: text(8),
   /** When the slice's change was triggered, in milliseconds since 1970. */
   triggerTimeMs: double(9),
@@ -121,10 +121,10 @@ export const NODE = message({
 
 export const NODE_INFO = message({ hash: uint64(1), node: nested(2, NODE) });
 
-/** Sluice's own: a range that cluster IPs are taken from. */
+/** Sluice's own: a range from which cluster IPs are allocated. */
 export const SERVICE_CIDR = message({ name: text(1), cidrs: texts(2) });
 
-/** The sets that a reference can be of (enum `Set`); from 1001 on they are Sluice's own. */
+/** The sets of a reference (enum `Set`); from 1001 on they are Sluice's own. */
 export const SETS = {
   services: 1,
   endpoints: 2,
@@ -148,8 +148,8 @@ export const OP_ITEM = message({
 });
 
 /**
- * A request of either method; KPNG's global one is empty. `extended` asks for Sluice's own fields; with it, `onlyNode` asks
- * the global state to leave out all nodes but one.
+ * A request of either method; KPNG's global one is empty. `extended` requests Sluice's own fields; with it, `onlyNode` limits the
+ * nodes of the global state to one.
  */
 export const WATCH_REQUEST = message({ nodeName: text(1), extended: bool(1001), onlyNode: text(1002) });
 
@@ -162,7 +162,35 @@ export type IPSetMessage = TypeOf<typeof IP_SET>;
 export type OpItemMessage = TypeOf<typeof OP_ITEM>;
 export type WatchRequestMessage = TypeOf<typeof WATCH_REQUEST>;
 
-/** The gRPC methods, by whose view of the cluster they answer with. */
+/** The gRPC methods, by the scope of their answers. */
 export const METHODS = { global: "/globalv1.Sets/Watch", local: "/localv1.Sets/Watch" } as const;
-/** A method that no server has, so that every server answers a call of it at once. */
+/** A method that no server has, so that every server answers a call immediately. */
 export const PROBE_METHOD = "/sluice.Probe/Answer";
+
+/** Addresses by family; undefined for none. */
+export function ipSet(addresses: readonly string[]): IPSetMessage | undefined {
+  if (addresses.length === 0) return undefined;
+  return {
+    v4: addresses.filter((address) => familyOf(address) === "IPv4"),
+    v6: addresses.filter((address) => familyOf(address) === "IPv6"),
+  };
+}
+
+/** All addresses of a set. */
+export function listIps({ v4 = [], v6 = [] }: IPSetMessage = {}): readonly string[] {
+  return [...v4, ...v6];
+}
+
+/** Splits the path of an entry of a local state: `namespace/service`, or longer for an endpoint. */
+export function splitLocalPath(path: string): { readonly namespace: string; readonly service: string } {
+  const [namespace = "", service = ""] = path.split("/", 2);
+  return { namespace, service };
+}
+
+/**
+ * Whether the path of an endpoint of the global state, `namespace|service|source|hash`, is KPNG's second one, without the
+ * service.
+ */
+export function isSecondPath(path: string): boolean {
+  return path.split("|", 2)[1] === "";
+}

@@ -1,5 +1,7 @@
 /**
- * KPNG's messages, and how Kubernetes' objects read as such and back.
+ * KPNG's messages, and their conversion from and to Kubernetes objects.
+ *
+ * In: objects, or messages. Out: the other. May touch: nothing.
  */
 export { type DescribedOperation, describeOperation } from "./describe.ts";
 export {
@@ -10,12 +12,14 @@ export {
   podEndpoints,
   type SourceEndpoint,
 } from "./endpoint_message.ts";
-export { listIps } from "./ip_set.ts";
+
 export {
   ENDPOINT,
   ENDPOINT_INFO,
   type EndpointInfoMessage,
   type EndpointMessage,
+  isSecondPath,
+  listIps,
   METHODS,
   NODE,
   NODE_INFO,
@@ -30,10 +34,9 @@ export {
   type ServiceCIDRMessage,
   type ServiceMessage,
   SETS,
+  splitLocalPath,
   WATCH_REQUEST,
   type WatchRequestMessage,
 } from "./messages.ts";
-export { nodeMessage, nodeOfMessage } from "./node_message.ts";
-export { isSecondPath, splitLocalPath } from "./paths.ts";
-export { serviceCIDRMessage, serviceCIDROfMessage } from "./service_cidr_message.ts";
+export { nodeMessage, nodeOfMessage, serviceCIDRMessage, serviceCIDROfMessage } from "./scoped_messages.ts";
 export { serviceMessage, serviceOfMessage } from "./service_message.ts";

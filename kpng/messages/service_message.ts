@@ -1,9 +1,9 @@
 import { FAMILIES, familyOf } from "../../platform/mod.ts";
 import { type Decoded, decodeService, type Service } from "../../core/objects/mod.ts";
-import { ipSet, listIps } from "./ip_set.ts";
+import { ipSet, listIps } from "./messages.ts";
 import { PROTOCOLS, type ServiceMessage } from "./messages.ts";
 
-/** A service as KPNG says it; see docs/wire.md for what of it cannot be said. */
+/** Converts a service to KPNG's message; docs/wire.md lists what it cannot express. */
 export function serviceMessage(service: Service): ServiceMessage {
   const { clusterIPs, externalIPs, loadBalancerIPs, sourceRanges, details, affinitySeconds } = service;
   const loadBalancer = ipSet(loadBalancerIPs);
@@ -39,15 +39,14 @@ export function serviceMessage(service: Service): ServiceMessage {
 }
 
 /**
- * The service that a message describes, with the meaning, and the care, that a Service of the API is read with. In full,
- * it keeps what load balancing does not need.
+ * Decodes the service in a message like a Service of the API, with the same validation; with `inFull`, including its details.
  */
 export function serviceOfMessage(message: ServiceMessage, inFull: boolean): Decoded {
   const { namespace, name, type, ips = {}, ports = [], clientIP } = message;
   const clusterIPs = ips.headless ? ["None"] : listIps(ips.clusterIPs);
   const loadBalancerIPs = listIps(ips.loadBalancerIPs);
   const decoded = decodeService({
-    // The API has no service without a namespace; in a state file that means the default one.
+    // In a state file, a service without a namespace is in the default one.
     metadata: { namespace: namespace || "default", name },
     spec: {
       type,
@@ -74,7 +73,7 @@ export function serviceOfMessage(message: ServiceMessage, inFull: boolean): Deco
   return { ...decoded, object: withTargets(inFull ? withDetails(object, message) : object, message) };
 }
 
-/** KPNG filters by address; whoever may use one of the load balancer's addresses is let in at all of them. */
+/** KPNG filters by address; a source range of one load balancer IP is applied to all of them. */
 function sourceRangesOf({ ipFilters = [] }: ServiceMessage, loadBalancerIPs: readonly string[]): readonly string[] {
   const ranges = ipFilters.filter(({ targetIPs }) => listIps(targetIPs).some((ip) => loadBalancerIPs.includes(ip)))
     .flatMap(({ sourceRanges = [] }) => sourceRanges);
@@ -85,7 +84,7 @@ function withDetails(service: Service, { labels = {}, annotations = {}, mapIP = 
   return { ...service, details: { labels, annotations, mapIP } };
 }
 
-/** What the ports of the service's endpoints are found by. */
+/** Adds the target ports, by which the ports of endpoints are found. */
 function withTargets(service: Service, { ports = [] }: ServiceMessage): Service {
   return {
     ...service,

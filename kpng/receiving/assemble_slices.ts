@@ -10,22 +10,22 @@ import { sameSlice, type ServiceKey } from "../../core/tracking/mod.ts";
 import { contentHash } from "../views/mod.ts";
 import type { Protocol } from "../../core/model/mod.ts";
 
-/** A port that an endpoint has for the port of that name of its service; of every protocol where none is told. */
+/** An endpoint's port for the service port of that name; for every protocol if undefined. */
 export interface PortOverride {
   readonly name: string;
   readonly port: number;
   readonly protocol: Protocol | undefined;
 }
 
-/** An endpoint as it came over the wire, checked. */
+/** A validated endpoint from the wire. */
 export interface ReceivedEndpoint {
   readonly service: ServiceKey;
-  /** Where it came from: an EndpointSlice, or whatever KPNG calls SourceName. */
+  /** Its source: an EndpointSlice, or KPNG's SourceName. */
   readonly source: string;
-  /** The EndpointSlice that it is of, where a Sluice said so: then `overrides` are all of its ports. */
+  /** Its EndpointSlice, if sent by a Sluice; `overrides` then contains all of its ports. */
   readonly slice: string | undefined;
   readonly overrides: readonly PortOverride[];
-  /** One for each of its addresses. */
+  /** One per address. */
   readonly endpoints: readonly SliceEndpoint[];
   readonly triggerTimeMs: number;
 }
@@ -42,12 +42,12 @@ interface Draft {
 }
 
 const portLists = createInterner<readonly EndpointPort[]>(5_000);
-/** The hash in a slice's name, by what is hashed: thousands of slices have a few lists of ports. */
+/** The hashes in slice names, cached: thousands of slices share a few port lists. */
 const portHashes = createInterner<string>(5_000);
 
 /**
- * The slices of a service that its endpoints make up: as they were where they came from EndpointSlices, and otherwise one
- * for each source, family and list of ports. Those that say the same as in `before` are the same objects.
+ * Assembles the slices of a service from its endpoints: the original EndpointSlices if known, otherwise one per source, family
+ * and port list. Slices equal to those in `before` are the same objects.
  */
 export function assembleSlices(
   { namespace, name: serviceName }: { readonly namespace: string; readonly name: string },
@@ -79,14 +79,14 @@ export function assembleSlices(
 }
 
 /**
- * Which port of the endpoint each port of its service means, as KPNG's PortMapping has it: one told for the name of the
- * service's port, or for that of its target; otherwise the target's number. A port that means none is not served.
+ * The endpoint's port for each service port, as in KPNG's PortMapping: the override for the name of the service port or of its
+ * target, else the target's number. A service port without one is not served.
  */
 function portsOf(service: Service | undefined, overrides: readonly PortOverride[]): readonly EndpointPort[] {
   const ports = (service?.ports ?? []).flatMap(({ name, protocol, target }): EndpointPort[] => {
-    const told = overrides.find((one) => one.name === name) ??
+    const override = overrides.find((one) => one.name === name) ??
       overrides.find((one) => target?.name && one.name === target.name);
-    const port = told?.port ?? target?.port ?? 0;
+    const port = override?.port ?? target?.port ?? 0;
     return port === 0 ? [] : [{ name, protocol, port }];
   });
   return shared(ports);

@@ -22,12 +22,12 @@ import {
 } from "../messages/mod.ts";
 
 /**
- * Makes Kubernetes objects of the entries of KPNG's sets, each known by a path, and tells a sink how they differ from what
- * it was told before: at the end of a round, and all at once.
+ * Assembles Kubernetes objects from the entries of KPNG's sets, identified by path, and reports their changes to a sink, all at
+ * once at the end of a round.
  */
 export interface Assembler {
   setService(path: string, message: ServiceMessage): void;
-  /** An endpoint; undefined for one that cannot be used. `problems` are those found in it. */
+  /** Sets an endpoint; undefined for one that cannot be used. `problems` are those found in it. */
   setEndpoint(path: string, endpoint: ReceivedEndpoint | undefined, problems?: EntryProblems): void;
   setNode(path: string, message: NodeMessage): void;
   setServiceCIDR(path: string, message: ServiceCIDRMessage): void;
@@ -36,13 +36,13 @@ export interface Assembler {
   deleteNode(path: string): void;
   deleteServiceCIDR(path: string): void;
   /**
-   * Puts the slices of the service at that path together now, so that `sync`, which tells everything in one turn, takes less
-   * time. What changes afterwards in the same round counts all the same.
+   * Assembles the slices of the service at that path now, so that `sync`, which reports everything in one turn, takes less time.
+   * Later changes in the same round still count.
    */
   assemble(path: string): void;
-  /** Everything follows anew: what is not set again before `sync` is gone. */
+  /** Everything is about to be set again; entries not set before `sync` are gone. */
   reset(): void;
-  /** The round is complete: the sink is told of it, and after the first one that everything is synced. */
+  /** Ends the round: reports the changes, and `synced` after the first round. */
   sync(): void;
 }
 
@@ -53,26 +53,26 @@ export interface EntryProblems {
   readonly sentences: readonly string[];
 }
 
-/** What is known of a service. */
+/** The state of one service. */
 interface Entry {
   service: Service | undefined;
   readonly endpoints: Map<string, ReceivedEndpoint>;
-  /** The slices that the sink was told of. */
+  /** The slices reported to the sink. */
   slices: Slices;
-  /** The slices that it will be told of, where they are put together already. */
+  /** The slices to report next, if already assembled. */
   next: Slices | undefined;
 }
 
 const NO_SLICES: Slices = new Map();
 
-/** An assembler that knows of nothing. In full, the objects keep what load balancing does not need. */
+/** An empty assembler. With `inFull`, objects keep their details. */
 export function createAssembler(sink: SourceSink, inFull: boolean): Assembler {
   const entries = new Map<ServiceKey, Entry>();
   const serviceAt = new Map<string, ServiceKey>();
   const endpointAt = new Map<string, ServiceKey>();
-  // Of nodes and the like, by kind and path.
+  // Cluster-scoped objects, by kind and path.
   const scopedAt = new Map<string, ClusterScoped>();
-  // The services of which something changed in this round, by what the sink was last told.
+  // The services that changed in this round, with the last reported Service.
   const touched = new Map<ServiceKey, Service | undefined>();
   const scopedTold = new Map<string, ClusterScoped>();
   let unconfirmed:
@@ -119,7 +119,7 @@ export function createAssembler(sink: SourceSink, inFull: boolean): Assembler {
   const nextSlices = (key: ServiceKey, { service, endpoints, slices }: Entry): Slices =>
     assembleSlices(splitServiceKey(key), service, endpoints.values(), slices);
 
-  /** What one service has become. */
+  /** Ends the round for one service. */
   const settle = (key: ServiceKey) => {
     const entry = entries.get(key)!;
     const before = entry.slices;
@@ -131,15 +131,15 @@ export function createAssembler(sink: SourceSink, inFull: boolean): Assembler {
 
   const settleServices = () => {
     const settled = Array.from(touched.keys(), settle);
-    // First what goes: a slice can go from one service to another.
+    // Deletions first: a slice can move from one service to another.
     for (const { key, before, slices } of settled) {
       const { namespace } = splitServiceKey(key);
       for (const name of before.keys()) if (!slices.has(name)) sink.delete({ kind: "EndpointSlice", namespace, name });
     }
     for (const { key, service, before, slices } of settled) {
-      const told = touched.get(key);
-      if (service !== undefined && !sameData(service, told)) sink.set(service);
-      if (service === undefined && told !== undefined) sink.delete({ kind: "Service", ...splitServiceKey(key) });
+      const reported = touched.get(key);
+      if (service !== undefined && !sameData(service, reported)) sink.set(service);
+      if (service === undefined && reported !== undefined) sink.delete({ kind: "Service", ...splitServiceKey(key) });
       for (const [name, slice] of slices) if (slice !== before.get(name)) sink.set(slice);
     }
     touched.clear();

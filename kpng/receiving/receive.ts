@@ -14,22 +14,22 @@ import {
 } from "../messages/mod.ts";
 import { readGlobalEndpoint, readLocalEndpoint } from "./received_endpoint.ts";
 
-/** How what a server says is read. */
+/** Options of `createReceiver`. */
 export interface ReceiverOptions {
   readonly sink: SourceSink;
-  /** The node whose local state is watched, or which watches the global one. */
+  /** This node's name. */
   readonly nodeName: string;
-  /** Whether what load balancing does not need is kept, for those who hand it on. */
+  /** Whether to keep details, to pass them on. */
   readonly inFull: boolean;
 }
 
-/** Takes what a server of KPNG's protocol says, global or local, over one connection after another. */
+/** Receives the global or local state from a server of KPNG's protocol, across reconnects. */
 export interface Receiver {
-  /** Takes one `OpItem`. Returns whether it ends the round. Throws WireError for what is none. */
+  /** Applies one `OpItem`. Returns whether it ends the round. Throws WireError for invalid bytes. */
   receive(bytes: Uint8Array<ArrayBuffer>): boolean;
 }
 
-/** A receiver that was told nothing. */
+/** A receiver without state. */
 export function createReceiver({ sink, nodeName, inFull }: ReceiverOptions): Receiver {
   const assembler = createAssembler(sink, inFull);
 

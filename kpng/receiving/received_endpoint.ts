@@ -12,20 +12,20 @@ import { serviceKey } from "../../core/tracking/mod.ts";
 import type { PortOverride, ReceivedEndpoint } from "./assemble_slices.ts";
 import { type EndpointInfoMessage, type EndpointMessage, listIps, PROTOCOLS, splitLocalPath } from "../messages/mod.ts";
 
-/** How an endpoint is read. */
+/** Options for reading an endpoint. */
 export interface EndpointReading {
-  /** Whether what load balancing does not need is kept. */
+  /** Whether to keep details. */
   readonly inFull: boolean;
-  /** Told of what cannot be used, in a sentence. */
+  /** Receives each problem as a sentence. */
   readonly problem: (what: string) => void;
 }
 
-/** The endpoint of the global state that a message describes; undefined where it cannot be used. */
+/** Reads an endpoint of the global state; undefined if it cannot be used. */
 export function readGlobalEndpoint(info: EndpointInfoMessage, reading: EndpointReading): ReceivedEndpoint | undefined {
   const { namespace = "default", serviceName = "", endpoint = {}, conditions, topology = {}, hints, podName } = info;
   const { details = {} } = endpoint;
   return assemble(namespace, serviceName, info.sourceName || serviceName, endpoint, {
-    // An endpoint that says nothing of its conditions is ready, as in a state file.
+    // An endpoint without conditions is ready, as in a state file.
     ready: conditions === undefined || conditions.ready === true,
     nodeName: topology.node ?? details.node ?? "",
     zone: topology.zone ?? details.zone ?? "",
@@ -35,8 +35,8 @@ export function readGlobalEndpoint(info: EndpointInfoMessage, reading: EndpointR
 }
 
 /**
- * The endpoint of a local state at a path; undefined where it cannot be used, or is used for nothing. What comes from KPNG
- * is there because this node may use it, so that it counts as ready.
+ * Reads an endpoint of a local state; undefined if it cannot be used or no traffic uses it. Endpoints from KPNG count as ready:
+ * they are only sent if this node may use them.
  */
 export function readLocalEndpoint(
   path: string,
@@ -73,7 +73,7 @@ function assemble(
   { inFull, problem }: EndpointReading,
 ): ReceivedEndpoint | undefined {
   if (!isLabel(namespace) || !isLabel(service) || !isObjectName(source)) {
-    problem(`an endpoint is of ${quote(`${namespace}/${service} (${source})`)}, which is no name; it is left out`);
+    problem(`endpoint of ${quote(`${namespace}/${service} (${source})`)}: invalid name; ignored`);
     return undefined;
   }
   const { podName } = told;
@@ -97,12 +97,12 @@ function assemble(
   };
 }
 
-/** One address of each family: all of a set are the same endpoint. */
+/** The first address of each family: all addresses of a set are the same endpoint. */
 function readAddresses(told: readonly string[], problem: EndpointReading["problem"]): readonly string[] {
   const found: string[] = [];
   for (const text of told) {
     const address = canonicalAddress(text);
-    if (address === undefined) problem(`an endpoint has the address ${quote(text)}, which is none; it is left out`);
+    if (address === undefined) problem(`endpoint address ${quote(text)} is not an IP address; ignored`);
     else if (!found.some((other) => familyOf(other) === familyOf(address))) found.push(address);
   }
   return found;
@@ -115,7 +115,7 @@ function readOverride(
   if ((name === "" || isLabel(name)) && isWholeNumber(port, 1, 65535) && protocol < PROTOCOLS.length) {
     return [{ name: internString(name), port, protocol: PROTOCOLS[protocol] }];
   }
-  problem(`an endpoint has the port ${quote(name)} ${quote(port)}, which is none; it is left out`);
+  problem(`endpoint port ${quote(name)} ${quote(port)} is invalid; ignored`);
   return [];
 }
 

@@ -2,49 +2,49 @@ import type { Clock } from "../../platform/mod.ts";
 import type { Change, ServiceState, Store, StoreDifference, StoreState } from "../store/mod.ts";
 import { serviceKey } from "../../core/tracking/mod.ts";
 import { createGlobalView, createLocalView, difference, everythingOf, RESET, type View } from "../views/mod.ts";
-import { type Chunks, passingChunks, sharedChunks } from "./chunks.ts";
+import { type Chunks, lazyChunks, sharedChunks } from "./chunks.ts";
 
-/** What one watcher asked for. */
+/** The request of a watcher. */
 export interface Subscription {
   readonly scope: "global" | "local";
-  /** The node whose local state is wanted. */
+  /** The node of a local watcher. */
   readonly nodeName: string;
   /** Whether the watcher is a Sluice. */
   readonly extended: boolean;
-  /** The one node that a global watcher wants to know of; undefined for all. */
+  /** The only node that a global watcher receives; undefined for all. */
   readonly onlyNode: string | undefined;
 }
 
-/** Where a watcher stands: what it was told of. */
+/** The state that a watcher has received. */
 export interface Position {
   readonly revision: number;
-  /** The zone that a local watcher's node was in. */
+  /** The zone of a local watcher's node. */
   readonly zone: string;
 }
 
-/** What a watcher is to be told, and where it stands then. */
+/** The operations for a watcher, and its position afterwards. */
 export interface Answer {
-  /** The first one is a `Reset` and nothing else where everything is told. */
+  /** The first part of a full snapshot is a `Reset` alone. */
   readonly parts: readonly Chunks[];
   readonly position: Position;
 }
 
-/** Answers watchers from a store. What many of them are told is made once. */
+/** Answers watchers from a store; answers for several of them are computed once. */
 export interface Answers {
-  /** Whether a watcher at that position will be told all there is. */
-  tellsEverything(position: Position | undefined): boolean;
-  /** What is new for a watcher at that position, or all there is for one at none. May have nothing in it. */
+  /** Whether a watcher at that position needs a full snapshot. */
+  needsSnapshot(position: Position | undefined): boolean;
+  /** The changes for a watcher at that position, possibly none, or a full snapshot. */
   since(position: Position | undefined, subscription: Subscription): Answer;
 }
 
-/** How long the whole state stays at hand after it was made: watchers that come together share it. */
+/** How long a full snapshot is kept for other watchers that arrive at the same time. */
 const WHOLE_STATE_MS = 10_000;
-/** From how many revisions the step to the newest one stays at hand: the nearer ones are those that many share. */
+/** The number of revisions from which the step to the newest is kept. */
 const STEPS_KEPT = 16;
 
 /** Answers from this store. */
 export function createAnswers(store: Store, clock: Clock): Answers {
-  // By kind of view: what was made of the whole state, and from each revision to the newest.
+  // By kind of view: the full snapshot, and the steps from each revision to the newest.
   const whole = new Map<boolean, { readonly state: StoreState; readonly chunks: Chunks }>();
   const steps = new Map<string, Chunks>();
   const changes = new Map<number, StoreDifference | undefined>();
@@ -68,7 +68,7 @@ export function createAnswers(store: Store, clock: Clock): Answers {
     return made;
   };
 
-  /** Forgets what led to an earlier revision than the newest. */
+  /** Drops the steps to an older revision. */
   const keepUp = () => {
     const revision = store.revision();
     if (revision !== newest) {
@@ -99,7 +99,7 @@ export function createAnswers(store: Store, clock: Clock): Answers {
     if (past !== undefined && changed !== undefined) {
       return {
         parts: [
-          passingChunks(difference({ scoped: changed.scoped, services: [] }, view)),
+          lazyChunks(difference({ scoped: changed.scoped, services: [] }, view)),
           globalStep(past.revision, extended, changed.services),
         ],
         position: { revision: newest, zone: "" },
@@ -110,8 +110,8 @@ export function createAnswers(store: Store, clock: Clock): Answers {
     const { scoped } = everythingOf(store.state());
     return {
       parts: [
-        passingChunks([RESET]),
-        passingChunks(difference({ scoped, services: [] }, view)),
+        lazyChunks([RESET]),
+        lazyChunks(difference({ scoped, services: [] }, view)),
         chunks,
         globalStep(state.revision, extended, later.services),
       ],
@@ -127,15 +127,15 @@ export function createAnswers(store: Store, clock: Clock): Answers {
     const changed = past === undefined ? undefined : changesSince(past.revision);
     if (past === undefined || changed === undefined) {
       const everything = difference(everythingOf(store.state()), view);
-      return { parts: [passingChunks([RESET]), passingChunks(everything)], position };
+      return { parts: [lazyChunks([RESET]), lazyChunks(everything)], position };
     }
-    if (past.zone === zone) return { parts: [passingChunks(difference(changed, view))], position };
+    if (past.zone === zone) return { parts: [lazyChunks(difference(changed, view))], position };
     const everything = { ...changed, services: allServices(store.state(), changed.services) };
-    return { parts: [passingChunks(difference(everything, view, viewIn(past.zone)))], position };
+    return { parts: [lazyChunks(difference(everything, view, viewIn(past.zone)))], position };
   };
 
   return {
-    tellsEverything(position) {
+    needsSnapshot(position) {
       keepUp();
       return position === undefined || changesSince(position.revision) === undefined;
     },
@@ -148,7 +148,7 @@ export function createAnswers(store: Store, clock: Clock): Answers {
   };
 }
 
-/** Every service as changed: all of them can look different from another zone. */
+/** Every service as changed: in another zone, all of them can differ. */
 function allServices(
   { services }: StoreState,
   changed: readonly Change<ServiceState>[],

@@ -1,21 +1,21 @@
 import { framesOf } from "../transport/mod.ts";
 
-/** Operations on their way out, in pieces of some size, so that whoever writes them can wait in between. */
+/** Operations in chunks, so that the writer can wait in between. */
 export interface Chunks {
-  /** The piece of that number, from 0; undefined after the last one. */
+  /** The chunk of that index; undefined after the last one. */
   at(index: number): Uint8Array<ArrayBuffer> | undefined;
 }
 
-/** How many bytes make a piece. */
+/** The size of a chunk. */
 const CHUNK_BYTES = 32 * 1024;
 
-/** Pieces that are made when they are asked for, and forgotten: each can be asked for once, in order. */
-export function passingChunks(operations: Iterable<Uint8Array>): Chunks {
+/** Chunks that are created on demand and not kept: each can be read once, in order. */
+export function lazyChunks(operations: Iterable<Uint8Array>): Chunks {
   const iterator = operations[Symbol.iterator]();
   return { at: () => nextChunk(iterator) };
 }
 
-/** Pieces that are made when somebody asks for them first, and kept for the others who will. */
+/** Chunks that are created on demand and kept for other watchers. */
 export function sharedChunks(operations: Iterable<Uint8Array>): Chunks {
   const iterator = operations[Symbol.iterator]();
   const made: (Uint8Array<ArrayBuffer> | undefined)[] = [];

@@ -6,11 +6,11 @@ import {
   createHttp2FrameReader,
   createQuota,
   FRAME,
+  needsAnswer,
   PREFACE_BYTES,
-  wantsAnswer,
   watchLiveness,
 } from "../transport/mod.ts";
-import type { ClosureReason, Closures } from "./closures.ts";
+import type { ClosedConnections, ClosureReason } from "./closed_connections.ts";
 import type { Limits } from "./limits.ts";
 
 /** HTTP/2's error codes, RFC 9113 section 7. */
@@ -18,23 +18,23 @@ const NO_ERROR = 0;
 const PROTOCOL_ERROR = 1;
 const ENHANCE_YOUR_CALM = 11;
 
-/** One connection and what guards it. */
+/** Options of `guardConnection`. */
 export interface GuardOptions {
   readonly session: ServerHttp2Session;
   /** The socket that the session reads. */
   readonly socket: Socket;
   readonly limits: Limits;
   readonly clock: Clock;
-  readonly closures: Closures;
+  readonly closed: ClosedConnections;
   /** Called when the connection has its first stream, and when it has none again. */
   readonly onIdle: (isIdle: boolean) => void;
 }
 
 /**
- * Closes a connection that does not begin to speak HTTP/2, has no stream for too long, opens or resets streams or sends
- * frames faster than a watcher ever would, or whose other side has gone without a word.
+ * Closes a connection that does not start HTTP/2, has no stream for too long, opens or resets streams or sends frames faster than
+ * any watcher would, or whose peer is dead.
  */
-export function guardConnection({ session, socket, limits, clock, closures, onIdle }: GuardOptions): void {
+export function guardConnection({ session, socket, limits, clock, closed, onIdle }: GuardOptions): void {
   const quota = (count: number) => createQuota(count, limits.windowMs, clock);
   const opened = quota(limits.streamsPerWindow);
   const resets = quota(limits.resetsPerWindow);
@@ -49,25 +49,25 @@ export function guardConnection({ session, socket, limits, clock, closures, onId
   const close = (reason: ClosureReason, code: number) => {
     if (isClosing) return;
     isClosing = true;
-    closures.count(reason, address);
+    closed.count(reason, address);
     session.destroy(new Error(`closed by the server: ${reason}`), code);
-    // The session waits until its last frame is written, which a client that reads nothing never lets happen.
+    // The session waits for its last frame to be written, which may never happen.
     cancelLinger = clock.schedule(limits.lingerMs, () => socket.destroy());
   };
 
-  // In front of the session's own listener, which ignores what comes once the session is destroyed: node:http2 makes
-  // objects for every stream in a packet, some 10 kB each, before it tells of the first one, and broken frames have made
-  // it end the process: with an error that nobody can catch, an assertion, or a segmentation fault (Deno 2.9).
+  // Before the session's own listener, which ignores data after the session is destroyed: node:http2 creates objects of about
+  // 10 kB for every stream in a packet before it emits the first one, and broken frames have crashed it with an uncatchable
+  // error, an assertion or a segmentation fault (Deno 2.9).
   socket.prependListener(
     "data",
     createHttp2FrameReader(PREFACE_BYTES, (frame) => {
       const { type } = frame;
       if (check.problemOf(frame) !== undefined) close("broken frames", PROTOCOL_ERROR);
-      // A client that says that it leaves gets no more. nghttp2 aborts the process over frames that follow a GOAWAY.
+      // nghttp2 aborts the process on frames after a GOAWAY.
       else if (type === FRAME.goaway) close("the client left", NO_ERROR);
       else if (!frames.take()) close("too many frames", ENHANCE_YOUR_CALM);
       else if (type === FRAME.headers && !opened.take()) close("streams opened too fast", ENHANCE_YOUR_CALM);
-      else if (wantsAnswer(type) && !controlFrames.take()) {
+      else if (needsAnswer(type) && !controlFrames.take()) {
         close("PING or SETTINGS flood", ENHANCE_YOUR_CALM);
       }
     }),
@@ -80,15 +80,15 @@ export function guardConnection({ session, socket, limits, clock, closures, onId
   const liveness = watchLiveness({
     clock,
     limits,
-    ask() {
-      // A session that broke off is destroyed before its socket, which may have much to write still.
+    probe() {
+      // A broken session is destroyed before its socket, which may still have data to write.
       if (session.destroyed) return;
       check.pinged();
-      session.ping((error) => error ?? liveness.heard());
+      session.ping((error) => error ?? liveness.received());
     },
     onSilent: () => {
       close("no answer to PING", NO_ERROR);
-      // It has taken long enough.
+      // The peer is dead: do not linger.
       socket.destroy();
     },
   });

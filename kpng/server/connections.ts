@@ -1,24 +1,24 @@
 import type { Http2SecureServer, Http2Server, ServerHttp2Session } from "node:http2";
 import type { Socket } from "node:net";
 import type { Clock } from "../../platform/mod.ts";
-import type { ClosureReason, Closures } from "./closures.ts";
+import type { ClosedConnections, ClosureReason } from "./closed_connections.ts";
 import { guardConnection } from "./connection.ts";
 import type { Limits } from "./limits.ts";
 
-/** What the connections of a server need. */
+/** Options of `admitConnections`. */
 export interface ConnectionsOptions {
   readonly server: Http2Server | Http2SecureServer;
   readonly isSecure: boolean;
   readonly limits: Limits;
   readonly clock: Clock;
-  readonly closures: Closures;
+  readonly closed: ClosedConnections;
 }
 
 /** The connections of a server. */
 export interface Connections {
-  /** How many there are, those without a handshake among them. */
+  /** The number of connections, including those without a handshake. */
   count(): number;
-  /** Closes all of them, also those that do not read. */
+  /** Closes all of them, including those that do not read. */
   close(): void;
 }
 
@@ -28,7 +28,7 @@ interface Client {
   readonly idle: Set<Connection>;
 }
 
-/** One connection that was admitted. */
+/** An admitted connection. */
 interface Connection {
   readonly socket: Socket;
   readonly client: Client;
@@ -36,20 +36,20 @@ interface Connection {
 }
 
 /**
- * Admits connections to a server within its limits, and guards each one. At a limit, the oldest connection without a stream
- * gives way to the new one, so that whoever calls at once is served however many connections wait.
+ * Admits connections to a server within its limits, and guards each one. At a limit, the oldest connection without a stream is
+ * closed for the new one, so that clients that call immediately are served regardless of the number of idle connections.
  */
-export function admitConnections({ server, isSecure, limits, clock, closures }: ConnectionsOptions): Connections {
+export function admitConnections({ server, isSecure, limits, clock, closed }: ConnectionsOptions): Connections {
   const sessions = new Set<ServerHttp2Session>();
   const clients = new Map<string, Client>();
   const idle = new Set<Connection>();
-  /** By what the accepted socket has in common with the one that a session reads, which is another one with TLS. */
+  // By what the accepted socket and the session's socket, a different one with TLS, have in common.
   const connections = new Map<Socket | string, Connection>();
   const keyOf = (socket: Socket) => isSecure ? `${socket.remoteAddress} ${socket.remotePort}` : socket;
   let arriving: Socket | undefined;
 
   const admit = (socket: Socket) => {
-    // A socket that fails before or after its session lives has nobody else to report to.
+    // Outside of its session's lifetime, a socket has no other error listener.
     socket.on("error", () => {});
     const address = socket.remoteAddress ?? "";
     const client = clients.get(address) ?? { count: 0, idle: new Set() };
@@ -57,7 +57,7 @@ export function admitConnections({ server, isSecure, limits, clock, closures }: 
       if (!makeRoom(client.idle, "too many connections from one address", socket)) return;
     } else if (connections.size >= limits.connections && !makeRoom(idle, "too many connections", socket)) return;
     const closeLate = () => {
-      closures.count("no TLS handshake", address);
+      closed.count("no TLS handshake", address);
       socket.destroy();
     };
     const cancelHandshake = isSecure ? clock.schedule(limits.handshakeMs, closeLate) : () => {};
@@ -75,12 +75,12 @@ export function admitConnections({ server, isSecure, limits, clock, closures }: 
     });
   };
 
-  /** Closes the oldest connection among these, or else the newcomer. Returns whether there is room for it now. */
+  /** Closes the oldest of these connections, or else the new one. Returns whether the new one may stay. */
   const makeRoom = (among: ReadonlySet<Connection>, reason: ClosureReason, newcomer: Socket): boolean => {
     const [oldest] = among;
-    const closed = oldest?.socket ?? newcomer;
-    closures.count(reason, closed.remoteAddress);
-    closed.destroy();
+    const victim = oldest?.socket ?? newcomer;
+    closed.count(reason, victim.remoteAddress);
+    victim.destroy();
     if (oldest === undefined) return false;
     setIdle(oldest, false);
     return true;
@@ -93,7 +93,7 @@ export function admitConnections({ server, isSecure, limits, clock, closures }: 
     }
   };
 
-  // node:http2 makes the session in its own listener of the same event, and does not hand out its socket.
+  // node:http2 creates the session in its own listener of the same event, and does not expose its socket.
   const onArrival = (socket: Socket) => {
     arriving = socket;
   };
@@ -108,10 +108,10 @@ export function admitConnections({ server, isSecure, limits, clock, closures }: 
     const onIdle = (isIdle: boolean) => {
       if (connection !== undefined && !connection.socket.destroyed) setIdle(connection, isIdle);
     };
-    guardConnection({ session, socket, limits, clock, closures, onIdle });
+    guardConnection({ session, socket, limits, clock, closed, onIdle });
   });
   server.on("unknownProtocol", (socket: Socket) => {
-    closures.count("no HTTP/2 over TLS", socket.remoteAddress);
+    closed.count("no HTTP/2 over TLS", socket.remoteAddress);
     socket.destroy();
   });
 

@@ -1,48 +1,48 @@
 import { LIVENESS, type LivenessLimits } from "../transport/mod.ts";
 
-/** Bounds of one server, so that no client can stop or bloat it. */
+/** The limits of a server, so that no client can exhaust it. */
 export interface Limits extends LivenessLimits {
-  /** Watching streams in all. */
+  /** The total number of watching streams. */
   readonly streams: number;
-  /** Streams of one connection. */
+  /** The streams of one connection. */
   readonly streamsPerConnection: number;
-  /** Connections in all, those without a handshake among them. */
+  /** The total number of connections, including those without a handshake. */
   readonly connections: number;
-  /** Connections from one IP address; the clients of a unix socket have one address together. */
+  /** The connections from one IP address; all clients of a unix socket share one. */
   readonly connectionsPerAddress: number;
   /** How long a connection may take for its TLS handshake, and then for its first SETTINGS frame. */
   readonly handshakeMs: number;
-  /** Watchers that are told much at once, as those are who come or come back: each of them has some megabytes on its way. */
+  /** The large answers, such as full snapshots, in transfer at the same time; each has some megabytes in flight. */
   readonly transfers: number;
-  /** The bytes of one request. */
+  /** The size of a request in bytes. */
   readonly requestBytes: number;
-  /** Requests of one stream that wait to be answered. */
+  /** The unanswered requests of one stream. */
   readonly requestsWaiting: number;
-  /** The bytes of a call's headers, as HTTP/2 counts them: 32 more for each. */
+  /** The size of a call's headers as counted by HTTP/2, which adds 32 bytes to each. */
   readonly headerBytes: number;
-  /** The headers of a call. */
+  /** The number of headers of a call. */
   readonly headers: number;
-  /** Streams that one connection may open in `windowMs`, those that are closed at once among them. */
+  /** The streams that one connection may open in `windowMs`. */
   readonly streamsPerWindow: number;
-  /** Streams of one connection that may end with an error in `windowMs`, whichever side resets them (CVE-2023-44487). */
+  /** The streams of one connection that may be reset by either side in `windowMs` (CVE-2023-44487). */
   readonly resetsPerWindow: number;
   /**
-   * PING and SETTINGS frames that one connection may send in `windowMs`. grpc-go measures a connection with a PING each
-   * round trip while it receives.
+   * The PING and SETTINGS frames that one connection may send in `windowMs`. grpc-go sends a PING per round trip while it
+   * receives.
    */
   readonly controlFramesPerWindow: number;
-  /** Frames of any kind that one connection may send in `windowMs`; a reader of 16 kB a frame sends two for each. */
+  /** The frames that one connection may send in `windowMs`; a reader of 16 kB frames sends two for each. */
   readonly framesPerWindow: number;
   readonly windowMs: number;
-  /** How long a stream may be without its first request, and a connection without a stream. */
+  /** How long a stream may be without a request, and a connection without a stream. */
   readonly idleMs: number;
-  /** How long a reader may take no bytes while there are some for it. */
+  /** How long a reader may not accept available data. */
   readonly stallMs: number;
-  /** How long a connection that the server closes may take to receive why. */
+  /** How long a closed connection may take to receive the reason. */
   readonly lingerMs: number;
 }
 
-/** Enough for a cluster of 7,500 nodes at one relay, and no more. */
+/** Limits for a cluster of 7,500 nodes on one relay. */
 export const LIMITS: Limits = {
   streams: 10_000,
   streamsPerConnection: 16,

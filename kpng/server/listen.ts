@@ -3,7 +3,7 @@ import { errorText } from "../../platform/mod.ts";
 import { type TlsFiles, type WireAddress, wireAddressText } from "../transport/mod.ts";
 import type { Limits } from "./limits.ts";
 
-/** Opens an HTTP/2 server. Throws an Error that says what is wrong and what to do about it. */
+/** Starts an HTTP/2 server. Throws an Error that names the problem and the fix. */
 export async function listen(address: WireAddress, tls: TlsFiles | undefined, limits: Limits): Promise<Http2Server> {
   const { createServer, createSecureServer } = await import("node:http2");
   const options = {
@@ -16,7 +16,7 @@ export async function listen(address: WireAddress, tls: TlsFiles | undefined, li
   };
   if (tls !== undefined && tls.crt === undefined) {
     throw new Error(
-      "--listen-tls-ca needs --listen-tls-crt and --listen-tls-key: a server that asks for certificates has one",
+      "--listen-tls-ca needs --listen-tls-crt and --listen-tls-key: a server that requires certificates needs its own",
     );
   }
   const server = tls === undefined ? createServer(options) : createSecureServer({
@@ -28,7 +28,7 @@ export async function listen(address: WireAddress, tls: TlsFiles | undefined, li
   if (address.kind === "unix") removeStaleSocket(address.path);
   await new Promise<void>((resolve, reject) => {
     const fail = (error: Error) => {
-      reject(new Error(`--listen ${wireAddressText(address)}: cannot listen there: ${errorText(error)}`));
+      reject(new Error(`--listen ${wireAddressText(address)}: cannot listen: ${errorText(error)}`));
     };
     server.once("error", fail);
     const done = () => {
@@ -38,12 +38,12 @@ export async function listen(address: WireAddress, tls: TlsFiles | undefined, li
     if (address.kind === "unix") server.listen({ path: address.path }, done);
     else server.listen({ host: address.host || undefined, port: address.port }, done);
   });
-  // Who may open the socket may read the cluster's state: as with TLS, not everybody.
+  // Access to the socket is access to the cluster's state, so only the owner gets it.
   if (address.kind === "unix") Deno.chmodSync(address.path, 0o600);
   return server;
 }
 
-/** A socket that an earlier server left behind would be in the way; anything else at that path is none of ours. */
+/** Removes a socket left behind by an earlier server, but nothing else. */
 function removeStaleSocket(path: string): void {
   try {
     if (Deno.lstatSync(path).isSocket) Deno.removeSync(path);

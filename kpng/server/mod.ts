@@ -1,10 +1,10 @@
 /**
- * `sluice serve`: one watcher of the API that feeds any number of nodes over gRPC.
+ * The gRPC server of `sluice serve`, which relays one source to any number of nodes.
  *
  * In: a store. Out: KPNG's operations to each client. May touch: listening sockets.
  */
 export { createAnswers } from "./answers.ts";
-export { createPlaces } from "./places.ts";
+export { createSemaphore } from "./semaphore.ts";
 export { startServing } from "./server.ts";
-export { createWakeups } from "./wakeups.ts";
+export { createChangeWaiters } from "./change_waiters.ts";
 export { serveWatcher } from "./watcher.ts";

@@ -1,22 +1,22 @@
-/** The gRPC server: the state of a store, global and local, for as many watchers as there are nodes. */
+/** The gRPC server: serves the global and local state of a store to watchers. */
 import type { ServerHttp2Stream } from "node:http2";
 import { type Clock, errorText, type Logger } from "../../platform/mod.ts";
 import type { Store } from "../store/mod.ts";
 import { STATUS, type TlsFiles, type WireAddress, wireAddressText } from "../transport/mod.ts";
 import { createAnswers } from "./answers.ts";
-import { type ClosureReason, createClosures } from "./closures.ts";
+import { type ClosureReason, createClosedConnections } from "./closed_connections.ts";
 import { admitConnections } from "./connections.ts";
 import { LIMITS, type Limits } from "./limits.ts";
 import { listen } from "./listen.ts";
-import { createPlaces } from "./places.ts";
+import { createSemaphore } from "./semaphore.ts";
 import { CallError, openStream, scopeOf } from "./stream.ts";
-import { createWakeups } from "./wakeups.ts";
+import { createChangeWaiters } from "./change_waiters.ts";
 import { serveWatcher } from "./watcher.ts";
 
-/** What a server needs. */
+/** Options of `startServing`. */
 export interface ServingOptions {
   readonly address: WireAddress;
-  /** Without it, nothing is encrypted and everybody who can connect may watch. */
+  /** Without it, nothing is encrypted and every client that can connect may watch. */
   readonly tls: TlsFiles | undefined;
   readonly store: Store;
   readonly clock: Clock;
@@ -27,38 +27,38 @@ export interface ServingOptions {
 
 /** A running server. */
 export interface Serving {
-  /** Where it listens, with the port that it got where 0 was asked for. */
+  /** The bound address, with the actual port. */
   readonly address: WireAddress;
-  /** How many watchers there are. */
+  /** The number of watchers. */
   watchers(): number;
-  /** How many connections there are, those without a handshake among them. */
+  /** The number of connections, including those without a handshake. */
   connections(): number;
-  /** How many connections were closed from here for that reason. */
+  /** The number of connections closed by the server for that reason. */
   closed(reason: ClosureReason): number;
   /** Ends every call and the server. */
   close(): Promise<void>;
 }
 
-/** Starts a server. Throws an Error that says why where it cannot listen at the address. */
+/** Starts a server. Throws an Error if it cannot listen on the address. */
 export async function startServing(options: ServingOptions): Promise<Serving> {
   const { store, clock, logger } = options;
   const limits = { ...LIMITS, ...options.limits };
   const answers = createAnswers(store, clock);
-  const wakeups = createWakeups(store, clock);
-  const places = createPlaces(limits.transfers);
+  const waiters = createChangeWaiters(store, clock);
+  const transfers = createSemaphore(limits.transfers);
   const watchers = new Set<AbortController>();
-  const closures = createClosures(logger);
+  const closed = createClosedConnections(logger);
 
   const onStream = (stream: ServerHttp2Stream, headers: Readonly<Record<string, unknown>>) => {
-    // First of all: a frame that breaks the protocol destroys the streams that came in the same packet before they are
-    // handed out, and their errors are emitted after this. Without a listener, one of them would end the process.
+    // A frame that violates the protocol destroys the streams of the same packet before they are emitted, and their errors
+    // come after this. Without a listener, they would crash the process.
     stream.on("error", () => {});
     if (stream.destroyed || stream.closed) return;
     const scope = headers[":method"] === "POST" ? scopeOf(String(headers[":path"] ?? "")) : undefined;
     const refusal = scope === undefined
-      ? { status: STATUS.unimplemented, message: "there are only localv1.Sets/Watch and globalv1.Sets/Watch" }
+      ? { status: STATUS.unimplemented, message: "only localv1.Sets/Watch and globalv1.Sets/Watch are implemented" }
       : watchers.size >= limits.streams
-      ? { status: STATUS.resourceExhausted, message: `there are ${limits.streams} watchers already` }
+      ? { status: STATUS.resourceExhausted, message: `limit of ${limits.streams} watchers reached` }
       : undefined;
     if (scope === undefined || refusal !== undefined) return refuse(stream, refusal!);
     const abort = new AbortController();
@@ -74,12 +74,12 @@ export async function startServing(options: ServingOptions): Promise<Serving> {
         if (!stream.closed && !stream.destroyed) stream.sendTrailers(trailersOf(signal));
       });
       const watcher = openStream(stream, { scope, limits, clock, abort });
-      await serveWatcher(watcher, { answers, clock, signal, places, changed: wakeups.changed });
+      await serveWatcher(watcher, { answers, clock, signal, transfers, changed: waiters.changed });
       stream.end();
     } catch (error) {
       if (!signal.aborted) abort.abort(error);
-      logger.debug("a watcher is gone", { scope, reason: errorText(error) });
-      // Who takes nothing would not take the end of the call either.
+      logger.debug("watcher disconnected", { scope, reason: errorText(error) });
+      // A stalled reader would not read the end of the call either.
       const hasStalled = stream.writableLength > 0;
       if (!stream.destroyed) {
         if (hasStalled) stream.destroy();
@@ -91,36 +91,36 @@ export async function startServing(options: ServingOptions): Promise<Serving> {
 
   const server = await listen(options.address, options.tls, limits);
   const isSecure = options.tls !== undefined;
-  const connections = admitConnections({ server, isSecure, limits, clock, closures });
+  const connections = admitConnections({ server, isSecure, limits, clock, closed });
   server.on("stream", onStream);
-  server.on("sessionError", (error) => logger.debug("a connection failed", { error: errorText(error) }));
-  server.on("error", (error) => logger.warn("the gRPC server has a problem", { error: errorText(error) }));
+  server.on("sessionError", (error) => logger.debug("connection failed", { error: errorText(error) }));
+  server.on("error", (error) => logger.warn("gRPC server error", { error: errorText(error) }));
   const address = boundAddress(options.address, server.address());
   if (options.tls?.ca === undefined && !isOfThisHost(address)) {
     logger.warn(
-      "everybody who reaches this address can read the cluster's state: --listen-tls-ca asks for certificates",
+      "any client that reaches this address can read the cluster's state; set --listen-tls-ca to require certificates",
       {
         address: wireAddressText(address),
       },
     );
   }
-  logger.info("gRPC is served", { address: wireAddressText(address), tls: isSecure });
+  logger.info("serving gRPC", { address: wireAddressText(address), tls: isSecure });
 
   return {
     address,
     watchers: () => watchers.size,
     connections: connections.count,
-    closed: closures.of,
+    closed: closed.of,
     close() {
-      wakeups.close();
-      for (const abort of watchers) abort.abort(new CallError(STATUS.unavailable, "the server ends"));
+      waiters.close();
+      for (const abort of watchers) abort.abort(new CallError(STATUS.unavailable, "the server is shutting down"));
       connections.close();
       return new Promise((resolve) => server.close(() => resolve()));
     },
   };
 }
 
-/** Whether nobody but this host can connect. */
+/** Whether only this host can connect. */
 function isOfThisHost(address: WireAddress): boolean {
   return address.kind === "unix" || /^(127\.|::1$|localhost$)/.test(address.host);
 }
@@ -129,7 +129,7 @@ function trailersOf({ aborted, reason }: AbortSignal): Record<string, string> {
   if (!aborted) return { "grpc-status": String(STATUS.ok) };
   const { status, message } = reason instanceof CallError
     ? reason
-    : { status: STATUS.unavailable, message: "the call was broken off" };
+    : { status: STATUS.unavailable, message: "the call was reset" };
   return { "grpc-status": String(status), "grpc-message": encodeURIComponent(message) };
 }
 

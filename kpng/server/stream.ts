@@ -7,7 +7,7 @@ import type { Subscription } from "./answers.ts";
 import type { Limits } from "./limits.ts";
 import type { WatcherStream } from "./watcher.ts";
 
-/** Why a call is ended from here. */
+/** Thrown to end a call with a status. */
 export class CallError extends Error {
   override readonly name = "CallError";
   /** `status` is one of gRPC's codes; the message goes to the client. */
@@ -16,23 +16,23 @@ export class CallError extends Error {
   }
 }
 
-/** What a watching stream needs. */
+/** Options of `openStream`. */
 export interface StreamOptions {
   readonly scope: Subscription["scope"];
   readonly limits: Limits;
   readonly clock: Clock;
-  /** Ends everything that waits, with its reason. */
+  /** Aborts everything that waits on the stream. */
   readonly abort: AbortController;
 }
 
-/** The scope that a path asks for; undefined for no method of ours. */
+/** The scope of a method's path; undefined for an unknown method. */
 export function scopeOf(path: string | undefined): Subscription["scope"] | undefined {
   return path === METHODS.global ? "global" : path === METHODS.local ? "local" : undefined;
 }
 
 /**
- * Reads requests from, and writes answers to, one HTTP/2 stream. A client that sends more requests than may wait, or one
- * that is none, ends its own call; one that takes nothing for too long loses it.
+ * Reads requests from, and writes answers to, one HTTP/2 stream. Ends the call if the client sends too many requests or an
+ * invalid one, or does not read for too long.
  */
 export function openStream(stream: ServerHttp2Stream, options: StreamOptions): WatcherStream {
   const { scope, limits, clock, abort } = options;
@@ -44,7 +44,7 @@ export function openStream(stream: ServerHttp2Stream, options: StreamOptions): W
   let wake = () => {};
 
   const cancelIdle = clock.schedule(limits.idleMs, () => {
-    abort.abort(new CallError(STATUS.invalidArgument, "no request came"));
+    abort.abort(new CallError(STATUS.invalidArgument, "no request received"));
   });
 
   stream.on("data", (bytes: Uint8Array) => {
@@ -52,7 +52,7 @@ export function openStream(stream: ServerHttp2Stream, options: StreamOptions): W
     try {
       for (const message of frames.push(bytes)) {
         if (requests.length >= limits.requestsWaiting) {
-          throw new CallError(STATUS.resourceExhausted, "more requests than may wait");
+          throw new CallError(STATUS.resourceExhausted, "too many unanswered requests");
         }
         requests.push(subscriptionOf(scope, WATCH_REQUEST.decode(message)));
       }
@@ -81,20 +81,20 @@ export function openStream(stream: ServerHttp2Stream, options: StreamOptions): W
       }
       signal.throwIfAborted();
       const next = requests.shift();
-      // A watcher that becomes another one halfway would be told differences to what it never knew.
+      // The differences are relative to what this stream has received for its node.
       if (next !== undefined && subscribed !== undefined && next.nodeName !== subscribed.nodeName) {
-        throw new CallError(STATUS.invalidArgument, "a stream is about one node");
+        throw new CallError(STATUS.invalidArgument, "the node of a stream cannot change");
       }
       subscribed ??= next;
       return next === undefined ? undefined : subscribed;
     },
     write(bytes) {
       signal.throwIfAborted();
-      return taken(bytes);
+      return writeAndWait(bytes);
     },
   };
 
-  function taken(bytes: Uint8Array): Promise<void> {
+  function writeAndWait(bytes: Uint8Array): Promise<void> {
     return new Promise((resolve, reject) => {
       const settle = (then: () => void) => () => {
         cancelStall();
@@ -102,12 +102,12 @@ export function openStream(stream: ServerHttp2Stream, options: StreamOptions): W
         then();
       };
       const cancelStall = clock.schedule(limits.stallMs, () => {
-        abort.abort(new CallError(STATUS.resourceExhausted, "the reader takes nothing"));
+        abort.abort(new CallError(STATUS.resourceExhausted, "the client does not read"));
       });
       const onAbort = settle(() => reject(signal.reason));
       signal.addEventListener("abort", onAbort);
       const onTaken = settle(resolve);
-      // A write that fails is followed by the stream's end, which aborts.
+      // After a failed write the stream closes, which aborts.
       stream.write(bytes, (error) => error || onTaken());
     });
   }
@@ -118,7 +118,7 @@ function subscriptionOf(
   { nodeName = "", extended = false, onlyNode }: WatchRequestMessage,
 ): Subscription {
   if (scope === "local" && nodeName === "") {
-    throw new CallError(STATUS.invalidArgument, "a local watch must name its node");
+    throw new CallError(STATUS.invalidArgument, "a local watch needs a node name");
   }
   return { scope, nodeName, extended, onlyNode: extended ? onlyNode : undefined };
 }

@@ -1,12 +1,10 @@
-/** The versions of things that were replaced, newest last, bounded by their weight. */
+/** The replaced versions of values, newest last, with a limit on their total weight. */
 export interface History<T> {
   /** `before` was replaced at this revision. Revisions only grow. */
   add(revision: number, key: string, before: T | undefined, weight: number): void;
-  /** Forgets the oldest until what is kept weighs no more than this. */
+  /** Drops the oldest versions until the rest weighs at most this. */
   trim(mostWeight: number): void;
-  /**
-   * What everything that changed after `revision` was at that revision, by key; undefined where that is no longer known.
-   */
+  /** The values at `revision` of everything that changed since, by key; undefined if no longer known. */
   since(revision: number): ReadonlyMap<string, T | undefined> | undefined;
 }
 
@@ -17,10 +15,10 @@ interface Entry<T> {
   readonly weight: number;
 }
 
-/** How many forgotten entries may wait at the front of the list until it is cut. */
+/** The number of dropped entries at the front of the list after which it is cut. */
 const SLACK = 1024;
 
-/** A history in which nothing has changed. */
+/** An empty history. */
 export function createHistory<T>(): History<T> {
   let entries: (Entry<T> | undefined)[] = [];
   let first = 0;

@@ -1,5 +1,7 @@
 /**
- * Every revision of the cluster's state that a watcher may still need.
+ * The cluster's state with recent revisions, for watchers.
+ *
+ * In: objects from a source. Out: the state, and differences between revisions. May touch: the clock.
  */
 export type { ServiceState } from "./service_state.ts";
 export {

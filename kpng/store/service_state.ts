@@ -2,35 +2,35 @@ import type { EndpointSlice, Service } from "../../core/objects/mod.ts";
 import { sameData } from "../../platform/mod.ts";
 import { sameSlice } from "../../core/tracking/mod.ts";
 
-/** All that is known of one service; never changed, but replaced. */
+/** The state of one service; immutable. */
 export interface ServiceState {
   readonly namespace: string;
   readonly name: string;
-  /** Undefined where there are slices for a service that is not there. */
+  /** Undefined if there are only slices. */
   readonly service: Service | undefined;
-  /** In the order of their names. */
+  /** Sorted by name. */
   readonly slices: readonly EndpointSlice[];
 }
 
-/** The state with this service; undefined where nothing is left of it. */
+/** The state with this service; undefined if it is empty. */
 export function withService(state: ServiceState, service: Service | undefined): ServiceState | undefined {
   return service === undefined && state.slices.length === 0 ? undefined : { ...state, service };
 }
 
-/** The state with this slice, in place of the one of that name. */
+/** The state with this slice added or replaced. */
 export function withSlice(state: ServiceState, slice: EndpointSlice): ServiceState {
   const others = state.slices.filter(({ name }) => name !== slice.name);
   const position = others.findIndex(({ name }) => slice.name < name);
   return { ...state, slices: others.toSpliced(position === -1 ? others.length : position, 0, slice) };
 }
 
-/** The state without the slice of that name; undefined where nothing is left of it. */
+/** The state without a slice; undefined if it is empty. */
 export function withoutSlice(state: ServiceState, name: string): ServiceState | undefined {
   const slices = state.slices.filter((slice) => slice.name !== name);
   return state.service === undefined && slices.length === 0 ? undefined : { ...state, slices };
 }
 
-/** Whether two states say the same. */
+/** Whether two states are equal. */
 export function sameState(a: ServiceState | undefined, b: ServiceState | undefined): boolean {
   if (a === b) return true;
   if (a === undefined || b === undefined || a.slices.length !== b.slices.length) return false;
@@ -38,7 +38,7 @@ export function sameState(a: ServiceState | undefined, b: ServiceState | undefin
   return a.slices.every((slice, i) => slice === b.slices[i] || sameSlice(slice, b.slices[i]!));
 }
 
-/** A measure of the memory that a state takes: its objects and endpoints. */
+/** An estimate of a state's memory: the number of its objects and endpoints. */
 export function weightOf(state: ServiceState | undefined): number {
   if (state === undefined) return 1;
   return state.slices.reduce((sum, { endpoints }) => sum + 1 + endpoints.length, 1);

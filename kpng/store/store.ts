@@ -1,7 +1,4 @@
-/**
- * The state of the cluster for those who hand it on: services with the slices of their endpoints, nodes and the like, each change
- * with a revision, so that whoever knows a revision is told what is different since.
- */
+/** The cluster's state for watchers: services with their slices, and cluster-scoped objects, with revisions. */
 import type { ReportProblems } from "../../core/problems/mod.ts";
 import { type Clock, sameData } from "../../platform/mod.ts";
 import {
@@ -19,67 +16,64 @@ import { createResetTracker, sameSlice, type ServiceKey, serviceKey } from "../.
 import { createHistory } from "./history.ts";
 import { sameState, type ServiceState, weightOf, withoutSlice, withService, withSlice } from "./service_state.ts";
 
-/** An object that is in no namespace. */
+/** A cluster-scoped object. */
 export type ClusterScoped = Node | ServiceCIDR;
 
-/** Everything there is at a revision; never changed. */
+/** The state at a revision; immutable. */
 export interface StoreState {
   readonly revision: number;
-  /** In the order of their keys (`namespace/name`). */
+  /** Sorted by key (`namespace/name`). */
   readonly services: readonly ServiceState[];
-  /** In the order of their kinds and names. */
+  /** Sorted by kind and name. */
   readonly scoped: readonly ClusterScoped[];
 }
 
-/** How something was, and how it is. */
+/** A change of a value. */
 export interface Change<T> {
   readonly before: T | undefined;
   readonly after: T | undefined;
 }
 
-/** What is different from an earlier revision, in the order of the first change of each. */
+/** The difference to an earlier revision, in the order of the first changes. */
 export interface StoreDifference {
   readonly services: readonly Change<ServiceState>[];
   readonly scoped: readonly Change<ClusterScoped>[];
 }
 
-/** The state of the cluster, told by a source. */
+/** The cluster's state, reported by a source. */
 export interface Store extends SourceSink {
-  /** Whether every kind was synced once: before that, what is known must not be taken for all there is. */
+  /** Whether every kind has been synced; before that, the state is incomplete. */
   ready(): boolean;
-  /** Grows with every difference; all that a source says in one turn is one revision. */
+  /** Grows with every change; all changes of one turn are one revision. */
   revision(): number;
   state(): StoreState;
-  /**
-   * What is different since a revision; undefined where that is too long ago to be known: who asks must be given the
-   * whole state. What was changed and changed back is no difference.
-   */
+  /** The difference since a revision; undefined if that is too old and a full snapshot is needed. Undone changes are omitted. */
   since(revision: number): StoreDifference | undefined;
   node(name: string): Node | undefined;
-  /** Calls `listener` after every new revision once the store is ready, until the returned function is called. */
+  /** Calls `listener` after every new revision of a ready store, until the returned function is called. */
   subscribe(listener: () => void): () => void;
 }
 
-/** What a store needs. */
+/** Options of `createStore`. */
 export interface StoreOptions {
   readonly clock: Clock;
   readonly onProblems: ReportProblems;
-  /** How long changes gather before they are a revision, in milliseconds; 2 by default. */
+  /** How long changes are collected for one revision, in milliseconds; 2 by default. */
   readonly gatheringMs?: number;
   /**
-   * The least that may be kept of what was replaced, in services and endpoints; 1000 by default. It is never more than
-   * that or the weight of what there is, whichever is more.
+   * The minimum limit for the history, in services and endpoints; 1000 by default. The limit is this or the weight of the current
+   * state, whichever is greater.
    */
   readonly leastHistory?: number;
 }
 
-/** A store that knows nothing yet. */
+/** An empty store. */
 export function createStore(options: StoreOptions): Store {
   const { clock, onProblems, gatheringMs = 2, leastHistory = 1000 } = options;
   const services = new Map<ServiceKey, ServiceState>();
   const scoped = new Map<string, ClusterScoped>();
   const serviceOfSlice = new Map<string, ServiceKey>();
-  // What was changed since the last revision, as it was then.
+  // The values at the last revision of what changed since.
   const touchedServices = new Map<ServiceKey, ServiceState | undefined>();
   const touchedScoped = new Map<string, ClusterScoped | undefined>();
   const serviceHistory = createHistory<ServiceState>();
@@ -202,7 +196,7 @@ export function createStore(options: StoreOptions): Store {
       for (const ref of confirmation.finish(kind)) remove(ref);
       const isLast = unsynced.delete(kind) && unsynced.size === 0;
       if (!isLast) return;
-      // There is something to tell now, even if it is that there is nothing.
+      // Watchers must learn that the state is complete, even if it is empty.
       revision++;
       commitSoon();
     },

@@ -1,6 +1,6 @@
 import { canonicalAddress } from "../../platform/mod.ts";
 
-/** Where a gRPC server is, or is to be. */
+/** The address of a gRPC server. */
 export type WireAddress =
   | { readonly kind: "tcp"; readonly host: string; readonly port: number }
   | { readonly kind: "unix"; readonly path: string };
@@ -9,8 +9,8 @@ export type WireAddress =
 export const DEFAULT_PORT = 12090;
 
 /**
- * Reads `tcp://HOST:PORT`, `grpc://HOST:PORT`, `HOST:PORT` or `unix://PATH`; an IPv6 host stands in brackets. Undefined
- * for anything else.
+ * Parses `tcp://HOST:PORT`, `grpc://HOST:PORT`, `HOST:PORT` or `unix://PATH`; an IPv6 host needs brackets. Undefined for
+ * anything else.
  */
 export function readWireAddress(text: string): WireAddress | undefined {
   const path = /^unix:(?:\/\/)?(\/?[^/].*)$/s.exec(text)?.[1];
@@ -24,7 +24,7 @@ export function readWireAddress(text: string): WireAddress | undefined {
   return { kind: "tcp", host, port };
 }
 
-/** The address as a person writes it. */
+/** Formats an address as on the command line. */
 export function wireAddressText(address: WireAddress): string {
   if (address.kind === "unix") return `unix://${address.path}`;
   return `${address.host.includes(":") ? `[${address.host}]` : address.host}:${address.port}`;

@@ -1,9 +1,9 @@
-/** gRPC's framing of messages: a byte that says "not compressed", four bytes of length, the message. */
+/** gRPC's framing of messages: a compression flag, four bytes of length, the message. */
 import { WireError } from "../codec/mod.ts";
 
 const HEADER_BYTES = 5;
 
-/** The bytes of some messages in a row. */
+/** Frames messages. */
 export function framesOf(messages: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
   const frames = new Uint8Array(messages.reduce((sum, { length }) => sum + HEADER_BYTES + length, 0));
   const view = new DataView(frames.buffer);
@@ -16,24 +16,24 @@ export function framesOf(messages: readonly Uint8Array[]): Uint8Array<ArrayBuffe
   return frames;
 }
 
-/** Takes a stream of bytes apart into messages. */
+/** Splits a stream of bytes into messages. */
 export interface FrameReader {
-  /** The messages that are complete with these bytes. Throws WireError for one that is too long or compressed. */
+  /** Returns the messages that end in these bytes. Throws WireError for one that is too long or compressed. */
   push(bytes: Uint8Array): Uint8Array<ArrayBuffer>[];
 }
 
-/** A reader of messages of at most so many bytes; it never holds more than one of them, and copies each byte once. */
+/** A reader of messages of at most `longestBytes`; it holds at most one of them, and copies each byte once. */
 export function createFrameReader(longestBytes: number): FrameReader {
   const header = new Uint8Array(HEADER_BYTES);
-  /** Undefined while the header is read. */
+  // Undefined while the header is read.
   let message: Uint8Array<ArrayBuffer> | undefined;
   let filled = 0;
 
   const startMessage = () => {
     const length = new DataView(header.buffer).getUint32(1);
-    if (header[0] !== 0) throw new WireError("a message is compressed, which was not agreed upon");
+    if (header[0] !== 0) throw new WireError("a message is compressed, which was not negotiated");
     if (length > longestBytes) {
-      throw new WireError(`a message has ${length} bytes, more than the ${longestBytes} that are allowed`);
+      throw new WireError(`a message has ${length} bytes, more than the limit of ${longestBytes}`);
     }
     return new Uint8Array(length);
   };

@@ -1,4 +1,4 @@
-/** HTTP/2 frames as their headers tell of them, RFC 9113 sections 4 and 6. */
+/** Reads and checks the headers of HTTP/2 frames (RFC 9113 sections 4 and 6). */
 
 /** The types of HTTP/2 frames. */
 export const FRAME = {
@@ -26,13 +26,13 @@ export interface FrameHeader {
   readonly stream: number;
 }
 
-/** The bytes with which a client begins, before its first frame; a server begins with a frame. */
+/** The length of the preface that a client sends before its first frame; a server has none. */
 export const PREFACE_BYTES = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".length;
 const HEADER_BYTES = 9;
 
 /**
- * Reads the header of each frame out of what an HTTP/2 peer sends after so many bytes, in pieces of any size; payloads are
- * left to whoever reads the frames.
+ * Reads the header of each frame that an HTTP/2 peer sends after `bytesBefore` bytes, in chunks of any size, and skips the
+ * payloads.
  */
 export function createHttp2FrameReader(
   bytesBefore: number,
@@ -61,19 +61,19 @@ export function createHttp2FrameReader(
   };
 }
 
-/** Whether each frame of that type makes its receiver send one. */
-export function wantsAnswer(type: number): boolean {
+/** Whether the receiver must answer a frame of this type. */
+export function needsAnswer(type: number): boolean {
   return type === FRAME.ping || type === FRAME.settings;
 }
 
 /** The largest payload that either side allows: the protocol's default. */
 const LARGEST_PAYLOAD_BYTES = 16_384;
 
-/** Checks the frames of a client, in their order, as far as their headers tell. */
+/** Checks the frames of a client by their headers. */
 export interface ClientFrameCheck {
-  /** A PING was sent to the client, which may be acknowledged once. */
+  /** A PING was sent to the client, which may acknowledge it once. */
   pinged(): void;
-  /** Finds what is wrong with the client's next frame; undefined where nothing is. */
+  /** The problem of the client's next frame; undefined if it is valid. */
   problemOf(frame: FrameHeader): string | undefined;
 }
 
@@ -83,13 +83,13 @@ export function isPingAck({ type, flags }: FrameHeader): boolean {
 }
 
 /**
- * Checks lengths, streams, which frame may follow which, and that no PING is acknowledged that was not sent. It is stricter
- * than the protocol where no caller of ours needs more: no trailers.
+ * Checks lengths, streams, the order of frames, and that only sent PINGs are acknowledged. It is stricter than the protocol in
+ * that it allows no trailers, which our clients do not need.
  */
 export function createClientFrameCheck(): ClientFrameCheck {
   let highestStream = 0;
   let pingsOpen = 0;
-  /** The stream whose header block is open; 0 where none is. */
+  // The stream whose header block is open; 0 for none.
   let openBlock = 0;
 
   const isOfClient = (stream: number) => stream % 2 === 1;

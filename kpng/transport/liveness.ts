@@ -1,57 +1,57 @@
 import type { Clock } from "../../platform/mod.ts";
 
-/** How often the other side of a silent connection is asked whether it is there. */
+/** When to probe a silent peer, and when to give it up. */
 export interface LivenessLimits {
-  /** After how long a silence it is asked. */
-  readonly askMs: number;
-  /** How long it may take to say anything. */
+  /** The silence after which it is probed. */
+  readonly probeAfterMs: number;
+  /** How long it may take to answer. */
   readonly answerMs: number;
 }
 
-/** Who is gone is noticed within 80 s, and 7,500 silent nodes are asked 150 times a second at most. */
-export const LIVENESS: LivenessLimits = { askMs: 30_000, answerMs: 20_000 };
+/** Detects dead peers within 80 s, and sends 7,500 silent nodes at most 250 probes a second. */
+export const LIVENESS: LivenessLimits = { probeAfterMs: 30_000, answerMs: 20_000 };
 
-/** What watches a connection. */
+/** The liveness check of a connection. */
 export interface Liveness {
-  /** Something came from the other side. */
-  heard(): void;
+  /** Data was received from the peer. */
+  received(): void;
   stop(): void;
 }
 
 /**
- * Notices that the other side of a connection is gone although nothing says so: a machine that lost its power or its
- * network closes nothing. `ask` makes it answer, `onSilent` is called once when it did not.
+ * Detects a dead peer whose connection was never closed, after a power or network failure. `probe` must make it answer;
+ * `onSilent` is called once if it does not.
  */
 export function watchLiveness(
-  { clock, limits: { askMs, answerMs }, ask, onSilent }: {
+  { clock, limits: { probeAfterMs, answerMs }, probe, onSilent }: {
     readonly clock: Clock;
     readonly limits: LivenessLimits;
-    readonly ask: () => void;
+    readonly probe: () => void;
     readonly onSilent: () => void;
   },
 ): Liveness {
-  let heard = false;
+  let isHeard = false;
   let cancel = () => {};
 
   const wait = () => {
-    heard = false;
-    cancel = clock.schedule(askMs, () => heard ? wait() : question());
+    isHeard = false;
+    cancel = clock.schedule(probeAfterMs, () => isHeard ? wait() : sendProbe());
   };
-  const question = () => {
-    cancel = clock.schedule(answerMs, () => heard ? wait() : onSilent());
-    ask();
+  const sendProbe = () => {
+    cancel = clock.schedule(answerMs, () => isHeard ? wait() : onSilent());
+    probe();
   };
 
   wait();
   return {
-    heard() {
-      heard = true;
+    received() {
+      isHeard = true;
     },
     stop: () => cancel(),
   };
 }
 
-/** What to say of a connection whose other side no longer answers. */
-export function silenceText({ askMs, answerMs }: LivenessLimits): string {
-  return `nothing was heard of the other side for ${(askMs + answerMs) / 1000} s, although it was asked`;
+/** The error message for a peer that does not answer. */
+export function silenceText({ probeAfterMs, answerMs }: LivenessLimits): string {
+  return `the peer has not answered for ${(probeAfterMs + answerMs) / 1000} s`;
 }

@@ -1,5 +1,7 @@
 /**
- * gRPC's frames over HTTP/2, and the guards that keep a peer from using too much or staying silent.
+ * gRPC's framing over HTTP/2, addresses and TLS files, and the checks on hostile or silent peers.
+ *
+ * In: bytes of a peer. Out: messages. May touch: PEM files.
  */
 export { readWireAddress, type WireAddress, wireAddressText } from "./address.ts";
 export { createFrameReader, framesOf } from "./frames.ts";
@@ -8,8 +10,8 @@ export {
   createHttp2FrameReader,
   FRAME,
   isPingAck,
+  needsAnswer,
   PREFACE_BYTES,
-  wantsAnswer,
 } from "./http2_frames.ts";
 export { LIVENESS, type LivenessLimits, silenceText, watchLiveness } from "./liveness.ts";
 export { createQuota } from "./quota.ts";

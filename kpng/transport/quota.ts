@@ -1,8 +1,8 @@
 import type { Clock } from "../../platform/mod.ts";
 
-/** A number of events that are allowed in each window of time. */
+/** Limits the number of events per time window. */
 export interface Quota {
-  /** Counts one event. Returns false where it is one too many. */
+  /** Counts an event; returns false if it exceeds the quota. */
   take(): boolean;
 }
 

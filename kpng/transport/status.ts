@@ -1,4 +1,4 @@
-/** The status codes of gRPC that are used here. */
+/** The gRPC status codes used here. */
 export const STATUS = {
   ok: 0,
   invalidArgument: 3,
@@ -21,7 +21,7 @@ const NAMES: Readonly<Record<number, string>> = {
   16: "unauthenticated",
 };
 
-/** How a call ended, for a log line: `resource exhausted: too many watchers`. */
+/** Formats a status for a log line: `resource exhausted: too many watchers`. */
 export function statusText(code: number, message: string): string {
   const name = NAMES[code] ?? `status ${code}`;
   return message === "" ? name : `${name}: ${message}`;

@@ -1,14 +1,14 @@
 import { errorText } from "../../platform/mod.ts";
 
-/** The paths of PEM files, as the flags name them. */
+/** The paths of PEM files, from flags. */
 export interface TlsPaths {
-  /** Whose certificates the other side's must be signed by. */
+  /** The CA that must have signed the peer's certificate. */
   readonly ca: string | undefined;
   readonly crt: string | undefined;
   readonly key: string | undefined;
 }
 
-/** PEM texts. */
+/** The contents of PEM files. */
 export interface TlsFiles {
   readonly ca: string | undefined;
   readonly crt: string | undefined;
@@ -16,8 +16,8 @@ export interface TlsFiles {
 }
 
 /**
- * Reads the files; undefined where none is named, which means no TLS. `flags` is how the flags' names begin, for errors
- * (`--listen-tls`). Throws an Error that says which file is missing.
+ * Reads the files; undefined without any, which means no TLS. `flags` is the prefix of the flags (`--listen-tls`), for errors.
+ * Throws an Error that names the missing file.
  */
 export function readTlsFiles(paths: TlsPaths, flags: string): TlsFiles | undefined {
   if (!paths.ca && !paths.crt && !paths.key) return undefined;

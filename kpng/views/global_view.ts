@@ -18,17 +18,17 @@ import {
   type SourceEndpoint,
 } from "../messages/mod.ts";
 import type { Message } from "../codec/mod.ts";
-import type { View, WireItem } from "./view.ts";
+import type { View, WireItem } from "./operations.ts";
 
-/** What a global watcher asks for. */
+/** The request of a global watcher. */
 export interface GlobalViewOptions {
   /** Whether it is a Sluice. */
   readonly extended: boolean;
-  /** The one node that it wants to know of; undefined for all. */
+  /** The only node to include; undefined for all. */
   readonly nodeName: string | undefined;
 }
 
-/** The whole cluster: every service, endpoint and node (package `globalv1`). */
+/** A view of the whole cluster: every service, endpoint and node (package `globalv1`). */
 export function createGlobalView({ extended, nodeName }: GlobalViewOptions): View {
   const set = SETS.globalEndpoints;
 
@@ -44,7 +44,7 @@ export function createGlobalView({ extended, nodeName }: GlobalViewOptions): Vie
   const plainItems = (state: ServiceState, one: SourceEndpoint): WireItem[] => {
     const { namespace, name, service } = state;
     const { hash, bytes } = hashed(ENDPOINT_INFO, endpointInfoMessage(state, one, endpointMessage(one, service)));
-    // KPNG's programs find an endpoint by its service and by its source, and expect it at both paths.
+    // KPNG's programs look up endpoints by service and by source, and expect both paths.
     return [`${namespace}|${name}|${one.source}|${hash}`, `${namespace}||${one.source}|${hash}`]
       .map((path) => ({ set, path, hash, bytes }));
   };
@@ -69,7 +69,7 @@ export function createGlobalView({ extended, nodeName }: GlobalViewOptions): Vie
   };
 }
 
-/** Sluice's own: the range of cluster IPs, as a Sluice is told of it. */
+/** Sluice's own item for a range of cluster IPs. */
 export function serviceCIDRItem(object: ServiceCIDR): WireItem {
   const bytes = SERVICE_CIDR.encode(serviceCIDRMessage(object));
   return { set: SETS.serviceCIDRs, path: object.name, hash: contentHash(bytes).text, bytes };
@@ -79,7 +79,7 @@ function changedSlices(state: ServiceState, other: ServiceState | undefined): re
   return other === undefined ? state.slices : state.slices.filter((slice) => !other.slices.includes(slice));
 }
 
-/** A message with its own hash in the field that all messages of `globalv1` have for it. */
+/** Encodes a message of `globalv1` with its own hash in the field for it. */
 function hashed<T extends { readonly hash?: bigint }>(message: Message<T>, value: T): Pick<WireItem, "hash" | "bytes"> {
   const { value: hash, text } = contentHash(message.encode(value));
   return { hash: text, bytes: message.encode({ ...value, hash }) };

@@ -18,26 +18,26 @@ import {
   SETS,
 } from "../messages/mod.ts";
 import { serviceCIDRItem } from "./global_view.ts";
-import type { View, WireItem } from "./view.ts";
+import type { View, WireItem } from "./operations.ts";
 
-/** What a local watcher asks for. */
+/** The request of a local watcher. */
 export interface LocalViewOptions {
   /** Whether it is a Sluice. */
   readonly extended: boolean;
-  /** The node whose state it wants, with the zone that it is in. */
+  /** The watcher's node and zone. */
   readonly node: NodeContext;
 }
 
-/** For which traffic of this node an endpoint is used. Both may be false for what only a Sluice is told of. */
+/** The traffic of this node that uses an endpoint. Both may be false for endpoints that only a Sluice receives. */
 interface Scopes {
   internal: boolean;
   external: boolean;
 }
 
 /**
- * What one node may use (package `localv1`), as planning decides it. A Sluice is told a little more, so that its own
- * planning comes to the same: endpoints whose UDP flows may stay, and, where nothing is used but something elsewhere
- * could be, one of that, because then packets are dropped instead of rejected.
+ * A view of what one node may use (package `localv1`), as decided by planning. So that its own planning gets the same result, a
+ * Sluice also receives endpoints whose UDP flows may stay and, if none is used but some elsewhere is usable, one of those,
+ * because packets are then dropped instead of rejected.
  */
 export function createLocalView({ extended, node }: LocalViewOptions): View {
   const item = (path: string, encode: (withTime: boolean) => EndpointMessage, timed: boolean): WireItem => {
@@ -107,8 +107,7 @@ function usedEndpoints(
       const witness = usable.some(isUsed) ? undefined : usable[0];
       for (const one of endpoints) {
         const scopes = { internal: internal.has(one.target), external: external.has(one.target) };
-        const isTold = isUsed(one) || one === witness;
-        if (isTold) add(used, one.endpoint, scopes);
+        if (isUsed(one) || one === witness) add(used, one.endpoint, scopes);
       }
     }
   }

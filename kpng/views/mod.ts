@@ -1,8 +1,9 @@
 /**
- * A store's state as the operations of KPNG's global and per-node sets.
+ * Converts a store's state to the operations of KPNG's global and per-node sets.
+ *
+ * In: states of a store. Out: encoded operations. May touch: nothing.
  */
 export { contentHash } from "./content_hash.ts";
 export { createGlobalView } from "./global_view.ts";
 export { createLocalView } from "./local_view.ts";
-export { difference, everythingOf, RESET, SYNC } from "./operations.ts";
-export type { View } from "./view.ts";
+export { difference, everythingOf, RESET, SYNC, type View } from "./operations.ts";

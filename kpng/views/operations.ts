@@ -1,14 +1,31 @@
 import type { ClusterScoped, ServiceState, StoreDifference, StoreState } from "../store/mod.ts";
 import { OP_ITEM, type OpItemMessage } from "../messages/mod.ts";
-import type { View, WireItem } from "./view.ts";
 
-/** How a round ends. */
+/** An entry of a set: the wire's `Value`. */
+export interface WireItem {
+  /** The number of the set. */
+  readonly set: number;
+  readonly path: string;
+  /** The hash of its content; an item with an unchanged hash is not sent again. */
+  readonly hash: string;
+  readonly bytes: Uint8Array<ArrayBuffer>;
+}
+
+/** The items that one kind of watcher receives; a service's items depend only on its state. */
+export interface View {
+  service(state: ServiceState): WireItem | undefined;
+  /** May omit items that are the same in `other`, an earlier or later state of the service. */
+  endpoints(state: ServiceState, other: ServiceState | undefined): readonly WireItem[];
+  scoped(object: ClusterScoped): WireItem | undefined;
+}
+
+/** Ends a round. */
 export const SYNC: Uint8Array<ArrayBuffer> = OP_ITEM.encode({ sync: {} });
 
 /** Tells a watcher to forget everything. */
 export const RESET: Uint8Array<ArrayBuffer> = OP_ITEM.encode({ reset: {} });
 
-/** The difference to nothing: what a watcher is told after a `Reset`. */
+/** The difference to an empty state, which a watcher receives after a `Reset`. */
 export function everythingOf({ services, scoped }: StoreState): StoreDifference {
   return {
     services: services.map((after) => ({ before: undefined, after })),
@@ -17,9 +34,9 @@ export function everythingOf({ services, scoped }: StoreState): StoreDifference 
 }
 
 /**
- * The operations that bring a watcher from one state to another; none where its view of both is the same. Services come
- * before their endpoints, and go after them. A watcher whose view was another one before (its node moved to another
- * zone) says so.
+ * The operations that bring a watcher from one state to another; none if its view of both is the same. Services come before
+ * their endpoints, and are deleted after them. `viewBefore` is the watcher's previous view, if it changed because its node moved
+ * to another zone.
  */
 export function* difference(
   { services, scoped }: StoreDifference,
@@ -34,7 +51,7 @@ export function* difference(
     yield* ofOne(serviceItem(one.before, viewBefore), serviceItem(one.after, view), gone);
   }
   for (const { before, after } of services) {
-    // What both have in common may only be left out where both are seen alike.
+    // Common items may only be omitted if both states have the same view.
     const comparable = view === viewBefore;
     const earlier = before === undefined ? [] : viewBefore.endpoints(before, comparable ? after : undefined);
     const later = after === undefined ? [] : view.endpoints(after, comparable ? before : undefined);

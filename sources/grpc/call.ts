@@ -9,11 +9,11 @@ import {
   framesOf,
   isPingAck,
   type LivenessLimits,
+  needsAnswer,
   silenceText,
   STATUS,
   statusText,
   type TlsFiles,
-  wantsAnswer,
   watchLiveness,
   type WireAddress,
 } from "../../kpng/transport/mod.ts";
@@ -65,9 +65,9 @@ export async function call(options: CallOptions): Promise<never> {
   const liveness = watchLiveness({
     clock,
     limits,
-    ask() {
+    probe() {
       // A server that is shutting down accepts no more calls, but may continue this one for a while.
-      if (!session.closed && !session.destroyed) probe(session, () => liveness.heard());
+      if (!session.closed && !session.destroyed) probe(session, () => liveness.received());
     },
     onSilent: () => reject(new Error(silenceText(limits))),
   });
@@ -86,7 +86,7 @@ export async function call(options: CallOptions): Promise<never> {
     watchEnd(stream, reject);
     const frames = createFrameReader(LONGEST_MESSAGE_BYTES);
     stream.on("data", (bytes: Uint8Array) => {
-      liveness.heard();
+      liveness.received();
       try {
         for (const message of frames.push(bytes)) {
           if (!onMessage(message)) continue;
@@ -124,7 +124,7 @@ function refuseHostileFrames(socket: Socket, clock: Clock, refuse: (error: Error
   socket.prependListener(
     "data",
     createHttp2FrameReader(0, (frame) => {
-      if (wantsAnswer(frame.type) && !quota.take()) {
+      if (needsAnswer(frame.type) && !quota.take()) {
         refuse(new Error("the server floods with PING or SETTINGS frames"));
       } else if (isPingAck(frame)) refuse(new Error("the server acknowledges a PING that was not sent"));
       // The next connection starts with everything that this one would still receive.

@@ -26,7 +26,7 @@ function endpointAt(address: string): ReceivedEndpoint {
   return endpoint!;
 }
 
-Deno.test("the slices of a service that are put together ahead are told with the round, and not put together again", () => {
+Deno.test("slices assembled ahead are reported with the round, and not assembled again", () => {
   const sink = createRecordingSink();
   const assembler = createAssembler(sink, false);
   let reads = 0;
@@ -51,7 +51,7 @@ Deno.test("the slices of a service that are put together ahead are told with the
   );
 });
 
-Deno.test("what changes in a round after the slices were put together counts", () => {
+Deno.test("a change in a round after the slices were assembled counts", () => {
   const sink = createRecordingSink();
   const assembler = createAssembler(sink, false);
   assembler.setService("web", SERVICE);
@@ -70,7 +70,7 @@ Deno.test("what changes in a round after the slices were put together counts", (
     "delete EndpointSlice",
     "delete Service",
   ]);
-  // Nothing of that service is known any more.
+  // The service is gone.
   assembler.assemble("web");
   assembler.sync();
   assert.deepEqual(sink.take(), []);

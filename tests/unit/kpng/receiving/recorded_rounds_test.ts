@@ -1,4 +1,4 @@
-/** What KPNG said over the wire, replayed both ways. */
+/** Recorded messages of KPNG, replayed in both directions. */
 import assert from "node:assert/strict";
 import { createStateSource } from "../../../../sources/state/state_source.ts";
 import { createGrpcSource } from "../../../../sources/grpc/grpc_source.ts";
@@ -63,7 +63,7 @@ for (
     files.before,
   ]] as const
 ) {
-  Deno.test(`a KPNG client that watches ${name} is told what KPNG told it, round by round`, async () => {
+  Deno.test(`a KPNG client that watches ${name} receives what KPNG sent, round by round`, async () => {
     await withServedStateFile(content, async (port, write) => {
       const client = connectKpngClient(port, call[0]!.method);
       assert.deepEqual(comparable(await client.round(call[0]!.request)), comparable(call[0]!.responses));
@@ -75,7 +75,7 @@ for (
   });
 }
 
-Deno.test("a KPNG client on another node is told what KPNG told it", async () => {
+Deno.test("a KPNG client on another node receives what KPNG sent", async () => {
   await withServedStateFile(files.before, async (port) => {
     const client = connectKpngClient(port, nodeB[0]!.method);
     assert.deepEqual(comparable(await client.round(nodeB[0]!.request)), comparable(nodeB[0]!.responses));
@@ -83,7 +83,7 @@ Deno.test("a KPNG client on another node is told what KPNG told it", async () =>
   });
 });
 
-Deno.test("every recorded message is written as it was read", () => {
+Deno.test("every recorded message is encoded as it was decoded", () => {
   for (const { responses, method } of [nodeA, nodeB, global].flat()) {
     for (const bytes of responses) {
       const operation = OP_ITEM.decode(bytes);
@@ -95,7 +95,7 @@ Deno.test("every recorded message is written as it was read", () => {
   }
 });
 
-/** What is tracked of the recorded services, in a form to compare. */
+/** The tracked state of the recorded services, for comparison. */
 function known(tracking: ReturnType<typeof createTracking>) {
   const targets = (service: string, port: string, protocol: "tcp" | "udp") =>
     [
@@ -119,7 +119,7 @@ for (
     ["local", nodeA, ["node-a", "elsewhere"]],
   ] as const
 ) {
-  Deno.test(`a source that watches a KPNG server's ${scope} state ends in that state, over reconnects too`, async () => {
+  Deno.test(`a source that watches a KPNG server's ${scope} state ends in that state, even after reconnects`, async () => {
     const server = await startKpngServer(call);
     let changed = Promise.withResolvers<void>();
     const tracking = createTracking({
@@ -184,7 +184,7 @@ for (
       };
       assert.deepEqual(known(tracking), after);
 
-      // The server says everything anew, from the first round on, with what went in between in it again.
+      // The server sends everything again from the first round, including entries deleted since.
       server.allow(1);
       changed = Promise.withResolvers();
       server.drop();

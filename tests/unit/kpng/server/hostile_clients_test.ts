@@ -1,4 +1,4 @@
-/** Clients that mean no good, or are broken: none of them stops the server for the others, or makes it grow. */
+/** Hostile or broken clients: none of them stops the server for others or exhausts its memory. */
 import assert from "node:assert/strict";
 import { connect as connectHttp2 } from "node:http2";
 import { framesOf } from "../../../../kpng/transport/frames.ts";
@@ -11,7 +11,7 @@ import { manyServices, type Served, withServer } from "./served.ts";
 
 const ASK = WATCH_REQUEST.encode({});
 
-/** Whether an honest watcher is served. */
+/** Whether a well-behaved watcher is served. */
 async function isServed({ port }: Served): Promise<boolean> {
   const client = connectKpngClient(port, METHODS.global);
   const round = await client.round(ASK);
@@ -23,7 +23,7 @@ async function until(holds: () => boolean): Promise<void> {
   while (!holds()) await sleep(systemClock, 5);
 }
 
-/** A raw stream to the server, for what no client of the protocol would send. */
+/** A raw stream to the server, for data that no valid client would send. */
 function rawStream(port: number, path: string = METHODS.global) {
   const session = connectHttp2(`http://127.0.0.1:${port}`);
   const ended = Promise.withResolvers<number | undefined>();
@@ -45,14 +45,14 @@ function rawStream(port: number, path: string = METHODS.global) {
 }
 
 const GARBAGE = {
-  "a request that is no message": framesOf([Uint8Array.of(0xff, 0xff, 0xff)]),
-  "a request that says it is compressed": Uint8Array.of(1, 0, 0, 0, 0),
-  "a request that says it has four gigabytes": Uint8Array.of(0, 0xff, 0xff, 0xff, 0xff),
+  "an invalid request": framesOf([Uint8Array.of(0xff, 0xff, 0xff)]),
+  "a compressed request": Uint8Array.of(1, 0, 0, 0, 0),
+  "a request of four gigabytes": Uint8Array.of(0, 0xff, 0xff, 0xff, 0xff),
   "a local request without a node": undefined,
 };
 
 for (const [name, bytes] of Object.entries(GARBAGE)) {
-  Deno.test(`${name} ends the call that it came on`, async () => {
+  Deno.test(`${name} ends its call`, async () => {
     await withServer([service("default/web")], async (served) => {
       const { stream, session, status } = rawStream(served.port, bytes === undefined ? METHODS.local : METHODS.global);
       stream.resume();
@@ -65,7 +65,7 @@ for (const [name, bytes] of Object.entries(GARBAGE)) {
   });
 }
 
-Deno.test("a method that there is not is unimplemented", async () => {
+Deno.test("an unknown method is unimplemented", async () => {
   await withServer([], async ({ port }) => {
     const { stream, session, status } = rawStream(port, "/globalv1.Sets/Drop");
     stream.resume();
@@ -74,11 +74,11 @@ Deno.test("a method that there is not is unimplemented", async () => {
   });
 });
 
-Deno.test("bytes that are no HTTP/2 end their connection", async () => {
+Deno.test("bytes that are not HTTP/2 end their connection", async () => {
   await withServer([service("default/web")], async (served) => {
     const connection = await Deno.connect({ hostname: "127.0.0.1", port: served.port });
     await connection.write(crypto.getRandomValues(new Uint8Array(4096)));
-    // What the server says before it hangs up does not matter.
+    // The server's data before it closes the connection does not matter.
     const buffer = new Uint8Array(4096);
     while (await connection.read(buffer).catch(() => null) !== null);
     connection.close();
@@ -86,7 +86,7 @@ Deno.test("bytes that are no HTTP/2 end their connection", async () => {
   });
 });
 
-Deno.test("who asks on and on without reading loses the call, not the others theirs", async () => {
+Deno.test("a client that requests without reading loses its call, and others keep theirs", async () => {
   await withServer([service("default/web")], async (served) => {
     const { stream, session, status } = rawStream(served.port);
     stream.resume();
@@ -99,7 +99,7 @@ Deno.test("who asks on and on without reading loses the call, not the others the
   });
 });
 
-Deno.test("a reader that takes nothing is cut off after a while, and nobody waits for it", async () => {
+Deno.test("a stalled reader is disconnected after a while, and blocks no other", async () => {
   await withServer(manyServices(5000), async (served) => {
     const stalled = Array.from({ length: 20 }, () => {
       const { stream, session } = rawStream(served.port);
@@ -114,7 +114,7 @@ Deno.test("a reader that takes nothing is cut off after a while, and nobody wait
   }, { limits: { stallMs: 300 } });
 });
 
-Deno.test("streams and connections that ask for nothing are closed, and there are only so many", async () => {
+Deno.test("idle streams and connections are limited and closed", async () => {
   await withServer([service("default/web")], async (served) => {
     const idle = [rawStream(served.port), rawStream(served.port)];
     await until(() => served.serving.watchers() === 2);
@@ -132,7 +132,7 @@ Deno.test("streams and connections that ask for nothing are closed, and there ar
   }, { limits: { streams: 2, idleMs: 200 } });
 });
 
-Deno.test("a connection that opens streams without end is closed", async () => {
+Deno.test("a connection that opens too many streams is closed", async () => {
   await withServer([service("default/web")], async (served) => {
     const session = connectHttp2(`http://127.0.0.1:${served.port}`);
     const closed = new Promise<void>((resolve) => session.on("close", () => resolve()));

@@ -1,4 +1,4 @@
-/** Clients that break HTTP/2, or use it up: none of them ends the server, and honest watchers are served beside them. */
+/** Clients that violate or exhaust HTTP/2: none of them ends the server, and well-behaved watchers are served. */
 import assert from "node:assert/strict";
 import { METHODS, OP_ITEM, WATCH_REQUEST } from "../../../../kpng/messages/messages.ts";
 import { sleep, systemClock } from "../../../../platform/clock.ts";
@@ -28,7 +28,7 @@ const CANCEL = uint32(8);
 const OBJECTS = [service("default/web")];
 const CALL = callFrames(1, METHODS.global);
 
-/** Whether an honest watcher is told everything, and then of a change. */
+/** Whether a well-behaved watcher receives everything, and then a change. */
 async function isServed({ port, store }: Served): Promise<boolean> {
   const client = connectKpngClient(port, METHODS.global);
   const request = WATCH_REQUEST.encode({});
@@ -124,7 +124,7 @@ for (const [name, bytes] of Object.entries(BROKEN)) {
   });
 }
 
-Deno.test("20 connections that open and reset 5,000 streams each are told to calm down", async () => {
+Deno.test("20 connections that open and reset 5,000 streams each get ENHANCE_YOUR_CALM", async () => {
   await withServer(OBJECTS, async (served) => {
     const attack = many(
       5000,
@@ -155,7 +155,7 @@ const FLOODS = {
 } as const;
 
 for (const [reason, bytes] of Object.entries(FLOODS) as [keyof typeof FLOODS, Uint8Array][]) {
-  Deno.test(`${reason}: the connection is told to calm down, and counted`, async () => {
+  Deno.test(`${reason}: the connection gets ENHANCE_YOUR_CALM and is counted`, async () => {
     await withServer(OBJECTS, async (served) => {
       const hostile = await connectRaw(served.port);
       const frames = hostile.frames();
@@ -192,7 +192,7 @@ Deno.test("a connection without a TLS handshake, or without SETTINGS after it, i
   }, { limits });
 });
 
-Deno.test("at the limit of an address, the oldest connection without a call gives way; those with one stay", async () => {
+Deno.test("at the limit of an address, the oldest connection without a call is closed; those with one stay", async () => {
   await withServer(OBJECTS, async (served) => {
     const { port, serving } = served;
     const calling = await connectRaw(port, CALL);
@@ -218,7 +218,7 @@ Deno.test("at the limit of an address, the oldest connection without a call give
   }, { limits: { connectionsPerAddress: 3 } });
 });
 
-Deno.test("a connection that breaks HTTP/2 and reads nothing more is closed all the same", async () => {
+Deno.test("a connection that violates HTTP/2 and does not read is closed", async () => {
   await withServer(manyServices(30_000), async (served) => {
     const largest = uint32(0x7fff0000 - 65_535);
     const hostile = await connectRaw(
@@ -228,17 +228,17 @@ Deno.test("a connection that breaks HTTP/2 and reads nothing more is closed all 
       CALL,
     );
     await until(() => served.serving.watchers() === 1);
-    // Meanwhile, more is written to the hostile one than sockets hold.
+    // Meanwhile, more is written to the hostile one than socket buffers hold.
     assert.ok(await isServed(served));
     await hostile.send(frame(TYPE.reset, 0, 1, zeros(3)));
     await until(() => served.serving.watchers() === 0);
     await until(() => served.serving.connections() === 0);
     hostile.close();
     assert.ok(await isServed(served));
-  }, { limits: { askMs: 4000, answerMs: 300 } });
+  }, { limits: { probeAfterMs: 4000, answerMs: 300 } });
 });
 
-Deno.test("random frames end nothing but their connections", async () => {
+Deno.test("random frames only end their connections", async () => {
   await withServer(OBJECTS, async (served) => {
     const random = seeded(1);
     for (let i = 0; i < 300; i++) {
@@ -261,7 +261,7 @@ Deno.test("random frames end nothing but their connections", async () => {
   });
 });
 
-Deno.test("random frames that are formed well end nothing but their connections", async () => {
+Deno.test("random well-formed frames only end their connections", async () => {
   await withServer(OBJECTS, async (served) => {
     const random = seeded(2);
     for (let i = 0; i < 400; i++) {

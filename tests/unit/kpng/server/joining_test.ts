@@ -1,10 +1,10 @@
-/** Many watchers that come at once: how much of what they are told is made and held at a time, and who is served when. */
+/** Many watchers that join at once: the concurrency of answers, their memory and their order. */
 import assert from "node:assert/strict";
 import { KINDS } from "../../../../core/objects/cluster_object.ts";
 import { type Answers, createAnswers } from "../../../../kpng/server/answers.ts";
 import type { Chunks } from "../../../../kpng/server/chunks.ts";
-import { createPlaces } from "../../../../kpng/server/places.ts";
-import { createWakeups } from "../../../../kpng/server/wakeups.ts";
+import { createSemaphore } from "../../../../kpng/server/semaphore.ts";
+import { createChangeWaiters } from "../../../../kpng/server/change_waiters.ts";
 import { serveWatcher } from "../../../../kpng/server/watcher.ts";
 import { createStore } from "../../../../kpng/store/store.ts";
 import { framesOf } from "../../../../kpng/transport/frames.ts";
@@ -15,21 +15,21 @@ import { sayProblems } from "../../../fakes/problems.ts";
 
 const PLACES = 4;
 const END_OF_ROUND = String(framesOf([SYNC]));
-/** What everybody is written before there is a place for it. */
+/** The bytes that every watcher receives before it needs a slot. */
 const BEGINNING_BYTES = framesOf([RESET]).length;
 
-/** A reader that takes what is written when it is told to. */
+/** A reader that reads on demand. */
 interface Reader {
-  /** How many bytes it was written, and whether the whole state with the end of its round was among them. */
+  /** The bytes written to it, and whether they contain a full snapshot with the end of its round. */
   readonly bytes: number;
   readonly complete: boolean;
-  /** Whether it holds a piece that it has not taken. */
+  /** Whether it has an unread chunk. */
   readonly holds: boolean;
   take(): void;
   leave(): void;
 }
 
-/** A store of many services, and so many watchers that all come at once. */
+/** A store of many services, and watchers that all join at once. */
 function joining(count: number) {
   const clock = createFakeClock();
   const store = createStore({
@@ -38,10 +38,10 @@ function joining(count: number) {
   });
   for (const object of manyServices(2000)) store.set(object);
   for (const kind of KINDS) store.synced(kind);
-  const places = createPlaces(PLACES);
-  const { changed } = createWakeups(store, clock);
+  const transfers = createSemaphore(PLACES);
+  const { changed } = createChangeWaiters(store, clock);
   const answers = createAnswers(store, clock);
-  // Answers that were begun, and not read to their end.
+  // Answers that were started and not completely read.
   let begun = 0;
   const counted: Answers = {
     ...answers,
@@ -58,7 +58,7 @@ function joining(count: number) {
     let bytes = 0, asked = 0, complete = false;
     let taken: (() => void) | undefined;
     void serveWatcher({
-      // Nothing more is asked for after the first round.
+      // There are no requests after the first round.
       nextRequest: () =>
         asked++ === 0
           ? Promise.resolve({ scope: "global", nodeName: "", extended: true, onlyNode: undefined })
@@ -73,7 +73,7 @@ function joining(count: number) {
           };
         });
       },
-    }, { answers: counted, clock, changed, places, signal: stop.signal }).catch((error) => {
+    }, { answers: counted, clock, changed, transfers, signal: stop.signal }).catch((error) => {
       if (!stop.signal.aborted) throw error;
     });
     return {
@@ -90,7 +90,7 @@ function joining(count: number) {
       leave: () => stop.abort(new Error("the reader is gone")),
     };
   }
-  return { clock, places, readers, begun: () => begun };
+  return { clock, transfers, readers, begun: () => begun };
 }
 
 function atTheEnd(note: () => void): Chunks {
@@ -102,7 +102,7 @@ function atTheEnd(note: () => void): Chunks {
   };
 }
 
-/** Lets these readers take what they are written until all of them have everything. */
+/** Lets these readers read until all of them have everything. */
 async function readOn(clock: FakeClock, readers: readonly Reader[], observe = () => {}): Promise<void> {
   for (let turns = 0; readers.some(({ complete }) => !complete); turns++) {
     assert.ok(turns < 5000, "not everybody is served");
@@ -112,8 +112,8 @@ async function readOn(clock: FakeClock, readers: readonly Reader[], observe = ()
   }
 }
 
-Deno.test("of all who come at once, only a few have an answer on its way, and all are served in the end", async () => {
-  const { clock, places, readers, begun } = joining(30);
+Deno.test("of many watchers that join at once, only a few have an answer in transfer, and all are served in the end", async () => {
+  const { clock, transfers, readers, begun } = joining(30);
   let most = 0;
   await readOn(clock, readers, () => {
     most = Math.max(most, begun());
@@ -122,24 +122,24 @@ Deno.test("of all who come at once, only a few have an answer on its way, and al
   });
   assert.equal(most, PLACES);
   assert.equal(begun(), 0);
-  assert.equal(places.taken(), 0);
+  assert.equal(transfers.taken(), 0);
   assert.equal(new Set(readers.map(({ bytes }) => bytes)).size, 1, "everybody was told the same");
 });
 
-Deno.test("those who came first are served first", async () => {
+Deno.test("watchers are served in the order of their arrival", async () => {
   const { clock, readers } = joining(12);
   const order: number[] = [];
   await readOn(clock, readers, () => {
     readers.forEach(({ complete }, i) => complete && !order.includes(i) && order.push(i));
   });
-  for (const [place, i] of order.entries()) assert.ok(Math.abs(place - i) < PLACES, order.join());
+  for (const [slot, i] of order.entries()) assert.ok(Math.abs(slot - i) < PLACES, order.join());
 });
 
-Deno.test("readers that take nothing lose their places to those who read, hold one piece each, and go on when they read", async () => {
+Deno.test("stalled readers lose their slots to others, hold one chunk each, and continue when they read", async () => {
   const { clock, readers } = joining(20);
   const stalled = readers.slice(0, 2 * PLACES);
   const reading = readers.slice(2 * PLACES);
-  // Once they have taken the beginning, all places are with readers that take nothing, both times.
+  // After reading the start, stalled readers hold all slots, both times.
   await clock.advanceSettled(1);
   for (const reader of stalled) reader.take();
   await clock.advanceSettled(1000);
@@ -149,7 +149,7 @@ Deno.test("readers that take nothing lose their places to those who read, hold o
   await readOn(clock, stalled);
 });
 
-Deno.test("readers without room for a few bytes never hold a place", async () => {
+Deno.test("readers that do not accept a few bytes never hold a slot", async () => {
   const { clock, readers } = joining(100);
   const reading = readers.slice(-1);
   await clock.advanceSettled(1);
@@ -159,7 +159,7 @@ Deno.test("readers without room for a few bytes never hold a place", async () =>
   assert.deepEqual(new Set(readers.slice(0, -1).map(({ bytes }) => bytes)), new Set([BEGINNING_BYTES]));
 });
 
-Deno.test("of many readers that take only the beginning, each holds its place the shorter", async () => {
+Deno.test("the more readers stall after the start, the shorter each holds its slot", async () => {
   const { clock, readers } = joining(100);
   const reading = readers.slice(-1);
   await clock.advanceSettled(1);
@@ -169,11 +169,11 @@ Deno.test("of many readers that take only the beginning, each holds its place th
   assert.ok(clock.monotonic() - startMs < 2000, `served after ${clock.monotonic() - startMs} ms`);
 });
 
-Deno.test("who goes while it waits or is served leaves its place to others", async () => {
-  const { clock, places, readers } = joining(20);
+Deno.test("a watcher that disconnects while waiting or being served leaves its slot to others", async () => {
+  const { clock, transfers, readers } = joining(20);
   await clock.advanceSettled(1);
-  // Four have places, the others wait.
+  // Four hold slots, the others wait.
   for (const reader of readers.slice(0, 10)) reader.leave();
   await readOn(clock, readers.slice(10));
-  assert.equal(places.taken(), 0);
+  assert.equal(transfers.taken(), 0);
 });

@@ -9,14 +9,14 @@ import { silentLogger } from "../../../../platform/log.ts";
 import { endpoint, endpointSlice, service } from "../../../fakes/cluster_objects.ts";
 import { sayProblems } from "../../../fakes/problems.ts";
 
-/** A store and a server of it, on loopback. */
+/** A store and its server on loopback. */
 export interface Served {
   readonly store: Store;
   readonly serving: Serving;
   readonly port: number;
 }
 
-/** Runs a test against a server of a store that knows all there is: these objects. */
+/** Runs a test against a server whose synced store has these objects. */
 export async function withServer(
   objects: readonly ClusterObject[],
   test: (served: Served) => Promise<void>,
@@ -42,7 +42,7 @@ export async function withServer(
   }
 }
 
-/** So many services of one endpoint each, at addresses of their own. */
+/** Services with one endpoint each, at distinct addresses. */
 export function manyServices(count: number): ClusterObject[] {
   return Array.from({ length: count }, (_, i) => [
     service(`default/s${i}`, { clusterIPs: [`10.${1 + (i >> 16)}.${(i >> 8) & 255}.${i & 255}`] }),

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { KINDS } from "../../../../core/objects/cluster_object.ts";
 import { createAnswers, type Subscription } from "../../../../kpng/server/answers.ts";
-import { createPlaces } from "../../../../kpng/server/places.ts";
-import { createWakeups } from "../../../../kpng/server/wakeups.ts";
+import { createSemaphore } from "../../../../kpng/server/semaphore.ts";
+import { createChangeWaiters } from "../../../../kpng/server/change_waiters.ts";
 import { serveWatcher } from "../../../../kpng/server/watcher.ts";
 import { createStore } from "../../../../kpng/store/store.ts";
 import { createFrameReader } from "../../../../kpng/transport/frames.ts";
@@ -15,11 +15,11 @@ import { sayProblems } from "../../../fakes/problems.ts";
 const GLOBAL: Subscription = { scope: "global", nodeName: "", extended: true, onlyNode: undefined };
 const onProblems = sayProblems((where, message) => assert.fail(`${where}: ${message}`));
 
-/** A watcher of a store, whose reader takes a piece whenever `take` is called. */
+/** A watcher of a store whose reader accepts a chunk whenever `take` is called. */
 function watched(request: Subscription) {
   const clock = createFakeClock();
   const store = createStore({ clock, onProblems });
-  const wakeups = createWakeups(store, clock);
+  const waiters = createChangeWaiters(store, clock);
   const stop = new AbortController();
   const written: Uint8Array[] = [];
   let asked = 0;
@@ -34,8 +34,8 @@ function watched(request: Subscription) {
   const served = serveWatcher(stream, {
     answers: createAnswers(store, clock),
     clock,
-    changed: wakeups.changed,
-    places: createPlaces(1),
+    changed: waiters.changed,
+    transfers: createSemaphore(1),
     signal: stop.signal,
   }).catch((error) => {
     if (!stop.signal.aborted) throw error;
@@ -43,7 +43,7 @@ function watched(request: Subscription) {
   return {
     clock,
     store,
-    /** What was written since the last call. */
+    /** The bytes written since the last call. */
     written: () => written.splice(0),
     async take() {
       room.resolve();
@@ -57,7 +57,7 @@ function watched(request: Subscription) {
   };
 }
 
-/** What pieces say, in short. */
+/** The operations in chunks, in short. */
 function operations(pieces: readonly Uint8Array[]): string[] {
   const frames = createFrameReader(1 << 20);
   return pieces.flatMap((piece) => frames.push(piece)).map((bytes) => {
@@ -70,7 +70,7 @@ function operations(pieces: readonly Uint8Array[]): string[] {
   });
 }
 
-Deno.test("nothing is said before everything was read once, and nothing while nothing is new", async () => {
+Deno.test("nothing is sent before the store is synced, and nothing without changes", async () => {
   const { clock, store, written, take, stop } = watched(GLOBAL);
   store.set(service("default/web"));
   await clock.advanceSettled(100);
@@ -92,7 +92,7 @@ Deno.test("nothing is said before everything was read once, and nothing while no
   await stop();
 });
 
-Deno.test("for a reader that takes nothing, one piece waits and no other is made; it is then told what is newest", async () => {
+Deno.test("for a stalled reader, one chunk waits and no other is computed; then it receives the newest state", async () => {
   const { clock, store, written, take, stop } = watched(GLOBAL);
   for (const object of manyServices(2000)) store.set(object);
   for (const kind of KINDS) store.synced(kind);
@@ -107,7 +107,7 @@ Deno.test("for a reader that takes nothing, one piece waits and no other is made
     assert.ok(pieces.every(({ length }) => length < 64 * 1024));
   }
   assert.ok(pieces.length > 10);
-  // What changes many times while nobody reads is told once, as it is in the end.
+  // Several changes without a reader are sent once, with the final state.
   for (let i = 1; i <= 50; i++) {
     store.set(service("default/s1", { affinitySeconds: i }));
     await clock.advanceSettled(10);

@@ -14,7 +14,7 @@ function headersOf(bytes: Uint8Array, pieceBytes: number, bytesBefore = 0): Fram
   return headers;
 }
 
-Deno.test("the header of each frame is read, however the bytes are cut", () => {
+Deno.test("the header of each frame is read regardless of chunk boundaries", () => {
   const bytes = joined(
     zeros(24),
     settings(),
@@ -30,7 +30,7 @@ Deno.test("the header of each frame is read, however the bytes are cut", () => {
   }
 });
 
-/** What is wrong with the last of a client's frames; nothing may be with those before it. */
+/** The problem of the last of a client's frames; those before it must be valid. */
 function problemOfLast(...frames: readonly Uint8Array[]): string | undefined {
   const check = createClientFrameCheck();
   const problems = headersOf(joined(...frames), 1000).map(check.problemOf);
@@ -41,7 +41,7 @@ function problemOfLast(...frames: readonly Uint8Array[]): string | undefined {
 
 const CALL = callFrames(1, METHODS.global);
 
-Deno.test("a client's ordinary frames are right", () => {
+Deno.test("a client's ordinary frames are valid", () => {
   const ordinary = [
     settings(),
     CALL,
@@ -61,7 +61,7 @@ Deno.test("a client's ordinary frames are right", () => {
   assert.equal(problemOfLast(...ordinary), undefined);
 });
 
-Deno.test("frames of no stream, of the wrong length or at the wrong time are not", () => {
+Deno.test("frames without a stream, of the wrong length or at the wrong time are invalid", () => {
   const wrong: Readonly<Record<string, readonly Uint8Array[]>> = {
     "a payload that is too long": [CALL, frame(TYPE.data, 0, 1, zeros(16_385))],
     "DATA of no stream": [CALL, frame(TYPE.data, 0, 3, zeros(5))],
@@ -83,7 +83,7 @@ Deno.test("frames of no stream, of the wrong length or at the wrong time are not
   assert.equal(problemOfLast(frame(TYPE.headers, FLAG.endHeaders, 2, zeros(9))), "HEADERS of no new stream");
 });
 
-Deno.test("a PING that was sent is acknowledged once", () => {
+Deno.test("a sent PING may be acknowledged once", () => {
   const check = createClientFrameCheck();
   const [ack] = headersOf(frame(TYPE.ping, FLAG.ack, 0, zeros(8)), 100);
   check.pinged();

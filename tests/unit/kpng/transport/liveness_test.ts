@@ -2,50 +2,50 @@ import assert from "node:assert/strict";
 import { watchLiveness } from "../../../../kpng/transport/liveness.ts";
 import { createFakeClock } from "../../../fakes/clock.ts";
 
-/** A connection that is asked after 30 s of silence and given up 20 s later; `events` says when what happened. */
+/** A connection that is probed after 30 s of silence and given up 20 s later; `events` has the times. */
 function watched(answers: (heard: () => void) => void) {
   const clock = createFakeClock();
   const events: string[] = [];
   const note = (event: string) => events.push(`${event} at ${clock.monotonic() / 1000} s`);
   const liveness = watchLiveness({
     clock,
-    limits: { askMs: 30_000, answerMs: 20_000 },
-    ask() {
+    limits: { probeAfterMs: 30_000, answerMs: 20_000 },
+    probe() {
       note("asked");
-      answers(liveness.heard);
+      answers(liveness.received);
     },
     onSilent: () => note("silent"),
   });
   return { clock, events, liveness };
 }
 
-Deno.test("who does not answer is silent, once", () => {
+Deno.test("onSilent is called once if the peer does not answer", () => {
   const { clock, events } = watched(() => {});
   clock.advance(600_000);
   assert.deepEqual(events, ["asked at 30 s", "silent at 50 s"]);
 });
 
-Deno.test("who answers is asked again, and again", () => {
+Deno.test("a peer that answers is probed again and again", () => {
   const { clock, events } = watched((heard) => heard());
   clock.advance(160_000);
   assert.deepEqual(events, ["asked at 30 s", "asked at 80 s", "asked at 130 s"]);
 });
 
-Deno.test("who talks by itself is not asked; anything counts as an answer", () => {
+Deno.test("an active peer is not probed; any data counts as an answer", () => {
   const { clock, events, liveness } = watched(() => {});
   for (let i = 0; i < 10; i++) {
     clock.advance(29_000);
-    liveness.heard();
+    liveness.received();
   }
   assert.deepEqual(events, []);
   clock.advance(50_000);
   assert.deepEqual(events, ["asked at 330 s"]);
-  liveness.heard();
+  liveness.received();
   clock.advance(39_000);
   assert.deepEqual(events, ["asked at 330 s"]);
 });
 
-Deno.test("a connection that is closed is no longer watched", () => {
+Deno.test("a closed connection is no longer probed", () => {
   const { clock, events, liveness } = watched(() => {});
   clock.advance(35_000);
   liveness.stop();

@@ -149,7 +149,7 @@ for (const [name, bytes] of Object.entries(BROKEN)) {
         const failures = logged.filter((line) => line.includes("cannot watch the server"));
         assert.equal(failures.length, 1, logged.join(""));
         assert.ok(failures[0]!.includes(REASONS[name] ?? ""), failures[0]);
-      }, { liveness: { askMs: 200, answerMs: 300 } });
+      }, { liveness: { probeAfterMs: 200, answerMs: 300 } });
       await server.close();
     });
   });
@@ -175,7 +175,7 @@ Deno.test("servers that send random frames only lose their connections", async (
       request: WATCH_REQUEST.encode({}),
       onMessage: () => true,
       clock: systemClock,
-      liveness: { askMs: 10_000, answerMs: 10_000 },
+      liveness: { probeAfterMs: 10_000, answerMs: 10_000 },
       signal: new AbortController().signal,
     });
     await assert.rejects(watching);

@@ -1,6 +1,6 @@
 import type { Logger } from "../../platform/mod.ts";
 
-/** Why the server closed a connection by itself. */
+/** Why the server closed a connection. */
 export type ClosureReason =
   | "too many connections"
   | "too many connections from one address"
@@ -16,26 +16,26 @@ export type ClosureReason =
   | "the client left"
   | "no answer to PING";
 
-/** Reasons that honest clients give, too. */
+/** Reasons that well-behaved clients cause as well. */
 const ORDINARY: ReadonlySet<ClosureReason> = new Set(["no call", "the client left", "no answer to PING"]);
 
-/** Connections that the server closed by itself, counted. */
-export interface Closures {
-  /** Counts one, and logs it; `address` is the client's. */
+/** Counts the connections closed by the server. */
+export interface ClosedConnections {
+  /** Counts and logs one; `address` is the client's. */
   count(reason: ClosureReason, address: string | undefined): void;
-  /** How many were closed for that reason since the start. */
+  /** The number closed for that reason since the start. */
   of(reason: ClosureReason): number;
 }
 
-/** Counts for one server. */
-export function createClosures(logger: Logger): Closures {
+/** Counts the closed connections of one server. */
+export function createClosedConnections(logger: Logger): ClosedConnections {
   const counts = new Map<ClosureReason, number>();
   const of = (reason: ClosureReason) => counts.get(reason) ?? 0;
   return {
     of,
     count(reason, address) {
       counts.set(reason, of(reason) + 1);
-      // Without the address, so that an attacker with many of them gets one line a minute.
+      // Without the address, so that an attacker with many addresses causes one line a minute.
       if (!ORDINARY.has(reason)) logger.warn("closed gRPC connections", { reason, closed: of(reason) });
       logger.debug("closed a gRPC connection", { reason, address });
     },

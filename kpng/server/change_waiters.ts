@@ -1,17 +1,17 @@
 import type { Clock } from "../../platform/mod.ts";
 import type { Store } from "../store/mod.ts";
 
-/** Tells waiting watchers of changes, a few in each turn, so that thousands of them do not hold up everything else. */
-export interface Wakeups {
-  /** Resolves after the next change of the store, or at once where it is past that revision; rejects with the signal. */
+/** Wakes waiting watchers after changes, a few per turn, so that thousands of them do not block other work. */
+export interface ChangeWaiters {
+  /** Resolves when the store is past that revision; rejects with the signal's reason. */
   changed(after: number, signal: AbortSignal): Promise<void>;
   close(): void;
 }
 
 const WAKE_PER_TURN = 250;
 
-/** Wakeups by the changes of this store. */
-export function createWakeups(store: Store, clock: Clock): Wakeups {
+/** Waiters for the changes of a store. */
+export function createChangeWaiters(store: Store, clock: Clock): ChangeWaiters {
   let waiting = new Set<() => void>();
 
   const unsubscribe = store.subscribe(() => {
