@@ -19,12 +19,12 @@ import { isWritten, type Sysctl } from "../backends/host/mod.ts";
 import { FAMILIES } from "../platform/mod.ts";
 import type { ToWorker } from "./protocol.ts";
 
-/** Whether a value is as it must be. */
+/** Whether a value is valid. */
 type Check = (value: unknown) => boolean;
 
 /**
- * The checks of the fields of an object; it may have no others. Of every field of `T` there is one, so that what the
- * model gains cannot be forgotten here.
+ * The checks of the fields of an object, which may have no others. Every field of `T` has one, so that a new field of the
+ * model cannot be forgotten here.
  */
 type Fields<T> = { readonly [Name in keyof Required<T>]: Check };
 
@@ -37,7 +37,7 @@ const list = (check: Check): Check => (value) => Array.isArray(value) && value.e
 const isBoolean: Check = (value) => typeof value === "boolean";
 const isPort: Check = (value) => value instanceof MessagePort;
 
-/** The name of the first field that is wrong; undefined where none is. */
+/** The name of the first invalid field; undefined if all are valid. */
 function wrongField<T>(fields: Fields<T>, value: unknown): string | undefined {
   if (typeof value !== "object" || value === null) return "(not an object)";
   const given = value as Readonly<Record<string, unknown>>;
@@ -48,7 +48,7 @@ function wrongField<T>(fields: Fields<T>, value: unknown): string | undefined {
 
 const record = <T>(fields: Fields<T>): Check => (value) => wrongField(fields, value) === undefined;
 
-/** An attacker's name must not fill the log. */
+/** Keeps a name that an attacker chose from filling the log. */
 function quoted(name: string): string {
   return JSON.stringify(name.slice(0, 40));
 }
@@ -159,8 +159,8 @@ const MESSAGES: { readonly [Type in ToWorker["type"]]: Fields<Extract<ToWorker, 
 };
 
 /**
- * The message, where it is one of ours in every field.
- * @throws {Error} where it is not, with the field that is wrong
+ * Returns the message if it is valid in every field.
+ * @throws {Error} otherwise, with the invalid field
  */
 export function checkedMessage(message: unknown): ToWorker {
   const kind = (message as { readonly type?: unknown } | null)?.type;

@@ -1,62 +1,62 @@
-/** Tells workers that take too much memory, before the whole program ends for it. */
+/** Finds workers that take too much memory before the whole program ends because of them. */
 import { getHeapStatistics } from "node:v8";
 import type { Clock } from "../platform/mod.ts";
 
-/** What the program takes, in bytes. */
+/** The memory of the program, in bytes. */
 export interface MemoryTaken {
-  /** All of it that is resident. */
+  /** The resident set of the process. */
   readonly rss: number;
-  /** This isolate's heap, which is no worker's. */
+  /** The heap of the main isolate. */
   readonly heapTotal: number;
 }
 
-/** Watches the memory of workers while they are at work. */
+/** Watches the memory of workers while they work. */
 export interface MemoryWatch {
   /**
-   * Somebody begins to work. `onExhausted` is called, once, if the workers have taken all that they may while that work
-   * went on. Returns what to call when the work is done.
+   * Marks the beginning of a worker's work. `onExhausted` is called once if the workers exceed their limit during that
+   * work. Returns a function that marks its end.
    */
   begin(onExhausted: (reason: string) => void): () => void;
 }
 
-/** How a watch is kept. */
+/** Inputs of `createMemoryWatch`. */
 export interface MemoryWatchOptions {
   readonly clock: Clock;
   readonly read: () => MemoryTaken;
-  /** What all workers together may take beyond what the program took when the watch was made, in bytes. */
+  /** The memory that all workers together may take, in bytes, beyond that of the program when the watch was created. */
   readonly limitBytes: number;
-  /** How long from one look to the next. */
+  /** The interval between readings, in milliseconds. */
   readonly periodMs?: number;
 }
 
-/** So many looks are left out after a worker was ended: its memory comes back a little later. */
-const LOOKS_LEFT_OUT = 10;
+/** Readings to skip after a worker was ended: its memory is freed a little later. */
+const READINGS_SKIPPED = 10;
 
 /**
- * V8 ends the whole process when one isolate's heap is full, and tells nobody before; so the memory of the process is looked at
- * while workers work, a moment apart. Which of them it is that takes it cannot be seen: the one that has been at
- * it longest is told, and the next one if that did not help.
+ * Reads the memory of the process in short intervals while workers work, because V8 ends the whole process without warning
+ * when one isolate's heap is full. Which worker takes the memory is unknown: the one that has worked longest is reported,
+ * and then the next one if that did not help.
  */
 export function createMemoryWatch({ clock, read, limitBytes, periodMs = 100 }: MemoryWatchOptions): MemoryWatch {
   const outsideWorkers = ({ rss, heapTotal }: MemoryTaken) => rss - heapTotal;
   const atRest = outsideWorkers(read());
-  /** In the order in which they have begun. */
+  /** In the order in which they began. */
   const atWork = new Set<(reason: string) => void>();
   let cancel: (() => void) | undefined;
-  let leaveOut = 0;
+  let skip = 0;
 
   const look = () => {
     cancel = clock.schedule(periodMs, look);
-    if (leaveOut > 0) {
-      leaveOut--;
+    if (skip > 0) {
+      skip--;
       return;
     }
     const taken = outsideWorkers(read()) - atRest;
     if (taken < limitBytes) return;
     const [longest] = atWork;
-    leaveOut = LOOKS_LEFT_OUT;
+    skip = READINGS_SKIPPED;
     const inMegabytes = (bytes: number) => `${Math.round(bytes / 1e6)} MB`;
-    longest?.(`the workers have taken ${inMegabytes(taken)} of memory, ${inMegabytes(limitBytes)} are the limit`);
+    longest?.(`the workers have taken ${inMegabytes(taken)} of memory, their limit is ${inMegabytes(limitBytes)}`);
   };
 
   return {
@@ -66,7 +66,7 @@ export function createMemoryWatch({ clock, read, limitBytes, periodMs = 100 }: M
         onExhausted(reason);
       };
       atWork.add(work);
-      // At once, so that what grows slowly is seen too, though each piece of work is short.
+      // At once, so that slow growth over many short pieces of work is noticed, too.
       if (cancel === undefined) cancel = clock.schedule(0, look);
       return () => {
         atWork.delete(work);
@@ -78,7 +78,7 @@ export function createMemoryWatch({ clock, read, limitBytes, periodMs = 100 }: M
   };
 }
 
-/** The watch of this program: workers may take three quarters of what V8 allows one isolate, by the memory of the machine. */
+/** The watch of this program: workers may take three quarters of what V8 allows one isolate on this machine. */
 export function watchOwnMemory(clock: Clock): MemoryWatch {
   const limitBytes = 0.75 * getHeapStatistics().heap_size_limit;
   return createMemoryWatch({ clock, read: Deno.memoryUsage, limitBytes });

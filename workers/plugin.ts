@@ -1,9 +1,9 @@
-/** The entry of the worker that runs a kubeconfig's credential plugin, which the main isolate may not. */
+/** The entry of the worker that runs the credential plugin of a kubeconfig; the main isolate may start no program. */
 import { createProcessRunner, type Runner } from "../backends/tools/mod.ts";
 import { errorText, systemClock } from "../platform/mod.ts";
 import type { PluginOutcome, PluginRequest, PluginRole } from "./plugin_protocol.ts";
 
-/** The global scope of a worker; the compiler sees that of the main isolate. */
+/** The global scope of a worker; the compiler's types are those of the main isolate. */
 interface WorkerScope {
   onmessage: ((event: MessageEvent<PluginRole | PluginRequest>) => void) | null;
   postMessage(message: PluginOutcome): void;
@@ -14,14 +14,14 @@ let ready: { readonly role: PluginRole; readonly runner: Runner } | undefined;
 
 scope.onmessage = ({ data }) => {
   if ("program" in data) {
-    if (ready) throw new Error("message refused: a worker keeps the role that it was started with");
+    if (ready) throw new Error("message refused: a worker keeps its first role");
     ready = { role: data, runner: createProcessRunner({ clock: systemClock, path: data.env.PATH ?? "" }) };
   } else if (ready) {
     run(ready.role, ready.runner, data);
   }
 };
 
-/** Of what main asks, all but these strings and numbers was decided when it had read nothing from the network yet. */
+/** Everything but these strings and numbers was fixed before the main isolate read anything from the network. */
 async function run({ program, args, env }: PluginRole, runner: Runner, request: PluginRequest): Promise<void> {
   const number = Number(request.number);
   const own = { ...env, KUBERNETES_EXEC_INFO: String(request.execInfo) };

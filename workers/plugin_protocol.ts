@@ -3,25 +3,25 @@ import type { ProgramResult } from "../platform/mod.ts";
 
 /**
  * The first message, which main sends before it has read anything from the network: the program that this worker runs,
- * with what arguments and in what environment. A later one is refused.
+ * its arguments and its environment. A later one is refused.
  */
 export interface PluginRole {
   readonly program: string;
   readonly args: readonly string[];
-  /** The whole environment but for what the request says. */
+  /** The whole environment, except for KUBERNETES_EXEC_INFO. */
   readonly env: Readonly<Record<string, string>>;
 }
 
-/** Run the program; answered with an outcome of the same number. */
+/** Requests a run of the program; answered with an outcome of the same number. */
 export interface PluginRequest {
   readonly number: number;
-  /** What the program is told by the variable KUBERNETES_EXEC_INFO. */
+  /** The value of the variable KUBERNETES_EXEC_INFO. */
   readonly execInfo: string;
-  /** After so many milliseconds it is killed. */
+  /** The time after which the program is killed, in milliseconds. */
   readonly timeoutMs: number;
 }
 
-/** What came of it: a result, or why there is none. */
+/** The result of a run, or the reason why there is none. */
 export type PluginOutcome =
   & { readonly number: number }
   & (

@@ -3,10 +3,10 @@ import type { PluginOutcome, PluginRequest, PluginRole } from "./plugin_protocol
 import { createWebWorker, workerEntry } from "./web_worker.ts";
 
 /**
- * Starts a worker that may run one program and do nothing else, and returns what has it run that: with the arguments and
- * the environment given here, whatever a call says, but for KUBERNETES_EXEC_INFO. `onLost` is called when the worker has
- * ended. Where this executable may not start the program, there is no worker, and every run is
- * refused with how to change that.
+ * Starts a worker that may run one program and nothing else, and returns a function that requests a run. The arguments and
+ * the environment are those of the role, whatever a call passes, except for KUBERNETES_EXEC_INFO. `onLost` is called when
+ * the worker has ended. If this executable may not start the program, there is no worker, and every run is refused with an
+ * explanation how to change that.
  */
 export function startPluginWorker(role: PluginRole, onLost: (reason: string) => void): RunProgram {
   const { program } = role;
@@ -19,7 +19,7 @@ export function startPluginWorker(role: PluginRole, onLost: (reason: string) => 
   const worker = createWebWorker(
     { entry: workerEntry("plugin"), name: "sluice-plugin", tools: [program] },
     (reason) => {
-      lost = new Error(`the worker that runs credential plugins is gone: ${reason}`);
+      lost = new Error(`the worker for credential plugins is gone: ${reason}`);
       worker.terminate();
       for (const { reject } of awaited.values()) reject(lost);
       awaited.clear();
@@ -45,7 +45,7 @@ export function startPluginWorker(role: PluginRole, onLost: (reason: string) => 
 }
 
 function whyNot(program: string): string {
-  return `it is not installed, or none that this executable may start: name it when Sluice is built ` +
+  return `it is not installed, or this executable may not start it: name it when Sluice is built ` +
     `(EXEC_PLUGINS=${program} ./compile.sh), give it the name sluice-credentials (a link will do) in the kubeconfig ` +
     "and on the PATH, or use a kubeconfig with a token or a client certificate";
 }

@@ -24,7 +24,7 @@ Deno.test("who takes too much memory at work is told once, and this isolate's he
   assert.deepEqual(told, []);
   taken.rss++;
   clock.advance(10_000);
-  assert.deepEqual(told, ["the workers have taken 0 MB of memory, 0 MB are the limit"]);
+  assert.deepEqual(told, ["the workers have taken 0 MB of memory, their limit is 0 MB"]);
 });
 
 Deno.test("of two at work the one that began first is told, and the other one only if that did not help", () => {

@@ -8,7 +8,7 @@ Deno.test({
     const run = startPluginWorker({ program: "my-login", args: [], env: {} }, assert.fail);
     await assert.rejects(
       run({ program: "my-login", args: [], env: {}, timeoutMs: 1000 }),
-      /not installed, or none that this executable may start: .*EXEC_PLUGINS=my-login/,
+      /not installed, or this executable may not start it: .*EXEC_PLUGINS=my-login/,
     );
   },
 });
