@@ -7,6 +7,7 @@ import { createRecovery } from "../../../../sources/kubernetes/recovery.ts";
 import type { Kind } from "../../../../core/objects/cluster_object.ts";
 import { silentLogger } from "../../../../platform/log.ts";
 import { createFakeClock, type FakeClock, settled } from "../../../fakes/clock.ts";
+import { createProblemBoard, type ProblemBoard } from "../../../../core/problems/mod.ts";
 
 const MINUTE = 60_000;
 
@@ -18,6 +19,7 @@ interface Observed {
   readonly clock: FakeClock;
   readonly atMs: number[];
   readonly synced: Kind[];
+  readonly board: ProblemBoard;
   behave(next: Behaviour): void;
   /** Ends the last watch. */
   endWatch(): void;
@@ -62,11 +64,12 @@ async function withFailingApi(
   });
   const end = new AbortController();
   const ignored = () => {};
-  const sink = { set: ignored, delete: ignored, reset: ignored, problems: ignored };
+  const board = createProblemBoard(clock, silentLogger);
+  const sink = { set: ignored, delete: ignored, reset: ignored, problems: board.report };
   const running = source.run({ ...sink, synced: (kind) => synced.push(kind) }, end.signal);
   await settled();
   try {
-    await test({ clock, atMs, synced, behave: (next) => behaviour = next, endWatch: () => endWatch() });
+    await test({ clock, atMs, synced, board, behave: (next) => behaviour = next, endWatch: () => endWatch() });
   } finally {
     end.abort();
     await running;
@@ -91,6 +94,23 @@ for (const kind of ["unavailable", "unreachable", "timeout"] as const) {
     }
   });
 }
+
+Deno.test("an outage is a problem of every resource since its first failure, until the server answers", async () => {
+  await withFailingApi(KINDS, unavailable, () => 0.5, async ({ clock, board, behave }) => {
+    const startMs = clock.now();
+    await clock.advanceSettled(MINUTE);
+    const current = board.current();
+    assert.deepEqual(current.map(({ code, subject }) => `${code} ${subject}`).toSorted(), [
+      "source-unreachable endpointslices.discovery.k8s.io",
+      "source-unreachable nodes",
+      "source-unreachable services",
+    ]);
+    for (const { sinceMs, count } of current) assert.ok(sinceMs <= startMs && count > 1);
+    behave(() => undefined);
+    await clock.advanceSettled(MINUTE);
+    assert.deepEqual(board.current(), []);
+  });
+});
 
 Deno.test("an outage costs the server one request every few seconds, not one of each kind", async () => {
   await withFailingApi(KINDS, unavailable, () => 0.5, async ({ clock, atMs }) => {
