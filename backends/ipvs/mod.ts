@@ -17,6 +17,7 @@
  *   host.ts              whether the host can do this, and its settings
  *   cleanup.ts           removes all traces
  *   backend.ts           sync, resync and cleanup with these parts
+ *   mode.ts              the description of the mode, which loads all of these late
  *
  * In: deltas of a family. Out: virtual servers, sets, addresses and rules, and what the kernel refused. May touch: the
  * tools ipvsadm, ipset, ip and those of iptables.

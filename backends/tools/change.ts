@@ -1,4 +1,4 @@
-/** What one run of a tool changes at one place in the kernel: `sluice diff` shows it. */
+/** The change of one place in the kernel by one run of a tool, as `sluice diff` shows it. */
 export type PlaceChange = ChainChange | MembersChange;
 
 /** A chain that is written or removed as a whole. */

@@ -4,7 +4,7 @@ import { type Table, TABLES } from "./chain_names.ts";
 import type { Jump } from "./layout.ts";
 import type { RenderedChain } from "./wanted_chains.ts";
 
-/** What a restore does to one chain. */
+/** The update of one chain by a restore. */
 export type ChainUpdate<T extends string = Table> =
   & {
     readonly table: T;
