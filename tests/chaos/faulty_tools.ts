@@ -13,7 +13,7 @@ export type ToolFault =
   /** No fault. */
   | { readonly how: "none" }
   /** Does nothing, prints a message on standard error and exits with 1. */
-  | { readonly how: "fails"; readonly share: number; readonly says: string }
+  | { readonly how: "fails"; readonly share: number; readonly message: string }
   /** Killed before or after doing the work. */
   | { readonly how: "killed-before" | "killed-after"; readonly share: number }
   /** Never exits. */
@@ -40,7 +40,7 @@ export interface FaultyTools {
 const SCRIPT = `#!/bin/sh
 folder=\${0%/*} tool=\${0##*/}
 read_fault() {
-  how=none share=0 only='*' text= says=
+  how=none share=0 only='*' text= message=
   . "$folder/fault"
   eval "case \\$tool in $only) ;; *) how=none ;; esac"
 }
@@ -59,7 +59,7 @@ session() {
     case $how in
       no-session | session-dies) count_fault; kill -9 $! $$ ;;
       refuses) case "$line" in *"$text"*) count_fault; print_error "Could not process rule: Invalid argument"; continue ;; esac ;;
-      fails) if is_hit; then print_error "$says"; continue; fi ;;
+      fails) if is_hit; then print_error "$message"; continue; fi ;;
       garbage) if is_hit; then continue; fi ;;
       hangs) if is_hit; then exec sleep 100000; fi ;;
       killed-before) if is_hit; then kill -9 $! $$; fi ;;
@@ -97,7 +97,7 @@ if [ "$how" = refuses ]; then
 fi
 if [ "$tool $*" != "nft -i" ] && ! is_hit; then real "$@"; fi
 case $how in
-  fails) case " $* " in *" - "*|*" --noflush "*|*restore*) cat > /dev/null ;; esac; echo "$tool: $says" >&2; exit 1 ;;
+  fails) case " $* " in *" - "*|*" --noflush "*|*restore*) cat > /dev/null ;; esac; echo "$tool: $message" >&2; exit 1 ;;
   killed-before) kill -9 $$ ;;
   killed-after) (real "$@"); kill -9 $$ ;;
   hangs) exec sleep 100000 ;;

@@ -19,9 +19,9 @@ const MOST_MOVES = 100;
 
 /** Faults that hit a share of the runs. */
 const FAULTS: readonly ToolFault[] = [
-  { how: "fails", share: 25, says: "netlink: Error: No buffer space available" },
-  { how: "fails", share: 25, says: "unable to initialize: Cannot allocate memory" },
-  { how: "fails", share: 25, says: "" },
+  { how: "fails", share: 25, message: "netlink: Error: No buffer space available" },
+  { how: "fails", share: 25, message: "unable to initialize: Cannot allocate memory" },
+  { how: "fails", share: 25, message: "" },
   { how: "killed-before", share: 25 },
   { how: "killed-after", share: 25 },
   { how: "garbage", share: 10 },
@@ -119,7 +119,7 @@ function randomFailures(mode: Mode, { long }: Extent): Promise<Figures> {
     const { tools, marker, sluice, first, traffic } = await serveByFaultyTools(lab, mode);
     const figures: Record<string, string | number> = {};
     for (const fault of mode === "nftables" ? [...FAULTS, ...SESSION_FAULTS] : FAULTS) {
-      const name = "says" in fault ? `fails: ${fault.says || "(no message)"}` : fault.how;
+      const name = "message" in fault ? `fails: ${fault.message || "(no message)"}` : fault.how;
       await tools.set(fault);
       let longestMs = 0;
       const moves = long ? 50 : 5;

@@ -1,7 +1,7 @@
 /** Manifests of test clusters. */
 
 /** A service with one port and its endpoints. */
-export interface MadeService {
+export interface TestService {
   /** `namespace/name`. */
   readonly at: string;
   readonly clusterIPs: readonly string[];
@@ -10,13 +10,13 @@ export interface MadeService {
   readonly protocol?: "TCP" | "UDP";
   /** Additional fields of its `spec`. */
   readonly spec?: Readonly<Record<string, unknown>>;
-  readonly endpoints: readonly MadeEndpoint[];
+  readonly endpoints: readonly TestEndpoint[];
   /** When its endpoints last changed, in milliseconds since 1970. */
   readonly changedAtMs?: number;
 }
 
 /** An endpoint; the address determines the family. */
-export interface MadeEndpoint {
+export interface TestEndpoint {
   readonly address: string;
   readonly node?: string;
   readonly zone?: string;
@@ -24,13 +24,13 @@ export interface MadeEndpoint {
 }
 
 /** Manifests of these services, as JSON (which is valid YAML). */
-export function manifestsOf(services: readonly MadeService[], node?: Readonly<Record<string, unknown>>): string {
+export function manifestsOf(services: readonly TestService[], node?: Readonly<Record<string, unknown>>): string {
   const items = [...(node ? [node] : []), ...services.flatMap(objectsOf)];
   return JSON.stringify({ apiVersion: "v1", kind: "List", items });
 }
 
-function objectsOf(made: MadeService): unknown[] {
-  const { at, clusterIPs, port = 80, portName = "http", protocol = "TCP", spec, endpoints, changedAtMs } = made;
+function objectsOf(testService: TestService): unknown[] {
+  const { at, clusterIPs, port = 80, portName = "http", protocol = "TCP", spec, endpoints, changedAtMs } = testService;
   const [namespace, name] = at.split("/");
   const service = {
     apiVersion: "v1",

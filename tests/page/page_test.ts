@@ -3,12 +3,12 @@ import assert from "node:assert/strict";
 import type { Browser, Page } from "playwright-core";
 import { systemClock } from "../../platform/clock.ts";
 import { startBrowser, type Visit, visit } from "./browser.ts";
-import { type MadeService, manifestsOf } from "./cluster.ts";
+import { manifestsOf, type TestService } from "./cluster.ts";
 import { type ProxyUnderTest, withProxy } from "./proxy_under_test.ts";
 
 const SHOWN_WITHIN_MS = 2_000;
 
-const WEB: MadeService = {
+const WEB: TestService = {
   at: "default/web",
   clusterIPs: ["10.96.0.10"],
   endpoints: [
@@ -16,8 +16,8 @@ const WEB: MadeService = {
     { address: "10.244.2.12", node: "node-2", conditions: { ready: false } },
   ],
 };
-const EMPTY: MadeService = { at: "default/empty", clusterIPs: ["10.96.0.20"], endpoints: [] };
-const DNS: MadeService = {
+const EMPTY: TestService = { at: "default/empty", clusterIPs: ["10.96.0.20"], endpoints: [] };
+const DNS: TestService = {
   at: "kube-system/dns",
   clusterIPs: ["10.96.0.53"],
   endpoints: [{ address: "10.244.1.53" }],
@@ -25,7 +25,7 @@ const DNS: MadeService = {
 
 /** Opens the status page of a proxy with these services, and asserts at the end that there were no violations. */
 async function onPage(
-  services: readonly MadeService[],
+  services: readonly TestService[],
   test: (visit: Visit, proxy: ProxyUnderTest, browser: Browser) => Promise<void>,
   options: Parameters<typeof visit>[3] = {},
 ): Promise<void> {
@@ -88,7 +88,7 @@ Deno.test("search filters services as the user types and updates the URL, and a 
   }));
 
 Deno.test("ten thousand services are paginated", () => {
-  const many = Array.from({ length: 10_000 }, (_, i): MadeService => ({
+  const many = Array.from({ length: 10_000 }, (_, i): TestService => ({
     at: `many/s-${String(i).padStart(5, "0")}`,
     clusterIPs: [`10.100.${i >> 8}.${i & 255}`],
     endpoints: [],

@@ -4,7 +4,7 @@
  */
 import { sleep, systemClock } from "../../platform/clock.ts";
 import { startBrowser, visit } from "./browser.ts";
-import { type MadeEndpoint, type MadeService, manifestsOf } from "./cluster.ts";
+import { manifestsOf, type TestEndpoint, type TestService } from "./cluster.ts";
 import { type ApiObject, startFakeApiServer } from "../fakes/api_server.ts";
 import { withWholeProxy } from "../fakes/whole_proxy.ts";
 
@@ -23,7 +23,7 @@ const NUMBER = Object.values(NAMES).flat().length;
 /** The number of services that change in each round before the screenshot. */
 const ROUNDS = [1, 1, 2, 1, 4, 1, 1, 3, 1, 9, 2, 1, 1, 1, 5, 1, 2, 1, 14, 1, 1, 2, 1, 1, 3, 1, NUMBER];
 
-function services(): MadeService[] {
+function services(): TestService[] {
   return Object.entries(NAMES).flatMap(([namespace, names]) => names.map((name) => `${namespace}/${name}`))
     .map((at, i) => ({
       at,
@@ -42,7 +42,7 @@ function specOf(at: string): Readonly<Record<string, unknown>> {
   return at === "auth/sessions" ? { sessionAffinity: "ClientIP" } : {};
 }
 
-function endpointsOf(at: string, i: number): MadeEndpoint[] {
+function endpointsOf(at: string, i: number): TestEndpoint[] {
   if (at === "media/transcode") return [];
   const count = 2 + i % 4;
   return Array.from({ length: count }, (_, j) => {
@@ -62,7 +62,7 @@ function conditionsOf(at: string, j: number): Readonly<Record<string, boolean>> 
 }
 
 /** The API objects of a cluster. */
-function objectsOf(cluster: readonly MadeService[]): ApiObject[] {
+function objectsOf(cluster: readonly TestService[]): ApiObject[] {
   return JSON.parse(manifestsOf(cluster)).items;
 }
 
@@ -77,7 +77,7 @@ const args = ["--master", server.url, "--hostname-override", "node-1", ...minSyn
 await withWholeProxy({ args }, async ({ url }) => {
   await server.watches(3);
   for (const [round, size] of ROUNDS.entries()) {
-    const changed = services().flatMap((service, i): MadeService[] => {
+    const changed = services().flatMap((service, i): TestService[] => {
       if ((i + round) % NUMBER >= size) return [];
       const place = { node: "node-2", zone: "zone-b" };
       const extra = round === ROUNDS.length - 1 ? [] : [

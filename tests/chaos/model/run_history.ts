@@ -73,7 +73,7 @@ export async function createHistoryRunner(
       case "break watches":
         return api.dropWatches("broken");
       case "fail tools":
-        return await tools.set({ how: "fails", share: 50, says: "No buffer space available" });
+        return await tools.set({ how: "fails", share: 50, message: "No buffer space available" });
       case "flush rules":
         await lab.run("node", ["sh", "-c", FLUSH[mode]!]);
         return;
