@@ -130,7 +130,7 @@ export function stoppedTraffic(service: ListedService): readonly string[] {
 }
 
 function stopText(verdict: Verdict): string | undefined {
-  if (verdict === "reject") return "rejected: no endpoint can serve";
-  if (verdict === "drop") return "dropped: its policy is Local, and no endpoint on this node can serve";
+  if (verdict === "reject") return "rejected: no usable endpoint";
+  if (verdict === "drop") return "dropped: traffic policy Local, and this node has no usable endpoint";
   return undefined;
 }
