@@ -351,3 +351,30 @@ Deno.test("iptables mode and IPVS mode take over from each other without leaving
   assert.equal(await start("iptables"), iptables);
   assert.equal(await start("ipvs"), ipvs);
 });
+
+Deno.test("a comparison repairs rules that another program deleted", async () => {
+  const { whole, backend, runner } = await backendUnderTest();
+  await whole([web()]);
+  const dump = runner.dump("IPv4");
+  await runner.run({ tool: "iptables-restore", args: ["--noflush"], stdin: ["*nat\n-F KUBE-SERVICES\nCOMMIT\n"] });
+  assert.notEqual(runner.dump("IPv4"), dump);
+  assert.equal((await backend.resync()).figures.drift_repaired, 1);
+  assert.equal(runner.dump("IPv4"), dump);
+});
+
+Deno.test("a set element that the kernel refuses is reported and delays no other", async () => {
+  const { whole, runner } = await backendUnderTest();
+  const stderr = (line: number) => `ipset v7.17: Error in line ${line}: Element cannot be added to the set`;
+  const lineOf = (stdin: string) => stdin.split("\n").findIndex((line) => line.includes("10.96.0.66,")) + 1;
+  for (let line = 1; line < 40; line++) {
+    runner.inject(({ tool, stdin }) => tool === "ipset" && lineOf(stdin) === line, {
+      how: "exits",
+      exitCode: 1,
+      stderr: stderr(line),
+    });
+  }
+  const { problems } = await whole([web(), web({ name: "default/bad:http", clusterIP: "10.96.0.66" })]);
+  assert.deepEqual([...new Set(problems.map(({ servicePort }) => servicePort))], ["default/bad:http"]);
+  assert.match(problems[0]!.message, /the kernel refuses the set element .*10\.96\.0\.66.*Element cannot be added/);
+  assert.ok([...runner.ipvs.sets.get("KUBE-CLUSTER-IP")!.entries].some((entry) => entry.includes("10.96.0.10,")));
+});

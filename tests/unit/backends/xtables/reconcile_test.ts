@@ -265,6 +265,17 @@ Deno.test("a killed restore costs no service its rules and is repeated as a whol
   assert.deepEqual(reach(host, "10.96.0.2"), ["10.244.2.2:80"]);
 });
 
+Deno.test("a restore that is killed after its work is not taken for undone", async () => {
+  const host = createHost();
+  const { whole, change } = await backendUnderTest(host);
+  await whole(services(3));
+  const dump = host.runner.dump();
+  host.runner.inject(isRestore, { how: "exits", exitCode: 137, stderr: "", afterItsWork: true }, 1);
+  await assert.rejects(change([service(2, { clusterEndpoints: ["10.244.2.2:80"] })]), /exit status 137/);
+  await change([service(2)]);
+  assert.equal(host.runner.dump(), dump);
+});
+
 Deno.test("a repair that the tool reported but did not carry out is repeated by the next comparison", async () => {
   const host = createHost();
   const { whole, backend } = await backendUnderTest(host);
