@@ -1,7 +1,7 @@
-/** The Kubernetes API as far as a service proxy uses it, over HTTP on 127.0.0.1, with faults on command. */
+/** The part of the Kubernetes API that a service proxy uses, over HTTP on 127.0.0.1, with injectable faults. */
 import type { Kind } from "../../core/objects/cluster_object.ts";
 
-/** An object as the API has it; the server fills in the resourceVersion. */
+/** An object of the API; the server sets the resourceVersion. */
 export interface ApiObject {
   readonly kind: Kind;
   readonly metadata: {
@@ -13,7 +13,7 @@ export interface ApiObject {
   readonly [field: string]: unknown;
 }
 
-/** A request as it arrived. */
+/** A received request. */
 export interface SeenRequest {
   readonly verb: "list" | "watch" | "create" | "patch";
   readonly path: string;
@@ -22,10 +22,10 @@ export interface SeenRequest {
   readonly body: string;
 }
 
-/** Answers in place of the server, or lets it answer by returning undefined. */
+/** Answers instead of the server, or returns undefined to let it answer. */
 export type Fault = (request: SeenRequest) => Response | Promise<Response> | undefined;
 
-/** The server, and what it can be told to do. */
+/** The server and its controls. */
 export interface FakeApiServer {
   readonly url: string;
   /** Every request so far, the oldest first. */
@@ -40,26 +40,26 @@ export interface FakeApiServer {
   bookmark(): void;
   /** Sends bytes on every open watch of a kind. */
   send(kind: Kind, text: string): void;
-  /** Sends nothing more on the watches that are open now, and leaves them open. */
+  /** Silences the open watches without closing them. */
   deafen(): void;
-  /** Ends every open watch: orderly, or by breaking the connection. */
+  /** Ends every open watch, cleanly or by breaking the connection. */
   dropWatches(how?: "orderly" | "broken"): void;
-  /** Forgets all events, and the state that continue tokens stand for: both get a 410 from now on. */
+  /** Drops all events and the state of continue tokens: both get a 410 from now on. */
   expire(): void;
-  /** Forgets the events until now: who resumes from before them gets a 410. Those that watch go on. */
+  /** Drops the events until now: resuming from before them gets a 410. Open watches continue. */
   forgetEvents(): void;
   /** Starts over with resourceVersions after `revision` and no objects, as after a restore from a backup. */
   restore(revision: number): void;
-  /** Asked before every request until it is replaced or taken away. */
+  /** Called before every request until it is replaced or removed. */
   fault(fault: Fault | undefined): void;
   /** An answer that never comes. */
   silence(): Promise<Response>;
-  /** Resolves once `count` watches are open at the same time. */
+  /** Resolves when `count` watches are open at the same time. */
   watches(count: number): Promise<void>;
   close(): Promise<void>;
 }
 
-/** How the server listens. */
+/** Options of the server. */
 export interface FakeApiServerOptions {
   /** Certificate and key (PEM), for HTTPS. */
   readonly tls?: { readonly cert: string; readonly key: string };
@@ -67,7 +67,7 @@ export interface FakeApiServerOptions {
   readonly hostname?: string;
   /** A free one by default. */
   readonly port?: number;
-  /** A watch from a resourceVersion that is yet to come is told nothing before that, as by kube-apiserver. */
+  /** Whether a watch from a future resourceVersion gets nothing until then, as in kube-apiserver. */
   readonly silentAhead?: boolean;
 }
 
@@ -93,7 +93,7 @@ const PATHS: Readonly<Record<string, Kind>> = {
 
 const VERBS: Readonly<Record<string, "create" | "patch">> = { POST: "create", PATCH: "patch" };
 
-/** A Status object as the API answers with. */
+/** A Status object of the API. */
 export function statusResponse(code: number, reason: string, message: string, headers?: HeadersInit): Response {
   return Response.json({ kind: "Status", apiVersion: "v1", metadata: {}, status: "Failure", code, reason, message }, {
     status: code,
@@ -134,7 +134,7 @@ export function startFakeApiServer(options: FakeApiServerOptions = {}): FakeApiS
     const found = [...objects.values()].filter((object) => object.kind === kind && selected(query)(object));
     const [asOf, start] = query.continue ? query.continue.split("-").map(Number) : [revision, 0];
     if (asOf! < oldest) return statusResponse(410, "Expired", "The provided continue parameter is too old");
-    // With resourceVersion 0 the limit means nothing, as with the real server's watch cache.
+    // With resourceVersion 0 the limit is ignored, as by the real server's watch cache.
     const limit = query.resourceVersion === "0" ? found.length : Number(query.limit ?? found.length);
     const rest = found.length - start! - limit;
     return Response.json({

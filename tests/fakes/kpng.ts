@@ -1,4 +1,4 @@
-/** What KPNG programs said and asked for, as it was recorded, and the two sides of their protocol to play it with. */
+/** Recorded messages of KPNG programs, and a client and server to replay them. */
 import { connect, createServer } from "node:http2";
 import type { AddressInfo } from "node:net";
 import type { Kind, ObjectRef } from "../../core/objects/cluster_object.ts";
@@ -39,7 +39,7 @@ export function recordedCalls(): readonly (readonly RecordedRound[])[] {
   return calls;
 }
 
-/** The state file that KPNG had for its source, before and after the change between the rounds. */
+/** KPNG's source state file, before and after the change between the rounds. */
 export function recordedStateFiles(): { readonly before: string; readonly after: string } {
   const before = Deno.readTextFileSync(new URL("state.yaml", FIXTURES));
   const after = before.replace("10.180.1.21", "10.180.1.23").replace(
@@ -81,9 +81,9 @@ export function comparable(round: readonly Uint8Array<ArrayBuffer>[]): readonly 
   return runs.map(({ operations }) => operations.sort());
 }
 
-/** A client of the protocol, as KPNG's own is. */
+/** A client of the protocol like KPNG's. */
 export interface KpngClient {
-  /** Sends a request and resolves with the operations up to `Sync`, that one included. */
+  /** Sends a request and resolves with the operations up to and including `Sync`. */
   round(request: Uint8Array): Promise<readonly Uint8Array<ArrayBuffer>[]>;
   /** Resolves with the gRPC status that the call ends with. */
   readonly status: Promise<number>;
@@ -136,21 +136,21 @@ export function connectKpngClient(port: number, method: string): KpngClient {
   };
 }
 
-/** A server that answers every call with the rounds of a recording, one for each request, and then holds its answer back. */
+/** A server that answers every call with the rounds of a recording, one per request, and then stays silent. */
 export interface KpngServer {
   readonly address: WireAddress;
-  /** The requests that came, in order. */
+  /** The received requests, in order. */
   readonly requests: readonly Uint8Array<ArrayBuffer>[];
-  /** How many calls there have been, of any method. */
+  /** The number of calls of any method. */
   calls(): number;
-  /** How many rounds each call may be answered with; more are held back until this grows. */
+  /** The number of rounds that each call may receive; more are held back until it grows. */
   allow(rounds: number): void;
-  /** Breaks off all calls. */
+  /** Resets all calls. */
   drop(): void;
   close(): Promise<void>;
 }
 
-/** Starts a server on 127.0.0.1, at that port where there is one. */
+/** Starts a server on 127.0.0.1, at that port if given. */
 export async function startKpngServer(call: readonly RecordedRound[], port = 0): Promise<KpngServer> {
   const requests: Uint8Array<ArrayBuffer>[] = [];
   const answerers = new Set<() => void>();
@@ -201,11 +201,11 @@ export async function startKpngServer(call: readonly RecordedRound[], port = 0):
   };
 }
 
-/** A sink that writes down what it is told, and lets tests wait for it. */
+/** A sink that records its calls and lets tests wait for them. */
 export interface RecordingSink extends SourceSink {
-  /** What was told since the last call. */
+  /** The lines recorded since the last call. */
   take(): readonly string[];
-  /** Resolves when something was told that includes this text. */
+  /** Resolves when a line that includes this text was recorded. */
   told(text: string): Promise<void>;
 }
 

@@ -1,11 +1,11 @@
-/** Random HTTP/2 frames that are formed well: what is wrong with them is their content and their order. */
+/** Random well-formed HTTP/2 frames with invalid contents and order. */
 import { METHODS } from "../../kpng/messages/messages.ts";
 import { callHeaders, FLAG, frame, header, TYPE, zeros } from "./raw_http2.ts";
 
 /** Returns a number from 0 up to a bound. */
 export type Random = (below: number) => number;
 
-/** Numbers that are the same in every run with that seed (mulberry32). */
+/** Reproducible random numbers (mulberry32). */
 export function seeded(seed: number): Random {
   let state = seed;
   return (below) => {
@@ -16,7 +16,7 @@ export function seeded(seed: number): Random {
   };
 }
 
-/** Up to 40 frames of one side of a connection, with streams of their own where they are a client's. */
+/** Up to 40 frames of one side of a connection; a client's open streams. */
 export function randomFrames(random: Random, side: "client" | "server"): Uint8Array[] {
   const some = (count: number) => new Uint8Array(count).map(() => random(256));
   let highest = side === "client" ? -1 : 1;

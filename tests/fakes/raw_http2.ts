@@ -1,4 +1,4 @@
-/** HTTP/2 frames by hand, for peers that no library would be. */
+/** Hand-made HTTP/2 frames, for hostile peers. */
 import { FRAME } from "../../kpng/transport/http2_frames.ts";
 
 /** Frame types, RFC 9113 section 6. */
@@ -7,7 +7,7 @@ export const TYPE = FRAME;
 /** Frame flags; END_STREAM has the number of ACK. */
 export const FLAG = { endStream: 1, ack: 1, endHeaders: 4, padded: 8 } as const;
 
-/** A frame as it was read. */
+/** A received frame. */
 export interface RawFrame {
   readonly type: number;
   readonly flags: number;
@@ -19,7 +19,7 @@ type Bytes = Uint8Array<ArrayBuffer>;
 
 const PREFACE = new TextEncoder().encode("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
 
-/** These pieces as one. */
+/** Concatenates byte arrays. */
 export function joined(...pieces: readonly Uint8Array[]): Bytes {
   const bytes = new Uint8Array(pieces.reduce((sum, { length }) => sum + length, 0));
   let at = 0;
@@ -30,7 +30,7 @@ export function joined(...pieces: readonly Uint8Array[]): Bytes {
   return bytes;
 }
 
-/** So many zero bytes. */
+/** Zero bytes. */
 export function zeros(count: number): Bytes {
   return new Uint8Array(count);
 }
@@ -82,16 +82,16 @@ export function callFrames(stream: number, path: string): Bytes {
   );
 }
 
-/** A connection that says what it is told to say. */
+/** A raw connection. */
 export interface RawConnection {
-  /** Sends these bytes; returns false where the connection is closed. */
+  /** Sends bytes; returns false if the connection is closed. */
   send(...pieces: readonly Uint8Array[]): Promise<boolean>;
-  /** Reads until the other side closes, and returns its frames. */
+  /** Reads until the peer closes the connection, and returns its frames. */
   frames(): Promise<readonly RawFrame[]>;
   close(): void;
 }
 
-/** Talks over this connection. */
+/** Wraps a connection. */
 export function rawConnection(connection: Deno.Conn): RawConnection {
   return {
     async send(...pieces) {
@@ -116,13 +116,13 @@ export function rawConnection(connection: Deno.Conn): RawConnection {
       try {
         connection.close();
       } catch {
-        // The other side has closed it.
+        // The peer has closed it.
       }
     },
   };
 }
 
-/** Connects to 127.0.0.1 and sends what every client begins with, and these frames in the same packet. */
+/** Connects to 127.0.0.1 and sends the client preface and these frames in the same packet. */
 export async function connectRaw(port: number, ...first: readonly Uint8Array[]): Promise<RawConnection> {
   const connection = rawConnection(await Deno.connect({ hostname: "127.0.0.1", port }));
   await connection.send(PREFACE, settings(), ...first);

@@ -42,13 +42,13 @@ const steps = fc.array(
 
 type History = Parameters<Parameters<typeof steps.map>[0]>[0];
 
-/** What there is to be served in the end. */
+/** The final set of service ports. */
 interface End {
   readonly ports: ReadonlyMap<ServicePortKey, ServicePort>;
   readonly settings: FamilySettings;
 }
 
-/** Does something in which a tool may fail on purpose. */
+/** Runs an action during which a tool may fail. */
 async function attempt(
   kernel: KernelUnderTest,
   fails: History[number]["fails"],
@@ -60,7 +60,7 @@ async function attempt(
   if (failed && !failed.message.includes(ON_PURPOSE)) throw failed;
 }
 
-/** Lives through a history on a kernel. */
+/** Applies a history to a kernel. */
 async function live(mode: BackendCase["mode"], kernel: KernelUnderTest, first: FamilySettings, history: History) {
   const ports = new Map<ServicePortKey, ServicePort>();
   let settings = first;
@@ -93,7 +93,7 @@ async function live(mode: BackendCase["mode"], kernel: KernelUnderTest, first: F
           return served.resync();
       }
     });
-    // What failed is completed by the next one.
+    // The next sync completes a failed one.
     const { problems } = does.what === "vandalize" && fails !== "not" ? await served.resync() : await served.change([]);
     assert.deepEqual(problems, []);
   }
@@ -123,7 +123,7 @@ function* packets({ ports, settings: { masqueradeMark } }: End): Generator<Packe
   }
 }
 
-Deno.test("any history of changes, restarts, failures and other programs ends in the kernel that its end has at once, whatever the backend", async () => {
+Deno.test("any history of changes, restarts, failures and other programs ends in the same kernel state as a single sync, in every backend", async () => {
   await fc.assert(
     fc.asyncProperty(settings, steps, async (first, history) => {
       let answers: readonly unknown[] | undefined;
@@ -134,7 +134,7 @@ Deno.test("any history of changes, restarts, failures and other programs ends in
         await (await serve(mode, atOnce)).whole([...end.ports.values()], end.settings);
         assert.equal(kernel.dump(), atOnce.dump(), name);
         if (hasOneListPerAddress) continue;
-        // And every backend leads every packet to the same places.
+        // Every backend sends every packet to the same endpoints.
         const told = [...packets(end)].map((packet) => ({ packet, to: served.ask(packet) }));
         answers ??= told;
         assert.deepEqual(told, answers, name);

@@ -12,7 +12,7 @@ import { createFakeBackend, type FakeBackend } from "../fakes/backend.ts";
 import { createFakeClock, type FakeClock } from "../fakes/clock.ts";
 import { fakeServicePort, fakeSettings } from "../fakes/service_port.ts";
 
-/** Something that happens to a family, or time that goes by. */
+/** An event of a family, or the passing of time. */
 type Event =
   | { readonly type: "set"; readonly ports: readonly ServicePort[] }
   | { readonly type: "delete"; readonly names: readonly string[] }
@@ -20,9 +20,9 @@ type Event =
   | { readonly type: "wait"; readonly ms: number }
   /** The next syncs fail. */
   | { readonly type: "fail"; readonly times: number }
-  /** A tool takes its time, until it is released. */
+  /** A tool hangs until it is released. */
   | { readonly type: "hold" | "release" }
-  /** The worker dies, or forgets what it was told. */
+  /** The worker dies, or loses its state. */
   | { readonly type: "die" | "forget" };
 
 const name = fc.constantFrom("a", "b", "c", "d");
@@ -43,7 +43,7 @@ const event: fc.Arbitrary<Event> = fc.oneof(
   { weight: 2, arbitrary: fc.record({ type: fc.constantFrom("die" as const, "forget" as const) }) },
 );
 
-/** A worker whose sync loop runs here; its messages travel as a real one's do, cloned and in a later task. */
+/** A worker whose sync loop runs here; its messages are cloned and delivered in a later task, as real ones are. */
 interface LocalWorker extends WorkerHandle {
   readonly backend: FakeBackend;
   die(): void;
@@ -72,7 +72,7 @@ function startLocalWorker(listener: WorkerListener, clock: FakeClock): LocalWork
   return {
     backend,
     die: () => listener.onFailure("killed"),
-    // A sync loop holds nothing any more after a cleanup.
+    // A sync loop has no state after a cleanup.
     forget: () => loop.cleanup(),
     post(message: ToWorker) {
       if (message.type === "sync") {
@@ -167,7 +167,7 @@ async function play(events: readonly Event[], minSyncPeriodMs: number): Promise<
   for (const event of events) await (apply[event.type] as (event: Event) => void | Promise<void>)(event);
 
   release();
-  // That it forgot, a worker notices at the next change only.
+  // A worker detects its lost state only at the next change.
   if (events.some(({ type }) => type === "forget")) {
     expectedSettings = fakeSettings({ nodeIP: "192.168.1.99" });
     channel.configure(expectedSettings);
@@ -180,7 +180,7 @@ async function play(events: readonly Event[], minSyncPeriodMs: number): Promise<
   await channel.stop();
 }
 
-Deno.test("whatever happens on the way, the kernel ends with the current state", async () => {
+Deno.test("after any history, the kernel has the current state", async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(event, { maxLength: 30 }),

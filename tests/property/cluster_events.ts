@@ -5,11 +5,11 @@ import type { Subscription } from "../../kpng/server/answers.ts";
 import type { SourceSink } from "../../core/objects/source.ts";
 import { endpoint, endpointSlice, node, service } from "../fakes/cluster_objects.ts";
 
-/** Something that a source says, or a watcher that asks for what is new. */
+/** An event of a source, or a request of a watcher. */
 export type ClusterEvent =
   | { readonly type: "set"; readonly object: ClusterObject }
   | { readonly type: "delete"; readonly ref: ObjectRef }
-  /** The source says everything of a kind anew, and only this. */
+  /** The source resets a kind to exactly these objects. */
   | { readonly type: "relist"; readonly kind: Kind; readonly objects: readonly ClusterObject[] }
   | { readonly type: "ask"; readonly watcher: number };
 
@@ -50,7 +50,7 @@ const aService = fc.record({
 }).map(({ name, nodePort, externalPolicyLocal, ...fields }) =>
   service(`default/${name}`, {
     ...fields,
-    // As the API server and decoding leave it: the policy means nothing for what the outside cannot reach.
+    // As in decoded objects: the policy has no meaning for services that are not reachable from outside.
     externalPolicyLocal: externalPolicyLocal && (fields.type !== "ClusterIP" || fields.externalIPs.length > 0),
     ...fields.type === "LoadBalancer" && {
       loadBalancerIPs: ["198.51.100.1"],
@@ -69,7 +69,7 @@ const aCIDR = fc.constantFrom(["10.0.0.0/16"], ["10.0.0.0/16", "fd00::/108"])
   .map((cidrs): ClusterObject => ({ kind: "ServiceCIDR", name: "kubernetes", cidrs }));
 const anObject: fc.Arbitrary<ClusterObject> = fc.oneof(aSlice, aSlice, aService, aNode, aCIDR);
 
-/** One watcher of every sort; `node-1` is the node that is watched locally. */
+/** One watcher of every kind; the local ones watch `node-1`. */
 export const subscriptions: readonly Subscription[] = [
   { scope: "global", nodeName: "", extended: true, onlyNode: undefined },
   { scope: "global", nodeName: "", extended: true, onlyNode: "node-1" },
@@ -78,7 +78,7 @@ export const subscriptions: readonly Subscription[] = [
   { scope: "local", nodeName: "node-1", extended: false, onlyNode: undefined },
 ];
 
-/** Anything that can happen; objects are few and names are short, so that much of it concerns the same. */
+/** Any event; there are few objects with short names, so that many events affect the same ones. */
 export const anEvent: fc.Arbitrary<ClusterEvent> = fc.oneof(
   { weight: 8, arbitrary: anObject.map((object) => ({ type: "set" as const, object })) },
   { weight: 3, arbitrary: anObject.map((object) => ({ type: "delete" as const, ref: refOf(object) })) },
@@ -95,7 +95,7 @@ export const anEvent: fc.Arbitrary<ClusterEvent> = fc.oneof(
   },
 );
 
-/** Tells a sink of what a source says. */
+/** Applies a source's event to a sink. */
 export function tell(sink: SourceSink, event: ClusterEvent): void {
   if (event.type === "set") sink.set(event.object);
   if (event.type === "delete") sink.delete(event.ref);

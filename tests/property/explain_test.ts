@@ -1,4 +1,4 @@
-/** What is explained is what the rules do: every answer is held against packets through the rules of every mode. */
+/** Checks explanations against packets through the rules of every mode. */
 import { describeMode } from "../../backends/mod.ts";
 import assert from "node:assert/strict";
 import fc from "fast-check";
@@ -51,7 +51,7 @@ const slices: fc.Arbitrary<ClusterObject> = fc.record({
 }).map(({ at, endpoints }) =>
   endpointSlice(
     at,
-    // The first two hosts are of this node, by the prefix of its pods.
+    // The first two hosts are in this node's pod CIDR.
     endpoints.map(({ host, state, hints }) =>
       endpoint(host < 3 ? `10.244.1.${host}` : `10.244.2.${host}`, {
         ...state,
@@ -110,7 +110,7 @@ const packets: fc.Arbitrary<Packet> = fc.record({
   from: few("10.244.1.1", "10.244.1.9", "node", "203.0.113.7", "198.51.100.9"),
 });
 
-/** The explained outcome of a connection in the form in which the kernels in memory report a packet: shares by result. */
+/** The explained outcome of a connection in the form of the fake kernels: shares by result. */
 function explained(outcome: Outcome): Record<string, number> {
   if (outcome.fate !== "balanced") return { [outcome.fate === "untouched" ? "passed" : outcome.fate]: 1 };
   const share = Number((1 / outcome.endpoints.length).toFixed(4));
@@ -127,7 +127,7 @@ function request({ from, ...packet }: Packet): PacketRequest {
 }
 
 for (const { name, mode, createKernel } of BACKENDS) {
-  Deno.test(`${name}: the explained outcome of a connection is what its packet meets`, async () => {
+  Deno.test(`${name}: the explained outcome of a connection equals that of its packet`, async () => {
     await fc.assert(
       fc.asyncProperty(
         objects,
@@ -150,7 +150,7 @@ for (const { name, mode, createKernel } of BACKENDS) {
           assert.deepEqual((await whole(basis.planned.IPv4, basis.families.IPv4.settings())).problems, []);
           for (const packet of asked) {
             const { to, port, protocol, from } = packet;
-            // Nothing from elsewhere arrives at a loopback address.
+            // Packets from other hosts never arrive at a loopback address.
             if (to === "127.0.0.1" && from !== "node") continue;
             const { outcomes, service } = await explain(readQuestion(`${to}:${port}/${protocol}`, from), basis);
             assert.equal(outcomes.length, 1);

@@ -1,8 +1,8 @@
-/** Objects as no API server would send them: valid ones with fields missing, of the wrong type, huge, or written to be misread. */
+/** Invalid objects: valid ones with fields that are missing, of the wrong type, huge or misleading. */
 import fc from "fast-check";
 import type { Kind } from "../../core/objects/cluster_object.ts";
 
-/** What a field is replaced by. */
+/** The replacements of fields. */
 const JUNK: fc.Arbitrary<unknown> = fc.oneof(
   fc.constantFrom<unknown>(undefined, null, 0, -1, 1e21, 3.5, NaN, true, "", " ", {}, [], [null], [[]], [{}], { a: 1 }),
   fc.constantFrom<unknown>(
@@ -132,7 +132,7 @@ const node = fc.record({
   status: some([{}, { addresses: [{ type: "InternalIP", address: "192.168.1.1" }] }]),
 });
 
-/** Every path to a value within an object. */
+/** The paths of all values in an object. */
 function pathsIn(value: unknown, path: readonly string[] = []): (readonly string[])[] {
   const below = typeof value === "object" && value !== null
     ? Object.entries(value).flatMap(([key, inner]) => pathsIn(inner, [...path, key]))
@@ -146,7 +146,7 @@ function replaced(value: unknown, [key, ...rest]: readonly string[], by: unknown
   return { ...value as object, [key]: replaced((value as Record<string, unknown>)[key], rest, by) };
 }
 
-/** An object of one of the kinds with up to four of its fields spoilt. */
+/** An object of any kind with up to four corrupted fields. */
 export const hostileObjects: fc.Arbitrary<{ readonly kind: Kind; readonly raw: unknown }> = fc.tuple(
   fc.oneof({ weight: 5, arbitrary: service }, { weight: 5, arbitrary: slice }, { weight: 1, arbitrary: node }),
   fc.array(fc.tuple(fc.nat(), JUNK), { maxLength: 4 }),

@@ -1,4 +1,4 @@
-/** Whatever objects say: nothing breaks, none of it becomes a rule, and who is not concerned is served. */
+/** Hostile objects: nothing breaks, none of their text becomes a rule, and other services are served. */
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { decodeObject } from "../../core/objects/decode.ts";
@@ -15,7 +15,7 @@ import type { ToWorker } from "../../workers/protocol.ts";
 import { hostileObjects } from "./hostile_generators.ts";
 import { sayProblems } from "../fakes/problems.ts";
 
-/** Runs of some 20 objects each; `HOSTILE_RUNS=5000` makes it 100,000 objects. */
+/** Runs of about 20 objects each; `HOSTILE_RUNS=5000` tests 100,000 objects. */
 const RUNS = Number(Deno.env.get("HOSTILE_RUNS") ?? 250);
 
 const GOOD = {
@@ -42,7 +42,7 @@ const SETTINGS = {
   ipvs: (family: Family) => ipvsModeSettings(family === "IPv4" ? {} : IPV6),
 };
 
-/** The words of a rule that say what happens, apart from our own chains. */
+/** The verdicts in a rule, apart from jumps to our own chains. */
 const TARGETS = /^(KUBE-[A-Za-z0-9-]{1,23}|ACCEPT|DROP|REJECT|RETURN|MARK|MASQUERADE|DNAT)$/;
 
 function assertRestoreLine(line: string): void {
@@ -70,7 +70,7 @@ function assertStatement(statement: string): void {
 const ADDRESS = String.raw`[0-9a-f:.]+`;
 const SERVER = String.raw`(-[tu]|--sctp-service) (${ADDRESS}|\[${ADDRESS}\]):\d+`;
 
-/** The lines that each tool of IPVS mode is written. */
+/** The input lines of each tool in ipvs mode. */
 const IPVS_LINES: ReadonlyMap<string, RegExp> = new Map([
   [
     "ipvsadm",
@@ -97,7 +97,7 @@ function assertIpvsWrite({ tool, input }: { readonly tool: string; readonly inpu
   }
 }
 
-/** What is told of the cluster, all the way to what is planned. */
+/** The pipeline from objects to the plan. */
 function createPipeline() {
   const problems: string[] = [];
   const onProblems = sayProblems((where, message) => problems.push(`${where}: ${message}`));
@@ -116,7 +116,7 @@ function createPipeline() {
   return { problems, tracking, planners };
 }
 
-Deno.test("no object breaks anything or becomes a rule, each has a clear problem, and the good rest is served", async () => {
+Deno.test("no hostile object breaks anything or becomes a rule; each has a clear problem, and valid ones are served", async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(hostileObjects, { minLength: 1, maxLength: 40 }), async (objects) => {
       const { problems, tracking, planners } = createPipeline();
@@ -176,14 +176,14 @@ Deno.test("no object breaks anything or becomes a rule, each has a clear problem
   );
 });
 
-/** One line of a bounded length, without what a terminal or a log reader would take for something else. */
+/** One line of bounded length without control characters. */
 function assertSentence(sentence: string): void {
   assert.ok(sentence.length < 1000, sentence.slice(0, 200));
   // deno-lint-ignore no-control-regex
   assert.doesNotMatch(sentence, /[\u0000-\u001f\u200b-\u200f\u2028-\u202e]/, JSON.stringify(sentence));
 }
 
-Deno.test("10,000 ports and 100,000 endpoints of one service are planned, each once", () => {
+Deno.test("10,000 ports and 100,000 endpoints of one service are planned once each", () => {
   const { problems, tracking, planners } = createPipeline();
   const ports = Array.from({ length: 10_000 }, (_, i) => ({ name: `p${i}`, protocol: "TCP", port: i + 1 }));
   const spec = { type: "ClusterIP", clusterIPs: ["10.96.0.9"] };
@@ -196,7 +196,7 @@ Deno.test("10,000 ports and 100,000 endpoints of one service are planned, each o
     }).object!,
   );
   for (let part = 0; part < 100; part++) {
-    // Every slice repeats half of the one before.
+    // Every slice repeats half of the previous one.
     const endpoints = Array.from({ length: 2000 }, (_, i) => {
       const number = (part * 1000 + i) % 100_000;
       return {

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import type { FamilySettings, ServicePort } from "../../core/model/mod.ts";
 import { fakeServicePort, fakeSettings, fakeSources } from "../fakes/service_port.ts";
 
-/** More service ports than a leaf holds, in addresses near each other and far apart. */
+/** More service ports than a leaf of the dispatch holds, at adjacent and distant addresses. */
 export const ports: fc.Arbitrary<ServicePort> = fc.record({
   index: fc.nat(90),
   changes: fc.record({
@@ -24,7 +24,7 @@ export const ports: fc.Arbitrary<ServicePort> = fc.record({
   return fakeServicePort(`default/s${index}:p`, { clusterIP, ...changes } as Partial<ServicePort>);
 });
 
-/** Settings that differ in what most rules depend on. */
+/** Settings that affect most rules. */
 export const settings: fc.Arbitrary<FamilySettings> = fc.constantFrom(
   fakeSettings(),
   fakeSettings({ masqueradeAll: true }),

@@ -43,7 +43,7 @@ for (const hairpin of ["compare", "per-endpoint"] as const) {
         const ruleset = createRuleset(options);
         const current = new Map<ServicePortKey, ServicePort>();
         let currentSettings = first;
-        // What a kernel holds that is brought up to date with nothing but what is said to have changed.
+        // A kernel that only receives the reported changes.
         const followed: Record<string, readonly string[]> = {};
         const follow = (touched: ReturnType<Ruleset["apply"]>) => {
           for (const table of TABLES) {

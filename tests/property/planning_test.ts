@@ -13,7 +13,7 @@ type Event =
   | { readonly does: "relist"; readonly kind: Kind; readonly takesBetween: boolean }
   | { readonly does: "take" };
 
-// Few names, addresses and ports, so that histories meet: the same objects again and again, and conflicts over them.
+// Few names, addresses and ports, so that the same objects change repeatedly and conflict.
 const few = <const T>(...values: readonly T[]) => fc.constantFrom(...values);
 
 const services: fc.Arbitrary<ClusterObject> = fc.record({
@@ -70,7 +70,7 @@ const nodes: fc.Arbitrary<ClusterObject> = few("", "a", "b").map((zone) => node(
 
 const events: fc.Arbitrary<Event> = fc.oneof(
   { weight: 6, arbitrary: fc.oneof(services, slices, nodes).map((object): Event => ({ does: "set", object })) },
-  // The Node stays: what a deleted one leaves behind is its history.
+  // The Node is never deleted: the state after that depends on its history.
   { weight: 2, arbitrary: fc.oneof(services, slices).map((object): Event => ({ does: "delete", object })) },
   {
     weight: 1,
@@ -79,7 +79,7 @@ const events: fc.Arbitrary<Event> = fc.oneof(
   { weight: 3, arbitrary: fc.constant<Event>({ does: "take" }) },
 );
 
-/** Trackers and planners, with all that was ever planned gathered up. */
+/** Trackers and planners, with the accumulated plan. */
 function createGathering() {
   const tracking = fakeTracking();
   const planners = FAMILIES.map((family) =>

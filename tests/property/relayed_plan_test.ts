@@ -16,7 +16,7 @@ import { sayProblems } from "../fakes/problems.ts";
 const NODE = "node-1";
 const onProblems = sayProblems((where, message) => assert.fail(`${where}: ${message}`));
 
-/** A deleted Node leaves what it said in effect where that was seen, which a relay need not have. */
+/** The state after the deletion of a Node depends on whether it was seen before, which a relay may not have. */
 function forgetsNode(event: ClusterEvent): boolean {
   return (event.type === "delete" && event.ref.kind === "Node") || (event.type === "relist" && event.kind === "Node");
 }
@@ -25,7 +25,7 @@ function tracking(clock: ReturnType<typeof createFakeClock>): Tracking {
   return createTracking({ kinds: KINDS, nodeName: NODE, bindAddress: "0.0.0.0", clock, onChange() {}, onProblems });
 }
 
-/** All that a node does about what is tracked. */
+/** The complete plan of a node. */
 function planOf(tracked: Tracking) {
   const changes = tracked.take();
   const ports = FAMILIES.flatMap((family) =>
@@ -47,7 +47,7 @@ function planOf(tracked: Tracking) {
 }
 
 for (const scope of ["global", "local"] as const) {
-  Deno.test(`a node behind a server does what it would do by itself: ${scope} state`, () => {
+  Deno.test(`a node behind a server has the same plan as without it: ${scope} state`, () => {
     fc.assert(
       fc.property(fc.array(anEvent, { maxLength: 40 }), (events) => {
         const clock = createFakeClock();

@@ -1,4 +1,4 @@
-/** A state file that is read item by item says what it says to a parser of all of YAML. */
+/** Reading a state file item by item gives the same result as a full YAML parser. */
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { stringify } from "yaml";
@@ -12,13 +12,13 @@ import { parseYamlTree } from "../../sources/state/yaml_tree.ts";
 const RUNS = Number(Deno.env.get("STATE_RUNS") ?? 300);
 const atOnce = () => Promise.resolve();
 
-/** What reading came to: items, or the line of the first mistake. */
+/** The result of reading: items, or the line of the first error. */
 async function outcome(read: () => unknown): Promise<unknown> {
   try {
     return await read();
   } catch (error) {
     if (!(error instanceof StateError)) throw error;
-    // Which mistake in the syntax a parser finds first, and where, can depend on what follows the item.
+    // Which syntax error a parser finds first, and where, can depend on the text after the item.
     if (error instanceof StateSyntaxError) return "no YAML";
     return { line: error.line, message: error.message };
   }
@@ -106,7 +106,7 @@ const state = fc.record({
   )),
 });
 
-/** The state as Go's YAML packages, Sluice and people write it. */
+/** The state as written by Go's YAML packages, Sluice and people. */
 const written = fc.tuple(
   state,
   fc.constantFrom<(state: object) => string>(
@@ -123,7 +123,7 @@ const written = fc.tuple(
   ),
 ).map(([state, write]) => write(state));
 
-Deno.test("a state file says the same item by item and as a whole", async () => {
+Deno.test("a state file reads the same item by item and as a whole", async () => {
   await fc.assert(
     fc.asyncProperty(written, async (text) => {
       const [byItem, asAWhole] = await bothWays(text);
@@ -133,7 +133,7 @@ Deno.test("a state file says the same item by item and as a whole", async () => 
   );
 });
 
-/** A scalar as it may stand in a file, right or wrong. */
+/** A scalar in a file, valid or not. */
 const raw = fc.oneof(
   word,
   fc.constantFrom(
@@ -170,7 +170,7 @@ const raw = fc.oneof(
   fc.stringMatching(/^[a-z:'"#&*!|>%@`?, [\]{}~=-]{1,6}$/),
 );
 
-Deno.test("every scalar and key says the same item by item and as a whole", async () => {
+Deno.test("every scalar and key reads the same item by item and as a whole", async () => {
   await fc.assert(
     fc.asyncProperty(raw, raw, raw, async (name, key, value) => {
       const text =
@@ -182,7 +182,7 @@ Deno.test("every scalar and key says the same item by item and as a whole", asyn
   );
 });
 
-Deno.test("files of KPNG's and Sluice's are read by line, to the same tree", async () => {
+Deno.test("files of KPNG and Sluice are read by the line parser, to the same tree", async () => {
   const own =
     '- service: {"namespace":"default","name":"web","labels":{"a":"\\u0001"}}\n  endpoints:\n  - {"podname":"a"}\n';
   const text = Deno.readTextFileSync(new URL("../fixtures/kpng/dump.yaml", import.meta.url)) + own;
@@ -194,12 +194,12 @@ Deno.test("files of KPNG's and Sluice's are read by line, to the same tree", asy
   }
 });
 
-/** How texts are written matters to nobody. */
+/** Removes the source texts, which do not matter. */
 function withoutSources(tree: StateNode | undefined): unknown {
   return JSON.parse(JSON.stringify(tree, (key, value) => key === "source" ? undefined : value));
 }
 
-/** Lines that mean something else than they seem to, or end what is around them. */
+/** Lines with a misleading meaning, or that end the block around them. */
 const HOSTILE = [
   "",
   "# comment",
@@ -272,7 +272,7 @@ function edited(text: string, edits: readonly (typeof edit extends fc.Arbitrary<
   return lines.join("\n");
 }
 
-Deno.test("a state file with hostile lines says the same item by item and as a whole, or has the same first mistake", async () => {
+Deno.test("a state file with hostile lines reads the same item by item and as a whole, or has the same first error", async () => {
   await fc.assert(
     fc.asyncProperty(written, fc.array(edit, { minLength: 1, maxLength: 3 }), async (text, edits) => {
       const [byItem, asAWhole] = await bothWays(edited(text, edits));

@@ -12,7 +12,7 @@ import { endpoint, endpointSlice, service } from "../fakes/cluster_objects.ts";
 import { anEvent, subscriptions, tell } from "./cluster_events.ts";
 import { sayProblems } from "../fakes/problems.ts";
 
-/** A watcher, as it sees its sets by the bytes of their entries. */
+/** A watcher with the bytes of its sets' entries. */
 function createWatcher(subscription: Subscription) {
   const entries = new Map<string, string>();
   let position: Position | undefined;
@@ -22,7 +22,7 @@ function createWatcher(subscription: Subscription) {
     subscription,
     entries,
     resets: () => resets,
-    /** What was told last. */
+    /** The operations received last. */
     last: () => operations,
     ask(answers: ReturnType<typeof createAnswers>) {
       const answer = answers.since(position, subscription);
@@ -64,7 +64,7 @@ function syncedStore(leastHistory?: number) {
   return { clock, store };
 }
 
-/** What a watcher that comes now is told. */
+/** The state that a new watcher receives. */
 function fresh(store: Store, clock: ReturnType<typeof createFakeClock>, subscription: Subscription) {
   const watcher = createWatcher(subscription);
   watcher.ask(createAnswers(store, clock));
@@ -80,7 +80,7 @@ function withoutTimes(entries: ReadonlyMap<string, string>): string[] {
   return Array.from(entries, ([key, content]) => isEndpoint(key) ? key : `${key} ${content}`).sort();
 }
 
-Deno.test("after any history, watchers that applied differences at any time see what a new one sees", () => {
+Deno.test("after any history, watchers that applied differences have the same state as a new one", () => {
   fc.assert(fc.property(fc.array(anEvent, { maxLength: 60 }), fc.constantFrom(0, 10, 1000), (events, leastHistory) => {
     const { clock, store } = syncedStore(leastHistory);
     const answers = createAnswers(store, clock);
@@ -99,7 +99,7 @@ Deno.test("after any history, watchers that applied differences at any time see 
   }));
 });
 
-Deno.test("between two Sluices, nothing is lost: the second store holds what the first one does, over resets too", () => {
+Deno.test("between two Sluices nothing is lost: the second store equals the first, even across resets", () => {
   fc.assert(fc.property(fc.array(anEvent, { maxLength: 40 }), fc.nat({ max: 100 }), (events, leastHistory) => {
     const { clock, store } = syncedStore(leastHistory);
     const second = createStore({ clock, onProblems });
@@ -115,7 +115,7 @@ Deno.test("between two Sluices, nothing is lost: the second store holds what the
       else tell(store, event);
     }
     relay();
-    // A slice without endpoints says nothing to anybody and does not travel; its ports and times come with endpoints.
+    // A slice without endpoints is not sent; its ports and times come with endpoints.
     const content = (store: Store) => {
       const { services, scoped } = store.state();
       return {
@@ -137,7 +137,7 @@ Deno.test("between two Sluices, nothing is lost: the second store holds what the
   }));
 });
 
-Deno.test("a watcher that lags too far is told everything anew; one that keeps up never is, however many lag", () => {
+Deno.test("a watcher that lags too far gets a full snapshot; one that keeps up never does, regardless of the others", () => {
   const { clock, store } = syncedStore(50);
   const answers = createAnswers(store, clock);
   const quick = createWatcher(subscriptions[0]!);
@@ -155,7 +155,7 @@ Deno.test("a watcher that lags too far is told everything anew; one that keeps u
   for (const watcher of lagging) assert.deepEqual([...watcher.entries], [...quick.entries]);
 });
 
-Deno.test("what is kept of the past is bounded by what there is", () => {
+Deno.test("the history is bounded by the size of the current state", () => {
   const { clock, store } = syncedStore(20);
   for (let i = 0; i < 1000; i++) {
     store.set(endpointSlice("default/web-1", [endpoint(`10.1.${i >> 8}.${i & 255}`)]));
@@ -163,12 +163,12 @@ Deno.test("what is kept of the past is bounded by what there is", () => {
   }
   const newest = store.revision();
   const known = Array.from({ length: newest }, (_, revision) => store.since(revision) !== undefined);
-  // Each replaced version weighs three: the service, its slice, its endpoint.
+  // Each replaced version weighs three: the service, its slice and its endpoint.
   assert.equal(known.filter((isKnown) => isKnown).length, Math.floor(20 / 3));
   assert.deepEqual(known.slice(-6), [true, true, true, true, true, true]);
 });
 
-Deno.test("what is changed and changed back is no change, and nothing is told before everything is synced", () => {
+Deno.test("an undone change is no change, and nothing is sent before everything is synced", () => {
   const clock = createFakeClock();
   const store = createStore({ clock, onProblems });
   let told = 0;

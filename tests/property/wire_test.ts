@@ -53,7 +53,7 @@ const everything = fc.record({
   ),
 });
 
-/** Without what is undefined, which is not there after decoding. */
+/** Removes undefined fields, which are absent after decoding. */
 const present = (value: unknown): unknown => {
   if (typeof value !== "object" || value === null || value instanceof Uint8Array) return value;
   if (Array.isArray(value)) return value.map(present);
@@ -62,13 +62,13 @@ const present = (value: unknown): unknown => {
   );
 };
 
-Deno.test("what is written is read again", () => {
+Deno.test("encoded messages decode to the same values", () => {
   fc.assert(fc.property(everything, (value) => {
     assert.deepEqual(present(EVERYTHING.decode(EVERYTHING.encode(value))), present(value));
   }));
 });
 
-Deno.test("frames come out as they went in, however the bytes are cut", () => {
+Deno.test("frames are decoded regardless of chunk boundaries", () => {
   fc.assert(
     fc.property(fc.array(fc.uint8Array({ maxLength: 50 })), fc.integer({ min: 1, max: 20 }), (messages, step) => {
       const stream = framesOf(messages);
@@ -80,11 +80,11 @@ Deno.test("frames come out as they went in, however the bytes are cut", () => {
   );
 });
 
-Deno.test("bytes that are no message are a WireError, and nothing else", () => {
+Deno.test("invalid bytes throw a WireError and nothing else", () => {
   const recorded = recordedCalls().flat().flatMap(({ responses }) => responses);
   const garbage = fc.oneof(
     fc.uint8Array({ maxLength: 100 }),
-    // A real message with a byte changed, or cut off.
+    // A real message with a changed byte, or truncated.
     fc.record({ original: fc.constantFrom(...recorded), at: fc.nat(), byte: fc.nat(255), length: fc.nat() })
       .map(({ original, at, byte, length }) => {
         const changed = new Uint8Array(original);
