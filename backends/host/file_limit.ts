@@ -1,11 +1,11 @@
-/** The limit of open files of this process, through `prlimit`: it can neither be read nor be set from here. */
+/** The limit of open files of this process, through `prlimit`: Deno can neither read nor set it. */
 import { type Finding, problemFinding } from "../../core/problems/mod.ts";
 import { requireSuccess, type Runner } from "../tools/mod.ts";
 
-/** How many files (descriptors) this process may open. */
+/** The number of files (descriptors) that this process may open. */
 export interface OpenFiles {
   readonly soft: number;
-  /** What `soft` may be raised to without a privilege. */
+  /** The highest value of `soft` without a privilege. */
   readonly hard: number;
 }
 
@@ -14,9 +14,9 @@ const ENOUGH = 65_536;
 const WARN_BELOW = 4_096;
 const TIMEOUT_MS = 2_000;
 
-/** The limit of this process. Rejects where `prlimit` fails or is not installed. */
+/** The limit of this process. Rejects if `prlimit` fails or is not installed. */
 export async function findOpenFiles(runner: Runner): Promise<OpenFiles> {
-  // A tool has the limits of who starts it.
+  // A tool inherits the limits of the process that starts it.
   const stdout = await prlimit(runner, ["--nofile", "--output", "SOFT,HARD", "--noheadings", "--raw"]);
   const [soft, hard] = stdout.trim().split(/\s+/).map((text) => text === "unlimited" ? Infinity : Number(text));
   if (soft === undefined || hard === undefined || Number.isNaN(soft + hard)) {
@@ -26,8 +26,8 @@ export async function findOpenFiles(runner: Runner): Promise<OpenFiles> {
 }
 
 /**
- * Raises the limit of the process `pid`, which is this one, as far as is of use and allowed, as Go's runtime does for
- * kube-proxy. Returns the limit that holds then. Rejects as `findOpenFiles` does, and where the limit cannot be set.
+ * Raises the limit of this process, `pid`, as far as useful and allowed, as Go's runtime does for kube-proxy. Returns the
+ * new limit. Rejects as `findOpenFiles` does, and if the limit cannot be set.
  */
 export async function raiseOpenFiles(runner: Runner, pid: number): Promise<OpenFiles> {
   const { soft, hard } = await findOpenFiles(runner);
@@ -37,7 +37,7 @@ export async function raiseOpenFiles(runner: Runner, pid: number): Promise<OpenF
   return { soft: raised, hard };
 }
 
-/** The meaning of a limit for a proxy that runs under it; undefined where it could not be found out. */
+/** Judges the limit for a proxy; undefined means that it could not be read. */
 export function judgeOpenFiles(limit: OpenFiles | undefined): Finding {
   const name = "open files";
   if (limit === undefined) {

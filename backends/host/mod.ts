@@ -1,5 +1,7 @@
 /**
- * Settings and tables of the host that more than one mode deals with: connection tracking, sysctls, limits of the process.
+ * Settings and tables of the host that several modes use: conntrack, sysctls, limits of the process.
+ *
+ * In: deltas, sysctls. Out: removed flows, findings. May run: conntrack, sysctl, prlimit, choom.
  */
 export { createConntrackCleaner, type UdpFrontend, udpFrontend } from "./conntrack.ts";
 export { findOpenFiles, judgeOpenFiles, raiseOpenFiles } from "./file_limit.ts";

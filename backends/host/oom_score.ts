@@ -5,9 +5,9 @@ import { requireSuccess, type Runner } from "../tools/mod.ts";
 const TIMEOUT_MS = 5_000;
 
 /**
- * Tells the kernel how ready to be to end this process when memory runs out (kube-proxy's oomScoreAdj), through `choom`:
- * /proc cannot be written from here. Started before it returns, so that the right to start programs can be given up
- * then. Lowering it needs a right (CAP_SYS_RESOURCE) that serving does not, so that a failure is logged and nothing more.
+ * Sets the oom_score_adj of this process (kube-proxy's oomScoreAdj) through `choom`, because this isolate cannot write to
+ * /proc. The tool is started before this returns, so that the right to start programs can be given up then. Lowering the
+ * score needs CAP_SYS_RESOURCE, which serving does not, so a failure is only logged.
  */
 export async function adjustOomScore(runner: Runner, logger: Logger, score: number): Promise<void> {
   try {

@@ -5,7 +5,7 @@ const INT_MAX = 2 ** 31 - 1;
 const FLAG = [1, 1] as const;
 const SECONDS = [1, INT_MAX] as const;
 
-/** All settings of the kernel that Sluice ever writes, each with the least and the greatest value. */
+/** All sysctls that Sluice ever writes, each with its least and its greatest value. */
 const WRITTEN = {
   "net.ipv4.conf.all.arp_announce": [2, 2],
   "net.ipv4.conf.all.arp_ignore": [1, 1],
@@ -24,15 +24,15 @@ const WRITTEN = {
   "net.netfilter.nf_conntrack_udp_timeout_stream": SECONDS,
 } as const satisfies Readonly<Record<string, readonly [number, number]>>;
 
-/** A setting of the kernel and the value that it is to have: `net.ipv4.ip_forward`, 1. */
+/** A sysctl and its desired value: `net.ipv4.ip_forward`, 1. */
 export interface Sysctl {
   readonly name: string;
   readonly value: number;
-  /** Whether a greater value may stay, and one that cannot be written is nothing to warn of. */
+  /** Whether a greater value may stay, and a failure is no reason for a warning. */
   readonly atLeast?: true;
 }
 
-/** Whether Sluice ever writes this setting, and with such a value. */
+/** Whether Sluice ever writes this value to this sysctl. */
 export function isWritten({ name, value }: Sysctl): boolean {
   if (!Object.hasOwn(WRITTEN, name)) return false;
   const [least, greatest] = WRITTEN[name as keyof typeof WRITTEN];
@@ -43,9 +43,8 @@ export function isWritten({ name, value }: Sysctl): boolean {
 const TIMEOUT_MS = 10_000;
 
 /**
- * Gives settings of the kernel their values, where they have others: one call reads all of them, one writes those that
- * differ. What cannot be written is logged and stays as it is: it must not keep services from being served. Writes only
- * what `isWritten` permits.
+ * Sets sysctls: one call reads all of them, one writes those that differ. A failure is logged and the value stays: it must
+ * not keep services from being served. Writes only what `isWritten` permits.
  */
 export async function writeSysctls(runner: Runner, logger: Logger, settings: readonly Sysctl[]): Promise<void> {
   const failed = ({ name, value, atLeast }: Sysctl, error: string) => {
@@ -79,12 +78,11 @@ export async function writeSysctls(runner: Runner, logger: Logger, settings: rea
   }
 }
 
-/** How long a setting that is only nice to know is waited for. */
+/** The timeout for reading a sysctl, in milliseconds. */
 const READ_TIMEOUT_MS = 10_000;
 
 /**
- * A setting of the kernel, or undefined where it has none of that name, or it cannot be read in a second, which is
- * logged: what depends on it must do without.
+ * Reads a sysctl; undefined if the kernel has none of that name, or if it cannot be read in time, which is logged.
  */
 export async function readSysctl(runner: Runner, logger: Logger, name: string): Promise<string | undefined> {
   try {
@@ -95,7 +93,7 @@ export async function readSysctl(runner: Runner, logger: Logger, name: string): 
   }
 }
 
-/** What sysctl printed of the settings that it could read or write: `NAME = VALUE`. */
+/** The values that sysctl read or wrote, from its output `NAME = VALUE`. */
 function printedValues({ stdout }: ToolResult): Map<string, string> {
   const values = new Map<string, string>();
   for (const line of stdout.split("\n")) {
@@ -105,7 +103,7 @@ function printedValues({ stdout }: ToolResult): Map<string, string> {
   return values;
 }
 
-/** What sysctl said about a setting, which it calls by name or by path. */
+/** The messages of sysctl about one setting, which it calls by name or by path. */
 function complaintAbout(name: string, result: ToolResult): string {
   const path = name.replaceAll(".", "/");
   const mentions = result.stderr.split("\n").filter((line) => line.includes(name) || line.includes(path));

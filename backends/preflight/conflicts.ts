@@ -6,9 +6,9 @@ import { failureText, type Runner, type ToolCall, ToolMissingError } from "../to
 /** A process that listens on TCP. */
 export interface Listener {
   readonly port: number;
-  /** The name of the process, 15 characters at the most; empty where it may not be seen. */
+  /** The name of the process, at most 15 characters; empty if it is not visible. */
   readonly process: string;
-  /** 0 where it may not be seen. */
+  /** 0 if it is not visible. */
   readonly pid: number;
 }
 
@@ -22,7 +22,7 @@ export interface Traces {
   readonly legacyBeside: boolean;
 }
 
-/** The processes that listen on TCP, asked of `ss`; undefined where it is not installed. */
+/** The processes that listen on TCP, listed with `ss`; undefined if it is not installed. */
 export async function findListeners(runner: Runner): Promise<readonly Listener[] | undefined> {
   const text = await resultOf(runner, { tool: "ss", args: ["-Htlnp"] });
   return text && text.stdout.split("\n").flatMap(readListeners);
@@ -61,7 +61,7 @@ export async function findTraces(modes: readonly ModeDescription[], runner: Runn
   return { byMode, unreadable, legacyBeside };
 }
 
-/** What the proxies' processes mean for one that is to serve health and metrics on these ports. */
+/** Judges the listening processes for a proxy that will serve health and metrics on these ports. */
 export function judgeListeners(
   listeners: readonly Listener[] | undefined,
   ports: readonly number[],
@@ -130,7 +130,7 @@ const K3S: OtherProxy = {
   fix: "start the k3s server with --disable-kube-proxy (docs/migrate.md)",
 };
 
-/** What the traces mean for a proxy of this mode; `running` is the mode of a Sluice that runs here already. */
+/** Judges the traces for a proxy in this mode; `running` is the mode of a Sluice that already runs here. */
 export function judgeTraces(traces: Traces, mode: ProxyMode, running: ProxyMode | undefined): readonly Finding[] {
   const findings: Finding[] = [...traces.byMode].flatMap(([{ name: of, traces: { text } }, names]): Finding[] => {
     const name = "rules";

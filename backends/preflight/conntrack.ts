@@ -1,13 +1,13 @@
 import { type Finding, problemFinding } from "../../core/problems/mod.ts";
 import { type Runner, ToolMissingError } from "../tools/mod.ts";
 
-/** How many connections the kernel tracks, and how many it can. */
+/** The number of connections that the kernel tracks, and its limit. */
 export interface ConntrackSize {
   readonly count: number;
   readonly max: number;
 }
 
-/** Reads the size of the kernel's connection tracking; undefined where it has none, or sysctl is missing. */
+/** Reads the size of the conntrack table; undefined if there is none, or if sysctl is missing. */
 export async function findConntrackSize(runner: Runner): Promise<ConntrackSize | undefined> {
   try {
     const args = ["-n", "net.netfilter.nf_conntrack_count", "net.netfilter.nf_conntrack_max"];
@@ -22,7 +22,7 @@ export async function findConntrackSize(runner: Runner): Promise<ConntrackSize |
 
 const WARN_FROM = 0.75, ALARM_FROM = 0.95;
 
-/** What the size means; `wanted` is what the configuration asks for, undefined where it leaves it as it is. */
+/** Judges the size; `wanted` is the limit in the configuration, undefined if that leaves it unchanged. */
 export function judgeConntrack(size: ConntrackSize | undefined, wanted: number | undefined): Finding {
   const name = "connections";
   if (size === undefined) {

@@ -5,24 +5,24 @@ import type { ModeDescription } from "../contract/mod.ts";
 import type { Mode } from "../mod.ts";
 import { type Runner, ToolMissingError } from "../tools/mod.ts";
 
-/** What came of a try to use the kernel as a family's backend does. */
+/** The result of trying the kernel as a family's backend uses it. */
 export interface Trial {
   readonly family: Family;
-  /** What went wrong; undefined where it worked. */
+  /** The failure; undefined if the trial succeeded. */
   readonly failure?: string;
-  /** What that was for want of: a tool, which is told by itself; a right; or anything that this host cannot do. */
+  /** What was missing: a tool, which has a finding of its own; a right; or an ability of this host. */
   readonly lacks?: "tool" | "right" | "ability";
 }
 
-/** A module, and whether `modprobe` knows it as a file or as built in; undefined where it cannot be asked. */
+/** A module, and whether `modprobe` knows it, as a file or built in; undefined if modprobe is missing. */
 export interface FoundModule {
   readonly module: string;
   readonly known: boolean | undefined;
 }
 
 /**
- * Tries what each family's backend tries at its start: a rule, table or virtual server that no packet meets, and that is
- * taken away at once.
+ * Tries what each family's backend tries in its setup: a rule, table or virtual server that no packet meets, and that is
+ * removed at once.
  */
 export async function tryKernel(
   mode: Mode,
@@ -47,7 +47,7 @@ function whatIsMissing(error: unknown): Trial["lacks"] {
   return /not permitted|Permission denied|must be root|CAP_NET_ADMIN/i.test(errorText(error)) ? "right" : "ability";
 }
 
-/** Asks `modprobe` which of a mode's modules it would load or has built in; loads none. */
+/** Finds out from `modprobe` which of a mode's modules could be loaded or are built in; loads none. */
 export async function findModules(
   { modules }: Pick<ModeDescription, "modules">,
   runner: Runner,
@@ -63,7 +63,7 @@ export async function findModules(
   }));
 }
 
-/** What the trials mean; a family that cannot be served is a loss, both are the end. A missing tool is told elsewhere. */
+/** Judges the trials: one family that cannot be served is a warning, two are an error. Missing tools are judged elsewhere. */
 export function judgeTrials(mode: string, trials: readonly Trial[]): readonly Finding[] {
   const tried = trials.filter(({ lacks }) => lacks !== "tool");
   const someWork = tried.some(({ lacks }) => lacks === undefined);
@@ -79,7 +79,7 @@ export function judgeTrials(mode: string, trials: readonly Trial[]): readonly Fi
   });
 }
 
-/** What the modules mean beside the trials: where those worked, nothing is missing that was tried. */
+/** Judges the modules: after successful trials, nothing that was tried is missing. */
 export function judgeModules(modules: readonly FoundModule[], trials: readonly Trial[]): Finding {
   const missing = modules.filter(({ known }) => known === false).map(({ module }) => module);
   const name = "modules";

@@ -1,4 +1,4 @@
-/** The node before a proxy runs on it: its tools, its kernel, and who else is at work there. */
+/** Examines the node before a proxy runs on it: its tools, its kernel, and other proxies. */
 import { type Finding, problemFinding } from "../../core/problems/mod.ts";
 import type { IpvsSettings, ProxyMode } from "../../core/model/mod.ts";
 import type { Mode } from "../mod.ts";
@@ -9,12 +9,12 @@ import { findConntrackSize, judgeConntrack } from "./conntrack.ts";
 import { findModules, judgeModules, judgeTrials, tryKernel } from "./kernel.ts";
 import { findTools, judgeTools } from "./tools.ts";
 
-/** What the node is looked at for. */
+/** Inputs of `examineNode`. */
 export interface PreflightOptions {
   readonly mode: Mode;
   /** Every mode: another one may have left traces. */
   readonly modes: readonly Mode[];
-  /** What IPVS mode is told; undefined in other modes. */
+  /** The settings of IPVS mode; undefined in other modes. */
   readonly ipvs: IpvsSettings | undefined;
   readonly runner: Runner;
   readonly uid: number | null;
@@ -22,18 +22,18 @@ export interface PreflightOptions {
   readonly kernel: string;
   /** The ports that the proxy listens on. */
   readonly ports: readonly number[];
-  /** The limit of tracked connections that the configuration asks for; undefined where it leaves it as it is. */
+  /** The limit of tracked connections in the configuration; undefined if that leaves it unchanged. */
   readonly conntrackMax: number | undefined;
-  /** The mode of the Sluice that runs here; undefined where none does. */
+  /** The mode of the Sluice that runs here; undefined if none does. */
   readonly running: ProxyMode | undefined;
 }
 
-/** Looks at the node, and changes nothing on it that lasts: see `tryKernel`. */
+/** Examines the node, and leaves no change on it: see `tryKernel`. */
 export async function examineNode(options: PreflightOptions): Promise<readonly Finding[]> {
   const { mode, modes, ipvs, runner, uid, ports, conntrackMax, running } = options;
   const { description } = mode, { name } = description;
   const tools = await findTools(description, runner);
-  // What runs is tried already, and a try beside it would be in its way.
+  // A running proxy proves that the mode works, and a trial beside it would disturb it.
   const trials = running === name ? undefined : await tryKernel(mode, ipvs, runner);
   return [
     ...judgeRights(uid),
@@ -55,7 +55,7 @@ export async function examineNode(options: PreflightOptions): Promise<readonly F
   ];
 }
 
-/** Whether this process is root: without it, the rest may be judged too badly. */
+/** Whether this process is root: otherwise the other findings may be too pessimistic. */
 export function judgeRights(uid: number | null): readonly Finding[] {
   if (uid === 0) return [{ name: "rights", verdict: "green", message: "this runs as root" }];
   return [problemFinding("rights", "not-root", `this runs as user ${uid}, who may not see or do what root may`)];

@@ -18,13 +18,13 @@ const SHARED_TOOLS: readonly ModeTool[] = [
   },
 ];
 
-/** A tool as it was found: what it says of its version, or undefined where it is not installed. */
+/** A tool and the version that it prints; undefined if it is not installed. */
 export interface FoundTool {
   readonly tool: string;
   readonly version: string | undefined;
 }
 
-/** Asks each tool that a mode needs for its version. */
+/** Reads the version of each tool that a mode runs. */
 export async function findTools(mode: ModeDescription, runner: Runner): Promise<readonly FoundTool[]> {
   return await Promise.all(
     toolsOf(mode).map(async ({ tool, version: args }) => {
@@ -39,7 +39,7 @@ export async function findTools(mode: ModeDescription, runner: Runner): Promise<
   );
 }
 
-/** What the tools that were found mean for a mode. */
+/** Judges the tools of a mode. */
 export function judgeTools(mode: ModeDescription, found: readonly FoundTool[]): readonly Finding[] {
   return toolsOf(mode).map(({ tool, package: name, without }) => {
     const version = found.find((one) => one.tool === tool)?.version;
