@@ -100,7 +100,7 @@ Deno.test("a family plans from its own addresses and endpoints", () => {
   ]);
 });
 
-Deno.test("a new node address decides again who may use load balancer IPs", () => {
+Deno.test("a new node address updates which sources may use load balancer IPs", () => {
   const planned = createPlanned();
   const edge = service("default/edge", {
     type: "LoadBalancer",

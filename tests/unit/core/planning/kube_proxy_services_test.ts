@@ -1,4 +1,4 @@
-/** Services as kube-proxy's own tables have them (servicechangetracker_test.go, serviceport.go). */
+/** Services from the tables of kube-proxy's tests (servicechangetracker_test.go, serviceport.go). */
 import assert from "node:assert/strict";
 import { FAMILIES, type Family } from "../../../../platform/address.ts";
 import { decodeObject } from "../../../../core/objects/decode.ts";
@@ -15,7 +15,7 @@ function decoded(...raw: Raw): Service {
   return object;
 }
 
-/** The service ports in each family, each as `name protocol address:port` and what it has besides. */
+/** The service ports by family, each as `name protocol address port` and its other fields. */
 function planned(service: Service): Partial<Record<Family, readonly string[]>> {
   const tracker = createServiceChangeTracker();
   tracker.update(service);
@@ -64,12 +64,12 @@ const table: readonly (readonly [
   expected: Partial<Record<Family, readonly string[]>>,
 ])[] = [
   ["a headless service", { type: "ClusterIP", clusterIP: "None", ports: [port("rpc", 1234, "UDP")] }, [], {}],
-  ["a headless service of SCTP", { type: "ClusterIP", clusterIP: "None", ports: [port("sip", 7777, "SCTP")] }, [], {}],
+  ["a headless SCTP service", { type: "ClusterIP", clusterIP: "None", ports: [port("sip", 7777, "SCTP")] }, [], {}],
   ["a headless service without ports", { type: "ClusterIP", clusterIP: "None" }, [], {}],
   ["a service without a cluster IP", { type: "ClusterIP", clusterIP: "", ...HTTP }, [], {}],
-  ["an ExternalName, whatever its cluster IP", { type: "ExternalName", clusterIP: "172.16.55.4", ...HTTP }, [], {}],
+  ["an ExternalName service with a cluster IP", { type: "ExternalName", clusterIP: "172.16.55.4", ...HTTP }, [], {}],
   [
-    "a ClusterIP service, with the node ports that it once had",
+    "a ClusterIP service with node ports from an earlier type",
     {
       type: "ClusterIP",
       clusterIP: "172.16.55.4",
@@ -79,13 +79,13 @@ const table: readonly (readonly [
     { IPv4: ["n/s:p1 udp 172.16.55.4 1234, node 4321", "n/s:p2 udp 172.16.55.4 1235, node 5321"] },
   ],
   [
-    "a NodePort service of two protocols",
+    "a NodePort service with two protocols",
     { type: "NodePort", clusterIP: "172.16.55.10", ports: [port("p1", 345, "UDP", 678), port("p2", 344, "TCP", 677)] },
     [],
     { IPv4: ["n/s:p1 udp 172.16.55.10 345, node 678", "n/s:p2 tcp 172.16.55.10 344, node 677"] },
   ],
   [
-    "a load balancer, with the address that it has and not the one that was wished for",
+    "a load balancer with an address other than the requested one",
     {
       ...BALANCED,
       loadBalancerIP: "5.6.7.8",
@@ -99,11 +99,11 @@ const table: readonly (readonly [
   ["ipMode Proxy", BALANCED, [{ ip: "10.1.2.4", ipMode: "Proxy" }], {
     IPv4: ["n/s:a udp 172.16.55.11 8675, node 30061"],
   }],
-  ["of two addresses the one with ipMode VIP", BALANCED, [{ ip: "10.1.2.4", ipMode: "Proxy" }, {
+  ["two addresses, one of them with ipMode VIP", BALANCED, [{ ip: "10.1.2.4", ipMode: "Proxy" }, {
     ip: "10.1.2.5",
     ipMode: "VIP",
   }], { IPv4: ["n/s:a udp 172.16.55.11 8675, node 30061, balancer 10.1.2.5"] }],
-  ["a load balancer that is known by name alone", BALANCED, [{ hostname: "lb.example" }], {
+  ["a load balancer with only a hostname", BALANCED, [{ hostname: "lb.example" }], {
     IPv4: ["n/s:a udp 172.16.55.11 8675, node 30061"],
   }],
   [
@@ -132,10 +132,10 @@ const table: readonly (readonly [
     [],
     { IPv4: ["n/s:a udp 172.16.55.11 8675, node 30061"] },
   ],
-  ["an IPv4 cluster IP with parts of both families", { clusterIP: "10.0.0.1", ...BOTH }, BOTH_IPS, {
+  ["an IPv4 cluster IP with addresses of both families", { clusterIP: "10.0.0.1", ...BOTH }, BOTH_IPS, {
     IPv4: [`n/s:http tcp 10.0.0.1 80, ${IPV4_PARTS}`],
   }],
-  ["an IPv6 cluster IP with parts of both families", { clusterIP: IPV6, ...BOTH }, BOTH_IPS, {
+  ["an IPv6 cluster IP with addresses of both families", { clusterIP: IPV6, ...BOTH }, BOTH_IPS, {
     IPv6: [`n/s:http tcp 2001:db8:85a3::8a2e:370:7334 80, ${IPV6_PARTS}`],
   }],
   [
@@ -166,7 +166,7 @@ const table: readonly (readonly [
     },
   ],
   [
-    "an IPv4 address in IPv6 notation is of IPv4",
+    "an IPv4-mapped IPv6 address counts as IPv4",
     { clusterIP: "10.0.0.1", externalIPs: ["::ffff:8.8.8.8"], ...HTTP },
     [],
     {
@@ -174,7 +174,7 @@ const table: readonly (readonly [
     },
   ],
   [
-    "source ranges with spaces, and host bits",
+    "source ranges with spaces and host bits",
     {
       clusterIP: "10.0.0.1",
       loadBalancerSourceRanges: [" 10.1.2.3/28", "10.2.0.0/16 "],
@@ -184,7 +184,7 @@ const table: readonly (readonly [
     { IPv4: ["n/s:http tcp 10.0.0.1 80, from 10.1.2.0/28, from 10.2.0.0/16"] },
   ],
   [
-    "a source range of everything lets everybody in, whatever stands beside it",
+    "a source range of all addresses overrides other ranges",
     {
       clusterIP: "10.0.0.1",
       loadBalancerSourceRanges: ["10.0.0.0/8", "0.0.0.0/0"],
@@ -194,7 +194,7 @@ const table: readonly (readonly [
     { IPv4: ["n/s:http tcp 10.0.0.1 80"] },
   ],
   [
-    "a source range of everything counts in its own family",
+    "a source range of all addresses applies to its own family only",
     {
       clusterIP: "10.0.0.1",
       clusterIPs: ["10.0.0.1", "fd00::1"],
@@ -216,7 +216,7 @@ const table: readonly (readonly [
     { IPv4: ["n/s:http tcp 10.0.0.1 80, affinity 100"] },
   ],
   [
-    "ClientIP affinity without a timeout has the API's default",
+    "ClientIP affinity without a timeout uses the API's default",
     {
       clusterIP: "10.0.0.1",
       sessionAffinity: "ClientIP",

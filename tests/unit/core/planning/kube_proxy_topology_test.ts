@@ -1,4 +1,4 @@
-/** Endpoints for each traffic policy as kube-proxy's own table has them (topology_test.go, TestCategorizeEndpoints). */
+/** Endpoints by traffic policy, from the table of kube-proxy's TestCategorizeEndpoints (topology_test.go). */
 import assert from "node:assert/strict";
 import { decodeObject } from "../../../../core/objects/decode.ts";
 import type { ServicePort } from "../../../../core/model/mod.ts";
@@ -6,7 +6,7 @@ import { planService } from "../../../../core/planning/service_port.ts";
 import { createEndpointsChangeTracker } from "../../../../core/tracking/endpoints_change_tracker.ts";
 import { rawService, rawSlice } from "../../../fakes/raw_objects.ts";
 
-/** The node is `here`, in `zone`; endpoints have the addresses 10.1.2.0, 10.1.2.1 and so on. */
+/** Plans a service on node `here` in `zone`; the endpoints have the addresses 10.1.2.0, 10.1.2.1 and so on. */
 function plan(
   spec: Readonly<Record<string, unknown>>,
   endpoints: readonly string[],
@@ -41,17 +41,17 @@ const table: readonly (readonly [
   spec: Readonly<Record<string, unknown>>,
   endpoints: readonly string[],
   where: { readonly zone?: string; readonly node?: string },
-  /** The last numbers of the endpoints for policy Cluster and Local, and the verdicts for traffic of each side. */
+  /** The indexes of the endpoints for policies Cluster and Local, and the internal and external verdicts. */
   expected: readonly [cluster: string, local: string, internal: string, external: string],
 ])[] = [
   ["hints for this zone", INSIDE, ABCA, { zone: "a" }, ["03", "", "cluster", "cluster"]],
-  ["hints do not count for external policy Local", { ...OUTSIDE, ...EXTERNAL }, LOCAL_TWO, { zone: "a" }, [
+  ["hints do not apply to external policy Local", { ...OUTSIDE, ...EXTERNAL }, LOCAL_TWO, { zone: "a" }, [
     "03",
     "01",
     "cluster",
     "local",
   ]],
-  ["hints do not count for internal policy Local", { ...OUTSIDE, ...INTERNAL }, LOCAL_TWO, { zone: "a" }, [
+  ["hints do not apply to internal policy Local", { ...OUTSIDE, ...INTERNAL }, LOCAL_TWO, { zone: "a" }, [
     "03",
     "01",
     "local",
@@ -92,8 +92,13 @@ const table: readonly (readonly [
     "cluster",
     "cluster",
   ]],
-  ["hints for other nodes: this zone", INSIDE, NODES, { zone: "a", node: "n0" }, ["03", "", "cluster", "cluster"]],
-  ["a missing hint for nodes: this zone", INSIDE, [NODES[0]!, "zone=b", "zone=a"], { zone: "a", node: "n1" }, [
+  ["hints for other nodes fall back to zone hints", INSIDE, NODES, { zone: "a", node: "n0" }, [
+    "03",
+    "",
+    "cluster",
+    "cluster",
+  ]],
+  ["a missing node hint falls back to zone hints", INSIDE, [NODES[0]!, "zone=b", "zone=a"], { zone: "a", node: "n1" }, [
     "02",
     "",
     "cluster",
@@ -140,7 +145,7 @@ const table: readonly (readonly [
     ["0", "2", "cluster", "local"],
   ],
   [
-    "external Local counts for nothing where nothing comes from outside",
+    "external Local without external frontends",
     { ...INSIDE, ...EXTERNAL },
     ["", "@here"],
     {},
@@ -154,13 +159,13 @@ const table: readonly (readonly [
   ["external Local without endpoints", { ...OUTSIDE, ...EXTERNAL }, [], {}, ["", "", "reject", "reject"]],
   ["external Local, all elsewhere", { ...OUTSIDE, ...EXTERNAL }, ["", ""], {}, ["01", "", "cluster", "drop"]],
   ["external Local, all here", { ...OUTSIDE, ...EXTERNAL }, ["@here", "@here"], {}, ["01", "01", "cluster", "local"]],
-  ["external Local by an external IP", { ...INSIDE, ...EXTERNAL, externalIPs: ["8.8.8.8"] }, ["@here", ""], {}, [
+  ["external Local with an external IP", { ...INSIDE, ...EXTERNAL, externalIPs: ["8.8.8.8"] }, ["@here", ""], {}, [
     "01",
     "0",
     "cluster",
     "local",
   ]],
-  ["a node without a name has no endpoint here", { ...OUTSIDE, ...EXTERNAL }, ["@here", ""], { node: "" }, [
+  ["a node without a name has no local endpoints", { ...OUTSIDE, ...EXTERNAL }, ["@here", ""], { node: "" }, [
     "01",
     "",
     "cluster",
