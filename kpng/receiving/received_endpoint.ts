@@ -56,7 +56,7 @@ export function readLocalEndpoint(
   }, reading);
 }
 
-interface Told {
+interface EndpointContext {
   readonly ready: boolean;
   readonly nodeName: string;
   readonly zone: string;
@@ -69,21 +69,21 @@ function assemble(
   service: string,
   source: string,
   { hostname = "", ips, portOverrides = [], details }: EndpointMessage,
-  told: Told,
+  context: EndpointContext,
   { inFull, problem }: EndpointReading,
 ): ReceivedEndpoint | undefined {
   if (!isLabel(namespace) || !isLabel(service) || !isObjectName(source)) {
     problem(`endpoint of ${quote(`${namespace}/${service} (${source})`)}: invalid name; ignored`);
     return undefined;
   }
-  const { podName } = told;
+  const { podName } = context;
   const common: Omit<SliceEndpoint, "address"> = {
-    ready: told.ready,
-    serving: details === undefined ? told.ready : !details.notServing,
+    ready: context.ready,
+    serving: details === undefined ? context.ready : !details.notServing,
     terminating: details?.terminating === true,
-    nodeName: internString(told.nodeName),
-    zone: internString(told.zone),
-    zoneHints: hintsOf(told.zoneHints),
+    nodeName: internString(context.nodeName),
+    zone: internString(context.zone),
+    zoneHints: hintsOf(context.zoneHints),
     nodeHints: hintsOf(details?.nodeHints),
     ...inFull && (podName !== "" || hostname !== "") && { details: { podName, hostname } },
   };
@@ -98,9 +98,9 @@ function assemble(
 }
 
 /** The first address of each family: all addresses of a set are the same endpoint. */
-function readAddresses(told: readonly string[], problem: EndpointReading["problem"]): readonly string[] {
+function readAddresses(texts: readonly string[], problem: EndpointReading["problem"]): readonly string[] {
   const found: string[] = [];
-  for (const text of told) {
+  for (const text of texts) {
     const address = canonicalAddress(text);
     if (address === undefined) problem(`endpoint address ${quote(text)} is not an IP address; ignored`);
     else if (!found.some((other) => familyOf(other) === familyOf(address))) found.push(address);
