@@ -3,12 +3,12 @@ import type { ReportProblems } from "../core/problems/mod.ts";
 import type { Family, SyncReport } from "../core/model/mod.ts";
 import { nameOf, type Neighbour } from "./neighbours.ts";
 
-/** Notices that another program keeps changing the rules, and names it where it can be told. */
+/** Detects a program that keeps changing the rules, and names it if it answers on a proxy's port. */
 export interface DriftWatch {
   report(report: SyncReport): void;
 }
 
-/** What a watch needs. */
+/** Options of `createDriftWatch`. */
 export interface DriftWatchOptions {
   /** The service proxies that answer on this node. */
   readonly findNeighbours: () => Promise<readonly Neighbour[]>;
@@ -17,7 +17,7 @@ export interface DriftWatchOptions {
   readonly logger: Logger;
 }
 
-/** So many comparisons in a row must have found changes by others: one alone may be an administrator's. */
+/** The number of consecutive comparisons that must find changes: a single one may be an administrator's. */
 const ROUNDS = 2;
 
 /** A watch that has seen no change. A problem ends with the first comparison that finds none. */

@@ -9,12 +9,12 @@ export interface EventRequest {
   readonly object: unknown;
 }
 
-/** What sending events needs. */
+/** Options of `createEventRecorder`. */
 export interface EventRecorderOptions {
   readonly nodeName: string;
   /** Sends a request; rejects where it is refused. */
   readonly send: (request: EventRequest, signal: AbortSignal) => Promise<unknown>;
-  /** Whether it makes no sense to try again, now or later: events may not be written here. */
+  /** Whether the error is permanent: the proxy may not write Events. */
   readonly isRefusal: (error: unknown) => boolean;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -24,7 +24,7 @@ export interface EventRecorderOptions {
   readonly random?: () => number;
 }
 
-/** Tells the cluster what happens on this node, when it can. */
+/** Writes Events about this node, if the API server accepts them. */
 export interface EventRecorder {
   /**
    * Something happened. Returns at once. What is told again of the same `reason` and `about` becomes one Event with a
@@ -33,7 +33,7 @@ export interface EventRecorder {
   record(type: "Normal" | "Warning", reason: string, about: string, message: string, object?: EventObject): void;
 }
 
-/** The object that an event is about, where it is not this node's Node. */
+/** The object that an Event is about, if it is not this node's Node. */
 export interface EventObject {
   readonly kind: "Service";
   readonly namespace: string;
@@ -43,7 +43,7 @@ export interface EventObject {
   readonly action: string;
 }
 
-/** One Event of the API, and what is not written of it yet. */
+/** One Event of the API, with the part that is not written yet. */
 interface Series {
   readonly name: string;
   /** What it is about; undefined for this node's Node. */
@@ -70,7 +70,7 @@ const TRIES = 12;
 const BETWEEN_TRIES_MS = 10_000;
 const MOST_SERIES = 64;
 
-/** A recorder that has told nothing yet. */
+/** A recorder that has written nothing. */
 export function createEventRecorder(options: EventRecorderOptions): EventRecorder {
   const { nodeName, clock, logger, signal, random = Math.random } = options;
   const series = new Map<string, Series>();

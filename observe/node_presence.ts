@@ -2,13 +2,13 @@ import { type Clock, errorText, type Logger, sleep } from "../platform/mod.ts";
 import { logProblem, type Problem, type ProblemBoard, problemKind } from "../core/problems/mod.ts";
 import type { NodeTracker } from "../core/tracking/mod.ts";
 
-/** The parts of the watch over this node's Node object. */
+/** Options of `watchNodePresence`. */
 export interface NodePresenceOptions {
   readonly nodeName: string;
   readonly node: Pick<NodeTracker, "state" | "hasPodCIDR">;
   /** Whether the first sync waits for a pod CIDR (detectLocalMode NodeCIDR). */
   readonly awaitsPodCIDR: boolean;
-  /** The end of a sentence: which Nodes the cluster has instead. Rejects where they cannot be read. */
+  /** Names the cluster's other Nodes for a message. Rejects if they cannot be listed. */
   readonly otherNodes: (signal: AbortSignal) => Promise<string>;
   /** Takes what is missing, as long as it is. */
   readonly problems: ProblemBoard;

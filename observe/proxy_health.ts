@@ -2,18 +2,18 @@ import { type Clock, FAMILIES } from "../platform/mod.ts";
 import type { FamilyHealth } from "../core/channel/mod.ts";
 import type { Family } from "../core/model/mod.ts";
 
-/** How one family is doing. */
+/** The health of one family. */
 export interface FamilyStatus {
   readonly family: Family;
   /** Wall time of its last successful sync, in milliseconds since 1970; undefined before the first. */
   readonly lastUpdatedMs: number | undefined;
-  /** Whether nothing that it was to bring to the kernel is overdue. */
+  /** Whether no update is overdue. */
   readonly healthy: boolean;
-  /** What keeps its worker from working, if anything does. */
+  /** Why its worker is down; undefined if it is not. */
   readonly reason: string | undefined;
 }
 
-/** How the proxy is doing, the node aside. */
+/** The health of the proxy, without the node's. */
 export interface ProxyHealthStatus {
   readonly healthy: boolean;
   /**
@@ -27,11 +27,11 @@ export interface ProxyHealthStatus {
   readonly families: readonly FamilyStatus[];
 }
 
-/** Whether the proxy keeps up, and whether the node is to get traffic from outside. */
+/** Whether the proxy keeps up, and whether load balancers may send traffic to the node. */
 export interface ProxyHealth {
-  /** Something has changed that this family is to bring to the kernel. */
+  /** The family has an update for the kernel. */
   queuedUpdate(family: Family): void;
-  /** The kernel now has everything that this family was to bring to it. */
+  /** Every update of the family is in the kernel. */
   updated(family: Family): void;
   /**
    * How the family's worker is doing. One that is down has an update pending for as long: nothing is wrong in the

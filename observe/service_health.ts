@@ -11,9 +11,9 @@ import {
   type OpenPort,
 } from "../platform/http/mod.ts";
 
-/** Tells load balancers, on each service's health check node port, whether this node has endpoints of it. */
+/** Answers on each service's health check node port whether this node has ready endpoints of the service. */
 export interface ServiceHealth {
-  /** Takes changes in: ports are opened, closed and handed over from one service to another. */
+  /** Applies changes: opens, closes and hands over ports. */
   apply(changes: HealthCheckChanges): void;
   /** The rules of this family to so many local endpoints are in effect: no more than these are answered. */
   inEffect(family: Family, localReadyEndpoints: ReadonlyMap<ServiceKey, number>): void;
@@ -24,7 +24,7 @@ export interface ServiceHealth {
   refresh(): void;
 }
 
-/** What health checks need. */
+/** Options of `createServiceHealth`. */
 export interface ServiceHealthOptions {
   /** The addresses to listen on; undefined, or none at all, for every address of the host, as in kube-proxy. */
   readonly addresses: () => readonly string[] | undefined;
@@ -40,13 +40,13 @@ export interface ServiceHealthOptions {
   readonly limits?: ConnectionLimits;
   /** Takes the services whose port is not open on every address; all are one scope. */
   readonly onProblems: ReportProblems;
-  /** Told when a service's port is first found not to open, and why. */
+  /** Called when a port cannot be opened, once for each reason. */
   readonly onFailure?: (service: ServiceKey, port: number, why: string) => void;
   /** Deno.listen by default. */
   readonly open?: OpenPort;
 }
 
-/** A port that is open on some addresses, or is to be. */
+/** A port that is open on some addresses, or will be. */
 interface Slot {
   /** The service that is answered for; undefined while the port changes hands. */
   owner: ServiceKey | undefined;
@@ -56,7 +56,7 @@ interface Slot {
 const EVERY_ADDRESS: readonly string[] = ["::"];
 const BETWEEN_TRIES_MS = 5_000;
 
-/** Health checks of no service yet. They answer as kube-proxy's do, but what cannot be opened is tried unasked. */
+/** Health checks without services. They answer as kube-proxy's do; ports that cannot be opened are retried. */
 export function createServiceHealth(options: ServiceHealthOptions): ServiceHealth {
   const { isHealthy, clock, signal, limits, open, mostListeners = Infinity } = options;
   const logger = options.logger.with({ server: "health check node ports" });
@@ -153,7 +153,7 @@ export function createServiceHealth(options: ServiceHealthOptions): ServiceHealt
     if (problems.size > 0) cancelRetry = clock.schedule(BETWEEN_TRIES_MS, () => refresh());
   };
 
-  /** Takes a service's port from it; open it stays, for whoever comes next. */
+  /** Takes a service's port from it; it stays open for the next owner. */
   const vacate = (key: ServiceKey): number[] => {
     const check = checks.get(key);
     const slot = check && slots.get(check.port);

@@ -2,14 +2,14 @@ import { FAMILIES } from "../platform/mod.ts";
 import type { FamilyHealth } from "../core/channel/mod.ts";
 import type { Family, SyncReport } from "../core/model/mod.ts";
 
-/** How one sync went: its report, without the revision's content. */
+/** The summary of one sync. */
 export type SyncSummary =
   & Pick<SyncReport, "revision" | "ok" | "full" | "endedAtMs" | "durationMs" | "figures">
   & { readonly problems: number };
 
-/** How long changes of endpoints took to come into effect, over the last of them. */
+/** The time from a change of endpoints to its effect, over the last changes. */
 export interface Latency {
-  /** How many the others are of. */
+  /** The number of changes that the percentiles cover. */
   readonly changes: number;
   readonly p50Ms: number;
   readonly p90Ms: number;
@@ -17,7 +17,7 @@ export interface Latency {
   readonly longestMs: number;
 }
 
-/** What happened to one family of late. */
+/** The recent history of one family. */
 export interface FamilyRecord {
   readonly family: Family;
   readonly worker: FamilyHealth;
@@ -27,7 +27,7 @@ export interface FamilyRecord {
   readonly latency: Latency | undefined;
 }
 
-/** Keeps what happened of late for those who look at a running proxy: little, and never more. */
+/** Keeps a bounded history of syncs for the status page and `sluice top`. */
 export interface StatusRecorder {
   /** A sync has ended, and brought changes of these trigger times (milliseconds since 1970) into effect. */
   report(report: SyncReport, triggerTimesMs: readonly number[]): void;
@@ -38,7 +38,7 @@ export interface StatusRecorder {
 const SYNCS = 32;
 const LATENCIES = 512;
 
-/** A recorder of nothing so far. */
+/** A recorder without history. */
 export function createStatusRecorder(): StatusRecorder {
   const states = new Map(FAMILIES.map((family) => [family, createFamilyState()]));
 
@@ -69,9 +69,9 @@ function createFamilyState() {
   return {
     worker: { state: "starting" } as FamilyHealth,
     syncs: [] as SyncSummary[],
-    /** The last ones, in no order. */
+    /** A ring buffer of milliseconds. */
     latencies: new Float32Array(LATENCIES),
-    /** How many there were in all. */
+    /** The number of all changes so far. */
     changes: 0,
   };
 }

@@ -1,15 +1,15 @@
-/** How a proxy and its families are doing, in words and in one of a few tones; the page and the terminal say the same. */
+/** The state of a proxy and its families in words and a tone, for the page and the terminal. */
 import type { FamilyStatusDetails, ProxyStatus } from "./status.ts";
 
-/** A few words on how something is doing, and how much that should worry. */
+/** A state in a few words, and its urgency. */
 export interface StateWords {
   readonly tone: "good" | "doubtful" | "bad" | "idle";
   readonly words: string;
-  /** What a person should know of it; undefined where there is nothing more. */
+  /** The cause; undefined if there is nothing to add. */
   readonly reason: string | undefined;
 }
 
-/** How a family of that proxy is doing. */
+/** The state of a family. */
 export function stateOfFamily(
   { family, worker, healthy, syncs, changesPending }: FamilyStatusDetails,
   { problems }: Pick<ProxyStatus, "problems">,
@@ -35,7 +35,7 @@ export function stateOfFamily(
   return { tone: "good", words: changesPending > 0 ? "syncing" : "in sync", reason: undefined };
 }
 
-/** How the proxy is doing as a whole: as its worst family that is to be served. */
+/** The state of the proxy: that of its worst family that is served. */
 export function stateOfProxy(status: ProxyStatus): StateWords {
   const states = status.families.map((family) => ({ family: family.family, ...stateOfFamily(family, status) }));
   const bad = states.find(({ tone }) => tone === "bad") ?? states.find(({ tone }) => tone === "doubtful");
