@@ -156,7 +156,7 @@ Deno.test("a worker that takes all the memory is replaced, again and again, and 
     pool.IPv4.link.send({ revision: 0, base: undefined, settings: undefined, set: [], deleted: [] });
     const health = await pool.IPv4.nextHealth();
     assert.ok(
-      health.state === "restarting" && /have taken \d+ MB of memory, 400 MB are/.test(health.reason),
+      health.state === "restarting" && /have taken \d+ MB of memory, their limit is 400 MB/.test(health.reason),
       JSON.stringify(health),
     );
     await succeeded(pool.IPv4);
