@@ -121,7 +121,7 @@ Deno.test("unusable parts of a file are reported with their line, and the rest i
     const problems = told.filter((line) => line.startsWith("problem"));
     assert.equal(problems.length, 2);
     assert.match(problems[0]!, /state\.yaml:3: Service default\/web: port 1: protocol "number 7"/);
-    assert.match(problems[1]!, /state\.yaml:8: Service default\/web: an endpoint has the address "nonsense"/);
+    assert.match(problems[1]!, /state\.yaml:8: Service default\/web: endpoint address "nonsense"/);
     assert.match(told.find((line) => line.startsWith("set EndpointSlice"))!, /"address":"10.1.0.1","ready":true/);
   });
 });
