@@ -36,8 +36,9 @@ interface Scopes {
 
 /**
  * A view of what one node may use (package `localv1`), as decided by planning. So that its own planning gets the same result, a
- * Sluice also receives endpoints whose UDP flows may stay and, if none is used but some elsewhere is usable, one of those,
- * because packets are then dropped instead of rejected.
+ * Sluice also receives endpoints whose UDP flows may stay and up to two witnesses per port: one usable endpoint if none is used,
+ * because packets are then dropped instead of rejected; and one ready endpoint without a node hint, which keeps the node hints of
+ * the others from being followed.
  */
 export function createLocalView({ extended, node }: LocalViewOptions): View {
   const item = (path: string, encode: (withTime: boolean) => EndpointMessage, timed: boolean): WireItem => {
@@ -103,11 +104,15 @@ function usedEndpoints(
       const external = new Set(externalLocal ? found.local : found.cluster);
       const also = new Set(extended ? [...found.cluster, ...spec.protocol === "udp" ? found.lingering : []] : []);
       const isUsed = ({ target }: ServiceEndpoint) => internal.has(target) || external.has(target) || also.has(target);
-      const usable = extended ? endpoints.filter(({ endpoint }) => isUsable(endpoint)) : [];
-      const witness = usable.some(isUsed) ? undefined : usable[0];
+      const witnesses = extended
+        ? [
+          witness(endpoints, isUsable, isUsed),
+          use.cluster ? witness(endpoints, hasNoNodeHint, isUsed) : undefined,
+        ]
+        : [];
       for (const one of endpoints) {
         const scopes = { internal: internal.has(one.target), external: external.has(one.target) };
-        if (isUsed(one) || one === witness) add(used, one.endpoint, scopes);
+        if (isUsed(one) || witnesses.includes(one)) add(used, one.endpoint, scopes);
       }
     }
   }
@@ -122,6 +127,21 @@ function add(used: Map<SliceEndpoint, Scopes>, endpoint: SliceEndpoint, { intern
   }
   before.internal ||= internal;
   before.external ||= external;
+}
+
+/** An endpoint that shows that some match, unless a used one shows it; undefined if none matches. */
+function witness(
+  endpoints: readonly ServiceEndpoint[],
+  matches: (endpoint: SliceEndpoint) => boolean,
+  isUsed: (one: ServiceEndpoint) => boolean,
+): ServiceEndpoint | undefined {
+  const matching = endpoints.filter(({ endpoint }) => matches(endpoint));
+  return matching.some(isUsed) ? undefined : matching[0];
+}
+
+/** Whether an endpoint keeps every endpoint's node hints from being followed (see surveyEndpoints in core/planning). */
+function hasNoNodeHint({ ready, nodeHints }: SliceEndpoint): boolean {
+  return ready && !nodeHints?.length;
 }
 
 function isUsable({ ready, serving, terminating }: SliceEndpoint): boolean {
