@@ -65,10 +65,9 @@ export function endpointMessage(
     ips: ipSet(addresses),
     portOverrides: slice.ports.flatMap(({ name, protocol, port }) => {
       const target = service?.ports.find((spec) => spec.name === name && spec.protocol === protocol)?.target;
-      // KPNG's own state omits ports equal to the service's; ports from EndpointSlices are always included, because KPNG's
-      // backends look up named ports only there.
-      const isTold = target?.port !== port || (slice.origin === undefined && name !== "");
-      return isTold ? [{ name: name || target?.name, port }] : [];
+      // KPNG's backends look up named ports only here, even those that equal the target port.
+      const isSent = name !== "" || target?.port !== port;
+      return isSent ? [{ name: name || target?.name, port }] : [];
     }),
   };
 }

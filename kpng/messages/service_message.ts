@@ -1,7 +1,6 @@
-import { FAMILIES, familyOf } from "../../platform/mod.ts";
+import { canonicalPrefix, FAMILIES, familyOf } from "../../platform/mod.ts";
 import { type Decoded, decodeService, type Service } from "../../core/objects/mod.ts";
-import { ipSet, listIps } from "./messages.ts";
-import { PROTOCOLS, type ServiceMessage } from "./messages.ts";
+import { ipSet, type IPSetMessage, listIps, PROTOCOLS, type ServiceMessage } from "./messages.ts";
 
 /** Converts a service to KPNG's message; docs/wire.md lists what it cannot express. */
 export function serviceMessage(service: Service): ServiceMessage {
@@ -12,8 +11,9 @@ export function serviceMessage(service: Service): ServiceMessage {
     name: service.name,
     type: service.type,
     ips: {
-      clusterIPs: ipSet(clusterIPs),
-      externalIPs: ipSet(externalIPs),
+      // KPNG's iptables and userspace backends crash without these two, even if they are empty.
+      clusterIPs: ipSet(clusterIPs) ?? {},
+      externalIPs: ipSet(externalIPs) ?? {},
       loadBalancerIPs: loadBalancer,
       headless: clusterIPs.length === 0 && service.type !== "ExternalName",
     },
@@ -43,8 +43,9 @@ export function serviceMessage(service: Service): ServiceMessage {
  */
 export function serviceOfMessage(message: ServiceMessage, inFull: boolean): Decoded {
   const { namespace, name, type, ips = {}, ports = [], clientIP } = message;
-  const clusterIPs = ips.headless ? ["None"] : listIps(ips.clusterIPs);
-  const loadBalancerIPs = listIps(ips.loadBalancerIPs);
+  const filters = readFilters(message);
+  const served = (set: IPSetMessage | undefined) => listIps(set).filter((ip) => !filters.closed.has(ip));
+  const clusterIPs = ips.headless ? ["None"] : served(ips.clusterIPs);
   const decoded = decodeService({
     // In a state file, a service without a namespace is in the default one.
     metadata: { namespace: namespace || "default", name },
@@ -52,13 +53,13 @@ export function serviceOfMessage(message: ServiceMessage, inFull: boolean): Deco
       type,
       clusterIPs,
       ipFamilies: clusterIPs.map((address) => FAMILIES.find((family) => family === familyOf(address))),
-      externalIPs: listIps(ips.externalIPs),
+      externalIPs: served(ips.externalIPs),
       externalTrafficPolicy: message.externalTrafficToLocal ? "Local" : "Cluster",
       internalTrafficPolicy: message.internalTrafficToLocal ? "Local" : "Cluster",
       healthCheckNodePort: message.healthCheckNodePort || undefined,
       sessionAffinity: clientIP === undefined ? "None" : "ClientIP",
       sessionAffinityConfig: { clientIP },
-      loadBalancerSourceRanges: sourceRangesOf(message, loadBalancerIPs),
+      loadBalancerSourceRanges: filters.sourceRanges,
       ports: ports.map(({ name, protocol = 1, port, nodePort }) => ({
         name,
         protocol: PROTOCOLS[protocol]?.toUpperCase() ?? `number ${protocol}`,
@@ -66,18 +67,48 @@ export function serviceOfMessage(message: ServiceMessage, inFull: boolean): Deco
         nodePort,
       })),
     },
-    status: { loadBalancer: { ingress: loadBalancerIPs.map((ip) => ({ ip })) } },
+    status: { loadBalancer: { ingress: served(ips.loadBalancerIPs).map((ip) => ({ ip })) } },
   }, false);
   const { object } = decoded;
+  const problems = [...decoded.problems, ...filters.problems];
   if (object?.kind !== "Service") return decoded;
-  return { ...decoded, object: withTargets(inFull ? withDetails(object, message) : object, message) };
+  return { ...decoded, problems, object: withTargets(inFull ? withDetails(object, message) : object, message) };
 }
 
-/** KPNG filters by address; a source range of one load balancer IP is applied to all of them. */
-function sourceRangesOf({ ipFilters = [] }: ServiceMessage, loadBalancerIPs: readonly string[]): readonly string[] {
-  const ranges = ipFilters.filter(({ targetIPs }) => listIps(targetIPs).some((ip) => loadBalancerIPs.includes(ip)))
-    .flatMap(({ sourceRanges = [] }) => sourceRanges);
-  return [...new Set(ranges)];
+/** What the IP filters of a service admit. */
+interface Filters {
+  /** The sources that all load balancer IPs admit; empty for all. */
+  readonly sourceRanges: readonly string[];
+  /** Addresses that are not served, because their filter cannot be applied. */
+  readonly closed: ReadonlySet<string>;
+  readonly problems: readonly string[];
+}
+
+/**
+ * Reads the IP filters. KPNG filters by address, and its kube source names no target for the ranges of load balancer IPs: without
+ * targets, a filter is for all of them. The ranges of one load balancer IP apply to all. A filter that cannot be applied closes its
+ * addresses, because ignoring it would admit everyone.
+ */
+function readFilters({ ipFilters = [], ips = {} }: ServiceMessage): Filters {
+  const loadBalancerIPs = listIps(ips.loadBalancerIPs);
+  const sourceRanges = new Set<string>(), closed = new Set<string>(), problems: string[] = [];
+  const close = (addresses: readonly string[], why: string) => {
+    for (const address of addresses) closed.add(address);
+    problems.push(`IP filter for ${addresses.join(", ")} ${why}; not serving these addresses`);
+  };
+  for (const filter of ipFilters) {
+    const named = listIps(filter.targetIPs);
+    const targets = named.length === 0 ? loadBalancerIPs : named;
+    const ranges = (filter.sourceRanges ?? []).filter((range) => canonicalPrefix(range.trim()) !== undefined);
+    const others = targets.filter((ip) => !loadBalancerIPs.includes(ip));
+    if (targets.length === 0) continue;
+    if (ranges.length === 0) close(targets, "has no usable source range");
+    else {
+      if (others.length > 0) close(others, "is not for load balancer IPs");
+      if (others.length < targets.length) { for (const range of ranges) sourceRanges.add(range); }
+    }
+  }
+  return { sourceRanges: [...sourceRanges], closed, problems };
 }
 
 function withDetails(service: Service, { labels = {}, annotations = {}, mapIP = false }: ServiceMessage): Service {

@@ -117,8 +117,5 @@ function subscriptionOf(
   scope: Subscription["scope"],
   { nodeName = "", extended = false, onlyNode }: WatchRequestMessage,
 ): Subscription {
-  if (scope === "local" && nodeName === "") {
-    throw new CallError(STATUS.invalidArgument, "a local watch needs a node name");
-  }
   return { scope, nodeName, extended, onlyNode: extended ? onlyNode : undefined };
 }

@@ -7,6 +7,7 @@ import { createStore } from "../../../../kpng/store/store.ts";
 import { createTracking } from "../../../../core/tracking/trackers.ts";
 import { KINDS } from "../../../../core/objects/cluster_object.ts";
 import {
+  ENDPOINT,
   ENDPOINT_INFO,
   METHODS,
   OP_ITEM,
@@ -53,6 +54,20 @@ async function withServedStateFile(
   }
 }
 
+/**
+ * A round of Sluice without what KPNG's server leaves out of the state of a file and its backends need all the same: empty external
+ * IPs, and the override of a named port that equals the target port.
+ */
+function asRecorded(round: readonly Uint8Array<ArrayBuffer>[]): readonly (readonly string[])[] {
+  return comparable(round).map((operations) =>
+    operations.map((operation) =>
+      operation.replace(',"externalIPs":{}', "")
+        .replace(/\{"name":"http","port":8080\},?/, "")
+        .replace(/,"portOverrides":\[\]/, "")
+    )
+  );
+}
+
 const [nodeA, nodeB, global] = recordedCalls() as [RecordedRound[], RecordedRound[], RecordedRound[]];
 const files = recordedStateFiles();
 
@@ -66,19 +81,32 @@ for (
   Deno.test(`a KPNG client that watches ${name} receives what KPNG sent, round by round`, async () => {
     await withServedStateFile(content, async (port, write) => {
       const client = connectKpngClient(port, call[0]!.method);
-      assert.deepEqual(comparable(await client.round(call[0]!.request)), comparable(call[0]!.responses));
+      assert.deepEqual(asRecorded(await client.round(call[0]!.request)), comparable(call[0]!.responses));
       const second = client.round(call[1]!.request);
       write(files.after);
-      assert.deepEqual(comparable(await second), comparable(call[1]!.responses));
+      assert.deepEqual(asRecorded(await second), comparable(call[1]!.responses));
       client.close();
     });
   });
 }
 
+Deno.test("a local watch without a node name, as KPNG's backends send it, is answered for a node without labels", async () => {
+  await withServedStateFile(files.before, async (port) => {
+    const client = connectKpngClient(port, METHODS.local);
+    const round = (await client.round(WATCH_REQUEST.encode({}))).map((bytes) => OP_ITEM.decode(bytes));
+    const paths = round.flatMap(({ set }) => set?.ref?.path ?? []).filter((path) => path.split("/").length === 2);
+    assert.deepEqual(paths, ["default/sticky", "default/web"]);
+    const endpoints = round.filter(({ set }) => set?.ref?.set === 2).map(({ set }) => ENDPOINT.decode(set!.bytes!));
+    assert.ok(endpoints.length > 0);
+    assert.ok(endpoints.every(({ local }) => !local));
+    client.close();
+  });
+});
+
 Deno.test("a KPNG client on another node receives what KPNG sent", async () => {
   await withServedStateFile(files.before, async (port) => {
     const client = connectKpngClient(port, nodeB[0]!.method);
-    assert.deepEqual(comparable(await client.round(nodeB[0]!.request)), comparable(nodeB[0]!.responses));
+    assert.deepEqual(asRecorded(await client.round(nodeB[0]!.request)), comparable(nodeB[0]!.responses));
     client.close();
   });
 });

@@ -48,15 +48,14 @@ const GARBAGE = {
   "an invalid request": framesOf([Uint8Array.of(0xff, 0xff, 0xff)]),
   "a compressed request": Uint8Array.of(1, 0, 0, 0, 0),
   "a request of four gigabytes": Uint8Array.of(0, 0xff, 0xff, 0xff, 0xff),
-  "a local request without a node": undefined,
 };
 
 for (const [name, bytes] of Object.entries(GARBAGE)) {
   Deno.test(`${name} ends its call`, async () => {
     await withServer([service("default/web")], async (served) => {
-      const { stream, session, status } = rawStream(served.port, bytes === undefined ? METHODS.local : METHODS.global);
+      const { stream, session, status } = rawStream(served.port);
       stream.resume();
-      stream.write(bytes ?? framesOf([ASK]));
+      stream.write(bytes);
       assert.equal(await status, STATUS.invalidArgument);
       session.destroy();
       assert.ok(await isServed(served));

@@ -1,0 +1,73 @@
+import assert from "node:assert/strict";
+import type { Service } from "../../../../core/objects/cluster_object.ts";
+import { SERVICE, type ServiceMessage } from "../../../../kpng/messages/messages.ts";
+import { serviceMessage, serviceOfMessage } from "../../../../kpng/messages/service_message.ts";
+import { service } from "../../../fakes/cluster_objects.ts";
+
+/** A load balancer with these filters, as decoded, and its problems. */
+function received(ipFilters: ServiceMessage["ipFilters"]): { service: Service; problems: readonly string[] } {
+  const { object, problems } = serviceOfMessage({
+    ...{ namespace: "default", name: "web", type: "LoadBalancer", ports: [{ name: "http", protocol: 1, port: 80 }] },
+    ips: {
+      clusterIPs: { v4: ["10.96.0.10"] },
+      externalIPs: { v4: ["198.51.100.7"] },
+      loadBalancerIPs: { v4: ["198.51.100.5"], v6: ["2001:db8::5"] },
+    },
+    ipFilters,
+  }, false);
+  assert.equal(object?.kind, "Service");
+  return { service: object as Service, problems };
+}
+
+const LOAD_BALANCER_IPS = ["198.51.100.5", "2001:db8::5"];
+
+Deno.test("a filter without targets, as KPNG's kube source sends it, is for all load balancer IPs", () => {
+  for (const targetIPs of [undefined, {}, { v4: [], v6: [] }]) {
+    const { service, problems } = received([{ targetIPs, sourceRanges: ["203.0.113.0/24"] }]);
+    assert.deepEqual(service.sourceRanges, ["203.0.113.0/24"]);
+    assert.deepEqual(service.loadBalancerIPs, LOAD_BALANCER_IPS);
+    assert.deepEqual(problems, []);
+  }
+});
+
+Deno.test("a filter of one load balancer IP is for all of them", () => {
+  const { service } = received([{ targetIPs: { v4: ["198.51.100.5"] }, sourceRanges: ["203.0.113.0/24"] }]);
+  assert.deepEqual(service.sourceRanges, ["203.0.113.0/24"]);
+});
+
+for (const sourceRanges of [undefined, [], [""], ["203.0.113.0/240", "everyone"]]) {
+  Deno.test(`a filter with the ranges ${JSON.stringify(sourceRanges)} closes its addresses`, () => {
+    const { service, problems } = received([{ sourceRanges }]);
+    assert.deepEqual(service.loadBalancerIPs, []);
+    assert.deepEqual(service.clusterIPs, ["10.96.0.10"]);
+    assert.deepEqual(problems, [
+      "IP filter for 198.51.100.5, 2001:db8::5 has no usable source range; not serving these addresses",
+    ]);
+  });
+}
+
+Deno.test("a filter for other addresses than load balancer IPs closes them", () => {
+  const { service, problems } = received([
+    { targetIPs: { v4: ["198.51.100.7", "198.51.100.5"] }, sourceRanges: ["203.0.113.0/24"] },
+  ]);
+  assert.deepEqual(service.externalIPs, []);
+  assert.deepEqual(service.loadBalancerIPs, LOAD_BALANCER_IPS);
+  assert.deepEqual(service.sourceRanges, ["203.0.113.0/24"]);
+  assert.deepEqual(problems, ["IP filter for 198.51.100.7 is not for load balancer IPs; not serving these addresses"]);
+});
+
+Deno.test("a filter of a service without load balancer IPs has no effect", () => {
+  const { object, problems } = serviceOfMessage(
+    { namespace: "default", name: "web", type: "ClusterIP", ipFilters: [{ sourceRanges: ["203.0.113.0/24"] }] },
+    false,
+  );
+  assert.equal(object?.kind, "Service");
+  assert.deepEqual(problems, []);
+});
+
+Deno.test("cluster and external IPs are always in a message, even empty, because KPNG's backends crash without them", () => {
+  const { ips } = SERVICE.decode(
+    SERVICE.encode(serviceMessage(service("default/web", { clusterIPs: [], externalIPs: [] }))),
+  );
+  assert.deepEqual(ips, { clusterIPs: {}, externalIPs: {}, headless: true });
+});
