@@ -41,6 +41,6 @@ function valueInLowerCase(shape: FieldShape, value: unknown): unknown {
 }
 
 function isAbsence({ kind }: FieldShape, value: unknown): boolean {
-  if (value === undefined || value === "" || value === 0 || value === false) return true;
+  if (value === undefined || value === "" || value === 0 || value === 0n || value === false) return true;
   return Array.isArray(value) ? value.length === 0 : kind === "map" && Object.keys(value as object).length === 0;
 }

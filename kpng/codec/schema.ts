@@ -25,7 +25,7 @@ export interface Field<T> {
 
 /** The type of a field, for other formats than protobuf's. */
 export type FieldShape =
-  | { readonly kind: "text" | "number" | "boolean" | "bytes" | "map" }
+  | { readonly kind: "text" | "number" | "uint64" | "boolean" | "bytes" | "map" }
   | { readonly kind: "message"; readonly message: Schema }
   | { readonly kind: "list"; readonly of: FieldShape };
 
@@ -88,7 +88,7 @@ export function message<F extends Fields>(fields: F): Message<ValueOf<F>> {
 
 function single<T>(
   number: number,
-  kind: FieldShape["kind"] & ("text" | "number" | "boolean" | "bytes"),
+  kind: FieldShape["kind"] & ("text" | "number" | "uint64" | "boolean" | "bytes"),
   type: ValueType<T>,
 ): Field<T> {
   return {
@@ -155,7 +155,7 @@ export const int32 = (number: number): Field<number> => single(number, "number",
 /** A `bool`. */
 export const bool = (number: number): Field<boolean> => single(number, "boolean", BOOLEAN);
 /** A `uint64`. */
-export const uint64 = (number: number): Field<bigint> => single(number, "number", HASH);
+export const uint64 = (number: number): Field<bigint> => single(number, "uint64", HASH);
 /** A `double`. */
 export const double = (number: number): Field<number> => single(number, "number", DOUBLE);
 /** A `bytes`. */

@@ -11,6 +11,9 @@ import {
 import { type Section, SECTIONS } from "./items.ts";
 import { type StateEntry, StateError, type StateNode } from "./tree.ts";
 
+/** How KPNG's YAML writes the choice of messages (oneof) in a service. */
+const SESSION_AFFINITY: Schema = { fields: { clientIP: SERVICE.fields.clientIP! } };
+
 /** A message and its line in the state file, from 1. */
 export interface Placed<T> {
   readonly line: number;
@@ -56,6 +59,10 @@ function readMessage(schema: Schema, node: StateNode, where: string): Record<str
   const fields = writtenFields(schema);
   const message: Record<string, unknown> = {};
   for (const { key, line, value } of entriesOf(node, where)) {
+    if (schema === SERVICE && key === "sessionaffinity") {
+      Object.assign(message, readMessage(SESSION_AFFINITY, value, key));
+      continue;
+    }
     const found = fields.get(key);
     if (found === undefined) throw unknown(key, fields.keys(), where, line);
     if (!isNothing(value)) message[found.name] = readValue(found.field.shape, value, key);
@@ -70,10 +77,19 @@ function readValue(shape: FieldShape, node: StateNode, where: string): unknown {
     return Object.fromEntries(entriesOf(node, where).map(({ key, value }) => [key, readText(value, key)]));
   }
   if (shape.kind === "text") return readText(node, where);
+  if (shape.kind === "uint64") return readUint64(node, where);
   const value = node.kind === "scalar" ? node.value : undefined;
   if (shape.kind === "number" && Number.isSafeInteger(value)) return value;
   if (shape.kind === "boolean" && typeof value === "boolean") return value;
   throw new StateError(`${where} must be ${shape.kind === "number" ? "an integer" : "true or false"}`, node.line);
+}
+
+/** An unsigned integer of 64 bits, which only its source text holds exactly. */
+function readUint64(node: StateNode, where: string): bigint {
+  const text = node.kind === "scalar" && typeof node.value === "number" ? node.source ?? String(node.value) : "";
+  const value = /^[0-9]{1,20}$/.test(text) ? BigInt(text) : undefined;
+  if (value !== undefined && value < 2n ** 64n) return value;
+  throw new StateError(`${where} must be an integer of 64 bits without a sign`, node.line);
 }
 
 function readText(node: StateNode, where: string): string {

@@ -54,6 +54,27 @@ Deno.test("only changes in the file are reported", async () => {
   });
 });
 
+Deno.test("a file that KPNG wrote is read whole: nulls, 64-bit hashes, session affinity, filters without targets", async () => {
+  const dump = Deno.readTextFileSync(new URL("../../../fixtures/kpng/dump.yaml", import.meta.url));
+  await withStateFile(dump, async (sink) => {
+    await sink.told("synced Node");
+    const told = sink.take();
+    assert.ok(!told.some((line) => line.startsWith("problem")), told.join("\n"));
+    const serviceLine = (name: string) => told.find((line) => line.startsWith(`set Service default/${name} `))!;
+    assert.match(serviceLine("sticky"), /"affinitySeconds":600/);
+    assert.match(serviceLine("web"), /"sourceRanges":\["203\.0\.113\.0\/24"\]/);
+    assert.equal(told.filter((line) => line.startsWith("set Service")).length, 5);
+  });
+});
+
+for (const hash of ["18446744073709551616", "-1", "1.5", '"7"']) {
+  Deno.test(`the hash ${hash} is no unsigned 64-bit integer, and the file is refused`, async () => {
+    await withStateFile(`services:\n- service:\n    name: web\n  endpoints:\n  - hash: ${hash}\n`, async (sink) => {
+      await sink.told("hash must be an integer of 64 bits without a sign");
+    });
+  });
+}
+
 Deno.test("a missing file is waited for; a deleted one stays in effect", async () => {
   await withStateFile(undefined, async (sink, write, path) => {
     await sink.told("no such file");
