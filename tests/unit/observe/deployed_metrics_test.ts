@@ -1,4 +1,4 @@
-/** The alert rules and the dashboard in deploy/ ask for metrics that there are. */
+/** Alert rules and dashboard in deploy/ use only metrics that Sluice exposes. */
 import { MODE_DESCRIPTIONS } from "../../../backends/mod.ts";
 import assert from "node:assert/strict";
 import { parse } from "yaml";
@@ -19,7 +19,7 @@ interface Panel {
   readonly targets?: readonly { readonly expr: string }[];
 }
 
-/** Every series that Sluice exposes in one mode or another. */
+/** All series that Sluice exposes in any mode. */
 async function exposed(): Promise<ReadonlySet<string>> {
   const none = { changesPending: 0, noLocalEndpoints: { internal: 0, external: 0 } };
   const names = new Set<string>();
@@ -50,7 +50,7 @@ async function unknownIn(expressions: readonly string[]): Promise<string[]> {
   return expressions.flatMap((expression) => expression.match(OURS) ?? []).filter((name) => !known.has(name));
 }
 
-Deno.test("every metric that an alert asks for is exposed", async () => {
+Deno.test("every metric used by an alert is exposed", async () => {
   const { groups } = parse(Deno.readTextFileSync(new URL("alerts.yaml", DEPLOY))) as Rules;
   const rules = groups.flatMap(({ rules }) => rules);
   assert.ok(rules.length > 5);
@@ -68,6 +68,6 @@ Deno.test("every metric on the dashboard is exposed, and its panels fit the grid
   assert.equal(new Set(panels.map(({ id }) => id)).size, panels.length);
 });
 
-Deno.test("a metric that is not exposed is found", async () => {
+Deno.test("a metric that is not exposed is detected", async () => {
   assert.deepEqual(await unknownIn(["rate(sluice_made_up_total[1m]) > sluice_problems"]), ["sluice_made_up_total"]);
 });

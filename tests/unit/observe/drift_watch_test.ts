@@ -1,4 +1,4 @@
-/** Changes by others that come back, and who is named for them. */
+/** Recurring changes by other programs, and which program is named for them. */
 import assert from "node:assert/strict";
 import { createProblemBoard } from "../../../core/problems/mod.ts";
 import type { Family, SyncReport } from "../../../core/model/mod.ts";
@@ -33,7 +33,7 @@ for (
     [[SELF], "no other proxy answers on this node's ports"],
   ] as const
 ) {
-  Deno.test(`changes that come back are one problem: ${detail}`, async () => {
+  Deno.test(`recurring changes are one problem: ${detail}`, async () => {
     const { lines, compare } = setUp(neighbours);
     await compare(3);
     assert.equal(lines.length, 0);
@@ -43,7 +43,7 @@ for (
   });
 }
 
-Deno.test("changes that were made once are no news, in each family by itself", async () => {
+Deno.test("changes that happen once are not a problem, and families are counted separately", async () => {
   const { lines, compare } = setUp([KUBE_PROXY]);
   await compare(3);
   await compare(0);
@@ -52,7 +52,7 @@ Deno.test("changes that were made once are no news, in each family by itself", a
   assert.deepEqual(lines, []);
 });
 
-Deno.test("a sync that did not look at everything, or failed, says nothing against a change", async () => {
+Deno.test("a partial or failed sync is no evidence that changes have stopped", async () => {
   const { lines, compare } = setUp([KUBE_PROXY]);
   await compare(3);
   await compare(0, { full: false });
@@ -61,7 +61,7 @@ Deno.test("a sync that did not look at everything, or failed, says nothing again
   assert.equal(lines.length, 1);
 });
 
-Deno.test("a comparison without changes ends the problem, and it can begin again", async () => {
+Deno.test("a comparison without changes resolves the problem, and it can recur", async () => {
   const { lines, compare } = setUp([KUBE_PROXY]);
   for (const repaired of [1, 1, 0, 1, 1]) await compare(repaired);
   assert.deepEqual(lines.map((line) => line.split(" ")[0]), ["WARN", "INFO", "WARN"]);

@@ -1,4 +1,4 @@
-/** Events about the node: which are written, how often, and what becomes of those that cannot be. */
+/** Events about the node: which are written, how often, and how failures are handled. */
 import assert from "node:assert/strict";
 import { createEventRecorder, type EventRequest } from "../../../observe/events.ts";
 import { createNodeEvents } from "../../../observe/node_events.ts";
@@ -36,7 +36,7 @@ function setUp(answer: (request: EventRequest) => Promise<unknown> = () => Promi
   return { clock, end, requests, logged, recorder, told };
 }
 
-Deno.test("an event is about the Node, as kubectl describe node looks for it", async () => {
+Deno.test("an event refers to the Node in the form that kubectl describe node looks for", async () => {
   const { requests, recorder } = setUp();
   recorder.record("Warning", "FailedToSync", "IPv4", "it fails");
   await settled();
@@ -51,7 +51,7 @@ Deno.test("an event is about the Node, as kubectl describe node looks for it", a
   assert.match(String(rest.firstTimestamp), /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/);
 });
 
-Deno.test("what repeats becomes one event with a count, written every five minutes at most", async () => {
+Deno.test("repeats become one event with a count, written at most every five minutes", async () => {
   const { clock, recorder, told, requests } = setUp();
   for (let second = 0; second < 600; second++) {
     recorder.record("Warning", "FailedToSync", "IPv4", `failure ${second}`);
@@ -64,10 +64,10 @@ Deno.test("what repeats becomes one event with a count, written every five minut
   ]);
   assert.ok(requests[1]!.path.startsWith("/api/v1/namespaces/default/events/n1."));
   await clock.advanceSettled(60 * MINUTE);
-  assert.equal(requests.length, 3, "nothing is written of what is over");
+  assert.equal(requests.length, 3, "the event is not written again after the last repeat");
 });
 
-Deno.test("many different ones at once are cut short, and one comes through every five minutes", async () => {
+Deno.test("a burst of different events is limited, and more follow at one every five minutes", async () => {
   const { clock, recorder, requests } = setUp();
   for (let i = 0; i < 60; i++) recorder.record("Warning", `Reason${i}`, "", "odd");
   await settled();
@@ -78,7 +78,7 @@ Deno.test("many different ones at once are cut short, and one comes through ever
   assert.equal(requests.length, 27);
 });
 
-Deno.test("where events are refused, one line says so and none is tried again", async () => {
+Deno.test("if events are forbidden, one line is logged and no more are sent", async () => {
   const { clock, recorder, requests, logged } = setUp(() => Promise.reject(new Error("forbidden here")));
   for (let i = 0; i < 3; i++) recorder.record("Normal", `Reason${i}`, "", "odd");
   await clock.advanceSettled(10 * MINUTE);
@@ -89,7 +89,7 @@ Deno.test("where events are refused, one line says so and none is tried again", 
   assert.match(logged[0]!, /INFO.*refused.*forbidden here/);
 });
 
-Deno.test("an API server that does not answer is tried again for a while, and nobody waits for it", async () => {
+Deno.test("writes to an unresponsive API server are retried for a while without blocking callers", async () => {
   let isUp = false;
   const { clock, recorder, told, logged } = setUp(() => isUp ? Promise.resolve({}) : Promise.reject(new Error("down")));
   recorder.record("Normal", "Starting", "", "here");
@@ -101,7 +101,7 @@ Deno.test("an API server that does not answer is tried again for a while, and no
   assert.deepEqual(logged, []);
 });
 
-Deno.test("a message is cut to what an event takes", async () => {
+Deno.test("a message is truncated to the length limit of events", async () => {
   const { recorder, told } = setUp();
   recorder.record("Warning", "Long", "", "x".repeat(5000));
   await settled();
@@ -131,13 +131,13 @@ function nodeEvents() {
   return { clock, said, events, report };
 }
 
-Deno.test("a missing Node object is told", () => {
+Deno.test("a missing Node object is reported", () => {
   const { said, events } = nodeEvents();
   events.nodeMissing("there is no Node n1");
   assert.deepEqual(said.slice(1), ["Warning NodeNotFound there is no Node n1"]);
 });
 
-Deno.test("the start is told; a family that fails is told when it does not mend itself, and when it is well again", () => {
+Deno.test("the start, a family that keeps failing and its recovery are recorded", () => {
   const { clock, said, report } = nodeEvents();
   assert.match(said[0]!, /^Normal Starting Sluice .* starts in nftables mode$/);
   const failed = {
@@ -149,7 +149,7 @@ Deno.test("the start is told; a family that fails is told when it does not mend 
   report(failed);
   report({});
   report(failed);
-  assert.equal(said.length, 1, "it mended itself");
+  assert.equal(said.length, 1, "it recovered by itself");
   clock.advance(10_000);
   report(failed);
   report({ family: "IPv6" });
@@ -161,7 +161,7 @@ Deno.test("the start is told; a family that fails is told when it does not mend 
   ]);
 });
 
-Deno.test("services that cannot be programmed are named, and workers that die; a host without a family is no news", () => {
+Deno.test("services that cannot be programmed and failed workers are recorded; an unsupported family is not", () => {
   const { said, events, report } = nodeEvents();
   const problem = (servicePort: string) => ({ code: "rules-refused", servicePort, message: "refused" } as const);
   report({ problems: [problem("default/a:http")] });
@@ -178,7 +178,7 @@ Deno.test("services that cannot be programmed are named, and workers that die; a
   ]);
 });
 
-Deno.test("a health check node port that does not open is an event of its Service, in its namespace", async () => {
+Deno.test("a health check node port that cannot be opened is an event of its Service, in its namespace", async () => {
   const { clock, recorder, requests } = setUp();
   const events = createNodeEvents(recorder, "nftables", clock);
   events.healthCheckFailed("shop/web", 32000, "cannot listen on 192.0.2.1: Address already in use");

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { counter, createRegistry, gauge, histogram, readWhenShown } from "../../../observe/exposition.ts";
 
-Deno.test("counters and gauges are shown with their labels in the order of the description", () => {
+Deno.test("counters and gauges are exposed with labels in the order of the description", () => {
   const registry = createRegistry();
   const requests = counter(registry, { name: "requests_total", help: "Requests", labels: ["code", "method"] });
   const depth = gauge(registry, { name: "depth", help: "Depth", labels: [] });
@@ -23,7 +23,7 @@ depth -0.5
   );
 });
 
-Deno.test("a metric without labels begins at 0, one with labels without samples; a reset goes back there", () => {
+Deno.test("a metric without labels starts at 0, one with labels has no samples at first; a reset restores this", () => {
   const registry = createRegistry();
   const plain = counter(registry, { name: "plain_total", help: "Plain", labels: [] });
   const labelled = gauge(registry, { name: "labelled", help: "Labelled", labels: ["a"] });
@@ -39,7 +39,7 @@ Deno.test("a metric without labels begins at 0, one with labels without samples;
   assert.equal(registry.expose(), atFirst);
 });
 
-Deno.test("a histogram's buckets add up, bounds included, and every observation is in the last", () => {
+Deno.test("histogram buckets are cumulative with inclusive bounds, and the last one counts every observation", () => {
   const registry = createRegistry();
   const seconds = histogram(registry, { name: "seconds", help: "Seconds", labels: ["family"] }, [0.001, 1]);
   for (const value of [0.001, 0.5, 1, 70]) seconds.observe({ family: "IPv4" }, value);
@@ -52,7 +52,7 @@ Deno.test("a histogram's buckets add up, bounds included, and every observation 
   ]);
 });
 
-Deno.test("what is kept elsewhere is read each time", () => {
+Deno.test("values kept elsewhere are read at every exposition", () => {
   const registry = createRegistry();
   let value = 0;
   readWhenShown(
@@ -65,7 +65,7 @@ Deno.test("what is kept elsewhere is read each time", () => {
   assert.match(registry.expose(), /^read_total\{a="x"\} 2$/m);
 });
 
-Deno.test("label values and help are escaped, as the text format asks for", () => {
+Deno.test("label values and help texts are escaped as the text format requires", () => {
   const registry = createRegistry();
   gauge(registry, { name: "odd", help: "Back\\slash\nand line", labels: ["value"] }).set(
     { value: 'a"b\\c\nd' },
@@ -77,7 +77,7 @@ Deno.test("label values and help are escaped, as the text format asks for", () =
   );
 });
 
-Deno.test("a name is taken once, and no counter goes down", () => {
+Deno.test("duplicate names are rejected, and counters never decrease", () => {
   const registry = createRegistry();
   const first = counter(registry, { name: "a_total", help: "A", labels: [] });
   assert.throws(() => gauge(registry, { name: "a_total", help: "A", labels: [] }), /a_total is registered already/);

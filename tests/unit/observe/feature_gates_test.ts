@@ -1,4 +1,4 @@
-/** What the feature gates change in a whole proxy. */
+/** Effects of feature gates on a whole proxy. */
 import assert from "node:assert/strict";
 import { sleep, systemClock } from "../../../platform/clock.ts";
 import { type WholeProxy, withManifests, withWholeProxy } from "../../fakes/whole_proxy.ts";
@@ -14,7 +14,7 @@ spec:
   ports: [{ port: 80, protocol: TCP }]
 `;
 
-/** Runs `test` with a proxy of one service with an external IP, once that is served. */
+/** Runs `test` with a proxy of one service with an external IP once the service is served. */
 async function withGates(gates: string, test: (proxy: WholeProxy) => Promise<void>): Promise<void> {
   await withManifests(MANIFESTS, async ({ args }) => {
     const flags = gates === "" ? [] : [`--feature-gates=${gates}`];
@@ -35,7 +35,7 @@ Deno.test("external IPs are served unless AllowServiceExternalIPs is off", async
   );
 });
 
-Deno.test("/flagz and /statusz are there unless their gates are off", async () => {
+Deno.test("/flagz and /statusz are served unless their gates are off", async () => {
   await withGates("", async (proxy) => {
     assert.match(await text(proxy, "flagz"), /^\nkube-proxy flagz\n[^]*\nproxy-mode: nftables\n/);
     assert.match(await text(proxy, "statusz"), /^\nkube-proxy statusz\n/);

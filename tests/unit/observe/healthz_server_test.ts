@@ -34,7 +34,7 @@ async function withServer(
   }
 }
 
-Deno.test("/healthz answers in kube-proxy's words, families and node included", () =>
+Deno.test("/healthz answers in kube-proxy's format, including families and node", () =>
   withServer(async ({ clock, health, address, counted }) => {
     health.updated("IPv6");
     health.updated("IPv4");
@@ -52,7 +52,7 @@ Deno.test("/healthz answers in kube-proxy's words, families and node included", 
     assert.deepEqual(counted, ["healthz 200"]);
   }));
 
-Deno.test("a node that is leaving gets no traffic, but its proxy lives", () =>
+Deno.test("a node that is being deleted gets no traffic, but its proxy is live", () =>
   withServer(async ({ health, address, counted }) => {
     health.updated("IPv4");
     health.updated("IPv6");
@@ -65,7 +65,7 @@ Deno.test("a node that is leaving gets no traffic, but its proxy lives", () =>
     assert.deepEqual(counted, ["healthz 503", "livez 200"]);
   }));
 
-Deno.test("a node gets no traffic before both families' rules are in effect, but its proxy lives", () =>
+Deno.test("a node gets no traffic before the rules of both families are in effect, but its proxy is live", () =>
   withServer(async ({ health, address, counted }) => {
     const healthz = await ask(address, "/healthz");
     assert.equal(healthz.status, 503);
@@ -85,7 +85,7 @@ Deno.test("a node gets no traffic before both families' rules are in effect, but
     assert.deepEqual(counted, ["healthz 503", "livez 200", "healthz 503", "healthz 200"]);
   }));
 
-Deno.test("a proxy that does not keep up is neither healthy nor alive, and says since when and why", () =>
+Deno.test("an overdue proxy is neither healthy nor live, and reports since when and why", () =>
   withServer(async ({ clock, health, address, counted }) => {
     health.updated("IPv4");
     health.workerHealth("IPv4", { state: "restarting", reason: "out of memory", restarts: 3 });
@@ -101,7 +101,7 @@ Deno.test("a proxy that does not keep up is neither healthy nor alive, and says 
     assert.deepEqual(counted, ["healthz 503", "livez 503"]);
   }));
 
-Deno.test("any other path is not found, and not counted", () =>
+Deno.test("other paths are not found and not counted", () =>
   withServer(async ({ address, counted }) => {
     assert.equal((await ask(address, "/")).status, 404);
     assert.equal((await ask(address, "/livez/x")).status, 404);

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { settled } from "../../fakes/clock.ts";
 
-/** An answer, read to the end of its connection. */
+/** A response, read until its connection closes. */
 export interface RawAnswer {
   readonly status: number;
   readonly headers: Headers;
@@ -16,7 +16,7 @@ export async function send(address: string, text: string): Promise<string> {
   return answer;
 }
 
-/** Asks for a path and takes the answer apart. */
+/** Requests a path and parses the response. */
 export async function ask(address: string, path = "/", method = "GET", accept?: string): Promise<RawAnswer> {
   const field = accept === undefined ? "" : `Accept: ${accept}\r\n`;
   const text = await send(address, `${method} ${path} HTTP/1.1\r\nHost: ${address}\r\n${field}\r\n`);
@@ -26,20 +26,20 @@ export async function ask(address: string, path = "/", method = "GET", accept?: 
   return { status: Number(statusLine.split(" ")[1]), headers: new Headers(headers), body };
 }
 
-/** A connection to `address:port`, on which nothing has been said yet. */
+/** A connection to `address:port` on which nothing has been sent yet. */
 export function connect(address: string): Promise<Deno.TcpConn> {
   const [hostname, port] = address.split(":");
   return Deno.connect({ hostname, port: Number(port) });
 }
 
-/** Fails if anybody listens at `address:port`. */
+/** Fails if `address:port` accepts connections. */
 export async function isClosed(address: string): Promise<void> {
-  // A port is given back when what waited on it has been told, a moment after it is closed.
+  // A closed port is released shortly afterwards, once its pending operations have ended.
   for (let turn = 0; turn < 100; turn++) {
     await settled();
     const outcome = await connect(address).then((connection) => connection.close(), (error: unknown) => error);
     if (outcome instanceof Deno.errors.ConnectionRefused) return;
     if (outcome !== undefined && !(outcome instanceof Deno.errors.ConnectionReset)) throw outcome;
   }
-  assert.fail(`somebody listens at ${address}`);
+  assert.fail(`${address} accepts connections`);
 }

@@ -39,7 +39,7 @@ async function withServer(
   }
 }
 
-Deno.test("each path answers with what kube-proxy answers there", () =>
+Deno.test("each path answers as kube-proxy's does", () =>
   withServer(async (address) => {
     for (
       const [path, contentType, body] of [
@@ -55,7 +55,7 @@ Deno.test("each path answers with what kube-proxy answers there", () =>
     }
   }));
 
-Deno.test("any other path is not found, and told what there is", () =>
+Deno.test("other paths are not found, and the answer lists the available ones", () =>
   withServer(async (address) => {
     for (const path of ["/page", "/proxymode", "/metrics/x", "/__proto__"]) {
       const { status, body } = await ask(address, path);
@@ -67,7 +67,7 @@ Deno.test("any other path is not found, and told what there is", () =>
     }
   }));
 
-Deno.test("the status page is loaded when it is first asked for, and again where that failed", async () => {
+Deno.test("the status page is loaded on the first request, and again after a failure", async () => {
   let loads = 0;
   const load = () => ++loads === 1 ? Promise.reject(new Error("odd")) : Promise.resolve(PAGE);
   await withServer(async (address) => {
@@ -82,14 +82,14 @@ Deno.test("the status page is loaded when it is first asked for, and again where
   }, load);
 });
 
-Deno.test("the status page is refused under a foreign name, where the metrics are not", () =>
+Deno.test("the status page rejects foreign host names; metrics do not", () =>
   withServer(async (address) => {
     const answer = (path: string) => send(address, `GET ${path} HTTP/1.1\r\nHost: evil.example\r\n\r\n`);
     for (const path of ["/", "/live"]) assert.match(await answer(path), /^HTTP\/1\.1 403 Forbidden\r\n/);
     assert.match(await answer("/metrics"), /^HTTP\/1\.1 200 /);
   }));
 
-Deno.test("/metrics/slis counts the health checks that were asked for, and forgets them at a DELETE", () =>
+Deno.test("/metrics/slis counts health check requests and is reset by DELETE", () =>
   withServer(async (address) => {
     const samples = async () => {
       const { body } = await ask(address, "/metrics/slis");
@@ -112,7 +112,7 @@ const WARNING =
   "and is for debugging purposes only.";
 const NOW = Date.UTC(2025, 10, 2, 12, 10, 9);
 
-Deno.test("/flagz and /statusz answer with text that begins as kube-proxy's does", () =>
+Deno.test("/flagz and /statusz answer with text that starts like kube-proxy's", () =>
   withServer(
     async (address) => {
       const flagz = await ask(address, "/flagz");
@@ -138,7 +138,7 @@ Deno.test("/flagz and /statusz answer with text that begins as kube-proxy's does
 
 const json = (version: string, kind: string) => `application/json;v=${version};g=config.k8s.io;as=${kind}`;
 
-Deno.test("/flagz and /statusz answer in the form that is asked for", () =>
+Deno.test("/flagz and /statusz answer in the requested format", () =>
   withServer(
     async (address) => {
       const table: readonly [string, string, number, string][] = [
@@ -188,7 +188,7 @@ Deno.test("/flagz and /statusz answer in the form that is asked for", () =>
     { clock: createFakeClock(NOW) },
   ));
 
-Deno.test("/flagz and /statusz are not there where they are turned off", () =>
+Deno.test("/flagz and /statusz are not found when disabled", () =>
   withServer(
     async (address) => {
       for (const path of ["/flagz", "/statusz"]) assert.equal((await ask(address, path)).status, 404);

@@ -56,7 +56,7 @@ function setUp(mode: ProxyMode = "iptables") {
   };
 }
 
-/** `name type` of every metric under a prefix. */
+/** `name type` of every metric with a prefix. */
 async function typesOf(mode: ProxyMode, prefix: string): Promise<string[]> {
   const lines = await setUp(mode).lines();
   return lines.filter((line) => line.startsWith(`# TYPE ${prefix}`)).map((line) => line.slice(7 + prefix.length))
@@ -83,7 +83,7 @@ const WHERE_SYNCS_ARE_PARTIAL = [
   "sync_partial_proxy_rules_duration_seconds histogram",
 ];
 
-Deno.test("each mode has the metrics that kube-proxy has in it", async () => {
+Deno.test("each mode exposes the metrics that kube-proxy exposes in it", async () => {
   assert.deepEqual(
     await typesOf("iptables", "kubeproxy_"),
     [
@@ -112,7 +112,7 @@ Deno.test("each mode has the metrics that kube-proxy has in it", async () => {
   );
 });
 
-Deno.test("the process and the versions are among the metrics", async () => {
+Deno.test("process and version metrics are exposed", async () => {
   const { samplesOf } = setUp();
   assert.match(
     (await samplesOf("kubernetes_build_info"))[0]!,
@@ -125,7 +125,7 @@ Deno.test("the process and the versions are among the metrics", async () => {
   }
 });
 
-Deno.test("a full sync and a partial one are told apart, per family, in kube-proxy's buckets", async () => {
+Deno.test("full and partial syncs are counted separately per family, in kube-proxy's buckets", async () => {
   const { metrics, samplesOf } = setUp();
   metrics.observe(report({ durationMs: 3 }));
   metrics.observe(report({ durationMs: 20_000, full: false }));
@@ -153,7 +153,7 @@ Deno.test("a full sync and a partial one are told apart, per family, in kube-pro
   assert.ok(buckets.includes('kubeproxy_sync_proxy_rules_duration_seconds_bucket{le="+Inf",ip_family="IPv4"} 2'));
 });
 
-Deno.test("the programming latency counts from each trigger to the end of the sync that worked", async () => {
+Deno.test("the programming latency is measured from each trigger to the end of the successful sync", async () => {
   const { metrics, samplesOf } = setUp();
   const name = "kubeproxy_network_programming_duration_seconds";
   metrics.observe(report({ ok: false }), [NOW - 1_000]);
@@ -168,7 +168,7 @@ Deno.test("the programming latency counts from each trigger to the end of the sy
   }
 });
 
-Deno.test("the time of the last sync is that of the last that worked; that of the last request is of any", async () => {
+Deno.test("the last sync time is that of the last successful sync; the last request time is that of any request", async () => {
   const { metrics, samplesOf } = setUp();
   metrics.observe(report());
   metrics.observe(report({ ok: false, endedAtMs: NOW + 5_000 }));
@@ -179,7 +179,7 @@ Deno.test("the time of the last sync is that of the last that worked; that of th
   ]);
 });
 
-Deno.test("figures become gauges that keep the last value and counters that add up; unknown ones are passed over", async () => {
+Deno.test("figures become gauges with the last value and counters that add up; unknown figures are ignored", async () => {
   const { metrics, samplesOf } = setUp();
   const figures = { iptables_rules_nat: 10, iptables_rules_filter: 20, iptables_rules_last_nat: 3, never_heard_of: 1 };
   metrics.observe(report({ figures: { ...figures, restore_failures: 1, drift_repaired: 4, conntrack_ms: 5 } }));
@@ -200,7 +200,7 @@ Deno.test("figures become gauges that keep the last value and counters that add 
   assert.deepEqual(await samplesOf("sluice_drift"), ['sluice_drift_repaired_total{ip_family="IPv4"} 4']);
 });
 
-Deno.test("the problems of the last sync are counted, per family", async () => {
+Deno.test("the problems of the last sync are counted per family", async () => {
   const { metrics, samplesOf } = setUp();
   const problem = { code: "sync-failed", servicePort: undefined, message: "no" } as const;
   metrics.observe(report({ problems: [problem, problem] }));
@@ -209,7 +209,7 @@ Deno.test("the problems of the last sync are counted, per family", async () => {
   assert.deepEqual(await samplesOf("sluice_problems{"), ['sluice_problems{ip_family="IPv4"} 0']);
 });
 
-Deno.test("every code is a series with its severity, 0 while there is no such problem", async () => {
+Deno.test("every problem code is a series with its severity, 0 without such a problem", async () => {
   const { problems, samplesOf } = setUp();
   const lasting = async () => (await samplesOf("sluice_problem{")).filter((line) => !line.endsWith(" 0"));
   const codes = PROBLEM_CODES.filter((code) => !problemKind(code).checkOnly);
@@ -222,7 +222,7 @@ Deno.test("every code is a series with its severity, 0 while there is no such pr
   ]);
 });
 
-Deno.test("what is counted elsewhere is read when somebody scrapes, and only then", async () => {
+Deno.test("values kept elsewhere are read only when metrics are scraped", async () => {
   const { metrics, samplesOf, reads, set } = setUp();
   metrics.observe(report());
   assert.equal(reads(), 0);
@@ -251,7 +251,7 @@ Deno.test("what is counted elsewhere is read when somebody scrapes, and only the
   assert.equal((await changes())[1], "kubeproxy_sync_proxy_rules_service_changes_total 9");
 });
 
-Deno.test("each restart of a worker counts once, however often it is told", async () => {
+Deno.test("each restart of a worker is counted once, however often it is reported", async () => {
   const { metrics, samplesOf } = setUp();
   metrics.workerHealth("IPv6", { state: "restarting", reason: "x", restarts: 1 });
   metrics.workerHealth("IPv6", { state: "restarting", reason: "y", restarts: 1 });
@@ -260,7 +260,7 @@ Deno.test("each restart of a worker counts once, however often it is told", asyn
   assert.deepEqual(await samplesOf("sluice_worker_restarts"), ['sluice_worker_restarts_total{ip_family="IPv6"} 3']);
 });
 
-Deno.test("answers about health are counted by their status", async () => {
+Deno.test("health check responses are counted by status", async () => {
   const { metrics, samplesOf } = setUp();
   metrics.healthAnswered("healthz", 200);
   metrics.healthAnswered("healthz", 503);
@@ -273,7 +273,7 @@ Deno.test("answers about health are counted by their status", async () => {
   ]);
 });
 
-Deno.test("what rules have counted is read at a scrape, adds up over families and never goes down", async () => {
+Deno.test("packet counts of rules are read at a scrape, summed over families, and never decrease", async () => {
   const { samplesOf, setPackets } = setUp();
   const INVALID = "kubeproxy_iptables_ct_state_invalid_dropped_packets_total";
   const LOCALHOST = "kubeproxy_iptables_localhost_nodeports_accepted_packets_total";
@@ -287,12 +287,12 @@ Deno.test("what rules have counted is read at a scrape, adds up over families an
   assert.deepEqual(await shown(), [6, 2]);
   assert.deepEqual(await shown(), [6, 2], "the same counts add nothing");
   setPackets(() => Promise.resolve({ IPv6: counts(4, 0) }));
-  assert.deepEqual(await shown(), [9, 2], "a family that does not answer keeps what it had");
+  assert.deepEqual(await shown(), [9, 2], "a family that does not answer keeps its counts");
   setPackets(() => Promise.resolve({ IPv4: counts(2, 3), IPv6: counts(4, 0) }));
   assert.deepEqual(await shown(), [11, 3], "a rewritten rule counts from 0");
 });
 
-Deno.test("scrapes at the same time read the rules' counts once", async () => {
+Deno.test("concurrent scrapes read the packet counts once", async () => {
   const { metrics, setPackets } = setUp();
   let reads = 0;
   const answer = Promise.withResolvers<FamilyPacketCounts>();
@@ -307,14 +307,14 @@ Deno.test("scrapes at the same time read the rules' counts once", async () => {
 });
 
 for (const mode of ["nftables", "ipvs"] as const) {
-  Deno.test(`mode ${mode} has no such rules and reads none`, async () => {
+  Deno.test(`mode ${mode} has no such rules and reads no packet counts`, async () => {
     const { lines, setPackets } = setUp(mode);
     setPackets(() => Promise.reject(new Error("nothing is to be read")));
     assert.doesNotMatch((await lines()).join("\n"), /kubeproxy_iptables_/);
   });
 }
 
-Deno.test("the features that have a gate are among the metrics, with their stage", async () => {
+Deno.test("gated features are exposed with their stage", async () => {
   assert.deepEqual(await setUp().samplesOf("kubernetes_feature_enabled"), [
     'kubernetes_feature_enabled{name="AllowServiceExternalIPs",stage="DEPRECATED"} 1',
     'kubernetes_feature_enabled{name="ComponentFlagz",stage="BETA"} 0',
@@ -325,7 +325,7 @@ Deno.test("the features that have a gate are among the metrics, with their stage
   ]);
 });
 
-Deno.test("requests to the API server are counted as client-go counts them", async () => {
+Deno.test("API server requests are counted as client-go counts them", async () => {
   const { metrics, samplesOf } = setUp();
   const host = "10.0.0.1:6443";
   const get = { method: "GET", host, requestBytes: 0 } as const;
@@ -350,7 +350,7 @@ Deno.test("requests to the API server are counted as client-go counts them", asy
   assert.ok((await samplesOf("rest_client_response")).includes(bucket("response_size_bytes", "16384")));
 });
 
-Deno.test("a restore that fails in a sync of what had changed counts as partial, too", async () => {
+Deno.test("a failed restore in a partial sync also counts as partial", async () => {
   const { metrics, samplesOf } = setUp();
   metrics.observe(report({ full: true, figures: { restore_failures: 2 } }));
   metrics.observe(report({ full: false, figures: { restore_failures: 3 } }));
@@ -363,16 +363,16 @@ Deno.test("a restore that fails in a sync of what had changed counts as partial,
   );
 });
 
-Deno.test("open file descriptors are shown where the runtime lets them be counted, and never as none", async () => {
+Deno.test("open file descriptors are exposed if the runtime can count them, and never as 0", async () => {
   const samples = await setUp().samplesOf("process_open_fds");
   for (const sample of samples) assert.ok(Number(sample.split(" ")[1]) > 2, sample);
 });
 
-Deno.test("the limit of open files is shown where it is known", async () => {
+Deno.test("the open file limit is exposed if known", async () => {
   assert.deepEqual(await setUp().samplesOf("process_max_fds"), ["process_max_fds 65536"]);
 });
 
-Deno.test("what could not be cleaned up counts in nftables mode", async () => {
+Deno.test("failed cleanups are counted in nftables mode", async () => {
   const { metrics, samplesOf } = setUp("nftables");
   metrics.observe(report({ figures: { cleanup_failures: 2 } }));
   assert.deepEqual(await samplesOf("kubeproxy_sync_proxy_rules_nftables_cleanup"), [

@@ -1,18 +1,18 @@
-/** Other service proxies on a node, by what answers at their ports. */
+/** Other service proxies on a node, detected by the responses at their ports. */
 import assert from "node:assert/strict";
 import { withHealthzServer } from "../../fakes/healthz_server.ts";
 import { findNeighbours, type Neighbour } from "../../../observe/neighbours.ts";
 import { systemClock } from "../../../platform/clock.ts";
 import { createFakeClock, settled } from "../../fakes/clock.ts";
 
-/** What is found at a port; whatever else runs on this machine does not count. */
+/** The neighbours found at a port, ignoring whatever else runs on this machine. */
 async function foundAt(port: number, clock = systemClock): Promise<readonly Neighbour[]> {
   const bindAddress = `127.0.0.1:${port}`;
   const found = await findNeighbours({ metricsBindAddress: bindAddress, healthzBindAddress: bindAddress }, clock);
   return found.filter(({ answersOn }) => answersOn.startsWith(`${bindAddress}/`));
 }
 
-/** A server that answers in a program's own way, as `path` and status and body. */
+/** Runs `test` with a server that answers each path with a status and a body. */
 async function withServer(
   answers: Readonly<Record<string, readonly [number, string]>>,
   test: (port: number) => Promise<void>,
@@ -41,20 +41,20 @@ for (
     ["a page for everything", { "/proxyMode": [404, "iptables"] }, []],
   ] as const
 ) {
-  Deno.test(`a neighbour by ${what}: ${expected.map(([kind]) => kind).join() || "none"}`, () =>
+  Deno.test(`neighbour detected by ${what}: ${expected.map(([kind]) => kind).join() || "none"}`, () =>
     withServer(answers, async (port) => {
       const found = (await foundAt(port)).map(({ kind, answersOn }) => [kind, answersOn]);
       assert.deepEqual(found, expected.map(([kind, path]) => [kind, `127.0.0.1:${port}${path}`]));
     }));
 }
 
-Deno.test("a Sluice is distinguished from kube-proxy, whose answers it gives", () =>
+Deno.test("a Sluice is distinguished from kube-proxy despite compatible answers", () =>
   withHealthzServer(async (address) => {
     const found = await foundAt(Number(address.split(":")[1]));
     assert.deepEqual(found.map(({ kind }) => kind), ["Sluice", "Sluice"]);
   }));
 
-Deno.test("a port at which nobody listens, and one that never answers, hold no neighbour", async () => {
+Deno.test("a closed port and one that never answers indicate no neighbour", async () => {
   const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   const { port } = listener.addr as Deno.NetAddr;
   const accepted: Deno.Conn[] = [];

@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { addressesWithin } from "../../../observe/mod.ts";
 
-Deno.test("the host's addresses within the prefixes, each once, without link-local ones", () => {
+Deno.test("the host's addresses within the prefixes are returned once each, without link-local ones", () => {
   const found = ["127.0.0.1", "192.0.2.7", "192.0.2.7", "10.0.0.1", "2001:DB8::7", "fe80::1", "fe80::1%eth0"];
   const list = () => [
     ...found.map((address) => ({ name: "eth0", address })),
-    // What IPVS mode gives the node to serve is not the node's own.
+    // Addresses that IPVS mode assigns to the node are not the node's own.
     { name: "kube-ipvs0", address: "192.0.2.8" },
   ];
   assert.deepEqual(addressesWithin(["192.0.2.0/24", "::/0"], list), ["192.0.2.7", "2001:db8::7"]);

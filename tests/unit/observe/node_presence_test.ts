@@ -1,4 +1,4 @@
-/** A Node object or pod CIDR that is not there: who is told, when, and what `/healthz` answers meanwhile. */
+/** A missing Node object or pod CIDR: how it is reported, and what `/healthz` answers meanwhile. */
 import assert from "node:assert/strict";
 import { watchNodePresence } from "../../../observe/node_presence.ts";
 import { createNodeTracker } from "../../../core/tracking/node_tracker.ts";
@@ -36,7 +36,7 @@ function watched(
   return { clock, end, logged, missing, problems, tracker, start };
 }
 
-Deno.test("a Node that is not there after 5 s is a warning and an Event, once, with the Nodes that are", async () => {
+Deno.test("a Node still missing after 5 s causes one warning and one Event that list the existing Nodes", async () => {
   const { clock, logged, missing, start } = watched(false);
   const over = start();
   await clock.advanceSettled(4_999);
@@ -52,7 +52,7 @@ Deno.test("a Node that is not there after 5 s is a warning and an Event, once, w
   assert.match(missing[0]!, /^a: there is no Node object .*--hostname-override.*: the cluster has b, c$/);
 });
 
-Deno.test("a Node that comes in time is no news", async () => {
+Deno.test("a Node that appears in time is not reported", async () => {
   const { clock, logged, missing, tracker, start } = watched(false);
   const over = start();
   await clock.advanceSettled(4_000);
@@ -62,7 +62,7 @@ Deno.test("a Node that comes in time is no news", async () => {
   assert.deepEqual([logged, missing], [[], []]);
 });
 
-Deno.test("where the other Nodes cannot be listed, the warning says why", async () => {
+Deno.test("if the other Nodes cannot be listed, the warning says why", async () => {
   const { clock, missing, start } = watched(false, () => Promise.reject(new Error("403 Forbidden")));
   const over = start();
   await clock.advanceSettled(5_000);
@@ -70,7 +70,7 @@ Deno.test("where the other Nodes cannot be listed, the warning says why", async 
   assert.match(missing[0]!, /^a: there is no Node object .*: the others cannot be listed \(403 Forbidden\)$/);
 });
 
-Deno.test("the wait for a pod CIDR is logged at once and every minute, until there is one", async () => {
+Deno.test("waiting for a pod CIDR is logged immediately and every minute until there is one", async () => {
   const { clock, logged, problems, tracker, start } = watched(true);
   tracker.update(node("a"));
   const over = start();
@@ -89,7 +89,7 @@ Deno.test("the wait for a pod CIDR is logged at once and every minute, until the
   assert.deepEqual(problems.current(), []);
 });
 
-Deno.test("it ends with its signal", async () => {
+Deno.test("the wait ends with its signal", async () => {
   const { clock, end, start } = watched(true);
   const over = start();
   end.abort(new Error("over"));
@@ -97,7 +97,7 @@ Deno.test("it ends with its signal", async () => {
   assert.deepEqual(clock.pending(), []);
 });
 
-Deno.test("/healthz is 503 for a node without a Node object, 200 once it is there, and when it is deleted later", async () => {
+Deno.test("/healthz is 503 without a Node object, 200 once it exists, and still 200 after it is deleted", async () => {
   const server = startFakeApiServer();
   const here = { kind: "Node", metadata: { name: "host" } } as const;
   const tainted = { ...here, spec: { taints: [{ key: "ToBeDeletedByClusterAutoscaler" }] } };
@@ -127,7 +127,7 @@ Deno.test("/healthz is 503 for a node without a Node object, 200 once it is ther
   }
 });
 
-Deno.test("with detectLocalMode NodeCIDR nothing starts before a pod CIDR is there, and the log says so", async () => {
+Deno.test("with detectLocalMode NodeCIDR nothing starts before a pod CIDR is known, and the log says so", async () => {
   const server = startFakeApiServer();
   const log = createAwaitedLog();
   const here = { kind: "Node", metadata: { name: "host" } } as const;
@@ -157,14 +157,14 @@ Deno.test("with manifests as the source, no Node object is needed", async () => 
         await answer.body?.cancel();
         return answer.status;
       };
-      // The first sync comes a moment later.
+      // The first sync follows shortly after.
       for (let turn = 0; turn < 1_000 && await status() !== 200; turn++) await settled();
       assert.equal(await status(), 200);
     });
   });
 });
 
-/** How long a line may take that should come within milliseconds; only a test that fails waits that long. */
+/** Timeout for lines expected within milliseconds; only failing tests reach it. */
 const PATIENCE_MS = 10_000;
 
 /** A logger whose lines can be awaited, each once. */

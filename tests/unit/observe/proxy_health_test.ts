@@ -10,14 +10,14 @@ function setUp() {
   return { clock, health: createProxyHealth({ clock, syncPeriodMs: PERIOD }) };
 }
 
-Deno.test("a proxy that has just started is healthy, and no family counts yet, however long it takes", () => {
+Deno.test("a proxy without a synced family is healthy, however long its first sync takes", () => {
   const { clock, health } = setUp();
   health.queuedUpdate("IPv4");
   clock.advance(10 * PERIOD);
   assert.deepEqual(health.status(), { healthy: true, inEffect: false, lastUpdatedMs: undefined, families: [] });
 });
 
-Deno.test("a change is overdue once it has waited for two sync periods, and not a moment before", () => {
+Deno.test("a change is overdue after waiting for two sync periods, and not earlier", () => {
   const { clock, health } = setUp();
   health.updated("IPv4");
   health.queuedUpdate("IPv4");
@@ -27,7 +27,7 @@ Deno.test("a change is overdue once it has waited for two sync periods, and not 
   assert.equal(health.status().healthy, false);
 });
 
-Deno.test("the oldest waiting change counts: later ones do not push the deadline back", () => {
+Deno.test("the oldest pending change counts: later changes do not extend the deadline", () => {
   const { clock, health } = setUp();
   health.updated("IPv4");
   health.queuedUpdate("IPv4");
@@ -37,7 +37,7 @@ Deno.test("the oldest waiting change counts: later ones do not push the deadline
   assert.equal(health.status().healthy, false);
 });
 
-Deno.test("a sync makes an overdue family healthy again; without changes it may rest for ever", () => {
+Deno.test("a sync makes an overdue family healthy again; without changes it stays healthy", () => {
   const { clock, health } = setUp();
   health.updated("IPv4");
   health.queuedUpdate("IPv4");
@@ -52,7 +52,7 @@ Deno.test("a sync makes an overdue family healthy again; without changes it may 
   });
 });
 
-Deno.test("one family that lags makes the proxy unhealthy, and only itself among the families", () => {
+Deno.test("one lagging family makes the proxy unhealthy, and no other family", () => {
   const { clock, health } = setUp();
   health.updated("IPv6");
   health.queuedUpdate("IPv6");
@@ -64,7 +64,7 @@ Deno.test("one family that lags makes the proxy unhealthy, and only itself among
   assert.deepEqual(status.families.map(({ family, healthy }) => [family, healthy]), [["IPv4", true], ["IPv6", false]]);
 });
 
-Deno.test("a worker that is down says so at once, and is unhealthy when it stays down, even before its first sync", () => {
+Deno.test("a failed worker is reported immediately, and is unhealthy if it stays down, even before its first sync", () => {
   for (
     const down of [
       { state: "restarting", reason: "it hung", restarts: 1 },
@@ -82,7 +82,7 @@ Deno.test("a worker that is down says so at once, and is unhealthy when it stays
     clock.advance(2 * PERIOD);
     assert.equal(health.status().healthy, false);
     health.workerHealth("IPv6", { state: "ready" });
-    assert.equal(health.status().healthy, false, "it is back, but has not synced");
+    assert.equal(health.status().healthy, false, "it was restarted, but has not synced");
     health.updated("IPv6");
     assert.deepEqual(health.status().families[0], {
       family: "IPv6",
@@ -93,7 +93,7 @@ Deno.test("a worker that is down says so at once, and is unhealthy when it stays
   }
 });
 
-Deno.test("a host that cannot serve a family is healthy without it", () => {
+Deno.test("a proxy is healthy without a family that the host does not support", () => {
   const { clock, health } = setUp();
   health.queuedUpdate("IPv6");
   health.workerHealth("IPv6", { state: "unfit", reason: "no ip6tables", unsupported: true });
@@ -115,15 +115,15 @@ Deno.test("the rules are in effect once both families have synced, and stay so w
   assert.equal(inEffect(), true);
 });
 
-Deno.test("the node is eligible until it is told otherwise", () => {
+Deno.test("the node is eligible until reported otherwise", () => {
   const { health } = setUp();
   assert.equal(health.nodeEligible(), true);
   health.setNodeEligible(false);
   assert.equal(health.nodeEligible(), false);
-  assert.equal(health.status().healthy, true, "the proxy itself is none the worse for it");
+  assert.equal(health.status().healthy, true, "the proxy itself stays healthy");
 });
 
-Deno.test("a family that rests is healthy as it was, and unhealthy if it does not sync in time once it is needed", () => {
+Deno.test("a resting family stays healthy, and becomes unhealthy if it does not sync in time once it is needed", () => {
   const { clock, health } = setUp();
   for (const family of ["IPv4", "IPv6"] as const) health.updated(family);
   health.workerHealth("IPv6", { state: "resting" });

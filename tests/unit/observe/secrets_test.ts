@@ -1,4 +1,4 @@
-/** What nobody may read: the credentials of the API server, wherever a proxy tells of itself. */
+/** The API server's credentials appear in no output of a proxy. */
 import assert from "node:assert/strict";
 import { askProxy } from "../../../answers/control/client.ts";
 import { listenOnControlSocket } from "../../../answers/control/socket.ts";
@@ -22,7 +22,7 @@ function kubeconfig(server: FakeApiServer, user: Readonly<Record<string, unknown
   });
 }
 
-/** Everything that a proxy with such a user says, to the log and to whoever asks, while it is served or turned away. */
+/** Everything that a proxy with such a user logs or answers, while the API server accepts or refuses it. */
 async function everythingSaid(user: Readonly<Record<string, unknown>>, refuse: boolean): Promise<string> {
   const server = startFakeApiServer();
   const folder = await Deno.makeTempDir();
@@ -58,11 +58,11 @@ async function everythingSaid(user: Readonly<Record<string, unknown>>, refuse: b
 }
 
 for (const refuse of [false, true]) {
-  Deno.test(`credentials are told to the API server and nobody else, ${refuse ? "refused" : "taken"}`, async () => {
+  Deno.test(`credentials are sent only to the API server, ${refuse ? "refused" : "taken"}`, async () => {
     const withToken = await everythingSaid({ token: TOKEN }, refuse);
     assert.match(withToken, /starting/);
-    assert.match(withToken, /"reason":"Starting"/, "the events are among it");
-    assert.match(withToken, /kubeconfig/, "the configuration is among it");
+    assert.match(withToken, /"reason":"Starting"/, "events are included");
+    assert.match(withToken, /kubeconfig/, "the configuration is included");
     assert.ok(!withToken.includes(TOKEN));
     const withPassword = await everythingSaid({ username: "node", password: PASSWORD }, refuse);
     assert.ok(!withPassword.includes(PASSWORD) && !withPassword.includes(btoa(`node:${PASSWORD}`)));

@@ -12,7 +12,7 @@ function check(name: string, port: number, count: number): HealthCheck {
   return { namespace: "default", name, port, localReadyEndpoints: { IPv4: count } };
 }
 
-/** Health checks whose ports are in truth free ports of the loopback interface; `where` says which. */
+/** Health checks whose ports are mapped to free ports of the loopback interface; `where` returns the real one. */
 async function withHealth(
   test: (t: ReturnType<typeof setUp>) => Promise<void>,
 ): Promise<void> {
@@ -50,7 +50,7 @@ function setUp() {
       return listener;
     },
   });
-  // Most tests are about a kernel that has everything at once.
+  // Most tests assume that all rules are in effect immediately.
   const health: ServiceHealth = {
     ...created,
     apply(changes) {
@@ -63,7 +63,7 @@ function setUp() {
   return { health, created, failures, problems: () => problems, node, clock, stop, opened, taken, where };
 }
 
-Deno.test("a service with endpoints here is answered for in kube-proxy's words, byte for byte", () =>
+Deno.test("a service with local endpoints gets kube-proxy's response, byte for byte", () =>
   withHealth(async ({ health, where }) => {
     health.apply({ set: [check("web", 32000, 2)], deleted: [] });
     const { status, headers, body } = await ask(where("192.0.2.1 32000"), "/any/path");
@@ -77,7 +77,7 @@ Deno.test("a service with endpoints here is answered for in kube-proxy's words, 
     );
   }));
 
-Deno.test("without services to answer for, the host's addresses are not read", () => {
+Deno.test("without health checks, the host's addresses are not read", () => {
   let reads = 0;
   const stop = new AbortController();
   const health = createServiceHealth({
@@ -97,11 +97,11 @@ Deno.test("without services to answer for, the host's addresses are not read", (
   health.apply({ set: [check("web", 32000, 1)], deleted: [] });
   assert.equal(reads, 1);
   health.apply({ set: [], deleted: ["default/web"] });
-  assert.equal(reads, 1, "the last one went");
+  assert.equal(reads, 1, "the last service was deleted");
   stop.abort();
 });
 
-Deno.test("when the last endpoint here goes, the same port says 503 with a weight of 0", () =>
+Deno.test("once the last local endpoint is gone, the same port answers 503 with a weight of 0", () =>
   withHealth(async ({ health, opened, where }) => {
     health.apply({ set: [check("web", 32000, 2)], deleted: [] });
     health.apply({ set: [check("web", 32000, 0)], deleted: [] });
@@ -112,7 +112,7 @@ Deno.test("when the last endpoint here goes, the same port says 503 with a weigh
     assert.deepEqual(opened, ["192.0.2.1 32000"], "it was never closed");
   }));
 
-Deno.test("a proxy that does not keep up wants no traffic, whatever endpoints there are", () =>
+Deno.test("an overdue proxy gets no traffic, whatever its endpoints", () =>
   withHealth(async ({ health, node, where }) => {
     health.apply({ set: [check("web", 32000, 2)], deleted: [] });
     node.healthy = false;
@@ -122,7 +122,7 @@ Deno.test("a proxy that does not keep up wants no traffic, whatever endpoints th
     assert.match(body, /"serviceProxyHealthy": false/);
   }));
 
-Deno.test("a deleted service's port is closed, a moved one's too", () =>
+Deno.test("the port of a deleted or moved service is closed", () =>
   withHealth(async ({ health, where }) => {
     health.apply({ set: [check("web", 32000, 1), check("api", 32001, 1)], deleted: [] });
     health.apply({ set: [check("api", 32002, 1)], deleted: ["default/web"] });
@@ -133,7 +133,7 @@ Deno.test("a deleted service's port is closed, a moved one's too", () =>
     assert.match((await ask(where("192.0.2.1 32000"))).body, /"name": "web"/);
   }));
 
-Deno.test("a port is handed over, and two exchanged, without being closed", () =>
+Deno.test("ports move and swap between services without being closed", () =>
   withHealth(async ({ problems, health, opened, where }) => {
     health.apply({ set: [check("a", 32000, 1), check("b", 32001, 1)], deleted: [] });
     health.apply({ set: [check("a", 32001, 1), check("b", 32000, 1)], deleted: [] });
@@ -145,7 +145,7 @@ Deno.test("a port is handed over, and two exchanged, without being closed", () =
     assert.deepEqual(problems(), []);
   }));
 
-Deno.test("of two services that want one port, the first is served and the second told; it gets it in its turn", () =>
+Deno.test("if two services request one port, the first is served and the second reported until the port is free", () =>
   withHealth(async ({ problems, health, where }) => {
     health.apply({ set: [check("first", 32000, 1)], deleted: [] });
     health.apply({ set: [check("second", 32000, 3)], deleted: [] });
@@ -160,12 +160,12 @@ Deno.test("of two services that want one port, the first is served and the secon
     assert.deepEqual(problems(), []);
   }));
 
-Deno.test("a port that another program has is a problem of its service alone, and tried again unasked", () =>
+Deno.test("a port used by another program is a problem of its service only, and is retried automatically", () =>
   withHealth(async ({ problems, health, clock, taken, where }) => {
     taken.add("192.0.2.1 32000");
     health.apply({ set: [check("web", 32000, 1), check("api", 32001, 1)], deleted: [] });
     health.refresh();
-    assert.deepEqual(clock.pending(), [5_000], "one try is due, however often it was asked for");
+    assert.deepEqual(clock.pending(), [5_000], "one retry is scheduled, however many updates request the port");
     assert.match((await ask(where("192.0.2.1 32001"))).body, /"name": "api"/);
     assert.deepEqual(problems(), [{
       code: "health-check-port-closed",
@@ -178,7 +178,7 @@ Deno.test("a port that another program has is a problem of its service alone, an
     assert.deepEqual(problems(), []);
   }));
 
-Deno.test("a service that is deleted leaves no problem and no try behind", () =>
+Deno.test("a deleted service leaves no problem and no retry", () =>
   withHealth(async ({ problems, health, clock, taken, opened }) => {
     taken.add("192.0.2.1 32000");
     health.apply({ set: [check("web", 32000, 1)], deleted: [] });
@@ -189,7 +189,7 @@ Deno.test("a service that is deleted leaves no problem and no try behind", () =>
     assert.deepEqual(opened, []);
   }));
 
-Deno.test("without chosen addresses all of the host's are listened on, and so they are when none is found", () =>
+Deno.test("without selected addresses, or if none is found, all host addresses are listened on", () =>
   withHealth(async ({ health, node, opened, where }) => {
     node.addresses = undefined;
     health.apply({ set: [check("web", 32000, 1)], deleted: [] });
@@ -201,7 +201,7 @@ Deno.test("without chosen addresses all of the host's are listened on, and so th
     assert.equal(opened.length, before);
   }));
 
-Deno.test("when the node's addresses change, ports are opened on the new ones and closed on the old ones", () =>
+Deno.test("when the node's addresses change, ports are opened on new addresses and closed on old ones", () =>
   withHealth(async ({ health, node, opened, where }) => {
     node.addresses = ["192.0.2.1", "2001:db8::1"];
     health.apply({ set: [check("web", 32000, 1)], deleted: [] });
@@ -213,7 +213,7 @@ Deno.test("when the node's addresses change, ports are opened on the new ones an
     assert.equal((await ask(where("192.0.2.2 32000"))).status, 200);
   }));
 
-Deno.test("the signal closes everything, and nothing is opened after it", async () => {
+Deno.test("the signal closes all listeners, and none is opened after it", async () => {
   const { health, stop, clock, taken, opened, where } = setUp();
   taken.add("192.0.2.1 32001");
   health.apply({ set: [check("web", 32000, 1), check("api", 32001, 1)], deleted: [] });
@@ -226,7 +226,7 @@ Deno.test("the signal closes everything, and nothing is opened after it", async 
   assert.deepEqual(opened, ["192.0.2.1 32000"]);
 });
 
-Deno.test("endpoints count once the rules to them are in effect, and no longer than they are wanted", () =>
+Deno.test("endpoints count once their rules are in effect, and only while they are wanted", () =>
   withHealth(async ({ created, where }) => {
     const answered = async () => {
       const { status, headers } = await ask(where("192.0.2.1 32000"));
@@ -243,10 +243,10 @@ Deno.test("endpoints count once the rules to them are in effect, and no longer t
     assert.deepEqual(await answered(), [503, "0"], "none is wanted any more");
     inEffect(0);
     created.apply({ set: [check("web", 32000, 1)], deleted: [] });
-    assert.deepEqual(await answered(), [503, "0"], "another one is not in effect");
+    assert.deepEqual(await answered(), [503, "0"], "the new one is not in effect yet");
   }));
 
-Deno.test("what was in effect for a deleted service says nothing about the next one of its name", () =>
+Deno.test("endpoints in effect for a deleted service do not count for a later one of the same name", () =>
   withHealth(async ({ health, created, where }) => {
     health.apply({ set: [check("web", 32000, 2)], deleted: [] });
     created.apply({ set: [], deleted: ["default/web"] });
@@ -255,7 +255,7 @@ Deno.test("what was in effect for a deleted service says nothing about the next 
     assert.equal((await ask(where("192.0.2.1 32000"))).status, 503);
   }));
 
-Deno.test("a check by IPv4 counts IPv4's endpoints; a service of IPv6 alone is answered for by either", () =>
+Deno.test("an IPv4 check counts IPv4 endpoints; for an IPv6-only service it counts IPv6 endpoints", () =>
   withHealth(async ({ created, where }) => {
     const weight = async (port: number) =>
       (await ask(where(`192.0.2.1 ${port}`))).headers.get("X-Load-Balancing-Endpoint-Weight");
@@ -272,14 +272,14 @@ Deno.test("a check by IPv4 counts IPv4's endpoints; a service of IPv6 alone is a
     assert.equal(await weight(32000), "1");
   }));
 
-Deno.test("ports beyond the share of open files are problems of their services, served when there is room", () =>
+Deno.test("ports beyond the share of open files are problems of their services, and opened when there is room", () =>
   withHealth(async ({ problems, health, failures, clock, where }) => {
     const all = [1, 2, 3, 4, 5].map((n) => check(`s${n}`, 32000 + n, 1));
     health.apply({ set: all, deleted: [] });
     const why = "the limit of open files leaves room for 4 listeners, and they are in use";
     assert.deepEqual(failures, [`default/s5 32005: ${why}`]);
     clock.advance(20_000);
-    assert.equal(failures.length, 1, "the same failure is told once");
+    assert.equal(failures.length, 1, "the same failure is reported once");
     assert.equal((await ask(where("192.0.2.1 32004"))).status, 200);
     health.apply({ set: [], deleted: ["default/s1"] });
     clock.advance(5_000);

@@ -17,7 +17,7 @@ const report = (changes: Partial<SyncReport> = {}): SyncReport => ({
 const ofIPv4 = (recorder: ReturnType<typeof createStatusRecorder>) =>
   recorder.families().find(({ family }) => family === "IPv4")!;
 
-Deno.test("the last syncs are told, the newest first, and no more than fit on a screen", () => {
+Deno.test("recent syncs are listed newest first, limited to one screen", () => {
   const recorder = createStatusRecorder();
   for (let revision = 1; revision <= 100; revision++) recorder.report(report({ revision }), []);
   const { syncs } = ofIPv4(recorder);
@@ -27,7 +27,7 @@ Deno.test("the last syncs are told, the newest first, and no more than fit on a 
   assert.deepEqual(recorder.families().map(({ family }) => family), ["IPv4", "IPv6"]);
 });
 
-Deno.test("the latency is that of the last changes", () => {
+Deno.test("the latency is that of the most recent changes", () => {
   const recorder = createStatusRecorder();
   assert.equal(ofIPv4(recorder).latency, undefined);
   recorder.report(report(), Array.from({ length: 100 }, (_, i) => 10_000 - (i + 1) * 10));
