@@ -25,7 +25,7 @@ const sync = (changes: object) => ({ type: "sync", delta: delta(changes) });
 const withPort = (changes: object) => sync({ set: [{ ...fakeServicePort("default/web:http"), ...changes }] });
 const withSettings = (changes: object) => sync({ settings: { ...fakeSettings(), ...changes } });
 
-Deno.test("what main sends is taken as it is", () => {
+Deno.test("valid messages from main are accepted unchanged", () => {
   const messages = [
     { type: "role", family: "IPv6", path: "/usr/sbin:/sbin" },
     { ...START, ipvs: IPVS, kernel: [{ name: "net.ipv4.ip_forward", value: 1 }], kernelFirst: true },
@@ -102,12 +102,12 @@ const REFUSED: Readonly<Record<string, unknown>> = {
 };
 
 for (const [what, message] of Object.entries(REFUSED)) {
-  Deno.test(`a message is refused for ${what}`, () => {
+  Deno.test(`a message is rejected for ${what}`, () => {
     assert.throws(() => checkedMessage(message), /^Error: message refused: /);
   });
 }
 
-Deno.test("a refusal says which field it is for, in a short line", () => {
+Deno.test("a rejection names the invalid field in a short line", () => {
   assert.throws(() => checkedMessage({ ...START, logLevel: "loud" }), /its type is start, and its field "logLevel" is/);
   const name = `${"x".repeat(10_000)}\n`;
   assert.throws(() => checkedMessage({ type: "ping", [name]: 1 }), ({ message }: Error) => {
@@ -115,7 +115,7 @@ Deno.test("a refusal says which field it is for, in a short line", () => {
   });
 });
 
-Deno.test("a report with an unknown code counts as a failed sync, and known codes pass", () => {
+Deno.test("a report with an unknown code counts as a failed sync; known codes pass", () => {
   const problem = (code: string) => ({ code: code as ProblemCode, servicePort: undefined, message: "no" });
   const report = (...problems: ReturnType<typeof problem>[]) => ({
     ...{ family: "IPv4", revision: 1, ok: true, full: true, endedAtMs: 0, durationMs: 0, figures: {} } as const,

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { createMemoryWatch } from "../../../workers/memory_watch.ts";
 import { createFakeClock } from "../../fakes/clock.ts";
 
-/** A watch that looks every 100 ms, over a program of 100 bytes, 40 of them heap, whose workers may take 1,000. */
+/** A watch that checks every 100 ms, in a program of 100 bytes, 40 of them heap, whose workers may use 1,000. */
 function watch() {
   const clock = createFakeClock();
   const taken = { rss: 100, heapTotal: 40 };
@@ -15,7 +15,7 @@ function watch() {
   return { clock, taken, memory, reads: () => reads };
 }
 
-Deno.test("who takes too much memory at work is told once, and this isolate's heap is not counted", () => {
+Deno.test("a worker that exceeds the memory limit is reported once, and the main isolate's heap is not counted", () => {
   const { clock, taken, memory } = watch();
   const told: string[] = [];
   memory.begin((reason) => told.push(reason));
@@ -27,7 +27,7 @@ Deno.test("who takes too much memory at work is told once, and this isolate's he
   assert.deepEqual(told, ["the workers have taken 0 MB of memory, their limit is 0 MB"]);
 });
 
-Deno.test("of two at work the one that began first is told, and the other one only if that did not help", () => {
+Deno.test("of two busy workers the one that started first is reported, and the other only if that did not help", () => {
   const { clock, taken, memory } = watch();
   const told: string[] = [];
   const endOther = memory.begin(() => told.push("other"));
@@ -43,7 +43,7 @@ Deno.test("of two at work the one that began first is told, and the other one on
   assert.deepEqual(told, ["first", "second"]);
 });
 
-Deno.test("memory that came back in time spares the others", () => {
+Deno.test("memory that is released in time spares the other workers", () => {
   const { clock, taken, memory } = watch();
   const told: string[] = [];
   memory.begin(() => told.push("first"));
@@ -55,7 +55,7 @@ Deno.test("memory that came back in time spares the others", () => {
   assert.deepEqual(told, ["first"]);
 });
 
-Deno.test("work that is short is looked at too, and nobody looks while nobody works", () => {
+Deno.test("short work is checked too, and nothing is checked while all workers are idle", () => {
   const { clock, taken, memory, reads } = watch();
   const told: string[] = [];
   memory.begin(() => told.push("small"))();

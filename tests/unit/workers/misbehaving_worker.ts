@@ -1,6 +1,6 @@
 /**
- * The code of a worker that tells its permissions when it starts, throws over a delta, takes memory without end over one of
- * revision 0, and loops over a cleanup.
+ * Code of a worker that reports its permissions at start, throws on a delta, allocates without bound on a delta of
+ * revision 0, and loops forever on a cleanup.
  */
 import { connectToMain } from "../../../workers/main_connection.ts";
 
@@ -15,7 +15,7 @@ const PERMISSIONS: readonly Deno.PermissionDescriptor[] = [
   { name: "write" },
 ];
 
-/** What it may do, told in the only words that reach a test: it may have no right at all, and these two least. */
+/** The worker's permissions and the operations that succeed, as text for the test. */
 function rights(): string {
   const granted = PERMISSIONS.filter((one) => Deno.permissions.querySync(one).state === "granted").map(({ name }) =>
     name

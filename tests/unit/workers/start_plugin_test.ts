@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { startPluginWorker } from "../../../workers/start_plugin.ts";
 
 Deno.test({
-  name: "a plugin that this program may not start is an error that says so, and how to change it",
+  name: "a plugin that this program may not run causes an error with the reason and the fix",
   permissions: { read: true, run: false },
   async fn() {
     const run = startPluginWorker({ program: "my-login", args: [], env: {} }, assert.fail);

@@ -13,7 +13,7 @@ import { createFakeClock, type FakeClock } from "../../fakes/clock.ts";
 interface Setup {
   readonly link: FamilyLink;
   readonly clock: FakeClock;
-  /** Resolves with the next word on the worker's health, in the order in which they come. */
+  /** Resolves with the worker's next health state, in order. */
   nextHealth(): Promise<FamilyHealth>;
 }
 
@@ -27,7 +27,7 @@ function code(file: string) {
   return { entry: new URL(file, import.meta.url).href, name: "test", tools: [] };
 }
 
-/** A real worker under supervision, of which the fake clock never sees the time that it takes. */
+/** A real worker under supervision; the fake clock does not advance while it works. */
 function supervise(family: Family, spawn: Spawn, memory: MemoryWatch = { begin: () => () => {} }): Setup {
   const clock = createFakeClock();
   const come: FamilyHealth[] = [];
@@ -62,13 +62,13 @@ function supervise(family: Family, spawn: Spawn, memory: MemoryWatch = { begin: 
 interface StartedPool {
   readonly IPv4: Setup;
   readonly IPv6: Setup;
-  /** Why nobody is left. */
+  /** Why no worker is left. */
   readonly lost: Promise<string>;
-  /** How often the loss was told. */
+  /** How often the loss was reported. */
   losses(): number;
 }
 
-/** The workers of both families, which have started and said what they may do. */
+/** The workers of both families, after they have started and reported their permissions. */
 async function startedPool(memory?: MemoryWatch): Promise<StartedPool> {
   const { promise: lost, resolve } = Promise.withResolvers<string>();
   let losses = 0;
@@ -85,14 +85,14 @@ async function startedPool(memory?: MemoryWatch): Promise<StartedPool> {
   return { IPv4: IPv4!, IPv6: IPv6!, lost, losses: () => losses };
 }
 
-/** Has a worker throw, and waits until that is known. */
+/** Makes a worker throw, and waits until the failure is detected. */
 async function makeThrow({ link, nextHealth }: Setup): Promise<void> {
   link.send({ revision: 1, base: undefined, settings: undefined, set: [], deleted: [] });
   const health = await nextHealth();
   assert.ok(health.state === "restarting" && /a bug in the worker/.test(health.reason), JSON.stringify(health));
 }
 
-/** Has a worker loop for ever, and waits until that is known. */
+/** Makes a worker loop forever, and waits until it is detected. */
 async function makeHang({ link, clock, nextHealth }: Setup): Promise<void> {
   const cleanup = assert.rejects(link.cleanup(), /no answer for/);
   assert.deepEqual(await nextHealth(), { state: "unfit", reason: "looping", unsupported: false });
@@ -101,27 +101,27 @@ async function makeHang({ link, clock, nextHealth }: Setup): Promise<void> {
   assert.equal((await nextHealth()).state, "restarting");
 }
 
-/** Ends a worker until it wakes, though the clock stands still. */
+/** Puts a worker to rest, advancing the fake clock as needed. */
 async function makeRest({ link, clock, nextHealth }: Setup): Promise<void> {
   assert.equal(link.rest(), true);
   assert.equal((await nextHealth()).state, "resting");
   clock.advance(700);
 }
 
-/** Waits for the successor, which has no more rights than the first one, and answers. */
+/** Waits for the replacement, which has no more permissions than the first worker, and answers. */
 async function succeeded({ clock, nextHealth }: Setup): Promise<void> {
   clock.advance(100);
   assert.deepEqual(await nextHealth(), PERMISSIONLESS);
 }
 
-/** Ends real workers though the clock stands still. */
+/** Stops real workers, advancing the fake clock as needed. */
 async function stop({ IPv4, IPv6 }: Pick<StartedPool, "IPv4" | "IPv6">): Promise<void> {
   const stopped = [IPv4, IPv6].map(({ link }) => link.stop());
   for (const { clock } of [IPv4, IPv6]) clock.advance(700);
   await Promise.all(stopped);
 }
 
-/** Sees that the IPv6 worker, which started the other's successors, still hears, and ends both. */
+/** Checks that the IPv6 worker, which started the other's replacements, still answers, and stops both. */
 async function endWithSiblingAlive(pool: StartedPool): Promise<void> {
   const cleanup = assert.rejects(pool.IPv6.link.cleanup(), /stopped/);
   assert.deepEqual(await pool.IPv6.nextHealth(), { state: "unfit", reason: "looping", unsupported: false });
@@ -130,7 +130,7 @@ async function endWithSiblingAlive(pool: StartedPool): Promise<void> {
   assert.equal(pool.losses(), 0);
 }
 
-Deno.test("a worker that throws is replaced, again and again, by its sibling, which goes on", async () => {
+Deno.test("a worker that throws is replaced repeatedly by its sibling, which keeps running", async () => {
   const pool = await startedPool();
   for (let times = 0; times < 3; times++) {
     await makeThrow(pool.IPv4);
@@ -139,7 +139,7 @@ Deno.test("a worker that throws is replaced, again and again, by its sibling, wh
   await endWithSiblingAlive(pool);
 });
 
-Deno.test("a worker in an endless loop is replaced, and so is its successor", async () => {
+Deno.test("a worker in an endless loop is replaced, and so is its replacement", async () => {
   const pool = await startedPool();
   for (let times = 0; times < 2; times++) {
     await makeHang(pool.IPv6);
@@ -149,7 +149,7 @@ Deno.test("a worker in an endless loop is replaced, and so is its successor", as
   assert.equal(pool.losses(), 0);
 });
 
-Deno.test("a worker that takes all the memory is replaced, again and again, and its sibling lives on", async () => {
+Deno.test("a worker that exhausts memory is replaced repeatedly, and its sibling keeps running", async () => {
   const memory = createMemoryWatch({ clock: systemClock, read: Deno.memoryUsage, limitBytes: 400e6 });
   const pool = await startedPool(memory);
   for (let times = 0; times < 2; times++) {
@@ -164,7 +164,7 @@ Deno.test("a worker that takes all the memory is replaced, again and again, and 
   await endWithSiblingAlive(pool);
 });
 
-Deno.test("a worker that was started by its sibling ends with it, which is a loss of both", async () => {
+Deno.test("a worker started by its sibling ends with it, and both are lost", async () => {
   const pool = await startedPool();
   await makeThrow(pool.IPv4);
   await succeeded(pool.IPv4);
@@ -179,7 +179,7 @@ Deno.test("a worker that was started by its sibling ends with it, which is a los
   assert.equal(pool.losses(), 1);
 });
 
-Deno.test("workers that die one after the other, before a successor is there, are a loss of both", async () => {
+Deno.test("if both workers fail before a replacement has started, both are lost", async () => {
   const pool = await startedPool();
   await makeThrow(pool.IPv6);
   await makeHang(pool.IPv4);
@@ -187,7 +187,7 @@ Deno.test("workers that die one after the other, before a successor is there, ar
   await stop(pool);
 });
 
-Deno.test("a worker that rested is started again by its sibling, again and again", async () => {
+Deno.test("a worker that rested is started again by its sibling, repeatedly", async () => {
   const pool = await startedPool();
   for (let times = 0; times < 3; times++) {
     await makeRest(pool.IPv6);
@@ -215,7 +215,7 @@ Deno.test("a worker whose code cannot be loaded is reported", async () => {
   worker.terminate();
 });
 
-Deno.test("what befalls the first workers before anybody listens is told to the one who then does", async () => {
+Deno.test("early failures of the first workers are reported to a listener added later", async () => {
   const pool = createWorkerPool({ ...ROLE, codeOf: () => code("./no_such_worker.ts"), onLost() {} });
   const setup = supervise("IPv4", (listener) => pool.spawn("IPv4", listener));
   assert.equal((await setup.nextHealth()).state, "starting");

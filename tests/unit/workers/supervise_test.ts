@@ -39,17 +39,17 @@ interface FakeWorker {
 
 interface Setup {
   readonly link: FamilyLink;
-  /** The works that the memory watch was told of and that still go on, by what it would call. */
+  /** Active work registered with the memory watch, as the callbacks that it would call. */
   readonly works: ReadonlySet<(reason: string) => void>;
   readonly clock: FakeClock;
   readonly workers: FakeWorker[];
-  /** What the listener was told, in order: `reset`, `report 1`, or a state of health. */
+  /** Calls of the listener in order: `reset`, `report 1`, or a health state. */
   readonly told: string[];
   readonly health: FamilyHealth[];
   worker(): FakeWorker;
 }
 
-/** Waits before restarts are 100, 200, 400 … ms; a ping every second, hung after three without a word. */
+/** Restart delays of 100, 200, 400 … ms; a ping every second, hung after three periods without a message. */
 async function supervise(failures: Error[] = []): Promise<Setup> {
   const clock = createFakeClock();
   const workers: FakeWorker[] = [];
@@ -105,7 +105,7 @@ async function supervise(failures: Error[] = []): Promise<Setup> {
 
 const types = (worker: FakeWorker) => worker.received.map((message) => message.type);
 
-Deno.test("a worker is started with the first message, and its words are passed on", async () => {
+Deno.test("a worker is started with the first message, and its messages are forwarded", async () => {
   const { link, worker, told, health } = await supervise();
   assert.deepEqual(worker().received, [START]);
   worker().says({ type: "setup-failed", reason: "no ip6tables", unsupported: true });
@@ -118,7 +118,7 @@ Deno.test("a worker is started with the first message, and its words are passed 
   assert.deepEqual(health[1], { state: "unfit", reason: "no ip6tables", unsupported: true });
 });
 
-Deno.test("a worker that dies is ended, and a new one is started after a wait, with growing waits", async () => {
+Deno.test("a failed worker is terminated, and restarted with growing backoff", async () => {
   const { workers, worker, clock, health } = await supervise();
   for (const [count, waitMs] of [[1, 100], [2, 200], [3, 400]] as const) {
     worker().fails("Uncaught Error: boom");
@@ -135,7 +135,7 @@ Deno.test("a worker that dies is ended, and a new one is started after a wait, w
   assert.deepEqual(health.at(-1), { state: "ready" });
 });
 
-Deno.test("a sync that worked makes the waits start anew", async () => {
+Deno.test("a successful sync resets the backoff", async () => {
   const { workers, worker, clock } = await supervise();
   worker().fails("a");
   clock.advance(100);
@@ -145,7 +145,7 @@ Deno.test("a sync that worked makes the waits start anew", async () => {
   assert.equal(workers.length, 3);
 });
 
-Deno.test("a worker that fails twice is restarted once, and is not heard any more", async () => {
+Deno.test("a worker that fails twice is restarted once, and its later messages are ignored", async () => {
   const { workers, worker, clock, told } = await supervise();
   const dead = worker();
   dead.fails("a");
@@ -159,7 +159,7 @@ Deno.test("a worker that fails twice is restarted once, and is not heard any mor
   assert.equal(worker().terminated, false);
 });
 
-Deno.test("what is sent while there is no worker is lost, and nothing breaks", async () => {
+Deno.test("messages sent while there is no worker are dropped without an error", async () => {
   const { link, worker, clock } = await supervise();
   worker().fails("a");
   link.send(DELTA);
@@ -167,7 +167,7 @@ Deno.test("what is sent while there is no worker is lost, and nothing breaks", a
   assert.deepEqual(types(worker()), ["start"]);
 });
 
-Deno.test("a worker that cannot be started at all is tried again", async () => {
+Deno.test("a worker that cannot be started is retried", async () => {
   const { workers, clock, health } = await supervise([new Error("no permission"), new Error("no permission")]);
   assert.deepEqual(health.at(-1), {
     state: "restarting",
@@ -180,7 +180,7 @@ Deno.test("a worker that cannot be started at all is tried again", async () => {
   assert.equal(workers.length, 1);
 });
 
-Deno.test("a worker that says nothing for three periods is taken for hung, and pinged once, not once a period", async () => {
+Deno.test("a worker silent for three periods is considered hung, and pinged once, not once a period", async () => {
   const { workers, worker, clock, health } = await supervise();
   clock.advance(3000);
   assert.deepEqual(types(worker()), ["start", "ping"]);
@@ -193,7 +193,7 @@ Deno.test("a worker that says nothing for three periods is taken for hung, and p
   assert.equal(workers.length, 2);
 });
 
-Deno.test("a worker's memory is watched from a delta to the report of a sync that worked, and no longer than it lives", async () => {
+Deno.test("memory is watched from a delta until a successful sync is reported, and only while the worker lives", async () => {
   const { link, works, workers, worker, clock, health } = await supervise();
   assert.equal(works.size, 0);
   link.send(DELTA);
@@ -218,7 +218,7 @@ Deno.test("a worker's memory is watched from a delta to the report of a sync tha
   assert.equal(works.size, 0);
 });
 
-Deno.test("a worker that answers, or says anything else, lives on", async () => {
+Deno.test("a worker that answers or sends any other message stays alive", async () => {
   const { workers, worker, clock } = await supervise();
   for (let round = 0; round < 5; round++) {
     clock.advance(2500);
@@ -230,7 +230,7 @@ Deno.test("a worker that answers, or says anything else, lives on", async () => 
   assert.equal(types(worker()).filter((type) => type === "ping").length, 10);
 });
 
-Deno.test("cleanup ends as the worker says", async () => {
+Deno.test("cleanup ends with the worker's result", async () => {
   const { link, worker } = await supervise();
   const first = link.cleanup();
   assert.equal(worker().received.at(-1)?.type, "cleanup");
@@ -241,7 +241,7 @@ Deno.test("cleanup ends as the worker says", async () => {
   await assert.rejects(second, { message: "iptables-restore: locked" });
 });
 
-Deno.test("a cleanup over which the worker dies, or is stopped, fails", async () => {
+Deno.test("a cleanup fails if its worker fails or is stopped", async () => {
   const { link, worker, clock } = await supervise();
   const first = link.cleanup();
   worker().fails("boom");
@@ -255,7 +255,7 @@ Deno.test("a cleanup over which the worker dies, or is stopped, fails", async ()
   await Promise.all([rejected, stopped]);
 });
 
-Deno.test("a worker that ends by itself when told to is not waited for any longer", async () => {
+Deno.test("a stopping worker that ends by itself is not waited for any longer", async () => {
   const { link, worker, clock } = await supervise();
   const stopped = link.stop();
   assert.equal(worker().received.at(-1)?.type, "stop");
@@ -266,7 +266,7 @@ Deno.test("a worker that ends by itself when told to is not waited for any longe
   assert.deepEqual(clock.pending(), []);
 });
 
-Deno.test("a worker that is stopped for another start is released and lives on", async () => {
+Deno.test("a worker that is stopped for another start is released and keeps running", async () => {
   const { link, worker, clock } = await supervise();
   const stopped = link.stop({ keepWorker: true });
   assert.deepEqual(worker().received.at(-1), { type: "stop", keepWorker: true });
@@ -277,7 +277,7 @@ Deno.test("a worker that is stopped for another start is released and lives on",
   assert.deepEqual(clock.pending(), []);
 });
 
-Deno.test("a worker that does not stop is ended in less than a second", async () => {
+Deno.test("a worker that does not stop is terminated in less than a second", async () => {
   const { link, worker, clock } = await supervise();
   let hasStopped = false;
   const stopped = link.stop().then(() => hasStopped = true);
@@ -288,7 +288,7 @@ Deno.test("a worker that does not stop is ended in less than a second", async ()
   assert.ok(worker().terminated);
 });
 
-Deno.test("a worker that is to be used again has longer to stop, since it may be the only one", async () => {
+Deno.test("a worker that will be reused has longer to stop, since it may be the only one", async () => {
   const { link, worker, clock } = await supervise();
   const stopped = link.stop({ keepWorker: true });
   await clock.advanceSettled(4_999);
@@ -299,7 +299,7 @@ Deno.test("a worker that is to be used again has longer to stop, since it may be
 });
 
 for (const when of ["before", "after"] as const) {
-  Deno.test(`a worker that dies ${when} the stop is not started anew`, async () => {
+  Deno.test(`a worker that dies ${when} the stop is not restarted`, async () => {
     const { link, workers, worker, clock } = await supervise();
     if (when === "before") worker().fails("boom");
     const stopped = link.stop();
@@ -312,7 +312,7 @@ for (const when of ["before", "after"] as const) {
   });
 }
 
-Deno.test("a question about rules gets the answer with its number, or none: late, of a dead worker, or without one", async () => {
+Deno.test("a request for rules gets the answer with its number, or none if late or without a live worker", async () => {
   const { link, worker, clock } = await supervise();
   const rules = { parts: [{ place: "chain services", lines: ["drop"] }], problem: undefined };
   const first = link.describe("a|tcp"), second = link.describe("b|tcp");
@@ -330,7 +330,7 @@ Deno.test("a question about rules gets the answer with its number, or none: late
   assert.equal(await link.describe("a|tcp"), undefined);
 });
 
-Deno.test("a question about counts gets the answer with its number, or none", async () => {
+Deno.test("a request for counts gets the answer with its number, or none", async () => {
   const { link, worker, clock } = await supervise();
   const counts = { ctStateInvalidDropped: 3, localhostNodePortsAccepted: 4 };
   const first = link.packetCounts(), second = link.packetCounts(), third = link.packetCounts();
@@ -344,7 +344,7 @@ Deno.test("a question about counts gets the answer with its number, or none", as
   assert.equal(await link.packetCounts(), undefined);
 });
 
-Deno.test("a worker that rests is stopped and ended, and one is started again when it wakes", async () => {
+Deno.test("a resting worker is stopped and terminated, and a new one starts when it wakes", async () => {
   const { link, workers, worker, clock, told } = await supervise();
   worker().says({ type: "ready" });
   assert.equal(link.rest(), true);
@@ -366,7 +366,7 @@ Deno.test("a worker that rests is stopped and ended, and one is started again wh
   assert.deepEqual(told.slice(4), ["starting", "ready", "reset"]);
 });
 
-Deno.test("a worker that is woken before it has stopped is replaced once it has", async () => {
+Deno.test("a worker woken before it has stopped is replaced once it has stopped", async () => {
   const { link, workers, worker, told } = await supervise();
   link.rest();
   link.wake();
@@ -379,7 +379,7 @@ Deno.test("a worker that is woken before it has stopped is replaced once it has"
 });
 
 for (const how of ["dies", "hangs"] as const) {
-  Deno.test(`a worker that ${how} over the stop for a rest is ended, and none is started`, async () => {
+  Deno.test(`a worker that ${how} while stopping for a rest is terminated, and none is started`, async () => {
     const { link, workers, worker, clock, told } = await supervise();
     link.rest();
     if (how === "dies") worker().fails("boom");

@@ -19,7 +19,7 @@ interface Setup {
   reports(): SyncReport[];
 }
 
-/** A loop whose waits after failures are 100, 200, 400, 800, 1000, 1000 … ms. */
+/** A loop with retry delays of 100, 200, 400, 800, 1000, 1000 … ms. */
 function start(prepare: (backend: FakeBackend) => void = () => {}, logger: Logger = silentLogger): Setup {
   const backend = createFakeBackend();
   prepare(backend);
@@ -37,7 +37,7 @@ function start(prepare: (backend: FakeBackend) => void = () => {}, logger: Logge
   return { loop, backend, clock, emitted, reports };
 }
 
-/** A loop that has applied revision 1, a whole state. */
+/** A loop that has applied revision 1, a full snapshot. */
 async function startSynced(): Promise<Setup> {
   const setup = start();
   setup.loop.sync(whole(1));
@@ -58,7 +58,7 @@ function delta(base: number, ...names: string[]): FamilyDelta {
 
 const types = (messages: readonly FromWorker[]) => messages.map((message) => message.type);
 
-Deno.test("setup is tried until it works, with growing waits, and only then is a state asked for", async () => {
+Deno.test("setup is retried with backoff until it succeeds, and only then is a snapshot requested", async () => {
   const { backend, clock, emitted } = start((backend) => backend.failNext(new Error("locked"), new Error("busy")));
   await settled();
   assert.deepEqual(emitted, [{ type: "setup-failed", reason: "locked", unsupported: false }]);
@@ -72,7 +72,7 @@ Deno.test("setup is tried until it works, with growing waits, and only then is a
   assert.deepEqual(clock.pending(), []);
 });
 
-Deno.test("a host is reported as unsupported when three setups in a row found it so, and no earlier", async () => {
+Deno.test("a host is reported as unsupported only after three unsupported results in a row", async () => {
   const missing = () => new UnsupportedHostError("no ip6tables");
   const { clock, emitted } = start((backend) =>
     backend.failNext(missing(), missing(), new Error("locked"), missing(), missing(), missing())
@@ -87,7 +87,7 @@ Deno.test("a host is reported as unsupported when three setups in a row found it
   assert.deepEqual(types(emitted), ["setup-failed", "setup-failed", "ready"]);
 });
 
-Deno.test("what others had changed is said once, when it is repaired", async () => {
+Deno.test("changes by other programs are logged once, when they are repaired", async () => {
   const lines: string[] = [];
   const log = createLogger({
     level: "warn",
@@ -106,7 +106,7 @@ Deno.test("what others had changed is said once, when it is repaired", async () 
   assert.match(lines[0]!, /repaired rules changed by another program.*changes=3/);
 });
 
-Deno.test("a whole state is synced and reported as a full sync, a delta as one that is not", async () => {
+Deno.test("a snapshot is reported as a full sync, a delta as a partial one", async () => {
   const { loop, backend, clock, reports } = start();
   loop.sync(whole(7, "web"));
   await settled();
@@ -118,7 +118,7 @@ Deno.test("a whole state is synced and reported as a full sync, a delta as one t
   assert.deepEqual(reports(), [{ ...common, revision: 7, full: true }, { ...common, revision: 8, full: false }]);
 });
 
-Deno.test("a report says how long the sync took, when it ended, and what the backend counted", async () => {
+Deno.test("a report has the sync's duration, its end time and the backend's figures", async () => {
   const { loop, backend, clock, reports } = await startSynced();
   backend.returnNext({ problems: [], figures: { restores: 3 } });
   const release = backend.hold();
@@ -135,7 +135,7 @@ Deno.test("a report says how long the sync took, when it ended, and what the bac
   });
 });
 
-Deno.test("a delta that comes while a sync runs is applied after it", async () => {
+Deno.test("a delta received during a sync is applied after it", async () => {
   const { loop, backend } = start();
   await settled();
   const release = backend.hold();
@@ -149,7 +149,7 @@ Deno.test("a delta that comes while a sync runs is applied after it", async () =
 });
 
 for (const [what, wrong] of [["revision", delta(5)], ["state, when there is none", delta(0)]] as const) {
-  Deno.test(`a delta against another ${what} is not applied: a reset is asked for`, async () => {
+  Deno.test(`a delta against another ${what} is not applied, and a reset is requested`, async () => {
     const { loop, backend, emitted, reports } = what === "revision" ? await startSynced() : start();
     await settled();
     const calls = backend.calls.length;
@@ -164,7 +164,7 @@ for (const [what, wrong] of [["revision", delta(5)], ["state, when there is none
   });
 }
 
-Deno.test("a failed sync is reported and tried again with growing waits until it works", async () => {
+Deno.test("a failed sync is reported and retried with backoff until it succeeds", async () => {
   const { loop, backend, clock, reports } = await startSynced();
   backend.failNext(new Error("a", { cause: new Error("b") }), new Error("c"), new Error("d"));
   loop.sync(delta(1, "web"));
@@ -186,14 +186,14 @@ Deno.test("a failed sync is reported and tried again with growing waits until it
   assert.ok(backend.kernel.has("web|tcp"));
   await clock.advanceSettled(SYNC_PERIOD_MS / 2);
   assert.equal(reports().length, 5);
-  // The waits start anew after a success.
+  // The backoff starts over after a success.
   backend.failNext(new Error("e"));
   loop.sync(delta(2));
   await clock.advanceSettled(100);
   assert.equal(reports().at(-1)?.ok, true);
 });
 
-Deno.test("every second retry compares with the kernel, as what is believed of it may be the cause", async () => {
+Deno.test("every second retry compares with the kernel, as the cached state may be the cause", async () => {
   const { loop, backend, clock } = await startSynced();
   backend.failNext(...Array.from({ length: 5 }, () => new Error("refused")));
   loop.sync(delta(1));
@@ -201,7 +201,7 @@ Deno.test("every second retry compares with the kernel, as what is believed of i
   assert.deepEqual(backend.calls.slice(2), ["sync 2", "sync 2", "resync", "sync 2", "resync"]);
 });
 
-Deno.test("a newer delta is tried at once though the last one fails, and carries both", async () => {
+Deno.test("after a failure a newer delta is applied at once, together with the failed one", async () => {
   const { loop, backend, clock, reports } = await startSynced();
   backend.failNext(new Error("refused"));
   loop.sync(delta(1, "web"));
@@ -215,7 +215,7 @@ Deno.test("a newer delta is tried at once though the last one fails, and carries
   assert.equal(backend.calls.at(-1), "sync 3");
 });
 
-Deno.test("a whole state that works only at the second try counts as a full sync", async () => {
+Deno.test("a snapshot that succeeds at the second try counts as a full sync", async () => {
   const { loop, backend, clock, reports } = start();
   await settled();
   backend.failNext(new Error("refused"));
@@ -227,7 +227,7 @@ Deno.test("a whole state that works only at the second try counts as a full sync
   assert.deepEqual(reports().map(({ ok, full }) => [ok, full]), [[false, true], [true, true], [true, false]]);
 });
 
-Deno.test("a service port that cannot be programmed does not make the sync fail, and is tried again", async () => {
+Deno.test("a service port that cannot be programmed does not fail the sync, and is retried", async () => {
   const { loop, backend, clock, reports } = await startSynced();
   const problems = [{ code: "rules-refused", servicePort: "default/web", message: "line 7: bad port" }] as const;
   backend.returnNext({ problems, figures: {} });
@@ -240,7 +240,7 @@ Deno.test("a service port that cannot be programmed does not make the sync fail,
   assert.equal(reports().length, 3);
 });
 
-Deno.test("a report says whether something is left to do", async () => {
+Deno.test("a report says whether work remains", async () => {
   const { loop, backend, reports } = await startSynced();
   const problems = [{ code: "rules-refused", servicePort: "default/web", message: "line 7: bad port" }] as const;
   const results: SyncResult[] = [
@@ -260,7 +260,7 @@ Deno.test("a report says whether something is left to do", async () => {
   assert.deepEqual(reports().slice(1).map(({ unfinished }) => unfinished), [true, true, true, undefined, true]);
 });
 
-Deno.test("the kernel is compared every sync period, counted from the last full look", async () => {
+Deno.test("the kernel is compared every sync period since the last full comparison", async () => {
   const { loop, backend, clock, reports } = await startSynced();
   await clock.advanceSettled(SYNC_PERIOD_MS - 1);
   loop.sync(delta(1));
@@ -275,7 +275,7 @@ Deno.test("the kernel is compared every sync period, counted from the last full 
   assert.equal(backend.calls.length, 5);
 });
 
-Deno.test("a comparison that falls due while a sync runs waits for its end, and for what waits already", async () => {
+Deno.test("a comparison that falls due during a sync waits for its end and for pending deltas", async () => {
   const { loop, backend, clock } = await startSynced();
   const release = backend.hold();
   loop.sync(delta(1));
@@ -287,7 +287,7 @@ Deno.test("a comparison that falls due while a sync runs waits for its end, and 
   assert.deepEqual(backend.calls.slice(2), ["sync 2", "sync 3", "resync"]);
 });
 
-Deno.test("no comparison is made on time while syncs fail; it is made up for afterwards", async () => {
+Deno.test("periodic comparisons are skipped while syncs fail, and made up for afterwards", async () => {
   const { loop, backend, clock } = await startSynced();
   await clock.advanceSettled(SYNC_PERIOD_MS - 50);
   backend.failNext(new Error("refused"));
@@ -298,7 +298,7 @@ Deno.test("no comparison is made on time while syncs fail; it is made up for aft
   assert.deepEqual(backend.calls.slice(2), ["sync 2", "sync 2", "resync"]);
 });
 
-Deno.test("a failed comparison is tried again as any sync", async () => {
+Deno.test("a failed comparison is retried like any sync", async () => {
   const { backend, clock, reports } = await startSynced();
   backend.failNext(new Error("no lock"));
   await clock.advanceSettled(SYNC_PERIOD_MS);
@@ -308,7 +308,7 @@ Deno.test("a failed comparison is tried again as any sync", async () => {
   assert.deepEqual(backend.calls.slice(2), ["resync", "sync 1"]);
 });
 
-Deno.test("a new sync period holds at once", async () => {
+Deno.test("a new sync period takes effect at once", async () => {
   const { loop, backend, clock } = await startSynced();
   loop.sync({ ...delta(1), settings: fakeSettings({ syncPeriodMs: 5000 }) });
   await clock.advanceSettled(4999);
@@ -317,7 +317,7 @@ Deno.test("a new sync period holds at once", async () => {
   assert.equal(backend.calls.at(-1), "resync");
 });
 
-Deno.test("cleanup is done whether setup works or not, and what fails is told", async () => {
+Deno.test("cleanup runs whether or not setup succeeds, and its failures are reported", async () => {
   const { loop, backend, emitted } = start((backend) => backend.failNext(new Error("a"), new Error("b")));
   await settled();
   loop.cleanup();
@@ -328,7 +328,7 @@ Deno.test("cleanup is done whether setup works or not, and what fails is told", 
   assert.deepEqual(emitted.slice(1), [{ type: "cleaned", problem: "b" }, { type: "cleaned", problem: undefined }]);
 });
 
-Deno.test("after cleanup nothing is put back by itself", async () => {
+Deno.test("after cleanup nothing is restored automatically", async () => {
   const { loop, backend, clock, emitted } = await startSynced();
   loop.cleanup();
   await clock.advanceSettled(2 * SYNC_PERIOD_MS);
@@ -339,7 +339,7 @@ Deno.test("after cleanup nothing is put back by itself", async () => {
   assert.equal(emitted.at(-1)?.type, "reset");
 });
 
-Deno.test("stop waits for what runs and starts nothing more", async () => {
+Deno.test("stop waits for running work and starts nothing more", async () => {
   const { loop, backend, clock } = await startSynced();
   const release = backend.hold();
   loop.sync(delta(1));
@@ -355,7 +355,7 @@ Deno.test("stop waits for what runs and starts nothing more", async () => {
   assert.deepEqual(clock.pending(), []);
 });
 
-Deno.test("a sync that a stop breaks off is not reported", async () => {
+Deno.test("a sync interrupted by a stop is not reported", async () => {
   const { loop, backend, clock, reports } = await startSynced();
   const release = backend.hold();
   loop.sync(delta(1));
@@ -368,7 +368,7 @@ Deno.test("a sync that a stop breaks off is not reported", async () => {
   assert.deepEqual(clock.pending(), []);
 });
 
-Deno.test("a problem that stays is said once, and its end is said", async () => {
+Deno.test("a persistent problem is logged once, and its end is logged", async () => {
   const lines: string[] = [];
   const logger = createLogger({
     level: "info",
@@ -389,7 +389,7 @@ Deno.test("a problem that stays is said once, and its end is said", async () => 
   ]);
 });
 
-Deno.test("a backend that asks for it is called again after that time, with nothing; a sync in between asks anew", async () => {
+Deno.test("a requested sync runs after its delay without changes; a sync in between resets the delay", async () => {
   const { loop, backend, clock, reports } = await startSynced();
   backend.returnNext({ problems: [], figures: {}, againAfterMs: 5_000 });
   loop.sync(delta(1));
@@ -400,13 +400,13 @@ Deno.test("a backend that asks for it is called again after that time, with noth
   await clock.advanceSettled(1);
   assert.deepEqual(backend.calls.slice(2), ["sync 2", "sync 2"]);
   assert.equal(reports().at(-1)!.full, false);
-  // This one asks for nothing more.
+  // This sync requests no other.
   loop.sync(delta(2));
   await clock.advanceSettled(20_000);
   assert.deepEqual(backend.calls.slice(2), ["sync 2", "sync 2", "sync 3"]);
 });
 
-Deno.test("a head is synced once: until the rest comes, nothing is tried again or compared", async () => {
+Deno.test("a head is synced once; until the rest arrives, nothing is retried or compared", async () => {
   const { loop, backend, clock, reports } = start();
   await settled();
   backend.failNext(new Error("busy"));

@@ -40,12 +40,12 @@ function poolUnderTest() {
 
 const types = (worker: FakeWorker) => worker.received.map(({ type }) => type);
 
-/** Ends the other end of the channel that a starter was handed. */
+/** Closes the far end of a starter's channel. */
 function closePorts({ received }: FakeWorker): void {
   for (const message of received) if (message.type === "start-sibling") message.port.close();
 }
 
-Deno.test("each worker is given its role before anything else, and no message says what code runs", () => {
+Deno.test("each worker is given its role first, and no message says which code runs", () => {
   const { spawn, IPv4, IPv6 } = poolUnderTest();
   const first = spawn("IPv4");
   spawn("IPv6");
@@ -60,7 +60,7 @@ Deno.test("each worker is given its role before anything else, and no message sa
   successor.terminate();
 });
 
-Deno.test("a starter that is to end stays until the worker that it started ends, and then ends, too", () => {
+Deno.test("a starter that is being ended stays until the worker that it started ends", () => {
   const { spawn, losses, IPv4, IPv6 } = poolUnderTest();
   const [first, starter] = FAMILIES.map((family) => spawn(family));
   first!.terminate();
@@ -76,7 +76,7 @@ Deno.test("a starter that is to end stays until the worker that it started ends,
   closePorts(IPv6);
 });
 
-Deno.test("a released worker is the one that its family starts next", () => {
+Deno.test("a released worker is reused by the next start of its family", () => {
   const { spawn, losses, IPv4, IPv6 } = poolUnderTest();
   const heard: string[] = [];
   const first = spawn("IPv4", { onMessage: ({ type }) => heard.push(`first ${type}`) });
@@ -92,7 +92,7 @@ Deno.test("a released worker is the one that its family starts next", () => {
   assert.deepEqual(losses, []);
 });
 
-Deno.test("a worker that needs a restart of the program is a loss, which is reported once", () => {
+Deno.test("a worker that requires a restart of the program is a loss, reported once", () => {
   const { spawn, losses, IPv4, IPv6 } = poolUnderTest();
   const heard: FromWorker[] = [];
   for (const family of FAMILIES) spawn(family, { onMessage: (message) => heard.push(message) });
@@ -101,7 +101,7 @@ Deno.test("a worker that needs a restart of the program is a loss, which is repo
   assert.deepEqual(heard, []);
 });
 
-/** Ends a worker as the supervision of a family that rests does; `false` where it may not. */
+/** Ends a worker as the supervision of a resting family does; `false` if not allowed. */
 function rest(handle: WorkerHandle): boolean {
   if (!handle.beginRest()) return false;
   handle.post({ type: "stop", keepWorker: true });
@@ -109,7 +109,7 @@ function rest(handle: WorkerHandle): boolean {
   return true;
 }
 
-Deno.test("a worker that rests is no loss, and is started again by its sibling, which must stay", () => {
+Deno.test("a resting worker is no loss, and is started again by its sibling, which must stay", () => {
   const { spawn, losses, IPv4, IPv6 } = poolUnderTest();
   const [first, second] = FAMILIES.map((family) => spawn(family));
   assert.ok(rest(second!));
@@ -124,7 +124,7 @@ Deno.test("a worker that rests is no loss, and is started again by its sibling, 
   closePorts(IPv4);
 });
 
-Deno.test("of two workers that would rest at the same time, one stays", () => {
+Deno.test("of two workers that could rest at the same time, one stays", () => {
   const { spawn, IPv4, IPv6 } = poolUnderTest();
   const [first, second] = FAMILIES.map((family) => spawn(family));
   assert.equal(first!.beginRest(), true);
@@ -142,7 +142,7 @@ Deno.test("the end of the only worker is a loss while the other family rests", (
   assert.throws(() => spawn("IPv6"));
 });
 
-Deno.test("the end of the only worker is no loss at a shutdown while the other family rests", () => {
+Deno.test("the end of the only worker during a shutdown is no loss while the other family rests", () => {
   const { spawn, losses, IPv4 } = poolUnderTest();
   const [first, second] = FAMILIES.map((family) => spawn(family));
   assert.ok(rest(second!));
@@ -152,7 +152,7 @@ Deno.test("the end of the only worker is no loss at a shutdown while the other f
   assert.deepEqual(losses, []);
 });
 
-Deno.test("a new run starts a worker for a family that rests with the one that was kept", () => {
+Deno.test("a new run starts a worker for a resting family with the one that was kept", () => {
   const { spawn, losses, IPv4, IPv6 } = poolUnderTest();
   const [first, second] = FAMILIES.map((family) => spawn(family));
   assert.ok(rest(second!));
@@ -165,7 +165,7 @@ Deno.test("a new run starts a worker for a family that rests with the one that w
   closePorts(IPv4);
 });
 
-Deno.test("a worker that is about to rest stays for a sibling that dies meanwhile, and serves again when needed", () => {
+Deno.test("a worker about to rest stays if its sibling dies meanwhile, and serves again when needed", () => {
   const { spawn, losses, IPv4, IPv6 } = poolUnderTest();
   const [first, second] = FAMILIES.map((family) => spawn(family));
   assert.ok(second!.beginRest());
