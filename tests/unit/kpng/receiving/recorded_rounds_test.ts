@@ -199,7 +199,7 @@ for (
       server.allow(2);
       await changed.promise;
       const second = tracking.take();
-      assert.deepEqual([...second.services], ["default/sticky"], "what has not changed is not said again");
+      assert.deepEqual([...second.services], ["default/sticky"], "unchanged objects are not reported again");
       const after = {
         services: ["default/web"],
         http: [
@@ -217,7 +217,11 @@ for (
       changed = Promise.withResolvers();
       server.drop();
       await changed.promise;
-      assert.deepEqual([...tracking.take().services], ["default/sticky"], "after a reset the difference is told");
+      assert.deepEqual(
+        [...tracking.take().services],
+        ["default/sticky"],
+        "after a reset only differences are reported",
+      );
       changed = Promise.withResolvers();
       server.allow(2);
       await changed.promise;

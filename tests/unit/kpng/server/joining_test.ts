@@ -105,7 +105,7 @@ function atTheEnd(note: () => void): Chunks {
 /** Lets these readers read until all of them have everything. */
 async function readOn(clock: FakeClock, readers: readonly Reader[], observe = () => {}): Promise<void> {
   for (let turns = 0; readers.some(({ complete }) => !complete); turns++) {
-    assert.ok(turns < 5000, "not everybody is served");
+    assert.ok(turns < 5000, "not all readers are served");
     for (const reader of readers) reader.take();
     await clock.advanceSettled(1);
     observe();
@@ -123,7 +123,7 @@ Deno.test("of many watchers that join at once, only a few have an answer in tran
   assert.equal(most, PLACES);
   assert.equal(begun(), 0);
   assert.equal(transfers.taken(), 0);
-  assert.equal(new Set(readers.map(({ bytes }) => bytes)).size, 1, "everybody was told the same");
+  assert.equal(new Set(readers.map(({ bytes }) => bytes)).size, 1, "all readers received the same");
 });
 
 Deno.test("watchers are served in the order of their arrival", async () => {

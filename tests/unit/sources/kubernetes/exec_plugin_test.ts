@@ -86,7 +86,7 @@ Deno.test("credentials are used until they expire or are refused, and requested 
   assert.deepEqual(await credentials(never), { authorization: "Bearer 3" });
 });
 
-Deno.test("a failure says which plugin, whose, and why, and the next call tries again", async () => {
+Deno.test("a failure names the plugin, its user and the reason, and the next call retries", async () => {
   const { credentials } = plugin(
     { installHint: "get it at x.example\n" },
     { exitCode: 3, stderr: "no such account\n" },
@@ -123,7 +123,7 @@ Deno.test("a plugin's output is validated and never quoted", async () => {
   }
 });
 
-Deno.test("one who asks does not wait for a plugin longer than for the signal", async () => {
+Deno.test("a caller's wait for a plugin ends with the caller's signal", async () => {
   const waiting = execPlugin(section(), () => new Promise(() => {}), createFakeClock());
   const asker = new AbortController();
   const asked = assert.rejects(waiting.credentials(asker.signal), /enough/);

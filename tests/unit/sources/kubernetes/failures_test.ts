@@ -9,7 +9,7 @@ function failLists(server: FakeApiServer, times: number, answer: () => Response 
   server.fault(({ verb, path }) => verb === "list" && path.endsWith("/services") && left-- > 0 ? answer() : undefined);
 }
 
-Deno.test("503 for a while: the list is repeated until it succeeds", async () => {
+Deno.test("503: the list is repeated until it succeeds", async () => {
   await withSource((server) => {
     server.apply(service("web"));
     failLists(server, 5, () => statusResponse(503, "ServiceUnavailable", "not now"));
@@ -20,7 +20,7 @@ Deno.test("503 for a while: the list is repeated until it succeeds", async () =>
   });
 });
 
-Deno.test("429: the next try comes after the time that Retry-After names, and no sooner", async () => {
+Deno.test("429: the next try comes no sooner than Retry-After allows", async () => {
   const clock = createFakeClock();
   await withSource((server) => {
     failLists(server, 1, () => statusResponse(429, "TooManyRequests", "slow down", { "retry-after": "7" }));
@@ -36,7 +36,7 @@ Deno.test("429: the next try comes after the time that Retry-After names, and no
   }, { clock });
 });
 
-Deno.test("403: the warning names verb, resource and the role, and the list is repeated", async () => {
+Deno.test("403: the warning names verb, resource and role, and the list is repeated", async () => {
   await withSource((server) => {
     failLists(server, 1, () => statusResponse(403, "Forbidden", "User cannot list"));
   }, async ({ hears, logged }) => {
@@ -45,7 +45,7 @@ Deno.test("403: the warning names verb, resource and the role, and the list is r
   });
 });
 
-Deno.test("404: the warning says that this is perhaps no API server", async () => {
+Deno.test("404: the warning says that the server may not be an API server", async () => {
   await withSource((server) => {
     failLists(server, 1, () => new Response("404 page not found", { status: 404 }));
   }, async ({ hears, logged }) => {
@@ -54,7 +54,7 @@ Deno.test("404: the warning says that this is perhaps no API server", async () =
   });
 });
 
-Deno.test("HTML in place of JSON, with a status of success or failure, is called by its name", async () => {
+Deno.test("HTML instead of JSON is reported as such, with a status of success or failure", async () => {
   for (const status of [200, 502]) {
     await withSource((server) => {
       const headers = { "content-type": "text/html" };
@@ -66,7 +66,7 @@ Deno.test("HTML in place of JSON, with a status of success or failure, is called
   }
 });
 
-Deno.test("a list that breaks off in mid-object applies no half object and is repeated", async () => {
+Deno.test("a list that is cut off within an object applies no partial object and is repeated", async () => {
   await withSource((server) => {
     server.apply(service("web"));
     const body = '{"kind":"ServiceList","metadata":{"resourceVersion":"2"},"items":[{"metadata":{"name":"ha';
@@ -78,7 +78,7 @@ Deno.test("a list that breaks off in mid-object applies no half object and is re
   });
 });
 
-Deno.test("a watch line that is no JSON: everything is listed anew", async () => {
+Deno.test("a watch line that is not JSON causes a relist", async () => {
   await withSource((server) => server.apply(service("web")), async ({ server, hears, logs }) => {
     await hears("synced Service");
     await server.watches(3);
@@ -92,7 +92,7 @@ Deno.test("a watch line that is no JSON: everything is listed anew", async () =>
   });
 });
 
-Deno.test("a Status in place of a list is the failure that it tells of", async () => {
+Deno.test("a Status instead of a list is handled as the failure that it describes", async () => {
   await withSource((server) => {
     failLists(server, 1, () => Response.json({ kind: "Status", code: 500, reason: "InternalError", message: "etcd" }));
   }, async ({ hears, logged }) => {
@@ -101,7 +101,7 @@ Deno.test("a Status in place of a list is the failure that it tells of", async (
   });
 });
 
-Deno.test("a watch on which nothing comes is renewed after the read deadline, and loses nothing", async () => {
+Deno.test("a silent watch is renewed after the read deadline, and no event is lost", async () => {
   const clock = createFakeClock();
   await withSource((server) => server.apply(service("web")), async ({ server, hears, logged, until }) => {
     await hears("synced Service");
@@ -126,7 +126,7 @@ Deno.test("a watch on which nothing comes is renewed after the read deadline, an
   }, { clock, readDeadlineMs: 60_000 });
 });
 
-Deno.test("a server that accepts and never answers is given up on after the response deadline", async () => {
+Deno.test("requests to a server that never answers time out after the response deadline", async () => {
   const clock = createFakeClock();
   await withSource((server) => {
     failLists(server, 1, () => server.silence());
@@ -140,7 +140,7 @@ Deno.test("a server that accepts and never answers is given up on after the resp
   }, { clock, responseDeadlineMs: 5_000 });
 });
 
-Deno.test("a server that is not there: refused connections are retried, with the reason", async () => {
+Deno.test("refused connections are retried, and the reason is logged", async () => {
   await withSource(() => {}, async ({ until, logged }) => {
     await until(() => logged.length >= 6);
     assert.match(logged[0]!, /got no answer \(.*Connection refused/);

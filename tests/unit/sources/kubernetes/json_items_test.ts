@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import fc from "fast-check";
 import { createItemScanner } from "../../../../sources/kubernetes/json_items.ts";
 
-/** Scans `text` in chunks of the given sizes, over and over. */
+/** Scans `text` in chunks of the given sizes, repeatedly. */
 function scan(text: string, sizes: readonly number[]) {
   const items: unknown[] = [];
   const scanner = createItemScanner((item) => items.push(item));
@@ -15,7 +15,7 @@ function scan(text: string, sizes: readonly number[]) {
   return { items, envelope: scanner.end() };
 }
 
-Deno.test("items and the rest are what JSON.parse makes of them, in whatever chunks they come", () => {
+Deno.test("items and remainder match JSON.parse regardless of chunk boundaries", () => {
   const member = fc.tuple(fc.string({ unit: "binary" }).filter((key) => key !== "items"), fc.jsonValue());
   const list = fc.record({
     before: fc.array(member),
@@ -39,7 +39,7 @@ Deno.test("items and the rest are what JSON.parse makes of them, in whatever chu
   }));
 });
 
-Deno.test("a response that breaks off anywhere is noticed", () => {
+Deno.test("a response that is cut off anywhere is detected", () => {
   const text = '{"metadata":{"resourceVersion":"1"},"items":[{"a":"\\"]}"},{"b":[1,2]}],"kind":"List"}';
   for (let length = 0; length < text.length; length++) {
     assert.throws(() => scan(text.slice(0, length), [7]), SyntaxError, `after ${length} characters`);
@@ -47,13 +47,13 @@ Deno.test("a response that breaks off anywhere is noticed", () => {
   assert.deepEqual(scan(text, [7]).items, [{ a: '"]}' }, { b: [1, 2] }]);
 });
 
-Deno.test("what is no JSON object is refused", () => {
+Deno.test("input that is not a JSON object is rejected", () => {
   for (const text of ["<html></html>", "[]", "{} {}", '{"items":[{"a":}]}', '{"items":[1 2]}', '{"a" 1}', "{1:2}"]) {
     assert.throws(() => scan(text, [100]), SyntaxError, text);
   }
 });
 
-Deno.test("a list of null is a list of nothing", () => {
+Deno.test("null items are an empty list", () => {
   assert.deepEqual(scan('{"items":null,"metadata":{"resourceVersion":"7"}}', [9]), {
     items: [],
     envelope: { items: null, metadata: { resourceVersion: "7" } },

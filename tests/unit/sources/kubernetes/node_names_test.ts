@@ -6,7 +6,7 @@ import { systemClock } from "../../../../platform/clock.ts";
 import { silentLogger } from "../../../../platform/log.ts";
 import { startFakeApiServer, statusResponse } from "../../../fakes/api_server.ts";
 
-Deno.test("one page of the Nodes' metadata is read, and how many more there are", async () => {
+Deno.test("one page of Node metadata is read, with the number of remaining Nodes", async () => {
   const server = startFakeApiServer();
   const credentials = await loadCredentials({ master: server.url }, silentLogger);
   const api = createApiClient({ credentials, clock: systemClock, logger: silentLogger });
@@ -25,7 +25,7 @@ Deno.test("one page of the Nodes' metadata is read, and how many more there are"
   }
 });
 
-Deno.test("the Nodes that exist are told: ten of them, and the one that was perhaps meant", () => {
+Deno.test("at most ten existing Nodes are listed, and a similar name is suggested", () => {
   const many = Array.from({ length: 12 }, (_, i) => `worker-${i}`);
   assert.equal(otherNodesText("n1", { names: [], more: 0 }), "the cluster has no Nodes");
   assert.equal(otherNodesText("n1", { names: ["x", "y"], more: 0 }), "the cluster has x, y");

@@ -1,4 +1,4 @@
-/** A kind that can be done without: an older server does not have it, or this user may not read it. */
+/** An optional kind: older servers do not have it, or this user may not read it. */
 import assert from "node:assert/strict";
 import { KINDS } from "../../../../core/objects/cluster_object.ts";
 import { statusResponse } from "../../../fakes/api_server.ts";
@@ -8,7 +8,7 @@ import { withSource } from "./source_under_test.ts";
 const RETRY_MS = 600_000;
 
 for (const [code, reason, level] of [[404, "NotFound", "INFO"], [403, "Forbidden", "WARN"]] as const) {
-  Deno.test(`${code} for ServiceCIDRs holds nothing up, is said once, and is tried again now and then`, async () => {
+  Deno.test(`${code} for ServiceCIDRs delays nothing, is logged once, and is retried occasionally`, async () => {
     const clock = createFakeClock();
     await withSource((server) => {
       server.apply({ kind: "ServiceCIDR", metadata: { name: "kubernetes" } });
@@ -34,7 +34,7 @@ for (const [code, reason, level] of [[404, "NotFound", "INFO"], [403, "Forbidden
   });
 }
 
-Deno.test("any other failure of ServiceCIDRs is retried as that of every kind", async () => {
+Deno.test("other failures of ServiceCIDRs are retried like those of every kind", async () => {
   let left = 3;
   await withSource((server) => {
     server.apply({ kind: "ServiceCIDR", metadata: { name: "kubernetes" } });

@@ -1,4 +1,4 @@
-/** How long reflectors wait after failures, and how soon they come back: with an API server that fails on command. */
+/** Retry delays of reflectors, and how soon they recover, with an API server that fails on command. */
 import assert from "node:assert/strict";
 import { ApiError } from "../../../../sources/kubernetes/api_error.ts";
 import type { ApiClient } from "../../../../sources/kubernetes/http.ts";
@@ -11,10 +11,10 @@ import { createProblemBoard, type ProblemBoard } from "../../../../core/problems
 
 const MINUTE = 60_000;
 
-/** What the API does with each request: fails it, ends a watch at once, or lets it go on. */
+/** The API's reaction to each request: fail it, end a watch immediately, or let it continue. */
 type Behaviour = (verb: string) => ApiError | "end" | undefined;
 
-/** A source, and when its requests came, in milliseconds on the clock. */
+/** A source, and the times of its requests in milliseconds on the clock. */
 interface Observed {
   readonly clock: FakeClock;
   readonly atMs: number[];
@@ -117,7 +117,7 @@ Deno.test("an outage costs the server one request every few seconds, not one of 
     await clock.advanceSettled(MINUTE);
     atMs.length = 0;
     await clock.advanceSettled(10 * MINUTE);
-    // 220 of the scout, and what the other two do by their own backoff.
+    // 220 by the scout, the rest by the other two with their own backoff.
     assert.ok(atMs.length < 300, `${atMs.length} requests in 10 minutes`);
   });
 });

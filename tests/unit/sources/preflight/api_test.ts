@@ -67,7 +67,7 @@ Deno.test("each missing permission is listed: red if required, yellow if optiona
   for (const { fix } of findings) assert.match(fix!, /system:node-proxier/);
   const ranges = "list servicecidrs.networking.k8s.io";
   assert.deepEqual(verdicts(await examine({ denied: [ranges] }, "nftables")).includes("RBAC yellow"), true);
-  assert(verdicts(await examine({ denied: [ranges] })).includes("RBAC green"), "asked for in nftables mode alone");
+  assert(verdicts(await examine({ denied: [ranges] })).includes("RBAC green"), "requested in nftables mode only");
 });
 
 Deno.test("deploy/rbac.yaml grants exactly the needed permissions", async () => {

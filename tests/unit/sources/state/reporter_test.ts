@@ -116,7 +116,7 @@ Deno.test("differences are reported for files that cannot be split, and for one 
   assert.deepEqual((await readings.next(file(items.slice(0, 3)))).told, []);
 });
 
-Deno.test("other work gets its turn after each item", async () => {
+Deno.test("the event loop gets a turn after each item", async () => {
   let turns = 0;
   const yieldTurn = () => {
     turns++;
@@ -126,7 +126,7 @@ Deno.test("other work gets its turn after each item", async () => {
   assert.ok(turns >= 2 * SERVICES, `${turns} turns to split and parse`);
   turns = 0;
   await createReporter("state.yaml", createRecordingSink(), false).report(read, yieldTurn);
-  assert.ok(turns >= SERVICES, `${turns} turns to tell`);
+  assert.ok(turns >= SERVICES, `${turns} turns to report`);
 });
 
 Deno.test("a syntax error takes precedence over an invalid field", async () => {
