@@ -23,7 +23,7 @@ const answers = createAnswers(fakeAnswerBasis([
 const ask = (question: Partial<BrowseQuestion>) =>
   answers.browse({ search: "", attention: false, page: 1, pageSize: 10, ...question });
 
-Deno.test("services are paged by name; a page past the end is the last one", async () => {
+Deno.test("services are paged by name; a page past the end shows the last one", async () => {
   const { total, pages, services } = await ask({ page: 2 });
   assert.deepEqual([total, pages], [33, 4]);
   assert.deepEqual(services.map(({ name }) => name)[0], "a/s10:http");
@@ -36,7 +36,7 @@ Deno.test("services are paged by name; a page past the end is the last one", asy
   assert.deepEqual(await ask({ search: "nothing" }), { total: 0, page: 1, pages: 1, services: [] });
 });
 
-Deno.test("with many services each shows few endpoints, with few services nearly all, unused ones first", async () => {
+Deno.test("with many services, few endpoints of each are shown; with few services, nearly all; unused ones first", async () => {
   const many = (await ask({ page: 4 })).services.find(({ name }) => name === "b/many:http")!;
   assert.deepEqual([many.endpoints, many.usedEndpoints, many.shownEndpoints.length], [600, 600, 12]);
   assert.equal((await ask({ search: "b/many" })).services[0]!.shownEndpoints.length, 500);

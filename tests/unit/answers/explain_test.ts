@@ -103,7 +103,7 @@ Deno.test("hints that are followed and hints that are ignored are explained", as
   assert.match(ignored, /trafficDistribution hints ignored +1 of 2 ready endpoints have no zone hint\n/);
 });
 
-Deno.test("a destination without a service is reported; one that two services want names both", async () => {
+Deno.test("a destination without a service is reported; one claimed by two services names both", async () => {
   assert.match(
     await explanationOf("198.51.100.7:80"),
     /no service has this address and port\n[^]*passes untouched: no service has this/,

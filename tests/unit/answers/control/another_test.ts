@@ -1,4 +1,4 @@
-/** A second Sluice on a node: how it finds the first by its control socket, and what it says. */
+/** Detection of another Sluice on a node by its control socket, and the resulting error. */
 import assert from "node:assert/strict";
 import { AnotherSluiceError, refuseAnother } from "../../../../answers/control/another.ts";
 import { askProcess } from "../../../../answers/control/client.ts";
@@ -15,7 +15,7 @@ const SELF = { pid: 1, networkNamespace: "4026531840" };
 const free = { self: SELF, portsAreFree: () => true };
 const taken = { self: SELF, portsAreFree: () => false };
 
-/** Runs a test with the path of a control socket at which `handler` answers; without one, nobody ever does. */
+/** Runs a test with the path of a control socket answered by `handler`; without one, nothing ever answers. */
 async function withSocket(handler: HttpHandler | undefined, test: (path: string) => Promise<void>): Promise<void> {
   const folder = await Deno.makeTempDir();
   const path = `${folder}/control.sock`;
@@ -45,7 +45,7 @@ const says = (body: unknown): HttpHandler => () => ({
   body: JSON.stringify(body),
 });
 
-Deno.test("a second sluice names the first by its pid and control socket", () =>
+Deno.test("a second sluice names the first by pid and control socket", () =>
   withSocket(
     says({ pid: 7, networkNamespace: SELF.networkNamespace }),
     (path) =>
@@ -55,7 +55,7 @@ Deno.test("a second sluice names the first by its pid and control socket", () =>
       }),
   ));
 
-Deno.test("a sluice says who it is", () =>
+Deno.test("a sluice identifies itself", () =>
   withSocket(sluice, async (path) => assert.equal((await askProcess(path)).pid, Deno.pid)));
 
 for (
@@ -69,17 +69,17 @@ for (
     ["meets one, where neither can", { pid: 7 }, { ...SELF, networkNamespace: undefined }],
   ] as const
 ) {
-  Deno.test(`a sluice that ${what} is not refused for its control socket alone`, () =>
+  Deno.test(`a sluice that ${what} is not refused because of its control socket alone`, () =>
     withSocket(says(other), (path) => refuseAnother(path, createFakeClock(), { ...taken, self })));
 }
 
-Deno.test("an older sluice, which does not know the question, is another one where a port of ours is taken", () =>
+Deno.test("an older sluice that does not support the question is a conflict if one of our ports is taken", () =>
   withSocket(() => textAnswer(404, ""), async (path) => {
     await assert.rejects(refuseAnother(path, createFakeClock(), taken), /another sluice is running: it answers on/);
     await refuseAnother(path, createFakeClock(), free);
   }));
 
-Deno.test("a sluice that hangs is another one after two seconds, where a port of ours is taken", () =>
+Deno.test("a sluice that hangs is a conflict after two seconds if one of our ports is taken", () =>
   withSocket(undefined, async (path) => {
     const clock = createFakeClock();
     const refused = assert.rejects(refuseAnother(path, clock, taken), AnotherSluiceError);
@@ -91,7 +91,7 @@ Deno.test("a sluice that hangs is another one after two seconds, where a port of
     await ignored;
   }));
 
-Deno.test("sluice run ends where another sluice holds its control socket and a port", () =>
+Deno.test("sluice run exits if another sluice holds its control socket and a port", () =>
   withSocket(() => textAnswer(404, ""), async (path) => {
     using port = Deno.listen({ hostname: "127.0.0.1", port: 0 });
     const metrics = `127.0.0.1:${(port.addr as Deno.NetAddr).port}`;
@@ -102,7 +102,7 @@ Deno.test("sluice run ends where another sluice holds its control socket and a p
     );
   }));
 
-Deno.test("sluice run ends where another sluice answers at its ports", () =>
+Deno.test("sluice run exits if another sluice answers at its ports", () =>
   withHealthzServer((address) => {
     const flags = ["--proxy-mode", "nftables", "--control-socket=", `--healthz-bind-address=${address}`];
     return assert.rejects(

@@ -1,4 +1,4 @@
-/** A running proxy's control socket: who gets it, who may ask, and what is answered. */
+/** The control socket of a running proxy: ownership, access and answers. */
 import assert from "node:assert/strict";
 import { createAnswers, readQuestion } from "../../../../answers/mod.ts";
 import { askProxy, NoProxyError } from "../../../../answers/control/client.ts";
@@ -19,7 +19,7 @@ const basis = fakeAnswerBasis([
 ]);
 const STATUS = { node: HERE, problems: [{ where: "Service default/wéb", message: "“odd”" }] } as unknown as ProxyStatus;
 
-/** Runs a test with a path for a socket, in a folder that is not there yet. */
+/** Runs a test with a path for a socket, in a folder that does not exist yet. */
 async function withPath(test: (path: string) => Promise<void>): Promise<void> {
   const folder = await Deno.makeTempDir();
   try {
@@ -29,7 +29,7 @@ async function withPath(test: (path: string) => Promise<void>): Promise<void> {
   }
 }
 
-/** Serves answers on a socket while a test asks. */
+/** Serves answers on a socket during a test. */
 async function serving(
   path: string,
   test: () => Promise<void>,
@@ -57,7 +57,7 @@ async function serving(
   return { loads };
 }
 
-Deno.test("what is asked through the socket is answered as it is without one; nothing is loaded before the first question", () =>
+Deno.test("answers through the socket equal direct ones, and nothing is loaded before the first question", () =>
   withPath(async (path) => {
     const local = createAnswers(basis);
     const unasked = await serving(path, async () => {});
@@ -76,7 +76,7 @@ Deno.test("what is asked through the socket is answered as it is without one; no
     assert(asked.loads > 0);
   }));
 
-Deno.test("only the proxy's user may open the socket, in a folder that only that user may enter", () =>
+Deno.test("only the proxy's user may open the socket or enter its folder", () =>
   withPath((path) =>
     serving(path, async () => {
       assert.equal((await Deno.stat(path)).mode! & 0o777, 0o600);
@@ -84,11 +84,11 @@ Deno.test("only the proxy's user may open the socket, in a folder that only that
     }).then(() => {})
   ));
 
-Deno.test("what a proxy that is gone left behind is replaced, another one's is not, and neither is anything else", () =>
+Deno.test("a stale socket is replaced; a live socket or any other file is not", () =>
   withPath(async (path) => {
     await serving(path, async () => {
       await assert.rejects(listenOnControlSocket(path), SocketInUseError);
-      assert.deepEqual(await (await askProxy(path)).status(), STATUS, "the first one still answers");
+      assert.deepEqual(await (await askProxy(path)).status(), STATUS, "the first proxy still answers");
     });
     await leaveStale(path);
     await assert.rejects(askProxy(path), NoProxyError);
@@ -100,7 +100,7 @@ Deno.test("what a proxy that is gone left behind is replaced, another one's is n
     assert.equal(await Deno.readTextFile(path), "precious");
   }));
 
-Deno.test("the socket is asked whatever hosts go without a proxy", () =>
+Deno.test("the socket is reached regardless of NO_PROXY", () =>
   withPath((path) =>
     serving(path, async () => {
       const remote = await askProxy(path);
@@ -118,7 +118,7 @@ Deno.test("the socket is asked whatever hosts go without a proxy", () =>
     }).then(() => {})
   ));
 
-Deno.test("an answer that breaks off is none", () =>
+Deno.test("a truncated answer is an error", () =>
   withPath(async (path) => {
     const listener = await listenOnControlSocket(path);
     const answering = (async () => {
@@ -134,7 +134,7 @@ Deno.test("an answer that breaks off is none", () =>
     await answering;
   }));
 
-/** A socket that nobody listens on any more: some runtimes remove theirs when they end, so its name is kept by a link. */
+/** A socket without a listener: some runtimes remove theirs on exit, so a link keeps its name. */
 async function leaveStale(path: string): Promise<void> {
   await Deno.remove(path).catch(() => {});
   const listener = Deno.listen({ transport: "unix", path });
@@ -144,13 +144,13 @@ async function leaveStale(path: string): Promise<void> {
   await Deno.rename(`${path}.kept`, path);
 }
 
-Deno.test("a proxy that has not read everything yet says so; a question that cannot be asked is refused in words", () =>
+Deno.test("a proxy whose caches are not synced says so; an invalid question is refused with a message", () =>
   withPath(async (path) => {
     const explain = () => Promise.reject(new NotReadyError("too early"));
     await serving(path, async () => {
       const remote = await askProxy(path);
       await assert.rejects(remote.explain(readQuestion("10.0.0.1:80")), /503 too early/);
       await assert.rejects(remote.state("IPv5" as "IPv4"), /family must be one of IPv4, IPv6/);
-      assert.deepEqual(await remote.status(), STATUS, "its status is told all the same");
+      assert.deepEqual(await remote.status(), STATUS, "its status is still reported");
     }, { explain });
   }));

@@ -1,4 +1,4 @@
-/** The status page as it leaves the server. */
+/** The status page as served. */
 import assert from "node:assert/strict";
 import { createAnswers } from "../../../../answers/mod.ts";
 import { NotReadyError } from "../../../../answers/control/not_ready.ts";
@@ -58,7 +58,7 @@ const request = (query = "") => ({
   isFromThisHost: true,
 });
 
-Deno.test("a family that rests has no services, which is no reason to worry", async () => {
+Deno.test("a resting family has no services, which is not a problem", async () => {
   const sync = { revision: 1, ok: true, full: true, endedAtMs: 0, durationMs: 1, figures: {}, problems: 0 };
   const resting = family({ family: "IPv6", worker: { state: "resting" }, syncs: [sync], servicePorts: 0 });
   const status = {
@@ -74,7 +74,7 @@ Deno.test("a family that rests has no services, which is no reason to worry", as
   assert.match(body, /no services/);
 });
 
-Deno.test("names and messages from elsewhere are text, wherever they stand", async () => {
+Deno.test("names and messages from outside are rendered as text everywhere", async () => {
   const sync = { revision: 1, ok: false, full: true, endedAtMs: 0, durationMs: 1, figures: {}, problems: 1 };
   const page = await pageOf({
     ...STATUS,
@@ -88,17 +88,17 @@ Deno.test("names and messages from elsewhere are text, wherever they stand", asy
   const { body: whole } = await page.page(request());
   const { body: searched } = await page.page(request(hostileQuery));
   const live = JSON.parse((await page.live(request(hostileQuery))).body);
-  assert.ok(whole.includes("default/") && whole.includes("10.1.0.1"), "the service is among it");
+  assert.ok(whole.includes("default/") && whole.includes("10.1.0.1"), "the service is included");
   assert.ok(whole.includes("&lt;img src=x onerror=alert(1)&gt;"));
   const scripts = /<script\b/g;
   for (const markup of [whole, searched, ...Object.values(live.parts) as string[]]) {
-    assert.ok(!markup.includes("<img"), "no element comes of it");
-    assert.ok((markup.match(scripts) ?? []).length <= 1, "no script but the page's own");
-    assert.ok(!/<[^>]*\son\w+=/i.test(markup.replace(/"[^"]*"/g, '""')), "no handler comes of it");
+    assert.ok(!markup.includes("<img"), "it creates no element");
+    assert.ok((markup.match(scripts) ?? []).length <= 1, "the page has only its own script");
+    assert.ok(!/<[^>]*\son\w+=/i.test(markup.replace(/"[^"]*"/g, '""')), "it creates no event handler");
   }
 });
 
-Deno.test("nothing but what the page carries may run, nobody may frame it, and nothing keeps it", async () => {
+Deno.test("only the page's own content may run, framing is forbidden, and the page is not cached", async () => {
   const { headers, body } = await withHeaders();
   const policy = headers["Content-Security-Policy"]!;
   assert.match(policy, /^default-src 'none'; /);
@@ -107,13 +107,13 @@ Deno.test("nothing but what the page carries may run, nobody may frame it, and n
     const [, text] = new RegExp(`<${tag}>([^]*)</${tag}>`).exec(body)!;
     const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text));
     const hash = btoa(String.fromCharCode(...new Uint8Array(digest)));
-    assert.ok(policy.includes(`${directive} 'sha256-${hash}'`), `the policy knows the page's ${tag}`);
+    assert.ok(policy.includes(`${directive} 'sha256-${hash}'`), `the policy includes the page's ${tag}`);
   }
   assert.match(policy, /frame-ancestors 'none'/);
   assert.equal(headers["Cache-Control"], "no-store");
   assert.ok(!("Access-Control-Allow-Origin" in headers));
-  assert.doesNotMatch(body, /(src|href)="(https?:)?\/\//, "nothing is fetched from elsewhere");
-  assert.doesNotMatch(body, / style="/, "the policy would stop it");
+  assert.doesNotMatch(body, /(src|href)="(https?:)?\/\//, "nothing is loaded from other hosts");
+  assert.doesNotMatch(body, / style="/, "the policy would block it");
 });
 
 async function withHeaders() {
@@ -121,7 +121,7 @@ async function withHeaders() {
   return { headers: fields, body };
 }
 
-Deno.test("the services are told again only where they may have changed", async () => {
+Deno.test("services are sent again only if they may have changed", async () => {
   let browsed = 0;
   const page = await pageOf(STATUS, {
     browse(question) {
@@ -139,12 +139,12 @@ Deno.test("the services are told again only where they may have changed", async 
   assert.equal(browsed, 1, "nothing was looked up");
 });
 
-Deno.test("before everything is read, the page says so", async () => {
+Deno.test("before caches are synced, the page says so", async () => {
   const page = await pageOf(STATUS, { browse: () => Promise.reject(new NotReadyError("too early")) });
   assert.match((await page.page(request())).body, /The services have not been read yet/);
 });
 
-Deno.test("a view that makes no sense is the first page of everything", async () => {
+Deno.test("an invalid view shows the first page of everything", async () => {
   const page = await pageOf(STATUS);
   for (const query of ["page=-1", "page=x", "page=1e99", "show=x", "q=%00", "page=999", "%"]) {
     assert.equal((await page.page(request(query))).status, 200, query);
