@@ -1,4 +1,4 @@
-/** Every backend on a kernel in memory, for tests of what is common to all: a test asks them all the same question. */
+/** Every backend on a kernel in memory, for tests of shared behaviour: a test runs the same steps on all of them. */
 import { describeMode } from "../../../backends/mod.ts";
 import type { Backend } from "../../../backends/contract/backend.ts";
 import type {
@@ -25,48 +25,48 @@ import { backendUnderTest as iptablesUnderTest, createHost, tamper } from "./ipt
 import { backendUnderTest as ipvsUnderTest, createIpvsHost } from "./ipvs/host.ts";
 import { backendUnderTest as nftablesUnderTest } from "./nftables/host.ts";
 
-/** What a test says of the host. */
+/** Options of the host under test. */
 export interface CaseOptions {
   readonly family?: Family;
   readonly surroundings?: Partial<Surroundings>;
 }
 
-/** A backend, and the kernel that it writes to. */
+/** A backend and its kernel. */
 export interface KernelUnderTest {
   readonly host: PacketHost;
   readonly clock: FakeClock;
-  /** The connections that conntrack knows; a test may add some. */
+  /** The connections known to conntrack; a test may add some. */
   readonly conntrack: ConntrackEntry[];
-  /** A backend that is set up and knows nothing of the kernel. */
+  /** Starts a backend that is set up and has read nothing from the kernel. */
   start(): Promise<Backend>;
-  /** What the kernel holds: equal texts for equal kernels. */
+  /** The kernel's content: equal texts for equal kernels. */
   dump(): string;
   /**
-   * The next change of the kernel fails, for no service's sake and with a message that names `ON_PURPOSE`.
-   * @returns a function that ends it if it has not come to that
+   * Makes the next kernel change fail, through no fault of a service, with a message that contains `ON_PURPOSE`.
+   * @returns a function that cancels the failure if it has not happened yet
    */
   failOnce(when: "before its work" | "after its work"): () => void;
-  /** Another program changes something of the backend's: which thing and how follow from two numbers. */
+  /** Changes the backend's state as another program would; two numbers select what changes and how. */
   vandalize(at: number, how: number): Promise<void>;
 }
 
-/** What the message of a failure on purpose has in it. */
+/** Marker in the messages of injected failures. */
 export const ON_PURPOSE = "on purpose";
 
-/** A way to serve. */
+/** A backend under test. */
 export interface BackendCase {
   readonly name: string;
   readonly mode: ProxyMode;
   /**
-   * Whether an address has one list of endpoints for everybody, and nobody listed means that all are refused: IPVS knows
-   * neither shortcuts of policy Local nor silence.
+   * Whether an address has one endpoint list for all sources, and an empty list refuses everything: IPVS has neither
+   * shortcuts of policy Local nor silent drops.
    */
   readonly hasOneListPerAddress?: boolean;
-  /** A kernel without a rule. */
+  /** Creates a kernel without rules. */
   createKernel(options?: CaseOptions): KernelUnderTest;
 }
 
-/** Every backend; one that comes new is tested by adding it here. */
+/** Every backend; add a new one here to test it. */
 export const BACKENDS: readonly BackendCase[] = [
   { name: "iptables", mode: "iptables", createKernel: (options) => iptablesKernel(true, options) },
   { name: "iptables without xt_bpf", mode: "iptables", createKernel: (options) => iptablesKernel(false, options) },
@@ -200,28 +200,28 @@ function vandalizeTable({ sets, chains }: NftTable, at: number, how: number): vo
   else [...chains.values()][at % chains.size]!.rules = ["drop"];
 }
 
-/** A backend at work. */
+/** A running backend. */
 export interface Served {
   readonly kernel: KernelUnderTest;
-  /** Sends a whole state. */
+  /** Sends a full snapshot. */
   whole(ports: readonly ServicePort[], settings?: FamilySettings): ReturnType<Backend["sync"]>;
-  /** Sends the head of a whole state. */
+  /** Sends the head of a full snapshot. */
   head(ports: readonly ServicePort[], settings: FamilySettings): ReturnType<Backend["sync"]>;
-  /** Sends the rest of it. */
+  /** Sends the rest of a full snapshot. */
   rest(ports: readonly ServicePort[]): ReturnType<Backend["sync"]>;
-  /** Sends what has changed. */
+  /** Sends a delta. */
   change(set: readonly ServicePort[], deleted?: readonly ServicePortKey[]): ReturnType<Backend["sync"]>;
   resync(): ReturnType<Backend["resync"]>;
-  /** The share of packets that end in each way; from a pod of this node to 10.96.0.10:80 unless it says otherwise. */
+  /** The share of packets by outcome, by default from a pod of this node to 10.96.0.10:80. */
   ask(packet?: Partial<PacketRequest>): Record<string, number>;
-  /** Sends a packet; tells where it went. */
+  /** Sends a packet and returns its outcome. */
   send(packet?: Partial<PacketRequest>): string;
 }
 
-/** The packet that is asked about unless a test says otherwise. */
+/** The default packet. */
 export const PACKET: PacketRequest = { from: "pod-on-node", to: "10.96.0.10", port: 80 };
 
-/** Settings that mean the same in every mode, with pods in 10.244.1.0/24; `changes` say what differs. */
+/** Settings with the same meaning in every mode, with pods in 10.244.1.0/24; `changes` override them. */
 export function commonSettings(mode: ProxyMode, changes: Partial<FamilySettings> = {}): FamilySettings {
   const { servesLocalhostNodePorts } = describeMode(mode).settings;
   return fakeSettings({
@@ -233,7 +233,7 @@ export function commonSettings(mode: ProxyMode, changes: Partial<FamilySettings>
   });
 }
 
-/** Starts a backend on a kernel, which may have served before. */
+/** Starts a backend on a kernel that may have served before. */
 export async function serve(mode: ProxyMode, kernel: KernelUnderTest): Promise<Served> {
   const backend = await kernel.start();
   let revision = 0;

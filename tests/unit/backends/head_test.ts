@@ -1,4 +1,4 @@
-/** The head of a whole state: its service ports are in effect before all others, from which it takes nothing. */
+/** The head of a full snapshot: its service ports take effect before all others, without affecting them. */
 import assert from "node:assert/strict";
 import type { ServicePort } from "../../../core/model/mod.ts";
 import { fakeServicePort } from "../../fakes/service_port.ts";
@@ -20,7 +20,7 @@ const TO_DNS = { to: dns.clusterIP, protocol: "udp", port: 53 } as const;
 const answersDns = { [dns.clusterEndpoints[0]!]: 1 };
 const to = (port: ServicePort) => ({ to: port.clusterIP, port: port.port });
 
-/** What a kernel without a rule holds when a backend is sent these as the whole state. */
+/** The dump of a kernel without rules after a backend was sent these ports as a full snapshot. */
 async function dumpOf({ mode, createKernel }: BackendCase, ports: readonly ServicePort[]): Promise<string> {
   const served = await serve(mode, createKernel());
   await served.whole(ports);
@@ -31,7 +31,7 @@ for (const backend of BACKENDS) {
   const { name, mode, createKernel } = backend;
   const settings = commonSettings(mode);
 
-  Deno.test(`${name}: a head leaves what an earlier run serves alone until the rest is known`, async () => {
+  Deno.test(`${name}: a head keeps what an earlier run serves until the rest arrives`, async () => {
     const kernel = createKernel();
     await (await serve(mode, kernel)).whole([...all, service(200)]);
     kernel.conntrack.length = 0;
@@ -44,7 +44,7 @@ for (const backend of BACKENDS) {
     assert.equal(kernel.dump(), await dumpOf(backend, all));
   });
 
-  Deno.test(`${name}: a head and the rest make what the whole state makes at once`, async () => {
+  Deno.test(`${name}: a head and the rest have the same result as a full snapshot`, async () => {
     const kernel = createKernel(), served = await serve(mode, kernel);
     await served.head([dns], settings);
     await served.rest(others);
@@ -52,7 +52,7 @@ for (const backend of BACKENDS) {
   });
 
   if (mode === "ipvs") continue;
-  Deno.test(`${name}: on a host that serves nothing, a head is in effect before the rest is known`, async () => {
+  Deno.test(`${name}: on a host that serves nothing, a head takes effect before the rest arrives`, async () => {
     const served = await serve(mode, createKernel());
     await served.head([dns], settings);
     assert.deepEqual(served.ask(TO_DNS), answersDns);

@@ -1,4 +1,4 @@
-/** Where packets go, in what all backends have in common. */
+/** Where packets go, for behaviour shared by all backends. */
 import assert from "node:assert/strict";
 import type { FamilySettings, ServicePort } from "../../../core/model/mod.ts";
 import { MASQUERADED } from "../../fakes/packet.ts";
@@ -13,7 +13,7 @@ const web = (changes: Partial<ServicePort> = {}) =>
   fakeServicePort("default/web:http", { clusterEndpoints: THREE, ...changes });
 const one = (changes: Partial<ServicePort> = {}) => web({ clusterEndpoints: [THREE[0]!], ...changes });
 
-/** Serves service ports, with settings that differ from the common ones in this, on a host of which this is special. */
+/** Serves service ports with the common settings and these changes to them, on a host with these options. */
 type Start = (
   ports: readonly ServicePort[],
   settings?: Partial<FamilySettings>,
@@ -25,7 +25,7 @@ function everyBackend(behaviour: string, test: (start: Start) => Promise<void>):
   testBackends(BACKENDS, behaviour, test);
 }
 
-/** Tests every backend that tells apart who asks, and does not answer at all where that is asked for. */
+/** Tests every backend that distinguishes sources and can drop silently. */
 function everyDiscerningBackend(behaviour: string, test: (start: Start) => Promise<void>): void {
   testBackends(BACKENDS.filter(({ hasOneListPerAddress }) => !hasOneListPerAddress), behaviour, test);
 }
@@ -46,7 +46,7 @@ function testBackends(
 }
 
 everyBackend(
-  "a cluster IP's endpoints have equal shares; what does not come from a pod of this node is masqueraded",
+  "a cluster IP's endpoints get equal shares; traffic not from a pod of this node is masqueraded",
   async (start) => {
     const { ask } = await start([web()]);
     assert.deepEqual(ask(), third());
@@ -55,7 +55,7 @@ everyBackend(
   },
 );
 
-everyBackend("whose traffic is masqueraded follows from how local traffic is told", async (start) => {
+everyBackend("the detection of local traffic decides what is masqueraded", async (start) => {
   const asking = async (settings: Partial<FamilySettings>) => (await start([one()], settings)).ask;
   const behind = (name: string) => ({ from: { address: "10.9.9.9", interface: name } });
   assert.deepEqual((await asking({ masqueradeAll: true }))(), ONE_MASQUERADED);
@@ -68,14 +68,14 @@ everyBackend("whose traffic is masqueraded follows from how local traffic is tol
   assert.deepEqual(prefix(behind("eth0")), ONE_MASQUERADED);
 });
 
-everyBackend("another mark serves as well, and only that bit of a packet's mark is touched", async (start) => {
+everyBackend("the masquerade mark is configurable, and only its bit of a packet's mark is changed", async (start) => {
   const { kernel } = await start([one()], { masqueradeMark: 0x20 });
   const [first] = kernel.host.outcomes({ from: "outside", to: "10.96.0.10", port: 80, mark: 0x4001 });
   assert.equal(first!.outcome.masqueraded, true);
   assert.equal(first!.outcome.mark, 0x4001);
 });
 
-everyBackend("protocols and ports are told apart, and other addresses are left alone", async (start) => {
+everyBackend("protocols and ports are distinguished, and other addresses are unaffected", async (start) => {
   const udp = fakeServicePort("default/dns:dns", { protocol: "udp", port: 53, clusterEndpoints: ["10.244.1.5:5353"] });
   const sctp = fakeServicePort("default/sig:sig", { protocol: "sctp", clusterEndpoints: ["10.244.1.6:9"] });
   const { ask } = await start([one(), udp, sctp]);
@@ -86,7 +86,7 @@ everyBackend("protocols and ports are told apart, and other addresses are left a
 });
 
 everyDiscerningBackend(
-  "without endpoints a frontend is refused, without one here it does not answer",
+  "a frontend without endpoints is rejected, and one without local endpoints is dropped",
   async (start) => {
     const gone = { clusterEndpoints: [], nodePort: 30080, externalIPs: ["192.0.2.1"], loadBalancerIPs: ["192.0.2.2"] };
     for (const [verdict, outcome] of [["reject", "rejected"], ["drop", "dropped"]] as const) {
@@ -112,7 +112,7 @@ everyBackend("external addresses and node ports are masqueraded under policy Clu
   assert.deepEqual(ask(), third());
 });
 
-everyBackend("node ports are on the addresses of this node that they are to be on", async (start) => {
+everyBackend("node ports are served on the configured node addresses only", async (start) => {
   const surroundings = { nodeAddresses: ["192.168.1.1", "192.168.2.1"] };
   const on = async (nodePortPrefixes: string[] | undefined) => {
     const { ask } = await start([one({ nodePort: 30080 })], { nodePortPrefixes }, { surroundings });
@@ -130,7 +130,7 @@ for (const affinitySeconds of [0, 60]) {
   const how = affinitySeconds === 0 ? "" : ", with affinity as well";
 
   everyDiscerningBackend(
-    `under policy Local clients outside keep their address and reach this node's endpoints, others reach all${how}`,
+    `policy Local keeps outside clients' addresses and uses local endpoints for them, all endpoints for others${how}`,
     async (start) => {
       const local = {
         affinitySeconds,
@@ -149,13 +149,13 @@ for (const affinitySeconds of [0, 60]) {
           assert.deepEqual(asked({ ...frontend, from: "node" }), third(MASQUERADED));
         }
       }
-      // The cluster IP's own policy stays as it is.
+      // The cluster IP's own policy is unchanged.
       assert.deepEqual(ask({ from: "outside" }), third(MASQUERADED));
     },
   );
 }
 
-everyDiscerningBackend("policy Local without any endpoint drops, and refuses at the cluster IP", async (start) => {
+everyDiscerningBackend("policy Local without endpoints drops, and rejects at the cluster IP", async (start) => {
   const { ask } = await start([
     web({ external: "drop", internal: "reject", loadBalancerIPs: ["192.0.2.2"], clusterEndpoints: [] }),
   ]);
@@ -163,7 +163,7 @@ everyDiscerningBackend("policy Local without any endpoint drops, and refuses at 
   assert.deepEqual(ask(), { rejected: 1 });
 });
 
-everyBackend("a load balancer address lets in the sources that are listed, and drops others", async (start) => {
+everyBackend("a load balancer address admits listed sources and drops others", async (start) => {
   const { ask } = await start([
     one({
       nodePort: 30080,
@@ -176,22 +176,25 @@ everyBackend("a load balancer address lets in the sources that are listed, and d
   assert.deepEqual(ask(from("203.0.113.9")), ONE_MASQUERADED);
   assert.deepEqual(ask(from("198.51.100.9")), { dropped: 1 });
   assert.deepEqual(ask({ from: "node", to: "192.0.2.2" }), { dropped: 1 });
-  // The ranges are for load balancer addresses alone.
+  // The ranges apply to load balancer addresses only.
   assert.deepEqual(ask({ ...from("198.51.100.9"), to: "192.0.2.1" }), ONE_MASQUERADED);
   assert.deepEqual(ask({ ...from("198.51.100.9"), to: "192.168.1.1", port: 30080 }), ONE_MASQUERADED);
   assert.deepEqual(ask(), PLAIN);
 });
 
-everyBackend("source ranges that name the node let in what it sends as if from the address itself", async (start) => {
-  const { ask } = await start([
-    one({ loadBalancerIPs: ["192.0.2.2"], loadBalancerSources: fakeSources(["192.168.1.1/32"]) }),
-  ]);
-  assert.deepEqual(ask({ from: "node", to: "192.0.2.2" }), ONE_MASQUERADED);
-  assert.deepEqual(ask({ from: { address: "192.0.2.2" }, to: "192.0.2.2" }), ONE_MASQUERADED);
-  assert.deepEqual(ask({ to: "192.0.2.2" }), { dropped: 1 });
-});
+everyBackend(
+  "source ranges that include the node also admit traffic sent from the load balancer address",
+  async (start) => {
+    const { ask } = await start([
+      one({ loadBalancerIPs: ["192.0.2.2"], loadBalancerSources: fakeSources(["192.168.1.1/32"]) }),
+    ]);
+    assert.deepEqual(ask({ from: "node", to: "192.0.2.2" }), ONE_MASQUERADED);
+    assert.deepEqual(ask({ from: { address: "192.0.2.2" }, to: "192.0.2.2" }), ONE_MASQUERADED);
+    assert.deepEqual(ask({ to: "192.0.2.2" }), { dropped: 1 });
+  },
+);
 
-everyBackend("source ranges that hold everything let everybody in", async (start) => {
+everyBackend("source ranges that include all addresses admit every source", async (start) => {
   const { ask } = await start([
     one({ loadBalancerIPs: ["192.0.2.2"], loadBalancerSources: fakeSources(["10.0.0.0/8", "0.0.0.0/0"]) }),
   ]);
@@ -199,7 +202,7 @@ everyBackend("source ranges that hold everything let everybody in", async (start
 });
 
 everyDiscerningBackend(
-  "with affinity a client stays with its endpoint on every way in until its time is over, others are spread",
+  "with affinity a client keeps its endpoint at every frontend until the timeout; other clients are spread",
   async (start) => {
     const { ask, send, kernel } = await start([web({ affinitySeconds: 60, nodePort: 30080 })]);
     assert.deepEqual(ask(), third());
@@ -216,18 +219,21 @@ everyDiscerningBackend(
   },
 );
 
-everyBackend("a client stays with its endpoint when others come, and finds another when it goes", async (start) => {
-  const port = web({ affinitySeconds: 60 });
-  const { ask, send, change } = await start([port]);
-  const first = send();
-  await change([{ ...port, clusterEndpoints: [...THREE, "10.244.1.9:8080"] }]);
-  assert.deepEqual(ask(), { [first]: 1 });
-  const rest = THREE.filter((endpoint) => endpoint !== first);
-  await change([{ ...port, clusterEndpoints: rest }]);
-  assert.deepEqual(ask(), Object.fromEntries(rest.map((endpoint) => [endpoint, 0.5])));
-});
+everyBackend(
+  "a client keeps its endpoint when others are added, and gets another when it is removed",
+  async (start) => {
+    const port = web({ affinitySeconds: 60 });
+    const { ask, send, change } = await start([port]);
+    const first = send();
+    await change([{ ...port, clusterEndpoints: [...THREE, "10.244.1.9:8080"] }]);
+    assert.deepEqual(ask(), { [first]: 1 });
+    const rest = THREE.filter((endpoint) => endpoint !== first);
+    await change([{ ...port, clusterEndpoints: rest }]);
+    assert.deepEqual(ask(), Object.fromEntries(rest.map((endpoint) => [endpoint, 0.5])));
+  },
+);
 
-everyBackend("a pod that reaches itself is masqueraded, one that reaches another is not", async (start) => {
+everyBackend("a pod that reaches itself is masqueraded; one that reaches another is not", async (start) => {
   const { ask } = await start([web({ endpointsOnThisNode: THREE.slice(0, 2) })]);
   assert.deepEqual(ask({ from: { address: "10.244.1.1", interface: "cni0" } }), {
     [THREE[0]! + MASQUERADED]: 0.3333,
@@ -237,11 +243,11 @@ everyBackend("a pod that reaches itself is masqueraded, one that reaches another
 });
 
 everyBackend(
-  "each of several hundred services is led to its own endpoint, and nothing else is led anywhere",
+  "each of several hundred services reaches its own endpoint, and other traffic is unaffected",
   async (start) => {
     const ports = Array.from({ length: 400 }, (_, i) =>
       fakeServicePort(`default/s${i}:p`, {
-        // Some share an address, some are far from all others.
+        // Some share an address, others are far apart.
         clusterIP: i % 7 === 0
           ? "10.96.0.1"
           : i % 5 === 0
@@ -262,7 +268,7 @@ everyBackend(
   },
 );
 
-everyBackend("IPv6 is served in the same way", async (start) => {
+everyBackend("IPv6 is served the same way", async (start) => {
   const endpoints = ["[fd00:244:1::1]:8080", "[fd00:244:2::2]:8080"];
   const six = fakeServicePort("default/web:http", {
     clusterIP: "fd00:10:96::a",

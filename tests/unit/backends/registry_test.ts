@@ -31,7 +31,7 @@ function reportOf(figures: SyncReport["figures"]): SyncReport {
   return { family: "IPv4", revision: 1, ok: true, full: true, endedAtMs: 0, durationMs: 1, problems: [], figures };
 }
 
-Deno.test("a mode of one folder and one registry entry can be configured, and decides its settings", () => {
+Deno.test("a mode of one folder and one registry entry can be configured, and determines its settings", () => {
   const { configuration } = accepted(["--proxy-mode=toy", "--iptables-sync-period=7s"], { modes: descriptions });
   assert.deepEqual([configuration.mode, configuration.syncPeriodMs], ["toy", 7_000]);
   assert.deepEqual(configuration.nodePortAddresses, ["primary"]);
@@ -44,7 +44,7 @@ Deno.test("a mode of one folder and one registry entry can be configured, and de
   assert.deepEqual([settings.mode, settings.serviceRanges, settings.localhostNodePorts], ["toy", [], false]);
 });
 
-Deno.test("its tools, rights and traces on a node follow from its description", async () => {
+Deno.test("tools, permissions and traces of a mode follow from its description", async () => {
   assert.ok(backendTools(modes).includes("toyctl-save"));
   assert.deepEqual(
     [...new Set(permissionsOf(toy.kinds).map(({ resource }) => resource))].filter((resource) =>
@@ -67,7 +67,7 @@ Deno.test("its tools, rights and traces on a node follow from its description", 
   assert.match(found!.message, /^toy rules \(mode toy, 1 of them\) .* taken over/);
 });
 
-Deno.test("its backend is loaded, takes over from the others, and its figures become metrics", async () => {
+Deno.test("a mode's backend is loaded, takes over from other modes, and its figures become metrics", async () => {
   const options = { family: "IPv4", runner: createFakeRunner(), clock, logger: silentLogger } as const;
   const backend = await loadBackend("toy", options, modes);
   const { figures } = await backend.sync(DELTA);
@@ -93,12 +93,12 @@ Deno.test("its backend is loaded, takes over from the others, and its figures be
   assert.deepEqual(TOY_RULES, [], "another mode removes its traces");
 });
 
-Deno.test("a report passes with the figures that its mode declares, and no others", () => {
+Deno.test("a report keeps only the figures that its mode declares", () => {
   const given = { toy_rules_written: 2, drift_repaired: 1, elements_written: 3, conntrack_ms: Number.NaN };
   assert.deepEqual(checkedReport(reportOf(given), toy).figures, { toy_rules_written: 2, drift_repaired: 1 });
 });
 
-Deno.test("modes have names, metrics and traces of their own", () => {
+Deno.test("modes have distinct names, metrics and traces", () => {
   assert.deepEqual(MODE_DESCRIPTIONS.map(({ name }) => name), ["iptables", "nftables", "ipvs"]);
   assert.throws(() => describeMode("toy"), /there is no mode "toy"/);
   for (const { figures } of MODE_DESCRIPTIONS) {

@@ -8,7 +8,7 @@ import { fakeServicePort } from "../../../fakes/service_port.ts";
 const DONE: ToolResult = { exitCode: 0, stdout: "", stderr: "" };
 const DNS = fakeServicePort("default/dns", { protocol: "udp", port: 53 });
 
-/** A runner of which every run waits until the test ends it. */
+/** A runner whose runs wait until the test ends them. */
 function heldRunner() {
   const runs: PromiseWithResolvers<ToolResult>[] = [];
   const runner: Runner = {
@@ -21,7 +21,7 @@ function heldRunner() {
   return { runner, runs };
 }
 
-Deno.test("a conntrack that hangs holds up a sync for a second, and what came of it is told later", async () => {
+Deno.test("a hanging conntrack delays a sync by one second, and its result is reported later", async () => {
   const { runner, runs } = heldRunner();
   const clock = createFakeClock();
   const cleaner = createConntrackCleaner("IPv4", runner);
@@ -29,7 +29,7 @@ Deno.test("a conntrack that hangs holds up a sync for a second, and what came of
   const first = cleaner.tryClean(silentLogger, clock);
   await clock.advanceSettled(1000);
   assert.deepEqual(await first, { deleted: 0, problem: undefined });
-  // The next sync does not start another one beside it.
+  // The next sync does not start another run in parallel.
   const second = cleaner.tryClean(silentLogger, clock);
   runs[0]!.reject(new Error("conntrack did not end within 60 s and was killed"));
   assert.match((await second).problem!.message, /could not be removed .*was killed/);
@@ -40,7 +40,7 @@ Deno.test("a conntrack that hangs holds up a sync for a second, and what came of
   assert.deepEqual(clock.pending(), []);
 });
 
-Deno.test("what is noted while entries are removed has its turn right after", async () => {
+Deno.test("changes noted while entries are being removed are processed right after", async () => {
   const { runner, runs } = heldRunner();
   const clock = createFakeClock();
   const cleaner = createConntrackCleaner("IPv4", runner);

@@ -3,7 +3,7 @@ import { findOpenFiles, judgeOpenFiles, raiseOpenFiles } from "../../../../backe
 import { type Runner, ToolMissingError } from "../../../../backends/tools/runner.ts";
 import { shareFiles } from "../../../../proxy/file_shares.ts";
 
-/** A prlimit of a process with these limits, which it may change as the kernel lets it. */
+/** A prlimit for a process with these limits, which it may change as the kernel allows. */
 function host(soft: number, hard: number | "unlimited") {
   const calls: string[] = [];
   const runner: Runner = {
@@ -19,7 +19,7 @@ function host(soft: number, hard: number | "unlimited") {
   return { runner, calls };
 }
 
-Deno.test("the soft limit is raised as far as the hard one lets it, and no further than is of use", async () => {
+Deno.test("the soft limit is raised up to the hard limit, and not beyond what is useful", async () => {
   for (
     const [soft, hard, raised] of [[1024, 4096, 4096], [1024, "unlimited", 65536], [1024, 1_048_576, 65536]] as const
   ) {
@@ -32,7 +32,7 @@ Deno.test("the soft limit is raised as far as the hard one lets it, and no furth
   assert.equal(calls.length, 1);
 });
 
-Deno.test("a prlimit that is missing, fails or says something else is an error", async () => {
+Deno.test("a prlimit that is missing, fails or prints something else is an error", async () => {
   const answering = (exitCode: number, stdout: string): Runner => ({
     run: () => Promise.resolve({ exitCode, stdout, stderr: "bad" }),
   });
@@ -41,7 +41,7 @@ Deno.test("a prlimit that is missing, fails or says something else is an error",
   await assert.rejects(findOpenFiles(answering(0, "none")), /printed no limits/);
 });
 
-Deno.test("a limit that is low for a proxy, or not known, is told with what to do", () => {
+Deno.test("a low or unknown limit is reported with a fix", () => {
   const verdict = (soft: number, hard: number) => judgeOpenFiles({ soft, hard }).verdict;
   assert.deepEqual([verdict(1024, 524_288), verdict(65_536, 65_536), verdict(1024, 1024)], [
     "green",
@@ -52,7 +52,7 @@ Deno.test("a limit that is low for a proxy, or not known, is told with what to d
   assert.match(judgeOpenFiles({ soft: 1024, hard: 1024 }).fix!, /LimitNOFILE/);
 });
 
-Deno.test("listeners and connections leave descriptors to the tools, whatever the limit", () => {
+Deno.test("listeners and connections leave descriptors for the tools at any limit", () => {
   for (const limit of [undefined, 64, 256, 1024, 4096, 65_536]) {
     const { connections, listeners } = shareFiles(limit);
     const left = (limit ?? 1024) - connections - listeners;

@@ -16,7 +16,7 @@ const FORWARD = "net.ipv4.ip_forward",
   LOCALNET = "net.ipv4.conf.all.route_localnet",
   ANNOUNCE = "net.ipv4.conf.all.arp_announce";
 
-Deno.test("only what differs is written, and two calls are enough", async () => {
+Deno.test("only differing settings are written, and two calls are enough", async () => {
   const runner = createFakeRunner({ sysctls: { [FORWARD]: 1, [LOCALNET]: 0, [ANNOUNCE]: 0 } });
   const { logger, lines } = captured();
   await writeSysctls(runner, logger, [
@@ -35,7 +35,7 @@ Deno.test("only what differs is written, and two calls are enough", async () => 
   ]);
 });
 
-Deno.test("nothing is written where all is as it should be, and nothing run where nothing is asked", async () => {
+Deno.test("nothing is written if all settings are right, and nothing runs if none is requested", async () => {
   const runner = createFakeRunner({ sysctls: { [FORWARD]: 1 } });
   const { logger } = captured();
   await writeSysctls(runner, logger, []);
@@ -44,7 +44,7 @@ Deno.test("nothing is written where all is as it should be, and nothing run wher
   assert.equal(runner.calls.length, 1);
 });
 
-Deno.test("a setting that is to have a value at least keeps a greater one, and warns of nothing", async () => {
+Deno.test("a setting with a minimum keeps a greater value without a warning", async () => {
   const runner = createFakeRunner({ sysctls: { [MAX]: 400_000, [BUCKETS]: 65_536 } });
   const { logger, lines } = captured();
   await writeSysctls(runner, logger, [{ name: BUCKETS, value: 65_000, atLeast: true }]);
@@ -56,7 +56,7 @@ Deno.test("a setting that is to have a value at least keeps a greater one, and w
   assert.deepEqual(lines.map(({ level }) => level), ["info", "info"]);
 });
 
-Deno.test("a setting outside the list, or a value outside its range, reaches no tool", async () => {
+Deno.test("unknown settings and values out of range reach no tool", async () => {
   const runner = createFakeRunner({ sysctls: { "kernel.core_pattern": "core", [FORWARD]: 1, [MAX]: 1000 } });
   const { logger, lines } = captured();
   const hostile = [
@@ -73,7 +73,7 @@ Deno.test("a setting outside the list, or a value outside its range, reaches no 
   assert.equal(lines.length, hostile.length);
 });
 
-Deno.test("a setting that is not there, and one that refuses, are logged and keep no other from being set", async () => {
+Deno.test("missing and rejected settings are logged and do not prevent others from being set", async () => {
   const runner = createFakeRunner({ sysctls: { [ANNOUNCE]: 5, [FORWARD]: 0 } });
   runner.refusingSysctls.add(ANNOUNCE);
   const { logger, lines } = captured();

@@ -1,17 +1,17 @@
-/** Which UDP flows are cut when services change, in every mode. */
+/** Which UDP flows are deleted when services change, in every mode. */
 import assert from "node:assert/strict";
 import type { Family, ServicePort } from "../../../../core/model/mod.ts";
 import { joinHostPort } from "../../../../platform/address.ts";
 import { fakeServicePort } from "../../../fakes/service_port.ts";
 import { type BackendCase, BACKENDS, commonSettings, type KernelUnderTest, serve } from "../every_backend.ts";
 
-/** The addresses of a family: endpoints `pod(1)` and so on, and frontends. */
+/** Addresses of a family: endpoints `pod(1)` and so on, and frontends. */
 interface Addresses {
   readonly pod: (index: number) => string;
   readonly service: (index: number) => string;
   readonly external: string;
   readonly node: string;
-  /** An address that is neither the node's nor a service's. */
+  /** An address of neither the node nor a service. */
   readonly elsewhere: string;
 }
 
@@ -35,14 +35,14 @@ const ADDRESSES: Readonly<Record<Family, Addresses>> = {
 const KEY = "default/dns:dns|udp";
 const NODE_PORT = 30053;
 
-/** A backend in front of a kernel with flows. */
+/** A backend on a kernel with flows. */
 interface Lab extends Addresses {
   readonly kernel: KernelUnderTest;
   /** The service `default/dns:dns` at `service(1)`, UDP port 53, with these pods. */
   dns(pods: readonly number[], changes?: Partial<ServicePort>): ServicePort;
-  /** A flow of a client to a destination that is answered by somebody else, or not translated. */
+  /** A flow of a client to a destination, answered by another address or not translated. */
   flow(name: number, to: string, port: number, answeredBy?: string): void;
-  /** The names of the flows that are left. */
+  /** The names of the remaining flows. */
   left(): number[];
   start(): ReturnType<typeof serve>;
   settings(): ReturnType<typeof commonSettings>;
@@ -91,7 +91,7 @@ function everywhere(name: string, test: (lab: Lab) => Promise<void>): void {
   }
 }
 
-everywhere("flows go with their endpoint as long as another one serves", async (lab) => {
+everywhere("the flows of a removed endpoint are deleted if another one serves", async (lab) => {
   const { whole, change } = await lab.start();
   await whole([lab.dns([1, 2])], lab.settings());
   lab.flow(1, lab.service(1), 53, lab.pod(1));
@@ -101,19 +101,22 @@ everywhere("flows go with their endpoint as long as another one serves", async (
   assert.equal(figures["conntrack_deleted"], 1);
 });
 
-everywhere("flows stay when the last endpoint stops serving, and go when another one comes", async (lab) => {
-  const { whole, change } = await lab.start();
-  await whole([lab.dns([1], { nodePort: NODE_PORT })], lab.settings());
-  lab.flow(1, lab.service(1), 53, lab.pod(1));
-  lab.flow(2, lab.node, NODE_PORT, lab.pod(1));
-  await change([lab.dns([], { nodePort: NODE_PORT })]);
-  await change([]);
-  assert.deepEqual(lab.left(), [1, 2]);
-  await change([lab.dns([2], { nodePort: NODE_PORT })]);
-  assert.deepEqual(lab.left(), []);
-});
+everywhere(
+  "flows are kept when the last endpoint stops serving, and deleted when another one is added",
+  async (lab) => {
+    const { whole, change } = await lab.start();
+    await whole([lab.dns([1], { nodePort: NODE_PORT })], lab.settings());
+    lab.flow(1, lab.service(1), 53, lab.pod(1));
+    lab.flow(2, lab.node, NODE_PORT, lab.pod(1));
+    await change([lab.dns([], { nodePort: NODE_PORT })]);
+    await change([]);
+    assert.deepEqual(lab.left(), [1, 2]);
+    await change([lab.dns([2], { nodePort: NODE_PORT })]);
+    assert.deepEqual(lab.left(), []);
+  },
+);
 
-everywhere("flows to a terminating endpoint that still serves stay", async (lab) => {
+everywhere("flows to a terminating endpoint that still serves are kept", async (lab) => {
   const { whole, change } = await lab.start();
   await whole([lab.dns([1, 2])], lab.settings());
   lab.flow(1, lab.service(1), 53, lab.pod(1));
@@ -123,7 +126,7 @@ everywhere("flows to a terminating endpoint that still serves stay", async (lab)
   assert.deepEqual(lab.left(), []);
 });
 
-everywhere("a deleted service loses its flows, whether it had endpoints or not", async (lab) => {
+everywhere("the flows of a deleted service are deleted, with or without endpoints", async (lab) => {
   const { whole, change } = await lab.start();
   const other = lab.dns([3], { name: "default/other:dns", clusterIP: lab.service(2) });
   await whole([lab.dns([1], { nodePort: NODE_PORT }), other], lab.settings());
@@ -145,7 +148,7 @@ everywhere("a service that takes over a deleted one's frontends keeps the flows 
   assert.deepEqual(lab.left(), [2]);
 });
 
-everywhere("flows that began before a frontend was a service's are cut when it becomes one", async (lab) => {
+everywhere("flows to an address from before it became a frontend are deleted when it becomes one", async (lab) => {
   const { whole, change } = await lab.start();
   await whole([lab.dns([1])], lab.settings());
   lab.flow(1, lab.external, 53);
@@ -161,7 +164,7 @@ everywhere("flows that began before a frontend was a service's are cut when it b
   assert.deepEqual(lab.left(), [3, 4]);
 });
 
-everywhere("at the start, a service's flows that do not go to its endpoints are cut", async (lab) => {
+everywhere("at the start, a service's flows to anything but its endpoints are deleted", async (lab) => {
   lab.flow(1, lab.service(1), 53);
   lab.flow(2, lab.service(1), 53, lab.pod(1));
   lab.flow(3, lab.service(1), 53, lab.pod(2));
@@ -171,7 +174,7 @@ everywhere("at the start, a service's flows that do not go to its endpoints are 
 });
 
 everywhere(
-  "a service deleted while nothing ran loses its flows at the next start, and nobody else does",
+  "the flows of a service deleted while no proxy ran are deleted at the next start, and no others",
   async (lab) => {
     const other = lab.dns([3], { name: "default/other:dns", clusterIP: lab.service(2) });
     const refusing = lab.dns([], { name: "default/refusing:dns", clusterIP: lab.service(3) });
@@ -186,7 +189,7 @@ everywhere(
     lab.flow(4, lab.service(1), 99, lab.pod(1));
     lab.flow(5, lab.service(2), 53, lab.pod(3));
     lab.flow(6, lab.service(3), 53, lab.pod(2));
-    // Not ours: a container's published port, a destination in a service range that nobody served here, plain traffic.
+    // Not ours: a container's published port, an unserved destination in a service range, plain traffic.
     lab.flow(7, lab.node, 8053, lab.pod(4));
     lab.flow(8, lab.service(7), 53, lab.pod(1));
     lab.flow(9, lab.elsewhere, NODE_PORT);
@@ -196,7 +199,7 @@ everywhere(
     assert.equal(figures["conntrack_deleted"], 4);
     lab.flow(10, lab.service(1), 53, lab.pod(1));
     await again.resync();
-    assert.deepEqual(lab.left(), [5, 6, 7, 8, 9, 10], "only what was there at the start");
+    assert.deepEqual(lab.left(), [5, 6, 7, 8, 9, 10], "only flows that existed at the start");
   },
 );
 

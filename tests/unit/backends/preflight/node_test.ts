@@ -9,7 +9,7 @@ import { type Runner, ToolMissingError } from "../../../../backends/tools/runner
 import { type Finding, findingsText, worstOf } from "../../../../core/problems/mod.ts";
 import { createFakeRunner } from "../../../fakes/runner.ts";
 
-/** A host with these tools alone, each with what it prints; `!` at the beginning is for a failure that says the rest. */
+/** A host with only these tools, each with its output; a leading `!` marks a failure with the rest as its message. */
 function host(tools: Readonly<Record<string, string>>): Runner {
   return {
     run({ tool, args, onLine }) {
@@ -26,7 +26,7 @@ const [iptables, nftables] = MODES as [Mode, Mode];
 const lines = (findings: readonly Finding[]) =>
   findings.map(({ name, verdict, message }) => `${verdict} ${name}: ${message}`);
 
-Deno.test("a tool that nothing works without is red, one that only something is lost without is yellow", async () => {
+Deno.test("a missing tool is red if required and yellow if optional", async () => {
   const runner = host({ nft: "nftables v1.0.6 (Lester Gooch #5)\n", sysctl: "!unknown option" });
   const found = lines(judgeTools(describeMode("nftables"), await findTools(describeMode("nftables"), runner)));
   assert.match(
@@ -43,15 +43,15 @@ Deno.test("a tool that nothing works without is red, one that only something is 
   assert.match(judged[0]!.fix!, /apt-get install iptables/);
 });
 
-Deno.test("a kernel that does what a mode needs is green, and nothing stays of the try", async () => {
+Deno.test("a kernel that supports a mode is green, and the trial leaves nothing behind", async () => {
   const runner = createFakeRunner();
   assert.deepEqual(judgeTrials("iptables", await tryKernel(iptables, undefined, runner)), [
     { name: "kernel", verdict: "green", message: "takes what iptables mode gives it (tried)" },
   ]);
-  assert(!runner.dump().includes("KUBE-"), "chains are left");
+  assert(!runner.dump().includes("KUBE-"), "chains remain");
 });
 
-Deno.test("one family that cannot be served is a loss, both are the end, and a missing right is told as one", () => {
+Deno.test("one unsupported family is yellow, two are red, and a missing permission is reported as such", () => {
   const failed = { failure: "there is no nat table", lacks: "ability" } as const;
   const one = judgeTrials("iptables", [{ family: "IPv4" }, { family: "IPv6", ...failed }]);
   assert.deepEqual(one.map(({ name, verdict }) => [name, verdict]), [["kernel IPv4", "green"], [
@@ -64,7 +64,7 @@ Deno.test("one family that cannot be served is a loss, both are the end, and a m
   assert.match(judgeTrials("nftables", [{ family: "IPv4", ...right }, { family: "IPv6" }])[0]!.fix!, /CAP_NET_ADMIN/);
 });
 
-Deno.test("what was not tried for want of a tool is told of the tool alone; a missing right is no missing ability", async () => {
+Deno.test("a missing tool skips its checks; a missing permission is not a missing feature", async () => {
   assert.deepEqual(judgeTrials("iptables", await tryKernel(iptables, undefined, host({}))), []);
   const forbidden = host({
     nft: "nftables v1.0.6",
@@ -80,7 +80,7 @@ Deno.test("what was not tried for want of a tool is told of the tool alone; a mi
   assert.deepEqual(old.map(({ lacks }) => lacks), ["ability", "ability"]);
 });
 
-Deno.test("modules that modprobe does not know matter only where the kernel did not do what was tried", () => {
+Deno.test("modules unknown to modprobe matter only if the kernel failed the trial", () => {
   const modules = [{ module: "nf_nat", known: true }, { module: "xt_recent", known: false }];
   assert.equal(judgeModules(modules, [{ family: "IPv4" }]).verdict, "green");
   const failing = judgeModules(modules, [{ family: "IPv4", failure: "no", lacks: "ability" }]);
@@ -95,14 +95,14 @@ LISTEN 0      4096               *:10256             *:*    users:(("kube-proxy"
 LISTEN 0      128             [::]:22             [::]:*    users:(("sshd",pid=1,fd=4),("systemd",pid=2,fd=5))
 `;
 
-Deno.test("a kube-proxy that runs is red, told once, and named with its process", async () => {
+Deno.test("a running kube-proxy is red, reported once, and named with its process", async () => {
   const findings = judgeListeners(await findListeners(host({ ss: SS })), [10256, 10249], false);
   assert.equal(findings.length, 1);
   assert.deepEqual([findings[0]!.verdict, findings[0]!.name], ["red", "kube-proxy"]);
   assert.match(findings[0]!.message, /pid 812/);
 });
 
-Deno.test("whoever else has the ports is told: k3s with its kube-proxy inside, strangers, and processes that are hidden", async () => {
+Deno.test("other users of the ports are reported: k3s, unknown programs and hidden processes", async () => {
   const judge = async (process: string, sluiceRuns = false) => {
     const users = process === "" ? "" : `users:(("${process}",pid=7,fd=3))`;
     const listeners = await findListeners(host({ ss: `LISTEN 0 4096 *:10256 *:* ${users}\n` }));
@@ -124,7 +124,7 @@ const NAT = `*nat
 COMMIT
 `;
 
-Deno.test("what proxies left in the kernel is taken over by the same mode, and removed by another", async () => {
+Deno.test("state left by other proxies is taken over by the same mode and removed by another", async () => {
   const traces = await findTraces(
     MODE_DESCRIPTIONS,
     host({
@@ -143,7 +143,7 @@ Deno.test("what proxies left in the kernel is taken over by the same mode, and r
   const verdicts = judgeTraces(traces, "iptables", undefined).map(({ verdict, message }) => `${verdict} ${message}`);
   assert.match(verdicts[0]!, /^green chains of services \(mode iptables, 2 of them\) .* taken over/);
   assert.match(verdicts[1]!, /^yellow the tables ip kube-proxy, ip6 kube-proxy/);
-  assert.equal(judgeTraces(traces, "ipvs", "nftables").length, 1, "a running Sluice's own are not told");
+  assert.equal(judgeTraces(traces, "ipvs", "nftables").length, 1, "a running Sluice's own state is not reported");
   assert.equal(judgeTraces({ ...traces, legacyBeside: true }, "iptables", "iptables").at(-1)!.verdict, "yellow");
   const hidden = await findTraces(
     MODE_DESCRIPTIONS,
@@ -157,7 +157,7 @@ Deno.test("what proxies left in the kernel is taken over by the same mode, and r
   assert.deepEqual(lines(judgeTraces(none, "iptables", undefined)), ["green rules: no other proxy left any"]);
 });
 
-Deno.test("a connection table that is nearly full is told, unless the configuration makes room", async () => {
+Deno.test("a nearly full connection table is reported unless the configuration makes room", async () => {
   const size = await findConntrackSize(host({ sysctl: "96\n100\n" }));
   assert.deepEqual(size, { count: 96, max: 100 });
   assert.equal(judgeConntrack(size, undefined).verdict, "red");
@@ -169,7 +169,7 @@ Deno.test("a connection table that is nearly full is told, unless the configurat
   assert.equal(judgeConntrack(await findConntrackSize(host({ sysctl: "!cannot stat" })), 1).verdict, "yellow");
 });
 
-Deno.test("the worst verdict wins, and every line that is not green has a fix", () => {
+Deno.test("the worst verdict wins, and every finding that is not green has a fix", () => {
   const green = { name: "a", verdict: "green", message: "is there" } as const;
   const [yellow] = judgeRights(1000);
   assert.equal(worstOf([green]), "green");

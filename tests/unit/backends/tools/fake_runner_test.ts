@@ -37,7 +37,7 @@ COMMIT
 COMMIT
 `;
 
-Deno.test("packets go where the rules send them, each endpoint with its share", async () => {
+Deno.test("packets follow the rules, and each endpoint gets its share", async () => {
   const runner = createFakeRunner();
   await restore(runner, SERVICES);
   const shares = runner.destinations({ from: "pod-on-node", to: "10.96.0.10", port: 80 });
@@ -45,7 +45,7 @@ Deno.test("packets go where the rules send them, each endpoint with its share", 
   for (const share of shares.values()) assert.ok(Math.abs(share - 1 / 3) < 1e-9, String(share));
 });
 
-Deno.test("a packet is masqueraded where the rules ask for it", async () => {
+Deno.test("a packet is masqueraded if the rules require it", async () => {
   const runner = createFakeRunner();
   await restore(runner, SERVICES);
   const masqueraded = (from: Parameters<FakeRunner["outcomes"]>[0]["from"], to: string, port: number) =>
@@ -58,7 +58,7 @@ Deno.test("a packet is masqueraded where the rules ask for it", async () => {
   assert.deepEqual(hairpin, ["10.244.1.1:8080 false", "10.244.1.2:8080 true", "10.244.1.3:8080 false"]);
 });
 
-Deno.test("what no rule is about passes, and its way is told", async () => {
+Deno.test("a packet that matches no rule passes, and its path is reported", async () => {
   const runner = createFakeRunner();
   await restore(runner, SERVICES);
   const outcome = runner.send({ from: "pod-on-node", to: "203.0.113.9", port: 443 });
@@ -72,7 +72,7 @@ Deno.test("what no rule is about passes, and its way is told", async () => {
   });
 });
 
-Deno.test("packets are rejected and dropped, and an open connection passes", async () => {
+Deno.test("packets are rejected and dropped, and established connections pass", async () => {
   const runner = createFakeRunner();
   await restore(runner, SERVICES);
   assert.equal(runner.send({ from: "outside", to: "10.96.0.99", port: 80 }).verdict, "rejected");
@@ -81,10 +81,10 @@ Deno.test("packets are rejected and dropped, and an open connection passes", asy
   const open = { from: "outside", to: "10.96.0.99", port: 80, state: "ESTABLISHED" } as const;
   assert.equal(runner.send(open).verdict, "passed");
   const toService = { from: "pod-on-node", to: "10.96.0.10", port: 80, state: "ESTABLISHED" } as const;
-  assert.deepEqual([...runner.destinations(toService)], [["passed", 1]], "only a first packet meets nat rules");
+  assert.deepEqual([...runner.destinations(toService)], [["passed", 1]], "only the first packet meets nat rules");
 });
 
-Deno.test("the injected random decides which way a packet goes", async () => {
+Deno.test("the injected random number decides the path of a packet", async () => {
   const draws = [0.1, 0.9, 0.1, 0.9, 0.9];
   const runner = createFakeRunner({ random: () => draws.shift()! });
   await restore(runner, SERVICES);
@@ -92,13 +92,13 @@ Deno.test("the injected random decides which way a packet goes", async () => {
   assert.deepEqual([send(), send(), send()], ["10.244.1.1:8080", "10.244.1.2:8080", "10.244.1.3:8080"]);
 });
 
-Deno.test("a policy decides at the end of a built-in chain", async () => {
+Deno.test("the policy decides at the end of a built-in chain", async () => {
   const runner = createFakeRunner();
   await restore(runner, "*filter\n:FORWARD DROP [0:0]\nCOMMIT\n");
   assert.equal(runner.send({ from: "outside", to: "10.244.1.1", port: 80 }).verdict, "dropped");
 });
 
-Deno.test("-g does not come back to where it came from", async () => {
+Deno.test("-g does not return to the calling chain", async () => {
   const runner = createFakeRunner();
   await restore(
     runner,
@@ -107,7 +107,7 @@ Deno.test("-g does not come back to where it came from", async () => {
   assert.equal(runner.send({ from: "outside", to: "10.244.1.1", port: 80 }).verdict, "rejected");
 });
 
-Deno.test("IPv6 packets meet the rules of IPv6 alone", async () => {
+Deno.test("IPv6 packets meet IPv6 rules only", async () => {
   const runner = createFakeRunner();
   await restore(
     runner,
@@ -130,13 +130,13 @@ const AFFINITY = `*nat
 COMMIT
 `;
 
-Deno.test("recent remembers clients as long as it is told to, and as long as a rule uses the list", async () => {
+Deno.test("recent remembers clients until their timeout, and while a rule uses the list", async () => {
   const clock = createFakeClock();
   const runner = createFakeRunner({ clock, random: () => 0.7 });
   await restore(runner, AFFINITY);
   const packet = { from: "outside", to: "10.96.0.1", port: 80 } as const;
   assert.equal(runner.destinations(packet).size, 2);
-  assert.equal(runner.destinations(packet).size, 2, "looking leaves no trace");
+  assert.equal(runner.destinations(packet).size, 2, "a check adds no entry");
   assert.equal(runner.send(packet).destination, "10.244.1.2:80");
   clock.advance(60_000);
   assert.deepEqual([...runner.destinations(packet)], [["10.244.1.2:80", 1]]);
@@ -151,7 +151,7 @@ Deno.test("recent remembers clients as long as it is told to, and as long as a r
   assert.equal(runner.destinations(packet).size, 2, "no rule used the lists for a while");
 });
 
-Deno.test("the dump is the same for the same kernel, whatever its history", async () => {
+Deno.test("kernels with equal content have equal dumps, whatever their history", async () => {
   const first = createFakeRunner(), second = createFakeRunner();
   await restore(first, "*filter\n:B - [0:0]\n:A - [0:0]\n-A A -d 10.0.0.1 -p tcp --dport 80 -j B\nCOMMIT\n");
   await restore(second, "*mangle\n:X - [0:0]\nCOMMIT\n*filter\n:A - [0:0]\n:C - [0:0]\n-A A -j C\nCOMMIT\n");
@@ -167,7 +167,7 @@ Deno.test("the dump is the same for the same kernel, whatever its history", asyn
   assert.equal(first.rules("IPv4", "filter", "C"), undefined);
 });
 
-Deno.test("calls are kept, and fail as they are told to, as often as they are told to", async () => {
+Deno.test("calls are recorded, and fail as requested, as often as requested", async () => {
   const clock = createFakeClock();
   const runner = createFakeRunner({ clock });
   const input = "*nat\n:A - [0:0]\nCOMMIT\n";
@@ -181,7 +181,7 @@ Deno.test("calls are kept, and fail as they are told to, as often as they are to
   await settled();
   await clock.advanceSettled(500);
   await hanging;
-  assert.notEqual(runner.chains("IPv4", "nat").indexOf("A"), -1, "it did its work");
+  assert.notEqual(runner.chains("IPv4", "nat").indexOf("A"), -1, "the call took effect");
   ends();
 
   runner.inject(({ tool }) => tool.startsWith("ip6"), { how: "is missing" });
@@ -200,7 +200,7 @@ Deno.test("calls are kept, and fail as they are told to, as often as they are to
   assert.equal(runner.calls.length, 0);
 });
 
-Deno.test("lines are handed on one by one where that is asked", async () => {
+Deno.test("lines are passed on one by one if requested", async () => {
   const runner = createFakeRunner();
   await restore(runner, "*nat\n:A - [0:0]\nCOMMIT\n");
   const lines: string[] = [];
@@ -215,7 +215,7 @@ Deno.test("an input that the fake does not support fails the test", async () => 
   await assert.rejects(restore(runner, input), /does not support -m quota/);
 });
 
-Deno.test("conntrack shows and deletes what matches, one command or many", async () => {
+Deno.test("conntrack lists and deletes matching entries, with one command or many", async () => {
   const runner = createFakeRunner();
   const entry = (destination: string, answer?: string) => ({
     source: destination.includes(":") ? "fd00::1" : "10.0.0.1",
@@ -247,7 +247,7 @@ Deno.test("conntrack shows and deletes what matches, one command or many", async
   assert.equal(runner.conntrack.length, 2);
 });
 
-Deno.test("sysctl shows and sets what there is", async () => {
+Deno.test("sysctl shows and sets existing settings", async () => {
   const runner = createFakeRunner({ sysctls: { "net.ipv4.ip_forward": 0, "kernel.ostype": "Linux" } });
   runner.refusingSysctls.add("kernel.ostype");
   const run = (...args: string[]) => runner.run({ tool: "sysctl", args });
@@ -264,7 +264,7 @@ Deno.test("sysctl shows and sets what there is", async () => {
   assert.equal(runner.sysctls.get("net.ipv4.ip_forward"), "1");
 });
 
-Deno.test("tens of thousands of rules are no burden", async () => {
+Deno.test("tens of thousands of rules are handled", async () => {
   const runner = createFakeRunner();
   const lines = ["*nat", ":ROOT - [0:0]"];
   for (let i = 0; i < 10_000; i++) {

@@ -4,7 +4,7 @@ import { boundedText, createLineSplitter } from "../../../../backends/tools/proc
 
 const bytes = (text: string) => new TextEncoder().encode(text);
 
-Deno.test("lines are the same however the text was cut", () => {
+Deno.test("lines are the same regardless of chunk boundaries", () => {
   fc.assert(fc.property(fc.array(fc.stringMatching(/^[ab\n]{0,6}$/)), (pieces) => {
     const lines: string[] = [];
     const splitter = createLineSplitter((line) => lines.push(line));
@@ -16,7 +16,7 @@ Deno.test("lines are the same however the text was cut", () => {
   }));
 });
 
-Deno.test("text within its bound stays whole", () => {
+Deno.test("text within its limit stays whole", () => {
   fc.assert(fc.property(fc.array(fc.stringMatching(/^[a-z]{0,9}$/), { maxLength: 11 }), (pieces) => {
     const text = boundedText(100);
     for (const piece of pieces) text.push(bytes(piece));
@@ -24,7 +24,7 @@ Deno.test("text within its bound stays whole", () => {
   }));
 });
 
-Deno.test("of longer text the two ends stay, and the gap is told", () => {
+Deno.test("longer text keeps both ends, and the gap is marked", () => {
   const text = boundedText(8);
   for (let i = 0; i < 10; i++) text.push(bytes("0123456789"));
   assert.equal(text.toString(), "0123\n… 92 bytes left out …\n6789");
