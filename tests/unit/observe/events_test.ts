@@ -89,7 +89,7 @@ Deno.test("if events are forbidden, one line is logged and no more are sent", as
   assert.match(logged[0]!, /INFO.*refused.*forbidden here/);
 });
 
-Deno.test("writes to an unresponsive API server are retried for a while without blocking callers", async () => {
+Deno.test("writes to an unreachable API server are retried for a while without blocking callers", async () => {
   let isUp = false;
   const { clock, recorder, told, logged } = setUp(() => isUp ? Promise.resolve({}) : Promise.reject(new Error("down")));
   recorder.record("Normal", "Starting", "", "here");

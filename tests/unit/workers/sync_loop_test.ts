@@ -389,7 +389,7 @@ Deno.test("a persistent problem is logged once, and its end is logged", async ()
   ]);
 });
 
-Deno.test("a requested sync runs after its delay without changes; a sync in between resets the delay", async () => {
+Deno.test("a requested sync runs after its delay without changes; a sync in between replaces the request", async () => {
   const { loop, backend, clock, reports } = await startSynced();
   backend.returnNext({ problems: [], figures: {}, againAfterMs: 5_000 });
   loop.sync(delta(1));
