@@ -1,14 +1,14 @@
-/** How one HTTP request to the API server went, for those who count. */
+/** The outcome of one HTTP request to the API server, for metrics. */
 export interface ApiRequestOutcome {
   readonly method: "GET" | "POST" | "PATCH";
-  /** `host:port` of the API server, as its URL has it. */
+  /** `host:port` of the API server, as in its URL. */
   readonly host: string;
-  /** The HTTP status; undefined where there was no answer. */
+  /** The HTTP status; undefined if there was no response. */
   readonly status: number | undefined;
-  /** How long it took from beginning to end, in milliseconds; undefined for a watch, which is told when it is answered. */
+  /** The duration of the request in milliseconds; undefined for a watch, which is reported when its response begins. */
   readonly durationMs: number | undefined;
-  /** The length of what was sent with it. */
+  /** The size of the request body. */
   readonly requestBytes: number;
-  /** The length of what was read of a successful answer; undefined for a watch and for other answers. */
+  /** The size of the body of a successful response; undefined for a watch and for other responses. */
   readonly responseBytes: number | undefined;
 }

@@ -10,17 +10,17 @@ export interface DriftWatch {
 
 /** Options of `createDriftWatch`. */
 export interface DriftWatchOptions {
-  /** The service proxies that answer on this node. */
+  /** Finds the service proxies that answer on this node. */
   readonly findNeighbours: () => Promise<readonly Neighbour[]>;
-  /** Takes the problem while it lasts; each family is a scope. */
+  /** Receives the problem while it lasts; each family is a scope. */
   readonly onProblems: ReportProblems;
   readonly logger: Logger;
 }
 
-/** The number of consecutive comparisons that must find changes: a single one may be an administrator's. */
+/** The number of consecutive comparisons that must find changes: a single change may be an administrator's. */
 const ROUNDS = 2;
 
-/** A watch that has seen no change. A problem ends with the first comparison that finds none. */
+/** Creates a drift watch. A problem ends with the first comparison that finds no change. */
 export function createDriftWatch({ findNeighbours, onProblems, logger }: DriftWatchOptions): DriftWatch {
   const rounds = new Map<Family, number>();
 

@@ -1,4 +1,4 @@
-/** Kubernetes Events of this node, about its Node object or another: what `kubectl describe` shows an administrator. */
+/** Kubernetes Events from this node, about its Node object or a Service, as `kubectl describe` shows them. */
 import { type Clock, createBackoff, errorText, type Logger, retry, sleep } from "../platform/mod.ts";
 
 /** A request that creates or patches an object of the API. */
@@ -12,23 +12,23 @@ export interface EventRequest {
 /** Options of `createEventRecorder`. */
 export interface EventRecorderOptions {
   readonly nodeName: string;
-  /** Sends a request; rejects where it is refused. */
+  /** Sends a request; rejects if the API server refuses it. */
   readonly send: (request: EventRequest, signal: AbortSignal) => Promise<unknown>;
-  /** Whether the error is permanent: the proxy may not write Events. */
+  /** Whether the error is permanent because the proxy is not permitted to write Events. */
   readonly isRefusal: (error: unknown) => boolean;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Ends it; what was not sent is dropped. */
+  /** Stops the recorder; unsent Events are dropped. */
   readonly signal: AbortSignal;
-  /** A number from 0 up to 1; Math.random by default. */
+  /** Returns a number in [0, 1); Math.random by default. */
   readonly random?: () => number;
 }
 
 /** Writes Events about this node, if the API server accepts them. */
 export interface EventRecorder {
   /**
-   * Something happened. Returns at once. What is told again of the same `reason` and `about` becomes one Event with a
-   * count and the latest message, written at most every five minutes.
+   * Records an Event and returns at once. Records with the same `type`, `reason` and `about` become one Event with a
+   * count and the latest message, written at most once every five minutes.
    */
   record(type: "Normal" | "Warning", reason: string, about: string, message: string, object?: EventObject): void;
 }
@@ -39,38 +39,38 @@ export interface EventObject {
   readonly namespace: string;
   readonly name: string;
   readonly uid: string;
-  /** What was tried with it, in one word. */
+  /** The action that was attempted, in one word. */
   readonly action: string;
 }
 
-/** One Event of the API, with the part that is not written yet. */
+/** One Event of the API, including updates that are not written yet. */
 interface Series {
   readonly name: string;
-  /** What it is about; undefined for this node's Node. */
+  /** The object that it is about; undefined for this node's Node. */
   readonly object: EventObject | undefined;
   readonly firstAtMs: number;
   lastAtMs: number;
   count: number;
   message: string;
-  /** Whether it is to be written, or waits for its time. */
+  /** Whether it may be written at once, is queued for writing, or waits for the minimum interval between writes. */
   state: "written" | "queued" | "waiting";
   created: boolean;
 }
 
-/** Events of the cluster's own objects, which Nodes are, go into this namespace (as client-go's recorder does it). */
+/** Events of cluster-scoped objects such as Nodes go into this namespace, as with client-go's recorder. */
 const CLUSTER_NAMESPACE = "default";
 const COMPONENT = "sluice";
 const LONGEST_MESSAGE = 1000;
-/** client-go's spam filter: so many at once, and one more every five minutes. */
+/** client-go's spam filter: a burst of this many Events, then one every five minutes. */
 const BURST = 25;
 const REFILL_MS = 300_000;
 const BETWEEN_WRITES_MS = 300_000;
-/** client-go's. */
+/** client-go's limit of attempts. */
 const TRIES = 12;
 const BETWEEN_TRIES_MS = 10_000;
 const MOST_SERIES = 64;
 
-/** A recorder that has written nothing. */
+/** Creates an event recorder. */
 export function createEventRecorder(options: EventRecorderOptions): EventRecorder {
   const { nodeName, clock, logger, signal, random = Math.random } = options;
   const series = new Map<string, Series>();
@@ -127,7 +127,7 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
     one.state = "queued";
     queue.push(async () => {
       one.state = "waiting";
-      // What comes from now on is written when its time has come.
+      // Later records are written after the minimum interval.
       const written = one.count;
       const { lastAtMs: last, count, message } = one;
       const lastTimestamp = new Date(last).toISOString().replace(/\.\d+Z$/, "Z");
@@ -152,7 +152,7 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
   };
 
   const begin = (key: string, object: EventObject | undefined): Series => {
-    // As client-go names them, the object and a time; made unique where two come at once.
+    // Named after the object and the time, as in client-go; random digits keep names unique.
     const nowMs = clock.now();
     const stamp = nowMs.toString(16) + Math.floor(random() * 2 ** 24).toString(16).padStart(6, "0");
     const one: Series = {
@@ -186,7 +186,7 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
 
 function eventObject(nodeName: string, type: string, reason: string, one: Series): unknown {
   const time = (ms: number) => new Date(ms).toISOString().replace(/\.\d+Z$/, "Z");
-  // `kubectl describe node` looks for the node's name in place of its UID, as the kubelet and kube-proxy write it.
+  // `kubectl describe node` looks for the node's name in place of its UID; the kubelet and kube-proxy write it there.
   const { action, ...reference } = one.object ?? { kind: "Node", name: nodeName, uid: nodeName, action: undefined };
   return {
     apiVersion: "v1",

@@ -1,9 +1,9 @@
 /**
- * Counters, gauges and histograms, shown in Prometheus' text format 0.0.4
+ * Counters, gauges and histograms, exposed in Prometheus' text format 0.0.4
  * (https://prometheus.io/docs/instrumenting/exposition_formats/).
  *
- * A client library would do the same for 5 MB of every node's memory, most of it for what Sluice has no use for: summaries,
- * clusters of processes, pushing.
+ * A client library would cost 5 MB of memory on every node, most of it for features that Sluice does not use:
+ * summaries, process clusters, pushing.
  */
 
 /** The content type of the text format. */
@@ -14,7 +14,7 @@ export type Labels<Label extends string> = Readonly<Record<Label, string>>;
 
 /** A value that only grows. */
 export interface Counter<Label extends string> {
-  /** Adds `by`, 1 by default. Throws a RangeError where that is negative. */
+  /** Adds `by`, 1 by default. Throws a RangeError if it is negative. */
   inc(labels: Labels<Label>, by?: number): void;
 }
 
@@ -28,35 +28,35 @@ export interface Histogram<Label extends string> {
   observe(labels: Labels<Label>, value: number): void;
 }
 
-/** A sample: what follows the metric's name, the labels, and the value. */
+/** A sample: the suffix of the metric's name, the labels, and the value. */
 type Sample = readonly [suffix: string, labels: string, value: number];
 
-/** What a registry keeps of a metric. */
+/** A metric in a registry. */
 interface Metric {
-  /** Its HELP, TYPE and sample lines, each ended. */
+  /** Returns its HELP, TYPE and sample lines, newlines included. */
   expose(): string;
-  /** Forgets every value. */
+  /** Resets every value. */
   reset(): void;
 }
 
-/** Metrics that are shown together, in the order in which they were added. */
+/** Metrics that are exposed together, in the order of their registration. */
 export interface Registry {
-  /** Throws an Error where the name is taken. */
+  /** Registers a metric. Throws if its name is taken. */
   add(name: string, metric: Metric): void;
-  /** Everything in the text format. */
+  /** Returns all metrics in the text format. */
   expose(): string;
-  /** Forgets every value. */
+  /** Resets every value. */
   reset(): void;
 }
 
-/** The name of a metric, what it says, and its labels. */
+/** The name of a metric, its help text, and its labels. */
 export interface MetricDescription<Label extends string> {
   readonly name: string;
   readonly help: string;
   readonly labels: readonly Label[];
 }
 
-/** A registry without metrics. */
+/** Creates an empty registry. */
 export function createRegistry(): Registry {
   const metrics = new Map<string, Metric>();
   return {
@@ -69,7 +69,7 @@ export function createRegistry(): Registry {
   };
 }
 
-/** A counter without samples so far; one without labels begins at 0. */
+/** Registers a counter. One without labels starts at 0, others without samples. */
 export function counter<Label extends string>(
   registry: Registry,
   description: MetricDescription<Label>,
@@ -84,7 +84,7 @@ export function counter<Label extends string>(
   };
 }
 
-/** A gauge without samples so far; one without labels begins at 0. */
+/** Registers a gauge. One without labels starts at 0, others without samples. */
 export function gauge<Label extends string>(registry: Registry, description: MetricDescription<Label>): Gauge<Label> {
   const values = valuesOf(registry, "gauge", description);
   return {
@@ -92,7 +92,7 @@ export function gauge<Label extends string>(registry: Registry, description: Met
   };
 }
 
-/** A metric whose samples are known elsewhere: `read` is asked each time the registry is shown. */
+/** Registers a metric whose samples are kept elsewhere: `read` is called whenever the registry is exposed. */
 export function readWhenShown<Label extends string>(
   registry: Registry,
   type: "counter" | "gauge",
@@ -105,14 +105,14 @@ export function readWhenShown<Label extends string>(
   });
 }
 
-/** A histogram without samples so far. `buckets` are the upper bounds, ascending, without the infinite one. */
+/** Registers a histogram. `buckets` are its upper bounds, ascending, without +Inf. */
 export function histogram<Label extends string>(
   registry: Registry,
   { name, help, labels }: MetricDescription<Label>,
   buckets: readonly number[],
 ): Histogram<Label> {
   const bounds = [...buckets, Infinity];
-  /** By labels: how many observations each bucket has that no bucket before it has, and the sum of all. */
+  /** By labels: the number of observations in each bucket, not cumulative, and the sum of all observations. */
   const series = new Map<string, { readonly counts: number[]; sum: number }>();
   const samplesOf = ([key, { counts, sum }]: [string, { counts: readonly number[]; sum: number }]): Sample[] => {
     let below = 0;

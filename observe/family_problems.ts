@@ -2,7 +2,7 @@ import type { FamilyHealth } from "../core/channel/mod.ts";
 import type { Family, SyncReport } from "../core/model/mod.ts";
 import type { Problem } from "../core/problems/mod.ts";
 
-/** The problems of a sync, which its worker has logged. */
+/** The problems of a sync. Its worker has already logged them. */
 export function problemsOfSync({ family, problems }: SyncReport): readonly Problem[] {
   return problems.map(({ code, servicePort, message: detail }) => ({
     code,

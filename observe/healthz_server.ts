@@ -2,23 +2,23 @@ import type { Clock } from "../platform/mod.ts";
 import { type HttpAnswer, route, type RunningServer, type ServerOptions, startServer } from "../platform/http/mod.ts";
 import type { ProxyHealth } from "./proxy_health.ts";
 
-/** A question about health. */
+/** An endpoint of the health server. */
 export type HealthEndpoint = "healthz" | "livez";
 
-/** What the health server needs. */
+/** Options of `startHealthzServer`. */
 export interface HealthzServerOptions extends ServerOptions {
   readonly health: ProxyHealth;
-  /** Told of every answer, for the metrics. */
+  /** Called with every response, for metrics. */
   readonly onAnswer: (endpoint: HealthEndpoint, code: number) => void;
 }
 
-/** Go's zero time: what kube-proxy answers for a time that has not come yet. */
+/** Go's zero time, which kube-proxy reports for a time that is not set. */
 const NEVER = "0001-01-01T00:00:00Z";
 
 /**
- * Starts the server that load balancers and the kubelet ask: `/healthz` is 503 until the first rules are in effect, when the
- * proxy does not keep up, and when the node is leaving; `/livez` only when the proxy does not keep up (KEP-3836). Rejects
- * where `bindAddressHardFail` says so.
+ * Starts the server that load balancers and the kubelet probe. `/healthz` is 503 until the first rules are in effect,
+ * while the proxy is behind, and while the node is leaving; `/livez` only while the proxy is behind (KEP-3836). With
+ * `bindAddressHardFail`, rejects if it cannot listen.
  */
 export function startHealthzServer(options: HealthzServerOptions): Promise<RunningServer> {
   const { health, clock, onAnswer } = options;
@@ -32,8 +32,8 @@ export function startHealthzServer(options: HealthzServerOptions): Promise<Runni
 }
 
 /**
- * The fields are those of kube-proxy's ProxyHealth, in its order; `healthy` is the proxy's alone, and `lastUpdated` is
- * the current time when all is well. A family whose worker is down has a `reason` besides.
+ * Returns the fields of kube-proxy's health response, in its order. `healthy` describes the proxy without its node;
+ * `lastUpdated` is the current time if the status is 200. A family whose worker is down also has a `reason`.
  */
 function healthAnswer(health: ProxyHealth, clock: Clock, isForTraffic: boolean): HttpAnswer {
   const status = health.status();

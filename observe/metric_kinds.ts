@@ -9,12 +9,12 @@ import {
   type Registry,
 } from "./exposition.ts";
 
-/** 1 ms, 2 ms, 4 ms … 16.4 s: kube-proxy's buckets for everything that is a sync or part of one. */
+/** 1 ms, 2 ms, 4 ms … 16.4 s: kube-proxy's buckets for the durations of syncs and their parts. */
 export const SYNC_BUCKETS: readonly number[] = Array.from({ length: 15 }, (_, power) => 0.001 * 2 ** power);
 
 /**
- * kube-proxy's buckets for the network programming latency: 0, a quarter and half a second, every second to a minute,
- * every 5 seconds to two minutes, every half minute to five.
+ * kube-proxy's buckets for the network programming latency: 0, 0.25 and 0.5 s, every second up to a minute, every 5
+ * seconds up to two minutes, every 30 seconds up to five.
  */
 export const PROGRAMMING_BUCKETS: readonly number[] = [
   0,
@@ -24,7 +24,7 @@ export const PROGRAMMING_BUCKETS: readonly number[] = [
   ...steps(120, 30, 7),
 ];
 
-/** Makes the metrics of one registry, all under one prefix. */
+/** Creates metrics in one registry, all with the same prefix. */
 export interface MetricMaker {
   counter<Label extends string = never>(name: string, help: string, labels?: readonly Label[]): Counter<Label>;
   gauge<Label extends string = never>(name: string, help: string, labels?: readonly Label[]): Gauge<Label>;
@@ -36,7 +36,7 @@ export interface MetricMaker {
   ): Histogram<Label>;
 }
 
-/** Makes metrics whose names begin with `prefix`. */
+/** Returns a maker of metrics whose names begin with `prefix`. */
 export function metricMaker(registry: Registry, prefix: string): MetricMaker {
   return {
     counter: (name, help, labels = []) => counter(registry, { name: prefix + name, help, labels }),
@@ -45,12 +45,12 @@ export function metricMaker(registry: Registry, prefix: string): MetricMaker {
   };
 }
 
-/** A counter without labels that someone else counts: `read` is asked at every scrape. */
+/** Registers a counter without labels that is counted elsewhere: `read` is called at every scrape. */
 export function counterReadAtScrape(registry: Registry, name: string, help: string, read: () => number): void {
   readWhenShown(registry, "counter", { name, help, labels: [] }, () => [[{}, read()]]);
 }
 
-/** A gauge without labels whose value is known elsewhere: `read` is asked at every scrape. */
+/** Registers a gauge without labels whose value is kept elsewhere: `read` is called at every scrape. */
 export function gaugeReadAtScrape(registry: Registry, name: string, help: string, read: () => number): void {
   readWhenShown(registry, "gauge", { name, help, labels: [] }, () => [[{}, read()]]);
 }

@@ -18,63 +18,67 @@ import {
 import { addProcessMetrics } from "./process_metrics.ts";
 import { restClientMetrics } from "./rest_client_metrics.ts";
 
-/** What is counted elsewhere and only read when somebody scrapes. */
+/** Figures that are kept elsewhere and read at every scrape. */
 export interface ChangeFigures {
   readonly serviceChangesPending: number;
   readonly serviceChangesTotal: number;
   readonly endpointChangesPending: number;
   readonly endpointChangesTotal: number;
-  /** By family that is served. */
+  /** By family, for the families that are served. */
   readonly families: Readonly<Partial<Record<Family, FamilyFigures>>>;
 }
 
-/** What is read of a family. */
+/** The figures of one family that are read at every scrape. */
 export interface FamilyFigures {
   /** Service ports that wait for its worker. */
   readonly changesPending: number;
   readonly noLocalEndpoints: NoLocalEndpoints;
 }
 
-/** What there is to tell about a proxy in numbers. */
+/** The metrics of a proxy. */
 export interface Metrics {
   /**
-   * A sync has ended. Its figures feed the metrics that the mode's description declares. `triggerTimesMs` are those of the changes that have come into effect with it, in milliseconds since 1970.
+   * Records a finished sync. Its figures feed the metrics that the mode's description declares. `triggerTimesMs` are
+   * the times of the changes that took effect with it, in milliseconds since 1970.
    */
   observe(report: SyncReport, triggerTimesMs?: Iterable<number>): void;
-  /** A sync of this family was asked for. */
+  /** Records that a sync of this family was requested. */
   queued(family: Family): void;
   workerHealth(family: Family, health: FamilyHealth): void;
   healthAnswered(endpoint: HealthEndpoint, code: number): void;
-  /** A request to the API server has ended, or a watch was answered. */
+  /** Records that a request to the API server ended, or that a watch was answered. */
   apiRequest(outcome: ApiRequestOutcome): void;
-  /** Everything in Prometheus' text format; nothing is formatted before. */
+  /** Returns all metrics in Prometheus' text format. Nothing is formatted before this call. */
   expose(): Promise<string>;
-  /** The content type of that. */
+  /** The content type of the text that `expose` returns. */
   readonly contentType: string;
 }
 
-/** What the metrics are of. */
+/** Options of `createMetrics`. */
 export interface MetricsOptions {
   readonly mode: ModeDescription;
   readonly now: () => number;
-  /** Asked at every scrape. */
+  /** Called at every scrape. */
   readonly read: () => ChangeFigures;
   /** The feature gates that are set, by name. */
   readonly featureGates: Readonly<Record<string, boolean>>;
-  /** The number of files that this process may open; undefined where that is not known. */
+  /** The number of files that this process may open; undefined if unknown. */
   readonly fileLimit?: number;
-  /** What rules have counted, by family that can tell; asked at a scrape, where the mode has such rules. */
+  /** Reads the packet counters of the rules; called at every scrape if the mode has such rules. */
   readonly readPacketCounts: () => Promise<FamilyPacketCounts>;
-  /** The number of problems that last, by code; asked at every scrape. */
+  /** Counts the current problems by code; called at every scrape. */
   readonly readProblems: () => ReadonlyMap<ProblemCode, number>;
 }
 
-/** What rules have counted, by family that can tell. */
+/** The packet counters of the rules, for each family whose counters could be read. */
 export type FamilyPacketCounts = Readonly<Partial<Record<Family, PacketCounts>>>;
 
 const FAMILY = ["ip_family"] as const;
 
-/** The metrics of kube-proxy 1.36 under its names, labels and buckets, as the mode has them; and, as `sluice_…`, more. */
+/**
+ * Creates the metrics that kube-proxy 1.36 has in this mode, with its names, labels and buckets, and further ones named
+ * `sluice_…`.
+ */
 export function createMetrics(
   { mode, now, read, featureGates, fileLimit, readPacketCounts, readProblems }: MetricsOptions,
 ): Metrics {
@@ -88,10 +92,10 @@ export function createMetrics(
   };
   const lastQueued = kube.gauge(
     "sync_proxy_rules_last_queued_timestamp_seconds",
-    "When a sync was last asked for, in seconds since 1970",
+    "When a sync was last requested, in seconds since 1970",
     FAMILY,
   );
-  const restarts = own.counter("worker_restarts_total", "How often the family's worker had to be started anew", FAMILY);
+  const restarts = own.counter("worker_restarts_total", "Restarts of the family's worker", FAMILY);
   const restartsSeen = new Map<Family, number>();
   addChangeMetrics(registry, read);
   addProblems(registry, readProblems);
@@ -122,7 +126,7 @@ export function createMetrics(
   };
 }
 
-/** The metrics that a report feeds. */
+/** Registers the metrics of syncs; returns the function that records one. */
 function syncMetrics(registry: Registry, mode: ModeDescription): Metrics["observe"] {
   const kube = metricMaker(registry, "kubeproxy_");
   const own = metricMaker(registry, "sluice_");
@@ -130,10 +134,10 @@ function syncMetrics(registry: Registry, mode: ModeDescription): Metrics["observ
   const all = duration("sync_proxy_rules_duration_seconds", "How long syncs took");
   const { splitsDurations } = mode.metrics;
   const full = splitsDurations
-    ? duration("sync_full_proxy_rules_duration_seconds", "How long syncs took that looked at everything")
+    ? duration("sync_full_proxy_rules_duration_seconds", "How long full syncs took")
     : undefined;
   const partial = splitsDurations
-    ? duration("sync_partial_proxy_rules_duration_seconds", "How long syncs of what had changed took")
+    ? duration("sync_partial_proxy_rules_duration_seconds", "How long partial syncs took")
     : undefined;
   const conntrack = duration("conntrack_reconciler_sync_duration_seconds", "How long removing stale connections took");
   const programming = kube.histogram(
@@ -147,7 +151,7 @@ function syncMetrics(registry: Registry, mode: ModeDescription): Metrics["observ
     "When a sync last succeeded, in seconds since 1970",
     FAMILY,
   );
-  const problems = own.gauge("problems", "Things the last sync could not program", FAMILY);
+  const problems = own.gauge("problems", "Problems of the last sync", FAMILY);
   const feedFigures = figureMetrics(registry, mode);
 
   return (report, triggerTimesMs = []) => {
@@ -164,7 +168,7 @@ function syncMetrics(registry: Registry, mode: ModeDescription): Metrics["observ
   };
 }
 
-/** The metrics that the figures of reports feed: counters add up, gauges keep the last one. */
+/** Registers the metrics of the figures of syncs: counters add them up, gauges keep the last one. */
 function figureMetrics(registry: Registry, mode: ModeDescription): (report: SyncReport) => void {
   const conntrackDeleted = metricMaker(registry, "kubeproxy_").counter(
     "conntrack_reconciler_deleted_entries_total",
@@ -173,7 +177,7 @@ function figureMetrics(registry: Registry, mode: ModeDescription): (report: Sync
   );
   const driftRepaired = metricMaker(registry, "sluice_").counter(
     "drift_repaired_total",
-    "Changes by others that were undone",
+    "Changes by other programs that were repaired",
     FAMILY,
   );
   const shared = new Map<string, Feed>();
@@ -192,7 +196,7 @@ function figureMetrics(registry: Registry, mode: ModeDescription): (report: Sync
   };
 }
 
-/** Takes the value of a figure into its metric; undefined where the sync did not count it. */
+/** Adds the value of a figure to its metric; undefined if the sync did not count it. */
 type Feed = (report: SyncReport, metric: FigureMetric, value: number | undefined) => void;
 
 function createFeed(registry: Registry, { kind, name, help, table }: FigureMetric): Feed {
@@ -211,7 +215,7 @@ function createFeed(registry: Registry, { kind, name, help, table }: FigureMetri
   };
 }
 
-/** The metrics that are read from the trackers, the planners and the channels. */
+/** Registers the metrics that are read from the trackers, the planners and the channels. */
 function addChangeMetrics(registry: Registry, read: () => ChangeFigures): void {
   const prefix = "kubeproxy_sync_proxy_rules_";
   for (const kind of ["service", "endpoint"] as const) {
@@ -219,11 +223,11 @@ function addChangeMetrics(registry: Registry, read: () => ChangeFigures): void {
     gaugeReadAtScrape(
       registry,
       pending,
-      `Changes of ${kind}s that wait for a sync`,
+      `Changes to ${kind}s that wait for a sync`,
       () => read()[`${kind}ChangesPending`],
     );
     const total = `${prefix}${kind}_changes_total`;
-    counterReadAtScrape(registry, total, `Changes of ${kind}s so far`, () => read()[`${kind}ChangesTotal`]);
+    counterReadAtScrape(registry, total, `Changes to ${kind}s so far`, () => read()[`${kind}ChangesTotal`]);
   }
   readWhenShown(
     registry,
@@ -245,7 +249,7 @@ function addChangeMetrics(registry: Registry, read: () => ChangeFigures): void {
     "gauge",
     {
       name: "sluice_changes_pending",
-      help: "Service ports whose change waits for the family's worker",
+      help: "Service ports that wait for the family's worker",
       labels: FAMILY,
     },
     () =>
@@ -256,15 +260,15 @@ function addChangeMetrics(registry: Registry, read: () => ChangeFigures): void {
 }
 
 /**
- * The two counters that kube-proxy keeps with nfacct. Returns what brings them up to date. A rule that was written anew
- * counts from 0 again, which the counters do not; and they stay as they are while nobody answers.
+ * Registers the two counters that kube-proxy keeps with nfacct; returns a function that updates them. They keep growing
+ * when a rewritten rule counts from 0 again, and keep their values while no worker answers.
  */
 function packetMetrics(registry: Registry, read: () => Promise<FamilyPacketCounts>): () => Promise<void> {
   const kube = metricMaker(registry, "kubeproxy_iptables_");
   const counters: Readonly<Record<keyof PacketCounts, ReturnType<typeof kube.counter>>> = {
     ctStateInvalidDropped: kube.counter(
       "ct_state_invalid_dropped_packets_total",
-      "Packets that were dropped because connection tracking took them for INVALID",
+      "Packets dropped because connection tracking considers them INVALID",
     ),
     localhostNodePortsAccepted: kube.counter(
       "localhost_nodeports_accepted_packets_total",
@@ -281,7 +285,7 @@ function packetMetrics(registry: Registry, read: () => Promise<FamilyPacketCount
       last.set(family, counts);
     }
   };
-  // Scrapes at the same time share one reading.
+  // Concurrent scrapes share one reading.
   let updating: Promise<void> | undefined;
   return () =>
     updating ??= update().finally(() => {
@@ -289,12 +293,12 @@ function packetMetrics(registry: Registry, read: () => Promise<FamilyPacketCount
     });
 }
 
-/** The problems that a running proxy can have. */
+/** The codes of the problems that a running proxy can have. */
 const LASTING_CODES = PROBLEM_CODES.filter((code) => problemKind(code).checkOnly === undefined);
 
-/** `sluice_problem` has a series for every code of the table, 0 where there is no such problem. */
+/** Registers `sluice_problem` with a series for every code, which is 0 if there is no such problem. */
 function addProblems(registry: Registry, read: MetricsOptions["readProblems"]): void {
-  const help = "Problems that last now, by code (docs/problems.md)";
+  const help = "Current problems by code (docs/problems.md)";
   readWhenShown(registry, "gauge", { name: "sluice_problem", help, labels: ["code", "severity"] }, () => {
     const counts = read();
     return LASTING_CODES.map((code) =>
@@ -303,7 +307,7 @@ function addProblems(registry: Registry, read: MetricsOptions["readProblems"]): 
   });
 }
 
-/** `kubernetes_feature_enabled` tells which of the features are on that have a gate here. */
+/** Registers `kubernetes_feature_enabled` with a series for every feature that has a gate in Sluice. */
 function addFeatures(registry: Registry, set: Readonly<Record<string, boolean>>): void {
   const enabled = metricMaker(registry, "kubernetes_").gauge(
     "feature_enabled",
@@ -315,7 +319,10 @@ function addFeatures(registry: Registry, set: Readonly<Record<string, boolean>>)
   }
 }
 
-/** `kubernetes_build_info` names the release that this version behaves like, for alerts on mixed versions. */
+/**
+ * Registers `kubernetes_build_info`, which names the release that this version behaves like, for alerts on mixed
+ * versions.
+ */
 function addBuildInfo(registry: Registry): void {
   const info = (name: string, help: string, labels: Readonly<Record<string, string>>) =>
     metricMaker(registry, "").gauge(name, help, Object.keys(labels)).set(labels, 1);

@@ -14,37 +14,38 @@ import type { Metrics } from "./metrics.ts";
 import type { SliMetrics } from "./sli_metrics.ts";
 import { flagzHandler, statuszHandler } from "./zpages.ts";
 
-/** The status page's answers. */
+/** Answers the requests for the status page. */
 export interface StatusPage {
   /** The page itself. */
   page(request: HttpRequest): Promise<HttpAnswer>;
   /**
-   * What of it is new, as JSON: `stamp`, to be sent as `seen` with the next question, and the markup of the `parts` by
-   * name. The services are left out where nothing can have changed since `seen`.
+   * Returns updates as JSON: `stamp`, which the next request sends as `seen`, and the markup of the `parts` by name.
+   * Omits the services if nothing can have changed since `seen`.
    */
   live(request: HttpRequest): Promise<HttpAnswer>;
 }
 
-/** What the metrics server shows. */
+/** Options of `startMetricsServer`. */
 export interface MetricsServerOptions extends ServerOptions {
   readonly mode: ProxyMode;
   readonly metrics: Pick<Metrics, "expose" | "contentType">;
-  /** What `/metrics/slis` shows. */
+  /** The metrics at `/metrics/slis`. */
   readonly slis: SliMetrics;
-  /** The flags by name, for `/flagz`; undefined where that is turned off. */
+  /** The flags by name, for `/flagz`; undefined if that page is disabled. */
   readonly flags: Readonly<Record<string, string>> | undefined;
-  /** When the proxy started, in milliseconds since 1970, for `/statusz`; undefined where that is turned off. */
+  /** When the proxy started, in milliseconds since 1970, for `/statusz`; undefined if that page is disabled. */
   readonly startedAtMs: number | undefined;
-  /** The configuration in use as a KubeProxyConfiguration document; asked at every request. */
+  /** Returns the current configuration as a KubeProxyConfiguration document; called at every request. */
   readonly configuration: () => unknown;
-  /** Called when somebody asks for the status page for the first time: nothing of it is loaded before. */
+  /** Loads the status page; called at the first request for it. */
   readonly statusPage: () => Promise<StatusPage>;
 }
 
 /**
- * Starts the server that operators ask: `/metrics`, `/metrics/slis`, `/proxyMode` (the mode and nothing else), `/configz`
- * (the configuration under kube-proxy's key), `/healthz` (`ok` while the process runs), `/flagz`, `/statusz`, and, to this
- * host alone, the status page at `/` with its news at `/live`. Anything else is 404 with the list of these. Rejects where `bindAddressHardFail` says so.
+ * Starts the metrics server: `/metrics`, `/metrics/slis`, `/proxyMode` (the mode and nothing else), `/configz` (the
+ * configuration under kube-proxy's key), `/healthz` (`ok` while the process runs), `/flagz`, `/statusz`, and, for
+ * requests from this host only, the status page at `/` with its updates at `/live`. Any other path is a 404 that lists
+ * these. With `bindAddressHardFail`, rejects if it cannot listen.
  */
 export function startMetricsServer(options: MetricsServerOptions): Promise<RunningServer> {
   const { mode, metrics, slis, configuration, clock, flags, startedAtMs, bindAddress = "" } = options;

@@ -1,7 +1,7 @@
 /**
- * What an operator sees of a running proxy: health, metrics, Events, the status of each family.
+ * Health, metrics, Events and the recent syncs of each family, for the operator of a running proxy.
  *
- * In: what the proxy reports about itself. Out: HTTP servers and Events. May touch: listening sockets.
+ * In: reports of syncs, workers and requests. Out: HTTP servers and Events. May touch: listening sockets.
  */
 export type { ApiRequestOutcome } from "./api_request.ts";
 export { createDriftWatch, type DriftWatch } from "./drift_watch.ts";

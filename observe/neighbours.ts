@@ -1,30 +1,30 @@
-/** Finds other service proxies on this node by the ports that kube-proxy and its kind serve. */
+/** Finds other service proxies on this node by the ports that kube-proxy and similar programs serve. */
 import { type Clock, isLoopback, joinHostPort, splitHostPort } from "../platform/mod.ts";
 import { type Configuration, HEALTHZ_PORT, METRICS_PORT } from "../config/mod.ts";
 import { close, SERVER } from "../platform/http/mod.ts";
 
 /**
- * A service proxy that answers on this node: a Sluice; kube-proxy, or a program that contains it, such as k3s; or one that
- * only answers health checks as kube-proxy does, such as Cilium's agent.
+ * A service proxy that answers on this node: Sluice; kube-proxy or a program that contains it, such as k3s; or a
+ * program that only answers health checks like kube-proxy, such as Cilium's agent.
  */
 export interface Neighbour {
   readonly kind: "Sluice" | "kube-proxy" | "like kube-proxy";
-  /** What answered, for the operator: `127.0.0.1:10249/proxyMode`. */
+  /** The address and path that answered: `127.0.0.1:10249/proxyMode`. */
   readonly answersOn: string;
 }
 
-/** What a log line calls a neighbour. */
+/** The name of a neighbour in messages. */
 export function nameOf({ kind }: Neighbour): string {
   return kind === "like kube-proxy" ? "a proxy that answers as kube-proxy does" : kind;
 }
 
-/** How long each port has to answer. */
+/** The timeout of each request. */
 const LONGEST_ANSWER_MS = 1000;
 const LONGEST_ANSWER_BYTES = 16 * 1024;
 
 /**
- * Asks the ports that this proxy is to serve and kube-proxy's default ones, on this node. Never rejects: what does not
- * answer as a service proxy is none.
+ * Probes the ports that this proxy is configured to serve and kube-proxy's default ports, on this node. Never rejects:
+ * a port that does not answer like a service proxy is ignored.
  */
 export async function findNeighbours(
   { metricsBindAddress, healthzBindAddress }: Pick<Configuration, "metricsBindAddress" | "healthzBindAddress">,
@@ -37,7 +37,7 @@ export async function findNeighbours(
   return found.filter((neighbour) => neighbour !== undefined);
 }
 
-/** Whether nothing listens where this proxy is to serve metrics and health checks, as far as that can be tried. */
+/** Whether the metrics and health check ports of this proxy are free, as far as that can be tested. */
 export function portsAreFree(
   { metricsBindAddress, healthzBindAddress }: Pick<Configuration, "metricsBindAddress" | "healthzBindAddress">,
 ): boolean {
@@ -53,7 +53,7 @@ export function portsAreFree(
   });
 }
 
-/** Where a server with this bind address, or with kube-proxy's default port, is reached from this node. */
+/** The addresses at which this node reaches a server with this bind address, or with kube-proxy's default port. */
 function placesOf(bindAddress: string | undefined, defaultPort: number): readonly string[] {
   const { address, port } = splitHostPort(bindAddress ?? joinHostPort("0.0.0.0", defaultPort));
   const ownAddress = address === "0.0.0.0" || address === "::" || isLoopback(address)
@@ -63,7 +63,7 @@ function placesOf(bindAddress: string | undefined, defaultPort: number): readonl
   return [...new Set([...ownAddress, ...local])];
 }
 
-/** An HTTP answer, as far as it was read. */
+/** An HTTP response, as far as it was read. */
 interface Answer {
   readonly head: string;
   readonly body: string;
@@ -90,7 +90,7 @@ function judgeHealth({ body }: Answer): Neighbour["kind"] | undefined {
     : undefined;
 }
 
-/** What a server says of `path`; undefined where there is none, or nothing in time. */
+/** The response of a server to `path`; undefined if there is no server, or no response in time. */
 async function get(place: string, path: string, clock: Clock): Promise<Answer | undefined> {
   const { address, port } = splitHostPort(place);
   let connection: Deno.TcpConn;

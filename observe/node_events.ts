@@ -9,16 +9,16 @@ import type { EventRecorder } from "./events.ts";
 export interface NodeEvents {
   report(report: SyncReport): void;
   workerHealth(family: Family, health: FamilyHealth): void;
-  /** This node's Node object does not exist. */
+  /** Reports that this node's Node object does not exist. */
   nodeMissing(message: string): void;
-  /** A health check node port cannot be opened: an Event of the Service, as kube-proxy writes it. */
+  /** Reports that a health check node port cannot be opened, as an Event of the Service like kube-proxy's. */
   healthCheckFailed(service: ServiceKey, port: number, why: string): void;
 }
 
-/** A family that fails to sync for less than this recovers by itself and needs no Event. */
+/** A family whose syncs fail for less than this recovers without help and needs no Event. */
 const FAILING_FOR_MS = 10_000;
 
-/** Records that the proxy starts; the families have not failed yet. */
+/** Creates the Events of a proxy and records its start. */
 export function createNodeEvents(recorder: EventRecorder, mode: ProxyMode, clock: Clock): NodeEvents {
   const failingSinceMs = new Map<Family, number>();
   const failed = new Set<Family>();

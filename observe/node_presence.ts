@@ -10,9 +10,9 @@ export interface NodePresenceOptions {
   readonly awaitsPodCIDR: boolean;
   /** Names the cluster's other Nodes for a message. Rejects if they cannot be listed. */
   readonly otherNodes: (signal: AbortSignal) => Promise<string>;
-  /** Takes what is missing, as long as it is. */
+  /** Receives the problems while they last. */
   readonly problems: ProblemBoard;
-  /** Takes the message of the Event that says that the Node object is missing. */
+  /** Receives the message of the Event about the missing Node object. */
   readonly onMissing: (message: string) => void;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -22,13 +22,13 @@ export interface NodePresenceOptions {
 /** The scope of the problems of this node's Node object. */
 export const NODE_SCOPE = "Node object";
 
-/** How long the Node object may be missing before that is a warning: a kubelet may start at the same time. */
+/** How long the Node object may be missing without a warning: the kubelet may be starting, too. */
 const GRACE_MS = 5_000;
 const BETWEEN_REMINDERS_MS = 60_000;
 
 /**
- * Warns where the Node object or the pod CIDR that the proxy needs is missing; called once all kinds are synced.
- * Resolves when there is nothing left to warn of, or with the signal.
+ * Warns if the Node object or the pod CIDR that the proxy needs is missing; to be called once all kinds are synced.
+ * Resolves when there is nothing left to warn about, or when the signal aborts.
  */
 export async function watchNodePresence(options: NodePresenceOptions): Promise<void> {
   await Promise.all([warnOfMissingNode(options), remindOfPodCIDR(options)]).catch((error) => {

@@ -2,10 +2,10 @@ import { readWhenShown, type Registry } from "./exposition.ts";
 import { counterReadAtScrape, gaugeReadAtScrape, metricMaker } from "./metric_kinds.ts";
 
 /**
- * Adds what Prometheus expects of every process (`process_cpu_seconds_total`, `process_resident_memory_bytes`,
- * `process_start_time_seconds`), as far as it can be known without reading files of /proc; `process_open_fds` where the
- * runtime lets the folder be listed that tells, and `process_max_fds` where the limit is known. Returns what reads the CPU
- * time, to be awaited before a scrape.
+ * Registers the metrics that Prometheus expects of every process: `process_cpu_seconds_total`,
+ * `process_resident_memory_bytes` and `process_start_time_seconds`; `process_open_fds` if the runtime permits listing
+ * /proc/self/fd, and `process_max_fds` if the limit is known. Returns a function that reads the CPU time, to be awaited
+ * before a scrape.
  */
 export function addProcessMetrics(registry: Registry, fileLimit: number | undefined): () => Promise<void> {
   let cpuSeconds = 0;
@@ -41,10 +41,10 @@ export function addProcessMetrics(registry: Registry, fileLimit: number | undefi
   };
 }
 
-/** How many file descriptors are open; undefined where the runtime does not let that be known. */
+/** The number of open file descriptors; undefined if the runtime does not permit reading it. */
 function openDescriptors(): number | undefined {
   try {
-    // The folder itself is open while it is listed.
+    // Listing the folder takes one descriptor itself.
     return [...Deno.readDirSync("/proc/self/fd")].length - 1;
   } catch {
     return undefined;

@@ -13,48 +13,48 @@ export interface FamilyStatus {
   readonly reason: string | undefined;
 }
 
-/** The health of the proxy, without the node's. */
+/** The health of the proxy itself, regardless of its node. */
 export interface ProxyHealthStatus {
   readonly healthy: boolean;
   /**
-   * Whether the kernel has had the rules of every family at least once since this process started; families that the host
-   * cannot serve do not matter.
+   * Whether the rules of every family took effect at least once since this process started; families that the host
+   * cannot serve do not count.
    */
   readonly inEffect: boolean;
   /** The latest of the families' last updates. */
   readonly lastUpdatedMs: number | undefined;
-  /** Families that have synced at least once, or whose worker cannot. */
+  /** Families that have synced at least once, or whose worker is unable to. */
   readonly families: readonly FamilyStatus[];
 }
 
-/** Whether the proxy keeps up, and whether load balancers may send traffic to the node. */
+/** Tracks whether the proxy keeps up, and whether load balancers may send traffic to the node. */
 export interface ProxyHealth {
-  /** The family has an update for the kernel. */
+  /** Notes that the family has an update for the kernel. */
   queuedUpdate(family: Family): void;
-  /** Every update of the family is in the kernel. */
+  /** Notes that every update of the family is in the kernel. */
   updated(family: Family): void;
   /**
-   * How the family's worker is doing. One that is down has an update pending for as long: nothing is wrong in the
-   * kernel yet, but what changes from now on is not served.
+   * Notes the health of the family's worker. A worker that is down counts as a pending update: the kernel is still
+   * correct, but later changes do not take effect.
    */
   workerHealth(family: Family, health: FamilyHealth): void;
-  /** Whether the node is known and to stay: neither marked for deletion nor tainted by the autoscaler (KEP-3836). */
+  /** Sets whether the node is known and stays: neither marked for deletion nor tainted by the autoscaler (KEP-3836). */
   setNodeEligible(eligible: boolean): void;
-  /** What was last set; true at first. */
+  /** The value last set; true initially. */
   nodeEligible(): boolean;
   status(): ProxyHealthStatus;
 }
 
-/** What the state is judged by. */
+/** Options of `createProxyHealth`. */
 export interface ProxyHealthOptions {
   readonly clock: Clock;
-  /** How often the kernel is compared with what it should hold: after twice that an update is overdue. */
+  /** The interval of comparisons with the kernel; an update is overdue after twice this time. */
   readonly syncPeriodMs: number;
 }
 
 interface FamilyState {
   lastUpdatedMs: number | undefined;
-  /** Since when, on the monotonic clock, something is to be brought to the kernel. */
+  /** The time of the oldest pending update, on the monotonic clock; undefined if there is none. */
   pendingSinceMs: number | undefined;
   reason: string | undefined;
   counts: boolean;
@@ -62,9 +62,9 @@ interface FamilyState {
 }
 
 /**
- * The health of a proxy that has just started. As in kube-proxy's ProxyHealthServer, a family is healthy unless the
- * oldest change that it has not brought to the kernel is two sync periods old, and one that has never synced does not
- * count yet, unless its worker is known to be unable to.
+ * Creates the health of a proxy that has just started. As in kube-proxy's ProxyHealthServer, a family is healthy unless
+ * its oldest pending update is two sync periods old. A family that has never synced does not count unless its worker is
+ * known to be unable to sync.
  */
 export function createProxyHealth({ clock, syncPeriodMs }: ProxyHealthOptions): ProxyHealth {
   const timeoutMs = 2 * syncPeriodMs;
@@ -101,7 +101,7 @@ export function createProxyHealth({ clock, syncPeriodMs }: ProxyHealthOptions): 
       const state = stateOf(family);
       state.reason = "reason" in health ? health.reason : undefined;
       state.unsupported = health.state === "unfit" && health.unsupported;
-      // A host that cannot serve a family at all is no worse for it.
+      // A family that the host does not support does not make the proxy unhealthy.
       if (health.state !== "restarting" && (health.state !== "unfit" || health.unsupported)) return;
       state.counts = true;
       queuedUpdate(family);

@@ -19,7 +19,10 @@ const SIZE_BUCKETS: readonly number[] = [
   16_777_216,
 ];
 
-/** What client-go counts of requests to the API server, under its names and labels; returns what counts one. */
+/**
+ * Registers client-go's metrics of requests to the API server, with its names and labels; returns the function that
+ * records one request.
+ */
 export function restClientMetrics(registry: Registry): (outcome: ApiRequestOutcome) => void {
   const make = metricMaker(registry, "rest_client_");
   const requests = make.counter("requests_total", "HTTP requests to the API server", ["code", "method", "host"]);

@@ -9,18 +9,18 @@ import { startMetricsServer } from "./metrics_server.ts";
 import type { ProxyHealth } from "./proxy_health.ts";
 import { createSliMetrics } from "./sli_metrics.ts";
 
-/** What the servers for operators tell of, and when they end. */
+/** Options of `startOperatorServers`. */
 export interface OperatorServersOptions {
   readonly configuration: Configuration;
   readonly health: ProxyHealth;
   readonly metrics: Metrics;
-  /** Takes the servers that cannot listen. */
+  /** Receives the servers that cannot listen. */
   readonly problems: Pick<ProblemBoard, "report">;
-  /** The flags that were given. */
+  /** The flags from the command line. */
   readonly flags: GivenFlags;
   /** When the proxy started, in milliseconds since 1970. */
   readonly startedAtMs: number;
-  /** Called when somebody asks for the status page for the first time. */
+  /** Loads the status page; called at the first request for it. */
   readonly statusPage: () => Promise<StatusPage>;
   readonly limits: ConnectionLimits;
   readonly clock: Clock;
@@ -28,7 +28,10 @@ export interface OperatorServersOptions {
   readonly signal: AbortSignal;
 }
 
-/** Starts the health server and the metrics server. Rejects where the configuration's bindAddressHardFail says so. */
+/**
+ * Starts the health server and the metrics server. With the configuration's bindAddressHardFail, rejects if one cannot
+ * listen.
+ */
 export async function startOperatorServers(options: OperatorServersOptions): Promise<void> {
   const { configuration, health, metrics, problems, flags, startedAtMs, statusPage, limits, clock, logger, signal } =
     options;

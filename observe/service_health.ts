@@ -15,30 +15,30 @@ import {
 export interface ServiceHealth {
   /** Applies changes: opens, closes and hands over ports. */
   apply(changes: HealthCheckChanges): void;
-  /** The rules of this family to so many local endpoints are in effect: no more than these are answered. */
+  /** Notes how many local endpoints of each service the rules in effect use: answers report no more than these. */
   inEffect(family: Family, localReadyEndpoints: ReadonlyMap<ServiceKey, number>): void;
   /**
-   * Asks for the addresses again, and tries what could not be opened. Happens at every `apply`, and every 5 seconds
-   * while there are problems. Without services to answer for, it does nothing.
+   * Reads the addresses again and retries the ports that could not be opened. Runs at every `apply`, and every 5
+   * seconds while there are problems. Has no effect without services.
    */
   refresh(): void;
 }
 
 /** Options of `createServiceHealth`. */
 export interface ServiceHealthOptions {
-  /** The addresses to listen on; undefined, or none at all, for every address of the host, as in kube-proxy. */
+  /** Returns the addresses to listen on; undefined or an empty list for every address of the host, as in kube-proxy. */
   readonly addresses: () => readonly string[] | undefined;
   /** Whether the proxy itself keeps up: if not, every answer is 503. */
   readonly isHealthy: () => boolean;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Closes everything at once. */
+  /** Closes all ports. */
   readonly signal: AbortSignal;
-  /** How many descriptors may be used for listening; unlimited by default. */
+  /** The maximum number of descriptors used for listening; unlimited by default. */
   readonly mostListeners?: number;
-  /** Shared with other listeners; limits of each listener's own by default. */
+  /** Limits shared with other listeners; by default each listener has its own. */
   readonly limits?: ConnectionLimits;
-  /** Takes the services whose port is not open on every address; all are one scope. */
+  /** Receives the services whose port is not open on every address; all share one scope. */
   readonly onProblems: ReportProblems;
   /** Called when a port cannot be opened, once for each reason. */
   readonly onFailure?: (service: ServiceKey, port: number, why: string) => void;
@@ -48,7 +48,7 @@ export interface ServiceHealthOptions {
 
 /** A port that is open on some addresses, or will be. */
 interface Slot {
-  /** The service that is answered for; undefined while the port changes hands. */
+  /** The service that the port answers for; undefined while it passes from one service to another. */
   owner: ServiceKey | undefined;
   readonly listeners: Map<string, HttpListener>;
 }
@@ -56,7 +56,10 @@ interface Slot {
 const EVERY_ADDRESS: readonly string[] = ["::"];
 const BETWEEN_TRIES_MS = 5_000;
 
-/** Health checks without services. They answer as kube-proxy's do; ports that cannot be opened are retried. */
+/**
+ * Creates the health check servers, without services at first. They answer like kube-proxy's, and retry ports that
+ * cannot be opened.
+ */
 export function createServiceHealth(options: ServiceHealthOptions): ServiceHealth {
   const { isHealthy, clock, signal, limits, open, mostListeners = Infinity } = options;
   const logger = options.logger.with({ server: "health check node ports" });
@@ -77,7 +80,7 @@ export function createServiceHealth(options: ServiceHealthOptions): ServiceHealt
     }
   };
 
-  /** The answer about a service to who asks in a family: a service of one family alone is asked about in either. */
+  /** The answer about a service to a client of a family. A single-family service answers clients of both families. */
   const answer = (key: ServiceKey | undefined, { family = "IPv4" }: HttpRequest): HttpAnswer => {
     const check = key === undefined ? undefined : checks.get(key);
     if (key === undefined || check === undefined) return answerFor("", "", 0, isHealthy());
@@ -87,7 +90,7 @@ export function createServiceHealth(options: ServiceHealthOptions): ServiceHealt
     return answerFor(check.namespace, check.name, count, isHealthy());
   };
 
-  /** Opens a service's port on every address that lacks it; returns why it is not open everywhere, if so. */
+  /** Opens a service's port on every address where it is not open yet; returns the reason if that fails for one. */
   const serve = (key: ServiceKey, { port }: HealthCheck): string | undefined => {
     const slot = slots.get(port) ?? { owner: undefined, listeners: new Map() };
     slots.set(port, slot);
@@ -126,7 +129,7 @@ export function createServiceHealth(options: ServiceHealthOptions): ServiceHealt
     problems.set(key, problem);
   };
 
-  /** Asks for the addresses; returns whether they are others than before. */
+  /** Reads the addresses; returns whether they changed. */
   const addressesChanged = (): boolean => {
     const found = options.addresses() ?? [];
     const before = addresses;
@@ -138,7 +141,7 @@ export function createServiceHealth(options: ServiceHealthOptions): ServiceHealt
     if (signal.aborted) return;
     cancelRetry?.();
     cancelRetry = undefined;
-    // To list the addresses of the host costs more than the rest of a change.
+    // Listing the host's addresses costs more than the rest of a change.
     if (checks.size > 0) {
       new Set(addressesChanged() ? checks.keys() : [...changed, ...problems.keys()]).forEach(tryToServe);
     }
@@ -153,7 +156,7 @@ export function createServiceHealth(options: ServiceHealthOptions): ServiceHealt
     if (problems.size > 0) cancelRetry = clock.schedule(BETWEEN_TRIES_MS, () => refresh());
   };
 
-  /** Takes a service's port from it; it stays open for the next owner. */
+  /** Releases the port of a service; returns it if it stays open for the next owner. */
   const vacate = (key: ServiceKey): number[] => {
     const check = checks.get(key);
     const slot = check && slots.get(check.port);

@@ -1,19 +1,19 @@
 import { createRegistry } from "./exposition.ts";
 import { metricMaker } from "./metric_kinds.ts";
 
-/** What `/metrics/slis` shows (KEP-3466): the results of the health checks of the server that shows it. */
+/** The metrics at `/metrics/slis` (KEP-3466): the results of the metrics server's health check. */
 export interface SliMetrics {
-  /** The check of `/healthz` that only says that the process runs has passed. */
+  /** Records that the check of `/healthz`, which only shows that the process runs, passed. */
   pinged(): void;
-  /** Forgets all results, as kube-proxy does at a DELETE. */
+  /** Resets all results, as kube-proxy does on DELETE. */
   reset(): void;
-  /** Everything in Prometheus' text format. */
+  /** Returns all metrics in Prometheus' text format. */
   expose(): string;
 }
 
 const PING = { name: "ping", type: "healthz" } as const;
 
-/** Service level indicators under Kubernetes' names and labels; no results so far. */
+/** Creates service level indicators with Kubernetes' names and labels. */
 export function createSliMetrics(): SliMetrics {
   const registry = createRegistry();
   const make = metricMaker(registry, "kubernetes_");

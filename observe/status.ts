@@ -29,7 +29,9 @@ export interface FamilyRecord {
 
 /** Keeps a bounded history of syncs for the status page and `sluice top`. */
 export interface StatusRecorder {
-  /** A sync has ended, and brought changes of these trigger times (milliseconds since 1970) into effect. */
+  /**
+   * Records a finished sync, and the trigger times of the changes that took effect with it (milliseconds since 1970).
+   */
   report(report: SyncReport, triggerTimesMs: readonly number[]): void;
   workerHealth(family: Family, health: FamilyHealth): void;
   families(): readonly FamilyRecord[];
@@ -38,7 +40,7 @@ export interface StatusRecorder {
 const SYNCS = 32;
 const LATENCIES = 512;
 
-/** A recorder without history. */
+/** Creates a recorder without history. */
 export function createStatusRecorder(): StatusRecorder {
   const states = new Map(FAMILIES.map((family) => [family, createFamilyState()]));
 

@@ -1,7 +1,7 @@
 import { MODE_DESCRIPTIONS } from "../backends/mod.ts";
 import type { SyncReport } from "../core/model/mod.ts";
 
-/** The words for the figures of every mode that count changes in the kernel, by figure. */
+/** The wording of the figures, of every mode, that count changes in the kernel. */
 const WRITTEN: ReadonlyMap<string, string> = new Map(
   MODE_DESCRIPTIONS.flatMap(({ figures }) =>
     Object.entries(figures).flatMap(([figure, { written }]) =>
@@ -13,7 +13,7 @@ const WRITTEN: ReadonlyMap<string, string> = new Map(
 /** How much a sync changed in the kernel: how many chains, elements or servers, and how many of each. */
 export interface SyncSize {
   readonly total: number;
-  /** `3 chains written`; only what was not none. */
+  /** `3 chains written`, for each count that is not 0. */
   readonly parts: readonly string[];
 }
 

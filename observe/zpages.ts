@@ -1,8 +1,8 @@
-/** `/flagz` and `/statusz` (KEP-4828, KEP-4827): what this process was started with, and what it is, for people. */
+/** `/flagz` and `/statusz` (KEP-4828, KEP-4827): the flags, start time and version of this process, for people. */
 import { type Clock, KUBERNETES_VERSION, loadYaml } from "../platform/mod.ts";
 import { acceptedTypes, type HttpAnswer, type HttpHandler, textAnswer } from "../platform/http/mod.ts";
 
-/** The component whose place Sluice takes: the pages are looked for under its name. */
+/** The component that Sluice replaces: clients look for the pages under its name. */
 const COMPONENT = "kube-proxy";
 const GROUP = "config.k8s.io";
 const VERSIONS = ["v1beta1", "v1alpha1"] as const;
@@ -12,12 +12,12 @@ const DEPRECATED_VERSION = "v1alpha1";
 /** A page in its two forms. */
 interface Page {
   readonly kind: "Flagz" | "Statusz";
-  /** What follows the title, each line ended. */
+  /** The text after the title, newlines included. */
   readonly text: () => string;
   readonly fields: () => Readonly<Record<string, unknown>>;
 }
 
-/** Answers `/flagz` with the flags by name; asked for them at every request. */
+/** Answers `/flagz` with the flags by name, which it reads at every request. */
 export function flagzHandler(flags: () => Readonly<Record<string, string>>): HttpHandler {
   return pageHandler({
     kind: "Flagz",
@@ -26,7 +26,7 @@ export function flagzHandler(flags: () => Readonly<Record<string, string>>): Htt
   });
 }
 
-/** What `/statusz` says. */
+/** Options of `statuszHandler`. */
 export interface StatuszOptions {
   readonly clock: Clock;
   /** Milliseconds since 1970. */
@@ -35,12 +35,12 @@ export interface StatuszOptions {
   readonly paths: readonly string[];
 }
 
-/** Answers `/statusz`: since when the process runs, its version, and which other pages there are. */
+/** Answers `/statusz` with the start time of the process, its version, and the other pages of the server. */
 export function statuszHandler({ clock, startedAtMs, paths }: StatuszOptions): HttpHandler {
   const upSeconds = () => Math.max(0, Math.floor((clock.now() - startedAtMs) / 1000));
   const binaryVersion = KUBERNETES_VERSION.replace(/^v/, "");
   const emulationVersion = binaryVersion.replace(/\.\d+$/, "");
-  // Where kube-proxy names the Go that it was built with.
+  // kube-proxy reports its Go version here.
   const goVersion = `deno${Deno.version.deno}`;
   return pageHandler({
     kind: "Statusz",
@@ -67,8 +67,8 @@ export function statuszHandler({ clock, startedAtMs, paths }: StatuszOptions): H
 }
 
 /**
- * Text by default; JSON or YAML where the Accept field asks for them with the kind, group and version of the object, as in
- * Kubernetes. What can be given in no form that is asked for is 406.
+ * Answers with text by default, and with JSON or YAML if the Accept header requests them with the object's group,
+ * version and kind, as in Kubernetes. Answers 406 if it offers none of the accepted types.
  */
 function pageHandler(page: Page): HttpHandler {
   const name = page.kind.toLowerCase();
@@ -114,7 +114,7 @@ function uptimeText(seconds: number): string {
   return `${Math.floor(seconds / 3600)} hr ${two(Math.floor(seconds / 60))} min ${two(seconds)} sec`;
 }
 
-/** As `date` prints it: `Sat Nov  1 09:08:07 UTC 2025`. */
+/** A time as `date` prints it: `Sat Nov  1 09:08:07 UTC 2025`. */
 function unixDate(timeMs: number): string {
   const [, weekday, day, month, year, time] = /^(\w+), 0?(\d+) (\w+) (\d+) (\S+) GMT$/.exec(
     new Date(timeMs).toUTCString(),
