@@ -6,7 +6,7 @@ import type { Tracking } from "../core/tracking/mod.ts";
 import type { Effect } from "../core/channel/mod.ts";
 import type { ExplainedRules } from "./explanation.ts";
 
-/** The data that answers about one family come from. */
+/** The data behind answers about one family. */
 export interface FamilyBasis {
   readonly planner: Pick<FamilyPlanner, "ports" | "portsOf">;
   settings(): FamilySettings;
@@ -18,7 +18,7 @@ export interface FamilyBasis {
   since(port: PlannedPort): Effect | undefined;
 }
 
-/** The data that answers come from, of a running proxy or of a source read once. */
+/** The data behind answers, from a running proxy or from a source that was read once. */
 export interface AnswerBasis {
   readonly nodeName: string;
   readonly tracking: Tracking;

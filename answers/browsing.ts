@@ -17,7 +17,7 @@ export interface BrowseQuestion {
 
 /** A service port and the endpoints that are shown. */
 export interface BrowsedService extends ListedService {
-  /** Unused endpoints first; a part of them if there are fewer than `endpoints`. */
+  /** Unused endpoints first; truncated if there are fewer than `endpoints`. */
   readonly shownEndpoints: readonly ListedEndpoint[];
 }
 
@@ -30,7 +30,7 @@ export interface ServicePage {
   readonly services: readonly BrowsedService[];
 }
 
-/** With many services on a page each shows few endpoints, with few services nearly all. */
+/** Each service shows few endpoints on a page of many services, and nearly all on a page of few. */
 const FEW_SERVICES = 4;
 const MOST_ENDPOINTS = { ofFew: 500, ofMany: 12 };
 

@@ -34,8 +34,8 @@ export async function explain(question: Question, basis: AnswerBasis): Promise<E
 }
 
 /**
- * The outcome of a new connection to a destination. The planner has decided everything that does not depend on the source
- * of the connection.
+ * The outcome of a new connection to a destination. The planner has decided everything that does not depend on the
+ * connection's source.
  */
 function outcomeOf(destination: Destination, from: Source, settings: FamilySettings): Outcome {
   const { traffic } = describeMode(settings.mode);
@@ -97,7 +97,7 @@ function sourcesOf(
   nodeAddresses: readonly string[],
   settings: FamilySettings,
 ): { readonly sources: readonly Source[]; readonly remarks: readonly string[] } {
-  // Traffic of the node to an address of its own has that address as its source.
+  // Traffic from the node to one of its own addresses has that address as its source.
   const isOwn = destination.isThisNode ||
     destination.isBound && describeMode(settings.mode).traffic.by === "virtual-servers";
   const nodeSource = isOwn ? address : settings.nodeIP;
@@ -113,7 +113,7 @@ function sourcesOf(
   return { sources: [{ origin, address: from }], remarks };
 }
 
-/** Where an address is: on this node, on one of its pods, or elsewhere. */
+/** The location of an address: on this node, on one of its pods, or elsewhere. */
 function originOf(
   address: string,
   basis: AnswerBasis,

@@ -3,7 +3,7 @@ import type { Family, FrontendKind, Protocol, ProxyMode, RuleDescription } from 
 import type { EndpointFate, TopologyMode } from "../core/planning/mod.ts";
 import type { Outcome } from "./outcome.ts";
 
-/** What happens to new connections to a destination, and why, as plain data. */
+/** The fate of new connections to a destination, and the reasons for it, as plain data. */
 export interface Explanation {
   readonly destination: {
     readonly family: Family;
@@ -13,9 +13,9 @@ export interface Explanation {
   };
   readonly mode: ProxyMode;
   readonly node: { readonly name: string; readonly zone: string; readonly address: string };
-  /** Undefined where the destination is no frontend of a service. */
+  /** Undefined if no service has this address and port. */
   readonly service: ExplainedService | undefined;
-  /** One for each source that was asked about. */
+  /** One for each source in the question. */
   readonly outcomes: readonly Outcome[];
   /** Further notes for the reader, one sentence each. */
   readonly remarks: readonly string[];
@@ -47,7 +47,7 @@ export interface ExplainedPolicy {
 export interface ExplainedEndpoint {
   /** `address:port`. */
   readonly target: string;
-  /** Empty where its slice names none. */
+  /** Empty if its slice names none. */
   readonly node: string;
   readonly zone: string;
   readonly onThisNode: boolean;

@@ -10,7 +10,7 @@ import {
 import type { PlannedPort } from "../core/planning/mod.ts";
 import type { Question } from "./question.ts";
 
-/** The frontend that a destination is, and the service port that has it. */
+/** The frontend at a destination, and the service port that owns it. */
 export interface FrontendHit {
   readonly frontend: Frontend;
   readonly owner: PlannedPort;
@@ -22,7 +22,7 @@ export interface FrontendHit {
 export interface Destination {
   readonly address: string;
   readonly hit: FrontendHit | undefined;
-  /** The service port that has the node port, if the address is one of this node that serves no node ports. */
+  /** The service port with this node port, if the address belongs to this node but serves no node ports. */
   readonly unserved: ServicePort | undefined;
   /** Service ports that want this frontend but lost it to another. */
   readonly losers: readonly PlannedPort[];
@@ -36,7 +36,7 @@ export interface Destination {
   readonly remarks: readonly string[];
 }
 
-/** The data to find a destination in. */
+/** The data that a destination is looked up in. */
 export interface DestinationContext {
   readonly planned: Iterable<PlannedPort>;
   readonly settings: FamilySettings;
@@ -84,7 +84,7 @@ function hasAddress({ clusterIP, externalIPs, loadBalancerIPs }: ServicePort, ad
   return clusterIP === address || externalIPs.includes(address) || loadBalancerIPs.includes(address);
 }
 
-/** The frontend of a service port that a destination is; undefined where it is none of them. */
+/** The frontend of a service port at a destination; undefined if it has none there. */
 function findFrontend(servicePort: ServicePort, question: Question, servesNodePorts: boolean): Frontend | undefined {
   const { protocol, port, nodePort } = servicePort;
   if (protocol !== question.protocol || port !== question.port && nodePort !== question.port) return undefined;

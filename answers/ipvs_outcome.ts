@@ -5,7 +5,8 @@ import { balanced, isLocalTraffic, type Outcome, type Source, stopped } from "./
 
 /**
  * The outcome of a new connection in IPVS mode, as in kube-proxy's: a virtual server has one list of endpoints for all
- * clients, and refuses connections where it is empty. Service addresses are addresses of the node, closed on other ports.
+ * clients, and rejects connections if it is empty. Service addresses are bound to the node; their other ports are
+ * closed.
  */
 export function outcomeByVirtualServers(destination: Destination, from: Source, settings: FamilySettings): Outcome {
   const { hit, isClusterIP, isBound } = destination;
@@ -37,13 +38,13 @@ function clusterIPMasquerade(from: Source, settings: FamilySettings): Outcome["m
 
 function toExternal({ frontend, port }: FrontendHit, from: Source): Outcome {
   const { verdict, sources } = frontend;
-  // The node's own traffic meets the virtual server before any rule.
+  // The node's own traffic reaches the virtual server before any rule.
   if (verdict === "reject" && from.origin === "node") return stopped(from, "rejected", "no-endpoints");
   if (sources && !isAdmitted(from, sources, port)) return stopped(from, "dropped", "source-range");
   if (verdict === "reject") return stopped(from, "rejected", "no-endpoints");
   const outcome = verdict === "cluster"
     ? balanced(port, "cluster", from, { applies: true, reason: "external-policy-cluster" })
-    // Without endpoints on this node, its pods still reach the others (kubernetes PR 97081).
+    // Without endpoints on this node, its pods still reach those of other nodes (kubernetes PR 97081).
     : balanced(port, verdict === "drop" ? "cluster" : "local", from, {
       applies: false,
       reason: "external-policy-local",

@@ -16,7 +16,7 @@ export interface ListedService {
   readonly port: number;
   readonly externalIPs: readonly string[];
   readonly loadBalancerIPs: readonly string[];
-  /** 0 where there is none. */
+  /** 0 if there is none. */
   readonly nodePort: number;
   readonly internal: Verdict;
   readonly external: Verdict;

@@ -1,9 +1,9 @@
 /**
- * Answers questions about a proxy, running or not: what happens to a connection and why, and which services and endpoints
- * there are. Nothing is decided here; the answers are what the planner decided.
+ * Answers questions about a proxy, running or not: what happens to a connection and why, and which services and
+ * endpoints exist. It decides nothing itself: the answers come from what the planner decided.
  *
- * In: the planner's service ports, the trackers and the settings of each family. Out: plain data. May touch: for an answer
- * without a running proxy, the configured source and the host's addresses.
+ * In: the planner's service ports, the trackers and the settings of each family. Out: plain data. May touch: for an
+ * answer without a running proxy, the configured source and the host's addresses.
  */
 export { type Answers, createAnswers } from "./answers.ts";
 export { addressesOfHost, type AnswerBasis, type FamilyBasis } from "./basis.ts";

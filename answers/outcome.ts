@@ -18,7 +18,7 @@ export interface Source {
  */
 export type Fate = "balanced" | "rejected" | "dropped" | "untouched";
 
-/** Why a connection meets its fate. */
+/** The reason for a connection's fate. */
 export type FateReason =
   /** The traffic policy has endpoints. */
   | "endpoints"
@@ -30,27 +30,27 @@ export type FateReason =
   | "source-range"
   /** The address is a cluster IP, and no service has that port. */
   | "unused-port"
-  /** The address is another one of a service, and no service has that port there (IPVS mode). */
+  /** The address belongs to a service, other than as its cluster IP, and no service has that port there (IPVS mode). */
   | "unused-service-port"
   /** The address is in the ranges of cluster IPs, and no service has it. */
   | "unused-address"
   /** No service has that address and port. */
   | "no-service"
-  /** There is no endpoint, and the node's own traffic is not refused on its way out (iptables mode). */
+  /** There is no endpoint, but the node's own traffic is not rejected (iptables mode). */
   | "not-refused-here";
 
-/** Why a connection is masqueraded. */
+/** The reason why a connection is masqueraded. */
 export type MasqueradeReason =
   /** The configuration masquerades all traffic to cluster IPs. */
   | "masquerade-all"
-  /** It goes to a cluster IP and not from a pod of this node: replies must come back through this node. */
+  /** It goes to a cluster IP but does not come from a pod of this node: replies must come back through this node. */
   | "not-from-local-pod"
   /** It goes to an external frontend with traffic policy Cluster: the endpoint may be on another node. */
   | "external-policy-cluster"
   /** It goes from this node to an external frontend with traffic policy Local: any endpoint may serve it. */
   | "from-this-node";
 
-/** Why a connection keeps its source address. */
+/** The reason why a connection keeps its source address. */
 export type KeepReason =
   /** It comes from a pod of this node. */
   | "from-local-pod"
@@ -67,7 +67,7 @@ export interface Outcome {
   /** The traffic policy that chose the endpoints. */
   readonly policy: "cluster" | "local" | undefined;
   readonly endpoints: readonly string[];
-  /** Other sources are dropped; undefined where every source, or the one in question, is admitted. */
+  /** The admitted sources; others are dropped. Undefined if every source, or the one in the question, is admitted. */
   readonly onlySources: readonly string[] | undefined;
   /** Whether and why the connection is masqueraded; undefined unless it is balanced. */
   readonly masquerade:

@@ -49,7 +49,7 @@ function clusterIPMasquerade(from: Source, settings: FamilySettings): Outcome["m
     : { applies: true, reason: "not-from-local-pod" };
 }
 
-/** To external IPs, load balancer IPs and node ports. */
+/** The outcome of a connection to an external IP, a load balancer IP or a node port. */
 function toExternal(
   hit: FrontendHit,
   destination: Destination,

@@ -6,28 +6,28 @@ import type { ProxyProcess } from "./process.ts";
 export class AnotherSluiceError extends Error {
   override readonly name = "AnotherSluiceError";
 
-  /** `where` it was found: the path of its control socket, or the address of its metrics or health server. */
+  /** `where` is the path of its control socket, or the address of its metrics or health server. */
   constructor(where: string, pid: number | undefined) {
     const who = pid === undefined ? "" : ` (pid ${pid})`;
     super(`another sluice is running${who}: it answers on ${where}; stop it before you start this one`);
   }
 }
 
-/** How long the other process has to say who it is. */
+/** How long the other process has to identify itself. */
 const LONGEST_ANSWER_MS = 2000;
 
-/** What is known of this process where a control socket is in use. */
+/** This process, for the comparison with the holder of a control socket. */
 export interface Refuser {
   readonly self: ProxyProcess;
-  /** Whether nothing listens on the ports that this proxy is to serve. */
+  /** Whether the ports that this proxy is configured to serve are free. */
   readonly portsAreFree: () => boolean;
 }
 
 /**
- * Throws where the process that holds the control socket `path` serves the same network namespace as this one, or does not
- * say who it is (it hangs, or is busy starting on a slow machine) and a port of ours is taken. Returns where it serves
- * another namespace, since its rules are not ours, and where either process cannot read its own: nodes may share a file
- * system, and the ports tell then.
+ * Throws if the process that holds the control socket `path` serves the same network namespace as this one, or if it
+ * does not identify itself (it hangs, or starts slowly) and one of this proxy's ports is taken. Returns if it serves
+ * another namespace, whose rules are separate, or if either process cannot read its own namespace: nodes may share a
+ * file system, and a conflict still shows on the ports.
  * @throws {AnotherSluiceError}
  */
 export async function refuseAnother(path: string, clock: Clock, { self, portsAreFree }: Refuser): Promise<void> {
@@ -42,7 +42,7 @@ export async function refuseAnother(path: string, clock: Clock, { self, portsAre
   }
 }
 
-/** The process that answers on a control socket; undefined where it does not say. */
+/** The process that answers on a control socket; undefined if it does not identify itself. */
 async function processAt(path: string, clock: Clock): Promise<ProxyProcess | undefined> {
   const waiting = new AbortController();
   const tooLate = sleep(clock, LONGEST_ANSWER_MS, waiting.signal).then(() => undefined, () => undefined);

@@ -1,17 +1,18 @@
-/** Asks a running proxy through its control socket. */
+/** The client of a running proxy's control socket. */
 import { errorText } from "../../platform/mod.ts";
 import type { Question } from "../mod.ts";
 import type { ProxyProcess } from "./process.ts";
 import type { ControlAnswers } from "./server.ts";
 
-/** Nobody answers on the socket: there is none, or the proxy that made it is gone. */
+/** No proxy answers on the socket: it does not exist, or the proxy that created it is gone. */
 export class NoProxyError extends Error {
   override readonly name = "NoProxyError";
 }
 
 /**
- * A proxy that answers on `path`. Its methods reject with what is wrong with the question, or with the answer.
- * @throws {NoProxyError} where nobody answers there
+ * Connects to the proxy that answers on `path`. The methods of the result reject if the question is malformed or the
+ * proxy fails to answer it.
+ * @throws {NoProxyError} if no proxy answers there
  */
 export async function askProxy(path: string): Promise<ControlAnswers> {
   await requireListener(path);
@@ -28,19 +29,19 @@ export async function askProxy(path: string): Promise<ControlAnswers> {
 }
 
 /**
- * The process that answers on `path`.
- * @throws where nobody answers there, or a version that does not know the question
+ * Asks for the process that answers on `path`.
+ * @throws if none answers there, or if its version does not support the request
  */
 export function askProcess(path: string): Promise<ProxyProcess> {
   return getFrom<ProxyProcess>(path, "process", {});
 }
 
-/** What is asked for is what is answered with: both ends are of one program. */
+/** Sends a request. The response is not validated, since both ends are the same program. */
 async function getFrom<T>(path: string, route: string, query: Record<string, string>): Promise<T> {
   const { status, body } = await request(path, `/v1/${route}?${new URLSearchParams(query)}`);
   if (status === 200) return JSON.parse(body) as T;
   if (status === 400) {
-    // A starting proxy asks which process holds its socket, and needs nothing else of the answers.
+    // Loaded late: a starting proxy asks only for the process behind its socket.
     const { QuestionError } = await import("../mod.ts");
     throw new QuestionError(body.trim());
   }
@@ -52,7 +53,7 @@ async function queryOf({ address, port, protocol, from }: Question): Promise<Rec
   return { to: endpointText(address, port, protocol), ...(from === undefined ? {} : { from }) };
 }
 
-/** Throws where nobody accepts a connection at `path`. */
+/** Throws if nothing accepts a connection at `path`. */
 async function requireListener(path: string): Promise<void> {
   try {
     (await Deno.connect({ transport: "unix", path })).close();
@@ -69,12 +70,12 @@ async function requireListener(path: string): Promise<void> {
 }
 
 /**
- * The origin of requests. fetch leaves the socket out where NO_PROXY covers the host, as `*` covers every name; it covers no
- * address of the block that discards packets (RFC 6666).
+ * The origin of requests. fetch bypasses the socket if NO_PROXY matches the host. `*` matches every name, but no
+ * address of the discard-only block (RFC 6666).
  */
 const ORIGIN = "http://[100::]";
 
-/** An answer of any status, read to its end. */
+/** A response with any status, read to its end. */
 async function request(path: string, target: string): Promise<{ readonly status: number; readonly body: string }> {
   const client = Deno.createHttpClient({ proxy: { transport: "unix", path } });
   try {

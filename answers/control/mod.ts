@@ -1,5 +1,5 @@
 /**
- * The control socket, by which commands ask the running proxy.
+ * The control socket, through which commands query the running proxy.
  *
  * In: requests over a unix socket. Out: JSON. May touch: the socket and its folder.
  */

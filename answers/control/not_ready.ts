@@ -1,4 +1,4 @@
-/** It is too early for a question: everything has to be read once first. */
+/** The proxy cannot answer yet: its caches have not synced. */
 export class NotReadyError extends Error {
   override readonly name = "NotReadyError";
 }

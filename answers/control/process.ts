@@ -10,7 +10,7 @@ export interface ProxyProcess {
 
 let known: ProxyProcess | undefined;
 
-/** This process, as it was at the first call: a process that has given up its rights may not read all of this. */
+/** This process, read at the first call: after dropping privileges it could not read its network namespace. */
 export function thisProcess(): ProxyProcess {
   known ??= { pid: Deno.pid, networkNamespace: networkNamespace() };
   return known;

@@ -2,18 +2,18 @@ import type { Clock, Logger } from "../../platform/mod.ts";
 import { answerConnection, createConnectionLimits, type HttpHandler } from "../../platform/http/mod.ts";
 import type { ControlAnswers } from "./server.ts";
 
-/** What the control socket is served with. */
+/** Options of `serveControlSocket`. */
 export interface ControlOptions {
   readonly listener: Deno.Listener;
-  /** Called with every question: before the first one, nothing that questions need is loaded. */
+  /** Called at every request; the code and data behind answers are not loaded before the first one. */
   readonly answers: () => Promise<ControlAnswers>;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Ends it. */
+  /** Stops serving. */
   readonly signal: AbortSignal;
 }
 
-/** Answers on the control socket until the signal. */
+/** Answers requests on the control socket until the signal aborts. */
 export async function serveControlSocket({ listener, answers, clock, logger, signal }: ControlOptions): Promise<void> {
   const handle: HttpHandler = async (request) => {
     const { createControlHandler } = await import("./server.ts");

@@ -1,14 +1,14 @@
 /**
- * What a running proxy answers on its control socket: HTTP with JSON.
+ * The API of the control socket: HTTP with JSON.
  *
  *   GET /v1/process                                 ProxyProcess
  *   GET /v1/status                                  ProxyStatus
- *   GET /v1/explain?to=10.96.0.10:80/tcp&from=pod   Explanation (from: pod, node, outside, an address, or nothing)
+ *   GET /v1/explain?to=10.96.0.10:80/tcp&from=pod   Explanation (from: pod, node, outside or an address; optional)
  *   GET /v1/services?search=default/web             ListedService[]
  *   GET /v1/endpoints?search=default/web            ListedEndpoint[]
  *   GET /v1/browse?search=web&attention=true&page=2&pageSize=20
  *                                                   ServicePage
- *   GET /v1/state?family=IPv4                       FamilyDelta: the whole state that the kernel is to be brought to
+ *   GET /v1/state?family=IPv4                       FamilyDelta: the desired state of the kernel, as a whole state
  */
 import { FAMILIES } from "../../platform/mod.ts";
 import { type Answers, QuestionError, readQuestion } from "../mod.ts";
@@ -17,7 +17,7 @@ import { NotReadyError } from "./not_ready.ts";
 import { thisProcess } from "./process.ts";
 import type { ProxyStatus } from "./status.ts";
 
-/** Everything a running proxy can be asked. */
+/** Every answer that a running proxy gives. */
 export interface ControlAnswers extends Answers {
   status(): Promise<ProxyStatus>;
 }

@@ -1,4 +1,6 @@
-/** The unix socket on which a running proxy is asked: only its owner may, and no other proxy's is ever taken. */
+/**
+ * The unix socket on which a running proxy answers: only its user may connect, and a socket in use is never replaced.
+ */
 import { errorText } from "../../platform/mod.ts";
 
 /** Another process answers on the socket. */
@@ -7,10 +9,9 @@ export class SocketInUseError extends Error {
 }
 
 /**
- * Listens on a unix socket that only this user may open: mode 0600, in a folder that is made with mode 0700 where there is
- * none. What a proxy that is gone has left there is replaced. This needs the right to write there; what comes in
- * afterwards is accepted without it.
- * @throws {SocketInUseError} where somebody answers there
+ * Listens on a unix socket that only this user may open: mode 0600, in a folder that is created with mode 0700 if
+ * missing. Replaces the socket of a proxy that is gone. Needs write permission there, but only for this call.
+ * @throws {SocketInUseError} if another process answers there
  */
 export async function listenOnControlSocket(path: string): Promise<Deno.Listener> {
   try {
@@ -38,7 +39,7 @@ async function removeStale(path: string): Promise<void> {
   await Deno.remove(path);
 }
 
-/** Whether anybody answers on a unix socket. */
+/** Whether a process answers on a unix socket. */
 async function answers(path: string): Promise<boolean> {
   try {
     (await Deno.connect({ transport: "unix", path })).close();

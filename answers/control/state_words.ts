@@ -35,11 +35,11 @@ export function stateOfFamily(
   return { tone: "good", words: changesPending > 0 ? "syncing" : "in sync", reason: undefined };
 }
 
-/** The state of the proxy: that of its worst family that is served. */
+/** The state of the proxy: that of its worst family. */
 export function stateOfProxy(status: ProxyStatus): StateWords {
   const states = status.families.map((family) => ({ family: family.family, ...stateOfFamily(family, status) }));
   const bad = states.find(({ tone }) => tone === "bad") ?? states.find(({ tone }) => tone === "doubtful");
-  // Its reason stands beside the family.
+  // The reason is shown with the family.
   if (bad) return { tone: bad.tone, words: `${bad.family}: ${bad.words}`, reason: undefined };
   if (!status.healthy) return { tone: "bad", words: "behind: changes are overdue", reason: undefined };
   if (!status.nodeEligible) {

@@ -13,7 +13,9 @@ export interface Parts {
   readonly services: Html;
 }
 
-/** The whole page. With JavaScript the parts stay up to date; without, they are as of when it was asked for. */
+/**
+ * The whole page. With JavaScript its parts stay up to date; without, they show the state at the time of the request.
+ */
 export function pageDocument(status: ProxyStatus, parts: Parts, view: View): Html {
   const { node, mode, version, source } = status;
   return html`
@@ -63,7 +65,7 @@ export function pageDocument(status: ProxyStatus, parts: Parts, view: View): Htm
 const MARK = "<path d='M4 9h24' stroke-width='3'/><path d='M9 9v15M16 9v9M23 9v15' stroke-width='3'/>" +
   "<path d='M4 26c3-2.5 5-2.5 8 0s5 2.5 8 0 5-2.5 8 0' stroke-width='2.5'/>";
 
-/** A gate over water. */
+/** The logo: a gate over water. */
 const LOGO = `<svg class='logo' viewBox='0 0 32 32' fill='none' stroke='currentColor' stroke-linecap='round' ` +
   `aria-hidden='true'>${MARK}</svg>`;
 

@@ -5,7 +5,7 @@ import { type Html, html } from "./html.ts";
 import { syncChart } from "./sync_chart.ts";
 import { moment } from "./time.ts";
 
-/** A card for each family: how it is doing, its last syncs, how long changes take. */
+/** A card for each family: its state, its last syncs, and the latency of changes. */
 export function familiesPart(status: ProxyStatus): Html {
   return html`${status.families.map((details) => familyCard(details, status))}`;
 }

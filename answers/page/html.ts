@@ -1,21 +1,21 @@
-/** HTML in which everything from elsewhere is text. */
+/** HTML templates that escape every value. */
 
-/** Markup that is safe as it is: made by `html`, of literal text and of values that were escaped. */
+/** Safe markup: constants, and templates with escaped values. */
 export interface Html {
   readonly markup: string;
 }
 
-/** What may stand in a template: text and numbers are escaped, nothing stands for false and undefined. */
+/** A value in a template. Text and numbers are escaped; false and undefined render nothing. */
 export type HtmlValue = Html | string | number | false | undefined | readonly HtmlValue[];
 
-/** A template of HTML. Attribute values must stand in double quotes. */
+/** Renders a template of HTML. Attribute values must be in double quotes. */
 export function html(literals: TemplateStringsArray, ...values: readonly HtmlValue[]): Html {
   let markup = literals[0]!;
   values.forEach((value, i) => markup += markupOf(value) + literals[i + 1]);
   return { markup };
 }
 
-/** Markup that is known to be safe: constants of this program. */
+/** Inserts markup unescaped. It must be a constant of this program. */
 export function literally(markup: string): Html {
   return { markup };
 }

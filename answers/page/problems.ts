@@ -6,10 +6,10 @@ import { moment } from "./time.ts";
 
 const TONES: Readonly<Record<Severity, StateWords["tone"]>> = { error: "bad", warning: "doubtful" };
 
-/** How many are shown at once; the rest is folded away. */
+/** The number of problems shown at first; the rest is collapsed. */
 const SHOWN = 5;
 
-/** The problems that last, each with its fix. */
+/** The current problems, each with its fix. */
 export function problemsPart({ problems }: ProxyStatus): Html {
   if (problems.length === 0) {
     return html`

@@ -1,6 +1,6 @@
 /**
- * The page's script: asks once a second for what is new and puts it in place, and searches as one types. What is open,
- * selected or in focus stays so. Nothing is asked while nobody looks.
+ * The page's script: polls for updates once a second and puts them in place, and searches while the user types. It
+ * keeps expanded rows, the selection and the focus, and does not poll while the page is hidden.
  */
 export const LIVE_SCRIPT = `
 (() => {

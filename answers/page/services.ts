@@ -10,7 +10,7 @@ import {
 import { type Html, html } from "./html.ts";
 import { addressOf, type View } from "./view.ts";
 
-/** A page of services; each opens to its endpoints. */
+/** A page of services; each expands to its endpoints. */
 export function servicesPart(found: ServicePage, view: View): Html {
   const { services, total, page, pages } = found;
   if (total === 0) return html`<p class="quiet">${nothingText(view)}</p>`;
@@ -76,7 +76,7 @@ function serviceFacts(service: BrowsedService): Html | false {
   return facts.length > 0 && html`<p class="facts">${facts.join(" · ")}</p>`;
 }
 
-/** How many endpoints are in use, as a bar of five. */
+/** The share of endpoints in use, as a bar of five segments. */
 function meter(used: number, all: number): Html {
   const lit = used === 0 ? 0 : Math.max(1, Math.floor(5 * used / all));
   return html`<svg class="meter" viewBox="0 0 34 8" aria-hidden="true">${

@@ -1,4 +1,4 @@
-/** Puts the status page together, whole or only the parts that changed. */
+/** Renders the status page: the whole page, or the parts that may have changed. */
 import { type ControlAnswers, NotReadyError } from "../control/mod.ts";
 import type { StatusPage } from "../../observe/mod.ts";
 import { pageDocument, type Parts } from "./document.ts";
@@ -11,7 +11,7 @@ import { STYLE } from "./style.ts";
 import { summaryPart } from "./summary.ts";
 import { PAGE_SIZE, readView, type View } from "./view.ts";
 
-/** What the page is made from. */
+/** The answers that the page is rendered from. */
 export type PageAnswers = Pick<ControlAnswers, "status" | "browse">;
 
 /** The status page of a running proxy. */
@@ -65,7 +65,7 @@ const PRIVATE: Readonly<Record<string, string>> = {
   "X-Frame-Options": "DENY",
 };
 
-/** Nothing is allowed but what the page itself carries, and to ask this server. */
+/** Permits the page's own script and style, and requests to this server, and nothing else. */
 async function contentSecurityPolicy(): Promise<string> {
   return [
     "default-src 'none'",

@@ -1,4 +1,4 @@
-/** The page's style: calm, in the colours that the reader's system asks for, from a phone's width on. */
+/** The page's style: light or dark as the reader's system prefers, and for screens from a phone's width up. */
 export const STYLE = `
 :root {
   color-scheme: light dark;

@@ -3,7 +3,7 @@ import { type ProxyStatus, stateOfProxy } from "../control/mod.ts";
 import { type Html, html } from "./html.ts";
 import { moment } from "./time.ts";
 
-/** Whether all is well, and the figures of the proxy as a whole. */
+/** The state and the figures of the proxy as a whole. */
 export function summaryPart(status: ProxyStatus): Html {
   const { tone, words, reason } = stateOfProxy(status);
   const waiting = status.changesToPlan + status.families.reduce((sum, { changesPending }) => sum + changesPending, 0);

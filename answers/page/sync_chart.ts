@@ -10,8 +10,8 @@ const DOWN = 18;
 const BASE = UP + 2;
 
 /**
- * The last syncs as bars, the newest at the right: duration upwards, size downwards, both by their logarithm, so that a
- * sync of one change is seen beside that of the whole state.
+ * The last syncs as bars, newest at the right: duration upwards, size downwards. Both scales are logarithmic, so that a
+ * sync of one change stays visible beside one of the whole state.
  */
 export function syncChart(syncs: readonly SyncSummary[]): Html {
   const longest = Math.max(10, ...syncs.map(({ durationMs }) => durationMs));
@@ -50,7 +50,7 @@ function titleOf(sync: SyncSummary, parts: readonly string[]): string {
     `${written}, ${outcome}`;
 }
 
-/** 0 to 1, by the logarithm. */
+/** Scales a value logarithmically to a number from 0 to 1. */
 function share(value: number, most: number): number {
   return Math.min(1, Math.log1p(Math.max(0, value)) / Math.log1p(most));
 }

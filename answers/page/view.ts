@@ -1,18 +1,18 @@
 import type { BrowseQuestion } from "../mod.ts";
 
-/** What of the services is shown: what the page's address says. */
+/** The selection of services, as in the page's address. */
 export type View = Omit<BrowseQuestion, "pageSize">;
 
-/** How many service ports one page lists. */
+/** The number of service ports on one page. */
 export const PAGE_SIZE = 25;
 
 const LONGEST_SEARCH = 200;
 
-/** Reads the view from a query; what makes no sense is as if it were not there. */
+/** Reads the view from a query. Ignores invalid values. */
 export function readView(query: URLSearchParams): View {
   const page = Number(query.get("page"));
   return {
-    // Names have no capitals.
+    // Names are lower-case.
     search: (query.get("q") ?? "").trim().toLowerCase().slice(0, LONGEST_SEARCH),
     attention: query.get("show") === "attention",
     page: Number.isSafeInteger(page) && page > 0 ? page : 1,

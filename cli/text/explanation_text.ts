@@ -12,7 +12,7 @@ import {
   type Source,
 } from "../../answers/mod.ts";
 
-/** How much of it is shown: a screen, unless all is asked for. */
+/** Options of `explanationText`. Without `all`, the text fits on a screen. */
 export interface TextOptions {
   /** Shows every endpoint and every rule. */
   readonly all: boolean;
@@ -21,7 +21,7 @@ export interface TextOptions {
 const MOST_ENDPOINTS = 12;
 const MOST_LINES = 20;
 
-/** An explanation for a person, on one screen. */
+/** Renders an explanation as text for a terminal. */
 export function explanationText(explanation: Explanation, { all }: TextOptions): string {
   const { destination, node, mode, service, outcomes, remarks } = explanation;
   const { address, port, protocol } = destination;
@@ -123,7 +123,7 @@ function serviceLines({ policies, endpoints, rules }: ExplainedService, all: boo
 }
 
 function endpointLines(endpoints: readonly ExplainedEndpoint[], all: boolean): string[] {
-  // What is out is what people look for: it goes first where not everything is shown.
+  // Readers look for unused endpoints, so those come first in a truncated list.
   const sorted = all || endpoints.length <= MOST_ENDPOINTS
     ? endpoints
     : [...endpoints].sort((a, b) => Number(a.used) - Number(b.used));

@@ -1,4 +1,4 @@
-/** How a running proxy is doing, as lines for a terminal: the status page in text. */
+/** The status of a running proxy as lines for a terminal: the status page in text. */
 import { type BrowsedService, type ServicePage, stoppedTraffic } from "../../answers/mod.ts";
 import { problemKind } from "../../core/problems/mod.ts";
 import { sizeOfSync, type SyncSummary } from "../../observe/mod.ts";
@@ -11,25 +11,25 @@ import {
   type StateWords,
 } from "../../answers/control/mod.ts";
 
-/** What is shown. */
+/** The content of the report. */
 export interface TopContent {
   readonly status: ProxyStatus;
-  /** The services that need attention; undefined where they are not known. */
+  /** The services that need attention; undefined if unknown. */
   readonly attention: ServicePage | undefined;
-  /** Why nothing newer is known; undefined while the proxy answers. */
+  /** The reason why the status is out of date; undefined while the proxy answers. */
   readonly trouble: string | undefined;
 }
 
-/** How it is shown. */
+/** The layout of the report. */
 export interface TopLayout {
-  /** No line is longer. */
+  /** The maximum length of a line. */
   readonly columns: number;
-  /** There are no more lines; Infinity for as many as there is to tell. */
+  /** The maximum number of lines; Infinity for no limit. */
   readonly rows: number;
   readonly colour: boolean;
 }
 
-/** A line in pieces; each may have a style. */
+/** A piece of a line, with an optional style. */
 type Piece = string | readonly [style: Style, text: string];
 type Line = readonly Piece[];
 type Style = "bold" | "soft" | StateWords["tone"];
@@ -56,7 +56,7 @@ export function topLines(content: TopContent, layout: TopLayout): readonly strin
   return lines.map((line) => textOf(line, layout));
 }
 
-/** As much of each list as there is room for: what one does not need goes to the other. */
+/** Truncates the lists to the available room; room that one list does not need goes to the other. */
 function sharedOut(lists: readonly (readonly Line[])[], room: number): readonly Line[] {
   const half = Math.floor(room / lists.length);
   const spare = lists.reduce((sum, list) => sum + Math.max(0, half - list.length), 0);
@@ -116,7 +116,7 @@ function lastText(last: SyncSummary): string {
 
 const BARS = "▁▂▃▄▅▆▇█";
 
-/** The durations of the last syncs, the newest at the right, by their logarithm. */
+/** The durations of the last syncs, newest at the right, on a logarithmic scale. */
 function sparkline(syncs: readonly SyncSummary[]): Line {
   const longest = Math.max(10, ...syncs.map(({ durationMs }) => durationMs));
   return [...syncs].reverse().map(({ durationMs, ok, problems }): Piece => {
@@ -167,12 +167,12 @@ function ago(nowMs: number, atMs: number): string {
   return ms < 1000 ? "now" : `${durationText(Math.round(ms / 1000) * 1000)} ago`;
 }
 
-/** A line as it is printed. What comes from elsewhere cannot steer the terminal. */
+/** Prints a line. Replaces control characters, so that data from elsewhere cannot control the terminal. */
 function textOf(line: Line, { columns, colour }: TopLayout): string {
   let room = columns, text = "";
   for (const piece of line) {
     const [style, raw] = typeof piece === "string" ? [undefined, piece] : piece;
-    // deno-lint-ignore no-control-regex -- these are what a terminal obeys
+    // deno-lint-ignore no-control-regex -- terminals interpret these
     const clean = raw.replace(/[\u0000-\u001f\u007f-\u009f]+/g, " ");
     const shown = clean.length <= room ? clean : room > 0 ? `${clean.slice(0, room - 1)}…` : "";
     room -= shown.length;
