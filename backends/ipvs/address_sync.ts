@@ -5,7 +5,10 @@ import { createPending } from "./pending.ts";
 
 /** Brings the dummy interface's addresses to the desired state. */
 export interface AddressSync {
-  /** Reads the host's addresses, the node's own too; returns how many of the dummy interface others changed. */
+  /**
+   * Reads the host's addresses, including the node's own; returns how many of the dummy interface's other programs
+   * changed.
+   */
   read(): Promise<number>;
   /** The addresses that the next `write` adds. */
   toAdd(): ReadonlySet<string>;
@@ -13,7 +16,7 @@ export interface AddressSync {
   write(): Promise<void>;
 }
 
-/** A synchronizer of addresses that has not read them yet. */
+/** Creates a synchronizer of addresses that has not read them yet. */
 export function createAddressSync(desired: Desired, dummy: DummyInterface, refusals: Refusals<string>): AddressSync {
   const { addresses: ledger } = desired;
   let hasDummy = false;

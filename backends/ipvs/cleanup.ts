@@ -9,9 +9,9 @@ import { parseServerKey } from "./virtual_servers.ts";
 const NO_SETS: ListedSets = { names: new Set(), entries: new Set() };
 
 /**
- * Removes what the IPVS modes of Sluice and kube-proxy have in a family: chains, virtual servers, sets and addresses of
- * the dummy interface, and the interface itself with its last address. A virtual server belongs to them if its address
- * is on the dummy interface or its port in a set of node ports. Throws if something cannot be removed.
+ * Removes everything that the IPVS modes of Sluice and kube-proxy have in a family: chains, virtual servers, sets and
+ * addresses of the dummy interface, and the interface itself with its last address. A virtual server belongs to them if
+ * its address is on the dummy interface or its port in a set of node ports. Throws if something cannot be removed.
  * @param stays the layout of another mode that is in effect, whose chains stay
  */
 export async function removeIpvsTraces(options: BackendOptions, stays?: Layout): Promise<void> {

@@ -93,16 +93,16 @@ export function nodePortAddresses({ settings, nodeAddresses }: Circumstances): r
 }
 
 /**
- * The real servers of a frontend. Its virtual server has one list for all clients, and refuses connections where that is
- * empty. With external traffic policy Local it lists the endpoints of this node; where there are none, those of other nodes,
- * so that this node's pods reach them, while their answers to other clients find no way back (kubernetes PR 97081).
+ * The real servers of a frontend. Its virtual server has one list for all clients, and rejects connections if it is
+ * empty. With external traffic policy Local it lists the endpoints of this node. If there are none it lists those of
+ * other nodes, so that this node's pods reach them; other clients get no reply from those (kubernetes PR 97081).
  */
 function realServersOf(port: ServicePort, { verdict, ownVerdict }: Frontend): readonly string[] {
   if (verdict === "local") return port.localEndpoints;
   return ownVerdict === "cluster" ? port.clusterEndpoints : [];
 }
 
-/** The entries of the sets that admit some sources to a load balancer IP. */
+/** The set entries that restrict a load balancer IP to some sources. */
 function firewallEntries(
   { protocol, port, loadBalancerSources: sources }: ServicePort,
   address: string,

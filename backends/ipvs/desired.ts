@@ -56,7 +56,7 @@ export function createDesired(family: Family, scheduler: string): Desired {
     for (const id of contribution.entries) entries.release(id, owner);
     for (const id of contribution.closedToNode) closed.release(id, owner);
   };
-  /** Changes the circumstances, and renews the contributions of the service ports that depend on them. */
+  /** Changes the circumstances and replaces the contributions of the service ports that depend on them. */
   const changeCircumstances = (change: () => void, dependsOnThem: (port: ServicePort) => boolean) => {
     const concerned = settings ? [...ports].filter(([, port]) => dependsOnThem(port)) : [];
     if (settings) {

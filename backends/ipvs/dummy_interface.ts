@@ -34,7 +34,7 @@ export interface DummyInterface {
   /** Creates the interface unless it exists. Throws if that fails. */
   create(): Promise<void>;
   /**
-   * Carries out all changes in one call; a change that is in effect already is no failure.
+   * Applies all changes in one call; a change that is already in effect is not a failure.
    * @returns the tool's message by address, for each change that failed
    */
   apply(changes: readonly AddressChange[]): Promise<ReadonlyMap<string, string>>;
@@ -57,7 +57,7 @@ export function createDummyInterface(family: Family, runner: Runner): DummyInter
     { kind: "members", place: `interface ${DUMMY_INTERFACE}`, removed, added },
   ];
 
-  /** Whether the interface holds an address of any family beside link-local ones; undefined without interface. */
+  /** Whether the interface holds an address of any family besides link-local ones; undefined if it does not exist. */
   async function isUsed(): Promise<boolean | undefined> {
     let used = false;
     const result = await run(["-o", "addr", "show", "dev", DUMMY_INTERFACE], (line) => {

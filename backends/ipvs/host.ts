@@ -8,7 +8,7 @@ import type { Sets } from "./ipset.ts";
 import type { VirtualServers } from "./ipvsadm.ts";
 import { serverDefinition, serverKey } from "./virtual_servers.ts";
 
-/** The tools that IPVS mode examines and configures. */
+/** The tools that checking and configuring a host for IPVS mode needs. */
 export interface HostTools {
   readonly runner: Runner;
   readonly servers: VirtualServers;
@@ -16,12 +16,12 @@ export interface HostTools {
   readonly iptables: IptablesTools;
 }
 
-/** A documentation address (RFC 5737 and 3849), at which a virtual server is tried. */
+/** The address of a trial virtual server, from the ranges for documentation (RFC 5737 and 3849). */
 const TRIAL_ADDRESS: Readonly<Record<Family, string>> = { IPv4: "192.0.2.1", IPv6: "2001:db8::1" };
 const TRIAL_PORT = 9;
 
 /**
- * Finds out by trial whether this host can serve a family with IPVS.
+ * Tests whether this host can serve a family with IPVS.
  * @throws {UnsupportedHostError} if it cannot, naming what is missing
  */
 export async function examineHost(family: Family, settings: IpvsSettings, tools: HostTools): Promise<Host> {
@@ -46,7 +46,7 @@ export async function examineHost(family: Family, settings: IpvsSettings, tools:
   }
 }
 
-/** Loads modules if it can. In a container that cannot, the kernel loads them itself. */
+/** Loads modules if possible. In a container that cannot, the kernel loads them on demand. */
 async function loadModules(runner: Runner, modules: readonly string[]): Promise<void> {
   await runner.run({ tool: "modprobe", args: ["-q", "-a", ...modules] }).catch((error: unknown) => {
     if (!(error instanceof ToolMissingError)) throw error;
@@ -72,7 +72,7 @@ async function tryScheduler(family: Family, scheduler: string, servers: VirtualS
   throw isLackOfFeature(failure) ? new UnsupportedHostError(message) : new Error(message);
 }
 
-/** From this version on, rescheduling a connection of a reused port loses no packet (kubernetes issue 93297). */
+/** From this version on, rescheduling a connection with a reused port loses no packet (kubernetes issue 93297). */
 const CONN_REUSE_FIXED = [5, 9] as const;
 
 /** Sets the kernel settings that IPVS mode needs, as kube-proxy does. Failures are logged. */

@@ -32,7 +32,7 @@ interface SetTransaction {
   readonly destroyed?: readonly string[];
 }
 
-/** Prints a transaction for `ipset restore`: a line a piece, newlines included. */
+/** Prints a transaction for `ipset restore`: one line per piece, newlines included. */
 function* transactionLines({ created = [], changes = [], destroyed = [] }: SetTransaction): Generator<string> {
   for (const { name, options } of created) yield `create ${name} ${options}\n`;
   for (const { does, entry } of changes) yield `${does} ${entry}\n`;
@@ -54,7 +54,9 @@ function* changedSets({ created = [], changes = [], destroyed = [] }: SetTransac
   }
 }
 
-/** A failure of ipset, with the entry that it names. Changes before that entry may be in effect, those after it are not. */
+/**
+ * A failure of ipset, with the entry that it names. Changes before that entry may be in effect; those after it are not.
+ */
 export interface SetFailure extends ToolFailure {
   readonly entry: Entry | undefined;
 }
@@ -65,7 +67,7 @@ const FAILURES: FailureTable = [["absent", /set with the given name does not exi
 /** The sets of IPVS mode in one family. */
 export interface Sets {
   list(): Promise<ListedSets>;
-  /** Creates missing sets and carries out changes in one call; a change that is in effect already is no failure. */
+  /** Creates missing sets and applies changes in one call; a change that is already in effect is not a failure. */
   apply(missing: ReadonlySet<string>, changes: readonly SetChange[]): Promise<SetFailure | undefined>;
   /** Removes all sets. Throws if one is still in use. */
   destroy(): Promise<void>;

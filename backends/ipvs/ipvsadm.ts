@@ -22,14 +22,17 @@ import {
 /** The kernel's virtual servers of one family. */
 export interface VirtualServers {
   /**
-   * Carries out all operations in one call. ipvsadm goes on after an operation that the kernel refuses; neither its
-   * message names the line, nor does its exit status tell of a failure.
+   * Applies all operations in one call. ipvsadm continues after an operation that the kernel refuses: its message does
+   * not name the line, and its exit status does not show the failure.
    * @returns the failure, if the kernel refused anything
    */
   apply(operations: readonly Operation[]): Promise<ToolFailure | undefined>;
   /** Lists all virtual servers with their real servers. Throws if the kernel has no IPVS. */
   list(): Promise<ReadonlyMap<ServerKey, ListedServer>>;
-  /** Counts the connections of each real server of these virtual servers, inactive ones too. Throws as `list` does. */
+  /**
+   * Counts the connections of each real server of these virtual servers, including inactive ones. Throws as `list`
+   * does.
+   */
   connections(of: ReadonlySet<ServerKey>): Promise<ReadonlyMap<ServerKey, ReadonlyMap<string, number>>>;
   /** Sets the connection timeouts of the whole host. Throws if that fails. */
   setTimeouts(timeouts: IpvsSettings["timeoutSeconds"]): Promise<void>;

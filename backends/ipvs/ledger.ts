@@ -1,9 +1,9 @@
 /**
- * The desired state of one kind of objects in the kernel, and a shadow of what the kernel holds. The shadow is kept as
+ * The desired state of one kind of kernel object, and a shadow of the kernel's state. The shadow is stored as
  * differences from the desired state, so an object that is in effect takes no extra memory.
  */
 export interface Ledger<Value> {
-  /** Adds an owner's claim to an object; of several claims, the value of the first owner by name counts. */
+  /** Adds an owner's claim to an object. If there are several claims, the value of the first owner by name counts. */
   claim(id: string, owner: string, value: Value): void;
   /** Withdraws an owner's claim. */
   release(id: string, owner: string): void;
@@ -15,18 +15,18 @@ export interface Ledger<Value> {
   size(): number;
   /** The objects that differ between the kernel and the desired state. */
   differences(): readonly Difference<Value>[];
-  /** Notes that the kernel holds an object as it is wanted. */
+  /** Notes that the kernel holds an object in its desired form. */
   settle(id: string): void;
   /** Notes that the kernel holds a part of a wanted object. */
   hold(id: string, part: Value): void;
   /**
-   * Replaces the shadow with what was read from the kernel.
+   * Replaces the shadow with the state read from the kernel.
    * @returns how many objects differ from the former shadow
    */
   adopt(kernel: ReadonlyMap<string, Value>): number;
 }
 
-/** An object that the kernel does not hold as it is wanted. */
+/** An object whose state in the kernel is not the desired one. */
 export interface Difference<Value> {
   readonly id: string;
   /** Undefined for an object that does not exist. */
@@ -40,7 +40,7 @@ interface Claim<Value> {
   readonly value: Value;
 }
 
-/** A ledger without claims, of an empty kernel. */
+/** Creates a ledger without claims, for an empty kernel. */
 export function createLedger<Value>(same: (a: Value | undefined, b: Value | undefined) => boolean): Ledger<Value> {
   const claims = new Map<string, readonly Claim<Value>[]>();
   let pending = new Map<string, Value | undefined>();

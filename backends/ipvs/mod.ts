@@ -9,12 +9,12 @@
  *   desired.ts           the desired state that deltas build up, in ledgers
  *   pending.ts           the differences of a ledger, without what the kernel refuses
  *   termination.ts       graceful termination of real servers
- *   ipvsadm.ts, ipset.ts, dummy_interface.ts       the tools, each change one call
+ *   ipvsadm.ts, ipset.ts, dummy_interface.ts       the tools, one call for all changes
  *   server_sync.ts, set_sync.ts, address_sync.ts   each brings one ledger to the kernel
  *   rules.ts             the few rules of iptables that use the sets
- *   reconcile.ts         all of these in an order that loses no packet
+ *   reconcile.ts         runs all of these in an order that loses no packet
  *   describe.ts          a contribution in words, for `explain`
- *   host.ts              whether the host can do this, and its settings
+ *   host.ts              checks whether the host can serve, and configures it
  *   cleanup.ts           removes all traces
  *   backend.ts           sync, resync and cleanup with these parts
  *   mode.ts              the description of the mode, which loads all of these late
@@ -22,6 +22,6 @@
  * In: deltas of a family. Out: virtual servers, sets, addresses and rules, and what the kernel refused. May touch: the
  * tools ipvsadm, ipset, ip and those of iptables.
  *
- * The door is the description of the mode; it loads the backend late.
+ * The only export is the description of the mode, which loads the backend late.
  */
 export { IPVS_MODE } from "./mode.ts";

@@ -4,7 +4,7 @@ import type { Difference, Ledger } from "./ledger.ts";
 /** The differences of a ledger, without those that the kernel refuses. */
 export interface Pending<Value> {
   differences(): Difference<Value>[];
-  /** Keeps a refusal, with the tool's message. */
+  /** Records a refusal with the tool's message. */
   refuse(id: string, failure: string): void;
 }
 

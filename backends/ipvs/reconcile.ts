@@ -16,7 +16,7 @@ import { createSetSync } from "./set_sync.ts";
 export interface ReconcileFigures {
   readonly serverOperations: number;
   readonly setChanges: number;
-  /** How many things others changed, without rules. */
+  /** The number of objects that other programs changed, without rules. */
   readonly drifted: number;
 }
 
@@ -25,13 +25,13 @@ export interface Reconciler {
   /** Writes the differences. Throws if the kernel could not be brought to the desired state. */
   run(): Promise<void>;
   /**
-   * Compares the kernel with the desired state, tries again what it refused, and repairs the differences. Between two
+   * Compares the kernel with the desired state, retries what it refused, and repairs the differences. Between two
    * listings only addresses and rules are compared. Throws as `run` does.
    */
   compareAndRun(): Promise<void>;
   /** Everything that the kernel refuses. */
   problems(): SyncProblem[];
-  /** When to run again although nothing changed; undefined if that is not needed. */
+  /** The time until a run is needed even if nothing changes; undefined if none is. */
   againAfterMs(): number | undefined;
   /** The figures since the last call. */
   takeFigures(): ReconcileFigures;
@@ -53,7 +53,7 @@ export interface ReconcilerOptions {
   readonly logger: Logger;
 }
 
-/** A reconciler that has not read the kernel yet. */
+/** Creates a reconciler that has not read the kernel yet. */
 export function createReconciler(options: ReconcilerOptions): Reconciler {
   const { family, desired, rules, chains, clock } = options;
   const refusals = createRefusals<string>(options.logger);
@@ -75,10 +75,11 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
   }
 
   /**
-   * Sets come first, since rules name them and masquerading depends on them; then the rules, so that they are in effect
-   * before the first packet that they are for. Then, as in kube-proxy, new addresses are bound between their virtual servers
-   * and the real servers: until all is there, packets to a new address are refused, and are neither routed elsewhere nor
-   * delivered to another program of this host. A failure of the rules does not delay the rest.
+   * Sets come first, since rules refer to them and masquerading depends on them; then the rules, so that they are in
+   * effect before the first packet to a new address. Then, as in kube-proxy, new addresses are bound after their
+   * virtual servers exist and before those have real servers: until then, packets to a new address are rejected, and
+   * are neither routed elsewhere nor delivered to another program on this host. A failure of the rules does not delay
+   * the rest.
    */
   async function writeAll(writeRules: () => Promise<void>): Promise<PromiseSettledResult<void>> {
     await sets.write();
@@ -99,7 +100,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
     glance: addresses.read,
     async write(_, { isComparison }) {
       const rulesWritten = await writeAll(isComparison ? chains.compareAndRun : chains.run).catch((error) => {
-        // A tool that fails or is killed may have carried out a part of its input.
+        // A tool that fails or is killed may have applied part of its input.
         reconciler.invalidate();
         throw error;
       });

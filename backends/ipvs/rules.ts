@@ -25,7 +25,7 @@ const CHAIN = {
   outFilter: "KUBE-IPVS-OUT-FILTER",
 } as const;
 
-/** The chains and jumps of IPVS mode: kube-proxy's, and the same for any services. */
+/** The chains and jumps of IPVS mode. They are kube-proxy's, and do not depend on the services. */
 export const IPVS_LAYOUT: Layout = {
   jumps: [
     jump("filter", "FORWARD", "", "kubernetes forwarding rules", BASE.forward),
@@ -62,13 +62,13 @@ export interface RulesOptions {
 /** The rules of IPVS mode, which masquerade and drop; the sets hold the addresses and ports. */
 export interface Rules extends WantedChains {
   /**
-   * Sets what the rules follow.
+   * Sets the data that the rules depend on.
    * @param closedToNode load balancer frontends that the node itself must not use, as `address protocol port`
    */
   set(settings: FamilySettings, closedToNode: readonly string[]): void;
 }
 
-/** The rules of a family before there are settings. */
+/** Creates the rules of a family, without settings at first. */
 export function createRules(options: RulesOptions): Rules {
   let settings: FamilySettings | undefined;
   let closedToNode: readonly string[] = [];
@@ -109,7 +109,7 @@ function natRules(chain: string, settings: FamilySettings, { family, randomFully
         `${inSet("loadBalancer", family, "dst,dst")}-j ${CHAIN.loadBalancer}`,
         clusterIPMasquerade(settings, family),
         `${inSet("externalIP", family, "dst,dst")}-j ${BASE.markMasquerade}`,
-        // No other program's rule may redirect these packets, and their port is no node port.
+        // Keeps rules of other programs from redirecting these packets, and their ports from matching node ports.
         ...(["clusterIP", "externalIP", "externalIPLocal", "loadBalancer"] as const).map((kind) =>
           `${inSet(kind, family, "dst,dst", false)}-j ACCEPT`
         ),
@@ -196,8 +196,8 @@ function accessRules(family: Family): string[] {
 const PROTOCOL_NUMBERS: Readonly<Record<string, number>> = { tcp: 6, udp: 17, sctp: 132 };
 
 /**
- * Drops traffic of the node itself to a load balancer address. Its source is that address, and IPVS takes it before any
- * rule can check the source ranges (kubernetes issue 119656).
+ * Drops traffic of the node itself to a load balancer address. Its source is that address, and IPVS handles it before
+ * any rule can check the source ranges (kubernetes issue 119656).
  */
 function closedRule(frontend: string): string {
   const [address = "", protocol = "", port = ""] = frontend.split(" ");

@@ -19,18 +19,20 @@ import {
 
 /** Brings the kernel's virtual servers to the desired state. */
 export interface ServerSync {
-  /** Reads the kernel; returns how many virtual servers others changed. */
+  /** Reads the kernel; returns how many virtual servers other programs changed. */
   read(): Promise<number>;
   /**
-   * Adds the virtual servers that are new at these addresses, without their real servers. If the kernel refuses any, the next
-   * `write` finds out which.
+   * Adds the virtual servers that are new at these addresses, without their real servers. If the kernel refuses any,
+   * the next `write` finds out which.
    */
   announce(addresses: ReadonlySet<string>): Promise<void>;
   /** Writes the differences in one call, and removes real servers that have terminated. Throws if the host is at fault. */
   write(): Promise<void>;
-  /** When to write again to remove real servers that terminate, although nothing changed; undefined if none terminates. */
+  /**
+   * The time until the next `write` for terminating real servers, even if nothing changes; undefined if there are none.
+   */
   againAfterMs(): number | undefined;
-  /** How many operations were written since the last call. */
+  /** The number of operations written since the last call. */
   takeOperations(): number;
   /** The UDP frontends that the kernel served when it was first read; empty from the second call on. */
   takeEarlierUdpFrontends(): ReadonlySet<UdpFrontend>;
@@ -46,12 +48,12 @@ export interface ServerSyncOptions {
   readonly clock: Clock;
 }
 
-/** How many virtual servers are tried one by one after ipvsadm refused some of a batch. */
+/** The maximum number of virtual servers that are tried one by one after ipvsadm refused some of a batch. */
 const SEARCH_LIMIT = 64;
 
 const NONE: ReadonlySet<string> = new Set();
 
-/** A synchronizer of virtual servers that has not read them yet. */
+/** Creates a synchronizer of virtual servers that has not read them yet. */
 export function createServerSync(options: ServerSyncOptions): ServerSync {
   const { desired, servers, excludePrefixes, refusals, clock } = options;
   const { servers: ledger } = desired;
@@ -105,7 +107,7 @@ export function createServerSync(options: ServerSyncOptions): ServerSync {
     return pending.differences().filter(({ id, wanted }) => wanted !== undefined || !isExcluded(id));
   }
 
-  /** ipvsadm has written everything that the kernel accepts; the rest is tried one by one. */
+  /** Finds the refused virtual servers: ipvsadm has written all others, and the rest is tried one by one. */
   async function search(failure: ToolFailure): Promise<void> {
     if (isHostFailure(failure)) throw new Error(failure.text);
     await read();
@@ -115,7 +117,7 @@ export function createServerSync(options: ServerSyncOptions): ServerSync {
       const own = await writeSome([difference]);
       if (own) pending.refuse(difference.id, own.text);
     }
-    // A refused virtual server may be there in part.
+    // A refused virtual server may exist in part.
     if (left.length > 0) await read();
   }
 
@@ -154,7 +156,7 @@ function udpFrontendsOf(keys: Iterable<ServerKey>): Set<UdpFrontend> {
   return frontends;
 }
 
-/** Converts a listed virtual server. Real servers that are the wanted ones share the wanted list, to save memory. */
+/** Converts a listed virtual server. If its real servers are the desired ones it shares their list, to save memory. */
 function interpret(
   { definition, weights }: ListedServer,
   wanted: readonly string[] | undefined,

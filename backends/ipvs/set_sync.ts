@@ -8,18 +8,21 @@ import { type Entry, SET_KINDS, setName } from "./sets.ts";
 
 /** Brings the kernel's sets to the desired state. */
 export interface SetSync {
-  /** Reads the kernel; returns how many elements others changed. */
+  /** Reads the kernel; returns how many elements other programs changed. */
   read(): Promise<number>;
-  /** Writes the differences in one call, and again without each element that the kernel refuses. Throws if the host is at fault. */
+  /**
+   * Writes the differences in one call, which it repeats without each element that the kernel refuses. Throws if the
+   * host is at fault.
+   */
   write(): Promise<void>;
-  /** How many changes were written since the last call. */
+  /** The number of changes written since the last call. */
   takeChanges(): number;
 }
 
-/** How many refused elements one write may leave out. */
+/** The maximum number of refused elements that one write leaves out. */
 const SEARCH_LIMIT = 32;
 
-/** A synchronizer of sets that has not read them yet. */
+/** Creates a synchronizer of sets that has not read them yet. */
 export function createSetSync(desired: Desired, sets: Sets, refusals: Refusals<string>, family: Family): SetSync {
   const { entries: ledger } = desired;
   let missing = new Set<string>();

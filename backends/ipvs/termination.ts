@@ -2,7 +2,9 @@ import type { Clock } from "../../platform/mod.ts";
 import type { VirtualServers } from "./ipvsadm.ts";
 import type { Operation, ServerKey } from "./virtual_servers.ts";
 
-/** Graceful termination: real servers without new connections, to remove when their last connection has ended. */
+/**
+ * Graceful termination: real servers that get no new connections, and are removed when their last connection has ended.
+ */
 export interface Termination {
   /** The terminating real servers of a virtual server. */
   of(server: ServerKey): ReadonlySet<string> | undefined;
@@ -11,7 +13,7 @@ export interface Termination {
   /** Replaces the terminating real servers of all virtual servers. */
   reset(all: ReadonlyMap<ServerKey, ReadonlySet<string>>): void;
   /**
-   * Counts connections if that is due, and forgets the real servers that have none left.
+   * Counts connections if a count is due, and forgets the real servers that have none left.
    * @returns the operations that remove them
    */
   takeEnded(): Promise<Operation[]>;
@@ -19,14 +21,14 @@ export interface Termination {
   againAfterMs(): number | undefined;
 }
 
-/** Most connections of a removed real server are short: the first count comes early, later ones once a minute. */
+/** Most connections of a removed real server are short: the first count is early, later ones follow once a minute. */
 const FIRST_COUNT_MS = 5_000;
 const NEXT_COUNT_MS = 60_000;
 
 /** The share of time that counting may take: listing 10,000 virtual servers takes half a second. */
 const COUNTING_SHARE = 0.02;
 
-/** Graceful termination of no real server yet. */
+/** Creates graceful termination, without real servers at first. */
 export function createTermination(servers: VirtualServers, clock: Clock): Termination {
   const terminating = new Map<ServerKey, ReadonlySet<string>>();
   let dueMs: number | undefined;

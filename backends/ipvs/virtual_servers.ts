@@ -1,6 +1,6 @@
 /**
  * Virtual and real servers, the operations on them, and their text: `ipvsadm --save -n` prints the same text that
- * `ipvsadm --restore` reads, so what the kernel holds is compared as text.
+ * `ipvsadm --restore` reads, so the kernel's state is compared as text.
  */
 import type { Family, Protocol } from "../../core/model/mod.ts";
 import type { PlaceChange } from "../tools/mod.ts";
@@ -17,7 +17,7 @@ export interface VirtualServer {
   readonly realServers: readonly string[];
 }
 
-/** A virtual server as the kernel has it, or is to have it. */
+/** A virtual server as the kernel holds it, or should hold it. */
 export interface HeldServer extends VirtualServer {
   /** Real servers whose weight is neither 1 nor 0, set by another program. */
   readonly misweighted?: ReadonlySet<string>;
@@ -115,8 +115,8 @@ export function* changedServers(operations: readonly Operation[]): Generator<Pla
 }
 
 /**
- * The operations that bring a virtual server from what the kernel holds to what is wanted.
- * @param terminating its real servers of weight 0, which wait for the end of their connections
+ * The operations that bring a virtual server from its state in the kernel to the desired one.
+ * @param terminating its real servers of weight 0, which wait for their connections to end
  */
 export function* serverOperations(
   server: ServerKey,
@@ -189,7 +189,7 @@ export function createListingReader(family: Family): {
   };
 }
 
-/** `address:port` with the address in canonical form; ipvsadm prints some IPv6 addresses otherwise. */
+/** `address:port` with the address in canonical form; ipvsadm prints some IPv6 addresses differently. */
 function canonical(at: string): string {
   if (!at.startsWith("[")) return at;
   const { address, port } = splitHostPort(at);
