@@ -8,25 +8,25 @@ import { ToolMissingError } from "./tools/mod.ts";
 export interface ModeCode {
   readonly create: (options: BackendOptions) => Backend;
   /**
-   * Tries what a backend tries in its setup, and leaves nothing behind.
+   * Runs the checks of a backend's setup, and leaves nothing behind.
    * @throws {UnsupportedHostError} if this host cannot serve the family in this mode
    */
   readonly examine: (host: HostQuestion) => Promise<void>;
   /** The chains and jumps that the mode has in the tables of iptables; none by default. */
   readonly layout?: Layout;
   /**
-   * Removes every trace of Sluice's and kube-proxy's mode of this name, except what belongs to the layout of another mode
-   * that is in effect. Throws if something could not be removed.
+   * Removes every trace of Sluice's and kube-proxy's mode of this name, except those that belong to the layout of
+   * another mode that is in effect. Throws if something could not be removed.
    */
   readonly removeTraces: (options: BackendOptions, stays?: Layout) => Promise<void>;
-  /** Removes what kube-proxy's mode of this name leaves behind and the backend does not take over as its own. */
+  /** Removes traces of kube-proxy's mode of this name that the backend does not take over as its own. */
   readonly removeLeftovers?: (options: BackendOptions) => Promise<void>;
 }
 
 /**
- * Wraps the backend of a mode: once its own rules are in effect, it removes what other modes have left behind. Packets of
- * open connections follow their conntrack entries and meet neither. A failed removal holds nothing up, and is retried with
- * the next comparison. `cleanup` removes the traces of all modes.
+ * Wraps the backend of a mode: once its own rules are in effect, it removes what other modes have left behind. Packets
+ * of open connections follow their conntrack entries and reach no rules of either mode. A failed removal delays nothing
+ * and is retried with the next comparison. `cleanup` removes the traces of all modes.
  */
 export function withTakeover(
   chosen: ModeCode,
@@ -35,7 +35,8 @@ export function withTakeover(
 ): Backend {
   const { logger } = options;
   const backend = chosen.create(options);
-  // Two modes may have chains of the same name; and martians stay dropped, since the kernel still routes loopback addresses.
+  // Two modes may have chains with the same name. Martians stay dropped, since the kernel still routes loopback
+  // addresses.
   const stays = withMartians(chosen.layout ?? NO_LAYOUT);
   let leftovers = [
     ...others.map((load) => async () => (await load()).removeTraces(options, stays)),
@@ -85,7 +86,9 @@ export function withTakeover(
   };
 }
 
-/** Why a removal failed; undefined if it succeeded, or if its tool is not installed and so cannot have left anything. */
+/**
+ * The error of a removal; undefined if it succeeded, or if its tool is not installed and so cannot have left anything.
+ */
 async function failureOf(remove: () => Promise<void>): Promise<unknown> {
   try {
     await remove();

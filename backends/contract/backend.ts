@@ -21,7 +21,7 @@ export interface BackendOptions {
   readonly ipvs?: IpvsSettings;
 }
 
-/** The host and the family that a mode is tried on. */
+/** The host and the family that are checked for a mode. */
 export type HostQuestion = Pick<BackendOptions, "family" | "runner" | "ipvs">;
 
 /** The result of a sync; `Figure` names the figures that the mode's description declares. */
@@ -38,18 +38,18 @@ export const NOTHING_DONE: SyncResult<never> = { problems: [], figures: {} };
 
 /** Keeps the kernel of one IP family in the state that the deltas describe. */
 export interface Backend<Figure extends string = string> {
-  /** Checks tools and kernel. Throws what has to be fixed before anything can work. */
+  /** Checks the tools and the kernel. Throws an error that names what must be fixed before anything can work. */
   setup(): Promise<void>;
   /**
-   * Writes the kernel settings that the mode needs, once setup has succeeded; syncs do not wait for it. Logs what cannot
-   * be set. Absent in modes that need none.
+   * Writes the kernel settings that the mode needs, once setup has succeeded; syncs do not wait for it. Logs settings
+   * that cannot be written. Absent in modes that need none.
    */
   configure?(): Promise<void>;
   /**
-   * Applies a delta on top of all earlier ones. Idempotent. Throws if the kernel could not be brought to that state as a
-   * whole, and remembers both the known state of the kernel and the remaining work: the next call, if necessary with an
-   * empty delta, tries again. The head of a whole state takes effect if the kernel serves nothing yet; otherwise it is
-   * only noted, and the existing rules stay until the rest is known.
+   * Applies a delta on top of all earlier ones. Idempotent. Throws if the kernel could not be brought to that state
+   * completely, and keeps both the known state of the kernel and the remaining work: the next call retries, even with
+   * an empty delta. The head of a whole state takes effect if the kernel serves nothing yet; otherwise it is only
+   * noted, and the existing rules stay until the rest is known.
    */
   sync(delta: FamilyDelta): Promise<SyncResult<Figure>>;
   /** Compares the kernel with the desired state and repairs the difference. Throws as `sync` does. */

@@ -3,15 +3,15 @@ import type { ProxyMode } from "../../core/model/mod.ts";
 import type { ToolCall } from "../tools/mod.ts";
 
 /**
- * A mode as plain data: everything that the product has to know of it beside its rules. It is loaded in every isolate, the
- * backend's code only in workers and in commands that look at the kernel.
+ * A mode as plain data: everything that the rest of the product needs to know about it besides its rules. It is loaded
+ * in every isolate; the backend's code only in workers and in commands that read the kernel.
  */
 export interface ModeDescription {
   readonly name: ProxyMode;
   /** The kinds of objects that a proxy in this mode reads from the cluster. */
   readonly kinds: readonly Kind[];
   readonly tools: readonly ModeTool[];
-  /** The kernel modules behind its rules, beside those that they pull in. */
+  /** The kernel modules that its rules need, without those that they load themselves. */
   readonly modules: readonly string[];
   readonly figures: FigureDeclarations;
   readonly metrics: ModeMetrics;
@@ -23,13 +23,13 @@ export interface ModeDescription {
 /** A tool that a mode runs. */
 export interface ModeTool {
   readonly tool: string;
-  /** Tools of the same package that it runs, too: `iptables-restore`. */
+  /** Other tools of the same package that the mode runs: `iptables-restore`. */
   readonly companions?: readonly string[];
   /** The arguments that print its version. */
   readonly version: readonly string[];
-  /** The Debian package that has it; other systems mostly use the same name. */
+  /** The Debian package that contains it; other systems mostly use the same name. */
   readonly package: string;
-  /** What is lost without it; undefined if the mode needs it. */
+  /** The effect of its absence; undefined if the mode needs it. */
   readonly without?: string;
 }
 
@@ -45,13 +45,13 @@ export const IPTABLES_TOOLS: readonly ModeTool[] = [
   },
 ];
 
-/** The figures of a mode's syncs, by name; a sync reports no others beside those of `CommonFigures`. */
+/** The figures of a mode's syncs, by name; a sync reports no others besides those of `CommonFigures`. */
 export type FigureDeclarations = Readonly<Record<string, FigureDeclaration>>;
 
-/** A number that a sync reports, and where it is shown beside the debug log and the status. */
+/** A number that a sync reports, and where it is shown besides the debug log and the status. */
 export interface FigureDeclaration {
   readonly metrics?: readonly FigureMetric[];
-  /** Names it as part of the size of a sync: `chains written`. */
+  /** Its wording in the size of a sync: `chains written`. */
   readonly written?: string;
 }
 
@@ -60,7 +60,7 @@ export interface FigureMetric {
   readonly kind: "counter" | "gauge";
   readonly name: string;
   readonly help: string;
-  /** Its label `table`, where several figures feed one metric. */
+  /** Its label `table`, if several figures feed one metric. */
   readonly table?: "nat" | "filter";
   /** Counts partial syncs only: full ones add 0. */
   readonly partialOnly?: true;
@@ -83,7 +83,7 @@ export interface ModeSettings {
   readonly section: ModeSection;
   /** The section with its masquerading: kube-proxy's IPVS mode uses that of iptables. */
   readonly masqueradeSection: "iptables" | "nftables";
-  /** The node port addresses where none are configured; empty for all of the node's (KEP-3866). */
+  /** The node port addresses by default; empty for all addresses of the node (KEP-3866). */
   readonly defaultNodePortAddresses: readonly string[];
   /** Whether 127.0.0.1 can serve node ports. */
   readonly servesLocalhostNodePorts: boolean;
@@ -91,7 +91,7 @@ export interface ModeSettings {
   readonly isDeprecated: boolean;
 }
 
-/** What a proxy in this mode leaves on a node, Sluice or kube-proxy. */
+/** The traces that a proxy in this mode, Sluice or kube-proxy, leaves on a node. */
 export interface ModeTraces {
   /** The calls that would print a trace. */
   readonly calls: readonly Pick<ToolCall, "tool" | "args">[];
@@ -99,24 +99,27 @@ export interface ModeTraces {
   readonly line: RegExp;
   /** Whether a failing call means that there are no traces; otherwise the node cannot be judged. */
   readonly failsWithout?: true;
-  /** Words the traces by their names: `the table ip sluice`. */
+  /** Describes traces by their names: `the table ip sluice`. */
   readonly text: (names: readonly string[]) => string;
 }
 
 /**
- * How new connections travel where modes differ, each as in kube-proxy's mode of that name: `explain` answers by it. IPVS
- * has one list of endpoints for each virtual server, and binds the service addresses to the node.
+ * How new connections are handled where modes differ, each as in kube-proxy's mode of that name; `explain` is based on
+ * it. IPVS has one list of endpoints for each virtual server, and binds the service addresses to the node.
  */
 export type ModeTraffic = { readonly by: "virtual-servers" } | RuleTraffic;
 
-/** How new connections travel through the rules of iptables or nftables. */
+/** How the rules of iptables or nftables handle new connections. */
 export interface RuleTraffic {
   readonly by: "rules";
-  /** What happens to a connection to a cluster IP on a port that no service has. */
+  /** The fate of a connection to a cluster IP on a port that no service has. */
   readonly unusedPort: "rejected" | "untouched";
   /** Whether connections from this node itself to an external address without endpoints are rejected. */
   readonly refusesOwnTraffic: boolean;
-  /** Whether a source outside a load balancer's ranges is dropped even if there are no endpoints; else it is rejected. */
+  /**
+   * Whether a source outside a load balancer's ranges is dropped even if there are no endpoints; otherwise it is
+   * rejected.
+   */
   readonly checksSourcesFirst: boolean;
   /** Whether a node port without endpoints is rejected at all addresses of the node, including those that serve none. */
   readonly refusesEverywhere: boolean;

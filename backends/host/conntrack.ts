@@ -12,52 +12,55 @@ import { deleteUdpFlows, listUdpFlows, type UdpFlow } from "./conntrack_tool.ts"
 import type { Runner } from "../tools/mod.ts";
 
 /**
- * Removes conntrack entries of UDP flows that go where they should not any more: a flow to a service outlives a change
- * of its rules, since only a flow's first packet meets them (kubernetes issues 19029 and 105657).
+ * Removes conntrack entries of stale UDP flows: a flow to a service outlives a change of its rules, since only the
+ * first packet of a flow passes them (kubernetes issues 19029 and 105657).
  *
- * - A service that has serving endpoints keeps its flows to them. All others of its flows end, those that began before
- *   it had endpoints included (kube-proxy's pkg/proxy/conntrack).
- * - A service without a serving endpoint keeps all of its flows (kube-proxy's rule, too).
- * - A service that is deleted loses its flows, where kube-proxy leaves them to their clients. This is also done for
- *   frontends that the kernel serves when the first sync begins and that no service has: they were deleted while
- *   nothing followed the cluster. Only flows whose destination the kernel rewrites are taken for such a service's.
+ * - A service that has serving endpoints keeps its flows to them. All its other flows are removed, including those that
+ *   began before it had endpoints (kube-proxy's pkg/proxy/conntrack).
+ * - A service without a serving endpoint keeps all of its flows (also kube-proxy's rule).
+ * - A deleted service loses its flows, which kube-proxy keeps until they expire. This includes frontends that the
+ *   kernel serves before the first sync and that no service has: they were deleted while no proxy was running. Only
+ *   flows whose destination the kernel rewrites count as flows of such a service.
  */
 export interface ConntrackCleaner {
-  /** A service port is about to change from `previous` to `next`; undefined where there is none. */
+  /** Notes that a service port is about to change from `previous` to `next`; undefined if there is none. */
   note(previous: ServicePort | undefined, next: ServicePort | undefined): void;
-  /** A delta is about to be applied on what is known. */
+  /** Notes a delta that is about to be applied to the known service ports. */
   noteDelta(known: KnownServicePorts, delta: FamilyDelta): void;
-  /** The kernel served these UDP frontends before the first sync; those that no known service port has are gone. */
+  /**
+   * Notes the UDP frontends that the kernel served before the first sync; those that no known service port has are
+   * gone.
+   */
   noteEarlier(frontends: ReadonlySet<UdpFrontend>, known: KnownServicePorts): void;
   /**
-   * Removes the entries that what was noted has made stale; to be called when the rules are in effect. Does nothing,
-   * and starts no tool, where nothing was noted. Throws where conntrack fails; what was noted is kept then.
-   * @returns how many entries were removed
+   * Removes the entries that the noted changes have made stale; to be called when the rules are in effect. Does
+   * nothing, and starts no tool, if nothing was noted. Throws if conntrack fails, and keeps the notes.
+   * @returns the number of removed entries
    */
   clean(): Promise<number>;
   /**
-   * Does the same without holding anything up: a failure is logged and returned as a problem. A cleaning that takes more
-   * than a second goes on beside the syncs that follow; the first one after its end returns its result.
+   * Does the same without delaying syncs: logs a failure and returns it as a problem. A cleanup that takes more than a
+   * second continues beside the following syncs; the first call after its end returns its result.
    */
   tryClean(logger: Logger, clock: Clock): Promise<CleaningResult>;
 }
 
-/** The number of entries that a cleaning removed, and why others were not. */
+/** The number of entries that a cleanup removed, and the problem if it failed. */
 export interface CleaningResult {
   readonly deleted: number;
   readonly problem: SyncProblem | undefined;
 }
 
-/** How long a sync waits for a cleaning. */
+/** How long a sync waits for a cleanup. */
 const LONGEST_WAIT_MS = 1_000;
 
-/** The service ports that deltas have led to. */
+/** The service ports after all deltas so far. */
 export interface KnownServicePorts {
   servicePort(key: ServicePortKey): ServicePort | undefined;
   servicePorts(): Iterable<ServicePort>;
 }
 
-/** A destination that UDP flows of a service go to: `address:port`, or `*:port` for a node port. */
+/** A UDP destination of a service: `address:port`, or `*:port` for a node port. */
 export type UdpFrontend = string;
 
 /** Names a UDP frontend. An undefined address stands for a node port, which any address of the node may serve. */
@@ -65,7 +68,7 @@ export function udpFrontend(address: string | undefined, port: number): UdpFront
   return address === undefined ? `*:${port}` : joinHostPort(address, port);
 }
 
-/** A cleaner that has noted nothing. */
+/** Creates a cleaner without notes. */
 export function createConntrackCleaner(family: Family, runner: Runner): ConntrackCleaner {
   const changed = new Map<ServicePortKey, ServedFlows>();
   const gone = new Set<UdpFrontend>();
@@ -73,7 +76,7 @@ export function createConntrackCleaner(family: Family, runner: Runner): Conntrac
   let running: Promise<void> | undefined;
   let result: CleaningResult | undefined;
 
-  /** Cleans until nothing was noted since the last time. */
+  /** Cleans until no change was noted in the meantime. */
   const cleanAll = async (logger: Logger): Promise<void> => {
     let deleted = 0, problem: SyncProblem | undefined;
     try {
@@ -117,7 +120,7 @@ export function createConntrackCleaner(family: Family, runner: Runner): Conntrac
       for (const port of delta.set) {
         if (port.protocol === "udp") set.set(servicePortKey(port.name, port.protocol), port);
       }
-      // What is deleted comes first: another service port may take over its frontends in the same delta.
+      // Deletions come first: another service port may take over the frontends in the same delta.
       for (const key of delta.deleted) cleaner.note(known.servicePort(key), undefined);
       if (delta.base === undefined) {
         for (const port of known.servicePorts()) {
@@ -144,7 +147,7 @@ export function createConntrackCleaner(family: Family, runner: Runner): Conntrac
     async clean() {
       if (changed.size === 0 && gone.size === 0) return 0;
       const services = [...changed], left = [...gone];
-      // Notes that come while conntrack runs are for the next time.
+      // Notes that arrive while conntrack runs are for the next call.
       changed.clear();
       gone.clear();
       const byFrontend = new Map<UdpFrontend, ReadonlySet<string>>();
@@ -152,7 +155,7 @@ export function createConntrackCleaner(family: Family, runner: Runner): Conntrac
       for (const [, { before, endpoints }] of services) {
         for (const frontend of before) byFrontend.set(frontend, endpoints);
       }
-      // Last, since one service port may have taken over what was another's.
+      // Last, since one service port may have taken over a frontend of another.
       for (const [, { frontends, endpoints }] of services) {
         for (const frontend of frontends) byFrontend.set(frontend, endpoints);
       }
@@ -189,14 +192,14 @@ export function createConntrackCleaner(family: Family, runner: Runner): Conntrac
 
 /** The flows of a service port that has endpoints. */
 interface ServedFlows {
-  /** The frontends that it had before; it may not have them any more. */
+  /** Its earlier frontends, which it may have lost. */
   readonly before: ReadonlySet<UdpFrontend>;
   readonly frontends: readonly UdpFrontend[];
-  /** Who may answer them, as `address:port`. */
+  /** The endpoints that may answer them, as `address:port`. */
   readonly endpoints: ReadonlySet<string>;
 }
 
-/** Stands for a frontend that no service port has any more. */
+/** Stands for the endpoints of a frontend that no service port has any more. */
 const NO_ENDPOINTS: ReadonlySet<string> = new Set();
 
 function endpointsOf(port: ServicePort | undefined): Set<string> {
@@ -207,7 +210,7 @@ function udpFrontendsOf(servicePort: ServicePort): UdpFrontend[] {
   return frontendsOf(servicePort).map(({ address, port }) => udpFrontend(address || undefined, port));
 }
 
-/** Whether the first endpoint came, one of several went, or a frontend came. */
+/** Whether a service port gained its first endpoint, lost an endpoint, or gained a frontend. */
 function mayLeaveStaleFlows(previous: ServicePort | undefined, next: ServicePort): boolean {
   const before = endpointsOf(previous), after = endpointsOf(next);
   if (!previous || before.size === 0) return true;

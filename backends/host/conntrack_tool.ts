@@ -8,13 +8,13 @@ export interface UdpFlow {
   readonly sourcePort: string;
   readonly destination: string;
   readonly destinationPort: string;
-  /** `address:port` of the one who answers: the destination itself where the kernel does not translate the flow. */
+  /** The `address:port` that answers: the destination itself if the kernel does not translate the flow. */
   readonly answeredBy: string;
 }
 
 const FAMILY_ARGUMENT: Readonly<Record<Family, string>> = { IPv4: "ipv4", IPv6: "ipv6" };
 
-/** Lists the UDP flows of a family. Throws where conntrack fails. */
+/** Lists the UDP flows of a family. Throws if conntrack fails. */
 export async function listUdpFlows(family: Family, runner: Runner, onFlow: (flow: UdpFlow) => void): Promise<void> {
   const result = await runner.run({
     tool: "conntrack",
@@ -27,7 +27,7 @@ export async function listUdpFlows(family: Family, runner: Runner, onFlow: (flow
   requireSuccess("conntrack", result);
 }
 
-/** Parses a line of `conntrack -L`: the flow's own direction comes first, then the answers'. */
+/** Parses a line of `conntrack -L`: the original direction of the flow comes first, then the replies'. */
 function parseEntry(line: string): UdpFlow | undefined {
   const sources: string[] = [],
     destinations: string[] = [],
@@ -49,7 +49,7 @@ function parseEntry(line: string): UdpFlow | undefined {
 /** Messages of conntrack 1.4. */
 const FAILURES: FailureTable = [["absent", /\b0 flow entries have been deleted/]];
 
-/** Deletes flows in one call of conntrack. Throws where it fails. */
+/** Deletes flows in one call of conntrack. Throws if it fails. */
 export async function deleteUdpFlows(family: Family, runner: Runner, flows: readonly UdpFlow[]): Promise<void> {
   if (flows.length === 0) return;
   const lines = flows.map((flow) =>

@@ -1,13 +1,13 @@
 import { errorText, type Logger } from "../../platform/mod.ts";
 import { requireSuccess, type Runner } from "../tools/mod.ts";
 
-/** Nothing waits for it, and a healthy choom takes milliseconds. */
+/** No other work waits for it, and a healthy choom takes milliseconds. */
 const TIMEOUT_MS = 5_000;
 
 /**
- * Sets the oom_score_adj of this process (kube-proxy's oomScoreAdj) through `choom`, because this isolate cannot write to
- * /proc. The tool is started before this returns, so that the right to start programs can be given up then. Lowering the
- * score needs CAP_SYS_RESOURCE, which serving does not, so a failure is only logged.
+ * Sets the oom_score_adj of this process (kube-proxy's oomScoreAdj) through `choom`, because this isolate cannot write
+ * to /proc. The tool is started before this returns, so that the caller can then drop the permission to start programs.
+ * Lowering the score needs CAP_SYS_RESOURCE, which serving does not, so a failure is only logged.
  */
 export async function adjustOomScore(runner: Runner, logger: Logger, score: number): Promise<void> {
   try {

@@ -5,7 +5,7 @@ const INT_MAX = 2 ** 31 - 1;
 const FLAG = [1, 1] as const;
 const SECONDS = [1, INT_MAX] as const;
 
-/** All sysctls that Sluice ever writes, each with its least and its greatest value. */
+/** All sysctls that Sluice ever writes, each with its minimum and maximum. */
 const WRITTEN = {
   "net.ipv4.conf.all.arp_announce": [2, 2],
   "net.ipv4.conf.all.arp_ignore": [1, 1],
@@ -28,7 +28,7 @@ const WRITTEN = {
 export interface Sysctl {
   readonly name: string;
   readonly value: number;
-  /** Whether a greater value may stay, and a failure is no reason for a warning. */
+  /** Whether a greater value may stay; a failure is then no reason for a warning. */
   readonly atLeast?: true;
 }
 
@@ -43,8 +43,8 @@ export function isWritten({ name, value }: Sysctl): boolean {
 const TIMEOUT_MS = 10_000;
 
 /**
- * Sets sysctls: one call reads all of them, one writes those that differ. A failure is logged and the value stays: it must
- * not keep services from being served. Writes only what `isWritten` permits.
+ * Sets sysctls: one call reads all of them, one writes those that differ. A failure is logged and the value stays, so
+ * that services are served all the same. Writes only what `isWritten` permits.
  */
 export async function writeSysctls(runner: Runner, logger: Logger, settings: readonly Sysctl[]): Promise<void> {
   const failed = ({ name, value, atLeast }: Sysctl, error: string) => {
@@ -66,7 +66,7 @@ export async function writeSysctls(runner: Runner, logger: Logger, settings: rea
     });
     if (wanted.length === 0) return;
     const written = await run(["-w", ...wanted.map(({ name, value }) => `${name}=${value}`)]);
-    // The exit status says nothing: it is 0 for values that the kernel refuses (procps 4).
+    // The exit status is no help: it is 0 for values that the kernel refuses (procps 4).
     const after = printedValues(written);
     for (const setting of wanted) {
       const { name, value } = setting;
@@ -103,7 +103,7 @@ function printedValues({ stdout }: ToolResult): Map<string, string> {
   return values;
 }
 
-/** The messages of sysctl about one setting, which it calls by name or by path. */
+/** The messages of sysctl about one setting, which it gives by name or by path. */
 function complaintAbout(name: string, result: ToolResult): string {
   const path = name.replaceAll(".", "/");
   const mentions = result.stderr.split("\n").filter((line) => line.includes(name) || line.includes(path));

@@ -1,14 +1,14 @@
 import type { ToolResult } from "./runner.ts";
 
 /**
- * Why a tool failed, in the terms of those who decide what to do about it:
+ * The kinds of tool failures that callers handle differently:
  *
  * - `killed`: a signal ended it, such as the out-of-memory killer's; how much of its input is in effect is unknown
  * - `no resources`: memory or buffer space is missing
  * - `forbidden`: a privilege is missing
  * - `busy`: another program holds a lock
  * - `absent`: an object that the call names does not exist
- * - `done already`: the kernel is as the call would have it
+ * - `done already`: the kernel is already in the state that the call requests
  * - `unsupported`: the tool or the kernel lacks a feature
  * - `refused`: any other failure; the tool or the kernel refuses the input
  */
@@ -22,7 +22,7 @@ export type FailureKind =
   | "unsupported"
   | "refused";
 
-/** Messages and their meaning, in the order in which they are looked for. The module of each tool has such a table. */
+/** Messages and their meaning, in the order in which they are matched. The module of each tool has such a table. */
 export type FailureTable = readonly (readonly [kind: FailureKind, message: RegExp])[];
 
 /** A run of a tool that failed. */
@@ -32,13 +32,13 @@ export interface ToolFailure {
   readonly text: string;
 }
 
-/** Messages of any tool that outweigh all others. */
+/** Messages of any tool that are matched before all others. */
 const HOST_MESSAGES: FailureTable = [
   ["no resources", /Resource temporarily unavailable|No buffer space|Cannot allocate memory/i],
   ["forbidden", /not permitted|Permission denied/i],
 ];
 
-/** Messages of any tool that count where its own table has none: iptables 1.8, nft 1.0, ipvsadm 1.31. */
+/** Messages of any tool that are matched if its own table has no match: iptables 1.8, nft 1.0, ipvsadm 1.31. */
 const FEATURE_MESSAGES: FailureTable = [
   [
     "unsupported",
@@ -48,7 +48,7 @@ const FEATURE_MESSAGES: FailureTable = [
   ["unsupported", /does not exist|no such file|invalid argument|conflicting protocols|bad argument/i],
 ];
 
-/** The kind of a failure by a tool's standard error and the tool's own table. */
+/** Classifies a failure by a tool's standard error and the tool's own table. */
 export function classifyFailure(stderr: string, table: FailureTable = []): FailureKind {
   for (const messages of [HOST_MESSAGES, table, FEATURE_MESSAGES]) {
     for (const [kind, message] of messages) if (message.test(stderr)) return kind;
@@ -56,19 +56,24 @@ export function classifyFailure(stderr: string, table: FailureTable = []): Failu
   return "refused";
 }
 
-/** How a run of a tool failed; undefined where it succeeded. The call is the tool's name, with a subcommand where that helps. */
+/**
+ * The failure of a run of a tool; undefined if it succeeded. `call` is the tool's name, with a subcommand if that
+ * helps.
+ */
 export function failureOf(call: string, result: ToolResult, table?: FailureTable): ToolFailure | undefined {
   const { exitCode, stderr } = result;
   if (exitCode === 0) return undefined;
   return { kind: isOfSignal(exitCode) ? "killed" : classifyFailure(stderr, table), text: failureText(call, result) };
 }
 
-/** Whether an exit status stands for one of Linux's 64 signals. ipvsadm exits with 255 where the kernel refuses its input. */
+/**
+ * Whether an exit status stands for one of Linux's 64 signals. ipvsadm exits with 255 if the kernel refuses its input.
+ */
 function isOfSignal(exitCode: number): boolean {
   return exitCode > 128 && exitCode <= 192;
 }
 
-/** Throws an error with the failure's text where a run of a tool failed. */
+/** Throws an error with the failure's text if a run of a tool failed. */
 export function requireSuccess(call: string, result: ToolResult): void {
   const failure = failureOf(call, result);
   if (failure) throw new Error(failure.text);
@@ -82,12 +87,12 @@ export function failureText(call: string, { exitCode, stderr }: ToolResult): str
 
 const HOST_KINDS: readonly FailureKind[] = ["killed", "no resources", "forbidden", "busy"];
 
-/** Whether the host is at fault and not the input, in which a search would find nothing. */
+/** Whether the host is at fault rather than the input, so that a search for the refused part would find nothing. */
 export function isHostFailure({ kind }: Pick<ToolFailure, "kind">): boolean {
   return HOST_KINDS.includes(kind);
 }
 
-/** Whether the tool or the kernel lacks something that the call needs, which trying again does not change. */
+/** Whether the tool or the kernel lacks something that the call needs, so that a retry cannot succeed. */
 export function isLackOfFeature({ kind }: Pick<ToolFailure, "kind">): boolean {
   return kind === "unsupported" || kind === "absent";
 }

@@ -1,7 +1,7 @@
 /**
- * Runs the kernel's tools and tells why one failed.
+ * Runs the tools that configure the kernel, and classifies their failures.
  *
- * In: calls of tools. Out: what they print, and the kinds of their failures. May touch: processes.
+ * In: calls of tools. Out: their output, and the kinds of their failures. May touch: processes.
  */
 export type { ChainChange, MembersChange, PlaceChange } from "./change.ts";
 export {

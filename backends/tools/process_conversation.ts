@@ -1,20 +1,20 @@
 import type { Clock } from "../../platform/mod.ts";
 import { type Conversation, ToolEndedError, ToolTimeoutError } from "./runner.ts";
 
-/** What is asked at the moment. */
+/** The pending request. */
 interface Question {
   readonly end: string;
   readonly settle: PromiseWithResolvers<string>;
 }
 
-/** What a conversation holds of a process with piped standard input and error. */
+/** Options of `converseWith`. The standard input and error of the process are piped. */
 export interface ConversationOptions {
   readonly tool: string;
   readonly child: Pick<Deno.ChildProcess, "stdin" | "stderr" | "kill">;
   readonly clock: Clock;
 }
 
-/** Talks with a process that has just been started. */
+/** Starts a conversation with a process that has just been started. */
 export function converseWith({ tool, child, clock }: ConversationOptions): Conversation {
   const writer = child.stdin.getWriter();
   const encoder = new TextEncoder();

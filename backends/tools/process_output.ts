@@ -1,7 +1,7 @@
-/** Cuts text that comes in pieces into lines. */
+/** Splits text that arrives in pieces into lines. */
 export interface LineSplitter {
   push(text: string): void;
-  /** Gives the last line, where no newline ended it. */
+  /** Emits the last line if it has no newline. */
   end(): void;
 }
 
@@ -25,14 +25,14 @@ export function createLineSplitter(onLine: (line: string) => void): LineSplitter
   };
 }
 
-/** Bytes of text, of which only so many are kept. */
+/** Text of limited size. */
 export interface BoundedText {
   push(bytes: Uint8Array): void;
-  /** The text; where something was left out, a line in the middle says how much. */
+  /** The text; if bytes were left out, a line in the middle gives their number. */
   toString(): string;
 }
 
-/** Keeps the first and the last half of `limitBytes`. */
+/** Creates a text of limited size that keeps the first and the last half of `limitBytes`. */
 export function boundedText(limitBytes: number): BoundedText {
   const half = limitBytes >> 1;
   const head: Uint8Array[] = [];

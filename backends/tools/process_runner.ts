@@ -3,14 +3,14 @@ import { converseWith } from "./process_conversation.ts";
 import { boundedText, createLineSplitter } from "./process_output.ts";
 import { type Runner, type ToolCall, ToolMissingError, ToolMovedError, ToolTimeoutError } from "./runner.ts";
 
-/** What the runner of real processes needs. */
+/** Options of `createProcessRunner`. */
 export interface ProcessRunnerOptions {
   readonly clock: Clock;
-  /** Where tools are looked for, and where they look for others: folders, with colons in between. */
+  /** The PATH on which tools are found, also by other tools: folders separated by colons. */
   readonly path: string;
-  /** Told of every run that was refused because its tool appeared after this program had started. */
+  /** Called for every run that was refused because its tool appeared after this program had started. */
   readonly onMoved?: (error: ToolMovedError) => void;
-  /** Its abort kills every tool that runs; their calls, and later ones, reject with the signal's reason. */
+  /** Aborting it kills every running tool; their calls, and later ones, reject with the signal's reason. */
   readonly signal?: AbortSignal;
 }
 
@@ -19,10 +19,10 @@ const STDIN_PIECE_CHARACTERS = 65_536;
 const STDERR_LIMIT_BYTES = 65_536;
 
 /**
- * A runner that starts real processes. It needs `--allow-run` for the tools by name and nothing else. A tool inherits
- * nothing of the environment: variables such as XTABLES_LIBDIR would have it load code, and Deno runs no tool by name while
- * there is an LD_… in it. It gets the PATH, LC_ALL=C so that its messages are those that are looked for, and no home. A tool
- * may end without having read its input. Of a long standard error the first and the last 32 KB are kept.
+ * Creates a runner that starts real processes. It needs `--allow-run` for the tools by name and nothing else. A tool
+ * does not inherit the environment: variables such as XTABLES_LIBDIR would make it load code, and Deno refuses to run
+ * tools by name if there is an LD_… variable. It gets PATH, LC_ALL=C so that its messages can be matched, and no home.
+ * A tool may end without having read its input. Of a long standard error, the first and the last 32 KB are kept.
  */
 export function createProcessRunner({ clock, path, onMoved, signal }: ProcessRunnerOptions): Runner {
   const start = (call: Pick<ToolCall, "tool" | "args" | "env">, streams: Streams) => {
@@ -42,7 +42,7 @@ export function createProcessRunner({ clock, path, onMoved, signal }: ProcessRun
       const stopped = new AbortController();
       const stop = (reason: unknown) => {
         if (stopped.signal.aborted) return;
-        // Killed before its input is closed: it must not take half an input for a whole one.
+        // Kill it before closing its input: it must not take half an input for a complete one.
         kill(child);
         stopped.abort(reason);
         // A child of the tool may have inherited these and hold them open.
@@ -94,14 +94,15 @@ function spawn(
     return new Deno.Command(call.tool, {
       args: [...call.args],
       clearEnv: true,
-      // A tool with a command line of its own would keep a history of it at home; a credential plugin lives there.
+      // With a home, a tool with a command line of its own would write a history there. Credential plugins pass their
+      // own.
       env: call.env ?? { PATH: path, LC_ALL: "C", HOME: "/dev/null" },
       ...streams,
       stderr: "piped",
     }).spawn();
   } catch (error) {
     if (error instanceof Deno.errors.NotFound) throw new ToolMissingError(call.tool);
-    // Deno resolves the names that it may run at its start, to paths.
+    // Deno resolves the names of permitted tools to paths at its start.
     if (error instanceof Deno.errors.NotCapable) throw new ToolMovedError(call.tool);
     throw error;
   }
@@ -111,11 +112,14 @@ function kill(child: Deno.ChildProcess): void {
   try {
     child.kill("SIGKILL");
   } catch {
-    // It has ended already.
+    // It has already ended.
   }
 }
 
-/** Writes all pieces and closes. Where the pieces themselves throw, the input stays open until the tool is killed. */
+/**
+ * Writes all pieces and closes the input. If iterating the pieces throws, the input stays open until the tool is
+ * killed.
+ */
 async function feed(
   stdin: Deno.ChildProcess["stdin"],
   pieces: Iterable<string>,
@@ -124,7 +128,7 @@ async function feed(
   const encoder = new TextEncoder();
   const writer = stdin.getWriter();
   ignoreFailure(writer.closed);
-  // A child of the tool may have inherited the other end and not read it: a write would wait as long as that lives.
+  // A child of the tool may have inherited the other end without reading it: a write would wait until the child ends.
   const ended = Promise.withResolvers<false>();
   const giveUp = () => {
     ignoreFailure(writer.abort());
@@ -138,7 +142,7 @@ async function feed(
   await Promise.race([accepted(writer.close()), ended.promise]);
 }
 
-/** Whether the tool took it; a tool that ended early reads no more. */
+/** Whether the tool took the text. A tool that ended early reads no more. */
 function accepted(written: Promise<void>): Promise<boolean> {
   return written.then(() => true, () => false);
 }

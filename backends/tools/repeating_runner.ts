@@ -4,9 +4,9 @@ import type { Runner, ToolCall } from "./runner.ts";
 const TRIES = 3;
 
 /**
- * A runner for questions about the host. It runs a tool up to three times until the tool succeeds or reports that a feature
- * is missing: one run that fails under load must not decide what a host can do. Inputs must be readable more than once,
- * as arrays are.
+ * Creates a runner for checks of the host. It runs a tool up to three times until the tool succeeds or reports that a
+ * feature is missing: one run that fails under load must not decide what a host can do. Inputs must be readable more
+ * than once, as arrays are.
  */
 export function repeatingRunner(runner: Runner): Runner {
   return {

@@ -6,7 +6,7 @@ export interface ToolCall {
   /** The name of the tool, found on the PATH: `iptables-restore`. */
   readonly tool: string;
   readonly args: readonly string[];
-  /** The whole environment of the tool; by default PATH and variables that select English and disable caches. */
+  /** The whole environment of the tool; by default PATH, LC_ALL=C and no home. */
   readonly env?: Readonly<Record<string, string>>;
   /** Its standard input, in pieces of any size. */
   readonly stdin?: Iterable<string>;
@@ -14,16 +14,19 @@ export interface ToolCall {
   readonly onInputTaken?: () => void;
   /** Called for each line of standard output, without its newline; `stdout` of the result is then empty. */
   readonly onLine?: (line: string) => void;
-  /** After this it is killed; 60,000 by default. */
+  /** The tool is killed after this time; 60,000 by default. */
   readonly timeoutMs?: number;
   /**
-   * The places in the kernel that a sync changes by this run: a dry run collects such runs in place of starting the tool.
-   * Undefined for a run that only reads, or that cleans up.
+   * The places in the kernel that a sync changes with this run: a dry run collects such runs instead of starting the
+   * tool. Undefined for a run that only reads, or that cleans up.
    */
   readonly changes?: () => Iterable<PlaceChange>;
 }
 
-/** An input that is printed each time it is read, so that a call can be repeated and no whole text stays in memory. */
+/**
+ * An input that is printed again each time it is read, so that a call can be repeated and no whole text stays in
+ * memory.
+ */
 export function printedInput(print: () => Iterator<string>): Iterable<string> {
   return { [Symbol.iterator]: print };
 }
@@ -38,13 +41,13 @@ export interface ToolResult {
 /** A tool that keeps running and reads commands, a line at a time. */
 export interface Conversation {
   /**
-   * Writes a text and resolves with the standard error of the tool up to a line that equals `end`, without that line. One call
-   * at a time.
-   * @throws {ToolEndedError} if the tool ended before that line; it is unknown then whether it carried out the text
+   * Writes a text and resolves with the standard error of the tool up to a line that equals `end`, without that line.
+   * One call at a time.
+   * @throws {ToolEndedError} if the tool ended before that line; whether it applied the text is then unknown
    * @throws {ToolTimeoutError} if the line did not come in time, and the tool was killed
    */
   ask(text: string, end: string, timeoutMs: number): Promise<string>;
-  /** Whether the tool is running and the conversation not closed. */
+  /** Whether the tool is running and the conversation is not closed. */
   isOpen(): boolean;
   /** Closes the standard input of the tool, which ends it. */
   close(): void;
@@ -55,7 +58,7 @@ export interface Runner {
   /**
    * Runs a tool to its end, whatever its exit code.
    * @throws {ToolMissingError} if the tool is not installed
-   * @throws {ToolMovedError} if only a restart of this program can run it
+   * @throws {ToolMovedError} if it can only be run after a restart of this program
    * @throws {ToolTimeoutError} if it had to be killed
    */
   run(call: ToolCall): Promise<ToolResult>;
@@ -64,7 +67,7 @@ export interface Runner {
    * @throws {ToolMissingError} if the tool is not installed
    */
   converse?(call: Pick<ToolCall, "tool" | "args">): Conversation;
-  /** True on a runner that carries out no change: what reads the kernel then keeps the rules that a difference shows. */
+  /** True for a runner that changes nothing: readers of the kernel then keep the rules that a difference shows. */
   readonly isDry?: boolean;
 }
 
@@ -76,7 +79,7 @@ export class ToolMissingError extends Error {
   }
 }
 
-/** A tool was installed after this program started, which may only run tools that existed at its start. */
+/** A tool was installed after this program started, which can only run tools that existed at its start. */
 export class ToolMovedError extends Error {
   override readonly name = "ToolMovedError";
   constructor(readonly tool: string) {
