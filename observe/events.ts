@@ -97,11 +97,11 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
         if (signal.aborted) return;
         const reason = errorText(error);
         if (!options.isRefusal(error)) {
-          return logger.debug("an event could not be written, and is left out", { reason });
+          return logger.debug("event not written, dropping it", { reason });
         }
         refused = true;
         series.clear();
-        logger.info("no events are written about this node: they are refused", { reason });
+        logger.info("events refused, writing no more about this node", { reason });
       });
     }
     running = false;

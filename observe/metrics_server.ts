@@ -84,5 +84,5 @@ export function startMetricsServer(options: MetricsServerOptions): Promise<Runni
     ...startedAtMs !== undefined && { "/statusz": statuszHandler({ clock, startedAtMs, paths }) },
   };
   const known = Object.keys(routes).map((path) => `  ${path}\n`).join("");
-  return startServer("metrics", route(routes, `not found; there is:\n${known}`), options);
+  return startServer("metrics", route(routes, `not found; known paths:\n${known}`), options);
 }

@@ -29,12 +29,12 @@ export function restClientMetrics(registry: Registry): (outcome: ApiRequestOutco
   const byVerb = ["verb", "host"] as const;
   const duration = make.histogram(
     "request_duration_seconds",
-    "How long requests took, watches not among them",
+    "How long requests took, without watches",
     byVerb,
     DURATION_BUCKETS,
   );
-  const requestSize = make.histogram("request_size_bytes", "What was sent with a request", byVerb, SIZE_BUCKETS);
-  const responseSize = make.histogram("response_size_bytes", "What a request was answered with", byVerb, SIZE_BUCKETS);
+  const requestSize = make.histogram("request_size_bytes", "Sizes of request bodies", byVerb, SIZE_BUCKETS);
+  const responseSize = make.histogram("response_size_bytes", "Sizes of response bodies", byVerb, SIZE_BUCKETS);
   return ({ method, host, status, durationMs, requestBytes, responseBytes }) => {
     const labels = { verb: method, host };
     requests.inc({ code: status === undefined ? "<error>" : String(status), method, host });

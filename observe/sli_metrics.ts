@@ -17,7 +17,7 @@ const PING = { name: "ping", type: "healthz" } as const;
 export function createSliMetrics(): SliMetrics {
   const registry = createRegistry();
   const make = metricMaker(registry, "kubernetes_");
-  const last = make.gauge("healthcheck", "Whether the health check passed when it was last asked for", [
+  const last = make.gauge("healthcheck", "Whether the last health check passed", [
     "name",
     "type",
   ]);

@@ -60,7 +60,7 @@ async function requireListener(path: string): Promise<void> {
   } catch (error) {
     if (error instanceof Deno.errors.NotFound) throw new NoProxyError(`there is no control socket at ${path}`);
     if (error instanceof Deno.errors.ConnectionRefused) {
-      throw new NoProxyError(`the proxy that made the control socket ${path} is gone`);
+      throw new NoProxyError(`no proxy listens on the control socket ${path} (it was left behind)`);
     }
     if (error instanceof Deno.errors.PermissionDenied) {
       throw new Error(`the control socket ${path} is open to the proxy's own user only: ${errorText(error)}`);

@@ -34,7 +34,7 @@ async function removeStale(path: string): Promise<void> {
     if (error instanceof Deno.errors.NotFound) return;
     throw error;
   }
-  if (!found.isSocket) throw new Error("something else than a socket is there");
+  if (!found.isSocket) throw new Error("the path exists and is not a socket");
   if (await answers(path)) throw new SocketInUseError(`another process answers on ${path}`);
   await Deno.remove(path);
 }

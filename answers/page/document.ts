@@ -35,7 +35,7 @@ export function pageDocument(status: ProxyStatus, parts: Parts, view: View): Htm
           <p class="what">Sluice ${version} · ${mode} mode · from ${source}</p>
           <p id="connection" class="connection" role="status">as of ${timeOfDay(
             status.atMs,
-          )} UTC, reload for what is new</p>
+          )} UTC, reload to update</p>
         </header>
         <main>
           <section class="card summary" data-part="summary" aria-label="Summary">${parts.summary}</section>

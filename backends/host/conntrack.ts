@@ -85,7 +85,7 @@ export function createConntrackCleaner(family: Family, runner: Runner): Conntrac
         deleted += await cleaner.clean();
       } while (isNoted);
     } catch (error) {
-      const message = `stale UDP flows could not be removed and are tried again with the next sync: ${
+      const message = `cannot remove stale UDP flows, retrying with the next sync: ${
         errorText(error)
       }`;
       logger.warn(message);

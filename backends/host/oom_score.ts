@@ -18,6 +18,6 @@ export async function adjustOomScore(runner: Runner, logger: Logger, score: numb
     });
     requireSuccess("choom", result);
   } catch (error) {
-    logger.info("the process's oom_score_adj stays as it is", { wanted: score, error: errorText(error) });
+    logger.info("oom_score_adj not set, keeping the current one", { wanted: score, error: errorText(error) });
   }
 }

@@ -48,7 +48,7 @@ const TIMEOUT_MS = 10_000;
  */
 export async function writeSysctls(runner: Runner, logger: Logger, settings: readonly Sysctl[]): Promise<void> {
   const failed = ({ name, value, atLeast }: Sysctl, error: string) => {
-    const message = "kernel setting not set, it stays as it is";
+    const message = "kernel setting not set, keeping its value";
     if (atLeast) logger.info(message, { setting: name, value, error });
     else logger.warn(message, { setting: name, value, error });
   };

@@ -21,7 +21,7 @@ const FIGURES = {
       {
         kind: "counter",
         name: "kubeproxy_sync_proxy_rules_iptables_partial_restore_failures_total",
-        help: "Failed iptables-restore runs of syncs of what had changed",
+        help: "Failed iptables-restore runs of partial syncs",
         partialOnly: true,
       },
     ],

@@ -123,7 +123,7 @@ Deno.test("the page shows a failing family and its recovery", () =>
 
 Deno.test("without JavaScript the page shows the same content, and search submits a form", () =>
   onPage([WEB, EMPTY, DNS], async ({ page }) => {
-    await page.getByText("reload for what is new").waitFor();
+    await page.getByText("reload to update").waitFor();
     await page.getByText("all in sync").waitFor();
     assert.equal(await page.locator(".chart").count(), 2);
     await page.getByRole("searchbox").fill("web");

@@ -96,7 +96,7 @@ Deno.test("a stale socket is replaced; a live socket or any other file is not", 
     await Deno.remove(path).catch(() => {});
     await assert.rejects(askProxy(path), NoProxyError);
     await Deno.writeTextFile(path, "precious");
-    await assert.rejects(listenOnControlSocket(path), /something else than a socket is there/);
+    await assert.rejects(listenOnControlSocket(path), /the path exists and is not a socket/);
     assert.equal(await Deno.readTextFile(path), "precious");
   }));
 
