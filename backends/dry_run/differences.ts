@@ -7,7 +7,7 @@ export interface DifferentLine {
   readonly text: string;
 }
 
-/** One place in the kernel that is not as it should be. */
+/** One place in the kernel that differs from the desired state. */
 export interface Difference {
   /** `nat KUBE-SERVICES`, `map services`. */
   readonly place: string;

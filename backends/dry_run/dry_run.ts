@@ -16,7 +16,7 @@ export interface DryRun {
 
 /**
  * Syncs a whole state with the backend of its mode, on a runner that collects changes and carries out none.
- * @returns the backend, which takes the state for applied
+ * @returns the backend, which considers the state applied
  */
 export async function dryRun({ family, state, clock }: DryRun, options: DryRunnerOptions): Promise<Backend> {
   if (state.settings === undefined) throw new Error("a dry run needs a whole state with its settings");

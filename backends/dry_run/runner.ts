@@ -10,7 +10,7 @@ export interface DryRunCall {
   readonly changes: NonNullable<ToolCall["changes"]>;
 }
 
-/** How the tools of a dry run answer. */
+/** Options of `createDryRunner`. */
 export interface DryRunnerOptions {
   /** Runs tools that only read; undefined for an empty kernel and the newest tools. */
   readonly read: Runner | undefined;
@@ -33,7 +33,7 @@ export function createDryRunner({ read, onChange }: DryRunnerOptions): Runner {
 
 const DONE: ToolResult = { exitCode: 0, stdout: "", stderr: "" };
 
-/** By tool, the words that mark an invocation as one that only reads; iptables-save and its like do nothing else. */
+/** The words that mark a read-only invocation, by tool; tools like iptables-save only read. */
 const READING_WORDS: Readonly<Record<string, readonly string[]>> = {
   nft: ["list"],
   ipset: ["list", "save", "-L", "-S"],

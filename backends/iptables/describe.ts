@@ -3,7 +3,9 @@ import { frontendRules, TREE_TABLE } from "./frontends.ts";
 import type { Ruleset } from "./ruleset.ts";
 import { chainsOf } from "./service_chains.ts";
 
-/** Describes the rules of a service port in the order in which packets meet them; undefined if the ruleset lacks it. */
+/**
+ * Describes the rules of a service port in the order in which packets traverse them; undefined if the ruleset lacks it.
+ */
 export function describeServicePort(ruleset: Ruleset, key: ServicePortKey): readonly RulePart[] | undefined {
   const port = ruleset.servicePort(key);
   if (port === undefined) return undefined;

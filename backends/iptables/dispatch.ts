@@ -222,7 +222,7 @@ export function createDispatchTree(options: DispatchTreeOptions): DispatchTree {
   };
 }
 
-/** What matches every destination whose place begins with `prefix`. */
+/** Renders the match for every destination whose place begins with `prefix`. */
 function placeMatch(prefix: string, addressDigits: number): string {
   let match = "";
   if (addressDigits > 0) {

@@ -58,7 +58,7 @@ interface Rendered {
   readonly names: ServiceChainNames;
 }
 
-/** How each kind of frontend is labelled in comments, and the trees that serve and refuse it. */
+/** For each kind of frontend: its label in comments, and the trees that serve and refuse it. */
 const KINDS: Readonly<
   Record<FrontendKind, { readonly label: string; readonly served: TreeName; readonly refused: TreeName }>
 > = {

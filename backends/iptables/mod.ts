@@ -10,9 +10,8 @@
  *   backend.ts         sync, resync and cleanup, with these parts
  *   describe.ts        the rules of one service port, for explain
  *   packet_counts.ts   counters of rules, for metrics
+ *   mode.ts            the description of the mode, which loads the backend on first use
  *
  * In: deltas of one family. Out: rules in the kernel, problems, figures. May run: the tools of iptables, conntrack, sysctl.
- *
- * The door is the description of the mode; it loads the backend late.
  */
 export { IPTABLES_MODE } from "./mode.ts";

@@ -113,7 +113,9 @@ function externalRules(port: ServicePort, names: ServiceChainNames, settings: Fa
   return rules;
 }
 
-/** The sources that may use the load balancer IPs. KUBE-PROXY-FIREWALL drops the packets that no rule here takes. */
+/**
+ * Admits the sources that may use the load balancer IPs. KUBE-PROXY-FIREWALL drops the packets that match no rule here.
+ */
 function firewallRules(port: ServicePort, names: ServiceChainNames): string[] {
   return (admittedSources(port) ?? []).map((prefix) => `-s ${prefix} -j ${names.external}`);
 }

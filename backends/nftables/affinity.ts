@@ -34,7 +34,7 @@ export function isClientSet(name: string): boolean {
   return name.startsWith("clients-");
 }
 
-/** How many clients of an endpoint the kernel remembers before it forgets the oldest, as in kube-proxy. */
+/** The maximum number of clients of an endpoint that the kernel remembers, as in kube-proxy. */
 const CLIENTS_PER_ENDPOINT = 65_535;
 
 /**

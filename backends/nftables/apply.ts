@@ -1,4 +1,4 @@
-/** Transactions of one write: in batches, and bisected where the kernel refuses one. */
+/** Applies the transactions of one write in batches, and bisects those that the kernel refuses. */
 import type { FamilySettings, ServicePortKey } from "../../core/model/mod.ts";
 import type { Logger } from "../../platform/mod.ts";
 import { type Accumulator, findRefused, type Outcome, type Refusals, type Round } from "../reconcile/mod.ts";
@@ -28,9 +28,9 @@ export interface TransactionContext {
   readonly logger: Logger;
   readonly refusals: Refusals<ServicePortKey>;
   readonly figures: Accumulator<ReconcileFigures>;
-  /** The service ports whose parts of the table may differ from what the kernel holds. */
+  /** The service ports whose parts of the table may differ from the kernel's. */
   readonly dirty: Set<ServicePortKey>;
-  /** Called where it is unknown whether a transaction is in effect. */
+  /** Called when it is unknown whether a transaction is in effect. */
   invalidate(): void;
 }
 
@@ -41,12 +41,12 @@ export interface Transactions extends TransactionContext {
   readonly round: Round;
 }
 
-/** A transaction failed, and no service port is at fault. */
+/** Thrown if a transaction fails and no service port is at fault. */
 class TransactionError extends Error {
   override readonly name = "TransactionError";
 }
 
-/** With more dirty service ports than this there are several transactions, each planned while nft works on another. */
+/** Above this number of dirty service ports there are several transactions, each planned while nft works on another. */
 const MANY = 5_000;
 
 /** Writes the parts of all dirty service ports. */
@@ -58,7 +58,7 @@ export async function writeDirty(transactions: Transactions): Promise<Outcome> {
   if (isFirst || shadow.sets === "missing") {
     if (await transactWhole(transactions, plan([], "frame")) === "doubtful") return "doubtful";
   }
-  // No packet meets the table yet, or the changes follow the head of a state.
+  // No packet reaches the table yet, or the changes follow the head of a state.
   const manyAreNew = isFirst || dirty.size > MANY;
   const all = changeBatches({ ...transactions, kernel: shadow });
   for (let next = all.next(); !next.done;) {
@@ -88,7 +88,7 @@ function doubtful({ logger }: Transactions, failure: string): Outcome {
   return "doubtful";
 }
 
-/** Carries out a transaction that is no single service port's. */
+/** Applies a transaction that does not belong to a single service port. */
 async function transactWhole(transactions: Transactions, planned: PlannedTransaction): Promise<Outcome> {
   const failure = await transact(transactions, planned);
   if (failure === undefined) return "written";
@@ -97,7 +97,7 @@ async function transactWhole(transactions: Transactions, planned: PlannedTransac
 }
 
 /**
- * Carries out a transaction, unless it is empty. Returns the tool's message if the kernel refuses it; throws if the host is
+ * Applies a transaction, unless it is empty. Returns the tool's message if the kernel refuses it; throws if the host is
  * at fault.
  */
 async function transact(
@@ -133,7 +133,7 @@ function countElements(elements: ReadonlyMap<unknown, readonly string[]>): numbe
   return count;
 }
 
-/** Puts what the kernel refuses of a transaction into the refusals, and writes the rest. */
+/** Adds the changes that the kernel refuses to the refusals, and writes the rest. */
 async function isolate(transactions: Transactions, changes: readonly Change[], failure: string): Promise<void> {
   const attempt = (some: readonly Change[]) =>
     transact(transactions, planTransaction({ ...transactions, changes: some, stage: "ports" }));

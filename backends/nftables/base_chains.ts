@@ -14,20 +14,20 @@ export interface BaseChain {
 export const LAST_BASE_CHAIN = "nat-output";
 
 /**
- * The fixed chains, in an order in which each refers only to earlier ones. Those with hooks come last: they put all others
- * into effect.
+ * The fixed chains, in an order in which each refers only to earlier ones. Those with hooks come last: they put all
+ * others into effect.
  *
- * The hooks are kube-proxy's. Frontends without endpoints are rejected after DNAT, so that the shortcuts of policy Local
- * come first; source ranges are checked before DNAT, while the packet still has the address that they are for. As in
- * kube-proxy's nftables mode, no chain accepts packets, since another table could drop them all the same, and none drops
- * packets that conntrack calls INVALID, since replies of their connection may take another route.
+ * The hooks are kube-proxy's. Frontends without endpoints are rejected after DNAT, so that the shortcuts of policy
+ * Local come first; source ranges are checked before DNAT, while the packet still has its original destination. As in
+ * kube-proxy's nftables mode, no chain accepts packets, since another table could still drop them, and none drops
+ * packets that conntrack classifies as INVALID, since replies of their connection may take another route.
  */
 export function baseChains(settings: FamilySettings, dialect: Dialect): BaseChain[] {
   const { ip } = dialect;
   const key = frontendKey(dialect, false), nodePortKey = frontendKey(dialect, true);
   const inner = (name: string, rules: readonly string[]): BaseChain => ({ name, hook: undefined, rules });
   const hooked = (name: string, hook: string, rules: readonly string[]): BaseChain => ({ name, hook, rules });
-  // kube-proxy's cluster-ips-check: packets that a service serves have another destination by now.
+  // kube-proxy's cluster-ips-check: packets to a service already have another destination here, after DNAT.
   const checkClusterIPs = [
     `ct state new ${ip} daddr @cluster-ips reject`,
     ...settings.serviceRanges.map((range) => `ct state new ${ip} daddr ${prefixText(range)} drop`),

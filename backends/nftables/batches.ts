@@ -6,7 +6,7 @@ import type { Applied, Shadow } from "./shadow.ts";
 import type { Dialect } from "./table.ts";
 
 /**
- * How many elements go into one transaction. 250,000 elements take 3.5 s in transactions of this size and hardly less in
+ * The number of elements per transaction. 250,000 elements take 3.5 s in transactions of this size and hardly less in
  * larger ones; smaller ones need less memory and block other changes for less time.
  */
 const ELEMENTS_PER_TRANSACTION = 10_000;

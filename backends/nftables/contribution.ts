@@ -19,17 +19,17 @@ export interface Element {
   readonly value: string;
 }
 
-/** An element that several service ports may want. */
+/** An element that several service ports may share. */
 export interface SharedElement {
   readonly set: SharedSetName;
   readonly key: string;
 }
 
-/** Everything in the table that one service port wants. */
+/** Everything in the table that one service port needs. */
 export interface Contribution {
   readonly elements: readonly Element[];
   readonly sharedElements: readonly SharedElement[];
-  /** The names of the shared chains to which its frontends lead. */
+  /** The names of the shared chains that its frontends jump to. */
   readonly pickChains: readonly string[];
   readonly ownChains: readonly OwnChain[];
   readonly clientSets: readonly ClientSet[];
@@ -117,7 +117,7 @@ export function contributionOf(port: ServicePort, settings: FamilySettings, dial
     list(`${protocol}-shortcut-endpoints`, frontend, clusterEndpoints);
   };
 
-  // Other sources are dropped even where there are no endpoints, and admitted ones refused (as in kube-proxy's nftables mode).
+  // Without endpoints, other sources are still dropped, and admitted ones rejected (as in kube-proxy's nftables mode).
   const admit = (frontend: Frontend) => {
     if (frontend.sources === undefined) return;
     const key = keyOf(frontend);
@@ -148,12 +148,13 @@ function endpointElement(endpoint: string): string {
 }
 
 /**
- * Elements that service ports share. Traffic from an endpoint to itself through a service must be masqueraded, or the endpoint
- * would drop packets from its own address. kube-proxy has a rule for each endpoint; here only endpoints of this node have an
- * element (nft 1.0.6 cannot compare the two addresses of a packet, and an element per endpoint would double the table).
- * Packets of other endpoints are translated on their own nodes. They arrive untranslated only if their node has no proxy
- * and routes service addresses to this one. They are masqueraded then, as all traffic that is not of this node's pods, unless
- * detectLocalMode counts the pods of the whole cluster as local: in this case a packet that is sent to its own sender is lost.
+ * Elements that service ports share. Traffic from an endpoint to itself through a service must be masqueraded, or the
+ * endpoint would drop packets from its own address. kube-proxy has a rule for each endpoint; here only endpoints of
+ * this node have an element (nft 1.0.6 cannot compare the two addresses of a packet, and an element per endpoint would
+ * double the table). Packets of other endpoints are translated on their own nodes. They arrive untranslated only if
+ * their node has no proxy and routes service addresses to this one. They are then masqueraded like all traffic that
+ * does not come from pods of this node, unless detectLocalMode counts the pods of the whole cluster as local: in that
+ * case a packet from an endpoint to itself is lost.
  */
 function sharedElements(port: ServicePort): SharedElement[] {
   const addresses = new Set(port.endpointsOnThisNode.map((endpoint) => splitHostPort(endpoint).address));

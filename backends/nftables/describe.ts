@@ -4,7 +4,7 @@ import type { Desired } from "./desired.ts";
 import { parsePickChain, pickRules } from "./pick_chains.ts";
 import { declareSets, type Dialect, type SetName } from "./table.ts";
 
-/** The parts of the table that a service port wants; undefined for an unknown one. */
+/** The parts of the table that a service port uses; undefined for an unknown one. */
 export function describeServicePort(
   desired: Desired,
   dialect: Dialect,

@@ -6,7 +6,7 @@ import {
   servicePortKey,
 } from "../../core/model/mod.ts";
 
-/** The state of a family after all deltas, from which everything that the kernel should hold follows. */
+/** The desired state of a family: its service ports and settings after all deltas. */
 export interface Desired {
   /** Applies a delta; returns the service ports whose part of the table may have changed or is to be deleted. */
   apply(delta: FamilyDelta): ReadonlySet<ServicePortKey>;

@@ -19,7 +19,7 @@ function* trial(ip: string): Generator<string> {
 }
 
 /**
- * Tries whether this host's nft and kernel support the mode.
+ * Checks whether this host's nft and kernel support the mode.
  * @returns the version of nft
  * @throws {UnsupportedHostError} if they lack a feature
  * @throws {Error} if the trial failed for another reason

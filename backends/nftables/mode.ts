@@ -26,7 +26,8 @@ export type NftablesFigure = keyof typeof FIGURES;
 
 const DESCRIPTION: ModeDescription = {
   name: "nftables",
-  // What is sent to an unused address of a ServiceCIDR is dropped. kube-proxy's other modes watch these, and ignore them.
+  // Packets to an unused address of a ServiceCIDR are dropped. kube-proxy's other modes watch ServiceCIDRs, too, but
+  // ignore them.
   kinds: ["Service", "EndpointSlice", "Node", "ServiceCIDR"],
   tools: [{ tool: "nft", version: ["--version"], package: "nftables" }],
   modules: ["nf_conntrack", "nf_tables", "nft_chain_nat", "nft_nat", "nft_masq", "nft_numgen", "nft_ct"],

@@ -3,9 +3,9 @@ import type { Dialect } from "./table.ts";
 import { fromThisNode, frontendKey, setMark } from "./statements.ts";
 
 /**
- * The kinds of chains that services share. A frontend's entry in the map of services leads to one of them, by the kind of its
- * traffic and the number of its endpoints. The chain finds the endpoint by the frontend's address and port and a random
- * number.
+ * The kinds of chains that services share. A frontend's entry in the map of services jumps to one of them, depending on
+ * the kind of its traffic and the number of its endpoints. The chain finds the endpoint by the frontend's address and
+ * port and a random number.
  */
 export type PickKind =
   /** Traffic to a cluster IP, whose mark is already set. */

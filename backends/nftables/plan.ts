@@ -17,7 +17,7 @@ export interface Change {
 }
 
 /**
- * The task of a transaction beside its changes:
+ * The task of a transaction besides its changes:
  * - `frame`: create what all service ports need, without hooks;
  * - `ports`: none;
  * - `last`: update the fixed chains, hooks included, and delete what is unwanted;
@@ -44,7 +44,7 @@ export interface PlannedTransaction {
   commit(): void;
 }
 
-/** A transaction as far as it is planned. */
+/** A partially planned transaction. */
 interface Draft extends TransactionInput {
   /** Whether the transaction creates the frame of the table. */
   readonly creates: boolean;
@@ -56,7 +56,7 @@ interface Draft extends TransactionInput {
   readonly newElements: Map<SetName, string[]>;
   readonly deletedChains: ChainDeletion[];
   readonly deletedSets: SetDeletion[];
-  /** By how much the uses of shared parts change. */
+  /** The change in the number of uses of each shared part. */
   readonly uses: Map<string, number>;
   /** The texts of the fixed and shared chains that are written. */
   readonly texts: Map<string, string>;

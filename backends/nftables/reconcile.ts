@@ -24,9 +24,9 @@ export interface Reconciler {
   /** Writes what is marked and differs. Throws if the kernel could not be brought to the desired state. */
   run(): Promise<void>;
   /**
-   * Compares the kernel with the desired state, tries again what it refused, and repairs the differences. Between two
-   * listings only the names of the chains are compared, which shows a table that was flushed or deleted. Throws as `run`
-   * does.
+   * Compares the kernel with the desired state, retries refused changes, and repairs the differences. Between two
+   * listings only the names of the chains are compared, which detects a table that was flushed or deleted. Throws as
+   * `run` does.
    */
   compareAndRun(): Promise<void>;
   /** Forgets what the kernel holds, after a cleanup. */
@@ -35,13 +35,13 @@ export interface Reconciler {
   problems(): SyncProblem[];
   /** Why the kernel refuses a service port; undefined if it does not. */
   problemOf(key: ServicePortKey): SyncProblem | undefined;
-  /** The figures since the last call; `drifted` counts what others changed. */
+  /** The figures since the last call; `drifted` counts changes by other programs. */
   takeFigures(): ReconcileFigures & { readonly drifted: number };
   /** The UDP frontends that the table served when it was first read; empty from the second call on. */
   takeEarlierUdpFrontends(): ReadonlySet<UdpFrontend>;
 }
 
-/** The parts that a reconciler works with. */
+/** Inputs of `createReconciler`. */
 export interface ReconcilerOptions {
   readonly desired: Desired;
   readonly tools: NftTools;
@@ -50,7 +50,7 @@ export interface ReconcilerOptions {
   readonly logger: Logger;
 }
 
-/** How many transactions one run may spend on finding what the kernel refuses. */
+/** The maximum number of transactions that one run may spend on the search for refused changes. */
 const SEARCH_LIMIT = 200;
 
 /** A reconciler that has not read the kernel yet. */
@@ -119,7 +119,7 @@ function settingsOf(desired: Desired): FamilySettings {
   return settings;
 }
 
-/** How many things others changed: what differs although it was in effect and was not about to change. */
+/** Counts the drift: differences in parts that were in effect and had no pending change. */
 function countDrift(
   { shadow, incomplete }: Comparison,
   before: Shadow,

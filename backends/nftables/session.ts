@@ -2,7 +2,7 @@ import type { Clock } from "../../platform/mod.ts";
 import type { Conversation, Runner } from "../tools/mod.ts";
 
 /**
- * An nft that keeps running, for short transactions. A process per transaction would cost ten times the processor time of the
+ * A long-running nft for short transactions. A process per transaction would cost ten times the processor time of the
  * transaction, and would exit only after the kernel has freed what was deleted, some 10 ms later.
  */
 export interface NftSession {
@@ -13,7 +13,7 @@ export interface NftSession {
   transact(statements: readonly string[]): Promise<boolean>;
 }
 
-/** The parts that a session works with. */
+/** Inputs of `createNftSession`. */
 export interface NftSessionOptions {
   readonly runner: Runner;
   readonly clock: Clock;
@@ -25,15 +25,16 @@ const LINES_PER_PROCESS = 1_000;
 const IDLE_MS = 60_000;
 const OPENING_TIMEOUT_MS = 5_000;
 const TRANSACTION_TIMEOUT_MS = 60_000;
-/** For how many transactions a new session is put off, at most. */
+/** The maximum number of transactions to wait before a new session. */
 const LONGEST_REST = 1_000;
 
 /** A session that starts its nft with the first transaction. */
 export function createNftSession({ runner, clock }: NftSessionOptions): NftSession {
   let conversation: Conversation | undefined;
   let lines = 0;
-  // A transaction that killed nft must not go to another session, and an nft that does not work interactively may be replaced
-  // while Sluice runs. So the next transactions, more each time, are carried out without a session.
+  // A transaction that killed nft must not reach another session, and an nft without a working interactive mode may be
+  // replaced while Sluice runs. So after a failure a number of transactions, which grows with each failure, runs
+  // without a session.
   let rest = runner.converse ? 0 : Infinity;
   let nextRest = 1;
   let cancelIdle: (() => void) | undefined;
@@ -66,7 +67,7 @@ export function createNftSession({ runner, clock }: NftSessionOptions): NftSessi
       conversation = runner.converse!({ tool: "nft", args: ["-i"] });
       return !isComplaint(await ask("", OPENING_TIMEOUT_MS));
     } catch {
-      // Without a session, each transaction gets a process of its own.
+      // Without a session, each transaction has its own process.
       return false;
     }
   };

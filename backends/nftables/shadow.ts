@@ -28,7 +28,7 @@ export interface SharedPart {
   uses: number;
 }
 
-/** The kernel's table, as far as known. Parts that nothing wants are strays. */
+/** The kernel's table, as far as known. Parts that no service port needs are strays. */
 export interface Shadow {
   /** Whether the sets exist with their current declarations. If some are declared differently, the table must be replaced. */
   sets: "complete" | "missing" | "different";
@@ -41,12 +41,12 @@ export interface Shadow {
   readonly chains: Map<string, string>;
   /** The shared chains and elements, by `chain NAME` or by element. */
   readonly shared: Map<string, SharedPart>;
-  /** The keys of those that no service port uses any more. */
+  /** The keys of those that are no longer used by any service port. */
   readonly unused: Set<string>;
   strays: Strays;
 }
 
-/** Parts of the table that nothing wants. */
+/** Parts of the table that are not needed. */
 export interface Strays {
   readonly elements: Element[];
   readonly chains: ChainDeletion[];

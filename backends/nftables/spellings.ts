@@ -54,7 +54,7 @@ export function createSpellings(dialect: Dialect): Spellings {
     learn(listing) {
       let learned = 0;
       for (const [name, spelling] of inQuestion) {
-        // A chain that reads after its repair as before was not changed by others.
+        // A chain that reads the same before and after its repair was not changed by another program.
         if (listing?.chains.get(name) !== spelling.read) continue;
         known.set(name, spelling);
         learned++;

@@ -6,7 +6,7 @@ export const TABLE = "sluice";
 /** The name of the tables of kube-proxy's nftables mode. */
 export const KUBE_PROXY_TABLE = "kube-proxy";
 
-/** The words of nft for a family. */
+/** The keywords of nft for a family. */
 export interface Dialect {
   /** The name of the family, of its header, and of its addresses in statements. */
   readonly ip: "ip" | "ip6";
@@ -17,7 +17,7 @@ export interface Dialect {
   readonly loopback: string;
 }
 
-/** The words of nft for each family. */
+/** The keywords of nft for each family. */
 export const DIALECTS: Readonly<Record<Family, Dialect>> = {
   IPv4: { ip: "ip", addressType: "ipv4_addr", anyAddress: "0.0.0.0", loopback: "127.0.0.0/8" },
   IPv6: { ip: "ip6", addressType: "ipv6_addr", anyAddress: "::", loopback: "::1" },
@@ -27,8 +27,8 @@ export const DIALECTS: Readonly<Record<Family, Dialect>> = {
 export const PROTOCOLS: readonly Protocol[] = ["tcp", "udp", "sctp"];
 
 /**
- * The sets and maps of the table. Most elements belong to a frontend and thus to one service port; several service ports may
- * want the same element of `cluster-ips` and `hairpins`.
+ * The sets and maps of the table. Most elements belong to a frontend and thus to one service port; several service
+ * ports may share an element of `cluster-ips` or `hairpins`.
  */
 export type SetName =
   /** Frontend → the chain that serves it. */
@@ -47,7 +47,7 @@ export type SetName =
   | `${Protocol}-shortcut-endpoints`
   | SharedSetName;
 
-/** The sets with elements that several service ports may want. */
+/** The sets with elements that several service ports may share. */
 export type SharedSetName =
   | "cluster-ips"
   /** An endpoint's address, twice: traffic from an endpoint to itself. */

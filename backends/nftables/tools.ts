@@ -15,8 +15,8 @@ import { changedPlaces, isShort, type Transaction, transactionText } from "./tra
 /** nft, for one family. */
 export interface NftTools {
   /**
-   * Carries out a transaction, all of it or nothing. A short one takes a millisecond in an nft that keeps running, any
-   * other goes to an `nft -f -` of its own. Throws if the running nft ends before it answers.
+   * Applies a transaction atomically. A short one takes a millisecond in the long-running nft; any other runs in its
+   * own `nft -f -`. Throws if the long-running nft ends before it answers.
    * @param onInputTaken called when `nft -f -` has read all of its input and is busy with it
    */
   transact(transaction: Transaction, onInputTaken?: () => void): Promise<ToolFailure | undefined>;
@@ -61,7 +61,7 @@ export function createNftTools(family: Family, runner: Runner, session?: NftSess
       }
       const statements = [...transactionText(transaction, dialect)];
       if (await session.transact(statements.map((statement) => statement.trimEnd()))) return undefined;
-      // If the session refused it, this run gives the reason.
+      // If the session refused the transaction, this run returns the reason.
       return await runInput({ stdin: statements, onInputTaken, changes });
     },
     async listTable(onLine) {

@@ -49,7 +49,7 @@ export interface SetDeletion {
 /** nft reads a statement as a whole, so one statement with all elements would make it hold them all twice. */
 const ELEMENTS_PER_STATEMENT = 1000;
 
-/** Prints a transaction as input of nft: a statement a piece, newlines included. */
+/** Prints a transaction as input of nft, one statement at a time, newlines included. */
 export function* transactionText(transaction: Transaction, { ip }: Dialect): Generator<string> {
   const { newSets, chains, deletedElements, newElements, deletedChains, deletedSets } = transaction;
   const table = `${ip} ${TABLE}`;

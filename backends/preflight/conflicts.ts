@@ -18,7 +18,7 @@ export interface Traces {
   readonly byMode: ReadonlyMap<ModeDescription, readonly string[]>;
   /** The first failure of a tool: `iptables-save failed with …`; undefined if everything could be read. */
   readonly unreadable: string | undefined;
-  /** Whether there are rules of iptables-legacy beside those of nf_tables. */
+  /** Whether iptables-legacy has rules in addition to those of nf_tables. */
   readonly legacyBeside: boolean;
 }
 
@@ -94,7 +94,7 @@ export function judgeListeners(
   }];
 }
 
-/** Another proxy, as the table of findings knows it. */
+/** The finding for a known proxy. */
 interface OtherProxy {
   readonly code: ProblemCode;
   readonly message: string;

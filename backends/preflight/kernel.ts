@@ -10,19 +10,19 @@ export interface Trial {
   readonly family: Family;
   /** The failure; undefined if the trial succeeded. */
   readonly failure?: string;
-  /** What was missing: a tool, which has a finding of its own; a right; or an ability of this host. */
+  /** The missing part: a tool (which has its own finding), a right, or a feature of this host. */
   readonly lacks?: "tool" | "right" | "ability";
 }
 
-/** A module, and whether `modprobe` knows it, as a file or built in; undefined if modprobe is missing. */
+/** A module, and whether `modprobe` finds it, as a file or built in; undefined if modprobe is missing. */
 export interface FoundModule {
   readonly module: string;
   readonly known: boolean | undefined;
 }
 
 /**
- * Tries what each family's backend tries in its setup: a rule, table or virtual server that no packet meets, and that is
- * removed at once.
+ * Tries what each family's backend tries in its setup: a rule, table or virtual server that no packet reaches and that
+ * is removed at once.
  */
 export async function tryKernel(
   mode: Mode,
@@ -79,7 +79,7 @@ export function judgeTrials(mode: string, trials: readonly Trial[]): readonly Fi
   });
 }
 
-/** Judges the modules: after successful trials, nothing that was tried is missing. */
+/** Judges the modules: after successful trials, none that was tried is missing. */
 export function judgeModules(modules: readonly FoundModule[], trials: readonly Trial[]): Finding {
   const missing = modules.filter(({ known }) => known === false).map(({ module }) => module);
   const name = "modules";

@@ -33,7 +33,7 @@ export async function examineNode(options: PreflightOptions): Promise<readonly F
   const { mode, modes, ipvs, runner, uid, ports, conntrackMax, running } = options;
   const { description } = mode, { name } = description;
   const tools = await findTools(description, runner);
-  // A running proxy proves that the mode works, and a trial beside it would disturb it.
+  // A running proxy proves that the mode works, and a concurrent trial would disturb it.
   const trials = running === name ? undefined : await tryKernel(mode, ipvs, runner);
   return [
     ...judgeRights(uid),

@@ -1,11 +1,11 @@
-/** A value that is built up until it is taken. */
+/** Accumulates a value until it is taken. */
 export interface Accumulator<Value> {
   value: Value;
-  /** Returns the value and begins again. */
+  /** Returns the value and starts again. */
   take(): Value;
 }
 
-/** An accumulator that begins with an initial value, each time. */
+/** Creates an accumulator that starts with an initial value each time. */
 export function createAccumulator<Value>(initial: () => Value): Accumulator<Value> {
   const accumulator: Accumulator<Value> = {
     value: initial(),

@@ -1,10 +1,10 @@
-/** How to search for what a kernel refuses. */
+/** Parameters of the search for refused items. */
 export interface RefusalSearch<Item, Culprit> {
   /** Writes items, all or nothing; returns the tool's message if that fails. */
   readonly attempt: (items: readonly Item[]) => Promise<string | undefined>;
   /** Derives the culprit from a failed attempt; undefined if the items must be bisected. */
   readonly culpritOf: (items: readonly Item[], failure: string) => Culprit | undefined;
-  /** How many bisections are left; counts down. */
+  /** The number of bisections left; counts down. */
   readonly budget: { left: number };
 }
 

@@ -1,5 +1,5 @@
 /**
- * Reconciliation that all modes share: when to read the kernel, what to do where it refuses a change, and which figures to
+ * Reconciliation that all modes share: when to read the kernel, what to do if it refuses a change, and which figures to
  * keep. A mode supplies a `Target`: list, write, retry.
  *
  * In: the desired state of a mode, through its target. Out: calls of the target, problems, figures. May touch: nothing.

@@ -9,27 +9,27 @@ import type { Refusals } from "./refusals.ts";
  */
 export interface Target<Realized, Owner> {
   /**
-   * Reads the kernel, and makes dirty what differs from the desired state, surplus included. Throws if the kernel cannot be
-   * read; nothing changes then.
-   * @param before what the kernel was taken to hold; undefined where that is unknown
+   * Reads the kernel, and marks everything that differs from the desired state as dirty, surplus objects included.
+   * Throws if the kernel cannot be read; nothing changes then.
+   * @param before the realized state as known before; undefined if it is unknown
    */
   list(before: Realized | undefined): Promise<Listing<Realized>>;
   /**
-   * A cheap look at the kernel between two comparisons. Without it, each comparison lists everything.
-   * @returns how many things others changed; undefined where only a listing finds that out
+   * A cheap check of the kernel between two comparisons. Without it, each comparison lists everything.
+   * @returns the number of objects changed by other programs; undefined if only a listing can count them
    */
   glance?(realized: Realized): Promise<number | undefined>;
   /**
-   * Updates and deletes what is dirty, and notes in `realized` what is in effect. Services that the kernel refuses are put
-   * into the refusals, and the others written. Throws if the kernel could not be brought to the desired state; what is not
-   * in effect then stays dirty.
+   * Updates and deletes dirty objects, and records in `realized` what is in effect. Adds services that the kernel
+   * refuses to the refusals, and writes the others. Throws if the kernel could not be brought to the desired state;
+   * objects that are not in effect then stay dirty.
    */
   write(realized: Realized, round: Round): Promise<Outcome>;
-  /** Makes dirty what these owners want: the kernel may accept it now. */
+  /** Marks the objects of these owners as dirty: the kernel may accept them now. */
   retry(owners: readonly Owner[]): void;
   /**
-   * Looks again at what a comparison had written.
-   * @returns how many of the differences were none
+   * Reads again what a comparison has written.
+   * @returns the number of differences that were not real
    */
   confirm?(realized: Realized): Promise<number>;
 }
@@ -37,14 +37,15 @@ export interface Target<Realized, Owner> {
 /** Result of reading the kernel. */
 export interface Listing<Realized> {
   readonly realized: Realized;
-  /** How many things others changed since they were written. */
+  /** The number of objects changed by other programs since they were written. */
   readonly drifted: number;
 }
 
 /**
+ * The outcome of a write:
  * - `written`: everything that is not refused is in effect
- * - `incomplete`: a service was left out, and the rest is to be written
- * - `doubtful`: the tool refused a change, and the reason may be that the realized state is wrong: compare, then write
+ * - `incomplete`: a service was left out, and the rest is still to be written
+ * - `doubtful`: the tool refused a change, possibly because the realized state is wrong: compare, then write
  */
 export type Outcome = "written" | "incomplete" | "doubtful";
 
@@ -54,7 +55,7 @@ export interface Round {
   readonly isFresh: boolean;
   /** Whether the write is part of a comparison. */
   readonly isComparison: boolean;
-  /** How many writes may still go into the search for what the kernel refuses. */
+  /** The number of writes left for the search for refused changes. */
   readonly searchBudget: { left: number };
 }
 
@@ -62,7 +63,10 @@ export interface Round {
 export interface Reconciler<Realized, Owner> {
   /** Writes what is dirty, after reading the kernel if its state is unknown. Throws as `Target.write` and `list` do. */
   run(): Promise<void>;
-  /** Compares the kernel with the desired state, tries again what it refused, and writes the differences. Throws as `run` does. */
+  /**
+   * Compares the kernel with the desired state, retries refused changes, and writes the differences. Throws as `run`
+   * does.
+   */
   compareAndRun(): Promise<void>;
   /** The realized state, read from the kernel if it is unknown. */
   known(): Promise<Realized>;
@@ -74,7 +78,7 @@ export interface Reconciler<Realized, Owner> {
   problems(): SyncProblem[];
   /** Why the kernel refuses a service port; undefined if it does not. */
   problemOf(owner: Owner): SyncProblem | undefined;
-  /** How many things others changed, since the last call. */
+  /** The number of objects changed by other programs since the last call. */
   takeDrifted(): number;
 }
 
@@ -82,16 +86,16 @@ export interface Reconciler<Realized, Owner> {
 export interface ReconcilerOptions<Realized, Owner> {
   readonly target: Target<Realized, Owner>;
   readonly refusals: Refusals<Owner>;
-  /** How many writes of one run may go into the search for what the kernel refuses. */
+  /** The maximum number of writes of one run for the search for refused changes. */
   readonly searchLimit?: number;
-  /** Where listing costs as much as writing did: limits the share of the time that goes into it. */
+  /** Limits the share of time spent on listing, for backends where listing costs as much as writing. */
   readonly clock?: Clock;
 }
 
-/** The largest share of the time that goes into listing the kernel for comparisons. */
+/** The largest share of time spent on listing the kernel for comparisons. */
 const COMPARING_SHARE = 0.01;
 
-/** A reconciler of a kernel whose state is unknown. */
+/** Creates a reconciler of a kernel whose state is unknown. */
 export function createReconciler<Realized, Owner>(
   { target, refusals, searchLimit = 0, clock }: ReconcilerOptions<Realized, Owner>,
 ): Reconciler<Realized, Owner> {

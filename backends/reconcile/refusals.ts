@@ -17,14 +17,14 @@ export interface Refusals<Key> {
 
 /** A refusal. */
 export interface Refusal {
-  /** What the kernel refuses: `rules of default/web:http`. */
+  /** The refused part: `rules of default/web:http`. */
   readonly what: string;
-  /** What becomes of it: `which is left out`. */
+  /** The consequence: `which is left out`. */
   readonly effect: string;
   readonly servicePort: string | undefined;
   /** The tool's message. */
   readonly failure: string;
-  /** The value that is refused, where `has` is asked for one. */
+  /** The refused value, if `has` is called with one. */
   readonly wanted?: unknown;
 }
 

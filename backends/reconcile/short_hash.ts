@@ -1,4 +1,4 @@
-// Not node:crypto, which brings several megabytes of Node along into each worker.
+// Not node:crypto, which would load several megabytes of Node's code into each worker.
 import { sha256 } from "@noble/hashes/sha2.js";
 
 const encoder = new TextEncoder();

@@ -1,4 +1,4 @@
-/** Restores of one write: two at a time where they may overlap, and bisected where the kernel refuses one. */
+/** Runs the restores of one write, two at a time if they may overlap, and bisects those that the kernel refuses. */
 import type { ServicePortKey } from "../../core/model/mod.ts";
 import { type Accumulator, findRefused, type Refusals, type Round } from "../reconcile/mod.ts";
 import { isHostFailure } from "../tools/mod.ts";
@@ -28,7 +28,7 @@ export interface RestoreContext {
   readonly spellings: Spellings;
   readonly refusals: Refusals<ServicePortKey>;
   readonly figures: Accumulator<ReconcileFigures>;
-  /** The chains that may differ from what the kernel holds. */
+  /** The chains that may differ from the kernel's. */
   readonly dirty: Readonly<Record<Table, Set<string>>>;
   touch(chains: ChainsByTable): void;
 }
@@ -39,7 +39,7 @@ export interface Restores extends RestoreContext {
   readonly searchBudget: Round["searchBudget"];
 }
 
-/** A restore failed, and no service is at fault. */
+/** Thrown if a restore fails and no service is at fault. */
 class RestoreError extends Error {
   override readonly name = "RestoreError";
 }
@@ -89,7 +89,7 @@ async function restore(restores: Restores, input: RestoreInput): Promise<string 
   const failure = await tools.restore(input);
   if (failure) {
     figures.value.restoreFailures++;
-    // A chain that cannot be deleted is one that another refers to, so what that one reads as was not a spelling.
+    // A chain cannot be deleted if another one refers to it, so the different text of that one was not just a spelling.
     if (input.updates.some(({ action }) => action === "delete")) spellings.forget();
     if (isHostFailure(failure)) throw new RestoreError(failure.text);
     return failure.text;
@@ -121,7 +121,7 @@ function heldAfter(update: ChainUpdate): HeldChain | undefined {
   }
 }
 
-/** Excludes the service port because of which the kernel refuses an input, if there is such a one. */
+/** Excludes the service port that makes the kernel refuse an input, if there is one. */
 async function leaveOut(restores: Restores, input: RestoreInput, failure: string): Promise<void> {
   const key = await findCulprit(restores, input, failure);
   if (key === undefined) return;

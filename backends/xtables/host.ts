@@ -16,8 +16,8 @@ export interface Host extends Omit<BaseOptions, "tcpLiberal"> {
 const TRIAL_CHAIN = "KUBE-SVC-TRIAL";
 
 /**
- * Tries which features this host's iptables supports. A failure without a message, by a signal, or for lack of memory
- * decides nothing.
+ * Checks which features this host's iptables supports. A failure without a message, by a signal, or for lack of memory
+ * is inconclusive.
  * @param tools repeat a run that failed (see `repeatingRunner`)
  * @throws {UnsupportedHostError} if iptables does not work for this family
  * @throws {Error} if a trial failed for another reason
@@ -49,7 +49,7 @@ async function works(tools: IptablesTools, rules: readonly string[]): Promise<bo
   return failure === undefined;
 }
 
-/** Writes rules into a chain that no packet meets, and deletes it again. */
+/** Writes rules into a chain that no packet reaches, and deletes it again. */
 async function trialFailure(tools: IptablesTools, rules: readonly string[]): Promise<ToolFailure | undefined> {
   const trial = { table: "nat", chain: TRIAL_CHAIN } as const;
   const rendered: RenderedChain = { rules, jumps: 0, ownerOf: () => undefined };

@@ -9,7 +9,7 @@ export interface Jump<T extends string = Table> {
   readonly rule: string;
 }
 
-/** The chains and jumps of a mode in the tables of iptables, which tell them from those of other programs. */
+/** The chains and jumps of a mode in the tables of iptables, which distinguish them from those of other programs. */
 export interface Layout {
   /** Inserted at the head of their chains in this order, so the last one comes first. */
   readonly jumps: readonly Jump[];
@@ -22,7 +22,7 @@ export interface Layout {
 /** The layout of a mode that does not use iptables. */
 export const NO_LAYOUT: Layout = { jumps: [], baseChains: { filter: [], nat: [] }, isServiceChain: () => false };
 
-/** A jump for packets that meet a condition, with kube-proxy's comment, by which kube-proxy recognizes it. */
+/** A jump for packets that match a condition, with the comment by which kube-proxy recognizes it. */
 export function jump(table: Table, from: string, condition: string, why: string, to: string): Jump {
   return { table, from, rule: `${condition}${comment(why)}-j ${to}` };
 }

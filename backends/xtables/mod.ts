@@ -13,8 +13,8 @@
  *   batches.ts        the difference between both states, cut into inputs
  *   restore.ts        an input, as data and as text of iptables-restore
  *   apply.ts          the restores of one write, and the search for what the kernel refuses
- *   reconcile.ts      the target of the common reconciler
- *   tools.ts          iptables-restore, iptables-save and iptables, with the kinds of their failures
+ *   reconcile.ts      the target of the shared reconciler
+ *   tools.ts          calls of iptables-restore, iptables-save and iptables, and the classification of failures
  *   host.ts           features of the host's iptables
  *   cleanup.ts        removal of all traces
  *

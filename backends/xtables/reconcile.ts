@@ -16,7 +16,7 @@ import { createSpellings } from "./spellings.ts";
 import type { Flavour, IptablesTools } from "./tools.ts";
 import type { ChainsByTable, WantedChains } from "./wanted_chains.ts";
 
-/** Brings the chains of a layout to what a ruleset wants. */
+/** Brings the chains of a layout to the desired ruleset. */
 export interface Reconciler {
   /** Marks chains that may differ from what the kernel holds. */
   touch(chains: ChainsByTable): void;
@@ -26,24 +26,26 @@ export interface Reconciler {
   isBlank(): Promise<boolean>;
   /** Writes the chains that are marked and differ. Throws if the kernel could not be brought to the ruleset. */
   run(): Promise<void>;
-  /** Compares the kernel with the ruleset, tries again what it refused, and repairs the differences. Throws as `run` does. */
+  /**
+   * Compares the kernel with the ruleset, retries refused changes, and repairs the differences. Throws as `run` does.
+   */
   compareAndRun(): Promise<void>;
   /** The service ports that the kernel refuses. */
   problems(): SyncProblem[];
   /** Why the kernel refuses a service port; undefined if it does not. */
   problemOf(key: ServicePortKey): SyncProblem | undefined;
-  /** How many rules the kernel holds now, by table. */
+  /** The number of rules in the kernel, by table. */
   rules(): Readonly<Record<Table, number>>;
-  /** The figures since the last call; `drifted` counts chains and jumps that others changed. */
+  /** The figures since the last call; `drifted` counts chains and jumps changed by other programs. */
   takeFigures(): ReconcileFigures & { readonly drifted: number };
   /** The UDP frontends that the kernel served when it was first read; empty from the second call on. */
   takeEarlierUdpFrontends(): ReadonlySet<UdpFrontend>;
 }
 
-/** How many restores one run may spend on finding what the kernel refuses. */
+/** The maximum number of restores that one run may spend on the search for refused changes. */
 const SEARCH_LIMIT = 100;
 
-/** The parts that a reconciler works with. */
+/** Inputs of `createReconciler`. */
 export interface ReconcilerOptions {
   readonly layout: Layout;
   readonly ruleset: WantedChains;
@@ -84,7 +86,7 @@ export function createReconciler({ flavour, logger, ...options }: ReconcilerOpti
   };
 }
 
-/** A chain that others changed, as it reads. */
+/** A chain changed by another program, as iptables-save prints it. */
 interface DriftedChain {
   readonly table: Table;
   readonly chain: string;
@@ -126,7 +128,7 @@ function createTarget(
       const reading = await readKernel(tools, layout);
       const spelled = drift.filter(({ table, chain, reads: before }) => {
         const written = kernel.chains[table].get(chain), reads = reading.chains[table].get(chain);
-        // A chain that reads after its repair as before was not changed by others.
+        // A chain that reads the same before and after its repair was not changed by another program.
         const isUnchanged = written && reads && reads.hash !== written.hash && reads.hash === before?.hash;
         return isUnchanged && spellings.suspect(chainId(table, chain), written, reads);
       });
@@ -148,14 +150,14 @@ function noteUdpFrontend(rule: string, frontends: Set<UdpFrontend>): void {
   if (match) frontends.add(udpFrontend(match[1], Number(match[2])));
 }
 
-/** Marks chains of services that are not wanted: an earlier run's, or kube-proxy's. */
+/** Marks unwanted service chains, left by an earlier run or by kube-proxy. */
 function touchSurplus(kernel: KernelState, { ruleset, dirty }: RestoreContext): void {
   for (const table of TABLES) {
     for (const chain of kernel.chains[table].names()) if (!ruleset.has(table, chain)) dirty[table].add(chain);
   }
 }
 
-/** Marks wanted chains that do not read as they were written; returns those that were not about to change. */
+/** Marks wanted chains that differ from how they were written; returns those that had no pending change. */
 function findDrift(
   before: KernelState | undefined,
   kernel: KernelState,
@@ -175,7 +177,7 @@ function findDrift(
   return drift;
 }
 
-/** The jumps that are to be inserted, and those that are there too often. */
+/** The jumps to insert, and the surplus ones to delete. */
 function jumpsToMove(
   { jumps: held }: KernelState,
   { jumps }: Layout,

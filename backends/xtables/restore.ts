@@ -26,7 +26,7 @@ export interface RestoreInput<T extends string = Table> {
   readonly updates: readonly ChainUpdate<T>[];
   /** Inserted at the heads of their built-in chains, in this order. */
   readonly jumps: readonly Jump<T>[];
-  /** Deleted, the first of its kind in its built-in chain. */
+  /** Deleted: the first identical jump in the built-in chain. */
   readonly surplusJumps?: readonly Jump<T>[];
   /**
    * The common rank of its chains (see WantedChains), if it only writes chains of one rank: inputs of equal rank do not refer
@@ -35,7 +35,7 @@ export interface RestoreInput<T extends string = Table> {
   readonly rank?: number;
 }
 
-/** Prints an input for iptables-restore: a line a piece, newlines included. */
+/** Prints an input for iptables-restore, one line at a time, newlines included. */
 export function* restoreLines(input: RestoreInput<string>): Generator<string> {
   const all = [...input.updates, ...input.jumps, ...input.surplusJumps ?? []];
   for (const table of new Set<string>([...TABLES, ...all.map(({ table }) => table)])) {

@@ -7,7 +7,7 @@ import type { IptablesTools } from "./tools.ts";
 export interface HeldChain {
   /** `hashRules` of its rules as iptables-save prints them; -1 if they are unknown. */
   readonly hash: number;
-  /** How many rules it has. */
+  /** The number of its rules. */
   readonly rules: number;
   /** Its rules without their `-A CHAIN `, which only a dry run keeps. */
   readonly lines?: readonly string[];
@@ -25,7 +25,7 @@ export interface HeldChains {
   /** Sets the state of a chain; undefined if it is deleted. */
   set(chain: string, held: HeldChain | undefined): void;
   names(): Iterable<string>;
-  /** How many rules all chains have together. */
+  /** The number of rules in all chains together. */
   rules(): number;
 }
 
@@ -47,7 +47,7 @@ function createHeldChains(): HeldChains {
 /** The chains and jumps of a layout in the kernel. */
 export interface KernelState {
   readonly chains: Readonly<Record<Table, HeldChains>>;
-  /** The jumps from built-in chains, and how often each is there; undefined where that is unknown. */
+  /** The jumps from built-in chains, and how often each is present; undefined if that is unknown. */
   jumps: ReadonlyMap<Jump, number> | undefined;
 }
 

@@ -2,7 +2,7 @@ import type { HeldChain } from "./shadow.ts";
 
 /** Chains that this host's iptables-save prints differently from how they were written, which is no drift. */
 export interface Spellings {
-  /** Whether what iptables-save prints is known to be another spelling of what was written. */
+  /** Whether the text that iptables-save prints is a known other spelling of the written one. */
   areSame(id: string, written: HeldChain, reads: HeldChain): boolean;
   /**
    * Notes that a chain reads after its repair as it did before. The second time in a row counts as a spelling: once may also

@@ -90,8 +90,8 @@ export function createIptablesTools(family: Family, runner: Runner): IptablesToo
 }
 
 /**
- * Checks that an output of iptables-save is complete and well-formed: taken for the kernel's state, a truncated one would
- * cause all rules to be rewritten, and jumps to be duplicated.
+ * Checks that an output of iptables-save is complete and well-formed. If a truncated one were accepted as the kernel's
+ * state, all rules would be rewritten and jumps duplicated.
  */
 function createSaveForm() {
   let isOpen = false;
