@@ -75,8 +75,8 @@ export interface LocalhostChoice extends Pick<Configuration, "modeDescription"> 
 }
 
 /**
- * Whether loopback addresses serve node ports, which takes a kernel that routes them: in modes that can and for IPv4, if they
- * are among the prefixes that serve node ports (kube-proxy's ContainsIPv4Loopback).
+ * Whether loopback addresses serve node ports, which requires the kernel to route them: in modes that support it, for
+ * IPv4, if they are among the prefixes that serve node ports (kube-proxy's ContainsIPv4Loopback).
  */
 export function servesLocalhost(
   family: Family,

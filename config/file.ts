@@ -167,7 +167,10 @@ function meantBy(key: string, fields: Fields): string {
   return name === undefined ? "" : `; did you mean ${elsewhere.get(name)}?`;
 }
 
-/** The paths of all fields in reverse order, so that iptables, the likeliest, comes last among its like. */
+/**
+ * The paths of all fields in reverse order, so that of fields with the same name that of iptables, the likeliest, comes
+ * last.
+ */
 function pathsOf(fields: Fields, prefix = ""): string[] {
   return Object.entries<Field>(fields).reverse().flatMap(([name, field]) =>
     field.kind === "section"

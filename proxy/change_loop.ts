@@ -18,7 +18,7 @@ export interface ChangeLoopOptions {
   readonly clock: Clock;
 }
 
-/** Delay before changes are planned; what an API server sends at once arrives in several chunks. */
+/** Delay before changes are planned; changes that an API server sends at once arrive in several chunks. */
 const BATCH_DELAY_MS = 2;
 
 /** Creates a function that schedules a round: planning tracked changes and sending them to the families' workers. */

@@ -4,8 +4,8 @@ import type { ReportProblems } from "../core/problems/mod.ts";
 import type { NodeState } from "../core/tracking/mod.ts";
 
 /**
- * Creates a check of planned service ports. It reports, once while that lasts, the first node port if node ports are served
- * on more addresses than configured because the node's primary address is unknown.
+ * Creates a check of planned service ports. While node ports are served on more addresses than configured, because the
+ * node's primary address is unknown, it reports that once, with the first such node port.
  */
 export function createNodePortCheck(
   family: Family,

@@ -9,7 +9,7 @@ export interface NodeWatchOptions {
   readonly node: NodeTracker;
   /** Whether the first sync waits for a pod CIDR (detectLocalMode NodeCIDR). */
   readonly awaitsPodCIDR: boolean;
-  /** Lists the cluster's other Nodes for a message; undefined if the source does not know this node. */
+  /** Lists the cluster's other Nodes for a message; undefined if the source has no Node objects. */
   readonly otherNodes: ((signal: AbortSignal) => Promise<string>) | undefined;
   readonly health: Pick<ProxyHealth, "setNodeEligible">;
   readonly problems: ProblemBoard;
@@ -22,7 +22,7 @@ export interface NodeWatchOptions {
 
 /** Reactions to the state of this node's Node object. */
 export interface NodeWatch {
-  /** The source has read everything once. */
+  /** The source has synced. */
   onSynced(): void;
   onChange(change: NodeChange): void;
 }

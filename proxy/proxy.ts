@@ -44,7 +44,7 @@ async function serve(options: ProxyOptions): Promise<number> {
   const startedAtMs = clock.now();
   const recorder = createStatusRecorder();
   const problems = createProblemBoard(clock, logger);
-  // Only the API server knows this node; other sources serve nodes without a cluster or omit the pod CIDR.
+  // Only the API server has this node's Node object; other sources serve nodes without a cluster or omit the pod CIDR.
   const awaitsPodCIDR = configuration.source.kind === "kube" && configuration.detectLocalMode === "NodeCIDR";
   const tracking = createTracking({
     ...trackingOptions(options, awaitsPodCIDR),

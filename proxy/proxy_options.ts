@@ -28,7 +28,7 @@ export interface ProxyOptions {
   readonly signal: AbortSignal;
   /** Ends the run in favor of one with a new configuration, which reuses the families' workers. */
   readonly replaced?: AbortSignal;
-  /** Ends it with status 1: something is lost that it needs and cannot restart. */
+  /** Ends the run with status 1: a worker that it needs is lost and cannot be restarted. */
   readonly lost?: AbortSignal;
 }
 

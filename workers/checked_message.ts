@@ -1,6 +1,6 @@
 /**
- * Checks the messages between the isolates. A message to a worker passes only if it is safe in a tool's arguments and input;
- * a report from a worker passes with codes of the table alone, since they become labels of metrics.
+ * Checks the messages between the isolates. A message to a worker passes only if it is safe in a tool's arguments and
+ * input. A report from a worker may only contain problem codes of the table, because they become labels of metrics.
  */
 import { isProblemCode } from "../core/problems/mod.ts";
 import {
@@ -48,19 +48,22 @@ function wrongField<T>(fields: Fields<T>, value: unknown): string | undefined {
 
 const record = <T>(fields: Fields<T>): Check => (value) => wrongField(fields, value) === undefined;
 
-/** Keeps a name that an attacker chose from filling the log. */
+/** Quotes a name, shortened so that an attacker cannot fill the log with it. */
 function quoted(name: string): string {
   return JSON.stringify(name.slice(0, 40));
 }
 
-/** The characters of an address; what is none of the two families' is refused by the tools. */
+/** The characters of an IP address. The tools refuse such a text if it is not an address. */
 const ADDRESS = /^[\da-f.:]{2,45}$/;
 const PREFIX = /^[\da-f.:]{2,45}\/\d{1,3}$/;
 const ENDPOINT = /^(?:[\d.]{7,15}|\[[\da-f.:]{2,45}\]):\d{1,5}$/;
-/** Names as the decoders let them through (core/objects/names.ts). */
+/** Names as the decoders accept them (core/objects/metadata.ts). */
 const SERVICE_PORT_NAME = /^[A-Za-z\d][\w.-]{0,62}\/[A-Za-z\d][\w.-]{0,62}(?::[A-Za-z\d][\w.-]{0,62})?$/;
 const SERVICE_PORT_KEY = /^[A-Za-z\d][\w.:/-]{0,200}\|(?:tcp|udp|sctp)$/;
-/** Linux permits more in the name of an interface (all but spaces and slashes); nobody has been seen to use it. */
+/**
+ * Linux permits more in an interface name (everything except spaces and slashes), but no such name is known to be in
+ * use.
+ */
 const INTERFACE = /^[A-Za-z\d_][\w.:@-]{0,14}$/;
 const SCHEDULER = /^[a-z\d_]{1,16}$/;
 const SEARCH_PATH = /^[^\0\n]{0,65536}$/;
@@ -114,7 +117,7 @@ const isSettings = record<FamilySettings>({
   localhostNodePorts: isBoolean,
   conntrackTcpLiberal: isBoolean,
   serviceRanges: list(isPrefix),
-  // A timer of Deno's takes 31 bits of milliseconds; more is clipped where it is set.
+  // Deno's timers take 31 bits of milliseconds; longer periods are clipped when the timer is set.
   syncPeriodMs: (value) => typeof value === "number" && value > 0,
   ipvs: optional(isIpvs),
 });
@@ -175,8 +178,8 @@ export function checkedMessage(message: unknown): ToWorker {
 }
 
 /**
- * A report of a worker in this mode; a problem with an unknown code becomes `sync-failed`, and a figure that is not declared
- * or no finite number is dropped.
+ * Sanitizes a report of a worker in this mode: a problem with an unknown code becomes `sync-failed`, and a figure that
+ * is undeclared or not a finite number is dropped.
  */
 export function checkedReport(report: SyncReport, mode: Pick<ModeDescription, "figures">): SyncReport {
   const problems = report.problems.map((problem) =>

@@ -1,6 +1,6 @@
 import type { Clock } from "../platform/mod.ts";
 
-/** A timer that remembers that its time has come until it is cleared. */
+/** A timer that stays due until it is cleared. */
 export interface DueTimer {
   isDue(): boolean;
   /** Starts it again with this delay. */
@@ -8,7 +8,7 @@ export interface DueTimer {
   clear(): void;
 }
 
-/** A timer that is not running; `onDue` is called when its time has come. */
+/** Creates a timer that is not running and calls `onDue` when it expires. */
 export function createDueTimer(clock: Clock, onDue: () => void): DueTimer {
   let isDue = false;
   let cancel: (() => void) | undefined;

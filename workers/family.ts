@@ -16,17 +16,17 @@ import { familyCode } from "./family_code.ts";
 import type { RoleMessage, StartMessage } from "./protocol.ts";
 import { startSyncLoop, type SyncLoop } from "./sync_loop.ts";
 
-/** How long a tool that is running when the worker has to stop may go on before it is killed, in milliseconds. */
+/** The grace period for running tools when the worker stops, in milliseconds; then they are killed. */
 const TOOL_GRACE_MS = 400;
 
-/** What runs between `start` and `stop`. */
+/** The state between `start` and `stop`. */
 interface Running {
   readonly log: LimitedLogger;
   readonly backend: Backend;
   readonly loop: SyncLoop;
 }
 
-/** Aborted to kill the tools that run. */
+/** Aborted to kill the running tools. */
 let tools = new AbortController();
 /** The backend's code is loaded late; messages that arrive meanwhile wait for it in their order. */
 let running: Promise<Running> | undefined;

@@ -1,4 +1,4 @@
-/** Finds workers that take too much memory before the whole program ends because of them. */
+/** Detects workers that use too much memory before V8 ends the whole process. */
 import { getHeapStatistics } from "node:v8";
 import type { Clock } from "../platform/mod.ts";
 

@@ -3,9 +3,9 @@ import type { Logger } from "../platform/mod.ts";
 
 /** Logs the problems of setups and syncs: a problem that persists is logged once, not with every retry. */
 export interface ProblemLog {
-  /** Logs those of these problems that the last call did not have. */
+  /** Logs the problems that the last call did not include. */
   log(problems: readonly SyncProblem[], phase: "setup" | "sync", retryInMs: number): void;
-  /** There are no problems any more, which is logged if there were some. */
+  /** Clears the problems, and logs that they are resolved if there were any. */
   clear(): void;
 }
 

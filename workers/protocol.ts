@@ -39,7 +39,7 @@ export interface WorkerCode {
 export type ToWorker =
   | RoleMessage
   | StartMessage
-  /** Apply this; answered with a report of its revision, or with a reset if its base is not the state that is held. */
+  /** Apply a delta; answered with a report of its revision, or with a reset on a base revision mismatch. */
   | { readonly type: "sync"; readonly delta: FamilyDelta }
   /** Describe the rules of a service port; answered at once with `described` of the same number. */
   | { readonly type: "describe"; readonly number: number; readonly key: ServicePortKey }
@@ -47,7 +47,10 @@ export type ToWorker =
   | { readonly type: "count"; readonly number: number }
   /** Remove every trace from the kernel; answered with `cleaned`. */
   | { readonly type: "cleanup" }
-  /** Stop what runs, then end, unless `keepWorker` keeps the worker for another start; answered with `stopped`. */
+  /**
+   * Stop the sync loop and its tools, then end, unless `keepWorker` keeps the worker for another start; answered with
+   * `stopped`.
+   */
   | { readonly type: "stop"; readonly keepWorker: boolean }
   /** Answered with `pong` while the worker is alive, however long a tool takes. */
   | { readonly type: "ping" }
@@ -64,13 +67,13 @@ export type FromWorker =
   | { readonly type: "ready" }
   /** Tools or kernel are not usable; retrying. */
   | { readonly type: "setup-failed"; readonly reason: string; readonly unsupported: boolean }
-  /** The base of the last delta is not the state that is held; waiting for a full snapshot. */
+  /** Delta base revision mismatch; waiting for a full snapshot. */
   | { readonly type: "reset" }
   | { readonly type: "report"; readonly report: SyncReport }
   | { readonly type: "described"; readonly number: number; readonly rules: RuleDescription | undefined }
   /** `counts` is undefined if they cannot be read, or if the mode counts nothing. */
   | { readonly type: "counted"; readonly number: number; readonly counts: PacketCounts | undefined }
-  /** `problem` says what could not be removed; undefined if everything was. */
+  /** `problem` lists what could not be removed; undefined if everything was. */
   | { readonly type: "cleaned"; readonly problem: string | undefined }
   | { readonly type: "stopped" }
   /** Only a restart of the whole program helps, for example after a tool was installed. */

@@ -4,7 +4,7 @@ import type { Clock } from "../platform/mod.ts";
 export interface Questions<Answer> {
   /** Posts a question and resolves with its answer; undefined if there is none in time. */
   ask(post: (number: number) => void): Promise<Answer | undefined>;
-  /** Passes an answer on; one that nobody waits for any more is ignored. */
+  /** Delivers an answer; ignored if its question has timed out. */
   answer(number: number, answer: Answer | undefined): void;
 }
 

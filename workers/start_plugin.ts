@@ -3,10 +3,10 @@ import type { PluginOutcome, PluginRequest, PluginRole } from "./plugin_protocol
 import { createWebWorker, workerEntry } from "./web_worker.ts";
 
 /**
- * Starts a worker that may run one program and nothing else, and returns a function that requests a run. The arguments and
- * the environment are those of the role, whatever a call passes, except for KUBERNETES_EXEC_INFO. `onLost` is called when
- * the worker has ended. If this executable may not start the program, there is no worker, and every run is refused with an
- * explanation how to change that.
+ * Starts a worker that may run one program and nothing else, and returns a function that requests a run. The arguments
+ * and the environment are those of the role, whatever a call passes, except for KUBERNETES_EXEC_INFO. `onLost` is
+ * called when the worker has ended. If this executable may not start the program, there is no worker, and every run is
+ * refused with an error that explains the fix.
  */
 export function startPluginWorker(role: PluginRole, onLost: (reason: string) => void): RunProgram {
   const { program } = role;

@@ -1,4 +1,4 @@
-/** Keeps one family's worker running: replaces one that dies or hangs, with growing waits. */
+/** Keeps one family's worker running: replaces one that dies or hangs, with backoff. */
 import { describeMode } from "../backends/mod.ts";
 import type { FamilyHealth, FamilyLink, FamilyListener, StopOptions } from "../core/channel/mod.ts";
 import type { PacketCounts, RuleDescription } from "../core/model/mod.ts";
@@ -21,7 +21,7 @@ export interface SuperviseOptions extends WatchOptions {
   readonly stopGraceMs?: number;
   /** The same for a worker that will be used again: it may be the only one that could start another. */
   readonly keepGraceMs?: number;
-  /** How long an answer of the worker is awaited. */
+  /** How long to wait for an answer from the worker. */
   readonly answerTimeoutMs?: number;
 }
 
@@ -102,21 +102,21 @@ export function superviseFamily(options: SuperviseOptions): FamilyLink {
   };
 }
 
-/** What the lifecycle of a family's workers tells its owner. */
+/** Receives the events of a family's worker lifecycle. */
 interface LifecycleListener {
-  /** A message of the worker that runs, `stopped` aside. */
+  /** A message from the running worker, except `stopped`. */
   receive(message: FromWorker): void;
-  /** The worker is gone, with whatever it was asked to do. */
+  /** The worker is gone, and its unfinished work with it. */
   onGone(reason: string): void;
 }
 
-/** The workers of a family, one after the other. */
+/** Runs a family's workers, one at a time. */
 interface Lifecycle {
-  /** The worker that runs and takes messages, if there is one. */
+  /** The running worker that takes messages, if there is one. */
   worker(): Pick<WatchedWorker, "post"> | undefined;
-  /** The same for a message that is work: its memory is watched until a sync succeeds. */
+  /** The same, for a message that starts work: the worker's memory is watched until a sync succeeds. */
   beginWork(): Pick<WatchedWorker, "post"> | undefined;
-  /** A sync succeeded: the work is done, and the next restart waits for the shortest time again. */
+  /** A sync succeeded: ends the memory watch and resets the backoff. */
   noteSuccess(): void;
   rest(): boolean;
   wake(): void;
@@ -135,7 +135,7 @@ function createLifecycle(options: SuperviseOptions, { receive, onGone }: Lifecyc
   let keepsWorker = false;
   /** From `rest` to `wake`. */
   let isResting = false;
-  /** The worker was asked to stop because the family rests, and has not stopped yet. */
+  /** A stop was requested because the family rests, and the worker has not stopped yet. */
   let isLeaving = false;
 
   const reportHealth = (health: FamilyHealth) => queueMicrotask(() => listener.onHealth(health));
@@ -191,7 +191,7 @@ function createLifecycle(options: SuperviseOptions, { receive, onGone }: Lifecyc
     ended();
   };
 
-  /** The worker of a family that rests, or was resting until now, has stopped. */
+  /** Called when the worker of a family that rests, or was resting until now, has stopped. */
   const left = () => {
     isLeaving = false;
     terminate();

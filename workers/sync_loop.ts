@@ -18,13 +18,13 @@ export interface SyncLoopOptions {
   readonly emit: (message: FromWorker) => void;
 }
 
-/** One family's sync loop. It does one thing at a time; every answer goes through `emit`. */
+/** One family's sync loop. It runs one step at a time; every answer goes through `emit`. */
 export interface SyncLoop {
-  /** Queues a delta, in place of one that still waits. */
+  /** Queues a delta; it replaces one that is still queued. */
   sync(delta: FamilyDelta): void;
   /** Queues a cleanup, after which no state is held. */
   cleanup(): void;
-  /** Starts nothing more; resolves when what is running has ended. The rules stay. */
+  /** Starts no further step; resolves when the running one has ended. The rules stay. */
   stop(): Promise<void>;
 }
 
@@ -35,7 +35,10 @@ const REFUSALS_BELIEVED = 3;
 interface Held {
   readonly revision: number;
   readonly syncPeriodMs: number;
-  /** Whether the rest of the state is yet to come: until then the kernel may hold correct rules that are unknown here. */
+  /**
+   * Whether only the head of the state was received: until the rest arrives, the kernel may hold correct rules that are
+   * unknown here.
+   */
   readonly isHead: boolean;
 }
 
@@ -54,7 +57,10 @@ interface Loop extends SyncLoopOptions {
   held: Held | undefined;
   waiting: FamilyDelta | undefined;
   isCleanupRequested: boolean;
-  /** Whether a whole state or a comparison has not succeeded yet: the sync that makes up for it counts as a full one. */
+  /**
+   * Whether a full sync (a whole state or a comparison) has not succeeded yet; the sync that makes up for it counts as
+   * full.
+   */
   owesFull: boolean;
   isFailing: boolean;
   retries: number;
@@ -170,8 +176,8 @@ function applyDelta(loop: Loop, delta: FamilyDelta): Promise<void> {
 }
 
 /**
- * Every second retry compares with the kernel: the backend's idea of the kernel may be the cause of the failure (another
- * program may have removed chains), and the kernel may accept now what it refused before.
+ * Every second retry compares with the kernel: a wrong realized state may have caused the failure (another program may
+ * have removed chains), and the kernel may now accept a change that it refused before.
  */
 function retry(loop: Loop, revision: number): Promise<void> {
   const { backend } = loop;
@@ -190,7 +196,7 @@ async function attempt(loop: Loop, revision: number, full: boolean, sync: () => 
   try {
     result = await sync();
   } catch (error) {
-    // Tools that the stop itself has killed are no failure.
+    // A tool killed by the stop itself is not a failure.
     if (loop.isStopped) return;
     ok = false;
     result = { problems: [{ code: "sync-failed", servicePort: undefined, message: errorText(error) }], figures: {} };
@@ -222,7 +228,7 @@ function scheduleAfter(loop: Loop, ok: boolean, { problems, againAfterMs }: Sync
   if (againAfterMs !== undefined) loop.followUp.schedule(againAfterMs);
 }
 
-/** Whether the worker goes on without a delta. */
+/** Whether the worker will sync again without a delta. */
 function isUnfinished({ problems, againAfterMs, figures }: SyncResult): boolean {
   return problems.length > 0 || againAfterMs !== undefined || (figures.cleanup_failures ?? 0) > 0;
 }

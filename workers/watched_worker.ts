@@ -1,4 +1,4 @@
-/** A family's worker that is known to be alive: it answers pings. */
+/** Watches a family's worker: pings it, and terminates it if it does not answer. */
 import { type Clock, errorText } from "../platform/mod.ts";
 import type { FromWorker, StartMessage, ToWorker } from "./protocol.ts";
 
@@ -7,11 +7,11 @@ export interface WorkerHandle {
   post(message: ToWorker): void;
   /** Ends it at once, even in an endless loop. */
   terminate(): void;
-  /** Gives it back, stopped with `keepWorker`, for the next start of its family. */
+  /** Returns it, stopped with `keepWorker`, to the pool for the next start of its family. */
   release(): void;
   /**
-   * Announces that it will end until its family has services again. Returns whether it may: if so, `stop` with `keepWorker`
-   * and `terminate` have to follow.
+   * Requests to end it until its family has services again. Returns whether that is allowed; if so, `stop` with
+   * `keepWorker` and `terminate` must follow.
    */
   beginRest(): boolean;
 }
@@ -19,7 +19,7 @@ export interface WorkerHandle {
 /** Receives the messages and the failure of a worker. */
 export interface WorkerListener {
   onMessage(message: FromWorker): void;
-  /** The worker has ended by an error, or sends messages that cannot be read. */
+  /** The worker ended with an error, or sent a message that cannot be read. */
   onFailure(reason: string): void;
 }
 
@@ -67,7 +67,7 @@ export function startWatchedWorker(
 
   const watch = () => {
     cancelPing = clock.schedule(pingPeriodMs, () => {
-      // Periods, not time: a host that slept, or a main isolate that was busy itself, must not count against the worker.
+      // Count periods, not time: a suspended host or a busy main isolate must not count against the worker.
       if (silentPeriods >= pingsUnanswered) {
         fail(`no answer for ${silentPeriods * pingPeriodMs / 1000} s`);
         return;

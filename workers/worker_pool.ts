@@ -30,17 +30,17 @@ export interface WorkerPool {
 interface PooledWorker {
   readonly number: number;
   readonly family: Family;
-  /** The sibling that started it, and that it ends with; undefined for the first ones. */
+  /** The sibling that started it and whose end also ends it; undefined for the first workers. */
   readonly starter: PooledWorker | undefined;
   readonly post: (message: ToWorker, transfer?: Transferable[]) => void;
   readonly end: () => void;
   listener: WorkerListener | undefined;
   isAlive: boolean;
-  /** It was asked to stop for good, so that its end is no loss. */
+  /** Whether it was stopped for good, so that its end is expected. */
   isStopping: boolean;
-  /** It is about to end because its family has no services; its sibling has to stay. */
+  /** Whether it is about to end because its family has no services; its sibling has to stay. */
   isResting: boolean;
-  /** It ends as soon as the sibling that it started has ended. */
+  /** Whether it ends as soon as the sibling that it started has ended. */
   isRemoved: boolean;
 }
 
@@ -160,7 +160,7 @@ export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
   return {
     spawn(family, listener) {
       const present = workers.get(family)!;
-      // One that was to rest may have stayed for the sibling that it started.
+      // A worker that was to rest may have stayed for the sibling that it started.
       const isFree = present.listener === undefined || present.isAlive && present.isRemoved && present.isResting;
       const worker = isFree ? present : startSuccessor(family);
       worker.isResting = worker.isRemoved = false;

@@ -15,7 +15,7 @@ export interface Effect {
   readonly revision: number | undefined;
   /** When that sync ended, in milliseconds since 1970; undefined while waiting. */
   readonly syncedAtMs: number | undefined;
-  /** Whether an earlier sync, no longer recorded, may have been the one. */
+  /** Whether an earlier sync, no longer recorded, may have brought it into effect. */
   readonly orEarlier: boolean;
 }
 

@@ -166,7 +166,7 @@ export function createFamilyChannel(options: FamilyChannelOptions): FamilyChanne
     finished = report.unfinished || isOfHead ? undefined : report.revision;
     flushSoon();
     if (report.revision !== inFlight?.revision) return;
-    // The long first sync is no measure of what changes cost.
+    // The first sync takes long and is no measure of the cost of a change.
     if (inFlight.base !== undefined && inFlight.part === undefined) pace.synced(report.durationMs);
     inFlight = undefined;
   };

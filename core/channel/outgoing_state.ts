@@ -37,7 +37,7 @@ export interface SentState {
   readonly isHead: boolean;
 }
 
-/** An empty state of which nothing was sent. */
+/** Creates an empty state; nothing was sent yet. */
 export function createOutgoingState(): OutgoingState {
   const ports = new Map<ServicePortKey, ServicePort>();
   // For each service port that differs from what was last sent: what was sent, or undefined if it was not.

@@ -12,8 +12,8 @@ export interface FamilyDelta {
   readonly set: readonly ServicePort[];
   readonly deleted: readonly ServicePortKey[];
   /**
-   * Which part this is of a whole state that comes in two. The `head` has the service ports that must take effect first, and
-   * leaves others in the kernel alone; the `rest` follows it.
+   * The part of a whole state that is sent in two parts. The `head` has the service ports that must take effect first
+   * and leaves all others in the kernel unchanged; the `rest` follows it.
    */
   readonly part?: "head" | "rest";
 }

@@ -4,10 +4,10 @@ import type { ServicePort, Verdict } from "./service_port.ts";
 /** The kinds of frontends of a service port. */
 export type FrontendKind = "clusterIP" | "externalIP" | "loadBalancerIP" | "nodePort";
 
-/** An address and port that clients connect to, and what becomes of their new connections. */
+/** An address and port that clients connect to, with the verdict on new connections. */
 export interface Frontend {
   readonly kind: FrontendKind;
-  /** Empty for a node port: the settings say which addresses of the node serve it. */
+  /** Empty for a node port: `FamilySettings.nodePortPrefixes` selects the addresses of the node that serve it. */
   readonly address: string;
   readonly port: number;
   readonly verdict: Verdict;
@@ -16,13 +16,13 @@ export interface Frontend {
    * cluster, as if it had left through a load balancer and come back (kube-proxy's short circuit).
    */
   readonly ownVerdict: Verdict;
-  /** The prefixes that may connect, see `admittedSources`; undefined where everyone may. */
+  /** The prefixes that may connect, see `admittedSources`; undefined if every client may. */
   readonly sources: readonly string[] | undefined;
 }
 
 /**
- * The frontends of a service port: cluster IP, external IPs, load balancer IPs, node port. They are listed on demand, since
- * tens of thousands of service ports that stay in memory differ in little but their cluster IP.
+ * The frontends of a service port: cluster IP, external IPs, load balancer IPs, node port. They are computed on demand,
+ * because storing them for tens of thousands of service ports would waste memory.
  */
 export function frontendsOf(servicePort: ServicePort): Frontend[] {
   const { port, nodePort, internal, external } = servicePort;
@@ -64,8 +64,9 @@ export function hasExternalFrontends(
 }
 
 /**
- * The prefixes that may use the load balancer IPs; undefined where everyone may. Where the node may, so may packets that it
- * sends to a load balancer IP from that same IP (kube-proxy's rule for load balancers that configure their IP on the node).
+ * The prefixes that may use the load balancer IPs; undefined if every client may. If the node may, so may packets that
+ * it sends to a load balancer IP from that same IP (kube-proxy's rule for load balancers that configure their IP on the
+ * node).
  */
 export function admittedSources(
   { loadBalancerSources, loadBalancerIPs }: Pick<ServicePort, "loadBalancerSources" | "loadBalancerIPs">,

@@ -25,7 +25,7 @@ export type Verdict = "cluster" | "local" | "reject" | "drop";
 
 /** The sources that may use the load balancer IPs of a service port (`loadBalancerSourceRanges`). */
 export interface LoadBalancerSources {
-  /** Canonical prefixes of one family, at least one, none of which is every address. */
+  /** Canonical prefixes of one family: at least one, none of length 0. */
   readonly ranges: readonly string[];
   /** Whether the node's own address is in `ranges`. */
   readonly includeNode: boolean;
@@ -68,6 +68,6 @@ export interface ServicePort {
   readonly lingeringEndpoints: readonly string[];
   /** The timeout of session affinity in seconds; 0 without session affinity. */
   readonly affinitySeconds: number;
-  /** Undefined admits everyone, also where all ranges are of the other family (kube-proxy's rule). */
+  /** Undefined admits every client, also if all ranges are of the other family (kube-proxy's rule). */
   readonly loadBalancerSources: LoadBalancerSources | undefined;
 }

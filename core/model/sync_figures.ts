@@ -2,11 +2,11 @@
 export interface CommonFigures {
   /** Chains or elements that another program had changed and the sync repaired. */
   readonly drift_repaired: number;
-  /** Conntrack entries of UDP flows that were removed because they led to an endpoint or service that is gone. */
+  /** Stale conntrack entries of UDP flows that were removed: their endpoint or service is gone. */
   readonly conntrack_deleted: number;
-  /** The milliseconds that took. */
+  /** The duration of that removal in milliseconds. */
   readonly conntrack_ms: number;
-  /** Removals of other modes' and kube-proxy's leftovers that failed. */
+  /** Failed attempts to remove leftovers of other modes and of kube-proxy. */
   readonly cleanup_failures: number;
 }
 

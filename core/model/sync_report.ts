@@ -8,7 +8,7 @@ export interface SyncProblem {
   readonly code: ProblemCode;
   /** The service port that is not served; undefined where the problem concerns the whole family. */
   readonly servicePort: ServicePortName | undefined;
-  /** The tool or step that failed, its own words, and what happens next. */
+  /** The tool or step that failed, its error message, and what happens next. */
   readonly message: string;
 }
 
@@ -17,15 +17,15 @@ export interface SyncReport {
   readonly family: Family;
   /** The newest revision that was tried. */
   readonly revision: number;
-  /** Whether all of that revision is in effect, but for `problems`. */
+  /** Whether all of that revision is in effect, except for `problems`. */
   readonly ok: boolean;
-  /** Whether everything was looked at (a whole state, or a comparison with the kernel). */
+  /** Whether the sync covered everything: a whole state, or a comparison with the kernel. */
   readonly full: boolean;
   /** Wall time at which it ended, in milliseconds since 1970. */
   readonly endedAtMs: number;
   readonly durationMs: number;
   readonly problems: readonly SyncProblem[];
-  /** Whether the worker goes on without a delta: it tries again what failed, or looks after something later. */
+  /** Whether the worker will sync again without a delta: to retry a failure, or because the backend requested it. */
   readonly unfinished?: true;
   /** The figures of this sync; those of its mode by the names that the mode's description declares. */
   readonly figures: SyncFigures<string>;

@@ -105,7 +105,7 @@ function readAffinity(spec: RawObject, problems: Problems): number {
 
 /**
  * The ranges of the field; like kube-proxy, ignores the annotation that preceded it. If none is usable, all clients are
- * allowed, as in kube-proxy, and a problem says so.
+ * allowed, as in kube-proxy, and a problem is reported.
  */
 function readSourceRanges(spec: RawObject, problems: Problems): readonly string[] {
   const field = "spec.loadBalancerSourceRanges";

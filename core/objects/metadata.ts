@@ -35,7 +35,7 @@ export function isObjectName(value: unknown): value is string {
 
 /** The metadata of an object. */
 export interface Metadata {
-  /** Undefined if the name or namespace cannot be used; `problem` then says why. */
+  /** Undefined if the name or namespace cannot be used; `problem` then has the reason. */
   readonly ref: ObjectRef | undefined;
   readonly problem: string | undefined;
   readonly labels: RawObject;

@@ -53,7 +53,7 @@ export interface FamilyPlannerOptions {
   readonly family: Family;
   readonly nodeName: string;
   readonly tracking: Tracking;
-  /** Takes the frontends that a service port claims and another has; each service port is a scope. */
+  /** Receives the frontends that a service port claimed and lost to another; each service port is a scope. */
   readonly onProblems: ReportProblems;
 }
 

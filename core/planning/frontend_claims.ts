@@ -4,7 +4,7 @@ import { type Frontend, type FrontendKind, frontendsOf, type ServicePort, type S
 /** A service port that claims its frontends. */
 export interface Claimant {
   readonly key: ServicePortKey;
-  /** The service port with all frontends that its service asks for. */
+  /** The service port with all frontends that its service specifies. */
   readonly wanted: ServicePort;
 }
 
@@ -104,7 +104,7 @@ export function createFrontendClaims<C extends Claimant>(): FrontendClaims<C> {
   };
 }
 
-/** Whether two plans ask for the same frontends, each as the same kind. */
+/** Whether two plans have the same frontends, each of the same kind. */
 export function sameFrontends(a: ServicePort, b: ServicePort): boolean {
   const left = frontendsOf(a), right = frontendsOf(b);
   return a.protocol === b.protocol && left.length === right.length && left.every(({ kind, address, port }, i) => {

@@ -3,7 +3,7 @@ import type { Service } from "../objects/mod.ts";
 import { type ServiceKey, serviceKey, type TrackedChanges, type Tracking } from "../tracking/mod.ts";
 import { healthCheckNodePort } from "./service_port.ts";
 
-/** A port on which a load balancer asks this node whether it has endpoints of a service. */
+/** A port on which a load balancer checks whether this node has endpoints of a service. */
 export interface HealthCheck {
   readonly namespace: string;
   readonly name: string;

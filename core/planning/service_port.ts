@@ -105,7 +105,10 @@ function ofFamily(canonical: readonly string[], family: Family, taken: readonly 
   return matching.length === 0 ? NONE : [...new Set(matching)].sort();
 }
 
-/** Who may use the load balancer IPs: everyone if one of the ranges is every address (kube-proxy's newBaseServiceInfo). */
+/**
+ * The sources that may use the load balancer IPs: all if one of the ranges covers every address (kube-proxy's
+ * newBaseServiceInfo).
+ */
 export function loadBalancerSources(ranges: readonly string[], nodeIP: string): LoadBalancerSources | undefined {
   if (ranges.length === 0 || ranges.some((range) => range.endsWith("/0"))) return undefined;
   return { ranges, includeNode: ranges.some((range) => prefixContains(range, nodeIP)) };

@@ -2,7 +2,7 @@ import type { Clock, Logger } from "../../platform/mod.ts";
 import { logProblem, type Problem } from "./problem.ts";
 import { type ProblemCode, problemKind } from "./table.ts";
 
-/** A problem that lasts. Plain data. */
+/** An active problem. Plain data. */
 export interface CurrentProblem extends Problem {
   /** Wall time of its first report, in milliseconds since 1970. */
   readonly sinceMs: number;
@@ -14,19 +14,19 @@ export interface CurrentProblem extends Problem {
 
 /** Options of a report. */
 export interface ReportOptions {
-  /** The reporter has logged the problems itself, with details of its own. */
+  /** Whether the reporter has already logged the problems, with its own details. */
   readonly isLogged?: boolean;
 }
 
 /**
- * Takes the problems of one scope (a worker, an object, a file): all that it has now. Those that it had before and that are
- * missing from the list are solved.
+ * Replaces the problems of one scope (a worker, an object, a file). Earlier problems that are missing from the list are
+ * resolved.
  */
 export type ReportProblems = (scope: string, problems: readonly Problem[], options?: ReportOptions) => void;
 
-/** The problems that last, of all scopes. */
+/** The active problems of all scopes. */
 export interface ProblemBoard {
-  /** Replaces the problems of a scope and logs what has changed: new ones, new details, and what is solved. */
+  /** Replaces the problems of a scope and logs the differences: new problems, new details, resolved problems. */
   readonly report: ReportProblems;
   /** Errors first, then the newest first; a few dozen at most. */
   current(): readonly CurrentProblem[];
@@ -35,7 +35,7 @@ export interface ProblemBoard {
 }
 
 const SHOWN = 64;
-/** A cluster of broken objects must not take the node's memory: no more problems than these are kept. */
+/** The maximum number of problems kept, so that a cluster full of broken objects cannot exhaust the node's memory. */
 const KEPT = 4096;
 const SEVERITIES = ["error", "warning"];
 

@@ -1,7 +1,8 @@
 /**
- * The vocabulary of problems: every kind of problem with its code, severity, title and fix, and the problems that last now.
+ * The vocabulary of problems: every kind of problem with its code, severity, title and fix, and the active problems.
  *
- * In: problems by scope, from every room. Out: the current ones, for the log, status, metrics and Events. Touches nothing.
+ * In: problems by scope, from every room. Out: the active ones, for the log, status, metrics and Events. May touch:
+ * nothing.
  */
 export { createProblemBoard, type CurrentProblem, type ProblemBoard, type ReportProblems } from "./board.ts";
 export { type Finding, findingsText, problemFinding, worstOf } from "./finding.ts";

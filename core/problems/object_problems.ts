@@ -3,8 +3,8 @@ import type { ReportProblems } from "./board.ts";
 /** Reports the problems of single objects, each object a scope of its own. */
 export interface ObjectProblems {
   /**
-   * The object `key` was read; `sentences` are everything in it that cannot be used, none where it is fine. They are one
-   * problem. `subject` names the object for an operator.
+   * The object `key` was read; `sentences` name the parts of it that cannot be used, and are empty if it is valid. They
+   * are one problem. `subject` names the object for an operator.
    */
   set(key: string, subject: string, sentences: readonly string[]): void;
   /** The object `key` is listed and unchanged. */
@@ -16,8 +16,8 @@ export interface ObjectProblems {
 }
 
 /**
- * Objects without problems so far.
- * @param prefix sets the scopes of these objects apart from others
+ * Creates the reports of a group of objects, which have no problems at first.
+ * @param prefix distinguishes the scopes of these objects from others
  */
 export function createObjectProblems(report: ReportProblems, prefix: string): ObjectProblems {
   const reported = new Set<string>();

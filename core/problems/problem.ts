@@ -4,9 +4,9 @@ import { type ProblemCode, problemKind } from "./table.ts";
 /** One occurrence: two of the same code and subject are the same problem. Plain data. */
 export interface Problem {
   readonly code: ProblemCode;
-  /** What it is about, of the kind that the table names: `IPv4`, `Service default/web`, `/etc/services.yaml:12`. */
+  /** The subject, of the kind that the table names: `IPv4`, `Service default/web`, `/etc/services.yaml:12`. */
   readonly subject: string;
-  /** What went wrong this time, in a sentence without its full stop. */
+  /** The details of this occurrence, in a sentence without its full stop. */
   readonly detail: string;
 }
 

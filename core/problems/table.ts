@@ -4,7 +4,7 @@ export type Severity = "error" | "warning";
 /** One kind of problem: everything about it that does not depend on the occurrence. */
 export interface ProblemKind {
   readonly severity: Severity;
-  /** The kind of thing that the subject names. */
+  /** The kind of subject. */
   readonly about:
     | "IP family"
     | "service port"
@@ -20,17 +20,17 @@ export interface ProblemKind {
     | "permission";
   /** One line, without the occurrence's own details. */
   readonly title: string;
-  /** What an administrator can do about it. */
+  /** The action that an administrator can take. */
   readonly fix: string;
-  /** The reason of the Kubernetes Event that reports it; absent where none does. */
+  /** The reason of the Kubernetes Event that reports it; absent if no Event does. */
   readonly event?: string;
   /** Whether `sluice check` alone finds it: a running proxy never reports it. */
   readonly checkOnly?: true;
 }
 
 /**
- * Every problem that Sluice can report, by its code. Codes are stable: alerts, scripts and documents refer to them. The log,
- * the status page, `sluice top`, Events, metrics and `sluice check` take their words from here, and docs/problems.md lists
+ * Every problem that Sluice can report, by its code. Codes are stable: alerts, scripts and documents refer to them. The
+ * log, the status page, `sluice top`, Events, metrics and `sluice check` use this wording, and docs/problems.md lists
  * the same table.
  */
 export const PROBLEMS = {

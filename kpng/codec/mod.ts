@@ -1,7 +1,7 @@
 /**
  * Encodes and decodes protocol buffers by declared schemas.
  *
- * In: bytes, or plain objects. Out: the other. May touch: nothing.
+ * In: bytes or plain objects. Out: plain objects or bytes. May touch: nothing.
  */
 export { inLowerCase, writtenFields } from "./lower_case.ts";
 export { WireError } from "./reader.ts";

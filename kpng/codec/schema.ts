@@ -32,7 +32,7 @@ export type FieldShape =
 /** The fields of a message by name. */
 export type Fields = Readonly<Record<string, Field<unknown>>>;
 
-/** A message type of which only the fields are known. */
+/** A message type, known only by its fields. */
 export interface Schema {
   readonly fields: Fields;
 }

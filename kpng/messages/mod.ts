@@ -1,7 +1,7 @@
 /**
  * KPNG's messages, and their conversion from and to Kubernetes objects.
  *
- * In: objects, or messages. Out: the other. May touch: nothing.
+ * In: objects or messages. Out: messages or objects. May touch: nothing.
  */
 export { type DescribedOperation, describeOperation } from "./describe.ts";
 export {

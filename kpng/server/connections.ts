@@ -43,7 +43,8 @@ export function admitConnections({ server, isSecure, limits, clock, closed }: Co
   const sessions = new Set<ServerHttp2Session>();
   const clients = new Map<string, Client>();
   const idle = new Set<Connection>();
-  // By what the accepted socket and the session's socket, a different one with TLS, have in common.
+  // By the client's address and port with TLS, where the session's socket differs from the accepted one; else by
+  // socket.
   const connections = new Map<Socket | string, Connection>();
   const keyOf = (socket: Socket) => isSecure ? `${socket.remoteAddress} ${socket.remotePort}` : socket;
   let arriving: Socket | undefined;

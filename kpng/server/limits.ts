@@ -36,7 +36,7 @@ export interface Limits extends LivenessLimits {
   readonly windowMs: number;
   /** How long a stream may be without a request, and a connection without a stream. */
   readonly idleMs: number;
-  /** How long a reader may not accept available data. */
+  /** How long a reader may leave available data unread. */
   readonly stallMs: number;
   /** How long a closed connection may take to receive the reason. */
   readonly lingerMs: number;

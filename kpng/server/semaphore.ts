@@ -20,7 +20,7 @@ export interface SemaphoreSlot {
 const LONG_HOLD_MS = 250;
 const SHORT_HOLD_MS = 25;
 
-/** Semaphore for so many at once. */
+/** Creates a semaphore with this many slots. */
 export function createSemaphore(count: number): Semaphore {
   let taken = 0;
   // A set keeps the order and allows waiters to leave.

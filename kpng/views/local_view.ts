@@ -129,7 +129,7 @@ function add(used: Map<SliceEndpoint, Scopes>, endpoint: SliceEndpoint, { intern
   before.external ||= external;
 }
 
-/** An endpoint that shows that some match, unless a used one shows it; undefined if none matches. */
+/** The first matching endpoint, as a witness; undefined if a used endpoint matches or none does. */
 function witness(
   endpoints: readonly ServiceEndpoint[],
   matches: (endpoint: SliceEndpoint) => boolean,
@@ -139,7 +139,7 @@ function witness(
   return matching.some(isUsed) ? undefined : matching[0];
 }
 
-/** Whether an endpoint keeps every endpoint's node hints from being followed (see surveyEndpoints in core/planning). */
+/** Whether an endpoint prevents all node hints from being followed (see surveyEndpoints in core/planning). */
 function hasNoNodeHint({ ready, nodeHints }: SliceEndpoint): boolean {
   return ready && !nodeHints?.length;
 }

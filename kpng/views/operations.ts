@@ -22,7 +22,7 @@ export interface View {
 /** Ends a round. */
 export const SYNC: Uint8Array<ArrayBuffer> = OP_ITEM.encode({ sync: {} });
 
-/** Tells a watcher to forget everything. */
+/** Makes a watcher discard its state. */
 export const RESET: Uint8Array<ArrayBuffer> = OP_ITEM.encode({ reset: {} });
 
 /** The difference to an empty state, which a watcher receives after a `Reset`. */

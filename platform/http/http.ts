@@ -42,7 +42,7 @@ export interface AnswerOptions {
   readonly logger: Logger;
 }
 
-/** Server header; tells clients Sluice from kube-proxy, which listens on the same ports. */
+/** Server header; distinguishes Sluice from kube-proxy, which listens on the same ports. */
 export const SERVER = "Sluice";
 
 const TEXT = "text/plain; charset=utf-8";

@@ -86,7 +86,7 @@ export async function runReflector(options: ReflectorOptions, sink: SourceSink, 
       signal.throwIfAborted();
       if (!(error instanceof ApiError)) throw error;
       failure = error;
-      // After a malformed event, only a list can tell what was lost.
+      // A malformed event may hide a change that only a new list shows.
       if (error.kind === "expired" || error.kind === "garbled") progress.position = undefined;
     }
     const { resource } = progress;
@@ -171,7 +171,7 @@ function reportFailure({ name }: Resource, failure: ApiError | undefined, sink: 
   sink.problems(scope, [problem], { isLogged: true });
 }
 
-/** The server does not have an optional resource, or not for this user: counts as synced until the next attempt. */
+/** Handles an optional resource that is missing or forbidden: it counts as synced until the next attempt. */
 async function waitForOptional(
   { clock, logger }: ReflectorOptions,
   progress: Progress,

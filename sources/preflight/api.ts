@@ -181,7 +181,7 @@ function judgeApiFailure(error: unknown): Finding {
   return problemFinding(API_SERVER, "api-unusable", withoutRetry(errorText(error)), kind && FIXES[kind]);
 }
 
-/** Removes the announced retry, which a check does not do. */
+/** Removes the mention of a retry, since a check does not retry. */
 function withoutRetry(text: string): string {
   return text.replace(/; retrying$/, "");
 }

@@ -15,7 +15,7 @@ const CONSTANT = /^(?:null|true|false)$/i;
 
 interface Line {
   readonly number: number;
-  /** Of the dash, or of the key or value without one. */
+  /** The indent of the dash, or of the key or value if there is no dash. */
   indent: number;
   dash: boolean;
   readonly key: string | undefined;
