@@ -1,4 +1,4 @@
-/** Version of this program, what it was built from, and the files shipped inside it. */
+/** Version of this program, its build, and the files shipped inside it. */
 
 /** Sluice's version. */
 export const VERSION = "0.1.0";

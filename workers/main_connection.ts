@@ -22,8 +22,8 @@ export interface MainConnection {
  * started this worker, over the port that the sibling passed on. Starts and ends the sibling itself, always with the code
  * that `codeOf` names.
  *
- * The main isolate reads what others write into the API, so that an attacker there may send messages. A message that is
- * invalid in any field ends this worker (see `checkedMessage`).
+ * The main isolate reads data that others write to the API, so that an attacker who controls it may send messages. A
+ * message that is invalid in any field ends this worker (see `checkedMessage`).
  */
 export function connectToMain(
   codeOf: (family: Family) => WorkerCode,

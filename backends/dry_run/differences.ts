@@ -1,7 +1,7 @@
 import { diffArrays } from "diff";
 import type { ChainChange, MembersChange, PlaceChange } from "../tools/mod.ts";
 
-/** A line that only one side has: `-` for what the kernel holds, `+` for what it should hold. */
+/** A line that only one side has: `-` for the kernel's, `+` for the desired state's. */
 export interface DifferentLine {
   readonly sign: "+" | "-";
   readonly text: string;
@@ -16,7 +16,7 @@ export interface Difference {
   readonly lines: readonly DifferentLine[];
 }
 
-/** Collects changes that were not carried out, as differences between the kernel and what it should hold. */
+/** Collects changes that were not carried out, as differences between the kernel and the desired state. */
 export interface Differences {
   add(changes: Iterable<PlaceChange>): void;
   /** All differences by place: built-in chains of iptables first, then other chains, then sets and the like. */

@@ -37,7 +37,7 @@ export async function dryRun({ family, state, clock }: DryRun, options: DryRunne
 /**
  * Compares the kernel with a state; changes nothing.
  * @param read runs the tools that read
- * @returns the differences; none if the kernel holds what it should
+ * @returns the differences; none if the kernel is in that state
  */
 export async function compareWithKernel(run: DryRun, read: Runner): Promise<readonly Difference[]> {
   const differences = createDifferences();

@@ -8,7 +8,7 @@ import {
 
 /** The desired state of a family: its service ports and settings after all deltas. */
 export interface Desired {
-  /** Applies a delta; returns the service ports whose part of the table may have changed or is to be deleted. */
+  /** Applies a delta; returns the service ports whose part of the table may have changed or must be deleted. */
   apply(delta: FamilyDelta): ReadonlySet<ServicePortKey>;
   servicePort(key: ServicePortKey): ServicePort | undefined;
   servicePorts(): Iterable<ServicePort>;

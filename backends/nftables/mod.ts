@@ -15,7 +15,7 @@
  *   batches.ts       the difference between both states, cut into transactions
  *   plan.ts          one transaction, and its effect on the shadow
  *   transaction.ts   a transaction, as data and as input of nft
- *   apply.ts         the transactions of one write, and the search for what the kernel refuses
+ *   apply.ts         the transactions of one write, and the search for refused changes
  *   reconcile.ts     the target of the shared reconciler
  *   session.ts       a long-running nft for short transactions
  *   tools.ts         calls of nft, and the classification of its failures

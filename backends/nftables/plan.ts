@@ -20,7 +20,7 @@ export interface Change {
  * The task of a transaction besides its changes:
  * - `frame`: create what all service ports need, without hooks;
  * - `ports`: none;
- * - `last`: update the fixed chains, hooks included, and delete what is unwanted;
+ * - `last`: update the fixed chains, hooks included, and delete unwanted parts;
  * - `all`: replace the table.
  */
 export type Stage = "frame" | "ports" | "last" | "all";
@@ -48,7 +48,7 @@ export interface PlannedTransaction {
 interface Draft extends TransactionInput {
   /** Whether the transaction creates the frame of the table. */
   readonly creates: boolean;
-  /** Whether the transaction updates all fixed chains and deletes what is unwanted. */
+  /** Whether the transaction updates all fixed chains and deletes unwanted parts. */
   readonly finishes: boolean;
   readonly newClientSets: Map<string, SetDeclaration>;
   readonly chains: ChainWrite[];

@@ -17,11 +17,11 @@ import type { NftTools } from "./tools.ts";
 
 /** Brings the kernel's table to the desired state. */
 export interface Reconciler {
-  /** Marks service ports whose parts of the table may differ from what the kernel holds, and ends their refusals. */
+  /** Marks service ports whose parts of the table may differ from the kernel's, and ends their refusals. */
   touch(keys: ReadonlySet<ServicePortKey>): void;
   /** Whether the table is missing or has no chain. Throws if the kernel cannot be read. */
   isBlank(): Promise<boolean>;
-  /** Writes what is marked and differs. Throws if the kernel could not be brought to the desired state. */
+  /** Writes the marked parts that differ. Throws if the kernel could not be brought to the desired state. */
   run(): Promise<void>;
   /**
    * Compares the kernel with the desired state, retries refused changes, and repairs the differences. Between two
@@ -29,7 +29,7 @@ export interface Reconciler {
    * `run` does.
    */
   compareAndRun(): Promise<void>;
-  /** Forgets what the kernel holds, after a cleanup. */
+  /** Forgets the realized state, after a cleanup. */
   invalidate(): void;
   /** The service ports that the kernel refuses. */
   problems(): SyncProblem[];

@@ -35,7 +35,7 @@ export interface Shadow {
   missingSets: ReadonlySet<string>;
   /** Service ports whose part of the table is complete. */
   readonly applied: Map<ServicePortKey, Applied>;
-  /** The existing parts of other service ports, without what they share. */
+  /** The existing parts of other service ports, without shared chains and elements. */
   readonly partial: Map<ServicePortKey, Contribution>;
   /** The texts of the fixed and the shared chains, hook included. */
   readonly chains: Map<string, string>;
@@ -162,7 +162,7 @@ function claimShared(unclaimed: Unclaimed, shadow: Shadow): void {
   }
 }
 
-/** Claims the existing part of a service port, without what it shares. */
+/** Claims the existing part of a service port, without shared chains and elements. */
 function claimPart(
   { elements: listed, chains, clientSets: clients, spelling }: Unclaimed,
   wanted: Contribution,
@@ -211,7 +211,7 @@ function collectStrays(
   }
 }
 
-/** The keys in `Shadow.shared` of what a contribution shares with others. */
+/** The keys in `Shadow.shared` of a contribution's shared chains and elements. */
 export function sharedIds(contribution: Contribution): string[] {
   return [...contribution.sharedElements.map(elementId), ...contribution.pickChains.map(chainId)];
 }

@@ -135,7 +135,7 @@ export interface Difference {
   readonly deletedClientSets: readonly string[];
 }
 
-/** The difference between two contributions of a service port, without what it shares with others. */
+/** The difference between two contributions of a service port, without shared chains and elements. */
 export function difference(before: Contribution, after: Contribution): Difference {
   if (before === NOTHING) {
     return {

@@ -16,7 +16,7 @@ export interface FoundRefusal<Item, Culprit> {
 }
 
 /**
- * Bisects items that the kernel refuses together, in their order, and writes what it accepts on the way.
+ * Bisects items that the kernel refuses together, in their order, and writes the accepted ones on the way.
  * @returns the first culprit; `all written` if the kernel accepts the items in smaller groups; undefined if there is no
  *   culprit or the budget is used up
  */

@@ -51,7 +51,7 @@ export type Outcome = "written" | "incomplete" | "doubtful";
 
 /** Circumstances of a write. */
 export interface Round {
-  /** Whether the kernel was read in this run, so that what a tool refuses is the input's fault. */
+  /** Whether the kernel was read in this run, so that a refusal is the fault of the input. */
   readonly isFresh: boolean;
   /** Whether the write is part of a comparison. */
   readonly isComparison: boolean;
@@ -61,7 +61,7 @@ export interface Round {
 
 /** Brings the kernel to the desired state. */
 export interface Reconciler<Realized, Owner> {
-  /** Writes what is dirty, after reading the kernel if its state is unknown. Throws as `Target.write` and `list` do. */
+  /** Writes dirty objects, after reading the kernel if its state is unknown. Throws as `Target.write` and `list` do. */
   run(): Promise<void>;
   /**
    * Compares the kernel with the desired state, retries refused changes, and writes the differences. Throws as `run`

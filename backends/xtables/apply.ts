@@ -135,7 +135,7 @@ async function leaveOut(restores: Restores, input: RestoreInput, failure: string
   restores.touch(restores.ruleset.exclude(key, true));
 }
 
-/** Searches a refused input for the service port at fault, and restores what the kernel accepts on the way. */
+/** Searches a refused input for the service port at fault, and restores the accepted updates on the way. */
 async function findCulprit(
   restores: Restores,
   input: RestoreInput,

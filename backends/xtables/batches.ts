@@ -19,7 +19,7 @@ const BATCH_LIMITS: Readonly<Record<Flavour, { readonly names: number; readonly 
 export interface RestoreWork {
   readonly ruleset: Pick<WantedChains, "render" | "has" | "rank">;
   readonly kernel: KernelState;
-  /** The chains that may differ from what the kernel holds; those that do not are removed from these sets. */
+  /** The chains that may differ from the kernel's; those that do not are removed from these sets. */
   readonly dirty: Readonly<Record<Table, Set<string>>>;
   readonly missingJumps: readonly Jump[];
   readonly surplusJumps: readonly Jump[];

@@ -74,7 +74,7 @@ async function findOurs(tools: IptablesTools, stays: Layout | undefined): Promis
   return tables;
 }
 
-/** A transaction's time grows with the square of its chains, so many chains are removed in several. */
+/** The time of a transaction grows with the square of its chains, so many chains are removed in several transactions. */
 const CHAINS_AT_ONCE = 1000;
 
 /** The inputs that remove a table's chains: the jumps to them first, then their rules, then the chains. */

@@ -12,7 +12,7 @@
  *   spellings.ts      chains that iptables-save prints differently from how they were written
  *   batches.ts        the difference between both states, cut into inputs
  *   restore.ts        an input, as data and as text of iptables-restore
- *   apply.ts          the restores of one write, and the search for what the kernel refuses
+ *   apply.ts          the restores of one write, and the search for refused changes
  *   reconcile.ts      the target of the shared reconciler
  *   tools.ts          calls of iptables-restore, iptables-save and iptables, and the classification of failures
  *   host.ts           features of the host's iptables

@@ -18,13 +18,13 @@ import type { ChainsByTable, WantedChains } from "./wanted_chains.ts";
 
 /** Brings the chains of a layout to the desired ruleset. */
 export interface Reconciler {
-  /** Marks chains that may differ from what the kernel holds. */
+  /** Marks chains that may differ from the kernel's. */
   touch(chains: ChainsByTable): void;
   /** Ends the refusals of service ports that are about to change. */
   forgetRefused(keys: Iterable<ServicePortKey>): void;
   /** Whether the kernel has no chain of any service, kube-proxy's included. Throws if it cannot be read. */
   isBlank(): Promise<boolean>;
-  /** Writes the chains that are marked and differ. Throws if the kernel could not be brought to the ruleset. */
+  /** Writes the marked chains that differ. Throws if the kernel could not be brought to the ruleset. */
   run(): Promise<void>;
   /**
    * Compares the kernel with the ruleset, retries refused changes, and repairs the differences. Throws as `run` does.

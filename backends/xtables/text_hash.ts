@@ -1,5 +1,5 @@
 /**
- * A running 53-bit hash of text, kept in place of a chain's rules. Different chains have equal hashes with a chance of one
+ * A running 53-bit hash of text, kept instead of a chain's rules. Different chains have equal hashes with a chance of one
  * in 9,000,000,000,000,000.
  */
 export interface TextHash {

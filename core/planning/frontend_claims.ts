@@ -32,7 +32,7 @@ export interface FrontendClaims<C extends Claimant> {
   claim(claimant: C): readonly C[];
   /** Removes a claimant, unchanged since it was added, and returns those that shared a frontend with it. */
   release(claimant: C): readonly C[];
-  /** Returns what a claimant that was added wins and loses. */
+  /** Returns the frontends that an added claimant wins and loses. */
   settle(claimant: C): Settlement<C>;
 }
 

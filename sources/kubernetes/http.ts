@@ -73,7 +73,7 @@ export function createApiClient(options: ApiClientOptions): ApiClient {
   const { credentials, clock, logger, connect = tryToConnect } = options;
   const connections = createConnections();
 
-  /** Resolves to false if the server was away and has returned: the request is to be repeated immediately. */
+  /** Resolves to false if the server was away and has returned: the request should be repeated immediately. */
   const attempt = async (
     request: ApiRequest,
     onChunk: (chunk: Uint8Array) => void,
