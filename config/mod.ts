@@ -1,6 +1,30 @@
 /**
  * Reads flags and a configuration file into the typed, frozen `Configuration` that everything else uses.
  *
+ *   command_line.ts              the command line and its configuration
+ *   command_spec.ts              the interface of a command
+ *   arguments.ts                 Go's flag syntax
+ *   flags.ts                     the description of a flag
+ *   flag_table.ts                every flag of `run`
+ *   settings.ts                  settings from file and flags, and their origins
+ *   kube_proxy_configuration.ts  every field of the file, with its default
+ *   fields.ts                    the kinds of fields
+ *   scalar.ts                    values in the file and on the command line
+ *   file.ts                      reads a configuration file
+ *   file_tree.ts                 its syntax tree, and the JSON parser
+ *   yaml_file.ts                 the YAML parser
+ *   duration.ts                  Go's durations
+ *   validation.ts                kube-proxy's validation rules
+ *   nearest.ts                   suggests similar names
+ *   feature_gates.ts             the feature gates of kube-proxy
+ *   source.ts                    `--source` and its flags
+ *   ipvs.ts                      schedulers and deprecation of ipvs mode
+ *   configuration.ts             the validated, frozen result
+ *   document.ts                  writes a configuration as a file
+ *   family_settings.ts           the settings of one family
+ *   host_settings.ts             sysctls
+ *   reload.ts                    follows changes of the file
+ *
  * In: arguments and the text of a KubeProxyConfiguration. Out: `Configuration`, or errors that name the field. May touch: the
  * files that flags name.
  */

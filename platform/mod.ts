@@ -1,6 +1,24 @@
 /**
  * General-purpose utilities without knowledge of Sluice: clock, log, addresses, retries, abort signals, folder watches.
  *
+ *   clock.ts           time and timers
+ *   log.ts             structured logger
+ *   repeats.ts         rate limit for repeated log lines
+ *   retry.ts           backoff and retry
+ *   abort.ts           combined abort signals
+ *   address.ts         IP addresses, prefixes and families
+ *   host.ts            cores, search path and network namespace
+ *   build.ts           version, build and shipped files
+ *   output.ts          standard output and standard error
+ *   terminal.ts        full-screen terminal output
+ *   text.ts            numbers for people
+ *   compact.ts         compact lists and strings
+ *   same_data.ts       deep equality of plain data
+ *   folder_changes.ts  watches a folder
+ *   run_program.ts     runs a credential plugin
+ *   yaml.ts            loads package yaml on first use
+ *   yaml_package.ts    the parts of package yaml in use
+ *
  * In: nothing from the project. Out: functions for every room. May touch: the clock, the standard streams, files.
  */
 export { abortedBy, unlessAborted } from "./abort.ts";

@@ -2,6 +2,25 @@
  * Web Workers: one per IP family for the kernel side, one that runs credential plugins. Each has no more permissions than
  * it needs.
  *
+ *   start.ts            starts the families' workers
+ *   worker_pool.ts      the workers of both families, each of which can start the other's successor
+ *   supervise.ts        replaces a worker that dies or hangs
+ *   watched_worker.ts   pings a worker
+ *   memory_watch.ts     detects workers that use too much memory
+ *   web_worker.ts       a Web Worker with minimal permissions
+ *   protocol.ts         the messages of a family's worker
+ *   checked_message.ts  validates messages
+ *   questions.ts        questions to a worker, and their answers
+ *   family.ts           the entry point of a family's worker
+ *   family_code.ts      its code and permitted tools
+ *   main_connection.ts  its connection to the main isolate
+ *   sync_loop.ts        setup, sync, retry and comparison
+ *   due_timer.ts        a timer that stays due
+ *   problem_log.ts      logs each problem once
+ *   start_plugin.ts     starts the worker that runs a credential plugin
+ *   plugin.ts           the entry point of that worker
+ *   plugin_protocol.ts  the messages of that worker
+ *
  * In: deltas and questions as messages, every field checked. Out: reports. May run: the tools of backends/contract.
  */
 export { startFamilyWorkers } from "./start.ts";

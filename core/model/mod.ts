@@ -2,6 +2,14 @@
  * Defines the data that travels from the planner to the workers: plain objects per IP family, with every decision taken.
  * Addresses are canonical strings (see platform/address.ts), endpoints are `address:port` strings.
  *
+ *   service_port.ts      one port of one Service, with every decision taken
+ *   frontend.ts          the frontends of a service port, with their verdicts and admitted sources
+ *   family_settings.ts   the settings of all services of a family
+ *   delta.ts             the changes since a revision, or a whole state
+ *   sync_report.ts       the result of a sync
+ *   sync_figures.ts      the figures of a sync
+ *   rule_description.ts  the rules of one service port, and packet counts
+ *
  * In: nothing. Out: types, and functions that read them. May touch: nothing.
  */
 export type { Family } from "../../platform/mod.ts";

@@ -1,6 +1,18 @@
 /**
  * Services, EndpointSlices, Nodes and ServiceCIDRs, decoded from API objects or manifests, and the contract of sources.
  *
+ *   cluster_object.ts         the objects, reduced to the fields that Sluice uses
+ *   decode.ts                 decodes an object of any kind
+ *   decode_service.ts         decodes Services
+ *   decode_endpoint_slice.ts  decodes EndpointSlices
+ *   decode_node.ts            decodes Nodes
+ *   metadata.ts               names and namespaces, and the result of decoding
+ *   fields.ts                 readers of addresses, prefixes and ports
+ *   raw.ts                    JSON of unknown shape
+ *   problems.ts               collects the problems of one object
+ *   intern.ts                 shares equal values in memory
+ *   source.ts                 the contract of sources
+ *
  * In: objects of the Kubernetes API as parsed JSON. Out: `ClusterObject`s and the problems found in them. May touch: nothing.
  */
 export {

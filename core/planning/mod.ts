@@ -2,6 +2,13 @@
  * Plans the service ports of each IP family from the tracked cluster, with every policy applied, and the health checks of load
  * balancers.
  *
+ *   family_planner.ts   plans the services that changed, in one family
+ *   service_port.ts     one port of a service: its traffic policies, frontends and endpoints
+ *   endpoints.ts        selects endpoints by readiness, termination and topology
+ *   frontend_claims.ts  assigns each frontend to one service port
+ *   health_checks.ts    health check node ports of load balancers
+ *   services_first.ts   the services that a starting node needs first
+ *
  * In: trackers and their changes. Out: changed `ServicePort`s, and why an endpoint is used or not. May touch: nothing.
  */
 export {

@@ -1,6 +1,12 @@
 /**
  * The vocabulary of problems: every kind of problem with its code, severity, title and fix, and the active problems.
  *
+ *   table.ts            every kind of problem: code, severity, title, fix
+ *   problem.ts          one occurrence of a problem
+ *   board.ts            the active problems of all scopes
+ *   object_problems.ts  problems of single objects
+ *   finding.ts          results of `sluice check`
+ *
  * In: problems by scope, from every room. Out: the active ones, for the log, status, metrics and Events. May touch:
  * nothing.
  */

@@ -1,6 +1,16 @@
 /**
  * The cluster's state as reported by the sources, by service, and its changes since the planner last took them.
  *
+ *   trackers.ts                  combines the trackers behind one sink
+ *   service_change_tracker.ts    Services
+ *   endpoints_change_tracker.ts  endpoints of one family, and their trigger times
+ *   endpoint_slice_cache.ts      EndpointSlices by service, merged to endpoints
+ *   node_tracker.ts              this node's Node object
+ *   service_cidr_tracker.ts      ranges of cluster IPs
+ *   changing_map.ts              a map that records its changes
+ *   reset_tracker.ts             objects that are gone after a reset
+ *   service_key.ts               names of Services
+ *
  * In: `ClusterObject`s from a source. Out: `TrackedChanges`. May touch: nothing.
  */
 

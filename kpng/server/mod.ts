@@ -1,6 +1,19 @@
 /**
  * The gRPC server of `sluice serve`, which relays one source to any number of nodes.
  *
+ *   server.ts              serves the global and local state to watchers
+ *   listen.ts              starts the HTTP/2 server
+ *   connections.ts         admits connections within the limits
+ *   connection.ts          guards one connection
+ *   stream.ts              requests and answers of one stream
+ *   watcher.ts             answers one watcher until it leaves
+ *   answers.ts             snapshots and differences, shared by watchers
+ *   change_waiters.ts      wakes watchers after changes
+ *   chunks.ts              operations in chunks
+ *   semaphore.ts           limits concurrency
+ *   limits.ts              the limits of a server
+ *   closed_connections.ts  counts the connections that the server closed
+ *
  * In: a store. Out: KPNG's operations to each client. May touch: listening sockets.
  */
 export { createAnswers } from "./answers.ts";

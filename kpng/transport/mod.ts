@@ -1,6 +1,14 @@
 /**
  * gRPC's framing over HTTP/2, addresses and TLS files, and the checks on hostile or silent peers.
  *
+ *   address.ts       addresses of gRPC servers
+ *   frames.ts        gRPC's framing of messages
+ *   http2_frames.ts  headers of HTTP/2 frames, and checks on them
+ *   liveness.ts      detects dead peers
+ *   quota.ts         limits the events per time window
+ *   status.ts        gRPC status codes
+ *   tls.ts           PEM files
+ *
  * In: bytes of a peer. Out: messages. May touch: PEM files.
  */
 export { readWireAddress, type WireAddress, wireAddressText } from "./address.ts";

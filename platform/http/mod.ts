@@ -1,6 +1,13 @@
 /**
  * HTTP server with limits on connections, request size and request time.
  *
+ *   server.ts             a server that retries to listen, and its routes
+ *   listen.ts             opens a port
+ *   http.ts               reads one request, writes one response
+ *   connection_limits.ts  limits on inbound connections
+ *   local_only.ts         restricts a handler to this host
+ *   media_types.ts        Accept headers
+ *
  * In: handlers by path. Out: running servers. May touch: listening sockets.
  */
 export { close, type ConnectionLimits, createConnectionLimits } from "./connection_limits.ts";
