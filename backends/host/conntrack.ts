@@ -85,9 +85,7 @@ export function createConntrackCleaner(family: Family, runner: Runner): Conntrac
         deleted += await cleaner.clean();
       } while (isNoted);
     } catch (error) {
-      const message = `cannot remove stale UDP flows, retrying with the next sync: ${
-        errorText(error)
-      }`;
+      const message = `cannot remove stale UDP flows, retrying with the next sync: ${errorText(error)}`;
       logger.warn(message);
       problem = { code: "stale-flows-kept", servicePort: undefined, message };
     }
