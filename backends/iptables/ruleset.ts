@@ -46,79 +46,20 @@ const TREE_NAMES = Object.keys(ENTRY) as TreeName[];
 /** Creates the ruleset of a family without services. */
 export function createRuleset(options: BaseOptions): Ruleset {
   let settings: FamilySettings | undefined;
-  let ports = new Map<ServicePortKey, ServicePort>();
-  let chainOwners = new Map<string, ServicePortKey>();
-  let trees = emptyTrees(options.family, ruleOf);
-  let touchedChains = new Set<string>();
-  const excluded = new Set<ServicePortKey>();
-  const hairpin = createAddressCounts(options.hairpin === "per-endpoint");
+  let index = emptyIndex(options);
   const { baseChains } = IPTABLES_LAYOUTS[options.family];
-
-  function ruleOf(tree: TreeName, { place, owner }: DispatchEntry): string {
-    return frontendRules(ports.get(owner)!, owner).find((one) => one.tree === tree && one.place === place)!.rule();
-  }
-
-  function enter(port: ServicePort, key: ServicePortKey): void {
-    const names = serviceChainNames(port);
-    for (const chain of chainsOf(port, names)) {
-      chainOwners.set(chain, key);
-      touchedChains.add(chain);
-    }
-    for (const { tree, place } of frontendRules(port, key, names)) trees[tree].add({ place, owner: key });
-    hairpin.add(port);
-  }
-
-  function leave(port: ServicePort, key: ServicePortKey): void {
-    const names = serviceChainNames(port);
-    for (const chain of chainsOf(port, names)) {
-      chainOwners.delete(chain);
-      touchedChains.add(chain);
-    }
-    for (const { tree, place } of frontendRules(port, key, names)) trees[tree].remove(place, key);
-    hairpin.remove(port);
-  }
-
-  function remove(key: ServicePortKey): void {
-    const port = ports.get(key);
-    if (!port) return;
-    if (!excluded.delete(key)) leave(port, key);
-    ports.delete(key);
-  }
-
-  function set(port: ServicePort): void {
-    const key = servicePortKey(port.name, port.protocol);
-    remove(key);
-    ports.set(key, port);
-    enter(port, key);
-  }
 
   /** Touches every chain, since every chain depends on the settings. */
   function touchAll(): Record<Table, Set<string>> {
-    const all = takeTouched();
+    const all = takeTouched(index);
     for (const table of TABLES) for (const chain of chainsOfTable(table)) all[table].add(chain);
     return all;
   }
 
-  function takeTouched(): Record<Table, Set<string>> {
-    const touched = { filter: new Set<string>(), nat: touchedChains };
-    touchedChains = new Set();
-    for (const name of TREE_NAMES) for (const chain of trees[name].takeTouched()) touched[TREE_TABLE[name]].add(chain);
-    if (hairpin.takeChanged()) touched.nat.add(BASE.postrouting);
-    return touched;
-  }
-
   function* chainsOfTable(table: Table): Generator<string> {
-    if (table === "nat") yield* chainOwners.keys();
-    for (const name of TREE_NAMES) if (TREE_TABLE[name] === table) yield* trees[name].chains();
+    if (table === "nat") yield* index.chainOwners.keys();
+    for (const name of TREE_NAMES) if (TREE_TABLE[name] === table) yield* index.trees[name].chains();
     yield* baseChains[table];
-  }
-
-  /** The tree that a chain belongs to. */
-  function treeOf(table: Table, chain: string): DispatchTree | undefined {
-    for (const name of TREE_NAMES) {
-      if (TREE_TABLE[name] === table && trees[name].depthOf(chain) !== undefined) return trees[name];
-    }
-    return undefined;
   }
 
   return {
@@ -126,47 +67,43 @@ export function createRuleset(options: BaseOptions): Ruleset {
       if (delta.base === undefined) {
         // Chains of the previous state count as touched, so that unwanted ones are removed.
         const before = touchAll();
-        ports = new Map();
-        chainOwners = new Map();
-        trees = emptyTrees(options.family, ruleOf);
-        excluded.clear();
-        hairpin.clear();
+        index = emptyIndex(options);
         settings = delta.settings;
-        for (const port of delta.set) set(port);
+        for (const port of delta.set) set(index, port);
         const now = touchAll();
         for (const table of TABLES) for (const chain of before[table]) now[table].add(chain);
         return now;
       }
-      for (const key of delta.deleted) remove(key);
-      for (const port of delta.set) set(port);
-      if (!delta.settings) return takeTouched();
+      for (const key of delta.deleted) remove(index, key);
+      for (const port of delta.set) set(index, port);
+      if (!delta.settings) return takeTouched(index);
       settings = delta.settings;
       return touchAll();
     },
     exclude(key, exclusion) {
-      const port = ports.get(key);
-      if (port && exclusion !== excluded.has(key)) {
+      const port = index.ports.get(key);
+      if (port && exclusion !== index.excluded.has(key)) {
         if (exclusion) {
-          excluded.add(key);
-          leave(port, key);
+          index.excluded.add(key);
+          leave(index, port, key);
         } else {
-          excluded.delete(key);
-          enter(port, key);
+          index.excluded.delete(key);
+          enter(index, port, key);
         }
       }
-      return takeTouched();
+      return takeTouched(index);
     },
     render(table, chain) {
       if (!settings) return undefined;
-      const owner = table === "nat" ? chainOwners.get(chain) : undefined;
+      const owner = table === "nat" ? index.chainOwners.get(chain) : undefined;
       if (owner !== undefined) {
-        const rules = renderServiceChain(ports.get(owner)!, chain, settings);
+        const rules = renderServiceChain(index.ports.get(owner)!, chain, settings);
         return { rules, jumps: 1, ownerOf: () => owner };
       }
       const isBase = baseChains[table].includes(chain);
-      const dispatch = treeOf(table, chain)?.render(chain);
+      const dispatch = treeOf(index, table, chain)?.render(chain);
       if (!dispatch && !isBase) return undefined;
-      const fixed = isBase ? baseRules(table, chain, settings, options, hairpin.addresses()) : [];
+      const fixed = isBase ? baseRules(table, chain, settings, options, index.hairpin.addresses()) : [];
       if (!dispatch) return { rules: fixed, jumps: 0, ownerOf: () => undefined };
       return {
         rules: [...dispatch.rules, ...fixed],
@@ -175,39 +112,115 @@ export function createRuleset(options: BaseOptions): Ruleset {
       };
     },
     has: (table, chain) =>
-      table === "nat" && chainOwners.has(chain) || baseChains[table].includes(chain) ||
-      treeOf(table, chain) !== undefined,
+      table === "nat" && index.chainOwners.has(chain) || baseChains[table].includes(chain) ||
+      treeOf(index, table, chain) !== undefined,
     chains: chainsOfTable,
-    rank(table, chain) {
-      if (table === "nat") {
-        if (chain === BASE.markMasquerade) return 0;
-        if (chainOwners.has(chain)) return chain.startsWith("KUBE-FW-") ? 3 : chain.startsWith("KUBE-EXT-") ? 2 : 1;
-      }
-      const depth = treeOf(table, chain)?.depthOf(chain);
-      if (depth === undefined) return ENTRY_RANK + 1;
-      // The services' entry chain comes last: it jumps to node ports, at localhost through a chain that is in no tree.
-      return ENTRY_RANK - depth + (chain === BASE.services || chain === BASE.externalServices ? 2 : 0);
-    },
-    dispatchPath: (tree, place) => trees[tree].path(place),
-    servicePort: (key) => ports.get(key),
-    servicePorts: () => ports.values(),
+    rank: (table, chain) => rankOf(index, table, chain),
+    dispatchPath: (tree, place) => index.trees[tree].path(place),
+    servicePort: (key) => index.ports.get(key),
+    servicePorts: () => index.ports.values(),
     settings: () => settings,
   };
+}
+
+/** The service ports of a ruleset, and their places in its chains. */
+interface ServiceIndex {
+  readonly ports: Map<ServicePortKey, ServicePort>;
+  /** The service port of each of the service chains. */
+  readonly chainOwners: Map<string, ServicePortKey>;
+  readonly trees: Readonly<Record<TreeName, DispatchTree>>;
+  /** The service ports in `ports` without chains and rules. */
+  readonly excluded: Set<ServicePortKey>;
+  readonly hairpin: ReturnType<typeof createAddressCounts>;
+  touchedChains: Set<string>;
+}
+
+function emptyIndex({ family, hairpin }: BaseOptions): ServiceIndex {
+  const ports = new Map<ServicePortKey, ServicePort>();
+  return {
+    ports,
+    chainOwners: new Map(),
+    trees: emptyTrees(family, ports),
+    excluded: new Set(),
+    hairpin: createAddressCounts(hairpin === "per-endpoint"),
+    touchedChains: new Set(),
+  };
+}
+
+function emptyTrees(family: Family, servicePorts: ServiceIndex["ports"]): ServiceIndex["trees"] {
+  const addressDigits = family === "IPv4" ? 8 : 32;
+  return Object.fromEntries(TREE_NAMES.map((tree) => {
+    const { chain, prefix, ports } = ENTRY[tree];
+    const ruleOf = ({ place, owner }: DispatchEntry) =>
+      frontendRules(servicePorts.get(owner)!, owner).find((one) => one.tree === tree && one.place === place)!.rule();
+    const options = { entryChain: chain, namePrefix: prefix, addressDigits: ports ? 0 : addressDigits, ruleOf };
+    return [tree, createDispatchTree(options)];
+  })) as Record<TreeName, DispatchTree>;
+}
+
+function set(index: ServiceIndex, port: ServicePort): void {
+  const key = servicePortKey(port.name, port.protocol);
+  remove(index, key);
+  index.ports.set(key, port);
+  enter(index, port, key);
+}
+
+function remove(index: ServiceIndex, key: ServicePortKey): void {
+  const port = index.ports.get(key);
+  if (!port) return;
+  if (!index.excluded.delete(key)) leave(index, port, key);
+  index.ports.delete(key);
+}
+
+function enter(index: ServiceIndex, port: ServicePort, key: ServicePortKey): void {
+  const names = serviceChainNames(port);
+  for (const chain of chainsOf(port, names)) {
+    index.chainOwners.set(chain, key);
+    index.touchedChains.add(chain);
+  }
+  for (const { tree, place } of frontendRules(port, key, names)) index.trees[tree].add({ place, owner: key });
+  index.hairpin.add(port);
+}
+
+function leave(index: ServiceIndex, port: ServicePort, key: ServicePortKey): void {
+  const names = serviceChainNames(port);
+  for (const chain of chainsOf(port, names)) {
+    index.chainOwners.delete(chain);
+    index.touchedChains.add(chain);
+  }
+  for (const { tree, place } of frontendRules(port, key, names)) index.trees[tree].remove(place, key);
+  index.hairpin.remove(port);
+}
+
+function takeTouched(index: ServiceIndex): Record<Table, Set<string>> {
+  const { trees, hairpin } = index;
+  const touched = { filter: new Set<string>(), nat: index.touchedChains };
+  index.touchedChains = new Set();
+  for (const name of TREE_NAMES) for (const chain of trees[name].takeTouched()) touched[TREE_TABLE[name]].add(chain);
+  if (hairpin.takeChanged()) touched.nat.add(BASE.postrouting);
+  return touched;
+}
+
+/** The tree that a chain belongs to. */
+function treeOf({ trees }: ServiceIndex, table: Table, chain: string): DispatchTree | undefined {
+  for (const name of TREE_NAMES) {
+    if (TREE_TABLE[name] === table && trees[name].depthOf(chain) !== undefined) return trees[name];
+  }
+  return undefined;
 }
 
 /** More than the depth of the deepest tree. */
 const ENTRY_RANK = 64;
 
-function emptyTrees(
-  family: Family,
-  ruleOf: (tree: TreeName, entry: DispatchEntry) => string,
-): Record<TreeName, DispatchTree> {
-  const addressDigits = family === "IPv4" ? 8 : 32;
-  return Object.fromEntries(TREE_NAMES.map((name) => {
-    const { chain, prefix, ports } = ENTRY[name];
-    const options = { entryChain: chain, namePrefix: prefix, addressDigits: ports ? 0 : addressDigits };
-    return [name, createDispatchTree({ ...options, ruleOf: (entry) => ruleOf(name, entry) })];
-  })) as Record<TreeName, DispatchTree>;
+function rankOf(index: ServiceIndex, table: Table, chain: string): number {
+  if (table === "nat") {
+    if (chain === BASE.markMasquerade) return 0;
+    if (index.chainOwners.has(chain)) return chain.startsWith("KUBE-FW-") ? 3 : chain.startsWith("KUBE-EXT-") ? 2 : 1;
+  }
+  const depth = treeOf(index, table, chain)?.depthOf(chain);
+  if (depth === undefined) return ENTRY_RANK + 1;
+  // The services' entry chain comes last: it jumps to node ports, at localhost through a chain that is in no tree.
+  return ENTRY_RANK - depth + (chain === BASE.services || chain === BASE.externalServices ? 2 : 0);
 }
 
 /** Counts the service ports with an endpoint at each pod address of this node, if hairpin rules need them. */
@@ -228,10 +241,6 @@ function createAddressCounts(needed: boolean) {
     add: (port: ServicePort) => change(port, 1),
     remove: (port: ServicePort) => change(port, -1),
     addresses: () => [...counts.keys()].sort(),
-    clear() {
-      counts.clear();
-      changed = true;
-    },
     takeChanged() {
       const was = changed;
       changed = false;
