@@ -48,6 +48,7 @@ interface Branch {
 }
 type Leaf = Map<string, DispatchEntry>;
 type TreeNode = Branch | Leaf;
+type LeafChange = (leaf: Leaf) => void;
 
 const countOf = (node: TreeNode) => node instanceof Map ? node.size : node.count;
 const entryKey = (place: string, owner: ServicePortKey) => joinFlat(" ", place, owner);
@@ -92,73 +93,6 @@ export function createDispatchTree(options: DispatchTreeOptions): DispatchTree {
   const nameOf = (prefix: string) =>
     prefix === "" ? entryChain : namePrefix + (prefix.length <= 16 ? prefix : shortHash(prefix));
 
-  function split(leaf: Leaf, prefix: string): TreeNode {
-    const depth = prefix.length;
-    if (leaf.size <= LEAF_CAPACITY || depth >= addressDigits + 1 + PORT_DIGITS) return leaf;
-    const leaves = new Map<string, Leaf>();
-    for (const [key, entry] of leaf) {
-      const digit = entry.place[depth]!;
-      const child = leaves.get(digit);
-      if (child) child.set(key, entry);
-      else leaves.set(digit, new Map([[key, entry]]));
-    }
-    const children = new Map<string, TreeNode>();
-    for (const [digit, child] of leaves) {
-      touched.add(prefix + digit);
-      children.set(digit, split(child, prefix + digit));
-    }
-    return { count: leaf.size, children };
-  }
-
-  function gather(node: TreeNode, prefix: string, into: Leaf): void {
-    touched.add(prefix);
-    if (node instanceof Map) {
-      for (const [key, entry] of node) into.set(key, entry);
-    } else {
-      for (const [digit, child] of node.children) gather(child, prefix + digit, into);
-    }
-  }
-
-  /** Applies `change` to the leaf of a place and returns the node that replaces `node`. */
-  function update(node: TreeNode, prefix: string, place: string, change: (leaf: Leaf) => void): TreeNode {
-    touched.add(prefix);
-    if (node instanceof Map) {
-      change(node);
-      return split(node, prefix);
-    }
-    const digit = place[prefix.length]!;
-    const before = node.children.get(digit) ?? new Map();
-    const countBefore = countOf(before);
-    const after = update(before, prefix + digit, place, change);
-    node.count += countOf(after) - countBefore;
-    if (countOf(after) === 0) node.children.delete(digit);
-    else node.children.set(digit, after);
-    if (node.count > LEAF_CAPACITY) return node;
-    const leaf: Leaf = new Map();
-    gather(node, prefix, leaf);
-    return leaf;
-  }
-
-  /** The first node at or below a place that is a leaf or has several children. */
-  function resolve(node: TreeNode, prefix: string): { readonly node: TreeNode; readonly prefix: string } {
-    while (!(node instanceof Map) && node.children.size === 1) {
-      const [digit, child]: [string, TreeNode] = node.children.entries().next().value!;
-      prefix += digit;
-      node = child;
-    }
-    return { node, prefix };
-  }
-
-  /** The node at a place, if that place has its own chain. */
-  function nodeWithChain(prefix: string): TreeNode | undefined {
-    let node: TreeNode | undefined = root;
-    for (let depth = 0; depth < prefix.length && node; depth++) {
-      node = node instanceof Map ? undefined : node.children.get(prefix[depth]!);
-    }
-    if (prefix === "" || !node) return node;
-    return countOf(node) > 1 && resolve(node, prefix).node === node ? node : undefined;
-  }
-
   function renderLeaf(leaf: Leaf): DispatchChain {
     const entries = [...leaf.keys()].sort().map((key) => leaf.get(key)!);
     return { rules: entries.map(ruleOf), owners: entries.map((entry) => entry.owner) };
@@ -182,16 +116,16 @@ export function createDispatchTree(options: DispatchTreeOptions): DispatchTree {
 
   return {
     add(entry) {
-      root = update(root, "", entry.place, (leaf) => leaf.set(entryKey(entry.place, entry.owner), entry));
+      root = update(root, touched, "", entry.place, (leaf) => leaf.set(entryKey(entry.place, entry.owner), entry));
     },
     remove(place, owner) {
-      root = update(root, "", place, (leaf) => leaf.delete(entryKey(place, owner)));
+      root = update(root, touched, "", place, (leaf) => leaf.delete(entryKey(place, owner)));
     },
     takeTouched() {
       const names: string[] = [];
       for (const prefix of touched) {
         const name = nameOf(prefix);
-        if (nodeWithChain(prefix)) placeOfChain.set(name, prefix);
+        if (nodeWithChain(root, prefix)) placeOfChain.set(name, prefix);
         else if (!placeOfChain.delete(name)) continue;
         names.push(name);
       }
@@ -201,7 +135,7 @@ export function createDispatchTree(options: DispatchTreeOptions): DispatchTree {
     chains: () => placeOfChain.keys(),
     render(chain) {
       const prefix = placeOfChain.get(chain);
-      const node = prefix === undefined ? undefined : nodeWithChain(prefix);
+      const node = prefix === undefined ? undefined : nodeWithChain(root, prefix);
       if (prefix === undefined || !node) return undefined;
       return node instanceof Map ? renderLeaf(node) : renderBranch(node, prefix);
     },
@@ -220,6 +154,73 @@ export function createDispatchTree(options: DispatchTreeOptions): DispatchTree {
     depthOf: (chain) => placeOfChain.get(chain)?.length,
     size: () => countOf(root),
   };
+}
+
+function split(leaf: Leaf, touched: Set<string>, prefix: string, placeDigits: number): TreeNode {
+  const depth = prefix.length;
+  if (leaf.size <= LEAF_CAPACITY || depth >= placeDigits) return leaf;
+  const leaves = new Map<string, Leaf>();
+  for (const [key, entry] of leaf) {
+    const digit = entry.place[depth]!;
+    const child = leaves.get(digit);
+    if (child) child.set(key, entry);
+    else leaves.set(digit, new Map([[key, entry]]));
+  }
+  const children = new Map<string, TreeNode>();
+  for (const [digit, child] of leaves) {
+    touched.add(prefix + digit);
+    children.set(digit, split(child, touched, prefix + digit, placeDigits));
+  }
+  return { count: leaf.size, children };
+}
+
+function gather(node: TreeNode, touched: Set<string>, prefix: string, into: Leaf): void {
+  touched.add(prefix);
+  if (node instanceof Map) {
+    for (const [key, entry] of node) into.set(key, entry);
+  } else {
+    for (const [digit, child] of node.children) gather(child, touched, prefix + digit, into);
+  }
+}
+
+/** Applies `change` to the leaf of a place and returns the node that replaces `node`. */
+function update(node: TreeNode, touched: Set<string>, prefix: string, place: string, change: LeafChange): TreeNode {
+  touched.add(prefix);
+  if (node instanceof Map) {
+    change(node);
+    return split(node, touched, prefix, place.length);
+  }
+  const digit = place[prefix.length]!;
+  const before = node.children.get(digit) ?? new Map();
+  const countBefore = countOf(before);
+  const after = update(before, touched, prefix + digit, place, change);
+  node.count += countOf(after) - countBefore;
+  if (countOf(after) === 0) node.children.delete(digit);
+  else node.children.set(digit, after);
+  if (node.count > LEAF_CAPACITY) return node;
+  const leaf: Leaf = new Map();
+  gather(node, touched, prefix, leaf);
+  return leaf;
+}
+
+/** The first node at or below a place that is a leaf or has several children. */
+function resolve(node: TreeNode, prefix: string): { readonly node: TreeNode; readonly prefix: string } {
+  while (!(node instanceof Map) && node.children.size === 1) {
+    const [digit, child]: [string, TreeNode] = node.children.entries().next().value!;
+    prefix += digit;
+    node = child;
+  }
+  return { node, prefix };
+}
+
+/** The node at a place, if that place has its own chain. */
+function nodeWithChain(root: TreeNode, prefix: string): TreeNode | undefined {
+  let node: TreeNode | undefined = root;
+  for (let depth = 0; depth < prefix.length && node; depth++) {
+    node = node instanceof Map ? undefined : node.children.get(prefix[depth]!);
+  }
+  if (prefix === "" || !node) return node;
+  return countOf(node) > 1 && resolve(node, prefix).node === node ? node : undefined;
 }
 
 /** Renders the match for every destination whose place begins with `prefix`. */
