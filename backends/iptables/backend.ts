@@ -1,4 +1,4 @@
-import { servicePortKey, type SyncProblem } from "../../core/model/mod.ts";
+import { servicePortKey, type SyncFigures, type SyncProblem } from "../../core/model/mod.ts";
 import {
   type Backend,
   type BackendOptions,
@@ -54,23 +54,10 @@ export function createIptablesBackend(options: BackendOptions): Backend<Iptables
     conntrack.noteEarlier(reconciler.takeEarlierUdpFrontends(), ruleset);
     const { deleted, problem } = await conntrack.tryClean(logger, clock);
     if (problem) problems.push(problem);
-    const figures = reconciler.takeFigures(), rules = reconciler.rules();
     return {
       problems,
       againAfterMs: tcpLiberal.isPending() ? WHILE_SETTING_IS_READ_MS : undefined,
-      figures: {
-        iptables_rules_nat: rules.nat,
-        iptables_rules_filter: rules.filter,
-        iptables_rules_last_nat: figures.rulesLast.nat,
-        iptables_rules_last_filter: figures.rulesLast.filter,
-        chains_written: figures.chainsWritten,
-        chains_deleted: figures.chainsDeleted,
-        restores: figures.restores,
-        restore_failures: figures.restoreFailures,
-        drift_repaired: figures.drifted,
-        conntrack_deleted: deleted,
-        conntrack_ms: clock.monotonic() - startedMs,
-      },
+      figures: takeSyncFigures(reconciler, deleted, clock.monotonic() - startedMs),
     };
   }
 
@@ -118,6 +105,27 @@ export function createIptablesBackend(options: BackendOptions): Backend<Iptables
       const described = parts && describeServicePort(parts.ruleset, key);
       return described && { parts: described, problem: parts?.reconciler.problemOf(key)?.message };
     },
+  };
+}
+
+function takeSyncFigures(
+  reconciler: Reconciler,
+  conntrackDeleted: number,
+  conntrackMs: number,
+): SyncFigures<IptablesFigure> {
+  const figures = reconciler.takeFigures(), rules = reconciler.rules();
+  return {
+    iptables_rules_nat: rules.nat,
+    iptables_rules_filter: rules.filter,
+    iptables_rules_last_nat: figures.rulesLast.nat,
+    iptables_rules_last_filter: figures.rulesLast.filter,
+    chains_written: figures.chainsWritten,
+    chains_deleted: figures.chainsDeleted,
+    restores: figures.restores,
+    restore_failures: figures.restoreFailures,
+    drift_repaired: figures.drifted,
+    conntrack_deleted: conntrackDeleted,
+    conntrack_ms: conntrackMs,
   };
 }
 
