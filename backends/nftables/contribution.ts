@@ -75,12 +75,6 @@ export function contributionOf(port: ServicePort, settings: FamilySettings, dial
   const addressOf = ({ kind, address }: Frontend) => kind === "nodePort" ? dialect.anyAddress : address;
   const keyOf = (frontend: Frontend) => `${addressOf(frontend)} . ${protocol} . ${frontend.port}`;
 
-  const refuse = (frontend: Frontend) => {
-    const { verdict } = frontend;
-    if (verdict !== "reject" && verdict !== "drop") return;
-    elements.push({ set: verdict === "reject" ? "refused" : "dropped", key: keyOf(frontend), value: "" });
-  };
-
   const addClusterIP = (frontend: Frontend) => {
     const { verdict } = frontend;
     if (verdict !== "cluster" && verdict !== "local") return;
@@ -117,21 +111,11 @@ export function contributionOf(port: ServicePort, settings: FamilySettings, dial
     list(`${protocol}-shortcut-endpoints`, frontend, clusterEndpoints);
   };
 
-  // Without endpoints, other sources are still dropped, and admitted ones rejected (as in kube-proxy's nftables mode).
-  const admit = (frontend: Frontend) => {
-    if (frontend.sources === undefined) return;
-    const key = keyOf(frontend);
-    elements.push({ set: "firewalled", key, value: "" });
-    for (const range of disjoint(frontend.sources)) {
-      elements.push({ set: "source-ranges", key: `${key} . ${prefixText(range)}`, value: "" });
-    }
-  };
-
   for (const frontend of frontendsOf(port)) {
-    refuse(frontend);
+    refuse(elements, frontend, keyOf);
     if (frontend.kind === "clusterIP") addClusterIP(frontend);
     else addExternal(frontend);
-    admit(frontend);
+    restrictSources(elements, frontend, keyOf);
   }
   return {
     elements,
@@ -140,6 +124,28 @@ export function contributionOf(port: ServicePort, settings: FamilySettings, dial
     ownChains: withAffinity ? affinityChains(port, settings, dialect) : [],
     clientSets: withAffinity ? clientSets(port, dialect) : [],
   };
+}
+
+type KeyOf = (frontend: Frontend) => string;
+
+/** Adds the element of a frontend whose packets are rejected or dropped. */
+function refuse(elements: Element[], frontend: Frontend, keyOf: KeyOf): void {
+  const { verdict } = frontend;
+  if (verdict !== "reject" && verdict !== "drop") return;
+  elements.push({ set: verdict === "reject" ? "refused" : "dropped", key: keyOf(frontend), value: "" });
+}
+
+/**
+ * Adds the elements that drop packets from sources outside the ranges of a frontend. Without endpoints, other sources are
+ * still dropped, and admitted ones rejected (as in kube-proxy's nftables mode).
+ */
+function restrictSources(elements: Element[], frontend: Frontend, keyOf: KeyOf): void {
+  if (frontend.sources === undefined) return;
+  const key = keyOf(frontend);
+  elements.push({ set: "firewalled", key, value: "" });
+  for (const range of disjoint(frontend.sources)) {
+    elements.push({ set: "source-ranges", key: `${key} . ${prefixText(range)}`, value: "" });
+  }
 }
 
 function endpointElement(endpoint: string): string {
