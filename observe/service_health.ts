@@ -61,65 +61,21 @@ const BETWEEN_TRIES_MS = 5_000;
  * cannot be opened.
  */
 export function createServiceHealth(options: ServiceHealthOptions): ServiceHealth {
-  const { isHealthy, clock, signal, limits, open, mostListeners = Infinity } = options;
-  const logger = options.logger.with({ server: "health check node ports" });
+  const { isHealthy, clock, signal } = options;
   const checks = new Map<ServiceKey, HealthCheck>();
-  const slots = new Map<number, Slot>();
   const synced = new Map<ServiceKey, Map<Family, number>>();
-  const problems = new Map<ServiceKey, string>();
-  let descriptors = 0;
-  let addresses = EVERY_ADDRESS;
-  let cancelRetry: (() => void) | undefined;
-
-  const close = (slot: Slot, stillWanted: readonly string[] = []) => {
-    for (const [address, listener] of slot.listeners) {
-      if (stillWanted.includes(address)) continue;
-      listener.close();
-      descriptors -= listener.descriptors;
-      slot.listeners.delete(address);
-    }
-  };
-
-  /** The answer about a service to a client of a family. A single-family service answers clients of both families. */
-  const answer = (key: ServiceKey | undefined, { family = "IPv4" }: HttpRequest): HttpAnswer => {
+  const ports = createPorts(options, (key, { family = "IPv4" }) => {
     const check = key === undefined ? undefined : checks.get(key);
     if (key === undefined || check === undefined) return answerFor("", "", 0, isHealthy());
-    const counted = check.localReadyEndpoints[family] === undefined ? otherFamily(family) : family;
-    const planned = check.localReadyEndpoints[counted] ?? 0;
-    const count = Math.min(planned, synced.get(key)?.get(counted) ?? 0);
-    return answerFor(check.namespace, check.name, count, isHealthy());
-  };
-
-  /** Opens a service's port on every address where it is not open yet; returns the reason if that fails for one. */
-  const serve = (key: ServiceKey, { port }: HealthCheck): string | undefined => {
-    const slot = slots.get(port) ?? { owner: undefined, listeners: new Map() };
-    slots.set(port, slot);
-    slot.owner ??= key;
-    if (slot.owner !== key) return `Service ${slot.owner} has the same one`;
-    close(slot, addresses);
-    const failures: string[] = [];
-    for (const address of addresses) {
-      if (slot.listeners.has(address)) continue;
-      if (descriptors >= mostListeners) {
-        failures.push(`the limit of open files leaves room for ${mostListeners} listeners, and they are in use`);
-        continue;
-      }
-      const handler = (request: HttpRequest) => answer(slot.owner, request);
-      try {
-        const listener = listenHttp({ address, port, handler, clock, logger, limits, open });
-        descriptors += listener.descriptors;
-        slot.listeners.set(address, listener);
-      } catch (error) {
-        failures.push(`cannot listen on ${address}: ${errorText(error)}`);
-      }
-    }
-    return failures.length === 0 ? undefined : failures.join("; ");
-  };
+    return answerFor(check.namespace, check.name, countFor(family, check, synced.get(key)), isHealthy());
+  });
+  const problems = new Map<ServiceKey, string>();
+  let cancelRetry: (() => void) | undefined;
 
   const tryToServe = (key: ServiceKey) => {
     const check = checks.get(key);
     if (check === undefined) return;
-    const why = serve(key, check);
+    const why = ports.serve(key, check.port);
     if (why === undefined) {
       problems.delete(key);
       return;
@@ -129,21 +85,13 @@ export function createServiceHealth(options: ServiceHealthOptions): ServiceHealt
     problems.set(key, problem);
   };
 
-  /** Reads the addresses; returns whether they changed. */
-  const addressesChanged = (): boolean => {
-    const found = options.addresses() ?? [];
-    const before = addresses;
-    addresses = found.length === 0 ? EVERY_ADDRESS : found;
-    return !sameData(addresses, before);
-  };
-
   const refresh = (changed: readonly ServiceKey[] = []) => {
     if (signal.aborted) return;
     cancelRetry?.();
     cancelRetry = undefined;
     // Listing the host's addresses costs more than the rest of a change.
     if (checks.size > 0) {
-      new Set(addressesChanged() ? checks.keys() : [...changed, ...problems.keys()]).forEach(tryToServe);
+      new Set(ports.addressesChanged() ? checks.keys() : [...changed, ...problems.keys()]).forEach(tryToServe);
     }
     options.onProblems(
       "health check node ports",
@@ -159,17 +107,14 @@ export function createServiceHealth(options: ServiceHealthOptions): ServiceHealt
   /** Releases the port of a service; returns it if it stays open for the next owner. */
   const vacate = (key: ServiceKey): number[] => {
     const check = checks.get(key);
-    const slot = check && slots.get(check.port);
     checks.delete(key);
     problems.delete(key);
-    if (check === undefined || slot?.owner !== key) return [];
-    slot.owner = undefined;
-    return [check.port];
+    return check !== undefined && ports.vacate(key, check.port) ? [check.port] : [];
   };
 
   signal.addEventListener("abort", () => {
     cancelRetry?.();
-    for (const slot of slots.values()) close(slot);
+    ports.close();
   }, { once: true });
 
   return {
@@ -182,12 +127,7 @@ export function createServiceHealth(options: ServiceHealthOptions): ServiceHealt
       for (const check of set) checks.set(serviceKey(check.namespace, check.name), check);
       // A service that waited for one of the vacated ports gets it here.
       refresh(movedKeys);
-      for (const port of vacated) {
-        const slot = slots.get(port);
-        if (slot === undefined || slot.owner !== undefined) continue;
-        close(slot);
-        slots.delete(port);
-      }
+      for (const port of vacated) ports.closeVacant(port);
     },
     inEffect(family, localReadyEndpoints) {
       for (const [key, count] of localReadyEndpoints) {
@@ -197,6 +137,86 @@ export function createServiceHealth(options: ServiceHealthOptions): ServiceHealt
       }
     },
     refresh: () => refresh(),
+  };
+}
+
+/** Counts a service's endpoints for a client of a family. A single-family service answers clients of both families. */
+function countFor(family: Family, check: HealthCheck, synced: ReadonlyMap<Family, number> | undefined): number {
+  const counted = check.localReadyEndpoints[family] === undefined ? otherFamily(family) : family;
+  return Math.min(check.localReadyEndpoints[counted] ?? 0, synced?.get(counted) ?? 0);
+}
+
+/** Creates the set of open ports, empty at first. `answer` answers requests about the service that owns a port. */
+function createPorts(
+  options: ServiceHealthOptions,
+  answer: (key: ServiceKey | undefined, request: HttpRequest) => HttpAnswer,
+) {
+  const { clock, limits, open, mostListeners = Infinity } = options;
+  const logger = options.logger.with({ server: "health check node ports" });
+  const slots = new Map<number, Slot>();
+  let descriptors = 0;
+  let addresses = EVERY_ADDRESS;
+
+  const close = (slot: Slot, stillWanted: readonly string[] = []) => {
+    for (const [address, listener] of slot.listeners) {
+      if (stillWanted.includes(address)) continue;
+      listener.close();
+      descriptors -= listener.descriptors;
+      slot.listeners.delete(address);
+    }
+  };
+
+  return {
+    /** Reads the addresses; returns whether they changed. */
+    addressesChanged(): boolean {
+      const found = options.addresses() ?? [];
+      const before = addresses;
+      addresses = found.length === 0 ? EVERY_ADDRESS : found;
+      return !sameData(addresses, before);
+    },
+    /** Opens a service's port on every address where it is not open yet; returns the reason if that fails for one. */
+    serve(key: ServiceKey, port: number): string | undefined {
+      const slot = slots.get(port) ?? { owner: undefined, listeners: new Map() };
+      slots.set(port, slot);
+      slot.owner ??= key;
+      if (slot.owner !== key) return `Service ${slot.owner} has the same one`;
+      close(slot, addresses);
+      const failures: string[] = [];
+      for (const address of addresses) {
+        if (slot.listeners.has(address)) continue;
+        if (descriptors >= mostListeners) {
+          failures.push(`the limit of open files leaves room for ${mostListeners} listeners, and they are in use`);
+          continue;
+        }
+        const handler = (request: HttpRequest) => answer(slot.owner, request);
+        try {
+          const listener = listenHttp({ address, port, handler, clock, logger, limits, open });
+          descriptors += listener.descriptors;
+          slot.listeners.set(address, listener);
+        } catch (error) {
+          failures.push(`cannot listen on ${address}: ${errorText(error)}`);
+        }
+      }
+      return failures.length === 0 ? undefined : failures.join("; ");
+    },
+    /** Takes a port from its owner and leaves it open; returns false if the service does not own it. */
+    vacate(key: ServiceKey, port: number): boolean {
+      const slot = slots.get(port);
+      if (slot?.owner !== key) return false;
+      slot.owner = undefined;
+      return true;
+    },
+    /** Closes a port unless a service owns it. */
+    closeVacant(port: number) {
+      const slot = slots.get(port);
+      if (slot === undefined || slot.owner !== undefined) return;
+      close(slot);
+      slots.delete(port);
+    },
+    /** Closes all ports. */
+    close() {
+      for (const slot of slots.values()) close(slot);
+    },
   };
 }
 
