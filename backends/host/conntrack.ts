@@ -70,9 +70,7 @@ export function udpFrontend(address: string | undefined, port: number): UdpFront
 
 /** Creates a cleaner without notes. */
 export function createConntrackCleaner(family: Family, runner: Runner): ConntrackCleaner {
-  const changed = new Map<ServicePortKey, ServedFlows>();
-  const gone = new Set<UdpFrontend>();
-  let isNoted = false;
+  const notes: Notes = { changed: new Map(), gone: new Set(), isNoted: false };
   let running: Promise<void> | undefined;
   let result: CleaningResult | undefined;
 
@@ -81,9 +79,9 @@ export function createConntrackCleaner(family: Family, runner: Runner): Conntrac
     let deleted = 0, problem: SyncProblem | undefined;
     try {
       do {
-        isNoted = false;
-        deleted += await cleaner.clean();
-      } while (isNoted);
+        notes.isNoted = false;
+        deleted += await removeStaleFlows(notes, family, runner);
+      } while (notes.isNoted);
     } catch (error) {
       const message = `cannot remove stale UDP flows, retrying with the next sync: ${errorText(error)}`;
       logger.warn(message);
@@ -93,41 +91,23 @@ export function createConntrackCleaner(family: Family, runner: Runner): Conntrac
     running = undefined;
   };
 
-  const cleaner: ConntrackCleaner = {
-    note(previous, next) {
-      const port = next ?? previous;
-      if (port?.protocol !== "udp") return;
-      const key = servicePortKey(port.name, port.protocol);
-      isNoted = true;
-      if (!next) {
-        changed.delete(key);
-        for (const frontend of udpFrontendsOf(port)) gone.add(frontend);
-        return;
-      }
-      const frontends = udpFrontendsOf(next), endpoints = endpointsOf(next);
-      for (const frontend of frontends) gone.delete(frontend);
-      const pending = changed.get(key);
-      if (endpoints.size === 0) changed.delete(key);
-      else if (pending || mayLeaveStaleFlows(previous, next)) {
-        const before = [...pending?.before ?? [], ...previous ? udpFrontendsOf(previous) : []];
-        changed.set(key, { before: new Set(before), frontends, endpoints });
-      }
-    },
+  return {
+    note: (previous, next) => noteChange(notes, previous, next),
     noteDelta(known, delta) {
       const set = new Map<ServicePortKey, ServicePort>();
       for (const port of delta.set) {
         if (port.protocol === "udp") set.set(servicePortKey(port.name, port.protocol), port);
       }
       // Deletions come first: another service port may take over the frontends in the same delta.
-      for (const key of delta.deleted) cleaner.note(known.servicePort(key), undefined);
+      for (const key of delta.deleted) noteChange(notes, known.servicePort(key), undefined);
       if (delta.base === undefined) {
         for (const port of known.servicePorts()) {
           if (port.protocol === "udp" && !set.has(servicePortKey(port.name, port.protocol))) {
-            cleaner.note(port, undefined);
+            noteChange(notes, port, undefined);
           }
         }
       }
-      for (const [key, port] of set) cleaner.note(known.servicePort(key), port);
+      for (const [key, port] of set) noteChange(notes, known.servicePort(key), port);
     },
     noteEarlier(frontends, known) {
       if (frontends.size === 0) return;
@@ -138,42 +118,11 @@ export function createConntrackCleaner(family: Family, runner: Runner): Conntrac
       for (const frontend of frontends) {
         // IPVS serves a node port as one frontend per address of the node.
         const onAnyAddress = udpFrontend(undefined, splitHostPort(frontend).port);
-        if (!current.has(frontend) && !current.has(onAnyAddress)) gone.add(frontend);
+        if (!current.has(frontend) && !current.has(onAnyAddress)) notes.gone.add(frontend);
       }
-      isNoted = true;
+      notes.isNoted = true;
     },
-    async clean() {
-      if (changed.size === 0 && gone.size === 0) return 0;
-      const services = [...changed], left = [...gone];
-      // Notes that arrive while conntrack runs are for the next call.
-      changed.clear();
-      gone.clear();
-      const byFrontend = new Map<UdpFrontend, ReadonlySet<string>>();
-      for (const frontend of left) byFrontend.set(frontend, NO_ENDPOINTS);
-      for (const [, { before, endpoints }] of services) {
-        for (const frontend of before) byFrontend.set(frontend, endpoints);
-      }
-      // Last, since one service port may have taken over a frontend of another.
-      for (const [, { frontends, endpoints }] of services) {
-        for (const frontend of frontends) byFrontend.set(frontend, endpoints);
-      }
-      const stale: UdpFlow[] = [];
-      try {
-        await listUdpFlows(family, runner, (flow) => {
-          const port = Number(flow.destinationPort), destination = udpFrontend(flow.destination, port);
-          const endpoints = byFrontend.get(destination) ?? byFrontend.get(udpFrontend(undefined, port));
-          if (!endpoints || endpoints.has(flow.answeredBy)) return;
-          if (endpoints !== NO_ENDPOINTS || flow.answeredBy !== destination) stale.push(flow);
-        });
-        await deleteUdpFlows(family, runner, stale);
-      } catch (error) {
-        const current = new Set([...changed.values()].flatMap(({ frontends }) => frontends));
-        for (const [key, flows] of services) if (!changed.has(key)) changed.set(key, flows);
-        for (const frontend of left) if (!current.has(frontend)) gone.add(frontend);
-        throw error;
-      }
-      return stale.length;
-    },
+    clean: () => removeStaleFlows(notes, family, runner),
     async tryClean(logger, clock) {
       running ??= cleanAll(logger);
       const waited = Promise.withResolvers<void>();
@@ -185,7 +134,16 @@ export function createConntrackCleaner(family: Family, runner: Runner): Conntrac
       return done;
     },
   };
-  return cleaner;
+}
+
+/** The changes since the last cleanup. */
+interface Notes {
+  /** The changed service ports that have endpoints. */
+  readonly changed: Map<ServicePortKey, ServedFlows>;
+  /** The frontends that no service port has any more. */
+  readonly gone: Set<UdpFrontend>;
+  /** Whether a change was noted since the last cleanup of `tryClean` began. */
+  isNoted: boolean;
 }
 
 /** The flows of a service port that has endpoints. */
@@ -199,6 +157,61 @@ interface ServedFlows {
 
 /** Stands for the endpoints of a frontend that no service port has any more. */
 const NO_ENDPOINTS: ReadonlySet<string> = new Set();
+
+function noteChange(notes: Notes, previous: ServicePort | undefined, next: ServicePort | undefined): void {
+  const { changed, gone } = notes;
+  const port = next ?? previous;
+  if (port?.protocol !== "udp") return;
+  const key = servicePortKey(port.name, port.protocol);
+  notes.isNoted = true;
+  if (!next) {
+    changed.delete(key);
+    for (const frontend of udpFrontendsOf(port)) gone.add(frontend);
+    return;
+  }
+  const frontends = udpFrontendsOf(next), endpoints = endpointsOf(next);
+  for (const frontend of frontends) gone.delete(frontend);
+  const pending = changed.get(key);
+  if (endpoints.size === 0) changed.delete(key);
+  else if (pending || mayLeaveStaleFlows(previous, next)) {
+    const before = [...pending?.before ?? [], ...previous ? udpFrontendsOf(previous) : []];
+    changed.set(key, { before: new Set(before), frontends, endpoints });
+  }
+}
+
+/** Removes the entries that the noted changes have made stale; keeps the notes if that fails. */
+async function removeStaleFlows({ changed, gone }: Notes, family: Family, runner: Runner): Promise<number> {
+  if (changed.size === 0 && gone.size === 0) return 0;
+  const services = [...changed], left = [...gone];
+  // Notes that arrive while conntrack runs are for the next call.
+  changed.clear();
+  gone.clear();
+  const byFrontend = new Map<UdpFrontend, ReadonlySet<string>>();
+  for (const frontend of left) byFrontend.set(frontend, NO_ENDPOINTS);
+  for (const [, { before, endpoints }] of services) {
+    for (const frontend of before) byFrontend.set(frontend, endpoints);
+  }
+  // Last, since one service port may have taken over a frontend of another.
+  for (const [, { frontends, endpoints }] of services) {
+    for (const frontend of frontends) byFrontend.set(frontend, endpoints);
+  }
+  const stale: UdpFlow[] = [];
+  try {
+    await listUdpFlows(family, runner, (flow) => {
+      const port = Number(flow.destinationPort), destination = udpFrontend(flow.destination, port);
+      const endpoints = byFrontend.get(destination) ?? byFrontend.get(udpFrontend(undefined, port));
+      if (!endpoints || endpoints.has(flow.answeredBy)) return;
+      if (endpoints !== NO_ENDPOINTS || flow.answeredBy !== destination) stale.push(flow);
+    });
+    await deleteUdpFlows(family, runner, stale);
+  } catch (error) {
+    const current = new Set([...changed.values()].flatMap(({ frontends }) => frontends));
+    for (const [key, flows] of services) if (!changed.has(key)) changed.set(key, flows);
+    for (const frontend of left) if (!current.has(frontend)) gone.add(frontend);
+    throw error;
+  }
+  return stale.length;
+}
 
 function endpointsOf(port: ServicePort | undefined): Set<string> {
   return new Set(port && [...port.clusterEndpoints, ...port.localEndpoints, ...port.lingeringEndpoints]);
