@@ -77,17 +77,7 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
   const queue: (() => Promise<void>)[] = [];
   let running = false;
   let refused = false;
-  let tokens = BURST;
-  let refilledAtMs = clock.monotonic();
-
-  const takeToken = (): boolean => {
-    const refills = Math.floor((clock.monotonic() - refilledAtMs) / REFILL_MS);
-    tokens = Math.min(BURST, tokens + refills);
-    refilledAtMs += refills * REFILL_MS;
-    if (tokens === 0) return false;
-    tokens--;
-    return true;
-  };
+  const takeToken = createSpamFilter(clock);
 
   const run = async () => {
     if (running) return;
@@ -107,45 +97,17 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
     running = false;
   };
 
-  const send = (request: EventRequest): Promise<unknown> => {
-    const once = async () => {
-      try {
-        return { answer: await options.send(request, signal) };
-      } catch (error) {
-        if (!options.isRefusal(error)) throw error;
-        return { refusal: error };
-      }
-    };
-    const backoff = createBackoff({ firstMs: BETWEEN_TRIES_MS, longestMs: BETWEEN_TRIES_MS });
-    return retry(once, { backoff, clock, signal, tries: TRIES }).then((outcome) => {
-      if ("refusal" in outcome) throw outcome.refusal;
-      return outcome.answer;
-    });
-  };
-
   const write = (one: Series, event: (one: Series) => unknown) => {
     one.state = "queued";
     queue.push(async () => {
       one.state = "waiting";
       // Later records are written after the minimum interval.
       const written = one.count;
-      const { lastAtMs: last, count, message } = one;
-      const lastTimestamp = new Date(last).toISOString().replace(/\.\d+Z$/, "Z");
       sleep(clock, BETWEEN_WRITES_MS, signal).then(() => {
         one.state = "written";
         if (one.count > written && takeToken()) write(one, event);
       }, () => {});
-      const path = `/api/v1/namespaces/${one.object?.namespace ?? CLUSTER_NAMESPACE}/events`;
-      await send(
-        one.created
-          ? {
-            verb: "patch",
-            resource: "events",
-            path: `${path}/${one.name}`,
-            object: { count, lastTimestamp, message },
-          }
-          : { verb: "create", resource: "events", path, object: event(one) },
-      );
+      await send(writeRequest(one, event), options);
       one.created = true;
     });
     run();
@@ -184,8 +146,47 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
   };
 }
 
+/** Creates client-go's spam filter; each call returns whether another Event may be written now. */
+function createSpamFilter(clock: Clock): () => boolean {
+  let tokens = BURST;
+  let refilledAtMs = clock.monotonic();
+  return () => {
+    const refills = Math.floor((clock.monotonic() - refilledAtMs) / REFILL_MS);
+    tokens = Math.min(BURST, tokens + refills);
+    refilledAtMs += refills * REFILL_MS;
+    if (tokens === 0) return false;
+    tokens--;
+    return true;
+  };
+}
+
+/** Sends a request, and retries it unless it is refused. */
+function send(request: EventRequest, options: EventRecorderOptions): Promise<unknown> {
+  const { clock, signal } = options;
+  const once = async () => {
+    try {
+      return { answer: await options.send(request, signal) };
+    } catch (error) {
+      if (!options.isRefusal(error)) throw error;
+      return { refusal: error };
+    }
+  };
+  const backoff = createBackoff({ firstMs: BETWEEN_TRIES_MS, longestMs: BETWEEN_TRIES_MS });
+  return retry(once, { backoff, clock, signal, tries: TRIES }).then((outcome) => {
+    if ("refusal" in outcome) throw outcome.refusal;
+    return outcome.answer;
+  });
+}
+
+/** The request that creates an Event, or updates it if it exists. */
+function writeRequest(one: Series, event: (one: Series) => unknown): EventRequest {
+  const path = `/api/v1/namespaces/${one.object?.namespace ?? CLUSTER_NAMESPACE}/events`;
+  if (!one.created) return { verb: "create", resource: "events", path, object: event(one) };
+  const { name, count, message } = one, lastTimestamp = timestamp(one.lastAtMs);
+  return { verb: "patch", resource: "events", path: `${path}/${name}`, object: { count, lastTimestamp, message } };
+}
+
 function eventObject(nodeName: string, type: string, reason: string, one: Series): unknown {
-  const time = (ms: number) => new Date(ms).toISOString().replace(/\.\d+Z$/, "Z");
   // `kubectl describe node` looks for the node's name in place of its UID; the kubelet and kube-proxy write it there.
   const { action, ...reference } = one.object ?? { kind: "Node", name: nodeName, uid: nodeName, action: undefined };
   return {
@@ -200,8 +201,12 @@ function eventObject(nodeName: string, type: string, reason: string, one: Series
     source: { component: COMPONENT, host: nodeName },
     reportingComponent: COMPONENT,
     reportingInstance: nodeName,
-    firstTimestamp: time(one.firstAtMs),
-    lastTimestamp: time(one.lastAtMs),
+    firstTimestamp: timestamp(one.firstAtMs),
+    lastTimestamp: timestamp(one.lastAtMs),
     count: one.count,
   };
+}
+
+function timestamp(ms: number): string {
+  return new Date(ms).toISOString().replace(/\.\d+Z$/, "Z");
 }
