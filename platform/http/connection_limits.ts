@@ -54,37 +54,8 @@ interface OpenConnection {
 /** Creates limits with no open connections. */
 export function createConnectionLimits(options: ConnectionLimitsOptions): ConnectionLimits {
   const { clock, max = MAX_CONNECTIONS, maxPerListener = MAX_PER_LISTENER } = options;
-  const open = new Set<OpenConnection>();
-  /** Connections waiting for their peer, the longest first. The others are being served and cannot be evicted. */
-  const waiting = new Set<OpenConnection>();
+  const { open, waiting, end, reserve } = createSlots(max, maxPerListener);
   let burstEndsAtMs = 0, accepted = 0;
-
-  const end = (one: OpenConnection) => {
-    open.delete(one);
-    waiting.delete(one);
-    close(one.connection);
-  };
-
-  const countOf = (listener: Deno.Listener) => {
-    let count = 0;
-    for (const one of open) if (one.listener === listener) count++;
-    return count;
-  };
-
-  /** Closes the longest-waiting connection, of one listener or of all. Returns false if none is waiting. */
-  const evict = (listener?: Deno.Listener): boolean => {
-    for (const one of waiting) {
-      if (listener !== undefined && one.listener !== listener) continue;
-      end(one);
-      return true;
-    }
-    return false;
-  };
-
-  const reserveSlot = (listener: Deno.Listener): boolean => {
-    if (countOf(listener) >= maxPerListener) return evict(listener);
-    return open.size < max || evict(listener) || evict();
-  };
 
   /** Runs a read or write; closes the connection if it takes longer than the idle timeout. */
   const withIdleTimeout = async <T>(one: OpenConnection, operation: () => Promise<T>): Promise<T> => {
@@ -121,7 +92,7 @@ export function createConnectionLimits(options: ConnectionLimitsOptions): Connec
   };
 
   const serveConnection = async (listener: Deno.Listener, connection: Deno.Conn, serve: AcceptOptions["serve"]) => {
-    if (!reserveSlot(listener)) return close(connection);
+    if (!reserve(listener)) return close(connection);
     const one: OpenConnection = { listener, connection };
     open.add(one);
     await serve(limited(one));
@@ -151,6 +122,43 @@ export function createConnectionLimits(options: ConnectionLimitsOptions): Connec
     },
     open: () => open.size,
   };
+}
+
+/** Creates the slots that open connections take, over all listeners and per listener. */
+function createSlots(max: number, maxPerListener: number) {
+  const open = new Set<OpenConnection>();
+  /** Connections waiting for their peer, the longest first. The others are being served and cannot be evicted. */
+  const waiting = new Set<OpenConnection>();
+
+  const end = (one: OpenConnection) => {
+    open.delete(one);
+    waiting.delete(one);
+    close(one.connection);
+  };
+
+  const countOf = (listener: Deno.Listener) => {
+    let count = 0;
+    for (const one of open) if (one.listener === listener) count++;
+    return count;
+  };
+
+  /** Closes the longest-waiting connection, of one listener or of all. Returns false if none is waiting. */
+  const evict = (listener?: Deno.Listener): boolean => {
+    for (const one of waiting) {
+      if (listener !== undefined && one.listener !== listener) continue;
+      end(one);
+      return true;
+    }
+    return false;
+  };
+
+  /** Makes room for a connection of a listener, by eviction if needed. Returns false if there is none. */
+  const reserve = (listener: Deno.Listener): boolean => {
+    if (countOf(listener) >= maxPerListener) return evict(listener);
+    return open.size < max || evict(listener) || evict();
+  };
+
+  return { open, waiting, end, reserve };
 }
 
 /** Closes a resource that may already be closed. */
