@@ -11,7 +11,7 @@ import { repeatingRunner } from "../tools/mod.ts";
 import { createIptablesTools, createReconciler as createChainReconciler } from "../xtables/mod.ts";
 import { removeIpvsTraces } from "./cleanup.ts";
 import { describeContribution } from "./describe.ts";
-import { createDesired } from "./desired.ts";
+import { createDesired, type Desired } from "./desired.ts";
 import { createDummyInterface } from "./dummy_interface.ts";
 import { configureHost, examineHost } from "./host.ts";
 import { createSets } from "./ipset.ts";
@@ -28,6 +28,8 @@ const DEFAULTS: IpvsSettings = {
   timeoutSeconds: { tcp: 0, tcpFin: 0, udp: 0 },
 };
 
+type Chains = ReturnType<typeof createChainReconciler>;
+
 /** The IPVS backend of one family. */
 export function createIpvsBackend(options: BackendOptions): Backend<IpvsFigure> {
   const { family, runner, clock, logger, ipvs = DEFAULTS } = options;
@@ -38,7 +40,7 @@ export function createIpvsBackend(options: BackendOptions): Backend<IpvsFigure> 
   const conntrack = createConntrackCleaner(family, runner);
   const desired = createDesired(family, ipvs.scheduler);
   let reconciler: Reconciler | undefined;
-  let chains: ReturnType<typeof createChainReconciler> | undefined;
+  let chains: Chains | undefined;
 
   function ready(): Reconciler {
     if (!reconciler) throw new Error("the IPVS backend cannot sync before its setup has succeeded");
@@ -52,19 +54,10 @@ export function createIpvsBackend(options: BackendOptions): Backend<IpvsFigure> 
     conntrack.noteEarlier(reconciler.takeEarlierUdpFrontends(), desired);
     const { deleted, problem } = await conntrack.tryClean(logger, clock);
     if (problem) problems.push(problem);
-    const figures = reconciler.takeFigures(), chainFigures = chains!.takeFigures(), rules = chains!.rules();
     return {
       problems,
       figures: {
-        virtual_servers: desired.servers.size(),
-        server_operations: figures.serverOperations,
-        set_changes: figures.setChanges,
-        iptables_rules_nat: rules.nat,
-        iptables_rules_filter: rules.filter,
-        iptables_rules_last_nat: chainFigures.rulesLast.nat,
-        iptables_rules_last_filter: chainFigures.rulesLast.filter,
-        restore_failures: chainFigures.restoreFailures,
-        drift_repaired: figures.drifted + chainFigures.drifted,
+        ...takeFigures(desired, reconciler, chains!),
         conntrack_deleted: deleted,
         conntrack_ms: clock.monotonic() - startedMs,
       },
@@ -82,19 +75,8 @@ export function createIpvsBackend(options: BackendOptions): Backend<IpvsFigure> 
       });
       const rules = createRules({ family, randomFully });
       chains = createChainReconciler({ layout: IPVS_LAYOUT, ruleset: rules, tools: iptables, flavour, logger });
-      const { excludePrefixes } = ipvs;
-      reconciler = createReconciler({
-        family,
-        desired,
-        servers,
-        sets,
-        dummy,
-        rules,
-        chains,
-        excludePrefixes,
-        clock,
-        logger,
-      });
+      const { excludePrefixes } = ipvs, kernel = { servers, sets, dummy, rules, chains };
+      reconciler = createReconciler({ family, desired, ...kernel, excludePrefixes, clock, logger });
       logger.info("IPVS is ready", { scheduler: ipvs.scheduler, flavour });
     },
     configure: () => configureHost(ipvs, { runner, servers }, logger),
@@ -120,6 +102,22 @@ export function createIpvsBackend(options: BackendOptions): Backend<IpvsFigure> 
       const problem = reconciler?.problems().find(({ servicePort }) => servicePort === name)?.message;
       return contribution && { parts: describeContribution(contribution), problem };
     },
+  };
+}
+
+/** The figures of a sync, without its conntrack cleanup. */
+function takeFigures(desired: Desired, reconciler: Reconciler, chains: Chains) {
+  const figures = reconciler.takeFigures(), chainFigures = chains.takeFigures(), rules = chains.rules();
+  return {
+    virtual_servers: desired.servers.size(),
+    server_operations: figures.serverOperations,
+    set_changes: figures.setChanges,
+    iptables_rules_nat: rules.nat,
+    iptables_rules_filter: rules.filter,
+    iptables_rules_last_nat: chainFigures.rulesLast.nat,
+    iptables_rules_last_filter: chainFigures.rulesLast.filter,
+    restore_failures: chainFigures.restoreFailures,
+    drift_repaired: figures.drifted + chainFigures.drifted,
   };
 }
 
