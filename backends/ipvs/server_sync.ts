@@ -6,7 +6,7 @@ import type { Desired } from "./desired.ts";
 import { addressOf, type VirtualServers } from "./ipvsadm.ts";
 import type { Difference } from "./ledger.ts";
 import { createPending } from "./pending.ts";
-import { createTermination } from "./termination.ts";
+import { createTermination, type Termination } from "./termination.ts";
 import {
   type HeldServer,
   type ListedServer,
@@ -63,17 +63,12 @@ export function createServerSync(options: ServerSyncOptions): ServerSync {
   const earlierFrontends = createAccumulator<ReadonlySet<UdpFrontend>>(() => new Set());
   let isFirst = true;
 
-  function isExcluded(key: ServerKey): boolean {
-    const address = addressOf(key);
-    return address !== undefined && excludePrefixes.some((prefix) => prefixContains(prefix, address));
-  }
-
   async function read(): Promise<number> {
     const held = new Map<ServerKey, HeldServer>();
     const terminating = new Map<ServerKey, ReadonlySet<string>>();
     for (const [key, listed] of await servers.list()) {
       const wanted = ledger.wanted(key);
-      if (!wanted && isExcluded(key)) continue;
+      if (!wanted && isExcluded(key, excludePrefixes)) continue;
       const { server, ending } = interpret(listed, wanted?.realServers);
       held.set(key, server);
       if (ending.size > 0) terminating.set(key, ending);
@@ -87,14 +82,7 @@ export function createServerSync(options: ServerSyncOptions): ServerSync {
   /** Writes some differences; returns the failure if the kernel refuses any. */
   async function writeSome(some: readonly Difference<HeldServer>[]): Promise<ToolFailure | undefined> {
     if (some.length === 0) return undefined;
-    const terminating = new Map<ServerKey, ReadonlySet<string>>();
-    const all: Operation[] = [];
-    for (const { id, held, wanted } of some) {
-      const before = termination.of(id) ?? NONE;
-      const own = [...serverOperations(id, held, wanted, before)];
-      terminating.set(id, terminatingAfter(own, before));
-      for (const operation of own) all.push(operation);
-    }
+    const { all, terminating } = plan(some, termination);
     operations.value += all.length;
     const failure = await servers.apply(all);
     if (failure !== undefined) return failure;
@@ -104,7 +92,7 @@ export function createServerSync(options: ServerSyncOptions): ServerSync {
   }
 
   function toWrite(): Difference<HeldServer>[] {
-    return pending.differences().filter(({ id, wanted }) => wanted !== undefined || !isExcluded(id));
+    return pending.differences().filter(({ id, wanted }) => wanted !== undefined || !isExcluded(id, excludePrefixes));
   }
 
   /** Finds the refused virtual servers: ipvsadm has written all others, and the rest is tried one by one. */
@@ -145,6 +133,24 @@ export function createServerSync(options: ServerSyncOptions): ServerSync {
     takeOperations: operations.take,
     takeEarlierUdpFrontends: earlierFrontends.take,
   };
+}
+
+function isExcluded(key: ServerKey, excludePrefixes: readonly string[]): boolean {
+  const address = addressOf(key);
+  return address !== undefined && excludePrefixes.some((prefix) => prefixContains(prefix, address));
+}
+
+/** Returns the operations that write some differences, and the real servers that terminate after them. */
+function plan(some: readonly Difference<HeldServer>[], termination: Termination) {
+  const terminating = new Map<ServerKey, ReadonlySet<string>>();
+  const all: Operation[] = [];
+  for (const { id, held, wanted } of some) {
+    const before = termination.of(id) ?? NONE;
+    const own = [...serverOperations(id, held, wanted, before)];
+    terminating.set(id, terminatingAfter(own, before));
+    for (const operation of own) all.push(operation);
+  }
+  return { all, terminating };
 }
 
 function udpFrontendsOf(keys: Iterable<ServerKey>): Set<UdpFrontend> {
