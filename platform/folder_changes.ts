@@ -41,13 +41,12 @@ export const openDenoWatch: OpenWatch = (folder: string): ReturnType<OpenWatch> 
 
 /** Creates a watcher that watches no folder yet. */
 export function watchChanges(options: ChangesOptions): Changes {
-  const { clock, logger, signal, openWatch, quietMs, longestQuietMs, pollMs } = options;
+  const { clock, signal, quietMs, longestQuietMs, pollMs } = options;
   let touched = new Set<string>();
   let due = false;
   let wake = () => {};
   let firstEventMs: number | undefined;
   let cancelQuiet = () => {};
-  let watched: { readonly identity: string; close(): void } | undefined;
 
   const fire = () => {
     cancelQuiet();
@@ -70,22 +69,10 @@ export function watchChanges(options: ChangesOptions): Changes {
     awaitQuiet();
   };
 
-  const unwatch = () => {
-    watched?.close();
-    watched = undefined;
-  };
-
-  const follow = async (watcher: ReturnType<OpenWatch>, onEnd: () => void) => {
-    try {
-      for await (const event of watcher) onEvent(event);
-    } catch (error) {
-      logger.debug("folder watch ended", { error: errorText(error) });
-    }
-    onEnd();
-  };
+  const folderWatch = createFolderWatch(options, awaitQuiet, onEvent);
 
   signal.addEventListener("abort", () => {
-    unwatch();
+    folderWatch.stop();
     fire();
   }, { once: true });
 
@@ -108,25 +95,50 @@ export function watchChanges(options: ChangesOptions): Changes {
       touched = new Set();
       return names;
     },
-    async watch(folder) {
+    watch: folderWatch.start,
+  };
+}
+
+/** Creates the watch on the current folder, without a folder at first. */
+function createFolderWatch(
+  { logger, signal, openWatch }: ChangesOptions,
+  onStart: () => void,
+  onEvent: (event: Deno.FsEvent) => void,
+) {
+  let watched: { readonly identity: string; close(): void } | undefined;
+
+  const stop = () => {
+    watched?.close();
+    watched = undefined;
+  };
+
+  const follow = async (watcher: ReturnType<OpenWatch>, onEnd: () => void) => {
+    try {
+      for await (const event of watcher) onEvent(event);
+    } catch (error) {
+      logger.debug("folder watch ended", { error: errorText(error) });
+    }
+    onEnd();
+  };
+
+  return {
+    stop,
+    async start(folder: string) {
       try {
         const { dev, ino } = await Deno.stat(folder);
         const identity = `${folder} ${dev}:${ino}`;
         if (signal.aborted || watched?.identity === identity) return;
-        unwatch();
+        stop();
         const watcher = openWatch(folder);
         const current = { identity, close: () => watcher.close() };
         watched = current;
-        awaitQuiet();
+        onStart();
         void follow(watcher, () => {
           if (watched === current) watched = undefined;
         });
       } catch (error) {
-        unwatch();
-        logger.debug("cannot watch folder, polling instead", {
-          folder,
-          error: errorText(error),
-        });
+        stop();
+        logger.debug("cannot watch folder, polling instead", { folder, error: errorText(error) });
       }
     },
   };
