@@ -108,20 +108,9 @@ export function createDummyInterface(family: Family, runner: Runner): DummyInter
         stdin,
         changes: () => changed(those("del"), those("add")),
       });
-      const failures = new Map<string, string>();
       const failure = failureOf("ip", result, FAILURES);
-      if (!failure) return failures;
-      let said = "";
-      for (const line of result.stderr.split("\n")) {
-        const number = /^Command failed -:(\d+)/.exec(line)?.[1];
-        if (number === undefined) {
-          said = line;
-          continue;
-        }
-        if (classifyFailure(said, FAILURES) !== "done already") {
-          failures.set(changes[Number(number) - 1]!.address, said);
-        }
-      }
+      if (!failure) return new Map();
+      const failures = refusalsOf(result.stderr, changes);
       if (failures.size === 0 && failure.kind !== "done already") throw new Error(failure.text);
       return failures;
     },
@@ -136,6 +125,23 @@ export function createDummyInterface(family: Family, runner: Runner): DummyInter
       if (result.exitCode !== 0 && await isUsed() !== undefined) requireSuccess("ip link del", result);
     },
   };
+}
+
+/** The message of each change that failed, by address: ip writes it before the number of the change. */
+function refusalsOf(stderr: string, changes: readonly AddressChange[]): Map<string, string> {
+  const failures = new Map<string, string>();
+  let said = "";
+  for (const line of stderr.split("\n")) {
+    const number = /^Command failed -:(\d+)/.exec(line)?.[1];
+    if (number === undefined) {
+      said = line;
+      continue;
+    }
+    if (classifyFailure(said, FAILURES) !== "done already") {
+      failures.set(changes[Number(number) - 1]!.address, said);
+    }
+  }
+  return failures;
 }
 
 const STAYS_ON_LINK = ["127.0.0.0/8", "::1/128", "fe80::/10"];
