@@ -70,23 +70,78 @@ export interface StoreOptions {
 /** An empty store. */
 export function createStore(options: StoreOptions): Store {
   const { clock, onProblems, gatheringMs = 2, leastHistory = 1000 } = options;
+  const objects = createObjects(() => commitSoon());
+  const { services, scoped } = objects;
+  const revisions = createRevisions(objects, leastHistory);
+  const unsynced = new Set<Kind>(KINDS);
+  const confirmation = createResetTracker();
+  const listeners = new Set<() => void>();
+  let announced = 0;
+  let isScheduled = false;
+  let cached: StoreState | undefined;
+
+  const commitSoon = () => {
+    if (isScheduled || unsynced.size > 0) return;
+    isScheduled = true;
+    clock.schedule(gatheringMs, () => {
+      isScheduled = false;
+      const revision = revisions.commit();
+      if (revision === announced) return;
+      announced = revision;
+      for (const listener of [...listeners]) listener();
+    });
+  };
+
+  return {
+    set(object) {
+      confirmation.confirm(refOf(object));
+      objects.apply(object);
+    },
+    delete(ref) {
+      confirmation.confirm(ref);
+      objects.remove(ref);
+    },
+    reset(kind) {
+      confirmation.start(kind, objects.known(kind));
+    },
+    synced(kind) {
+      for (const ref of confirmation.finish(kind)) objects.remove(ref);
+      const isLast = unsynced.delete(kind) && unsynced.size === 0;
+      if (!isLast) return;
+      // Watchers must learn that the state is complete, even if it is empty.
+      revisions.advance();
+      commitSoon();
+    },
+    problems: onProblems,
+    ready: () => unsynced.size === 0,
+    revision: revisions.commit,
+    state() {
+      const revision = revisions.commit();
+      if (cached?.revision === revision) return cached;
+      cached = {
+        revision,
+        services: [...services].sort(([a], [b]) => a < b ? -1 : 1).map(([, state]) => state),
+        scoped: [...scoped].sort(([a], [b]) => a < b ? -1 : 1).map(([, object]) => object),
+      };
+      return cached;
+    },
+    since: revisions.since,
+    node: (name) => scoped.get(scopedKey("Node", name)) as Node | undefined,
+    subscribe(listener) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+  };
+}
+
+/** The current objects; calls `onChange` after every change. */
+function createObjects(onChange: () => void) {
   const services = new Map<ServiceKey, ServiceState>();
   const scoped = new Map<string, ClusterScoped>();
   const serviceOfSlice = new Map<string, ServiceKey>();
   // The values at the last revision of what changed since.
   const touchedServices = new Map<ServiceKey, ServiceState | undefined>();
   const touchedScoped = new Map<string, ClusterScoped | undefined>();
-  const serviceHistory = createHistory<ServiceState>();
-  const scopedHistory = createHistory<ClusterScoped>();
-
-  const unsynced = new Set<Kind>(KINDS);
-  const confirmation = createResetTracker();
-  const listeners = new Set<() => void>();
-  let revision = 0;
-  let announced = 0;
-  let weight = 0;
-  let isScheduled = false;
-  let cached: StoreState | undefined;
 
   const stateOf = (key: ServiceKey, namespace: string, name: string): ServiceState => (
     services.get(key) ?? { namespace, name, service: undefined, slices: [] }
@@ -96,7 +151,7 @@ export function createStore(options: StoreOptions): Store {
     if (!touchedServices.has(key)) touchedServices.set(key, services.get(key));
     if (state === undefined) services.delete(key);
     else services.set(key, state);
-    commitSoon();
+    onChange();
   };
 
   const putScoped = (kind: Kind, name: string, object: ClusterScoped | undefined) => {
@@ -105,7 +160,7 @@ export function createStore(options: StoreOptions): Store {
     if (!touchedScoped.has(key)) touchedScoped.set(key, scoped.get(key));
     if (object === undefined) scoped.delete(key);
     else scoped.set(key, object);
-    commitSoon();
+    onChange();
   };
 
   const putSlice = (slice: EndpointSlice) => {
@@ -148,19 +203,19 @@ export function createStore(options: StoreOptions): Store {
     return services.values().flatMap(({ service }) => service === undefined ? [] : [refOf(service)]);
   };
 
-  const commitSoon = () => {
-    if (isScheduled || unsynced.size > 0) return;
-    isScheduled = true;
-    clock.schedule(gatheringMs, () => {
-      isScheduled = false;
-      commit();
-      if (revision === announced) return;
-      announced = revision;
-      for (const listener of [...listeners]) listener();
-    });
-  };
+  return { services, scoped, touchedServices, touchedScoped, apply, remove, known };
+}
 
-  const commit = () => {
+/** The revisions of these objects, and the history behind them. */
+function createRevisions(objects: ReturnType<typeof createObjects>, leastHistory: number) {
+  const { services, scoped, touchedServices, touchedScoped } = objects;
+  const serviceHistory = createHistory<ServiceState>();
+  const scopedHistory = createHistory<ClusterScoped>();
+  let revision = 0;
+  let weight = 0;
+
+  /** Makes the changes since the last revision a new one, if there are any; returns the newest. */
+  const commit = (): number => {
     const next = revision + 1;
     for (const [key, before] of touchedServices) {
       const after = services.get(key);
@@ -178,45 +233,16 @@ export function createStore(options: StoreOptions): Store {
     touchedScoped.clear();
     serviceHistory.trim(Math.max(leastHistory, weight));
     scopedHistory.trim(Math.max(leastHistory, scoped.size));
+    return revision;
   };
 
   return {
-    set(object) {
-      confirmation.confirm(refOf(object));
-      apply(object);
-    },
-    delete(ref) {
-      confirmation.confirm(ref);
-      remove(ref);
-    },
-    reset(kind) {
-      confirmation.start(kind, known(kind));
-    },
-    synced(kind) {
-      for (const ref of confirmation.finish(kind)) remove(ref);
-      const isLast = unsynced.delete(kind) && unsynced.size === 0;
-      if (!isLast) return;
-      // Watchers must learn that the state is complete, even if it is empty.
+    commit,
+    /** Starts a revision without a change. */
+    advance() {
       revision++;
-      commitSoon();
     },
-    problems: onProblems,
-    ready: () => unsynced.size === 0,
-    revision() {
-      commit();
-      return revision;
-    },
-    state() {
-      commit();
-      if (cached?.revision === revision) return cached;
-      cached = {
-        revision,
-        services: [...services].sort(([a], [b]) => a < b ? -1 : 1).map(([, state]) => state),
-        scoped: [...scoped].sort(([a], [b]) => a < b ? -1 : 1).map(([, object]) => object),
-      };
-      return cached;
-    },
-    since(past) {
+    since(past: number): StoreDifference | undefined {
       commit();
       const changedServices = serviceHistory.since(past);
       const changedScoped = scopedHistory.since(past);
@@ -227,11 +253,6 @@ export function createStore(options: StoreOptions): Store {
         scoped: Array.from(changedScoped, ([key, before]) => ({ before, after: scoped.get(key) }))
           .filter(({ before, after }) => !sameData(before, after)),
       };
-    },
-    node: (name) => scoped.get(scopedKey("Node", name)) as Node | undefined,
-    subscribe(listener) {
-      listeners.add(listener);
-      return () => listeners.delete(listener);
     },
   };
 }
