@@ -7,7 +7,7 @@ import {
   type Service,
   type SourceSink,
 } from "../../core/objects/mod.ts";
-import { createObjectProblems } from "../../core/problems/mod.ts";
+import { createObjectProblems, type ObjectProblems } from "../../core/problems/mod.ts";
 import { sameData } from "../../platform/mod.ts";
 import type { ClusterScoped } from "../store/mod.ts";
 import { type ServiceKey, serviceKey, splitServiceKey } from "../../core/tracking/mod.ts";
@@ -67,21 +67,79 @@ const NO_SLICES: Slices = new Map();
 
 /** An empty assembler. With `inFull`, objects keep their details. */
 export function createAssembler(sink: SourceSink, inFull: boolean): Assembler {
-  const entries = new Map<ServiceKey, Entry>();
-  const serviceAt = new Map<string, ServiceKey>();
-  const endpointAt = new Map<string, ServiceKey>();
-  // Cluster-scoped objects, by kind and path.
-  const scopedAt = new Map<string, ClusterScoped>();
-  // The services that changed in this round, with the last reported Service.
-  const touched = new Map<ServiceKey, Service | undefined>();
-  const scopedTold = new Map<string, ClusterScoped>();
+  const services = createServices(sink);
+  const scoped = createScopedObjects(sink);
   let unconfirmed:
     | { readonly services: Set<string>; readonly endpoints: Set<string>; readonly scoped: Set<string> }
     | undefined;
-  let scopedTouched = false;
   let synced = false;
   const problemsOf = createObjectProblems(sink.problems, "received");
   let endProblems = () => {};
+
+  const setScoped = (key: string, decoded: Decoded) => {
+    unconfirmed?.scoped.delete(key);
+    scoped.set(key, use(problemsOf, key, decoded, () => scoped.get(key)));
+  };
+
+  const deleteScoped = (key: string) => {
+    problemsOf.delete(key);
+    scoped.delete(key);
+  };
+
+  return {
+    setService(path, message) {
+      unconfirmed?.services.delete(path);
+      const service = use(problemsOf, `Service ${path}`, serviceOfMessage(message, inFull), services.serviceOf);
+      services.setService(path, service);
+    },
+    setEndpoint(path, endpoint, problems = { subject: path, sentences: [] }) {
+      problemsOf.set(`endpoint ${path}`, problems.subject, problems.sentences);
+      unconfirmed?.endpoints.delete(path);
+      services.setEndpoint(path, endpoint);
+    },
+    setNode: (path, message) => setScoped(`Node ${path}`, nodeOfMessage(message, inFull)),
+    setServiceCIDR: (path, message) => setScoped(`ServiceCIDR ${path}`, serviceCIDROfMessage(message)),
+    deleteService(path) {
+      problemsOf.delete(`Service ${path}`);
+      services.setService(path, undefined);
+    },
+    deleteEndpoint(path) {
+      problemsOf.delete(`endpoint ${path}`);
+      services.setEndpoint(path, undefined);
+    },
+    deleteNode: (path) => deleteScoped(`Node ${path}`),
+    deleteServiceCIDR: (path) => deleteScoped(`ServiceCIDR ${path}`),
+    assemble: services.assemble,
+    reset() {
+      endProblems = problemsOf.startList();
+      unconfirmed = {
+        services: new Set(services.servicePaths()),
+        endpoints: new Set(services.endpointPaths()),
+        scoped: new Set(scoped.keys()),
+      };
+    },
+    sync() {
+      for (const path of unconfirmed?.services ?? []) services.setService(path, undefined);
+      for (const path of unconfirmed?.endpoints ?? []) services.setEndpoint(path, undefined);
+      for (const key of unconfirmed?.scoped ?? []) deleteScoped(key);
+      unconfirmed = undefined;
+      endProblems();
+      endProblems = () => {};
+      services.settle();
+      scoped.settle();
+      if (!synced) { for (const kind of KINDS) sink.synced(kind); }
+      synced = true;
+    },
+  };
+}
+
+/** The services and endpoints, by path; undefined removes one. `settle` reports what changed in this round. */
+function createServices(sink: SourceSink) {
+  const entries = new Map<ServiceKey, Entry>();
+  const serviceAt = new Map<string, ServiceKey>();
+  const endpointAt = new Map<string, ServiceKey>();
+  // The services that changed in this round, with the last reported Service.
+  const touched = new Map<ServiceKey, Service | undefined>();
 
   const touch = (key: ServiceKey): Entry => {
     const entry = entries.get(key) ?? { service: undefined, endpoints: new Map(), slices: NO_SLICES, next: undefined };
@@ -91,36 +149,11 @@ export function createAssembler(sink: SourceSink, inFull: boolean): Assembler {
     return entry;
   };
 
-  const use = <T extends ClusterObject>(
-    path: string,
-    { ref, object, problems }: Decoded,
-    known: (key: string) => T | undefined,
-  ): T | undefined => {
-    problemsOf.set(path, ref === undefined ? path : nameOf(ref), problems);
-    const before = ref === undefined ? undefined : known(serviceKey(ref.namespace, ref.name));
-    if (object !== undefined && before !== undefined && sameData(object, before)) return before;
-    return object as T | undefined;
-  };
-
-  const deleteService = (path: string) => {
-    const key = serviceAt.get(path);
-    if (key === undefined) return;
-    serviceAt.delete(path);
-    touch(key).service = undefined;
-  };
-
-  const deleteEndpoint = (path: string) => {
-    const key = endpointAt.get(path);
-    if (key === undefined) return;
-    endpointAt.delete(path);
-    touch(key).endpoints.delete(path);
-  };
-
   const nextSlices = (key: ServiceKey, { service, endpoints, slices }: Entry): Slices =>
     assembleSlices(splitServiceKey(key), service, endpoints.values(), slices);
 
   /** Ends the round for one service. */
-  const settle = (key: ServiceKey) => {
+  const settleOne = (key: ServiceKey) => {
     const entry = entries.get(key)!;
     const before = entry.slices;
     entry.slices = entry.next ?? nextSlices(key, entry);
@@ -129,8 +162,8 @@ export function createAssembler(sink: SourceSink, inFull: boolean): Assembler {
     return { key, service: entry.service, before, slices: entry.slices };
   };
 
-  const settleServices = () => {
-    const settled = Array.from(touched.keys(), settle);
+  const settle = () => {
+    const settled = Array.from(touched.keys(), settleOne);
     // Deletions first: a slice can move from one service to another.
     for (const { key, before, slices } of settled) {
       const { namespace } = splitServiceKey(key);
@@ -145,90 +178,83 @@ export function createAssembler(sink: SourceSink, inFull: boolean): Assembler {
     touched.clear();
   };
 
-  const settleScoped = () => {
-    const now = new Map(Array.from(scopedAt.values(), (object) => [`${object.kind} ${object.name}`, object]));
-    for (const [key, object] of now) if (!sameData(object, scopedTold.get(key))) sink.set(object);
-    for (const [key, object] of scopedTold) if (!now.has(key)) sink.delete(refOf(object));
-    scopedTold.clear();
-    for (const [key, object] of now) scopedTold.set(key, object);
-  };
-
-  const setScoped = (key: string, decoded: Decoded) => {
-    unconfirmed?.scoped.delete(key);
-    const object = use<ClusterScoped>(key, decoded, () => scopedAt.get(key));
-    if (object === scopedAt.get(key)) return;
-    scopedTouched = true;
-    if (object === undefined) scopedAt.delete(key);
-    else scopedAt.set(key, object);
-  };
-
-  const deleteScoped = (key: string) => {
-    problemsOf.delete(key);
-    scopedTouched = scopedAt.delete(key) || scopedTouched;
-  };
-
   return {
-    setService(path, message) {
-      unconfirmed?.services.delete(path);
-      const service = use(`Service ${path}`, serviceOfMessage(message, inFull), (key) => entries.get(key)?.service);
+    serviceOf: (key: ServiceKey) => entries.get(key)?.service,
+    servicePaths: () => serviceAt.keys(),
+    endpointPaths: () => endpointAt.keys(),
+    setService(path: string, service: Service | undefined) {
       const key = service === undefined ? undefined : serviceKey(service.namespace, service.name);
-      if (serviceAt.get(path) !== key) deleteService(path);
+      const before = serviceAt.get(path);
+      if (before !== undefined && before !== key) {
+        serviceAt.delete(path);
+        touch(before).service = undefined;
+      }
       if (key === undefined) return;
       serviceAt.set(path, key);
       if (entries.get(key)?.service !== service) touch(key).service = service;
     },
-    setEndpoint(path, endpoint, problems = { subject: path, sentences: [] }) {
-      problemsOf.set(`endpoint ${path}`, problems.subject, problems.sentences);
-      unconfirmed?.endpoints.delete(path);
+    setEndpoint(path: string, endpoint: ReceivedEndpoint | undefined) {
       const key = endpoint?.service;
       const before = endpointAt.get(path);
-      if (before !== undefined && before === key && sameData(entries.get(before)!.endpoints.get(path), endpoint)) {
-        return;
+      if (before !== undefined && before !== key) {
+        endpointAt.delete(path);
+        touch(before).endpoints.delete(path);
       }
-      if (before !== key) deleteEndpoint(path);
       if (endpoint === undefined || key === undefined) return;
+      if (before === key && sameData(entries.get(key)!.endpoints.get(path), endpoint)) return;
       endpointAt.set(path, key);
       touch(key).endpoints.set(path, endpoint);
     },
-    setNode: (path, message) => setScoped(`Node ${path}`, nodeOfMessage(message, inFull)),
-    setServiceCIDR: (path, message) => setScoped(`ServiceCIDR ${path}`, serviceCIDROfMessage(message)),
-    deleteService(path) {
-      problemsOf.delete(`Service ${path}`);
-      deleteService(path);
-    },
-    deleteEndpoint(path) {
-      problemsOf.delete(`endpoint ${path}`);
-      deleteEndpoint(path);
-    },
-    deleteNode: (path) => deleteScoped(`Node ${path}`),
-    deleteServiceCIDR: (path) => deleteScoped(`ServiceCIDR ${path}`),
-    assemble(path) {
+    assemble(path: string) {
       const key = serviceAt.get(path);
       const entry = key === undefined ? undefined : entries.get(key);
       if (key !== undefined && entry !== undefined && touched.has(key)) entry.next = nextSlices(key, entry);
     },
-    reset() {
-      endProblems = problemsOf.startList();
-      unconfirmed = {
-        services: new Set(serviceAt.keys()),
-        endpoints: new Set(endpointAt.keys()),
-        scoped: new Set(scopedAt.keys()),
-      };
+    settle,
+  };
+}
+
+/** The cluster-scoped objects, by kind and path; `settle` reports those that changed in this round. */
+function createScopedObjects(sink: SourceSink) {
+  const objects = new Map<string, ClusterScoped>();
+  const reported = new Map<string, ClusterScoped>();
+  let isTouched = false;
+
+  return {
+    get: (key: string) => objects.get(key),
+    keys: () => objects.keys(),
+    set(key: string, object: ClusterScoped | undefined) {
+      if (object === objects.get(key)) return;
+      isTouched = true;
+      if (object === undefined) objects.delete(key);
+      else objects.set(key, object);
     },
-    sync() {
-      for (const path of unconfirmed?.services ?? []) deleteService(path);
-      for (const path of unconfirmed?.endpoints ?? []) deleteEndpoint(path);
-      for (const key of unconfirmed?.scoped ?? []) deleteScoped(key);
-      unconfirmed = undefined;
-      endProblems();
-      endProblems = () => {};
-      settleServices();
-      if (scopedTouched) settleScoped();
-      scopedTouched = false;
-      if (!synced) { for (const kind of KINDS) sink.synced(kind); }
-      synced = true;
+    delete(key: string) {
+      isTouched = objects.delete(key) || isTouched;
+    },
+    settle() {
+      if (!isTouched) return;
+      const now = new Map(Array.from(objects.values(), (object) => [`${object.kind} ${object.name}`, object]));
+      for (const [key, object] of now) if (!sameData(object, reported.get(key))) sink.set(object);
+      for (const [key, object] of reported) if (!now.has(key)) sink.delete(refOf(object));
+      reported.clear();
+      for (const [key, object] of now) reported.set(key, object);
+      isTouched = false;
     },
   };
+}
+
+/** Reports the problems of a decoded object; returns it, or the known one if that has the same data. */
+function use<T extends ClusterObject>(
+  problemsOf: ObjectProblems,
+  path: string,
+  { ref, object, problems }: Decoded,
+  known: (key: string) => T | undefined,
+): T | undefined {
+  problemsOf.set(path, ref === undefined ? path : nameOf(ref), problems);
+  const before = ref === undefined ? undefined : known(serviceKey(ref.namespace, ref.name));
+  if (object !== undefined && before !== undefined && sameData(object, before)) return before;
+  return object as T | undefined;
 }
 
 function nameOf({ kind, namespace, name }: ObjectRef): string {
