@@ -12,7 +12,7 @@ export interface ItemScanner {
 const QUOTE = 0x22, COMMA = 0x2c, COLON = 0x3a, BACKSLASH = 0x5c;
 const OPEN_BRACKET = 0x5b, CLOSE_BRACKET = 0x5d, OPEN_BRACE = 0x7b, CLOSE_BRACE = 0x7d;
 
-/** The next expected token. */
+/** The next expected token, or the value being read. */
 const enum Expect {
   Start,
   KeyOrEnd,
@@ -22,13 +22,9 @@ const enum Expect {
   ItemOrEnd,
   ItemCommaOrEnd,
   End,
-}
-
-/** The role of the value being read. */
-const enum Role {
-  Key,
-  Member,
-  Item,
+  RestOfKey,
+  RestOfMember,
+  RestOfItem,
 }
 
 /**
@@ -39,55 +35,19 @@ const enum Role {
 export function createItemScanner(onItem: (item: unknown) => void): ItemScanner {
   const decoder = new TextDecoder();
   const envelope: Record<string, unknown> = {};
+  const bounds = createValueBounds();
   let expect = Expect.Start;
   let key = "";
   let scanned = 0;
-
-  // The value being read: its part in earlier chunks, and the nesting depth of the scan.
-  let reading = false;
-  let role = Role.Key;
+  // The part in earlier chunks of the value being read.
   let carried: Uint8Array[] = [];
-  let depth = 0;
-  let inString = false;
-  let escaped = false;
-  let scalar = false;
-
-  /** Continues a value; returns the offset after its last byte, or -1 if this chunk does not contain it. */
-  const endOfValue = (bytes: Uint8Array, from: number): number => {
-    const length = bytes.length;
-    for (let i = from; i < length; i++) {
-      const byte = bytes[i]!;
-      if (inString) {
-        if (escaped) escaped = false;
-        else if (byte === BACKSLASH) escaped = true;
-        else if (byte === QUOTE) {
-          inString = false;
-          if (depth === 0) return i + 1;
-        }
-      } else if (scalar) {
-        if (isSpace(byte) || byte === COMMA || byte === CLOSE_BRACE || byte === CLOSE_BRACKET) return i;
-      } else if (byte === QUOTE) inString = true;
-      else if (byte === OPEN_BRACE || byte === OPEN_BRACKET) depth++;
-      else if ((byte === CLOSE_BRACE || byte === CLOSE_BRACKET) && --depth === 0) return i + 1;
-    }
-    return -1;
-  };
-
-  const startValue = (byte: number, as: Role) => {
-    reading = true;
-    role = as;
-    depth = 0;
-    inString = false;
-    scalar = byte !== QUOTE && byte !== OPEN_BRACE && byte !== OPEN_BRACKET;
-  };
 
   const finishValue = (bytes: Uint8Array) => {
-    reading = false;
     const value: unknown = JSON.parse(decoder.decode(bytes));
-    if (role === Role.Key) {
+    if (expect === Expect.RestOfKey) {
       key = String(value);
       expect = Expect.Colon;
-    } else if (role === Role.Member) {
+    } else if (expect === Expect.RestOfMember) {
       // defineProperty, because a member may have any name, including `__proto__`.
       Object.defineProperty(envelope, key, { value, enumerable: true, configurable: true, writable: true });
       expect = Expect.CommaOrEnd;
@@ -97,56 +57,15 @@ export function createItemScanner(onItem: (item: unknown) => void): ItemScanner 
     }
   };
 
-  const unexpected = (byte: number, offset: number): never => {
-    throw new SyntaxError(
-      `unexpected ${JSON.stringify(String.fromCharCode(byte))} at byte ${scanned + offset} of the response`,
-    );
-  };
-
   /** Consumes one byte between values; returns whether a value starts with it. */
   const startsValue = (byte: number, offset: number): boolean => {
-    switch (expect) {
-      case Expect.Start:
-        if (byte !== OPEN_BRACE) unexpected(byte, offset);
-        expect = Expect.KeyOrEnd;
-        return false;
-      case Expect.KeyOrEnd:
-        if (byte === CLOSE_BRACE) {
-          expect = Expect.End;
-          return false;
-        }
-        if (byte !== QUOTE) unexpected(byte, offset);
-        startValue(byte, Role.Key);
-        return true;
-      case Expect.Colon:
-        if (byte !== COLON) unexpected(byte, offset);
-        expect = Expect.Value;
-        return false;
-      case Expect.Value:
-        if (key === "items" && byte === OPEN_BRACKET) {
-          expect = Expect.ItemOrEnd;
-          return false;
-        }
-        startValue(byte, Role.Member);
-        return true;
-      case Expect.CommaOrEnd:
-        if (byte !== COMMA && byte !== CLOSE_BRACE) unexpected(byte, offset);
-        expect = byte === COMMA ? Expect.KeyOrEnd : Expect.End;
-        return false;
-      case Expect.ItemOrEnd:
-        if (byte === CLOSE_BRACKET) {
-          expect = Expect.CommaOrEnd;
-          return false;
-        }
-        startValue(byte, Role.Item);
-        return true;
-      case Expect.ItemCommaOrEnd:
-        if (byte !== COMMA && byte !== CLOSE_BRACKET) unexpected(byte, offset);
-        expect = byte === COMMA ? Expect.ItemOrEnd : Expect.CommaOrEnd;
-        return false;
-      case Expect.End:
-        return unexpected(byte, offset);
+    const next = afterByte(expect, byte, key);
+    if (next === undefined) {
+      const character = JSON.stringify(String.fromCharCode(byte));
+      throw new SyntaxError(`unexpected ${character} at byte ${scanned + offset} of the response`);
     }
+    expect = next;
+    return isValue(next);
   };
 
   return {
@@ -154,15 +73,16 @@ export function createItemScanner(onItem: (item: unknown) => void): ItemScanner 
       let at = 0;
       let valueFrom = 0;
       while (at < chunk.length) {
-        if (!reading) {
+        if (!isValue(expect)) {
           const byte = chunk[at]!;
           if (isSpace(byte) || !startsValue(byte, at)) {
             at++;
             continue;
           }
+          bounds.start(byte);
           valueFrom = at;
         }
-        const end = endOfValue(chunk, at);
+        const end = bounds.end(chunk, at);
         if (end === -1) {
           carried.push(chunk.slice(valueFrom));
           break;
@@ -180,6 +100,72 @@ export function createItemScanner(onItem: (item: unknown) => void): ItemScanner 
       return envelope;
     },
   };
+}
+
+/** Finds the end of a value by its nesting depth. */
+function createValueBounds() {
+  let depth = 0;
+  let inString = false;
+  let escaped = false;
+  let scalar = false;
+
+  return {
+    /** Starts with a value's first byte, which `end` reads again. */
+    start(byte: number) {
+      depth = 0;
+      inString = false;
+      scalar = byte !== QUOTE && byte !== OPEN_BRACE && byte !== OPEN_BRACKET;
+    },
+    /** Continues a value; returns the offset after its last byte, or -1 if this chunk does not contain it. */
+    end(bytes: Uint8Array, from: number): number {
+      const length = bytes.length;
+      for (let i = from; i < length; i++) {
+        const byte = bytes[i]!;
+        if (inString) {
+          if (escaped) escaped = false;
+          else if (byte === BACKSLASH) escaped = true;
+          else if (byte === QUOTE) {
+            inString = false;
+            if (depth === 0) return i + 1;
+          }
+        } else if (scalar) {
+          if (isSpace(byte) || byte === COMMA || byte === CLOSE_BRACE || byte === CLOSE_BRACKET) return i;
+        } else if (byte === QUOTE) inString = true;
+        else if (byte === OPEN_BRACE || byte === OPEN_BRACKET) depth++;
+        else if ((byte === CLOSE_BRACE || byte === CLOSE_BRACKET) && --depth === 0) return i + 1;
+      }
+      return -1;
+    },
+  };
+}
+
+/** Returns the expectation after a byte between values, with the last key; undefined for an unexpected byte. */
+function afterByte(expect: Expect, byte: number, key: string): Expect | undefined {
+  switch (expect) {
+    case Expect.Start:
+      return byte === OPEN_BRACE ? Expect.KeyOrEnd : undefined;
+    case Expect.KeyOrEnd:
+      if (byte === CLOSE_BRACE) return Expect.End;
+      return byte === QUOTE ? Expect.RestOfKey : undefined;
+    case Expect.Colon:
+      return byte === COLON ? Expect.Value : undefined;
+    case Expect.Value:
+      return key === "items" && byte === OPEN_BRACKET ? Expect.ItemOrEnd : Expect.RestOfMember;
+    case Expect.CommaOrEnd:
+      if (byte === COMMA) return Expect.KeyOrEnd;
+      return byte === CLOSE_BRACE ? Expect.End : undefined;
+    case Expect.ItemOrEnd:
+      return byte === CLOSE_BRACKET ? Expect.CommaOrEnd : Expect.RestOfItem;
+    case Expect.ItemCommaOrEnd:
+      if (byte === COMMA) return Expect.ItemOrEnd;
+      return byte === CLOSE_BRACKET ? Expect.CommaOrEnd : undefined;
+    default:
+      return undefined;
+  }
+}
+
+function isValue(expect: Expect): boolean {
+  return expect >= Expect.RestOfKey;
 }
 
 function isSpace(byte: number): boolean {
