@@ -44,53 +44,24 @@ const STEPS_KEPT = 16;
 
 /** Answers from this store. */
 export function createAnswers(store: Store, clock: Clock): Answers {
-  // By kind of view: the full snapshot, and the steps from each revision to the newest.
-  const whole = new Map<boolean, { readonly state: StoreState; readonly chunks: Chunks }>();
-  const steps = new Map<string, Chunks>();
   const changes = new Map<number, StoreDifference | undefined>();
   let newest = -1;
-  const views = new Map(
-    [false, true].map((extended) => [extended, createGlobalView({ extended, nodeName: undefined })]),
-  );
-
-  const wholeServices = (extended: boolean) => {
-    const known = whole.get(extended);
-    if (known !== undefined && changesSince(known.state.revision) !== undefined) return known;
-    const state = store.state();
-    const made = {
-      state,
-      chunks: sharedChunks(difference({ ...everythingOf(state), scoped: [] }, views.get(extended)!)),
-    };
-    whole.set(extended, made);
-    clock.schedule(WHOLE_STATE_MS, () => {
-      if (whole.get(extended) === made) whole.delete(extended);
-    });
-    return made;
-  };
-
-  /** Drops the steps to an older revision. */
-  const keepUp = () => {
-    const revision = store.revision();
-    if (revision !== newest) {
-      steps.clear();
-      changes.clear();
-    }
-    newest = revision;
-  };
 
   const changesSince = (revision: number): StoreDifference | undefined => {
     if (!changes.has(revision)) changes.set(revision, store.since(revision));
     return changes.get(revision);
   };
 
-  const globalStep = (from: number, extended: boolean, services: StoreDifference["services"]): Chunks => {
-    const key = `${from} ${extended}`;
-    const known = steps.get(key);
-    if (known !== undefined) return known;
-    const made = sharedChunks(difference({ services, scoped: [] }, views.get(extended)!));
-    steps.set(key, made);
-    if (steps.size > STEPS_KEPT) steps.delete(steps.keys().next().value!);
-    return made;
+  const services = createGlobalServices(store, clock, changesSince);
+
+  /** Drops the steps and changes up to an older revision. */
+  const keepUp = () => {
+    const revision = store.revision();
+    if (revision !== newest) {
+      services.dropSteps();
+      changes.clear();
+    }
+    newest = revision;
   };
 
   const globalAnswer = (past: Position | undefined, { extended, onlyNode }: Subscription): Answer => {
@@ -100,12 +71,12 @@ export function createAnswers(store: Store, clock: Clock): Answers {
       return {
         parts: [
           lazyChunks(difference({ scoped: changed.scoped, services: [] }, view)),
-          globalStep(past.revision, extended, changed.services),
+          services.step(past.revision, extended, changed.services),
         ],
         position: { revision: newest, zone: "" },
       };
     }
-    const { state, chunks } = wholeServices(extended);
+    const { state, chunks } = services.whole(extended);
     const later = changesSince(state.revision)!;
     const { scoped } = everythingOf(store.state());
     return {
@@ -113,7 +84,7 @@ export function createAnswers(store: Store, clock: Clock): Answers {
         lazyChunks([RESET]),
         lazyChunks(difference({ scoped, services: [] }, view)),
         chunks,
-        globalStep(state.revision, extended, later.services),
+        services.step(state.revision, extended, later.services),
       ],
       position: { revision: newest, zone: "" },
     };
@@ -146,6 +117,43 @@ export function createAnswers(store: Store, clock: Clock): Answers {
         : localAnswer(position, subscription);
     },
   };
+}
+
+/** All services and their changes for global watchers, computed once for several of them. */
+function createGlobalServices(store: Store, clock: Clock, changesSince: Store["since"]) {
+  // By kind of view: the full snapshot, and the steps from each revision to the newest.
+  const snapshots = new Map<boolean, { readonly state: StoreState; readonly chunks: Chunks }>();
+  const steps = new Map<string, Chunks>();
+  const views = new Map(
+    [false, true].map((extended) => [extended, createGlobalView({ extended, nodeName: undefined })]),
+  );
+
+  const whole = (extended: boolean) => {
+    const known = snapshots.get(extended);
+    if (known !== undefined && changesSince(known.state.revision) !== undefined) return known;
+    const state = store.state();
+    const made = {
+      state,
+      chunks: sharedChunks(difference({ ...everythingOf(state), scoped: [] }, views.get(extended)!)),
+    };
+    snapshots.set(extended, made);
+    clock.schedule(WHOLE_STATE_MS, () => {
+      if (snapshots.get(extended) === made) snapshots.delete(extended);
+    });
+    return made;
+  };
+
+  const step = (from: number, extended: boolean, services: StoreDifference["services"]): Chunks => {
+    const key = `${from} ${extended}`;
+    const known = steps.get(key);
+    if (known !== undefined) return known;
+    const made = sharedChunks(difference({ services, scoped: [] }, views.get(extended)!));
+    steps.set(key, made);
+    if (steps.size > STEPS_KEPT) steps.delete(steps.keys().next().value!);
+    return made;
+  };
+
+  return { whole, step, dropSteps: () => steps.clear() };
 }
 
 /** Every service as changed: in another zone, all of them can differ. */
