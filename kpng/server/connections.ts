@@ -42,7 +42,7 @@ interface Connection {
 export function admitConnections({ server, isSecure, limits, clock, closed }: ConnectionsOptions): Connections {
   const sessions = new Set<ServerHttp2Session>();
   const clients = new Map<string, Client>();
-  const idle = new Set<Connection>();
+  const idle = createIdleConnections(closed);
   // By the client's address and port with TLS, where the session's socket differs from the accepted one; else by
   // socket.
   const connections = new Map<Socket | string, Connection>();
@@ -55,8 +55,10 @@ export function admitConnections({ server, isSecure, limits, clock, closed }: Co
     const address = socket.remoteAddress ?? "";
     const client = clients.get(address) ?? { count: 0, idle: new Set() };
     if (client.count >= limits.connectionsPerAddress) {
-      if (!makeRoom(client.idle, "too many connections from one address", socket)) return;
-    } else if (connections.size >= limits.connections && !makeRoom(idle, "too many connections", socket)) return;
+      if (!idle.makeRoom(client.idle, "too many connections from one address", socket)) return;
+    } else if (connections.size >= limits.connections && !idle.makeRoom(idle.all, "too many connections", socket)) {
+      return;
+    }
     const closeLate = () => {
       closed.count("no TLS handshake", address);
       socket.destroy();
@@ -67,31 +69,13 @@ export function admitConnections({ server, isSecure, limits, clock, closed }: Co
     connections.set(key, connection);
     clients.set(address, client);
     client.count++;
-    setIdle(connection, true);
+    idle.set(connection, true);
     socket.once("close", () => {
       cancelHandshake();
-      setIdle(connection, false);
+      idle.set(connection, false);
       if (connections.get(key) === connection) connections.delete(key);
       if (--client.count === 0) clients.delete(address);
     });
-  };
-
-  /** Closes the oldest of these connections, or else the new one. Returns whether the new one may stay. */
-  const makeRoom = (among: ReadonlySet<Connection>, reason: ClosureReason, newcomer: Socket): boolean => {
-    const [oldest] = among;
-    const victim = oldest?.socket ?? newcomer;
-    closed.count(reason, victim.remoteAddress);
-    victim.destroy();
-    if (oldest === undefined) return false;
-    setIdle(oldest, false);
-    return true;
-  };
-
-  const setIdle = (connection: Connection, isIdle: boolean) => {
-    for (const set of [idle, connection.client.idle]) {
-      if (isIdle) set.add(connection);
-      else set.delete(connection);
-    }
   };
 
   // node:http2 creates the session in its own listener of the same event, and does not expose its socket.
@@ -107,7 +91,7 @@ export function admitConnections({ server, isSecure, limits, clock, closed }: Co
     sessions.add(session);
     session.on("close", () => sessions.delete(session));
     const onIdle = (isIdle: boolean) => {
-      if (connection !== undefined && !connection.socket.destroyed) setIdle(connection, isIdle);
+      if (connection !== undefined && !connection.socket.destroyed) idle.set(connection, isIdle);
     };
     guardConnection({ session, socket, limits, clock, closed, onIdle });
   });
@@ -126,4 +110,29 @@ export function admitConnections({ server, isSecure, limits, clock, closed }: Co
       server.once("close", cancel);
     },
   };
+}
+
+/** The connections without a stream, oldest first. */
+function createIdleConnections(closed: ClosedConnections) {
+  const all = new Set<Connection>();
+
+  const set = (connection: Connection, isIdle: boolean) => {
+    for (const group of [all, connection.client.idle]) {
+      if (isIdle) group.add(connection);
+      else group.delete(connection);
+    }
+  };
+
+  /** Closes the oldest of these connections, or else the new one. Returns whether the new one may stay. */
+  const makeRoom = (among: ReadonlySet<Connection>, reason: ClosureReason, newcomer: Socket): boolean => {
+    const [oldest] = among;
+    const victim = oldest?.socket ?? newcomer;
+    closed.count(reason, victim.remoteAddress);
+    victim.destroy();
+    if (oldest === undefined) return false;
+    set(oldest, false);
+    return true;
+  };
+
+  return { all, set, makeRoom };
 }
