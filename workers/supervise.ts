@@ -123,139 +123,152 @@ interface Lifecycle {
   stop(options?: StopOptions): Promise<void>;
 }
 
-function createLifecycle(options: SuperviseOptions, { receive, onGone }: LifecycleListener): Lifecycle {
-  const { start, listener, clock, memory, stopGraceMs = 700, keepGraceMs = 5_000 } = options;
+/** The state of a lifecycle. */
+interface LifecycleState {
+  readonly options: SuperviseOptions;
+  readonly events: LifecycleListener;
+  readonly logger: Logger;
+  readonly backoff: Backoff;
+  worker?: WatchedWorker | undefined;
+  endWork?: (() => void) | undefined;
+  cancelTimer?: () => void;
+  restarts: number;
+  stopping?: PromiseWithResolvers<void>;
+  keepsWorker: boolean;
+  /** From `rest` to `wake`. */
+  isResting: boolean;
+  /** A stop was requested because the family rests, and the worker has not stopped yet. */
+  isLeaving: boolean;
+}
+
+function createLifecycle(options: SuperviseOptions, events: LifecycleListener): Lifecycle {
+  const { start, memory, stopGraceMs = 700, keepGraceMs = 5_000 } = options;
   const logger = options.logger.with({ family: start.family });
   const backoff = options.backoff ?? createBackoff({ firstMs: 500, longestMs: 30_000 });
-  let worker: WatchedWorker | undefined;
-  let endWork: (() => void) | undefined;
-  let cancelTimer: (() => void) | undefined;
-  let restarts = 0;
-  let stopping: PromiseWithResolvers<void> | undefined;
-  let keepsWorker = false;
-  /** From `rest` to `wake`. */
-  let isResting = false;
-  /** A stop was requested because the family rests, and the worker has not stopped yet. */
-  let isLeaving = false;
+  const flags = { keepsWorker: false, isResting: false, isLeaving: false };
+  const state: LifecycleState = { options, events, logger, backoff, restarts: 0, ...flags };
 
-  const reportHealth = (health: FamilyHealth) => queueMicrotask(() => listener.onHealth(health));
-
-  const finishWork = () => {
-    endWork?.();
-    endWork = undefined;
-  };
-
-  const launch = () => {
-    const launched = startWatchedWorker(options, {
-      onMessage(message) {
-        if (worker !== launched) return;
-        if (message.type === "stopped") stopped();
-        else if (!isLeaving) receive(message);
-      },
-      onFailure(reason) {
-        if (worker !== undefined && worker !== launched) return;
-        finishWork();
-        worker = undefined;
-        cancelTimer?.();
-        if (isLeaving) left();
-        else if (stopping) ended();
-        else restartLater(reason);
-      },
-    });
-    worker = launched;
-  };
-
-  const restartLater = (reason: string) => {
-    restarts++;
-    const waitMs = backoff.nextMs();
-    logger.error("worker died, restarting", { reason, restarts, inMs: Math.round(waitMs) });
-    onGone(`the worker died: ${reason}`);
-    cancelTimer = clock.schedule(waitMs, launch);
-    reportHealth({ state: "restarting", reason, restarts });
-  };
-
-  const terminate = () => {
-    cancelTimer?.();
-    worker?.unwatch();
-    worker?.terminate();
-    worker = undefined;
-  };
-
-  const stopped = () => {
-    if (isLeaving) return left();
-    if (keepsWorker) {
-      worker?.unwatch();
-      worker?.release();
-      worker = undefined;
-    }
-    ended();
-  };
-
-  /** Called when the worker of a family that rests, or was resting until now, has stopped. */
-  const left = () => {
-    isLeaving = false;
-    terminate();
-    if (stopping) ended();
-    else if (isResting) logger.info("worker ended: the family has no services");
-    else launch();
-  };
-
-  const ended = () => {
-    finishWork();
-    terminate();
-    onGone("the worker was stopped");
-    stopping?.resolve();
-  };
-
-  /** Asks the worker to stop, and calls `onLate` if it does not in time. */
-  const requestStop = (from: WatchedWorker, keepWorker: boolean, graceMs: number, onLate: () => void) => {
-    cancelTimer?.();
-    from.unwatch();
-    from.post({ type: "stop", keepWorker } satisfies ToWorker);
-    cancelTimer = clock.schedule(graceMs, onLate);
-  };
-
-  reportHealth({ state: "starting" });
-  launch();
+  reportHealth(state, { state: "starting" });
+  launch(state);
 
   return {
-    worker: () => isLeaving ? undefined : worker,
+    worker: () => state.isLeaving ? undefined : state.worker,
     beginWork() {
-      if (worker) endWork ??= memory.begin(worker.fail);
-      return worker;
+      if (state.worker) state.endWork ??= memory.begin(state.worker.fail);
+      return state.worker;
     },
     noteSuccess() {
       backoff.reset();
-      finishWork();
+      finishWork(state);
     },
     rest() {
+      const { worker, isLeaving, stopping } = state;
       if (worker === undefined || isLeaving || stopping || !worker.beginRest()) return false;
-      isResting = isLeaving = true;
-      finishWork();
-      requestStop(worker, true, stopGraceMs, left);
-      reportHealth({ state: "resting" });
+      state.isResting = state.isLeaving = true;
+      finishWork(state);
+      requestStop(state, true, stopGraceMs, () => left(state));
+      reportHealth(state, { state: "resting" });
       return true;
     },
     wake() {
-      if (!isResting) return;
-      isResting = false;
+      if (!state.isResting) return;
+      state.isResting = false;
       logger.info("worker starts again");
-      reportHealth({ state: "starting" });
-      if (!isLeaving) launch();
+      reportHealth(state, { state: "starting" });
+      if (!state.isLeaving) launch(state);
     },
     stop({ keepWorker = false }: StopOptions = {}) {
-      if (stopping) return stopping.promise;
-      stopping = Promise.withResolvers<void>();
-      keepsWorker = keepWorker;
-      if (isLeaving) return stopping.promise;
-      if (worker === undefined) ended();
+      if (state.stopping) return state.stopping.promise;
+      const { promise } = state.stopping = Promise.withResolvers<void>();
+      state.keepsWorker = keepWorker;
+      if (state.isLeaving) return promise;
+      if (state.worker === undefined) ended(state);
       else {
-        requestStop(worker, keepWorker, keepWorker ? keepGraceMs : stopGraceMs, () => {
+        requestStop(state, keepWorker, keepWorker ? keepGraceMs : stopGraceMs, () => {
           logger.warn("worker did not stop in time; terminating it");
-          ended();
+          ended(state);
         });
       }
-      return stopping.promise;
+      return promise;
     },
   };
+}
+
+function reportHealth({ options }: LifecycleState, health: FamilyHealth): void {
+  queueMicrotask(() => options.listener.onHealth(health));
+}
+
+function finishWork(state: LifecycleState): void {
+  state.endWork?.();
+  state.endWork = undefined;
+}
+
+function launch(state: LifecycleState): void {
+  const launched = startWatchedWorker(state.options, {
+    onMessage(message) {
+      if (state.worker !== launched) return;
+      if (message.type === "stopped") stopped(state);
+      else if (!state.isLeaving) state.events.receive(message);
+    },
+    onFailure(reason) {
+      if (state.worker !== undefined && state.worker !== launched) return;
+      finishWork(state);
+      state.worker = undefined;
+      state.cancelTimer?.();
+      if (state.isLeaving) left(state);
+      else if (state.stopping) ended(state);
+      else restartLater(state, reason);
+    },
+  });
+  state.worker = launched;
+}
+
+function restartLater(state: LifecycleState, reason: string): void {
+  const restarts = ++state.restarts;
+  const waitMs = state.backoff.nextMs();
+  state.logger.error("worker died, restarting", { reason, restarts, inMs: Math.round(waitMs) });
+  state.events.onGone(`the worker died: ${reason}`);
+  state.cancelTimer = state.options.clock.schedule(waitMs, () => launch(state));
+  reportHealth(state, { state: "restarting", reason, restarts });
+}
+
+function terminate(state: LifecycleState): void {
+  state.cancelTimer?.();
+  state.worker?.unwatch();
+  state.worker?.terminate();
+  state.worker = undefined;
+}
+
+function stopped(state: LifecycleState): void {
+  if (state.isLeaving) return left(state);
+  if (state.keepsWorker) {
+    state.worker?.unwatch();
+    state.worker?.release();
+    state.worker = undefined;
+  }
+  ended(state);
+}
+
+/** Called when the worker of a family that rests, or was resting until now, has stopped. */
+function left(state: LifecycleState): void {
+  state.isLeaving = false;
+  terminate(state);
+  if (state.stopping) ended(state);
+  else if (state.isResting) state.logger.info("worker ended: the family has no services");
+  else launch(state);
+}
+
+function ended(state: LifecycleState): void {
+  finishWork(state);
+  terminate(state);
+  state.events.onGone("the worker was stopped");
+  state.stopping?.resolve();
+}
+
+/** Asks the worker to stop, and calls `onLate` if it does not in time. */
+function requestStop(state: LifecycleState, keepWorker: boolean, graceMs: number, onLate: () => void): void {
+  state.cancelTimer?.();
+  state.worker?.unwatch();
+  state.worker?.post({ type: "stop", keepWorker } satisfies ToWorker);
+  state.cancelTimer = state.options.clock.schedule(graceMs, onLate);
 }
