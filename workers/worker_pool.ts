@@ -44,130 +44,134 @@ interface PooledWorker {
   isRemoved: boolean;
 }
 
+/** The state of a pool. */
+interface PoolState {
+  readonly options: WorkerPoolOptions;
+  readonly workers: Map<Family, PooledWorker>;
+  /** Failures of the first workers before they had a listener. */
+  readonly earlyFailures: Map<PooledWorker, string>;
+  numbers: number;
+  isLost: boolean;
+}
+
 /**
  * Starts both families' workers. From then on this isolate needs no right to start programs, and should give it up: a
  * worker that dies or hangs is replaced by its sibling, and the new one communicates with this isolate over a port of its
  * own. A worker that its sibling started ends with that sibling. Throws if this program may not run the tools.
  */
 export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
-  const { codeOf, path, onLost, createWorker = createWebWorker } = options;
-  const workers = new Map<Family, PooledWorker>();
-  /** Failures of the first workers before they had a listener. */
-  const earlyFailures = new Map<PooledWorker, string>();
-  let numbers = 0;
-  let isLost = false;
+  const pool: PoolState = { options, workers: new Map(), earlyFailures: new Map(), numbers: 0, isLost: false };
+  for (const family of FAMILIES) startFirst(pool, family);
 
-  const reportFailure = (worker: PooledWorker, reason: string) => {
-    if (!worker.isAlive) return;
-    if (worker.listener) worker.listener.onFailure(reason);
-    else earlyFailures.set(worker, reason);
+  return {
+    spawn(family, listener) {
+      const present = pool.workers.get(family)!;
+      // A worker that was to rest may have stayed for the sibling that it started.
+      const isFree = present.listener === undefined || present.isAlive && present.isRemoved && present.isResting;
+      const worker = isFree ? present : startSuccessor(pool, family);
+      worker.isResting = worker.isRemoved = false;
+      worker.listener = listener;
+      const reason = pool.earlyFailures.get(worker);
+      if (reason !== undefined) queueMicrotask(() => reportFailure(pool, worker, reason));
+      return handleOf(pool, worker);
+    },
   };
+}
 
-  const lose = (reason: string) => {
-    if (isLost) return;
-    isLost = true;
-    onLost(reason);
-  };
-
-  const receive = (worker: PooledWorker, message: FromWorker) => {
-    if (message.type === "restart-needed") return lose(message.reason);
-    if (message.type !== "sibling-failed") return worker.listener?.onMessage(message);
-    for (const other of workers.values()) if (other.number === message.number) reportFailure(other, message.reason);
-  };
-
-  const add = (family: Family, parts: Pick<PooledWorker, "post" | "end" | "starter" | "number">): PooledWorker => {
-    const worker: PooledWorker = {
-      family,
-      listener: undefined,
-      isAlive: true,
-      isStopping: false,
-      isResting: false,
-      isRemoved: false,
-      ...parts,
-    };
-    workers.set(family, worker);
-    return worker;
-  };
-
-  const startFirst = (family: Family) => {
-    const web = createWorker(codeOf(family), (reason) => reportFailure(worker, reason));
-    const worker = add(family, {
-      number: ++numbers,
-      starter: undefined,
-      post: (message, transfer = []) => web.postMessage(message, transfer),
-      end: () => web.terminate(),
-    });
-    web.onmessage = ({ data }: MessageEvent<FromWorker>) => receive(worker, data);
-    worker.post({ type: "role", family, path });
-  };
-
-  const startSuccessor = (family: Family): PooledWorker => {
-    const starter = workers.get(otherFamily(family))!;
-    if (!starter.isAlive) throw new Error("the other family's worker, which would have to start it, is gone as well");
-    const { port1, port2 } = new MessageChannel();
-    const number = ++numbers;
-    const worker = add(family, {
-      number,
-      starter,
-      post: (message) => port1.postMessage(message),
-      end() {
-        port1.close();
-        if (starter.isAlive) starter.post({ type: "end-sibling" });
-      },
-    });
-    port1.onmessage = ({ data }: MessageEvent<FromWorker>) => receive(worker, data);
-    port1.onmessageerror = () => reportFailure(worker, UNREADABLE);
-    starter.post({ type: "start-sibling", number, port: port2 }, [port2]);
-    return worker;
-  };
-
-  const remove = (worker: PooledWorker) => {
-    const started = [...workers.values()].find(({ starter, isAlive }) => starter === worker && isAlive);
-    if (!worker.isAlive) return;
-    if (started && (worker.isStopping || worker.isResting)) {
-      worker.isRemoved = true;
-      return;
-    }
-    worker.isAlive = false;
-    worker.end();
-    if (started) reportFailure(started, `the ${worker.family} worker, which had started it, is gone`);
-    if (worker.starter?.isRemoved) remove(worker.starter);
-    if ([...workers.values()].every(({ isAlive, isStopping }) => !isAlive && !isStopping)) {
-      lose("no worker is left that could start another; the rules stay");
-    }
-  };
-
-  // Its sibling must be able to start it again, and must not end with it.
-  const mayRest = (worker: PooledWorker): boolean => {
-    const sibling = workers.get(otherFamily(worker.family))!;
-    return sibling.isAlive && !sibling.isResting && sibling.starter !== worker;
-  };
-
-  const handleOf = (worker: PooledWorker): WorkerHandle => ({
+function handleOf(pool: PoolState, worker: PooledWorker): WorkerHandle {
+  return {
     post(message) {
       if (message.type === "stop") worker.isStopping = !message.keepWorker;
       worker.post(message);
     },
-    terminate: () => remove(worker),
+    terminate: () => remove(pool, worker),
     release() {
       worker.listener = undefined;
     },
-    beginRest: () => worker.isResting ||= mayRest(worker),
-  });
-
-  for (const family of FAMILIES) startFirst(family);
-
-  return {
-    spawn(family, listener) {
-      const present = workers.get(family)!;
-      // A worker that was to rest may have stayed for the sibling that it started.
-      const isFree = present.listener === undefined || present.isAlive && present.isRemoved && present.isResting;
-      const worker = isFree ? present : startSuccessor(family);
-      worker.isResting = worker.isRemoved = false;
-      worker.listener = listener;
-      const reason = earlyFailures.get(worker);
-      if (reason !== undefined) queueMicrotask(() => reportFailure(worker, reason));
-      return handleOf(worker);
-    },
+    beginRest: () => worker.isResting ||= mayRest(pool, worker),
   };
+}
+
+function startFirst(pool: PoolState, family: Family): void {
+  const { codeOf, path, createWorker = createWebWorker } = pool.options;
+  const web = createWorker(codeOf(family), (reason) => reportFailure(pool, worker, reason));
+  const worker = add(pool, family, {
+    number: ++pool.numbers,
+    starter: undefined,
+    post: (message, transfer = []) => web.postMessage(message, transfer),
+    end: () => web.terminate(),
+  });
+  web.onmessage = ({ data }: MessageEvent<FromWorker>) => receive(pool, worker, data);
+  worker.post({ type: "role", family, path });
+}
+
+function startSuccessor(pool: PoolState, family: Family): PooledWorker {
+  const starter = pool.workers.get(otherFamily(family))!;
+  if (!starter.isAlive) throw new Error("the other family's worker, which would have to start it, is gone as well");
+  const { port1, port2 } = new MessageChannel();
+  const number = ++pool.numbers;
+  const worker = add(pool, family, {
+    number,
+    starter,
+    post: (message) => port1.postMessage(message),
+    end() {
+      port1.close();
+      if (starter.isAlive) starter.post({ type: "end-sibling" });
+    },
+  });
+  port1.onmessage = ({ data }: MessageEvent<FromWorker>) => receive(pool, worker, data);
+  port1.onmessageerror = () => reportFailure(pool, worker, UNREADABLE);
+  starter.post({ type: "start-sibling", number, port: port2 }, [port2]);
+  return worker;
+}
+
+type WorkerParts = Pick<PooledWorker, "post" | "end" | "starter" | "number">;
+
+function add({ workers }: PoolState, family: Family, parts: WorkerParts): PooledWorker {
+  const flags = { isAlive: true, isStopping: false, isResting: false, isRemoved: false };
+  const worker: PooledWorker = { family, listener: undefined, ...flags, ...parts };
+  workers.set(family, worker);
+  return worker;
+}
+
+function receive(pool: PoolState, worker: PooledWorker, message: FromWorker): void {
+  if (message.type === "restart-needed") return lose(pool, message.reason);
+  if (message.type !== "sibling-failed") return worker.listener?.onMessage(message);
+  for (const other of pool.workers.values()) {
+    if (other.number === message.number) reportFailure(pool, other, message.reason);
+  }
+}
+
+function reportFailure({ earlyFailures }: PoolState, worker: PooledWorker, reason: string): void {
+  if (!worker.isAlive) return;
+  if (worker.listener) worker.listener.onFailure(reason);
+  else earlyFailures.set(worker, reason);
+}
+
+function remove(pool: PoolState, worker: PooledWorker): void {
+  const started = [...pool.workers.values()].find(({ starter, isAlive }) => starter === worker && isAlive);
+  if (!worker.isAlive) return;
+  if (started && (worker.isStopping || worker.isResting)) {
+    worker.isRemoved = true;
+    return;
+  }
+  worker.isAlive = false;
+  worker.end();
+  if (started) reportFailure(pool, started, `the ${worker.family} worker, which had started it, is gone`);
+  if (worker.starter?.isRemoved) remove(pool, worker.starter);
+  if ([...pool.workers.values()].every(({ isAlive, isStopping }) => !isAlive && !isStopping)) {
+    lose(pool, "no worker is left that could start another; the rules stay");
+  }
+}
+
+function lose(pool: PoolState, reason: string): void {
+  if (pool.isLost) return;
+  pool.isLost = true;
+  pool.options.onLost(reason);
+}
+
+// Its sibling must be able to start it again, and must not end with it.
+function mayRest({ workers }: PoolState, worker: PooledWorker): boolean {
+  const sibling = workers.get(otherFamily(worker.family))!;
+  return sibling.isAlive && !sibling.isResting && sibling.starter !== worker;
 }
