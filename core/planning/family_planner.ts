@@ -3,7 +3,13 @@ import { type Family, type ServicePort, type ServicePortKey, servicePortKey } fr
 import { sameData } from "../../platform/mod.ts";
 import type { ServiceKey, TrackedChanges, Tracking } from "../tracking/mod.ts";
 import type { NodeContext } from "./endpoints.ts";
-import { type Claimant, createFrontendClaims, sameFrontends, type Settlement } from "./frontend_claims.ts";
+import {
+  type Claimant,
+  createFrontendClaims,
+  type FrontendClaims,
+  sameFrontends,
+  type Settlement,
+} from "./frontend_claims.ts";
 import { planService } from "./service_port.ts";
 
 /** The changes in the plan of a family. */
@@ -68,128 +74,28 @@ interface Entry extends PlannedPort {
 
 const NOTHING: readonly string[] = Object.freeze([]);
 
+/** The state of a planner. */
+interface PlannerState {
+  readonly options: FamilyPlannerOptions;
+  readonly entries: Map<ServiceKey, readonly Entry[]>;
+  readonly claims: FrontendClaims<Entry>;
+  readonly dropping: { internal: number; external: number };
+  rounds: number;
+}
+
 /** Creates a planner with an empty plan. */
 export function createFamilyPlanner(options: FamilyPlannerOptions): FamilyPlanner {
   const { family, tracking } = options;
-  const endpoints = tracking.endpoints[family];
   const entries = new Map<ServiceKey, readonly Entry[]>();
-  const claims = createFrontendClaims<Entry>();
   const dropping = { internal: 0, external: 0 };
+  const state: PlannerState = { options, entries, claims: createFrontendClaims(), dropping, rounds: 0 };
   let plannedZone: string | undefined;
   let plannedNodeIP: string | undefined;
-  let rounds = 0;
-
-  const count = (port: ServicePort, step: 1 | -1) => {
-    if (port.internal === "drop") dropping.internal += step;
-    if (port.external === "drop") dropping.external += step;
-  };
 
   const servicesToPlan = (changes: TrackedChanges, everything: boolean): Iterable<ServiceKey> => {
     return everything
       ? new Set([...entries.keys(), ...tracking.services.keys()])
       : new Set([...changes.services, ...changes.endpoints[family].services]);
-  };
-
-  const portsWanted = (key: ServiceKey, node: NodeContext): ServicePort[] => {
-    const service = tracking.services.get(key);
-    if (service === undefined) return [];
-    return planService({
-      service,
-      family,
-      node,
-      nodeIP: tracking.node.state().nodeIPs[family],
-      endpointsOf: (portName, protocol) => endpoints.endpointsOf(key, portName, protocol),
-    });
-  };
-
-  const add = (service: ServiceKey, key: ServicePortKey, wanted: ServicePort, affected: Set<Entry>): Entry => {
-    const entry: Entry = { key, service, wanted, exists: true, planned: undefined, reported: NOTHING, plannedIn: 0 };
-    count(wanted, 1);
-    affected.add(entry);
-    for (const rival of claims.claim(entry)) affected.add(rival);
-    return entry;
-  };
-
-  const change = (entry: Entry, wanted: ServicePort, affected: Set<Entry>): Entry => {
-    if (sameData(entry.wanted, wanted)) return entry;
-    count(entry.wanted, -1);
-    count(wanted, 1);
-    affected.add(entry);
-    if (sameFrontends(entry.wanted, wanted)) {
-      entry.wanted = wanted;
-      return entry;
-    }
-    for (const rival of claims.release(entry)) affected.add(rival);
-    entry.wanted = wanted;
-    for (const rival of claims.claim(entry)) affected.add(rival);
-    return entry;
-  };
-
-  const remove = (entry: Entry, affected: Set<Entry>): void => {
-    count(entry.wanted, -1);
-    entry.exists = false;
-    reportConflicts(entry, NOTHING);
-    affected.add(entry);
-    for (const rival of claims.release(entry)) affected.add(rival);
-  };
-
-  /** Updates the entries of a service and adds those whose plan may change to `affected`. */
-  const update = (service: ServiceKey, node: NodeContext, affected: Set<Entry>): void => {
-    const before = entries.get(service);
-    const gone = before && new Map(before.map((entry) => [entry.key, entry]));
-    const current = portsWanted(service, node).map((wanted) => {
-      const key = servicePortKey(wanted.name, wanted.protocol);
-      const entry = gone?.get(key);
-      gone?.delete(key);
-      return entry === undefined ? add(service, key, wanted, affected) : change(entry, wanted, affected);
-    });
-    for (const entry of gone?.values() ?? []) remove(entry, affected);
-    if (current.length > 0) entries.set(service, current);
-    else entries.delete(service);
-  };
-
-  const report = (entry: Entry, { port, lost }: Settlement<Entry>): void => {
-    const consequence = port === undefined ? "it is not served" : "it goes without";
-    const messages = lost.map(({ frontend, winner }) =>
-      `${entry.key} asks for ${frontend}, which belongs to ${winner.key}; ${consequence} until that one gives it up`
-    );
-    reportConflicts(entry, messages);
-  };
-
-  const reportConflicts = (entry: Entry, messages: readonly string[]): void => {
-    if (messages.length === 0 && entry.reported.length === 0) return;
-    entry.reported = messages.length === 0 ? NOTHING : messages;
-    const subject = `${entry.key} (${family})`;
-    options.onProblems(
-      `frontends of ${subject}`,
-      messages.length === 0 ? [] : [{ code: "frontend-conflict", subject, detail: messages.join("; ") }],
-    );
-  };
-
-  /** The plan of an entry after all claims. */
-  const settle = (entry: Entry): ServicePort | undefined => {
-    if (!entry.exists) return undefined;
-    const settlement = claims.settle(entry);
-    report(entry, settlement);
-    return settlement.port;
-  };
-
-  const planServices = (services: Iterable<ServiceKey>, zone: string): PlanChanges => {
-    rounds++;
-    const node = { name: options.nodeName, zone };
-    const affected = new Set<Entry>();
-    for (const service of services) update(service, node, affected);
-    const set: ServicePort[] = [];
-    const deleted: ServicePortKey[] = [];
-    for (const entry of affected) {
-      const port = settle(entry);
-      if (sameData(entry.planned, port)) continue;
-      entry.planned = port;
-      entry.plannedIn = rounds;
-      if (port === undefined) deleted.push(entry.key);
-      else set.push(port);
-    }
-    return { set, deleted };
   };
 
   return {
@@ -199,14 +105,123 @@ export function createFamilyPlanner(options: FamilyPlannerOptions): FamilyPlanne
       const everything = zone !== plannedZone || nodeIP !== plannedNodeIP;
       plannedZone = zone;
       plannedNodeIP = nodeIP;
-      return planServices(servicesToPlan(changes, everything), zone);
+      return planServices(state, servicesToPlan(changes, everything), zone);
     },
-    planAhead: (services) => planServices(services, tracking.node.state().zone),
+    planAhead: (services) => planServices(state, services, tracking.node.state().zone),
     *ports() {
       for (const some of entries.values()) yield* some;
     },
     portsOf: (service) => entries.get(service) ?? [],
-    rounds: () => rounds,
+    rounds: () => state.rounds,
     noLocalEndpoints: () => ({ ...dropping }),
   };
+}
+
+function planServices(state: PlannerState, services: Iterable<ServiceKey>, zone: string): PlanChanges {
+  state.rounds++;
+  const node = { name: state.options.nodeName, zone };
+  const affected = new Set<Entry>();
+  for (const service of services) update(state, service, node, affected);
+  const set: ServicePort[] = [];
+  const deleted: ServicePortKey[] = [];
+  for (const entry of affected) {
+    const port = settle(state, entry);
+    if (sameData(entry.planned, port)) continue;
+    entry.planned = port;
+    entry.plannedIn = state.rounds;
+    if (port === undefined) deleted.push(entry.key);
+    else set.push(port);
+  }
+  return { set, deleted };
+}
+
+/** Updates the entries of a service and adds those whose plan may change to `affected`. */
+function update(state: PlannerState, service: ServiceKey, node: NodeContext, affected: Set<Entry>): void {
+  const { entries } = state;
+  const before = entries.get(service);
+  const gone = before && new Map(before.map((entry) => [entry.key, entry]));
+  const current = portsWanted(state.options, service, node).map((wanted) => {
+    const key = servicePortKey(wanted.name, wanted.protocol);
+    const entry = gone?.get(key);
+    gone?.delete(key);
+    if (entry !== undefined) return change(state, entry, wanted, affected);
+    const added = { key, service, wanted, exists: true, planned: undefined, reported: NOTHING, plannedIn: 0 };
+    return add(state, added, affected);
+  });
+  for (const entry of gone?.values() ?? []) remove(state, entry, affected);
+  if (current.length > 0) entries.set(service, current);
+  else entries.delete(service);
+}
+
+function portsWanted(options: FamilyPlannerOptions, key: ServiceKey, node: NodeContext): ServicePort[] {
+  const { family, tracking } = options;
+  const service = tracking.services.get(key);
+  if (service === undefined) return [];
+  return planService({
+    service,
+    family,
+    node,
+    nodeIP: tracking.node.state().nodeIPs[family],
+    endpointsOf: (portName, protocol) => tracking.endpoints[family].endpointsOf(key, portName, protocol),
+  });
+}
+
+function add({ claims, dropping }: PlannerState, entry: Entry, affected: Set<Entry>): Entry {
+  count(dropping, entry.wanted, 1);
+  affected.add(entry);
+  for (const rival of claims.claim(entry)) affected.add(rival);
+  return entry;
+}
+
+function change({ claims, dropping }: PlannerState, entry: Entry, wanted: ServicePort, affected: Set<Entry>): Entry {
+  if (sameData(entry.wanted, wanted)) return entry;
+  count(dropping, entry.wanted, -1);
+  count(dropping, wanted, 1);
+  affected.add(entry);
+  if (sameFrontends(entry.wanted, wanted)) {
+    entry.wanted = wanted;
+    return entry;
+  }
+  for (const rival of claims.release(entry)) affected.add(rival);
+  entry.wanted = wanted;
+  for (const rival of claims.claim(entry)) affected.add(rival);
+  return entry;
+}
+
+function remove({ options, claims, dropping }: PlannerState, entry: Entry, affected: Set<Entry>): void {
+  count(dropping, entry.wanted, -1);
+  entry.exists = false;
+  reportConflicts(options, entry, NOTHING);
+  affected.add(entry);
+  for (const rival of claims.release(entry)) affected.add(rival);
+}
+
+function count(dropping: PlannerState["dropping"], port: ServicePort, step: 1 | -1): void {
+  if (port.internal === "drop") dropping.internal += step;
+  if (port.external === "drop") dropping.external += step;
+}
+
+/** The plan of an entry after all claims. */
+function settle({ options, claims }: PlannerState, entry: Entry): ServicePort | undefined {
+  if (!entry.exists) return undefined;
+  const settlement = claims.settle(entry);
+  reportConflicts(options, entry, conflictsOf(entry, settlement));
+  return settlement.port;
+}
+
+function conflictsOf(entry: Entry, { port, lost }: Settlement<Entry>): readonly string[] {
+  const consequence = port === undefined ? "it is not served" : "it goes without";
+  return lost.map(({ frontend, winner }) =>
+    `${entry.key} asks for ${frontend}, which belongs to ${winner.key}; ${consequence} until that one gives it up`
+  );
+}
+
+function reportConflicts(options: FamilyPlannerOptions, entry: Entry, messages: readonly string[]): void {
+  if (messages.length === 0 && entry.reported.length === 0) return;
+  entry.reported = messages.length === 0 ? NOTHING : messages;
+  const subject = `${entry.key} (${options.family})`;
+  options.onProblems(
+    `frontends of ${subject}`,
+    messages.length === 0 ? [] : [{ code: "frontend-conflict", subject, detail: messages.join("; ") }],
+  );
 }
