@@ -13,7 +13,7 @@ import {
 } from "../model/mod.ts";
 import type { FamilyHealth, FamilyLink, FamilyListener, StopOptions } from "./family_link.ts";
 import { createIdleTimer, type RestDelays } from "./idle_worker.ts";
-import { createOutgoingState, type SentState } from "./outgoing_state.ts";
+import { createOutgoingState, type OutgoingState, type SentState } from "./outgoing_state.ts";
 import { createBoundedFrequency, createWorkBudget } from "./pacing.ts";
 
 /** Options of `createFamilyChannel`. */
@@ -74,26 +74,34 @@ const SYNC_BUDGET = { share: 0.2, windowMs: 10_000, longestWaitMs: 1000 };
 /** The work of a small sync that the worker does not measure: tracking, planning, sending and reporting a change. */
 const WORK_BESIDE_SYNC_MS = 5;
 
+/** The state of a channel. */
+interface ChannelState {
+  readonly options: FamilyChannelOptions;
+  readonly logger: Logger;
+  readonly pace: Pace;
+  readonly outgoing: OutgoingState;
+  inFlight?: FamilyDelta | undefined;
+  workerListens: boolean;
+  stopped?: Promise<void>;
+  /** The revision that is in effect with nothing left to do. */
+  finished?: number | undefined;
+  /** The state in effect while the worker is stopped. */
+  resting?: SentState | undefined;
+  cancelTimer?: (() => void) | undefined;
+}
+
 /**
  * A channel with its own worker. At most one delta is in flight; changes made meanwhile are merged and undone ones dropped, so
  * that what waits is bounded by the number of service ports.
  */
 export function createFamilyChannel(options: FamilyChannelOptions): FamilyChannel {
-  const { clock } = options;
+  const { clock, restDelays: delays } = options;
   const logger = options.logger.with({ family: options.family });
   const pace = createPace(options.minSyncPeriodMs, clock);
-  const state = createOutgoingState();
-
-  let inFlight: FamilyDelta | undefined;
-  let workerListens = false;
-  let stopped: Promise<void> | undefined;
-  // The revision that is in effect with nothing left to do.
-  let finished: number | undefined;
+  const outgoing = createOutgoingState();
+  const channel: ChannelState = { options, logger, pace, outgoing, workerListens: false };
   let hadServicePorts = false;
-  // The state in effect while the worker is stopped.
-  let resting: SentState | undefined;
   let flushIsDue = false;
-  let cancelTimer: (() => void) | undefined;
 
   // Flushes at the end of the turn, so that related changes travel together: the deletion of one service and the creation
   // of another with the same address, for example.
@@ -102,118 +110,125 @@ export function createFamilyChannel(options: FamilyChannelOptions): FamilyChanne
     flushIsDue = true;
     queueMicrotask(() => {
       flushIsDue = false;
-      wakeIfNeeded();
-      flush();
-      idle.note(isIdle(), hadServicePorts);
+      wakeIfNeeded(channel, link);
+      flush(channel, link);
+      idle.note(isIdle(channel), hadServicePorts);
     });
   };
 
-  const isIdle = () => !stopped && state.size() === 0 && state.isSent() && state.revision() === finished;
-
-  const idle = createIdleTimer({
-    clock,
-    delays: options.restDelays,
-    onRest() {
-      const sent = state.sent();
-      if (sent === undefined || !options.mayRest() || !link.rest()) return false;
-      resting = sent;
-      state.forgetSent();
-      workerListens = false;
-      return true;
-    },
-  });
-
-  const wakeIfNeeded = () => {
-    if (stopped || resting === undefined || (state.size() === 0 && state.hasSettings(resting.settings))) return;
-    resting = undefined;
-    link.wake();
-  };
-
-  const flush = () => {
-    if (!workerListens || stopped || inFlight !== undefined || cancelTimer) return;
-    const delta = state.next();
-    if (delta === undefined) return;
-    const waitMs = pace.waitMs();
-    if (waitMs > 0) {
-      cancelTimer = clock.schedule(Math.ceil(waitMs), () => {
-        cancelTimer = undefined;
-        flush();
-      });
-      return;
-    }
-    state.markSent(delta);
-    inFlight = delta;
-    const { revision, base, part, set, deleted } = delta;
-    logger.debug("sending delta to worker", {
-      revision,
-      snapshot: base === undefined,
-      part,
-      set: set.length,
-      deleted: deleted.length,
-    });
-    if (part !== "head") {
-      pace.sent();
-      options.onSend?.(revision);
-    }
-    link.send(delta);
-  };
-
-  const onReport = (report: SyncReport) => {
-    const sent = state.sent();
-    // The report of a head does not mean that the state is in effect: the worker may only have stored it.
-    const isOfHead = report.revision === sent?.revision && sent.isHead;
-    if (!isOfHead) options.onReport?.(report);
-    finished = report.unfinished || isOfHead ? undefined : report.revision;
-    flushSoon();
-    if (report.revision !== inFlight?.revision) return;
-    // The first sync takes long and is no measure of the cost of a change.
-    if (inFlight.base !== undefined && inFlight.part === undefined) pace.synced(report.durationMs);
-    inFlight = undefined;
-  };
+  const idle = createIdleTimer({ clock, delays, onRest: () => rest(channel, link) });
 
   const link = options.connect({
     onReset() {
-      workerListens = true;
-      inFlight = undefined;
-      state.forgetSent();
+      channel.workerListens = true;
+      channel.inFlight = undefined;
+      outgoing.forgetSent();
       flushSoon();
     },
-    onReport,
+    onReport(report) {
+      noteReport(channel, report);
+      flushSoon();
+    },
     onHealth: (health) => options.onHealth?.(health),
   });
 
   const change = (update: () => void) => {
     update();
-    hadServicePorts ||= state.size() > 0;
+    hadServicePorts ||= outgoing.size() > 0;
     flushSoon();
   };
 
   return {
     set(ports) {
       change(() => {
-        for (const port of ports) state.put(servicePortKey(port.name, port.protocol), port);
+        for (const port of ports) outgoing.put(servicePortKey(port.name, port.protocol), port);
       });
     },
     delete(keys) {
       change(() => {
-        for (const key of keys) state.put(key, undefined);
+        for (const key of keys) outgoing.put(key, undefined);
       });
     },
-    configure: (settings) => change(() => state.configure(settings)),
-    startAhead: () => change(state.markHead),
-    start: () => change(state.start),
-    revision: state.revision,
+    configure: (settings) => change(() => outgoing.configure(settings)),
+    startAhead: () => change(outgoing.markHead),
+    start: () => change(outgoing.start),
+    revision: outgoing.revision,
     describe: (key) => link.describe(key),
     packetCounts: () => link.packetCounts(),
-    pending: state.pending,
-    hasServicePorts: () => state.size() > 0,
+    pending: outgoing.pending,
+    hasServicePorts: () => outgoing.size() > 0,
     stop(options) {
-      cancelTimer?.();
+      channel.cancelTimer?.();
       idle.stop();
-      stopped ??= link.stop(options);
-      return stopped;
+      return channel.stopped ??= link.stop(options);
     },
   };
+}
+
+function isIdle({ stopped, outgoing, finished }: ChannelState): boolean {
+  return !stopped && outgoing.size() === 0 && outgoing.isSent() && outgoing.revision() === finished;
+}
+
+/** Stops the worker of an idle channel; returns false if it has to stay. */
+function rest(channel: ChannelState, link: FamilyLink): boolean {
+  const sent = channel.outgoing.sent();
+  if (sent === undefined || !channel.options.mayRest() || !link.rest()) return false;
+  channel.resting = sent;
+  channel.outgoing.forgetSent();
+  channel.workerListens = false;
+  return true;
+}
+
+function wakeIfNeeded(channel: ChannelState, link: FamilyLink): void {
+  const { stopped, resting, outgoing } = channel;
+  if (stopped || resting === undefined || (outgoing.size() === 0 && outgoing.hasSettings(resting.settings))) return;
+  channel.resting = undefined;
+  link.wake();
+}
+
+function flush(channel: ChannelState, link: FamilyLink): void {
+  const { options, outgoing, pace } = channel;
+  if (!channel.workerListens || channel.stopped || channel.inFlight !== undefined || channel.cancelTimer) return;
+  const delta = outgoing.next();
+  if (delta === undefined) return;
+  const waitMs = pace.waitMs();
+  if (waitMs > 0) return flushLater(channel, link, waitMs);
+  outgoing.markSent(delta);
+  channel.inFlight = delta;
+  const { revision, base, part, set, deleted } = delta;
+  channel.logger.debug("sending delta to worker", {
+    revision,
+    snapshot: base === undefined,
+    part,
+    set: set.length,
+    deleted: deleted.length,
+  });
+  if (part !== "head") {
+    pace.sent();
+    options.onSend?.(revision);
+  }
+  link.send(delta);
+}
+
+function flushLater(channel: ChannelState, link: FamilyLink, waitMs: number): void {
+  channel.cancelTimer = channel.options.clock.schedule(Math.ceil(waitMs), () => {
+    channel.cancelTimer = undefined;
+    flush(channel, link);
+  });
+}
+
+function noteReport(channel: ChannelState, report: SyncReport): void {
+  const { options, outgoing, pace } = channel;
+  const sent = outgoing.sent();
+  // The report of a head does not mean that the state is in effect: the worker may only have stored it.
+  const isOfHead = report.revision === sent?.revision && sent.isHead;
+  if (!isOfHead) options.onReport?.(report);
+  channel.finished = report.unfinished || isOfHead ? undefined : report.revision;
+  const { inFlight } = channel;
+  if (report.revision !== inFlight?.revision) return;
+  // The first sync takes long and is no measure of the cost of a change.
+  if (inFlight.base !== undefined && inFlight.part === undefined) pace.synced(report.durationMs);
+  channel.inFlight = undefined;
 }
 
 /** Decides when the next delta may be sent. */
