@@ -4,6 +4,7 @@ import {
   createEffectHistory,
   createFamilyChannel,
   createHeldUntilSynced,
+  type Effect,
   type FamilyChannel,
   type FamilyHealth,
   mayRest,
@@ -74,14 +75,7 @@ export function serveFamily(
   const { nodeName } = configuration;
   const latencies = createTriggerTimes();
   const history = createEffectHistory();
-  const healthChecks = createHeldUntilSynced<ServiceKey, number>();
-  let lastInEffect: SyncReport | undefined;
-  const releaseHealthChecks = () => {
-    if (lastInEffect === undefined) return;
-    const failed = new Set(lastInEffect.problems.flatMap(({ servicePort }) => servicePort ?? []).map(serviceKeyOf));
-    const arrived = healthChecks.inEffect(lastInEffect.revision, failed);
-    if (arrived.size > 0) listener.onHealthChecks(family, arrived);
-  };
+  const healthChecks = createHeldHealthChecks(family, listener);
   const planner = createFamilyPlanner({ family, nodeName, tracking, onProblems: listener.onProblems });
   const checkNodePorts = createNodePortCheck(family, configuration, listener.onProblems);
   const kernel = family === "IPv4" ? conntrackSettings(configuration.conntrack, machineCores()) : [];
@@ -101,8 +95,7 @@ export function serveFamily(
     onReport(report) {
       if (report.ok) {
         history.inEffect(report.revision, report.endedAtMs);
-        lastInEffect = report;
-        releaseHealthChecks();
+        healthChecks.inEffect(report);
       }
       listener.onReport(report, report.ok ? latencies.inEffect(report.revision) : []);
     },
@@ -120,18 +113,12 @@ export function serveFamily(
       channel.set(set);
       channel.delete(deleted);
     },
-    holdHealthChecks({ set, deleted }) {
-      deleted.forEach(healthChecks.drop);
-      for (const { namespace, name, localReadyEndpoints } of set) {
-        const key = serviceKey(namespace, name);
-        const count = localReadyEndpoints[family];
-        if (count === undefined) healthChecks.drop(key);
-        else healthChecks.hold(key, count);
-      }
+    holdHealthChecks(changes) {
+      healthChecks.hold(changes);
       if (channel.pending() > 0) return;
       // No rules change for them, so they are in effect with the last revision sent.
       healthChecks.sent(channel.revision());
-      releaseHealthChecks();
+      healthChecks.release();
     },
     configure: () => channel.configure(settings()),
     startAhead(services) {
@@ -151,14 +138,44 @@ export function serveFamily(
       settings,
       revision: () => channel.revision(),
       rules: (key) => channel.describe(key),
-      since({ plannedIn }) {
-        const effect = history.since(plannedIn);
-        if (effect.state === "in effect" || effect.revision !== undefined || channel.pending() > 0) return effect;
-        // The change was reverted before it was sent.
-        return { ...effect, state: "in effect", orEarlier: true };
-      },
+      since: ({ plannedIn }) => effectOf(history.since(plannedIn), channel.pending()),
     },
     stop: (stopOptions) => channel.stop(stopOptions),
+  };
+}
+
+/** Returns the recorded effect, or "in effect" for a change that was reverted before it was sent. */
+function effectOf(recorded: Effect, changesPending: number): Effect {
+  if (recorded.state === "in effect" || recorded.revision !== undefined || changesPending > 0) return recorded;
+  return { ...recorded, state: "in effect", orEarlier: true };
+}
+
+/** Holds back the endpoint counts of health checks until the rules for them are in effect. */
+function createHeldHealthChecks(family: Family, listener: ServedFamilyListener) {
+  const held = createHeldUntilSynced<ServiceKey, number>();
+  let lastInEffect: SyncReport | undefined;
+  const release = () => {
+    if (lastInEffect === undefined) return;
+    const failed = new Set(lastInEffect.problems.flatMap(({ servicePort }) => servicePort ?? []).map(serviceKeyOf));
+    const arrived = held.inEffect(lastInEffect.revision, failed);
+    if (arrived.size > 0) listener.onHealthChecks(family, arrived);
+  };
+  return {
+    hold({ set, deleted }: HealthCheckChanges) {
+      deleted.forEach(held.drop);
+      for (const { namespace, name, localReadyEndpoints } of set) {
+        const key = serviceKey(namespace, name);
+        const count = localReadyEndpoints[family];
+        if (count === undefined) held.drop(key);
+        else held.hold(key, count);
+      }
+    },
+    sent: held.sent,
+    inEffect(report: SyncReport) {
+      lastInEffect = report;
+      release();
+    },
+    release,
   };
 }
 
