@@ -56,10 +56,6 @@ export function createOutgoingState(): OutgoingState {
     return { revision: revision + 1, base: undefined, settings: open, set, deleted: [], part: "head" };
   };
 
-  const snapshot = (settings: FamilySettings): FamilyDelta => (
-    { revision: revision + 1, base: undefined, settings, set: [...ports.values()], deleted: [] }
-  );
-
   const changesSince = (sent: SentState, settings: FamilySettings): FamilyDelta => {
     const set: ServicePort[] = [];
     const deleted: ServicePortKey[] = [];
@@ -95,7 +91,9 @@ export function createOutgoingState(): OutgoingState {
     },
     next() {
       if (settings === undefined) return undefined;
-      if (sent === undefined) return headDelta(settings) ?? (started ? snapshot(settings) : undefined);
+      if (sent === undefined) {
+        return headDelta(settings) ?? (started ? snapshot(revision + 1, settings, [...ports.values()]) : undefined);
+      }
       if (!started) return undefined;
       if (sent.isHead) return { ...changesSince(sent, settings), part: "rest" };
       return isSent() ? undefined : changesSince(sent, settings);
@@ -118,4 +116,8 @@ export function createOutgoingState(): OutgoingState {
     pending: () => sent === undefined ? ports.size : differing.size,
     size: () => ports.size,
   };
+}
+
+function snapshot(revision: number, settings: FamilySettings, set: readonly ServicePort[]): FamilyDelta {
+  return { revision, base: undefined, settings, set, deleted: [] };
 }
