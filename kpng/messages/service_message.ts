@@ -99,9 +99,9 @@ function readFilters({ ipFilters = [], ips = {} }: ServiceMessage): Filters {
   for (const filter of ipFilters) {
     const named = listIps(filter.targetIPs);
     const targets = named.length === 0 ? loadBalancerIPs : named;
+    if (targets.length === 0) continue;
     const ranges = (filter.sourceRanges ?? []).filter((range) => canonicalPrefix(range.trim()) !== undefined);
     const others = targets.filter((ip) => !loadBalancerIPs.includes(ip));
-    if (targets.length === 0) continue;
     if (ranges.length === 0) close(targets, "has no usable source range");
     else {
       if (others.length > 0) close(others, "is not for load balancer IPs");

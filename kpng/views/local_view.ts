@@ -135,8 +135,8 @@ function witness(
   matches: (endpoint: SliceEndpoint) => boolean,
   isUsed: (one: ServiceEndpoint) => boolean,
 ): ServiceEndpoint | undefined {
-  const matching = endpoints.filter(({ endpoint }) => matches(endpoint));
-  return matching.some(isUsed) ? undefined : matching[0];
+  if (endpoints.some((one) => matches(one.endpoint) && isUsed(one))) return undefined;
+  return endpoints.find((one) => matches(one.endpoint));
 }
 
 /** Whether an endpoint prevents all node hints from being followed (see surveyEndpoints in core/planning). */
