@@ -2,13 +2,13 @@
 import { type ProblemCode, problemKind } from "./table.ts";
 
 /** `green`: fine; `yellow`: works with a limitation; `red`: the proxy cannot do its job. */
-export type Verdict = "green" | "yellow" | "red";
+export type CheckVerdict = "green" | "yellow" | "red";
 
 /** Outcome of one check. */
 export interface Finding {
   /** Subject in one or two words: `nft`, `API server`. */
   readonly name: string;
-  readonly verdict: Verdict;
+  readonly verdict: CheckVerdict;
   /** Result as a sentence fragment that follows the name. */
   readonly message: string;
   /** The code of the problem; set unless the verdict is green. */
@@ -23,14 +23,14 @@ export function problemFinding(name: string, code: ProblemCode, message: string,
   return { name, verdict: kind.severity === "error" ? "red" : "yellow", code, message, fix: fix ?? kind.fix };
 }
 
-const SEVERITY: readonly Verdict[] = ["green", "yellow", "red"];
+const SEVERITY: readonly CheckVerdict[] = ["green", "yellow", "red"];
 
 /** Returns the worst verdict; green for an empty list. */
-export function worstOf(findings: readonly Finding[]): Verdict {
+export function worstOf(findings: readonly Finding[]): CheckVerdict {
   return SEVERITY[Math.max(0, ...findings.map(({ verdict }) => SEVERITY.indexOf(verdict)))]!;
 }
 
-const COLORS: Readonly<Record<Verdict, number>> = { green: 32, yellow: 33, red: 31 };
+const COLORS: Readonly<Record<CheckVerdict, number>> = { green: 32, yellow: 33, red: 31 };
 
 /** Formats findings as aligned lines: verdict, name, message, fix, code. */
 export function findingsText(findings: readonly Finding[], colored = false): string {
