@@ -1,4 +1,5 @@
 import { type Family, isLoopback } from "../platform/mod.ts";
+import type { ModeDescription } from "../backends/contract/mod.ts";
 import type { FamilySettings, RuleDescription, ServicePortKey } from "../core/model/mod.ts";
 import { ownAddresses } from "../observe/mod.ts";
 import type { FamilyPlanner, PlannedPort } from "../core/planning/mod.ts";
@@ -21,6 +22,8 @@ export interface FamilyBasis {
 /** The data behind answers, from a running proxy or from a source that was read once. */
 export interface AnswerBasis {
   readonly nodeName: string;
+  /** The mode of `families`. */
+  readonly mode: ModeDescription;
   readonly tracking: Tracking;
   readonly families: Readonly<Record<Family, FamilyBasis>>;
   /** Whether `families` return the rules of a running proxy, or those that one would write. */

@@ -1,4 +1,4 @@
-import { describeMode } from "../backends/mod.ts";
+import type { ModeTraffic } from "../backends/contract/mod.ts";
 import { familyOf, isLoopback, prefixContains, splitHostPort } from "../platform/mod.ts";
 import type { FamilySettings } from "../core/model/mod.ts";
 import type { AnswerBasis } from "./basis.ts";
@@ -21,11 +21,11 @@ export async function explain(question: Question, basis: AnswerBasis): Promise<E
   );
   const destination = findDestination(question, { planned: of.planner.ports(), settings, nodeAddresses });
   const { sources, remarks } = sourcesOf(question, basis, destination, nodeAddresses, settings);
-  const outcomes = sources.map((source) => outcomeOf(destination, source, settings));
+  const outcomes = sources.map((source) => outcomeOf(destination, source, settings, basis.mode.traffic));
   const { zone } = basis.tracking.node.state();
   return {
     destination: { family, address, port, protocol },
-    mode: settings.mode,
+    mode: basis.mode.name,
     node: { name: basis.nodeName, zone, address: settings.nodeIP },
     service: destination.hit && await explainService(question, destination.hit, outcomes, basis, settings),
     outcomes,
@@ -37,8 +37,12 @@ export async function explain(question: Question, basis: AnswerBasis): Promise<E
  * The outcome of a new connection to a destination. The planner has decided everything that does not depend on the
  * connection's source.
  */
-function outcomeOf(destination: Destination, from: Source, settings: FamilySettings): Outcome {
-  const { traffic } = describeMode(settings.mode);
+function outcomeOf(
+  destination: Destination,
+  from: Source,
+  settings: FamilySettings,
+  traffic: ModeTraffic,
+): Outcome {
   return traffic.by === "virtual-servers"
     ? outcomeByVirtualServers(destination, from, settings)
     : outcomeByRules(destination, from, settings, traffic);
@@ -98,8 +102,7 @@ function sourcesOf(
   settings: FamilySettings,
 ): { readonly sources: readonly Source[]; readonly remarks: readonly string[] } {
   // Traffic from the node to one of its own addresses has that address as its source.
-  const isOwn = destination.isThisNode ||
-    destination.isBound && describeMode(settings.mode).traffic.by === "virtual-servers";
+  const isOwn = destination.isThisNode || destination.isBound && basis.mode.traffic.by === "virtual-servers";
   const nodeSource = isOwn ? address : settings.nodeIP;
   const any = (origin: Origin): Source => ({ origin, address: origin === "node" ? nodeSource : undefined });
   if (from === undefined) return { sources: ORIGINS.map(any), remarks: [] };

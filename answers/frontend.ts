@@ -28,7 +28,7 @@ export interface Destination {
   readonly losers: readonly PlannedPort[];
   /** Whether the address is the cluster IP of a service, on any port. */
   readonly isClusterIP: boolean;
-  /** Whether it is an address of a service and not of this node: IPVS mode binds those to the node. */
+  /** Whether it is an address of a service and not of this node: virtual servers bind those to the node. */
   readonly isBound: boolean;
   /** Whether it is an address of this node. */
   readonly isThisNode: boolean;

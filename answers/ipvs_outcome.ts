@@ -4,7 +4,7 @@ import type { Destination, FrontendHit } from "./frontend.ts";
 import { balanced, isLocalTraffic, type Outcome, type Source, stopped } from "./outcome.ts";
 
 /**
- * The outcome of a new connection in IPVS mode, as in kube-proxy's: a virtual server has one list of endpoints for all
+ * The outcome of a new connection in a mode with virtual servers (IPVS), as in kube-proxy's: a virtual server has one list of endpoints for all
  * clients, and rejects connections if it is empty. Service addresses are bound to the node; their other ports are
  * closed.
  */

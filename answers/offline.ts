@@ -27,6 +27,7 @@ export async function answerOffline(options: OfflineOptions): Promise<Answers> {
   const changes = tracking.take();
   const answers = createAnswers({
     nodeName,
+    mode: configuration.modeDescription,
     tracking,
     families: Object.fromEntries(FAMILIES.map((family) => [family, basisOf(family)])) as Record<
       Family,

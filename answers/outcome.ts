@@ -30,13 +30,13 @@ export type FateReason =
   | "source-range"
   /** The address is a cluster IP, and no service has that port. */
   | "unused-port"
-  /** The address belongs to a service, other than as its cluster IP, and no service has that port there (IPVS mode). */
+  /** The address belongs to a service, other than as its cluster IP, and no service has that port there (virtual servers). */
   | "unused-service-port"
   /** The address is in the ranges of cluster IPs, and no service has it. */
   | "unused-address"
   /** No service has that address and port. */
   | "no-service"
-  /** There is no endpoint, but the node's own traffic is not rejected (iptables mode). */
+  /** There is no endpoint, but the node's own traffic is not rejected (`refusesOwnTraffic`). */
   | "not-refused-here";
 
 /** The reason why a connection is masqueraded. */

@@ -22,10 +22,11 @@ export interface RunningProxy {
 
 /** Creates the answers of a running proxy. All but the status throw NotReadyError until the source has synced. */
 export function answersOfProxy(proxy: RunningProxy): ControlAnswers {
-  const { configuration: { nodeName }, tracking, families } = proxy;
+  const { configuration: { nodeName, modeDescription: mode }, tracking, families } = proxy;
   const bases = Object.fromEntries(families.map(({ family, basis }) => [family, basis])) as Record<Family, FamilyBasis>;
   const answers = createAnswers({
     nodeName,
+    mode,
     tracking,
     families: bases,
     rulesFrom: "running proxy",

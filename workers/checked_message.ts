@@ -69,7 +69,7 @@ const SCHEDULER = /^[a-z\d_]{1,16}$/;
 const SEARCH_PATH = /^[^\0\n]{0,65536}$/;
 
 const isAddress = text(ADDRESS), isPrefix = text(PREFIX), isEndpoint = text(ENDPOINT);
-const isMode = oneOf(...MODE_DESCRIPTIONS.map(({ name }) => name)), isProtocol = oneOf("tcp", "udp", "sctp");
+const isProtocol = oneOf("tcp", "udp", "sctp");
 const isVerdict = oneOf("cluster", "local", "reject", "drop");
 const isPortNumber = integer(1, 65_535), isPortNumberOrNone = integer(0, 65_535);
 const isSeconds = integer(0, 2 ** 31 - 1), isCount = integer(0, Number.MAX_SAFE_INTEGER);
@@ -107,8 +107,7 @@ const isIpvs = record<IpvsSettings>({
   timeoutSeconds: record<IpvsSettings["timeoutSeconds"]>({ tcp: isSeconds, tcpFin: isSeconds, udp: isSeconds }),
 });
 
-const isSettings = record<FamilySettings>({
-  mode: isMode,
+const SETTINGS: Fields<Omit<FamilySettings, "mode">> = {
   nodeIP: isAddress,
   localTraffic: (value) => LOCAL_TRAFFIC.some((check) => check(value)),
   masqueradeAll: isBoolean,
@@ -120,16 +119,7 @@ const isSettings = record<FamilySettings>({
   // Deno's timers take 31 bits of milliseconds; longer periods are clipped when the timer is set.
   syncPeriodMs: (value) => typeof value === "number" && value > 0,
   ipvs: optional(isIpvs),
-});
-
-const isDelta = record<FamilyDelta>({
-  revision: isCount,
-  base: optional(isCount),
-  settings: optional(isSettings),
-  set: list(record(SERVICE_PORT)),
-  deleted: list(text(SERVICE_PORT_KEY)),
-  part: optional(oneOf("head", "rest")),
-});
+};
 
 const isSysctl: Check = (value) =>
   record<Sysctl>({ name: text(/./), value: isCount, atLeast: optional(oneOf(true)) })(value) &&
@@ -138,44 +128,64 @@ const isSysctl: Check = (value) =>
 const type: Check = () => true;
 
 /** The checks of each message. */
-const MESSAGES: { readonly [Type in ToWorker["type"]]: Fields<Extract<ToWorker, { type: Type }>> } = {
-  role: { type, family: oneOf(...FAMILIES), path: text(SEARCH_PATH) },
-  start: {
-    type,
-    family: oneOf(...FAMILIES),
-    mode: isMode,
-    ipvs: optional(isIpvs),
-    logLevel: oneOf("trace", "debug", "info", "warn", "error"),
-    logFormat: oneOf("text", "json"),
-    kernel: list(isSysctl),
-    kernelFirst: optional(oneOf(true)),
-  },
-  sync: { type, delta: isDelta },
-  count: { type, number: isCount },
-  describe: { type, number: isCount, key: (value) => typeof value === "string" },
-  cleanup: { type },
-  stop: { type, keepWorker: isBoolean },
-  ping: { type },
-  "use-port": { type, port: isPort },
-  "start-sibling": { type, number: isCount, port: isPort },
-  "end-sibling": { type },
-};
+type MessageChecks = { readonly [Type in ToWorker["type"]]: Fields<Extract<ToWorker, { type: Type }>> };
+
+function messageChecks(modes: readonly ModeDescription[]): MessageChecks {
+  const isMode = oneOf(...modes.map(({ name }) => name));
+  const isDelta = record<FamilyDelta>({
+    revision: isCount,
+    base: optional(isCount),
+    settings: optional(record<FamilySettings>({ ...SETTINGS, mode: isMode })),
+    set: list(record(SERVICE_PORT)),
+    deleted: list(text(SERVICE_PORT_KEY)),
+    part: optional(oneOf("head", "rest")),
+  });
+  return {
+    role: { type, family: oneOf(...FAMILIES), path: text(SEARCH_PATH) },
+    start: {
+      type,
+      family: oneOf(...FAMILIES),
+      mode: isMode,
+      ipvs: optional(isIpvs),
+      logLevel: oneOf("trace", "debug", "info", "warn", "error"),
+      logFormat: oneOf("text", "json"),
+      kernel: list(isSysctl),
+      kernelFirst: optional(oneOf(true)),
+    },
+    sync: { type, delta: isDelta },
+    count: { type, number: isCount },
+    describe: { type, number: isCount, key: (value) => typeof value === "string" },
+    cleanup: { type },
+    stop: { type, keepWorker: isBoolean },
+    ping: { type },
+    "use-port": { type, port: isPort },
+    "start-sibling": { type, number: isCount, port: isPort },
+    "end-sibling": { type },
+  };
+}
 
 /**
- * Returns the message if it is valid in every field.
- * @throws {Error} otherwise, with the invalid field
+ * Creates the check of messages to a worker: it returns a message that is valid in every field, and throws for any other
+ * an error that names the invalid field.
+ * @param modes the known modes
  */
-export function checkedMessage(message: unknown): ToWorker {
-  const kind = (message as { readonly type?: unknown } | null)?.type;
-  if (typeof kind !== "string" || !Object.hasOwn(MESSAGES, kind)) {
-    throw new Error("message refused: it is of no known type");
-  }
-  const wrong = wrongField(MESSAGES[kind as ToWorker["type"]] as Fields<object>, message);
-  if (wrong !== undefined) {
-    throw new Error(`message refused: its type is ${kind}, and its field ${wrong} is wrong`);
-  }
-  return message as ToWorker;
+export function createMessageCheck(modes: readonly ModeDescription[]): (message: unknown) => ToWorker {
+  const checks = messageChecks(modes);
+  return (message) => {
+    const kind = (message as { readonly type?: unknown } | null)?.type;
+    if (typeof kind !== "string" || !Object.hasOwn(checks, kind)) {
+      throw new Error("message refused: it is of no known type");
+    }
+    const wrong = wrongField(checks[kind as ToWorker["type"]] as Fields<object>, message);
+    if (wrong !== undefined) {
+      throw new Error(`message refused: its type is ${kind}, and its field ${wrong} is wrong`);
+    }
+    return message as ToWorker;
+  };
 }
+
+/** Checks a message of this product's modes (see `createMessageCheck`). */
+export const checkedMessage = createMessageCheck(MODE_DESCRIPTIONS);
 
 /**
  * Sanitizes a report of a worker in this mode: a problem with an unknown code becomes `sync-failed`, and a figure that

@@ -21,4 +21,5 @@ export {
   type ModeTraces,
   type ModeTraffic,
   type RuleTraffic,
+  type ToolReading,
 } from "./mode.ts";

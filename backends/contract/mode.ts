@@ -31,6 +31,16 @@ export interface ModeTool {
   readonly package: string;
   /** The effect of its absence; undefined if the mode needs it. */
   readonly without?: string;
+  /** How a dry run recognizes that it only reads; absent if it never does. A companion `*-save` always only reads. */
+  readonly reading?: ToolReading;
+}
+
+/** The runs of a tool that only read. */
+export interface ToolReading {
+  /** The arguments of each such run contain one of these words. */
+  readonly words: readonly string[];
+  /** Its error in a kernel without the mode's rules; absent if it succeeds and prints nothing. */
+  readonly errorIfEmpty?: string;
 }
 
 /** The tools of iptables, for both families. */

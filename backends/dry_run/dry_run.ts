@@ -1,7 +1,7 @@
 import type { Family, FamilyDelta } from "../../core/model/mod.ts";
 import { type Clock, silentLogger } from "../../platform/mod.ts";
 import type { Backend } from "../contract/mod.ts";
-import { loadBackendAlone } from "../mod.ts";
+import { describeMode, loadBackendAlone, type Mode, MODES } from "../mod.ts";
 import type { Runner } from "../tools/mod.ts";
 import { createDifferences, type Difference } from "./differences.ts";
 import { createDryRunner, type DryRunnerOptions } from "./runner.ts";
@@ -12,13 +12,18 @@ export interface DryRun {
   /** A whole state; its settings name the mode. */
   readonly state: FamilyDelta;
   readonly clock: Clock;
+  /** The known modes; `MODES` by default. */
+  readonly modes?: readonly Mode[];
 }
 
 /**
  * Syncs a whole state with the backend of its mode, on a runner that collects changes and carries out none.
  * @returns the backend, which considers the state applied
  */
-export async function dryRun({ family, state, clock }: DryRun, options: DryRunnerOptions): Promise<Backend> {
+export async function dryRun(
+  { family, state, clock, modes = MODES }: DryRun,
+  options: DryRunnerOptions,
+): Promise<Backend> {
   if (state.settings === undefined) throw new Error("a dry run needs a whole state with its settings");
   const { mode, ipvs } = state.settings;
   let isSetUp = false;
@@ -26,8 +31,8 @@ export async function dryRun({ family, state, clock }: DryRun, options: DryRunne
     read: options.read,
     // Setup only tries out the tools, and leaves nothing behind.
     onChange: (call) => isSetUp && options.onChange(call),
-  });
-  const backend = await loadBackendAlone(mode, { family, runner, clock, logger: silentLogger, ipvs });
+  }, describeMode(mode, modes).tools);
+  const backend = await loadBackendAlone(mode, { family, runner, clock, logger: silentLogger, ipvs }, modes);
   await backend.setup();
   isSetUp = true;
   await backend.sync(state);

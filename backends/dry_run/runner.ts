@@ -1,3 +1,4 @@
+import type { ModeTool, ToolReading } from "../contract/mod.ts";
 import type { Runner, ToolCall, ToolResult } from "../tools/mod.ts";
 
 /** A run of a tool that would change the kernel, and did not take place. */
@@ -18,13 +19,16 @@ export interface DryRunnerOptions {
   readonly onChange: (call: DryRunCall) => void;
 }
 
-/** A runner that starts no tool that could change anything. */
-export function createDryRunner({ read, onChange }: DryRunnerOptions): Runner {
+/**
+ * A runner that starts no tool that could change anything.
+ * @param tools the tools of the mode
+ */
+export function createDryRunner({ read, onChange }: DryRunnerOptions, tools: readonly ModeTool[]): Runner {
   return {
     isDry: true,
     async run(call) {
       const { tool, args, stdin, changes } = call;
-      if (onlyReads(call)) return read === undefined ? answerOfEmptyKernel(call) : await read.run(call);
+      if (onlyReads(call, tools)) return read === undefined ? answerOfEmptyKernel(call, tools) : await read.run(call);
       if (changes) onChange({ tool, args, stdin, changes });
       return DONE;
     },
@@ -33,24 +37,20 @@ export function createDryRunner({ read, onChange }: DryRunnerOptions): Runner {
 
 const DONE: ToolResult = { exitCode: 0, stdout: "", stderr: "" };
 
-/** The words that mark a read-only invocation, by tool; tools like iptables-save only read. */
-const READING_WORDS: Readonly<Record<string, readonly string[]>> = {
-  nft: ["list"],
-  ipset: ["list", "save", "-L", "-S"],
-  ipvsadm: ["-L", "-Ln", "-S", "--list", "--save"],
-  ip: ["show"],
-};
-
-function onlyReads({ tool, args, changes }: ToolCall): boolean {
+function onlyReads({ tool, args, changes }: ToolCall, tools: readonly ModeTool[]): boolean {
   if (changes) return false;
   if (tool.endsWith("-save")) return true;
   if (args.includes("--version")) return true;
   if (tool === "sysctl") return !args.some((arg) => arg === "-w" || arg.includes("="));
-  return READING_WORDS[tool]?.some((word) => args.includes(word)) ?? false;
+  return readingOf(tool, tools)?.words.some((word) => args.includes(word)) ?? false;
 }
 
-function answerOfEmptyKernel({ tool, args }: ToolCall): ToolResult {
+function answerOfEmptyKernel({ tool, args }: ToolCall, tools: readonly ModeTool[]): ToolResult {
   if (args.includes("--version")) return { ...DONE, stdout: `${tool} (nf_tables)\n` };
-  if (tool === "nft") return { ...DONE, exitCode: 1, stderr: "Error: No such file or directory\n" };
-  return DONE;
+  const error = readingOf(tool, tools)?.errorIfEmpty;
+  return error === undefined ? DONE : { ...DONE, exitCode: 1, stderr: `${error}\n` };
+}
+
+function readingOf(name: string, tools: readonly ModeTool[]): ToolReading | undefined {
+  return tools.find(({ tool }) => tool === name)?.reading;
 }

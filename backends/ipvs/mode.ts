@@ -25,9 +25,14 @@ const DESCRIPTION: ModeDescription = {
   name: "ipvs",
   kinds: ["Service", "EndpointSlice", "Node"],
   tools: [
-    { tool: "ipvsadm", version: ["--version"], package: "ipvsadm" },
-    { tool: "ipset", version: ["--version"], package: "ipset" },
-    { tool: "ip", version: ["-V"], package: "iproute2" },
+    {
+      tool: "ipvsadm",
+      version: ["--version"],
+      package: "ipvsadm",
+      reading: { words: ["-L", "-Ln", "-S", "--list", "--save"] },
+    },
+    { tool: "ipset", version: ["--version"], package: "ipset", reading: { words: ["list", "save", "-L", "-S"] } },
+    { tool: "ip", version: ["-V"], package: "iproute2", reading: { words: ["show"] } },
     ...IPTABLES_TOOLS,
     { tool: "modprobe", version: ["--version"], package: "kmod", without: "the kernel must have its modules loaded" },
   ],

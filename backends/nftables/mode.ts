@@ -29,7 +29,12 @@ const DESCRIPTION: ModeDescription = {
   // Packets to an unused address of a ServiceCIDR are dropped. kube-proxy's other modes watch ServiceCIDRs, too, but
   // ignore them.
   kinds: ["Service", "EndpointSlice", "Node", "ServiceCIDR"],
-  tools: [{ tool: "nft", version: ["--version"], package: "nftables" }],
+  tools: [{
+    tool: "nft",
+    version: ["--version"],
+    package: "nftables",
+    reading: { words: ["list"], errorIfEmpty: "Error: No such file or directory" },
+  }],
   modules: ["nf_conntrack", "nf_tables", "nft_chain_nat", "nft_nat", "nft_masq", "nft_numgen", "nft_ct"],
   figures: FIGURES,
   metrics: { splitsDurations: true, countsPackets: false },

@@ -34,14 +34,14 @@ export function explanationText(explanation: Explanation, { all }: TextOptions):
     ...remarks.map((remark) => `  note: ${remark}`),
     "",
     "A new connection",
-    ...outcomes.flatMap(outcomeLines),
+    ...outcomes.flatMap((outcome) => outcomeLines(outcome, mode)),
     ...(service ? serviceLines(service, all) : []),
     "",
   ].join("\n");
 }
 
-function outcomeLines(outcome: Outcome): string[] {
-  const lines = [`  from ${fromText(outcome.from)}: ${fateText(outcome)}`];
+function outcomeLines(outcome: Outcome, mode: string): string[] {
+  const lines = [`  from ${fromText(outcome.from)}: ${fateText(outcome, mode)}`];
   if (outcome.onlySources) lines.push(`    only from ${outcome.onlySources.join(", ")}; other sources are dropped`);
   if (outcome.masquerade) lines.push(`    ${masqueradeText(outcome.masquerade)}`);
   if (outcome.masquerade?.applies === false && outcome.hairpin.length > 0) {
@@ -60,7 +60,7 @@ function fromText({ origin, address }: Source): string {
   return address === undefined ? ORIGIN_NAMES[origin] : `${ORIGIN_NAMES[origin]} (${address})`;
 }
 
-function fateText(outcome: Outcome): string {
+function fateText(outcome: Outcome, mode: string): string {
   switch (outcome.fate) {
     case "balanced": {
       const { length } = outcome.endpoints;
@@ -70,15 +70,21 @@ function fateText(outcome: Outcome): string {
         : `goes to one of ${length} endpoints${whose} with equal probability`;
     }
     case "rejected":
-      return `is rejected: ${REASONS[outcome.reason]}`;
+      return `is rejected: ${reasonText(outcome.reason, mode)}`;
     case "dropped":
-      return `is dropped: ${REASONS[outcome.reason]}`;
+      return `is dropped: ${reasonText(outcome.reason, mode)}`;
     case "untouched":
-      return `passes untouched: ${REASONS[outcome.reason]}`;
+      return `passes untouched: ${reasonText(outcome.reason, mode)}`;
   }
 }
 
-const REASONS: Readonly<Record<FateReason, string>> = {
+function reasonText(reason: FateReason, mode: string): string {
+  return reason === "not-refused-here"
+    ? `no usable endpoint, but ${mode} mode does not refuse this node's own traffic`
+    : REASONS[reason];
+}
+
+const REASONS: Readonly<Record<Exclude<FateReason, "not-refused-here">, string>> = {
   endpoints: "there are endpoints",
   "no-endpoints": "no usable endpoint",
   "no-local-endpoints": "traffic policy Local, and this node has no usable endpoint",
@@ -87,7 +93,6 @@ const REASONS: Readonly<Record<FateReason, string>> = {
   "unused-service-port": "an address of a service, but no service has this port there",
   "unused-address": "in a range of cluster IPs, but no service has this address",
   "no-service": "no service has this address and port",
-  "not-refused-here": "no usable endpoint, but iptables mode does not refuse this node's own traffic",
 };
 
 function masqueradeText(masquerade: NonNullable<Outcome["masquerade"]>): string {

@@ -1,4 +1,6 @@
 import type { AnswerBasis } from "../../answers/mod.ts";
+import { describeMode } from "../../backends/mod.ts";
+import type { ModeDescription } from "../../backends/contract/mod.ts";
 import type { Family, FamilySettings, RuleDescription, ServicePort } from "../../core/model/mod.ts";
 import type { ClusterObject } from "../../core/objects/cluster_object.ts";
 import { createFamilyPlanner } from "../../core/planning/mod.ts";
@@ -12,6 +14,8 @@ export const HERE = "here";
 /** Options of `fakeAnswerBasis`. */
 export interface FakeBasisOptions {
   readonly settings?: FamilySettings;
+  /** That of the settings by default. */
+  readonly mode?: ModeDescription;
   readonly hostAddresses?: readonly string[];
   readonly rules?: (key: string) => RuleDescription | undefined;
 }
@@ -19,7 +23,7 @@ export interface FakeBasisOptions {
 /** The basis of answers for a cluster of these objects, with the planned service ports. */
 export function fakeAnswerBasis(
   objects: Iterable<ClusterObject>,
-  { settings = fakeSettings(), hostAddresses = [], rules }: FakeBasisOptions = {},
+  { settings = fakeSettings(), mode = describeMode(settings.mode), hostAddresses = [], rules }: FakeBasisOptions = {},
 ): AnswerBasis & { readonly planned: Readonly<Record<Family, readonly ServicePort[]>> } {
   const onProblems = () => {};
   const tracking = fakeTracking();
@@ -43,6 +47,7 @@ export function fakeAnswerBasis(
   >;
   return {
     nodeName: HERE,
+    mode,
     tracking,
     families: { IPv4: families.IPv4.basis, IPv6: families.IPv6.basis },
     rulesFrom: "rendering",

@@ -77,7 +77,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   "sources/state": ["platform", "core/", "kpng/", "sources/manifests"],
   "sources/grpc": ["platform", "core/", "kpng/"],
   "sources": ["platform", "core/", "config", "kpng/transport", "observe", "sources/"],
-  "answers": ["platform", "core/", "backends", "backends/contract", "config", "observe", "sources"],
+  "answers": ["platform", "core/", "backends/contract", "config", "observe", "sources"],
   "answers/control": ["platform", "platform/http", "core/", "observe", "answers"],
   "answers/page": ["platform", "platform/http", "core/problems", "observe", "answers", "answers/control"],
   "proxy": ["platform", "platform/http", "core/", "config", "observe", "sources", "answers", "answers/"],

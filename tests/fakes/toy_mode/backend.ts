@@ -1,13 +1,21 @@
-import type { Backend } from "../../../backends/contract/mod.ts";
+import type { Backend, BackendOptions } from "../../../backends/contract/mod.ts";
 import type { FamilyDelta } from "../../../core/model/mod.ts";
-import { TOY_RULES, type ToyFigure } from "./mode.ts";
+import type { ToyFigure } from "./mode.ts";
 
-function createToyBackend(): Backend<ToyFigure> {
+function createToyBackend({ runner }: BackendOptions): Backend<ToyFigure> {
   return {
     setup: () => Promise.resolve(),
-    sync({ set }: FamilyDelta) {
-      TOY_RULES.push(...set.map(({ name }) => name));
-      return Promise.resolve({ problems: [], figures: { toy_rules_written: set.length } });
+    async sync({ set }: FamilyDelta) {
+      const held = (await runner.run({ tool: "toyctl", args: ["list"] })).stdout.split("\n").filter(Boolean);
+      const wanted = set.map(({ name }) => name);
+      const added = wanted.filter((name) => !held.includes(name));
+      const removed = held.filter((name) => !wanted.includes(name));
+      await runner.run({
+        tool: "toyctl",
+        args: ["set", ...wanted],
+        changes: () => [{ kind: "members", place: "toy rules", removed, added }],
+      });
+      return { problems: [], figures: { toy_rules_written: added.length } };
     },
     resync: () => Promise.resolve({ problems: [], figures: {} }),
     cleanup: () => Promise.resolve(),
@@ -18,5 +26,5 @@ function createToyBackend(): Backend<ToyFigure> {
 export const TOY_CODE = {
   create: createToyBackend,
   examine: () => Promise.resolve(),
-  removeTraces: () => Promise.resolve(void TOY_RULES.splice(0)),
+  removeTraces: async ({ runner }: BackendOptions) => void await runner.run({ tool: "toyctl", args: ["set"] }),
 };

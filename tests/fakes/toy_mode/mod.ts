@@ -1,2 +1,3 @@
-/** A fourth mode, as someone would add one: a folder and a line in the registry. It writes its rules into an array. */
-export { TOY_MODE, TOY_RULES } from "./mode.ts";
+/** A fourth mode, as someone would add one: a folder and a line in the registry. Its rules are lines in a toy kernel. */
+export { createToyKernel } from "./kernel.ts";
+export { TOY_MODE } from "./mode.ts";

@@ -11,13 +11,16 @@ const FIGURES = {
 /** A figure of a sync in toy mode. */
 export type ToyFigure = keyof typeof FIGURES;
 
-/** The rules that the toy mode has written. */
-export const TOY_RULES: string[] = [];
-
 const DESCRIPTION: ModeDescription = {
   name: "toy",
   kinds: ["Service"],
-  tools: [{ tool: "toyctl", companions: ["toyctl-save"], version: ["--version"], package: "toy-tools" }],
+  tools: [{
+    tool: "toyctl",
+    companions: ["toyctl-save"],
+    version: ["--version"],
+    package: "toy-tools",
+    reading: { words: ["list"] },
+  }],
   modules: ["toy_nat"],
   figures: FIGURES,
   metrics: { splitsDurations: false, countsPackets: false },

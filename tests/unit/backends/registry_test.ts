@@ -1,18 +1,23 @@
 import assert from "node:assert/strict";
+import { explain, readQuestion } from "../../../answers/mod.ts";
+import { compareWithKernel } from "../../../backends/dry_run/mod.ts";
 import { backendTools, describeMode, loadBackend, type Mode, MODE_DESCRIPTIONS, MODES } from "../../../backends/mod.ts";
+import type { ModeDescription } from "../../../backends/contract/mod.ts";
 import { findTraces, judgeTraces } from "../../../backends/preflight/conflicts.ts";
 import { findTools, judgeTools } from "../../../backends/preflight/tools.ts";
 import { tryKernel } from "../../../backends/preflight/kernel.ts";
+import { explanationText } from "../../../cli/text/mod.ts";
 import { familySettings } from "../../../config/mod.ts";
 import type { SyncReport } from "../../../core/model/mod.ts";
 import { createMetrics } from "../../../observe/mod.ts";
 import { silentLogger } from "../../../platform/mod.ts";
 import { permissionsOf } from "../../../sources/preflight/api.ts";
-import { checkedReport } from "../../../workers/checked_message.ts";
+import { checkedReport, createMessageCheck } from "../../../workers/checked_message.ts";
+import { fakeAnswerBasis, HERE } from "../../fakes/answer_basis.ts";
 import { createFakeClock } from "../../fakes/clock.ts";
-import { createFakeRunner } from "../../fakes/runner.ts";
+import { node, service } from "../../fakes/cluster_objects.ts";
 import { fakeServicePort, fakeSettings } from "../../fakes/service_port.ts";
-import { TOY_MODE, TOY_RULES } from "../../fakes/toy_mode/mod.ts";
+import { createToyKernel, TOY_MODE } from "../../fakes/toy_mode/mod.ts";
 import { accepted } from "../config/parse.ts";
 
 const modes: readonly Mode[] = [...MODES, TOY_MODE];
@@ -68,10 +73,11 @@ Deno.test("tools, permissions and traces of a mode follow from its description",
 });
 
 Deno.test("a mode's backend is loaded, takes over from other modes, and its figures become metrics", async () => {
-  const options = { family: "IPv4", runner: createFakeRunner(), clock, logger: silentLogger } as const;
+  const kernel = createToyKernel();
+  const options = { family: "IPv4", runner: kernel, clock, logger: silentLogger } as const;
   const backend = await loadBackend("toy", options, modes);
   const { figures } = await backend.sync(DELTA);
-  assert.deepEqual(TOY_RULES, ["default/web"]);
+  assert.deepEqual(kernel.rules, ["default/web"]);
   assert.deepEqual(figures, { toy_rules_written: 1, cleanup_failures: 0 });
   const metrics = createMetrics({
     mode: toy,
@@ -90,12 +96,51 @@ Deno.test("a mode's backend is loaded, takes over from other modes, and its figu
   metrics.observe(reportOf(figures));
   assert.match(await metrics.expose(), /^kubeproxy_toy_rules_written_total\{ip_family="IPv4"\} 1$/m);
   await (await loadBackend("nftables", options, modes)).cleanup();
-  assert.deepEqual(TOY_RULES, [], "another mode removes its traces");
+  assert.deepEqual(kernel.rules, [], "another mode removes its traces");
 });
 
 Deno.test("a report keeps only the figures that its mode declares", () => {
   const given = { toy_rules_written: 2, drift_repaired: 1, elements_written: 3, conntrack_ms: Number.NaN };
   assert.deepEqual(checkedReport(reportOf(given), toy).figures, { toy_rules_written: 2, drift_repaired: 1 });
+});
+
+Deno.test("messages to a worker may name a mode of the registry, and no other", () => {
+  const checked = createMessageCheck(descriptions);
+  const start = { type: "start", family: "IPv4", mode: "toy", logLevel: "info", logFormat: "json", kernel: [] };
+  assert.equal(checked({ ...start, ipvs: undefined }).type, "start");
+  assert.equal(checked({ type: "sync", delta: DELTA }).type, "sync");
+  assert.throws(() => checked({ ...start, mode: "tox" }), /its field "mode" is wrong/);
+  assert.throws(() => createMessageCheck(MODE_DESCRIPTIONS)({ type: "sync", delta: DELTA }), /its field "delta"/);
+});
+
+Deno.test("explain follows from a mode's description", async () => {
+  const asked = (mode: ModeDescription) =>
+    explain(
+      readQuestion("192.0.2.1:80", "node"),
+      fakeAnswerBasis([node(HERE), service("default/web", { type: "LoadBalancer", loadBalancerIPs: ["192.0.2.1"] })], {
+        settings: DELTA.settings,
+        mode,
+      }),
+    );
+  const text = explanationText(await asked(toy), { all: false });
+  assert.match(text, /, toy mode\)$/m);
+  assert.match(text, /passes untouched: no usable endpoint, but toy mode does not refuse this node's own traffic$/m);
+  const refusing = { ...toy, traffic: { ...toy.traffic, refusesOwnTraffic: true } } as ModeDescription;
+  assert.deepEqual((await asked(refusing)).outcomes.map(({ fate }) => fate), ["rejected"]);
+});
+
+Deno.test("diff runs a mode's tools where its description says that they only read", async () => {
+  const kernel = createToyKernel();
+  await kernel.run({ tool: "toyctl", args: ["set", "default/old"] });
+  const compare = () => compareWithKernel({ family: "IPv4", state: DELTA, clock, modes }, kernel);
+  assert.deepEqual(await compare(), [{
+    place: "toy rules",
+    what: "differs",
+    lines: [{ sign: "-", text: "default/old" }, { sign: "+", text: "default/web" }],
+  }]);
+  assert.deepEqual(kernel.rules, ["default/old"], "diff changes nothing");
+  await kernel.run({ tool: "toyctl", args: ["set", "default/web"] });
+  assert.deepEqual(await compare(), []);
 });
 
 Deno.test("modes have distinct names, metrics and traces", () => {
