@@ -15,7 +15,7 @@ export interface Answers {
   endpoints(search: string): Promise<readonly ListedEndpoint[]>;
   /** Returns one page of service ports with their endpoints. */
   browse(question: BrowseQuestion): Promise<ServicePage>;
-  /** Returns the state that the kernel should have, as a whole state. */
+  /** Returns the state that the kernel should have, as a full snapshot. */
   state(family: Family): Promise<FamilyDelta>;
 }
 

@@ -35,10 +35,13 @@ const FEW_SERVICES = 4;
 const MOST_ENDPOINTS = { ofFew: 500, ofMany: 12 };
 
 /** Returns a page of services. Only those on the page are examined in detail. */
-export function browse(basis: AnswerBasis, { search, attention, page: asked, pageSize }: BrowseQuestion): ServicePage {
+export function browse(
+  basis: AnswerBasis,
+  { search, attention, page: requestedPage, pageSize }: BrowseQuestion,
+): ServicePage {
   const found = findServicePorts(basis, { search, wanted: attention ? needsAttention : undefined });
   const pages = Math.max(1, Math.ceil(found.length / pageSize));
-  const page = Math.min(Math.max(1, asked), pages);
+  const page = Math.min(Math.max(1, requestedPage), pages);
   const most = found.length <= FEW_SERVICES ? MOST_ENDPOINTS.ofFew : MOST_ENDPOINTS.ofMany;
   const services = found.slice((page - 1) * pageSize, page * pageSize).flatMap((one): BrowsedService[] => {
     const all = listed(basis, one);

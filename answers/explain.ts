@@ -61,8 +61,8 @@ async function explainService(
   // The service may have changed since the last plan.
   if (service === undefined || spec === undefined) return undefined;
   const node = { name: basis.nodeName, zone: basis.tracking.node.state().zone };
-  const asked = new Set(outcomes.flatMap(({ policy }) => policy ?? []));
-  const policies = asked.size === 0 ? undefined : asked;
+  const relevant = new Set(outcomes.flatMap(({ policy }) => policy ?? []));
+  const policies = relevant.size === 0 ? undefined : relevant;
   const endpoints = explainServiceEndpoints(basis.tracking, { service, spec, family, node, policies });
   const reached = new Set(outcomes.flatMap(({ endpoints }) => endpoints));
   return {
@@ -93,7 +93,7 @@ function remarksOn({ hit, losers }: Destination): string[] {
   return [...losers, ...(hit ? [hit.owner] : [])].flatMap((port) => port.reported);
 }
 
-/** The sources of the connections that a question asks about. */
+/** The sources of the connections that a question covers. */
 function sourcesOf(
   { from, address }: Question,
   basis: AnswerBasis,

@@ -18,7 +18,7 @@ export interface Question {
   readonly from: string | undefined;
 }
 
-/** A malformed question. The message is for the person who asked it. */
+/** A malformed question. The message is meant for the user. */
 export class QuestionError extends Error {
   override readonly name = "QuestionError";
 }

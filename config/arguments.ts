@@ -1,7 +1,7 @@
 import { type CommandSpec, usageLine } from "./command_spec.ts";
 import { formatDuration } from "./duration.ts";
 import { FLAGS } from "./flag_table.ts";
-import { type Flag, standsAlone } from "./flags.ts";
+import { type Flag, takesNoValue } from "./flags.ts";
 import { nearest, suggestion } from "./nearest.ts";
 import { parseScalar } from "./scalar.ts";
 
@@ -42,7 +42,7 @@ export function readArguments(args: readonly string[], spec: CommandSpec): Argum
     else rest.push(arg);
   }
   if (end >= 0) rest.push(...normal.slice(end + 1));
-  errors.push(...miscounted(rest, spec), ...misworded(rest, spec));
+  errors.push(...wrongCount(rest, spec), ...invalidValues(rest, spec));
   const given = new Map<string, unknown>();
   for (const [flag, texts] of collected) {
     const read = flagValue(flag, texts);
@@ -62,7 +62,7 @@ function explainUnknown(arg: string, flags: readonly Flag[]): string {
   return `unknown flag ${arg.replace(/=.*/s, "")}; ${hint}`;
 }
 
-function miscounted(rest: readonly string[], spec: CommandSpec): string[] {
+function wrongCount(rest: readonly string[], spec: CommandSpec): string[] {
   const tooMany = rest.slice(spec.arguments.length).map((arg) =>
     `unexpected argument ${JSON.stringify(arg)}: ${usageLine(spec)}`
   );
@@ -72,7 +72,7 @@ function miscounted(rest: readonly string[], spec: CommandSpec): string[] {
   return [...tooMany, ...missing];
 }
 
-function misworded(rest: readonly string[], spec: CommandSpec): string[] {
+function invalidValues(rest: readonly string[], spec: CommandSpec): string[] {
   return spec.arguments.flatMap(({ name, values }, i) =>
     rest[i] === undefined || !isNone(values, rest[i]) ? [] : [`${name} is ${noneOf(values!, rest[i])}`]
   );
@@ -109,7 +109,7 @@ function normalizeArguments(
       normal.push(arg);
     } else if (attached !== undefined) {
       normal.push(`--${flag.name}=${attached}`);
-    } else if (standsAlone(flag)) {
+    } else if (takesNoValue(flag)) {
       normal.push(`--${flag.name}=true`);
     } else if (i + 1 < args.length) {
       normal.push(`--${flag.name}=${args[++i]}`);

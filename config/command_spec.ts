@@ -1,4 +1,4 @@
-import { type Flag, standsAlone } from "./flags.ts";
+import { type Flag, takesNoValue } from "./flags.ts";
 
 /** A positional argument of a command. */
 export interface ArgumentSpec {
@@ -48,7 +48,7 @@ const MOST_WORDS = 24;
 
 /** The placeholder for a flag's value in help texts: `<a|b>`, `<duration>`, or `[true|false]` if the value is optional. */
 export function placeholderOf(flag: Flag): string {
-  if (standsAlone(flag)) return "[true|false]";
+  if (takesNoValue(flag)) return "[true|false]";
   const words = flag.values?.join("|") ?? "";
   return `<${words !== "" && words.length <= MOST_WORDS ? words : PLACEHOLDERS[flag.field.kind]}>`;
 }

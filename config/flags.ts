@@ -48,6 +48,6 @@ export function choice<C extends string>(
 }
 
 /** Whether a flag may be given without a value, which then means true. */
-export function standsAlone(flag: Flag): boolean {
+export function takesNoValue(flag: Flag): boolean {
   return flag.field.kind === "boolean";
 }

@@ -31,8 +31,8 @@ export async function findNeighbours(
   clock: Clock,
 ): Promise<readonly Neighbour[]> {
   const found = await Promise.all([
-    ...placesOf(metricsBindAddress, METRICS_PORT).map((place) => ask(place, "/proxyMode", judgeMode, clock)),
-    ...placesOf(healthzBindAddress, HEALTHZ_PORT).map((place) => ask(place, "/healthz", judgeHealth, clock)),
+    ...placesOf(metricsBindAddress, METRICS_PORT).map((place) => probe(place, "/proxyMode", judgeMode, clock)),
+    ...placesOf(healthzBindAddress, HEALTHZ_PORT).map((place) => probe(place, "/healthz", judgeHealth, clock)),
   ]);
   return found.filter((neighbour) => neighbour !== undefined);
 }
@@ -71,7 +71,7 @@ interface Answer {
 
 type Judge = (answer: Answer) => Neighbour["kind"] | undefined;
 
-async function ask(place: string, path: string, judge: Judge, clock: Clock): Promise<Neighbour | undefined> {
+async function probe(place: string, path: string, judge: Judge, clock: Clock): Promise<Neighbour | undefined> {
   const answer = await get(place, path, clock);
   if (answer === undefined) return undefined;
   const kind = new RegExp(`^server: ${SERVER}\r?$`, "im").test(answer.head) ? "Sluice" : judge(answer);

@@ -11,11 +11,11 @@ export interface Questions<Answer> {
 /** Questions that wait up to `timeoutMs` for their answers. */
 export function createQuestions<Answer>(clock: Clock, timeoutMs: number): Questions<Answer> {
   const waiting = new Map<number, (answer: Answer | undefined) => void>();
-  let asked = 0;
+  let lastNumber = 0;
   return {
     async ask(post) {
       const { promise, resolve } = Promise.withResolvers<Answer | undefined>();
-      const number = ++asked;
+      const number = ++lastNumber;
       const cancel = clock.schedule(timeoutMs, () => resolve(undefined));
       waiting.set(number, resolve);
       post(number);

@@ -58,10 +58,10 @@ interface Loop extends SyncLoopOptions {
   waiting: FamilyDelta | undefined;
   isCleanupRequested: boolean;
   /**
-   * Whether a full sync (a whole state or a comparison) has not succeeded yet; the sync that makes up for it counts as
+   * Whether a full sync (a full snapshot or a comparison) has not succeeded yet; the sync that makes up for it counts as
    * full.
    */
-  owesFull: boolean;
+  isFullDue: boolean;
   isFailing: boolean;
   retries: number;
   refusals: number;
@@ -84,7 +84,7 @@ export function startSyncLoop(options: SyncLoopOptions): SyncLoop {
     held: undefined,
     waiting: undefined,
     isCleanupRequested: false,
-    owesFull: false,
+    isFullDue: false,
     isFailing: false,
     retries: 0,
     refusals: 0,
@@ -186,8 +186,8 @@ function retry(loop: Loop, revision: number): Promise<void> {
 }
 
 async function attempt(loop: Loop, revision: number, full: boolean, sync: () => Promise<SyncResult>): Promise<void> {
-  loop.owesFull ||= full;
-  const isFull = loop.owesFull;
+  loop.isFullDue ||= full;
+  const isFull = loop.isFullDue;
   loop.retry.clear();
   loop.followUp.clear();
   const startedAtMs = loop.clock.monotonic();
@@ -219,8 +219,8 @@ async function attempt(loop: Loop, revision: number, full: boolean, sync: () => 
 /** Schedules what follows a sync: a retry, the next comparison, a sync that the backend requested. */
 function scheduleAfter(loop: Loop, ok: boolean, { problems, againAfterMs }: SyncResult): void {
   loop.isFailing = !ok;
-  if (ok && loop.owesFull) {
-    loop.owesFull = false;
+  if (ok && loop.isFullDue) {
+    loop.isFullDue = false;
     if (loop.held) loop.resync.schedule(loop.held.syncPeriodMs);
   }
   if (problems.length > 0) loop.problems.log(problems, "sync", retryLater(loop));
@@ -249,7 +249,7 @@ async function cleanUp(loop: Loop): Promise<void> {
   loop.isCleanupRequested = false;
   loop.held = undefined;
   loop.isFailing = false;
-  loop.owesFull = false;
+  loop.isFullDue = false;
   if (loop.isSetUp) loop.retry.clear();
   loop.resync.clear();
   loop.followUp.clear();

@@ -1,5 +1,5 @@
 import { type Clock, sleep } from "../../platform/mod.ts";
-import { askProcess } from "./client.ts";
+import { identifyProcess } from "./client.ts";
 import type { ProxyProcess } from "./process.ts";
 
 /** Another Sluice serves this node. */
@@ -47,7 +47,7 @@ async function processAt(path: string, clock: Clock): Promise<ProxyProcess | und
   const waiting = new AbortController();
   const tooLate = sleep(clock, LONGEST_ANSWER_MS, waiting.signal).then(() => undefined, () => undefined);
   try {
-    return await Promise.race([askProcess(path).catch(() => undefined), tooLate]);
+    return await Promise.race([identifyProcess(path).catch(() => undefined), tooLate]);
   } finally {
     waiting.abort();
   }

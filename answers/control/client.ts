@@ -14,7 +14,7 @@ export class NoProxyError extends Error {
  * proxy fails to answer it.
  * @throws {NoProxyError} if no proxy answers there
  */
-export async function askProxy(path: string): Promise<ControlAnswers> {
+export async function connectToProxy(path: string): Promise<ControlAnswers> {
   await requireListener(path);
   const get = <T>(route: string, query: Record<string, string> = {}) => getFrom<T>(path, route, query);
   return {
@@ -29,10 +29,10 @@ export async function askProxy(path: string): Promise<ControlAnswers> {
 }
 
 /**
- * Asks for the process that answers on `path`.
+ * Returns the process that answers on `path`.
  * @throws if none answers there, or if its version does not support the request
  */
-export function askProcess(path: string): Promise<ProxyProcess> {
+export function identifyProcess(path: string): Promise<ProxyProcess> {
   return getFrom<ProxyProcess>(path, "process", {});
 }
 
@@ -41,7 +41,7 @@ async function getFrom<T>(path: string, route: string, query: Record<string, str
   const { status, body } = await request(path, `/v1/${route}?${new URLSearchParams(query)}`);
   if (status === 200) return JSON.parse(body) as T;
   if (status === 400) {
-    // Loaded late: a starting proxy asks only for the process behind its socket.
+    // Loaded late: a starting proxy only identifies the process behind its socket.
     const { QuestionError } = await import("../mod.ts");
     throw new QuestionError(body.trim());
   }

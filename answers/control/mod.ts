@@ -4,7 +4,7 @@
  * In: requests over a unix socket. Out: JSON. May touch: the socket and its folder.
  */
 export { AnotherSluiceError, refuseAnother } from "./another.ts";
-export { askProxy, NoProxyError } from "./client.ts";
+export { connectToProxy, NoProxyError } from "./client.ts";
 export { NotReadyError } from "./not_ready.ts";
 export { thisProcess } from "./process.ts";
 export { serveControlSocket } from "./serve.ts";

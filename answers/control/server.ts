@@ -8,7 +8,7 @@
  *   GET /v1/endpoints?search=default/web            ListedEndpoint[]
  *   GET /v1/browse?search=web&attention=true&page=2&pageSize=20
  *                                                   ServicePage
- *   GET /v1/state?family=IPv4                       FamilyDelta: the desired state of the kernel, as a whole state
+ *   GET /v1/state?family=IPv4                       FamilyDelta: the desired state of the kernel, as a full snapshot
  */
 import { FAMILIES } from "../../platform/mod.ts";
 import { type Answers, QuestionError, readQuestion } from "../mod.ts";

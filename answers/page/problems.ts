@@ -4,7 +4,7 @@ import type { ProxyStatus, StateWords } from "../control/mod.ts";
 import { type Html, html } from "./html.ts";
 import { moment } from "./time.ts";
 
-const TONES: Readonly<Record<Severity, StateWords["tone"]>> = { error: "bad", warning: "doubtful" };
+const TONES: Readonly<Record<Severity, StateWords["tone"]>> = { error: "bad", warning: "warning" };
 
 /** The number of problems shown at first; the rest is collapsed. */
 const SHOWN = 5;

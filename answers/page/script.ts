@@ -4,20 +4,20 @@
  */
 export const LIVE_SCRIPT = `
 (() => {
-  const EVERY_MS = 1000, GIVEN_UP_MS = 10000, TYPING_MS = 150;
+  const EVERY_MS = 1000, TIMEOUT_MS = 10000, TYPING_MS = 150;
   const places = new Map([...document.querySelectorAll("[data-part]")].map((place) => [place.dataset.part, place]));
   const connection = document.getElementById("connection");
   const form = document.forms[0];
   const shown = new Map(), waiting = new Map();
   let view = new URLSearchParams(location.search);
   let seen = document.body.dataset.stamp;
-  let behindMs = 0, timer, typing, asked = 0;
+  let behindMs = 0, timer, typing, polls = 0;
   form.classList.add("live");
 
   const ageText = (seconds) =>
     seconds < 1 ? "now" : seconds < 120 ? seconds + " s ago" : seconds < 7200 ? Math.floor(seconds / 60) + " min ago"
       : seconds < 172800 ? Math.floor(seconds / 3600) + " h ago" : Math.floor(seconds / 86400) + " d ago";
-  const tellAges = () => {
+  const updateAges = () => {
     for (const time of document.querySelectorAll("main time")) {
       const text = ageText(Math.max(0, Math.round((Date.now() + behindMs - Date.parse(time.dateTime)) / 1000)));
       if (time.textContent !== text) time.textContent = text;
@@ -48,26 +48,26 @@ export const LIVE_SCRIPT = `
       if (shown.get(name) !== markup) put(place, markup);
       shown.set(name, markup);
     }
-    tellAges();
+    updateAges();
   };
 
   const poll = async () => {
     clearTimeout(timer);
-    const mine = ++asked;
+    const current = ++polls;
     const query = new URLSearchParams(view);
     query.set("seen", seen);
     try {
-      const response = await fetch("/live?" + query, { signal: AbortSignal.timeout(GIVEN_UP_MS) });
+      const response = await fetch("/live?" + query, { signal: AbortSignal.timeout(TIMEOUT_MS) });
       if (!response.ok) throw new Error(await response.text());
       const { stamp, atMs, parts } = await response.json();
-      if (mine !== asked) return;
+      if (current !== polls) return;
       seen = stamp;
       behindMs = atMs - Date.now();
       for (const [name, markup] of Object.entries(parts)) waiting.set(name, markup);
       document.body.className = "live";
       connection.textContent = "live";
     } catch (error) {
-      if (mine !== asked) return;
+      if (current !== polls) return;
       document.body.className = "lost";
       connection.textContent = "no answer from the proxy: this is the last that was seen";
     }

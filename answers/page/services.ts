@@ -37,7 +37,7 @@ function serviceRow(service: BrowsedService): Html {
   const { name, family, type, protocol, usedEndpoints, endpoints, served, problems } = service;
   const slash = name.indexOf("/");
   const stops = stoppedTraffic(service);
-  const tone = !served ? "bad" : problems.length > 0 || stops.length > 0 ? "doubtful" : "good";
+  const tone = !served ? "bad" : problems.length > 0 || stops.length > 0 ? "warning" : "good";
   return html`
     <details class="service" data-key="${name} ${protocol} ${family}">
       <summary>

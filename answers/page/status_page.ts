@@ -41,14 +41,14 @@ export async function createStatusPage(answers: PageAnswers): Promise<StatusPage
       return { status: 200, contentType: "text/html; charset=utf-8", fields, body: markup };
     },
     async live({ query }) {
-      const asked = new URLSearchParams(query);
+      const parameters = new URLSearchParams(query);
       const status = await answers.status();
-      const isNews = status.stamp !== asked.get("seen");
+      const isNews = status.stamp !== parameters.get("seen");
       const parts: Readonly<Partial<Parts>> = {
         summary: summaryPart(status),
         families: familiesPart(status),
         problems: problemsPart(status),
-        services: isNews ? await services(readView(asked)) : undefined,
+        services: isNews ? await services(readView(parameters)) : undefined,
       };
       const markup = Object.entries(parts).map(([name, part]) => [name, part?.markup]);
       const body = JSON.stringify({ stamp: status.stamp, atMs: status.atMs, parts: Object.fromEntries(markup) });

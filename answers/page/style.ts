@@ -4,8 +4,8 @@ export const STYLE = `
   color-scheme: light dark;
   --page: #f5f6f3; --card: #ffffff; --ink: #18211f; --soft: #56635f; --line: #e0e4df; --hover: #f1f4f1;
   --accent: #0b6e65; --bar: #4d9d94; --bar-full: #0b6e65; --size: #b9cfc9;
-  --good: #1f8a4c; --doubtful: #a15c00; --bad: #b3261e; --idle: #7c8885;
-  --tint-good: #e7f4ec; --tint-doubtful: #fbf0dc; --tint-bad: #fbe9e7; --tint-idle: #eef0ee;
+  --good: #1f8a4c; --warning: #a15c00; --bad: #b3261e; --idle: #7c8885;
+  --tint-good: #e7f4ec; --tint-warning: #fbf0dc; --tint-bad: #fbe9e7; --tint-idle: #eef0ee;
   --sans: Inter, "Segoe UI Variable Text", "Segoe UI", system-ui, -apple-system, Roboto, "Noto Sans", sans-serif;
   --mono: ui-monospace, "SF Mono", "Cascadia Mono", "JetBrains Mono", Menlo, Consolas, "DejaVu Sans Mono", monospace;
 }
@@ -13,8 +13,8 @@ export const STYLE = `
   :root {
     --page: #101514; --card: #181e1d; --ink: #e4eae7; --soft: #9daaa5; --line: #2a3230; --hover: #1e2624;
     --accent: #6fd3c6; --bar: #3f8f86; --bar-full: #7fdccf; --size: #35504b;
-    --good: #5cc98a; --doubtful: #e5b25d; --bad: #f28b82; --idle: #8a9692;
-    --tint-good: #17291f; --tint-doubtful: #2e2615; --tint-bad: #351d1b; --tint-idle: #232a28;
+    --good: #5cc98a; --warning: #e5b25d; --bad: #f28b82; --idle: #8a9692;
+    --tint-good: #17291f; --tint-warning: #2e2615; --tint-bad: #351d1b; --tint-idle: #232a28;
   }
 }
 * { box-sizing: border-box; }
@@ -30,7 +30,7 @@ a { color: var(--accent); text-underline-offset: 0.2em; text-decoration-thicknes
 code { font: 0.87em/1.5 var(--mono); overflow-wrap: anywhere; }
 :focus-visible { outline: 2px solid var(--accent); outline-offset: 2px; border-radius: 4px; }
 .quiet, .legend, .count, .hint, .facts { color: var(--soft); font-size: 0.87rem; }
-.note { color: var(--doubtful); font-size: 0.9rem; }
+.note { color: var(--warning); font-size: 0.9rem; }
 
 .top { display: flex; flex-wrap: wrap; align-items: center; gap: 0.35rem 1rem; margin-bottom: 1.25rem; }
 .brand { display: flex; align-items: center; gap: 0.65rem; }
@@ -51,7 +51,7 @@ main { display: grid; gap: 1rem; }
 
 .dot { display: inline-block; flex: none; width: 0.6rem; height: 0.6rem; border-radius: 50%; background: var(--idle); }
 .good > .dot, .dot.good { background: var(--good); }
-.doubtful > .dot, .dot.doubtful { background: var(--doubtful); }
+.warning > .dot, .dot.warning { background: var(--warning); }
 .bad > .dot, .dot.bad { background: var(--bad); }
 
 .summary { display: flex; flex-wrap: wrap; align-items: center; justify-content: space-between; gap: 0.9rem 2rem; }
@@ -60,7 +60,7 @@ main { display: grid; gap: 1rem; }
 .summary .state strong { display: block; font-weight: 600; }
 .summary .reason { display: block; font-size: 0.9rem; }
 .state.bad strong, .family .state.bad { color: var(--bad); }
-.state.doubtful strong, .family .state.doubtful { color: var(--doubtful); }
+.state.warning strong, .family .state.warning { color: var(--warning); }
 .figures { display: flex; flex-wrap: wrap; gap: 0.6rem 2.2rem; }
 .figures dt { color: var(--soft); font-size: 0.8rem; }
 .figures dd { font-size: 1.1rem; font-weight: 600; letter-spacing: -0.01em; }
@@ -72,12 +72,12 @@ main { display: grid; gap: 1rem; }
 .family .reason { margin-top: 0.6rem; padding: 0.55rem 0.75rem; border-radius: 8px; font-size: 0.87rem; color: var(--ink);
   background: var(--tint-idle); }
 .family.bad .reason { background: var(--tint-bad); }
-.family.doubtful .reason { background: var(--tint-doubtful); }
+.family.warning .reason { background: var(--tint-warning); }
 .chart { display: block; width: 100%; height: 72px; margin: 0.9rem 0 0.25rem; }
 .chart .base { stroke: var(--line); stroke-width: 1; }
 .chart rect { fill: var(--bar); }
 .chart .full rect { fill: var(--bar-full); }
-.chart .partly rect { fill: var(--doubtful); }
+.chart .partly rect { fill: var(--warning); }
 .chart .failed rect { fill: var(--bad); }
 .chart rect.size { fill: var(--size); }
 .chart rect.slot { fill: transparent; }
@@ -88,7 +88,7 @@ main { display: grid; gap: 1rem; }
 .rows div { display: flex; justify-content: space-between; gap: 1rem; padding: 0.32rem 0; border-top: 1px solid var(--line); }
 .rows dt { color: var(--soft); }
 .rows dd { text-align: right; }
-.rows em { font-style: normal; color: var(--doubtful); }
+.rows em { font-style: normal; color: var(--warning); }
 .latency { width: 100%; margin-top: 0.7rem; border-collapse: collapse; table-layout: fixed; border-top: 1px solid var(--line); }
 .latency caption { caption-side: bottom; text-align: left; color: var(--soft); font-size: 0.8rem; padding-top: 0.3rem; }
 .latency th { font-weight: 400; font-size: 0.8rem; color: var(--soft); text-align: left; padding: 0.6rem 0 0; }
@@ -100,7 +100,7 @@ main { display: grid; gap: 1rem; }
 .problems:first-of-type li:first-child { border-top: 0; }
 .problems .where { color: var(--soft); font-size: 0.87rem; }
 .problems .where code { color: var(--ink); margin-right: 0.4rem; }
-.times { color: var(--doubtful); margin-left: 0.4rem; }
+.times { color: var(--warning); margin-left: 0.4rem; }
 .problems + details > summary, details[data-key="problems"] > summary { cursor: pointer; color: var(--accent); font-size: 0.9rem; }
 
 .bar { display: flex; flex-wrap: wrap; align-items: center; justify-content: space-between; gap: 0.7rem 1.5rem; }
@@ -141,7 +141,7 @@ button { cursor: pointer; }
 .endpoints th { text-align: left; font-weight: 400; color: var(--soft); font-size: 0.8rem; padding: 0 1.2rem 0.2rem 0; }
 .endpoints td { padding: 0.22rem 1.2rem 0.22rem 0; border-top: 1px solid var(--line); vertical-align: baseline; }
 .endpoints td:first-child { font-weight: 600; color: var(--good); width: 3rem; }
-.endpoints .out td:first-child { color: var(--doubtful); }
+.endpoints .out td:first-child { color: var(--warning); }
 .endpoints .out td { color: var(--soft); }
 .here { font-size: 0.75rem; color: var(--accent); border: 1px solid var(--line); border-radius: 5px; padding: 0.05rem 0.3rem; white-space: nowrap; }
 .pages { display: flex; justify-content: center; gap: 1.5rem; padding-top: 0.9rem; border-top: 1px solid var(--line); }

@@ -11,7 +11,7 @@ const BASE = UP + 2;
 
 /**
  * The last syncs as bars, newest at the right: duration upwards, size downwards. Both scales are logarithmic, so that a
- * sync of one change stays visible beside one of the whole state.
+ * sync of one change stays visible beside a full one.
  */
 export function syncChart(syncs: readonly SyncSummary[]): Html {
   const longest = Math.max(10, ...syncs.map(({ durationMs }) => durationMs));
@@ -43,7 +43,7 @@ function bar(sync: SyncSummary, x: number, longest: number, largest: number): Ht
 }
 
 function titleOf(sync: SyncSummary, parts: readonly string[]): string {
-  const kind = sync.full ? "whole state" : "changes";
+  const kind = sync.full ? "full sync" : "changes";
   const outcome = !sync.ok ? "failed" : sync.problems > 0 ? `${plural(sync.problems, "problem")}` : "ok";
   const written = parts.length === 0 ? "nothing to write" : parts.join(", ");
   return `${timeOfDay(sync.endedAtMs)} UTC, revision ${sync.revision}, ${kind}: ${durationText(sync.durationMs)}, ` +

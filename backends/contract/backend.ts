@@ -48,7 +48,7 @@ export interface Backend<Figure extends string = string> {
   /**
    * Applies a delta on top of all earlier ones. Idempotent. Throws if the kernel could not be brought to that state
    * completely, and keeps both the known state of the kernel and the remaining work: the next call retries, even with
-   * an empty delta. The head of a whole state takes effect if the kernel serves nothing yet; otherwise it is only
+   * an empty delta. The head of a full snapshot takes effect if the kernel serves nothing yet; otherwise it is only
    * noted, and the existing rules stay until the rest is known.
    */
   sync(delta: FamilyDelta): Promise<SyncResult<Figure>>;

@@ -9,7 +9,7 @@ import { createDryRunner, type DryRunnerOptions } from "./runner.ts";
 /** The state that a dry run brings a family to. */
 export interface DryRun {
   readonly family: Family;
-  /** A whole state; its settings name the mode. */
+  /** A full snapshot; its settings name the mode. */
   readonly state: FamilyDelta;
   readonly clock: Clock;
   /** The known modes; `MODES` by default. */
@@ -17,14 +17,14 @@ export interface DryRun {
 }
 
 /**
- * Syncs a whole state with the backend of its mode, on a runner that collects changes and carries out none.
+ * Syncs a full snapshot with the backend of its mode, on a runner that collects changes and carries out none.
  * @returns the backend, which considers the state applied
  */
 export async function dryRun(
   { family, state, clock, modes = MODES }: DryRun,
   options: DryRunnerOptions,
 ): Promise<Backend> {
-  if (state.settings === undefined) throw new Error("a dry run needs a whole state with its settings");
+  if (state.settings === undefined) throw new Error("a dry run needs a full snapshot with its settings");
   const { mode, ipvs } = state.settings;
   let isSetUp = false;
   const runner = createDryRunner({

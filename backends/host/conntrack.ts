@@ -173,7 +173,7 @@ function noteChange(notes: Notes, previous: ServicePort | undefined, next: Servi
   for (const frontend of frontends) gone.delete(frontend);
   const pending = changed.get(key);
   if (endpoints.size === 0) changed.delete(key);
-  else if (pending || mayLeaveStaleFlows(previous, next)) {
+  else if (pending || mayCauseStaleFlows(previous, next)) {
     const before = [...pending?.before ?? [], ...previous ? udpFrontendsOf(previous) : []];
     changed.set(key, { before: new Set(before), frontends, endpoints });
   }
@@ -222,7 +222,7 @@ function udpFrontendsOf(servicePort: ServicePort): UdpFrontend[] {
 }
 
 /** Whether a service port gained its first endpoint, lost an endpoint, or gained a frontend. */
-function mayLeaveStaleFlows(previous: ServicePort | undefined, next: ServicePort): boolean {
+function mayCauseStaleFlows(previous: ServicePort | undefined, next: ServicePort): boolean {
   const before = endpointsOf(previous), after = endpointsOf(next);
   if (!previous || before.size === 0) return true;
   for (const endpoint of before) if (!after.has(endpoint)) return true;

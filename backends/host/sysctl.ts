@@ -61,7 +61,7 @@ export async function writeSysctls(runner: Runner, logger: Logger, settings: rea
     const before = printedValues(read);
     const wanted = permitted.filter((setting) => {
       const { name, value, atLeast } = setting, current = before.get(name);
-      if (current === undefined) failed(setting, complaintAbout(name, read));
+      if (current === undefined) failed(setting, messagesAbout(name, read));
       return current !== undefined && !(atLeast ? Number(current) >= value : current === String(value));
     });
     if (wanted.length === 0) return;
@@ -70,7 +70,7 @@ export async function writeSysctls(runner: Runner, logger: Logger, settings: rea
     const after = printedValues(written);
     for (const setting of wanted) {
       const { name, value } = setting;
-      if (after.get(name) !== String(value)) failed(setting, complaintAbout(name, written));
+      if (after.get(name) !== String(value)) failed(setting, messagesAbout(name, written));
       else logger.info("kernel setting set", { setting: name, value, before: before.get(name) });
     }
   } catch (error) {
@@ -104,7 +104,7 @@ function printedValues({ stdout }: ToolResult): Map<string, string> {
 }
 
 /** The messages of sysctl about one setting, which it gives by name or by path. */
-function complaintAbout(name: string, result: ToolResult): string {
+function messagesAbout(name: string, result: ToolResult): string {
   const path = name.replaceAll(".", "/");
   const mentions = result.stderr.split("\n").filter((line) => line.includes(name) || line.includes(path));
   return mentions.length > 0 ? mentions.join("; ") : failureText("sysctl", result);

@@ -38,7 +38,7 @@ export function createIptablesBackend(options: BackendOptions): Backend<Iptables
   let parts: { readonly ruleset: Ruleset; readonly reconciler: Reconciler } | undefined;
 
   function ready() {
-    if (!parts) throw new Error("the iptables backend was asked to sync before its setup succeeded");
+    if (!parts) throw new Error("cannot sync iptables rules before the setup has succeeded");
     return parts;
   }
 

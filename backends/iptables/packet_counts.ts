@@ -11,10 +11,10 @@ export async function readPacketCounts(family: Family, tools: IptablesTools): Pr
   ]);
   const isInvalidDrop = (line: string) => line.includes("--ctstate INVALID ") && line.endsWith("-j DROP");
   // Packets for which there is no node port return to the second rule.
-  const [asked = 0, turnedAway = 0] = localhost.filter(isRule).map(packetsOf);
+  const [seen = 0, returned = 0] = localhost.filter(isRule).map(packetsOf);
   return {
     ctStateInvalidDropped: forwarding.filter(isInvalidDrop).reduce((sum, line) => sum + packetsOf(line), 0),
-    localhostNodePortsAccepted: Math.max(0, asked - turnedAway),
+    localhostNodePortsAccepted: Math.max(0, seen - returned),
   };
 }
 

@@ -41,7 +41,7 @@ export function createDesired(family: Family, scheduler: string): Desired {
   let ports = new Map<ServicePortKey, ServicePort>();
 
   const circumstances = (): Circumstances => {
-    if (!settings) throw new Error("there are no settings before the first whole state");
+    if (!settings) throw new Error("there are no settings before the first full snapshot");
     return { family, settings, scheduler, nodeAddresses };
   };
   const claim = (owner: ServicePortKey, contribution: Contribution) => {

@@ -130,15 +130,15 @@ export function createDummyInterface(family: Family, runner: Runner): DummyInter
 /** The message of each change that failed, by address: ip writes it before the number of the change. */
 function refusalsOf(stderr: string, changes: readonly AddressChange[]): Map<string, string> {
   const failures = new Map<string, string>();
-  let said = "";
+  let message = "";
   for (const line of stderr.split("\n")) {
     const number = /^Command failed -:(\d+)/.exec(line)?.[1];
     if (number === undefined) {
-      said = line;
+      message = line;
       continue;
     }
-    if (classifyFailure(said, FAILURES) !== "done already") {
-      failures.set(changes[Number(number) - 1]!.address, said);
+    if (classifyFailure(message, FAILURES) !== "done already") {
+      failures.set(changes[Number(number) - 1]!.address, message);
     }
   }
   return failures;

@@ -56,7 +56,7 @@ export async function writeDirty(transactions: Transactions): Promise<Outcome> {
   const replaces = shadow.sets === "different";
   const isFirst = !replaces && !shadow.chains.has(LAST_BASE_CHAIN);
   if (isFirst || shadow.sets === "missing") {
-    if (await transactWhole(transactions, plan([], "frame")) === "doubtful") return "doubtful";
+    if (await transactWhole(transactions, plan([], "frame")) === "uncertain") return "uncertain";
   }
   // No packet reaches the table yet, or the changes follow the head of a state.
   const manyAreNew = isFirst || dirty.size > MANY;
@@ -76,23 +76,23 @@ export async function writeDirty(transactions: Transactions): Promise<Outcome> {
     }
     const failure = await written;
     if (failure === undefined) continue;
-    if (!round.isFresh) return doubtful(transactions, failure);
+    if (!round.isFresh) return uncertain(transactions, failure);
     if (replaces) await transactWhole(transactions, plan([], "all"));
     await isolate(transactions, changes, failure);
   }
   return await transactWhole(transactions, plan([], "last"));
 }
 
-function doubtful({ logger }: Transactions, failure: string): Outcome {
+function uncertain({ logger }: Transactions, failure: string): Outcome {
   logger.warn("nft refused a transaction, comparing with the kernel and searching for the cause", { error: failure });
-  return "doubtful";
+  return "uncertain";
 }
 
 /** Applies a transaction that does not belong to a single service port. */
 async function transactWhole(transactions: Transactions, planned: PlannedTransaction): Promise<Outcome> {
   const failure = await transact(transactions, planned);
   if (failure === undefined) return "written";
-  if (!transactions.round.isFresh) return doubtful(transactions, failure);
+  if (!transactions.round.isFresh) return uncertain(transactions, failure);
   throw new TransactionError(failure);
 }
 

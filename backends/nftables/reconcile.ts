@@ -115,7 +115,7 @@ function createTarget(
 
 function settingsOf(desired: Desired): FamilySettings {
   const settings = desired.settings();
-  if (!settings) throw new Error("there are no settings before the first whole state");
+  if (!settings) throw new Error("there are no settings before the first full snapshot");
   return settings;
 }
 

@@ -52,10 +52,10 @@ export function createNftSession({ runner, clock }: NftSessionOptions): NftSessi
   /** nft prints nothing on success. An invalid line, which nft repeats in its error, marks the end of the answer. */
   const ask = async (line: string, timeoutMs: number): Promise<string> => {
     const end = `end ${++lines}`;
-    const said = await conversation!.ask(`${line}${end}\n`, end, timeoutMs);
-    const own = said.lastIndexOf("Error: ");
-    if (own === -1) throw new Error("nft accepted an invalid line");
-    return said.slice(0, own);
+    const output = await conversation!.ask(`${line}${end}\n`, end, timeoutMs);
+    const ownError = output.lastIndexOf("Error: ");
+    if (ownError === -1) throw new Error("nft accepted an invalid line");
+    return output.slice(0, ownError);
   };
 
   /** Starts an nft if there is none; returns whether it works. */
@@ -65,7 +65,7 @@ export function createNftSession({ runner, clock }: NftSessionOptions): NftSessi
     try {
       lines = 0;
       conversation = runner.converse!({ tool: "nft", args: ["-i"] });
-      return !isComplaint(await ask("", OPENING_TIMEOUT_MS));
+      return !hasError(await ask("", OPENING_TIMEOUT_MS));
     } catch {
       // Without a session, each transaction has its own process.
       return false;
@@ -85,9 +85,9 @@ export function createNftSession({ runner, clock }: NftSessionOptions): NftSessi
       }
       cancelIdle = clock.schedule(IDLE_MS, close);
       try {
-        const said = await ask(`${statements.join("; ")}\n`, TRANSACTION_TIMEOUT_MS);
+        const output = await ask(`${statements.join("; ")}\n`, TRANSACTION_TIMEOUT_MS);
         nextRest = 1;
-        return !isComplaint(said);
+        return !hasError(output);
       } catch (error) {
         avoid();
         throw error;
@@ -96,6 +96,6 @@ export function createNftSession({ runner, clock }: NftSessionOptions): NftSessi
   };
 }
 
-function isComplaint(said: string): boolean {
-  return said.includes("Error: ");
+function hasError(output: string): boolean {
+  return output.includes("Error: ");
 }

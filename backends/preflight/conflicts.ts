@@ -74,13 +74,13 @@ export function judgeListeners(
     ];
   }
   const findings: Finding[] = [];
-  const told = new Set<number>();
+  const reported = new Set<number>();
   for (const { process, pid, port } of listeners) {
     const known = KNOWN[process] ?? (ports.includes(port) && /^k3s(-|$)/.test(process) ? K3S : undefined);
-    if (known && !told.has(pid)) {
+    if (known && !reported.has(pid)) {
       findings.push(problemFinding(process, known.code, `runs (pid ${pid}): ${known.message}`, known.fix));
     }
-    if (known) told.add(pid);
+    if (known) reported.add(pid);
     const isOwn = process === "sluice" || process === "" && sluiceRuns;
     if (known || isOwn || !ports.includes(port) || findings.some(({ name }) => name === `port ${port}`)) continue;
     const holder = process === "" ? "a process that only root may see" : `${process} (pid ${pid})`;

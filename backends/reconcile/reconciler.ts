@@ -45,9 +45,9 @@ export interface Listing<Realized> {
  * The outcome of a write:
  * - `written`: everything that is not refused is in effect
  * - `incomplete`: a service was left out, and the rest is still to be written
- * - `doubtful`: the tool refused a change, possibly because the realized state is wrong: compare, then write
+ * - `uncertain`: the tool refused a change, possibly because the realized state is wrong: compare, then write
  */
-export type Outcome = "written" | "incomplete" | "doubtful";
+export type Outcome = "written" | "incomplete" | "uncertain";
 
 /** Circumstances of a write. */
 export interface Round {
@@ -132,7 +132,7 @@ export function createReconciler<Realized, Owner>(
       const state = await known();
       const outcome = await target.write(state, { isFresh, isComparison, searchBudget });
       if (outcome === "written") return;
-      if (outcome === "doubtful") {
+      if (outcome === "uncertain") {
         isFresh = true;
         await compare(state);
       }

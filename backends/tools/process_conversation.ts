@@ -19,7 +19,7 @@ export function converseWith({ tool, child, clock }: ConversationOptions): Conve
   const writer = child.stdin.getWriter();
   const encoder = new TextEncoder();
   let isOpen = true;
-  let said = "";
+  let output = "";
   let question: Question | undefined;
 
   const over = (error: Error) => {
@@ -31,16 +31,16 @@ export function converseWith({ tool, child, clock }: ConversationOptions): Conve
   const answer = () => {
     if (question === undefined) return;
     const line = `${question.end}\n`;
-    const at = said.startsWith(line) ? 0 : said.indexOf(`\n${line}`) + 1;
-    if (at === 0 && !said.startsWith(line)) return;
-    question.settle.resolve(said.slice(0, at));
+    const at = output.startsWith(line) ? 0 : output.indexOf(`\n${line}`) + 1;
+    if (at === 0 && !output.startsWith(line)) return;
+    question.settle.resolve(output.slice(0, at));
     question = undefined;
-    said = said.slice(at + line.length);
+    output = output.slice(at + line.length);
   };
   const listen = async () => {
     const decoder = new TextDecoder();
     for await (const bytes of child.stderr) {
-      said += decoder.decode(bytes, { stream: true });
+      output += decoder.decode(bytes, { stream: true });
       answer();
     }
   };

@@ -12,9 +12,9 @@ import type { Invocation } from "./command.ts";
 export async function answersOf(invocation: Invocation): Promise<Answers | ControlAnswers> {
   const { configuration: { controlSocket: path }, flags } = invocation;
   if (path === undefined || flags.has("source")) return await answersOfSource(invocation);
-  const { askProxy, NoProxyError } = await import("../../answers/control/mod.ts");
+  const { connectToProxy, NoProxyError } = await import("../../answers/control/mod.ts");
   try {
-    const answers = await askProxy(path);
+    const answers = await connectToProxy(path);
     writeToStderr(`sluice: answered by the proxy at ${path}\n`);
     return answers;
   } catch (error) {

@@ -73,9 +73,9 @@ function portsOf({ healthzBindAddress, metricsBindAddress }: Configuration): rea
 /** Returns the mode of the Sluice that listens on the control socket; undefined if none does. */
 async function runningMode(controlSocket: string | undefined): Promise<ProxyMode | undefined> {
   if (controlSocket === undefined) return undefined;
-  const { askProxy } = await import("../../answers/control/mod.ts");
+  const { connectToProxy } = await import("../../answers/control/mod.ts");
   try {
-    return (await (await askProxy(controlSocket)).status()).mode;
+    return (await (await connectToProxy(controlSocket)).status()).mode;
   } catch {
     // No proxy runs, or it belongs to another user.
     return undefined;

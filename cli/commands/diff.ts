@@ -54,7 +54,11 @@ async function compare(invocation: Invocation, families: readonly Family[]): Pro
   if (flags.get("json") === true) print(jsonText(found));
   else {
     for (const { family, place, what, lines } of found) {
-      print(`${family} ${place} ${WHAT[what]}\n${lines.map(({ sign, text }) => `  ${sign} ${text}\n`).join("")}`);
+      print(
+        `${family} ${place} ${DIFFERENCE_TEXTS[what]}\n${
+          lines.map(({ sign, text }) => `  ${sign} ${text}\n`).join("")
+        }`,
+      );
     }
   }
   return found.length === 0 ? 0 : 1;
@@ -80,7 +84,7 @@ async function compareSettled(
   }
 }
 
-const WHAT: Readonly<Record<Difference["what"], string>> = {
+const DIFFERENCE_TEXTS: Readonly<Record<Difference["what"], string>> = {
   differs: "differs",
   missing: "is missing",
   unwanted: "should not be there",

@@ -22,10 +22,10 @@ export const topCommand: Command = {
   async start(invocation) {
     const { configuration: { controlSocket }, flags, print } = invocation;
     if (controlSocket === undefined) return usageError("top needs a running proxy: set --control-socket to its socket");
-    const { askProxy } = await import("../../answers/control/mod.ts");
+    const { connectToProxy } = await import("../../answers/control/mod.ts");
     const { topLines } = await import("../text/mod.ts");
     const { isInteractive } = await import("../../platform/mod.ts");
-    const proxy = await askProxy(controlSocket);
+    const proxy = await connectToProxy(controlSocket);
     const fetchContent = createFetch(proxy);
     const first = await fetchContent();
     if (flags.get("once") !== true && isInteractive()) {

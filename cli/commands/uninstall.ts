@@ -56,9 +56,9 @@ export const uninstallCommand: Command = {
 
 async function isRunning(controlSocket: string | undefined): Promise<boolean> {
   if (controlSocket === undefined) return false;
-  const { askProxy, NoProxyError } = await import("../../answers/control/mod.ts");
+  const { connectToProxy, NoProxyError } = await import("../../answers/control/mod.ts");
   try {
-    await askProxy(controlSocket);
+    await connectToProxy(controlSocket);
     return true;
   } catch (error) {
     return !(error instanceof NoProxyError);

@@ -38,7 +38,7 @@ const CODES: Readonly<Record<Style, string>> = {
   bold: "\x1b[1m",
   soft: "\x1b[2m",
   good: "\x1b[32m",
-  doubtful: "\x1b[33m",
+  warning: "\x1b[33m",
   bad: "\x1b[31m",
   idle: "\x1b[2m",
 };
@@ -121,7 +121,7 @@ function sparkline(syncs: readonly SyncSummary[]): Line {
   const longest = Math.max(10, ...syncs.map(({ durationMs }) => durationMs));
   return [...syncs].reverse().map(({ durationMs, ok, problems }): Piece => {
     const height = Math.round((BARS.length - 1) * Math.log1p(durationMs) / Math.log1p(longest));
-    return [!ok ? "bad" : problems > 0 ? "doubtful" : "good", BARS[height]!];
+    return [!ok ? "bad" : problems > 0 ? "warning" : "good", BARS[height]!];
   });
 }
 
@@ -150,7 +150,7 @@ function problemLines({ problems, atMs }: ProxyStatus): Line[] {
       const { severity, title, fix } = problemKind(code);
       const times = count > 1 ? `, ${countText(count)} times` : "";
       return [
-        [[severity === "error" ? "bad" : "doubtful", `  ${title}`], ["soft", `  ${code}`]],
+        [[severity === "error" ? "bad" : "warning", `  ${title}`], ["soft", `  ${code}`]],
         [`    ${subject}  ${detail}`],
         ["    ", ["soft", `since ${ago(atMs, sinceMs)}${times}; fix: ${fix}`]],
       ];

@@ -5,7 +5,7 @@
  *   service_port.ts      one port of one Service, with every decision taken
  *   frontend.ts          the frontends of a service port, with their verdicts and admitted sources
  *   family_settings.ts   the settings of all services of a family
- *   delta.ts             the changes since a revision, or a whole state
+ *   delta.ts             the changes since a revision, or a full snapshot
  *   sync_report.ts       the result of a sync
  *   sync_figures.ts      the figures of a sync
  *   rule_description.ts  the rules of one service port, and packet counts

@@ -19,7 +19,7 @@ export interface SyncReport {
   readonly revision: number;
   /** Whether all of that revision is in effect, except for `problems`. */
   readonly ok: boolean;
-  /** Whether the sync covered everything: a whole state, or a comparison with the kernel. */
+  /** Whether the sync covered everything: a full snapshot, or a comparison with the kernel. */
   readonly full: boolean;
   /** Wall time at which it ended, in milliseconds since 1970. */
   readonly endedAtMs: number;

@@ -210,9 +210,9 @@ function settle({ options, claims }: PlannerState, entry: Entry): ServicePort | 
 }
 
 function conflictsOf(entry: Entry, { port, lost }: Settlement<Entry>): readonly string[] {
-  const consequence = port === undefined ? "it is not served" : "it goes without";
+  const consequence = port === undefined ? "it is not served" : "it is served without it";
   return lost.map(({ frontend, winner }) =>
-    `${entry.key} asks for ${frontend}, which belongs to ${winner.key}; ${consequence} until that one gives it up`
+    `${entry.key} claims ${frontend}, which belongs to ${winner.key}; ${consequence} until that service port releases it`
   );
 }
 

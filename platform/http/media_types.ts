@@ -34,9 +34,9 @@ function readRange(text: string): MediaRange {
 
 function isAllowed(
   { type, parameters: required }: MediaType,
-  { type: asked, parameters: given }: MediaRange,
+  { type: accepted, parameters: given }: MediaRange,
 ): boolean {
-  const matches = asked === type || asked === "*/*" || asked === type.replace(/\/.*/, "/*");
+  const matches = accepted === type || accepted === "*/*" || accepted === type.replace(/\/.*/, "/*");
   const charset = given.get("charset")?.toLowerCase() ?? "utf-8";
   return matches && charset === "utf-8" &&
     Object.entries(required).every(([name, value]) => given.get(name) === value);

@@ -163,10 +163,10 @@ export async function startKpngServer(call: readonly RecordedRound[], port = 0):
     stream.on("error", () => {});
     stream.respond({ ":status": 200, "content-type": "application/grpc" });
     const frames = createFrameReader(1 << 20);
-    let asked = 0;
+    let requested = 0;
     let answered = 0;
     const answer = () => {
-      for (; answered < Math.min(asked, allowed); answered++) {
+      for (; answered < Math.min(requested, allowed); answered++) {
         const round = call[answered];
         if (round !== undefined && headers[":path"] === round.method) stream.write(framesOf(round.responses));
       }
@@ -175,7 +175,7 @@ export async function startKpngServer(call: readonly RecordedRound[], port = 0):
     stream.on("data", (bytes: Uint8Array) => {
       const messages = frames.push(bytes);
       requests.push(...messages);
-      asked += messages.length;
+      requested += messages.length;
       answer();
     });
   });
@@ -206,7 +206,7 @@ export interface RecordingSink extends SourceSink {
   /** The lines recorded since the last call. */
   take(): readonly string[];
   /** Resolves when a line that includes this text was recorded. */
-  told(text: string): Promise<void>;
+  until(text: string): Promise<void>;
 }
 
 /** A recording sink. */
@@ -231,7 +231,7 @@ export function createRecordingSink(): RecordingSink {
       lines = [];
       return taken;
     },
-    told(text) {
+    until(text) {
       if (lines.some((line) => line.includes(text))) return Promise.resolve();
       return new Promise((resolve) => waiting.push({ text, resolve }));
     },

@@ -66,10 +66,10 @@ export function runChain(table: NftTable, name: string, packet: NftPacket, situa
   const lookUp = (set: string, text: string): string | undefined => {
     const content = table.sets.get(set);
     if (!content) throw new Error(`set ${set} does not exist`);
-    const sought = key(text), exact = content.elements.get(sought);
-    if (content.clients.has(sought)) return content.clients.get(sought)! > situation.nowMs() ? "" : undefined;
+    const wanted = key(text), exact = content.elements.get(wanted);
+    if (content.clients.has(wanted)) return content.clients.get(wanted)! > situation.nowMs() ? "" : undefined;
     if (exact !== undefined || !content.lines.includes("flags interval")) return exact;
-    const parts = sought.split(" . ");
+    const parts = wanted.split(" . ");
     const inside = [...content.elements.keys()].some((element) =>
       element.split(" . ").every((part, i) =>
         part === parts[i] || (part.includes("/") && prefixContains(part, parts[i]!))

@@ -4,7 +4,7 @@ export interface SilentLine {
   /** Silently discards everything on the open connections from now on. */
   silence(): void;
   /** The number of connections opened, closed by each side, and bytes sent by the server. */
-  counts(): { readonly said: number; readonly opened: number; readonly client: number; readonly server: number };
+  counts(): { readonly received: number; readonly opened: number; readonly client: number; readonly server: number };
   close(): void;
 }
 
@@ -12,7 +12,7 @@ export interface SilentLine {
 export function startSilentLine(toPort: number): SilentLine {
   const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   const connections = new Set<{ dead: boolean; readonly ends: readonly Deno.TcpConn[] }>();
-  const counts = { said: 0, opened: 0, client: 0, server: 0 };
+  const counts = { received: 0, opened: 0, client: 0, server: 0 };
 
   const accept = async () => {
     for await (const near of listener) {
@@ -24,7 +24,7 @@ export function startSilentLine(toPort: number): SilentLine {
         const buffer = new Uint8Array(65_536);
         try {
           for (let read; (read = await from.read(buffer)) !== null;) {
-            if (closer === "server") counts.said += read;
+            if (closer === "server") counts.received += read;
             for (let sent = 0; !connection.dead && sent < read;) sent += await to.write(buffer.subarray(sent, read));
           }
         } catch {

@@ -108,7 +108,7 @@ Deno.test("the page shows a failing family and its recovery", () =>
     await page.getByText("all in sync").waitFor();
     const problem = "nft refused <b>everything</b>: No space left";
     proxy.report("IPv6", { ok: false, problems: [{ code: "sync-failed", servicePort: undefined, message: problem }] });
-    await assertShownInTime(page, "IPv6: the last sync failed, tried again");
+    await assertShownInTime(page, "IPv6: the last sync failed, retrying");
     const card = page.locator('[data-family="IPv6"]');
     assert.match(await card.innerText(), /the last sync failed[^]*nft refused <b>everything<\/b>/);
     assert.equal(await card.locator("g.failed").count(), 1);

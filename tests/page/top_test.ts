@@ -91,7 +91,7 @@ for (const [name, key] of [["q", "q"], ["Ctrl-C", "\x03"]] as const) {
           ok: false,
           problems: [{ code: "sync-failed", servicePort: undefined, message: "nft \x1b[2J refused" }],
         });
-        const failed = await shows(/the last sync failed, tried again/);
+        const failed = await shows(/the last sync failed, retrying/);
         assert.ok(!failed.includes("\x1b[2J"), "escape sequences in messages are removed");
         await new Deno.Command("stty", { args: ["-F", device!, "cols", "40", "rows", "9"] }).output();
         const small = await shows(TWO_FRAMES);
@@ -117,7 +117,7 @@ Deno.test("without a terminal, top prints once and exits", () =>
     const { code, stdout } = await new Deno.Command(command!, { args, stderr: "inherit" }).output();
     const text = new TextDecoder().decode(stdout);
     assert.equal(code, 0);
-    assert.match(text, /^node-1 {2}Sluice .*\n● IPv4: in sync, but for problems\nservices 2 /);
+    assert.match(text, /^node-1 {2}Sluice .*\n● IPv4: in sync, with problems\nservices 2 /);
     assert.match(text, /Services needing attention {2}1\n {2}default\/empty:http IPv4 {2}0\/0 /);
     assert.match(
       text,

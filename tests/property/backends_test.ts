@@ -135,9 +135,9 @@ Deno.test("any history of changes, restarts, failures and other programs ends in
         assert.equal(kernel.dump(), atOnce.dump(), name);
         if (hasOneListPerAddress) continue;
         // Every backend sends every packet to the same endpoints.
-        const told = [...packets(end)].map((packet) => ({ packet, to: served.ask(packet) }));
-        answers ??= told;
-        assert.deepEqual(told, answers, name);
+        const outcomes = [...packets(end)].map((packet) => ({ packet, to: served.ask(packet) }));
+        answers ??= outcomes;
+        assert.deepEqual(outcomes, answers, name);
       }
     }),
     { numRuns: 60 },

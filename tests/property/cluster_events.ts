@@ -96,7 +96,7 @@ export const anEvent: fc.Arbitrary<ClusterEvent> = fc.oneof(
 );
 
 /** Applies a source's event to a sink. */
-export function tell(sink: SourceSink, event: ClusterEvent): void {
+export function apply(sink: SourceSink, event: ClusterEvent): void {
   if (event.type === "set") sink.set(event.object);
   if (event.type === "delete") sink.delete(event.ref);
   if (event.type !== "relist") return;

@@ -133,7 +133,7 @@ for (const { name, mode, createKernel } of BACKENDS) {
         objects,
         settings,
         fc.array(packets, { minLength: 1, maxLength: 12 }),
-        async (some, changes, asked) => {
+        async (some, changes, sent) => {
           const basis = fakeAnswerBasis(some, {
             settings: commonSettings(mode, {
               ...changes,
@@ -148,7 +148,7 @@ for (const { name, mode, createKernel } of BACKENDS) {
           const kernel = createKernel();
           const { whole } = await serve(mode, kernel);
           assert.deepEqual((await whole(basis.planned.IPv4, basis.families.IPv4.settings())).problems, []);
-          for (const packet of asked) {
+          for (const packet of sent) {
             const { to, port, protocol, from } = packet;
             // Packets from other hosts never arrive at a loopback address.
             if (to === "127.0.0.1" && from !== "node") continue;

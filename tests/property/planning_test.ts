@@ -93,7 +93,7 @@ function createGathering() {
     for (const key of deleted) assert.ok(into.delete(key), `${key} was planned before it is deleted`);
     for (const port of set) {
       const key = servicePortKey(port.name, port.protocol);
-      assert.notDeepEqual(into.get(key), port, `${key} is said only where it is another`);
+      assert.notDeepEqual(into.get(key), port, `${key} is reported only if it has changed`);
       into.set(key, port);
     }
   };

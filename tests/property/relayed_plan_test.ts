@@ -10,7 +10,7 @@ import { SYNC } from "../../kpng/views/operations.ts";
 import { createReceiver } from "../../kpng/receiving/receive.ts";
 import { FAMILIES } from "../../platform/address.ts";
 import { createFakeClock } from "../fakes/clock.ts";
-import { anEvent, type ClusterEvent, tell } from "./cluster_events.ts";
+import { anEvent, apply, type ClusterEvent } from "./cluster_events.ts";
 import { sayProblems } from "../fakes/problems.ts";
 
 const NODE = "node-1";
@@ -129,7 +129,7 @@ for (const scope of ["global", "local"] as const) {
         for (const event of events) {
           if (event.type === "ask") relay();
           else if (!forgetsNode(event)) {
-            for (const sink of [store, direct]) tell(sink, withOwnAddresses(event));
+            for (const sink of [store, direct]) apply(sink, withOwnAddresses(event));
           }
         }
         relay();

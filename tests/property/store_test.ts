@@ -9,7 +9,7 @@ import { createReceiver } from "../../kpng/receiving/receive.ts";
 import { SYNC } from "../../kpng/views/operations.ts";
 import { createFakeClock } from "../fakes/clock.ts";
 import { endpoint, endpointSlice, service } from "../fakes/cluster_objects.ts";
-import { anEvent, subscriptions, tell } from "./cluster_events.ts";
+import { anEvent, apply, subscriptions } from "./cluster_events.ts";
 import { sayProblems } from "../fakes/problems.ts";
 
 /** A watcher with the bytes of its sets' entries. */
@@ -43,7 +43,7 @@ function createWatcher(subscription: Subscription) {
         const { ref, bytes: content } = operation.set ?? {};
         if (ref !== undefined) {
           const key = `${ref.set} ${ref.path}`;
-          assert.notEqual(entries.get(key), String(content), "nothing is told twice");
+          assert.notEqual(entries.get(key), String(content), "nothing is sent twice");
           entries.set(key, String(content));
         }
         if (operation.delete !== undefined) {
@@ -87,14 +87,14 @@ Deno.test("after any history, watchers that applied differences have the same st
     const watchers = subscriptions.map(createWatcher);
     for (const event of events) {
       if (event.type === "ask") watchers[event.watcher]!.ask(answers);
-      else tell(store, event);
+      else apply(store, event);
       clock.advance(5);
     }
     for (const watcher of watchers) {
       watcher.ask(answers);
       assert.deepEqual(withoutTimes(watcher.entries), withoutTimes(fresh(store, clock, watcher.subscription).entries));
       watcher.ask(answers);
-      assert.equal(watcher.last().length, 0, "who knows everything is told nothing");
+      assert.equal(watcher.last().length, 0, "a watcher that is up to date receives nothing");
     }
   }));
 });
@@ -112,7 +112,7 @@ Deno.test("between two Sluices nothing is lost: the second store equals the firs
     };
     for (const event of events) {
       if (event.type === "ask") relay();
-      else tell(store, event);
+      else apply(store, event);
     }
     relay();
     // A slice without endpoints is not sent; its ports and times come with endpoints.
@@ -171,17 +171,17 @@ Deno.test("the history is bounded by the size of the current state", () => {
 Deno.test("an undone change is no change, and nothing is sent before everything is synced", () => {
   const clock = createFakeClock();
   const store = createStore({ clock, onProblems });
-  let told = 0;
-  store.subscribe(() => told++);
+  let calls = 0;
+  store.subscribe(() => calls++);
   store.set(service("default/web"));
   clock.advance(100);
-  assert.deepEqual([store.ready(), told], [false, 0]);
+  assert.deepEqual([store.ready(), calls], [false, 0]);
   for (const kind of KINDS) store.synced(kind);
   clock.advance(100);
-  assert.deepEqual([store.ready(), told], [true, 1]);
+  assert.deepEqual([store.ready(), calls], [true, 1]);
   const before = store.revision();
   store.set(service("default/web", { affinitySeconds: 5 }));
   store.set(service("default/web"));
   clock.advance(100);
-  assert.deepEqual([store.revision(), told], [before, 1]);
+  assert.deepEqual([store.revision(), calls], [before, 1]);
 });

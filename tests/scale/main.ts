@@ -39,7 +39,7 @@ function start(script: string, args: readonly (string | number)[]) {
 
 interface Measured {
   readonly nodes: number;
-  /** From the start of the clients until the last one had the whole state. */
+  /** From the start of the clients until the last one had the full snapshot. */
   readonly joinMs: number;
   readonly wholeBytes: number;
   readonly restartBytes: number;
@@ -99,7 +99,7 @@ console.log(
 );
 row(
   "nodes at one server",
-  "whole state",
+  "full snapshot",
   "all joined after",
   "CPU per joining node",
   "restart, bytes per node",

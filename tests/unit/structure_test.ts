@@ -103,7 +103,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   "main": ["platform", "backends", "config", "cli/"],
 };
 
-/** What only one place may do, and where that is. */
+/** Effects that only one place may have, with that place. */
 const ONLY_THERE: readonly { readonly what: RegExp; readonly name: string; readonly where: readonly string[] }[] = [
   { what: /\bnew Deno\.Command\(/, name: "starts a program", where: ["backends/tools/process_runner.ts"] },
   {
@@ -165,7 +165,7 @@ const LOADED_BY_A_PROXY: readonly string[] = [
 ];
 /** Packages and modules of Node that cost little (docs/performance.md); any other takes a megabyte or more of each isolate. */
 const LIGHT: readonly string[] = ["ipaddr.js", "@noble/hashes/sha2.js", "node:os", "node:path", "node:v8"];
-/** What a proxy loads when it is first asked for. */
+/** Modules that a proxy loads on first use. */
 const LOADED_LATE: readonly string[] = [
   "backends/iptables/backend.ts",
   "backends/ipvs/backend.ts",

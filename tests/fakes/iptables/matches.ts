@@ -124,11 +124,11 @@ const KINDS: Readonly<Record<string, MatchKind>> = {
       const mode = given.get("--mode"), probability = given.get("--probability");
       if (mode?.value !== "random") throw new Unsupported(`-m statistic --mode ${mode?.value ?? ""}`);
       if (!probability) throw new ParameterProblem("--probability must be specified when using random mode");
-      const asked = Number(probability.value);
-      if (!(asked >= 0 && asked <= 1) || probability.value === "") {
+      const requested = Number(probability.value);
+      if (!(requested >= 0 && requested <= 1) || probability.value === "") {
         throw new ParameterProblem('statistic: bad value for option "--probability", or out of range (0-1).\n');
       }
-      const kept = Math.round(asked * 0x80000000) / 0x80000000;
+      const kept = Math.round(requested * 0x80000000) / 0x80000000;
       const chance = probability.negated ? 1 - kept : kept;
       return {
         text: ` --mode random${not(probability)} --probability ${elevenDecimals(kept)}`,

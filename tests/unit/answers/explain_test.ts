@@ -114,7 +114,7 @@ Deno.test("a destination without a service is reported; one claimed by two servi
   assert.match(text, /of default\/edge:http \(LoadBalancer\)\n/);
   assert.match(
     text,
-    /note: other\/thief:http\|tcp asks for 192\.0\.2\.1:80\/TCP, which belongs to default\/edge:http\|tcp/,
+    /note: other\/thief:http\|tcp claims 192\.0\.2\.1:80\/TCP, which belongs to default\/edge:http\|tcp/,
   );
   const loopback = await explanationOf("127.0.0.1:30080", "node", EDGE, {
     settings: { ...PODS, localhostNodePorts: false },

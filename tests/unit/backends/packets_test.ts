@@ -144,9 +144,9 @@ for (const affinitySeconds of [0, 60]) {
       for (const frontend of [{ to: "192.168.1.1", port: 30080 }, { to: "192.0.2.1" }]) {
         assert.deepEqual(ask({ ...frontend, from: "outside" }), PLAIN);
         assert.deepEqual(dropping({ ...frontend, from: "outside" }), { dropped: 1 });
-        for (const asked of [ask, dropping]) {
-          assert.deepEqual(asked({ ...frontend, from: "pod-on-node" }), third());
-          assert.deepEqual(asked({ ...frontend, from: "node" }), third(MASQUERADED));
+        for (const send of [ask, dropping]) {
+          assert.deepEqual(send({ ...frontend, from: "pod-on-node" }), third());
+          assert.deepEqual(send({ ...frontend, from: "node" }), third(MASQUERADED));
         }
       }
       // The cluster IP's own policy is unchanged.

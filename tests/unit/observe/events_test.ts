@@ -32,8 +32,8 @@ function setUp(answer: (request: EventRequest) => Promise<unknown> = () => Promi
     signal: end.signal,
     random: () => 0.5,
   });
-  const told = () => requests.map(({ verb, object }) => ({ verb, ...(object as WrittenEvent) }));
-  return { clock, end, requests, logged, recorder, told };
+  const written = () => requests.map(({ verb, object }) => ({ verb, ...(object as WrittenEvent) }));
+  return { clock, end, requests, logged, recorder, written };
 }
 
 Deno.test("an event refers to the Node in the form that kubectl describe node looks for", async () => {
@@ -52,12 +52,12 @@ Deno.test("an event refers to the Node in the form that kubectl describe node lo
 });
 
 Deno.test("repeats become one event with a count, written at most every five minutes", async () => {
-  const { clock, recorder, told, requests } = setUp();
+  const { clock, recorder, written, requests } = setUp();
   for (let second = 0; second < 600; second++) {
     recorder.record("Warning", "FailedToSync", "IPv4", `failure ${second}`);
     await clock.advanceSettled(1000);
   }
-  assert.deepEqual(told().map(({ verb, count, message }) => [verb, count, message]), [
+  assert.deepEqual(written().map(({ verb, count, message }) => [verb, count, message]), [
     ["create", 1, "failure 0"],
     ["patch", 300, "failure 299"],
     ["patch", 600, "failure 599"],
@@ -91,28 +91,30 @@ Deno.test("if events are forbidden, one line is logged and no more are sent", as
 
 Deno.test("writes to an unreachable API server are retried for a while without blocking callers", async () => {
   let isUp = false;
-  const { clock, recorder, told, logged } = setUp(() => isUp ? Promise.resolve({}) : Promise.reject(new Error("down")));
+  const { clock, recorder, written, logged } = setUp(() =>
+    isUp ? Promise.resolve({}) : Promise.reject(new Error("down"))
+  );
   recorder.record("Normal", "Starting", "", "here");
   await clock.advanceSettled(30_000);
   isUp = true;
   await clock.advanceSettled(30_000);
-  const tries = told();
+  const tries = written();
   assert.ok(tries.length > 2 && tries.length < 9, String(tries.length));
   assert.deepEqual(logged, []);
 });
 
 Deno.test("a message is truncated to the length limit of events", async () => {
-  const { recorder, told } = setUp();
+  const { recorder, written } = setUp();
   recorder.record("Warning", "Long", "", "x".repeat(5000));
   await settled();
-  assert.equal(told()[0]!.message.length, 1000);
+  assert.equal(written()[0]!.message.length, 1000);
 });
 
 function nodeEvents() {
   const clock = createFakeClock();
-  const said: string[] = [];
+  const recorded: string[] = [];
   const events = createNodeEvents(
-    { record: (type, reason, _about, message) => said.push(`${type} ${reason} ${message}`) },
+    { record: (type, reason, _about, message) => recorded.push(`${type} ${reason} ${message}`) },
     "nftables",
     clock,
   );
@@ -128,18 +130,18 @@ function nodeEvents() {
       figures: {},
       ...changes,
     });
-  return { clock, said, events, report };
+  return { clock, recorded, events, report };
 }
 
 Deno.test("a missing Node object is reported", () => {
-  const { said, events } = nodeEvents();
+  const { recorded, events } = nodeEvents();
   events.nodeMissing("there is no Node n1");
-  assert.deepEqual(said.slice(1), ["Warning NodeNotFound there is no Node n1"]);
+  assert.deepEqual(recorded.slice(1), ["Warning NodeNotFound there is no Node n1"]);
 });
 
 Deno.test("the start, a family that keeps failing and its recovery are recorded", () => {
-  const { clock, said, report } = nodeEvents();
-  assert.match(said[0]!, /^Normal Starting Sluice .* starts in nftables mode$/);
+  const { clock, recorded, report } = nodeEvents();
+  assert.match(recorded[0]!, /^Normal Starting Sluice .* starts in nftables mode$/);
   const failed = {
     ok: false,
     problems: [{ code: "sync-failed", servicePort: undefined, message: "nft: no space" }],
@@ -149,20 +151,20 @@ Deno.test("the start, a family that keeps failing and its recovery are recorded"
   report(failed);
   report({});
   report(failed);
-  assert.equal(said.length, 1, "it recovered by itself");
+  assert.equal(recorded.length, 1, "it recovered on its own");
   clock.advance(10_000);
   report(failed);
   report({ family: "IPv6" });
   report({});
   report({});
-  assert.deepEqual(said.slice(1), [
+  assert.deepEqual(recorded.slice(1), [
     "Warning FailedToSync IPv4: changes of services do not reach the kernel: nft: no space",
     "Normal Synced IPv4: the kernel is in sync again",
   ]);
 });
 
 Deno.test("services that cannot be programmed and failed workers are recorded; an unsupported family is not", () => {
-  const { said, events, report } = nodeEvents();
+  const { recorded, events, report } = nodeEvents();
   const problem = (servicePort: string) => ({ code: "rules-refused", servicePort, message: "refused" } as const);
   report({ problems: [problem("default/a:http")] });
   report({ problems: [problem("default/a:http"), problem("default/b"), problem("default/c")] });
@@ -170,7 +172,7 @@ Deno.test("services that cannot be programmed and failed workers are recorded; a
   events.workerHealth("IPv6", { state: "unfit", reason: "nft: not found", unsupported: false });
   events.workerHealth("IPv4", { state: "restarting", reason: "it hung", restarts: 1 });
   events.workerHealth("IPv4", { state: "ready" });
-  assert.deepEqual(said.slice(1), [
+  assert.deepEqual(recorded.slice(1), [
     "Warning ServiceNotProgrammed IPv4: default/a:http cannot be programmed: refused",
     "Warning ServiceNotProgrammed IPv4: default/a:http and 2 more cannot be programmed: refused",
     "Warning CannotBeServed IPv6: nft: not found",

@@ -111,15 +111,15 @@ Deno.test("/healthz is 503 without a Node object, 200 once it exists, and still 
   try {
     const args = ["--master", server.url, "--healthz-bind-address", `127.0.0.1:${port}`];
     await withWholeProxy({ args, logger: log.logger }, async () => {
-      await log.says("caches synced");
+      await log.waitFor("caches synced");
       assert.deepEqual(await healthz(), [503, false]);
       for (const [object, expected] of [[here, [200, true]], [tainted, [503, false]], [here, [200, true]]] as const) {
         server.apply(object);
-        await log.says("read the Node object");
+        await log.waitFor("read the Node object");
         assert.deepEqual(await healthz(), expected);
       }
       server.remove(here);
-      await log.says("Node object was deleted");
+      await log.waitFor("Node object was deleted");
       assert.deepEqual(await healthz(), [200, true]);
     });
   } finally {
@@ -135,10 +135,10 @@ Deno.test("with detectLocalMode NodeCIDR nothing starts before a pod CIDR is kno
   try {
     const args = ["--master", server.url, "--detect-local-mode", "NodeCIDR"];
     await withWholeProxy({ args, logger: log.logger }, async () => {
-      await log.says("waits for this node's pod CIDR");
+      await log.waitFor("waits for this node's pod CIDR");
       assert.equal(log.has("caches synced"), false);
       server.apply({ ...here, spec: { podCIDRs: ["10.1.0.0/24"] } });
-      await log.says("caches synced");
+      await log.waitFor("caches synced");
     });
   } finally {
     await server.close();
@@ -151,7 +151,7 @@ Deno.test("with manifests as the source, no Node object is needed", async () => 
   await withManifests("", async ({ args }) => {
     const all = [...args, "--healthz-bind-address", `127.0.0.1:${port}`, "--detect-local-mode", "NodeCIDR"];
     await withWholeProxy({ args: all, logger: log.logger }, async () => {
-      await log.says("caches synced");
+      await log.waitFor("caches synced");
       const status = async () => {
         const answer = await fetch(`http://127.0.0.1:${port}/healthz`);
         await answer.body?.cancel();
@@ -165,7 +165,7 @@ Deno.test("with manifests as the source, no Node object is needed", async () => 
 });
 
 /** Timeout for lines expected within milliseconds; only failing tests reach it. */
-const PATIENCE_MS = 10_000;
+const TIMEOUT_MS = 10_000;
 
 /** A logger whose lines can be awaited, each once. */
 function createAwaitedLog() {
@@ -180,10 +180,10 @@ function createAwaitedLog() {
       for (const check of [...waiting]) check();
     },
   });
-  const says = (text: string) =>
+  const waitFor = (text: string) =>
     new Promise<void>((resolve, reject) => {
       const cancel = systemClock.schedule(
-        PATIENCE_MS,
+        TIMEOUT_MS,
         () => reject(new Error(`not logged: ${text}\n${lines.join("")}`)),
       );
       const check = () => {
@@ -197,5 +197,5 @@ function createAwaitedLog() {
       waiting.add(check);
       check();
     });
-  return { logger, says, has: (text: string) => lines.some((line) => line.includes(text)) };
+  return { logger, waitFor, has: (text: string) => lines.some((line) => line.includes(text)) };
 }

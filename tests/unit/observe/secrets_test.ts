@@ -1,6 +1,6 @@
 /** The API server's credentials appear in no output of a proxy. */
 import assert from "node:assert/strict";
-import { askProxy } from "../../../answers/control/client.ts";
+import { connectToProxy } from "../../../answers/control/client.ts";
 import { listenOnControlSocket } from "../../../answers/control/socket.ts";
 import { sleep, systemClock } from "../../../platform/clock.ts";
 import { createLogger } from "../../../platform/log.ts";
@@ -23,11 +23,11 @@ function kubeconfig(server: FakeApiServer, user: Readonly<Record<string, unknown
 }
 
 /** Everything that a proxy with such a user logs or answers, while the API server accepts or refuses it. */
-async function everythingSaid(user: Readonly<Record<string, unknown>>, refuse: boolean): Promise<string> {
+async function allOutput(user: Readonly<Record<string, unknown>>, refuse: boolean): Promise<string> {
   const server = startFakeApiServer();
   const folder = await Deno.makeTempDir();
-  let said = "";
-  const logger = createLogger({ level: "trace", format: "text", clock: systemClock, write: (line) => said += line });
+  let output = "";
+  const logger = createLogger({ level: "trace", format: "text", clock: systemClock, write: (line) => output += line });
   Deno.writeTextFileSync(`${folder}/kubeconfig`, kubeconfig(server, user));
   if (refuse) server.fault(({ path }) => statusResponse(path.endsWith("nodes") ? 403 : 401, "Unauthorized", "no"));
   server.apply({ kind: "Node", metadata: { name: "node-1" }, status: {} });
@@ -36,21 +36,21 @@ async function everythingSaid(user: Readonly<Record<string, unknown>>, refuse: b
   const args = ["--kubeconfig", `${folder}/kubeconfig`, "--hostname-override", "node-1"];
   try {
     await withWholeProxy({ args, logger, controlSocket }, async ({ url, report }) => {
-      const asked = () => server.requests.some(({ verb }) => verb === "create") && server.requests.length >= 4;
-      while (!asked()) await sleep(systemClock, 5);
+      const isComplete = () => server.requests.some(({ verb }) => verb === "create") && server.requests.length >= 4;
+      while (!isComplete()) await sleep(systemClock, 5);
       report("IPv4", {
         ok: false,
         problems: [{ code: "rules-refused", servicePort: "default/a", message: "refused" }],
       });
-      for (const at of PATHS) said += await (await fetch(url + at)).text();
-      const proxy = await askProxy(path);
-      said += JSON.stringify(await proxy.status());
-      said += await proxy.services("").then(JSON.stringify, String);
+      for (const at of PATHS) output += await (await fetch(url + at)).text();
+      const proxy = await connectToProxy(path);
+      output += JSON.stringify(await proxy.status());
+      output += await proxy.services("").then(JSON.stringify, String);
     });
     const sent = server.requests.map(({ headers }) => headers.get("authorization"));
     assert.ok(sent.every((authorization) => authorization !== null), "the credentials were in use");
-    said += server.requests.map(({ path, body }) => path + body).join("\n");
-    return said;
+    output += server.requests.map(({ path, body }) => path + body).join("\n");
+    return output;
   } finally {
     await server.close();
     await Deno.remove(folder, { recursive: true });
@@ -59,12 +59,12 @@ async function everythingSaid(user: Readonly<Record<string, unknown>>, refuse: b
 
 for (const refuse of [false, true]) {
   Deno.test(`credentials are sent only to the API server, ${refuse ? "refused" : "taken"}`, async () => {
-    const withToken = await everythingSaid({ token: TOKEN }, refuse);
+    const withToken = await allOutput({ token: TOKEN }, refuse);
     assert.match(withToken, /starting/);
     assert.match(withToken, /"reason":"Starting"/, "events are included");
     assert.match(withToken, /kubeconfig/, "the configuration is included");
     assert.ok(!withToken.includes(TOKEN));
-    const withPassword = await everythingSaid({ username: "node", password: PASSWORD }, refuse);
+    const withPassword = await allOutput({ username: "node", password: PASSWORD }, refuse);
     assert.ok(!withPassword.includes(PASSWORD) && !withPassword.includes(btoa(`node:${PASSWORD}`)));
   });
 }

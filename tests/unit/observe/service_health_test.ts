@@ -42,11 +42,11 @@ function setUp() {
     },
     onFailure: (service, port, why) => failures.push(`${service} ${port}: ${why}`),
     open({ hostname, port }) {
-      const asked = `${hostname} ${port}`;
-      if (taken.has(asked)) throw new Deno.errors.AddrInUse("Address already in use (os error 98)");
-      opened.push(asked);
+      const key = `${hostname} ${port}`;
+      if (taken.has(key)) throw new Deno.errors.AddrInUse("Address already in use (os error 98)");
+      opened.push(key);
       const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-      real.set(asked, `127.0.0.1:${listener.addr.port}`);
+      real.set(key, `127.0.0.1:${listener.addr.port}`);
       return listener;
     },
   });
@@ -59,7 +59,7 @@ function setUp() {
       created.inEffect("IPv4", new Map(counts));
     },
   };
-  const where = (asked: string) => real.get(asked) ?? assert.fail(`${asked} was never opened`);
+  const where = (key: string) => real.get(key) ?? assert.fail(`${key} was never opened`);
   return { health, created, failures, problems: () => problems, node, clock, stop, opened, taken, where };
 }
 

@@ -42,7 +42,7 @@ Deno.test("valid messages from main are accepted unchanged", () => {
     sync({ deleted: ["default/web:http|tcp", "default/web|sctp"] }),
     sync({ base: undefined, settings: fakeSettings(), part: "head" }),
     sync({ part: "rest" }),
-    { type: "describe", number: 1, key: "whatever is asked" },
+    { type: "describe", number: 1, key: "any key" },
     { type: "count", number: 2 },
     ...["cleanup", "ping", "end-sibling"].map((type) => ({ type })),
     { type: "stop", keepWorker: true },

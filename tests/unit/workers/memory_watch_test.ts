@@ -17,56 +17,56 @@ function watch() {
 
 Deno.test("a worker that exceeds the memory limit is reported once, and the main isolate's heap is not counted", () => {
   const { clock, taken, memory } = watch();
-  const told: string[] = [];
-  memory.begin((reason) => told.push(reason));
+  const reports: string[] = [];
+  memory.begin((reason) => reports.push(reason));
   Object.assign(taken, { rss: 2_059, heapTotal: 1_000 });
   clock.advance(500);
-  assert.deepEqual(told, []);
+  assert.deepEqual(reports, []);
   taken.rss++;
   clock.advance(10_000);
-  assert.deepEqual(told, ["the workers have taken 0 MB of memory, their limit is 0 MB"]);
+  assert.deepEqual(reports, ["the workers have taken 0 MB of memory, their limit is 0 MB"]);
 });
 
 Deno.test("of two busy workers the one that started first is reported, and the other only if that did not help", () => {
   const { clock, taken, memory } = watch();
-  const told: string[] = [];
-  const endOther = memory.begin(() => told.push("other"));
-  memory.begin(() => told.push("first"));
+  const reports: string[] = [];
+  const endOther = memory.begin(() => reports.push("other"));
+  memory.begin(() => reports.push("first"));
   endOther();
-  memory.begin(() => told.push("second"));
+  memory.begin(() => reports.push("second"));
   taken.rss = 5_000;
   clock.advance(100);
-  assert.deepEqual(told, ["first"]);
+  assert.deepEqual(reports, ["first"]);
   clock.advance(500);
-  assert.deepEqual(told, ["first"]);
+  assert.deepEqual(reports, ["first"]);
   clock.advance(2_000);
-  assert.deepEqual(told, ["first", "second"]);
+  assert.deepEqual(reports, ["first", "second"]);
 });
 
 Deno.test("memory that is released in time spares the other workers", () => {
   const { clock, taken, memory } = watch();
-  const told: string[] = [];
-  memory.begin(() => told.push("first"));
-  memory.begin(() => told.push("second"));
+  const reports: string[] = [];
+  memory.begin(() => reports.push("first"));
+  memory.begin(() => reports.push("second"));
   taken.rss = 5_000;
   clock.advance(100);
   taken.rss = 100;
   clock.advance(10_000);
-  assert.deepEqual(told, ["first"]);
+  assert.deepEqual(reports, ["first"]);
 });
 
 Deno.test("short work is checked too, and nothing is checked while all workers are idle", () => {
   const { clock, taken, memory, reads } = watch();
-  const told: string[] = [];
-  memory.begin(() => told.push("small"))();
+  const reports: string[] = [];
+  memory.begin(() => reports.push("small"))();
   assert.deepEqual(clock.pending(), []);
   const before = reads();
   clock.advance(10_000);
   assert.equal(reads(), before);
   taken.rss = 5_000;
-  const end = memory.begin(() => told.push("large"));
+  const end = memory.begin(() => reports.push("large"));
   clock.advance(1);
   end();
-  assert.deepEqual(told, ["large"]);
+  assert.deepEqual(reports, ["large"]);
   assert.deepEqual(clock.pending(), []);
 });

@@ -36,14 +36,14 @@ function rights(): string {
   return [...granted, ...succeeded].join(" ");
 }
 
-function complain(reason: string): void {
+function reportFailure(reason: string): void {
   post({ type: "setup-failed", reason, unsupported: false });
 }
 
 const itself = () => ({ entry: import.meta.url, name: "test", tools: [] });
 
 const { post } = connectToMain(itself, (message) => {
-  if (message.type === "start") complain(`may: ${rights()}`);
+  if (message.type === "start") reportFailure(`may: ${rights()}`);
   if (message.type === "ping") post({ type: "pong" });
   if (message.type === "sync" && message.delta.revision === 0) {
     const taken: number[][] = [];
@@ -51,7 +51,7 @@ const { post } = connectToMain(itself, (message) => {
   }
   if (message.type === "sync") throw new Error("a bug in the worker");
   if (message.type === "cleanup") {
-    complain("looping");
+    reportFailure("looping");
     for (;;);
   }
 });

@@ -44,7 +44,7 @@ interface Setup {
   readonly clock: FakeClock;
   readonly workers: FakeWorker[];
   /** Calls of the listener in order: `reset`, `report 1`, or a health state. */
-  readonly told: string[];
+  readonly events: string[];
   readonly health: FamilyHealth[];
   worker(): FakeWorker;
 }
@@ -53,7 +53,7 @@ interface Setup {
 async function supervise(failures: Error[] = []): Promise<Setup> {
   const clock = createFakeClock();
   const workers: FakeWorker[] = [];
-  const told: string[] = [];
+  const events: string[] = [];
   const health: FamilyHealth[] = [];
   const works = new Set<(reason: string) => void>();
   const spawn = (listener: WorkerListener) => {
@@ -79,10 +79,10 @@ async function supervise(failures: Error[] = []): Promise<Setup> {
     start: START,
     spawn,
     listener: {
-      onReset: () => told.push("reset"),
-      onReport: (report) => told.push(`report ${report.revision}`),
+      onReset: () => events.push("reset"),
+      onReport: (report) => events.push(`report ${report.revision}`),
       onHealth(state) {
-        told.push(state.state);
+        events.push(state.state);
         health.push(state);
       },
     },
@@ -100,13 +100,13 @@ async function supervise(failures: Error[] = []): Promise<Setup> {
     stopGraceMs: 700,
   });
   await settled();
-  return { link, works, clock, workers, told, health, worker: () => workers.at(-1)! };
+  return { link, works, clock, workers, events, health, worker: () => workers.at(-1)! };
 }
 
 const types = (worker: FakeWorker) => worker.received.map((message) => message.type);
 
 Deno.test("a worker is started with the first message, and its messages are forwarded", async () => {
-  const { link, worker, told, health } = await supervise();
+  const { link, worker, events, health } = await supervise();
   assert.deepEqual(worker().received, [START]);
   worker().says({ type: "setup-failed", reason: "no ip6tables", unsupported: true });
   worker().says({ type: "ready" });
@@ -114,7 +114,7 @@ Deno.test("a worker is started with the first message, and its messages are forw
   worker().says({ type: "report", report: REPORT });
   worker().says({ type: "reset" });
   assert.deepEqual(worker().received.slice(1), [{ type: "sync", delta: DELTA }]);
-  assert.deepEqual(told, ["starting", "unfit", "ready", "reset", "report 1", "reset"]);
+  assert.deepEqual(events, ["starting", "unfit", "ready", "reset", "report 1", "reset"]);
   assert.deepEqual(health[1], { state: "unfit", reason: "no ip6tables", unsupported: true });
 });
 
@@ -146,7 +146,7 @@ Deno.test("a successful sync resets the backoff", async () => {
 });
 
 Deno.test("a worker that fails twice is restarted once, and its later messages are ignored", async () => {
-  const { workers, worker, clock, told } = await supervise();
+  const { workers, worker, clock, events } = await supervise();
   const dead = worker();
   dead.fails("a");
   dead.fails("b");
@@ -155,7 +155,7 @@ Deno.test("a worker that fails twice is restarted once, and its later messages a
   dead.says({ type: "report", report: REPORT });
   dead.fails("c");
   await settled();
-  assert.deepEqual(told, ["starting", "restarting"]);
+  assert.deepEqual(events, ["starting", "restarting"]);
   assert.equal(worker().terminated, false);
 });
 
@@ -345,7 +345,7 @@ Deno.test("a request for counts gets the answer with its number, or none", async
 });
 
 Deno.test("a resting worker is stopped and terminated, and a new one starts when it wakes", async () => {
-  const { link, workers, worker, clock, told } = await supervise();
+  const { link, workers, worker, clock, events } = await supervise();
   worker().says({ type: "ready" });
   assert.equal(link.rest(), true);
   assert.deepEqual(worker().received.at(-1), { type: "stop", keepWorker: true });
@@ -354,7 +354,7 @@ Deno.test("a resting worker is stopped and terminated, and a new one starts when
   worker().says({ type: "stopped" });
   assert.ok(worker().terminated);
   await clock.advanceSettled(100_000);
-  assert.deepEqual(told, ["starting", "ready", "reset", "resting"]);
+  assert.deepEqual(events, ["starting", "ready", "reset", "resting"]);
   assert.equal(await link.packetCounts(), undefined);
   assert.deepEqual(clock.pending(), []);
   link.wake();
@@ -363,11 +363,11 @@ Deno.test("a resting worker is stopped and terminated, and a new one starts when
   assert.equal(workers.length, 2);
   assert.deepEqual(worker().received, [START]);
   worker().says({ type: "ready" });
-  assert.deepEqual(told.slice(4), ["starting", "ready", "reset"]);
+  assert.deepEqual(events.slice(4), ["starting", "ready", "reset"]);
 });
 
 Deno.test("a worker woken before it has stopped is replaced once it has stopped", async () => {
-  const { link, workers, worker, told } = await supervise();
+  const { link, workers, worker, events } = await supervise();
   link.rest();
   link.wake();
   assert.equal(workers.length, 1);
@@ -375,19 +375,19 @@ Deno.test("a worker woken before it has stopped is replaced once it has stopped"
   assert.ok(workers[0]!.terminated);
   assert.equal(workers.length, 2);
   await settled();
-  assert.deepEqual(told, ["starting", "resting", "starting"]);
+  assert.deepEqual(events, ["starting", "resting", "starting"]);
 });
 
 for (const how of ["dies", "hangs"] as const) {
   Deno.test(`a worker that ${how} while stopping for a rest is terminated, and none is started`, async () => {
-    const { link, workers, worker, clock, told } = await supervise();
+    const { link, workers, worker, clock, events } = await supervise();
     link.rest();
     if (how === "dies") worker().fails("boom");
     else clock.advance(700);
     assert.ok(worker().terminated);
     await clock.advanceSettled(100_000);
     assert.equal(workers.length, 1);
-    assert.deepEqual(told, ["starting", "resting"]);
+    assert.deepEqual(events, ["starting", "resting"]);
   });
 }
 

@@ -6,7 +6,7 @@ import type { WorkerHandle, WorkerListener } from "../../../workers/watched_work
 
 interface FakeWorker {
   readonly received: ToWorker[];
-  says(message: FromWorker): void;
+  emit(message: FromWorker): void;
   isTerminated: boolean;
 }
 
@@ -26,7 +26,7 @@ function poolUnderTest() {
       };
       const fake: FakeWorker = {
         received: [],
-        says: (data) => worker.onmessage?.call(worker as Worker, new MessageEvent("message", { data })),
+        emit: (data) => worker.onmessage?.call(worker as Worker, new MessageEvent("message", { data })),
         isTerminated: false,
       };
       workers.set(name as Family, fake);
@@ -45,7 +45,7 @@ function closePorts({ received }: FakeWorker): void {
   for (const message of received) if (message.type === "start-sibling") message.port.close();
 }
 
-Deno.test("each worker is given its role first, and no message says which code runs", () => {
+Deno.test("each worker is given its role first, and no message emit which code runs", () => {
   const { spawn, IPv4, IPv6 } = poolUnderTest();
   const first = spawn("IPv4");
   spawn("IPv6");
@@ -78,27 +78,27 @@ Deno.test("a starter that is being ended stays until the worker that it started 
 
 Deno.test("a released worker is reused by the next start of its family", () => {
   const { spawn, losses, IPv4, IPv6 } = poolUnderTest();
-  const heard: string[] = [];
-  const first = spawn("IPv4", { onMessage: ({ type }) => heard.push(`first ${type}`) });
+  const received: string[] = [];
+  const first = spawn("IPv4", { onMessage: ({ type }) => received.push(`first ${type}`) });
   first.post({ type: "stop", keepWorker: true });
   first.release();
-  const second = spawn("IPv4", { onMessage: ({ type }) => heard.push(`second ${type}`) });
+  const second = spawn("IPv4", { onMessage: ({ type }) => received.push(`second ${type}`) });
   second.post({ type: "ping" });
-  IPv4.says({ type: "pong" });
+  IPv4.emit({ type: "pong" });
   assert.deepEqual(types(IPv4), ["role", "stop", "ping"]);
   assert.deepEqual(types(IPv6), ["role"]);
-  assert.deepEqual(heard, ["second pong"]);
+  assert.deepEqual(received, ["second pong"]);
   assert.equal(IPv4.isTerminated, false);
   assert.deepEqual(losses, []);
 });
 
 Deno.test("a worker that requires a restart of the program is a loss, reported once", () => {
   const { spawn, losses, IPv4, IPv6 } = poolUnderTest();
-  const heard: FromWorker[] = [];
-  for (const family of FAMILIES) spawn(family, { onMessage: (message) => heard.push(message) });
-  for (const worker of [IPv4, IPv6]) worker.says({ type: "restart-needed", reason: "nft was moved" });
+  const received: FromWorker[] = [];
+  for (const family of FAMILIES) spawn(family, { onMessage: (message) => received.push(message) });
+  for (const worker of [IPv4, IPv6]) worker.emit({ type: "restart-needed", reason: "nft was moved" });
   assert.deepEqual(losses, ["nft was moved"]);
-  assert.deepEqual(heard, []);
+  assert.deepEqual(received, []);
 });
 
 /** Ends a worker as the supervision of a resting family does; `false` if not allowed. */

@@ -1,7 +1,7 @@
 /** Detection of another Sluice on a node by its control socket, and the resulting error. */
 import assert from "node:assert/strict";
 import { AnotherSluiceError, refuseAnother } from "../../../../answers/control/another.ts";
-import { askProcess } from "../../../../answers/control/client.ts";
+import { identifyProcess } from "../../../../answers/control/client.ts";
 import { type ControlAnswers, createControlHandler } from "../../../../answers/control/server.ts";
 import { listenOnControlSocket } from "../../../../answers/control/socket.ts";
 import { close } from "../../../../platform/http/connection_limits.ts";
@@ -56,7 +56,7 @@ Deno.test("a second sluice names the first by pid and control socket", () =>
   ));
 
 Deno.test("a sluice identifies itself", () =>
-  withSocket(sluice, async (path) => assert.equal((await askProcess(path)).pid, Deno.pid)));
+  withSocket(sluice, async (path) => assert.equal((await identifyProcess(path)).pid, Deno.pid)));
 
 for (
   const [what, other, self] of [

@@ -1,7 +1,7 @@
 /** The control socket of a running proxy: ownership, access and answers. */
 import assert from "node:assert/strict";
 import { createAnswers, readQuestion } from "../../../../answers/mod.ts";
-import { askProxy, NoProxyError } from "../../../../answers/control/client.ts";
+import { connectToProxy, NoProxyError } from "../../../../answers/control/client.ts";
 import { NotReadyError } from "../../../../answers/control/not_ready.ts";
 import type { ControlAnswers } from "../../../../answers/control/server.ts";
 import { serveControlSocket } from "../../../../answers/control/serve.ts";
@@ -60,10 +60,10 @@ async function serving(
 Deno.test("answers through the socket equal direct ones, and nothing is loaded before the first question", () =>
   withPath(async (path) => {
     const local = createAnswers(basis);
-    const unasked = await serving(path, async () => {});
-    assert.equal(unasked.loads, 0);
-    const asked = await serving(path, async () => {
-      const remote = await askProxy(path);
+    const unused = await serving(path, async () => {});
+    assert.equal(unused.loads, 0);
+    const used = await serving(path, async () => {
+      const remote = await connectToProxy(path);
       const plain = (data: unknown) => JSON.parse(JSON.stringify(data));
       const question = readQuestion("10.0.0.1:80", "203.0.113.7");
       assert.deepEqual(await remote.explain(question), plain(await local.explain(question)));
@@ -73,7 +73,7 @@ Deno.test("answers through the socket equal direct ones, and nothing is loaded b
       assert.deepEqual(await remote.state("IPv4"), plain(await local.state("IPv4")));
       assert.deepEqual(await remote.status(), STATUS);
     });
-    assert(asked.loads > 0);
+    assert(used.loads > 0);
   }));
 
 Deno.test("only the proxy's user may open the socket or enter its folder", () =>
@@ -88,13 +88,13 @@ Deno.test("a stale socket is replaced; a live socket or any other file is not", 
   withPath(async (path) => {
     await serving(path, async () => {
       await assert.rejects(listenOnControlSocket(path), SocketInUseError);
-      assert.deepEqual(await (await askProxy(path)).status(), STATUS, "the first proxy still answers");
+      assert.deepEqual(await (await connectToProxy(path)).status(), STATUS, "the first proxy still answers");
     });
-    await leaveStale(path);
-    await assert.rejects(askProxy(path), NoProxyError);
-    await serving(path, async () => assert.deepEqual(await (await askProxy(path)).status(), STATUS));
+    await createStaleSocket(path);
+    await assert.rejects(connectToProxy(path), NoProxyError);
+    await serving(path, async () => assert.deepEqual(await (await connectToProxy(path)).status(), STATUS));
     await Deno.remove(path).catch(() => {});
-    await assert.rejects(askProxy(path), NoProxyError);
+    await assert.rejects(connectToProxy(path), NoProxyError);
     await Deno.writeTextFile(path, "precious");
     await assert.rejects(listenOnControlSocket(path), /the path exists and is not a socket/);
     assert.equal(await Deno.readTextFile(path), "precious");
@@ -103,7 +103,7 @@ Deno.test("a stale socket is replaced; a live socket or any other file is not", 
 Deno.test("the socket is reached regardless of NO_PROXY", () =>
   withPath((path) =>
     serving(path, async () => {
-      const remote = await askProxy(path);
+      const remote = await connectToProxy(path);
       const before = Deno.env.get("NO_PROXY");
       Deno.env.set("NO_PROXY", "*");
       let status: Promise<ProxyStatus>;
@@ -129,13 +129,13 @@ Deno.test("a truncated answer is an error", () =>
         connection.close();
       }
     })();
-    await assert.rejects((await askProxy(path)).status(), /the proxy did not answer/);
+    await assert.rejects((await connectToProxy(path)).status(), /the proxy did not answer/);
     listener.close();
     await answering;
   }));
 
 /** A socket without a listener: some runtimes remove theirs on exit, so a link keeps its name. */
-async function leaveStale(path: string): Promise<void> {
+async function createStaleSocket(path: string): Promise<void> {
   await Deno.remove(path).catch(() => {});
   const listener = Deno.listen({ transport: "unix", path });
   await Deno.link(path, `${path}.kept`);
@@ -148,7 +148,7 @@ Deno.test("a proxy whose caches are not synced says so; an invalid question is r
   withPath(async (path) => {
     const explain = () => Promise.reject(new NotReadyError("too early"));
     await serving(path, async () => {
-      const remote = await askProxy(path);
+      const remote = await connectToProxy(path);
       await assert.rejects(remote.explain(readQuestion("10.0.0.1:80")), /503 too early/);
       await assert.rejects(remote.state("IPv5" as "IPv4"), /family must be one of IPv4, IPv6/);
       assert.deepEqual(await remote.status(), STATUS, "its status is still reported");

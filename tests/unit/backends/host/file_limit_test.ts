@@ -9,9 +9,9 @@ function host(soft: number, hard: number | "unlimited") {
   const runner: Runner = {
     run({ tool, args }) {
       calls.push([tool, ...args].join(" "));
-      const asked = args.find((arg) => arg.startsWith("--nofile="));
-      if (asked === undefined) return Promise.resolve({ exitCode: 0, stdout: `${soft} ${hard}\n`, stderr: "" });
-      const wanted = Number(/^--nofile=(\d+):$/.exec(asked)?.[1]);
+      const limits = args.find((arg) => arg.startsWith("--nofile="));
+      if (limits === undefined) return Promise.resolve({ exitCode: 0, stdout: `${soft} ${hard}\n`, stderr: "" });
+      const wanted = Number(/^--nofile=(\d+):$/.exec(limits)?.[1]);
       const allowed = hard === "unlimited" || wanted <= hard;
       return Promise.resolve({ exitCode: allowed ? 0 : 1, stdout: "", stderr: allowed ? "" : "not permitted" });
     },

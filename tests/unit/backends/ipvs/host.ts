@@ -24,7 +24,7 @@ export interface BackendUnderTest extends IpvsHost {
   readonly backend: Backend;
   /** Log lines of level warning and above. */
   readonly logged: readonly string[];
-  /** Sends a whole state. */
+  /** Sends a full snapshot. */
   whole(ports: readonly ServicePort[], settings?: FamilySettings): ReturnType<Backend["sync"]>;
   /** Sends a delta. */
   change(set: readonly ServicePort[], deleted?: readonly ServicePortKey[]): ReturnType<Backend["sync"]>;

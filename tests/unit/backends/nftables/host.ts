@@ -12,7 +12,7 @@ export interface BackendUnderTest {
   readonly host: FakeNftHost;
   readonly backend: Backend;
   readonly clock: FakeClock;
-  /** Sends a whole state. */
+  /** Sends a full snapshot. */
   whole(ports: readonly ServicePort[], settings?: FamilySettings): ReturnType<Backend["sync"]>;
   /** Sends what has changed. */
   change(set: readonly ServicePort[], deleted?: readonly ServicePortKey[]): ReturnType<Backend["sync"]>;

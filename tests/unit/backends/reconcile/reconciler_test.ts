@@ -93,9 +93,9 @@ Deno.test("a listing that took long is followed by glances, until it was 1 % of 
   assert.deepEqual(takeCalls(), ["retry ", "list after 2", "write 3"]);
 });
 
-Deno.test("after a doubtful write the kernel is compared, and the next write is fresh", async () => {
+Deno.test("after a uncertain write the kernel is compared, and the next write is fresh", async () => {
   const rounds: boolean[] = [];
-  const next = outcomes("written", "doubtful", "written");
+  const next = outcomes("written", "uncertain", "written");
   const { reconciler, clock, takeCalls } = setUp({
     write(_, { isFresh }) {
       rounds.push(isFresh);

@@ -31,11 +31,11 @@ function reach({ runner }: Host, to: string): string[] {
 }
 
 /** Makes the kernel refuse every rule that contains a text. */
-function refuse({ runner }: Host, text: string, complaint: (line: number) => string): void {
+function refuse({ runner }: Host, text: string, message: (line: number) => string): void {
   const refused = ({ stdin }: { readonly stdin: string }) =>
     stdin.split("\n").findIndex((line) => line.includes(text)) + 1;
   for (let line = 1; line < 200; line++) {
-    const failure = { how: "exits", exitCode: 4, stderr: complaint(line) } as const;
+    const failure = { how: "exits", exitCode: 4, stderr: message(line) } as const;
     runner.inject((call) => isRestore(call) && refused(call) === line, failure);
   }
 }
@@ -127,17 +127,17 @@ for (const [what, lines] of Object.entries(DRIFTS)) {
   });
 }
 
-const COMPLAINTS: Readonly<Record<string, (line: number) => string>> = {
+const ERRORS: Readonly<Record<string, (line: number) => string>> = {
   "with a line number": (line) =>
     `iptables-restore v1.8.9 (nf_tables): \nline ${line}: RULE_APPEND failed (Invalid argument): rule in chain X`,
   "without a line number": () => "iptables-restore: unable to do it",
 };
 
-for (const [how, complaint] of Object.entries(COMPLAINTS)) {
+for (const [how, message] of Object.entries(ERRORS)) {
   Deno.test(`a service that the tool refuses ${how} is left out, reported, and written again after a change`, async () => {
     const host = createHost();
     const { whole, change } = await backendUnderTest(host);
-    refuse(host, "10.244.1.5:80", complaint);
+    refuse(host, "10.244.1.5:80", message);
     const { problems } = await whole(services(9));
     assert.deepEqual(problems.map(({ servicePort }) => servicePort), ["default/s5:p"]);
     assert.match(problems[0]!.message, /iptables-restore/);
@@ -153,7 +153,7 @@ for (const [how, complaint] of Object.entries(COMPLAINTS)) {
 Deno.test("the next comparison tries a refused service again", async () => {
   const host = createHost();
   const { whole, backend } = await backendUnderTest(host);
-  const stderr = COMPLAINTS["without a line number"]!(0);
+  const stderr = ERRORS["without a line number"]!(0);
   const end = host.runner.inject((call) => call.stdin.includes("10.244.1.2:80"), { how: "exits", exitCode: 1, stderr });
   assert.equal((await whole(services(3))).problems.length, 1);
   assert.equal((await backend.resync()).problems.length, 1);

@@ -74,8 +74,8 @@ Deno.test("a newer program replaces the older one; edited files are kept", () =>
 
 Deno.test("an unedited unit is replaced by a newer one, an unedited configuration only if flags were given", () =>
   inRoot(async ({ root, steps }) => {
-    const asked = withFlags(configuration, new Map([["proxy-mode", "nftables"]]));
-    await steps({ configuration: asked, isConfigured: true });
+    const requested = withFlags(configuration, new Map([["proxy-mode", "nftables"]]));
+    await steps({ configuration: requested, isConfigured: true });
     const next = { unit: `${unit}\n# newer\n` };
     assert.match(await steps(next), new RegExp(`replace ${UNIT}\nkeep ${CONFIGURATION}`), "no flags were given");
     assert.match(await read(root + CONFIGURATION), /^mode: nftables$/m);

@@ -35,8 +35,8 @@ default/edge:http  LoadBalancer  10.0.0.1:80,192.0.2.1:80,*:30080/TCP  cluster  
 default/web:http   ClusterIP     10.0.0.2:80/TCP                       reject    -         0/0
 default/web:http   ClusterIP     [fd00::2]:80/TCP                      reject    -         0/0
 other/thief:http   ClusterIP     10.0.0.1:80/TCP                       reject    -         0/0        \
-other/thief:http|tcp asks for 10.0.0.1:80/TCP, which belongs to default/edge:http|tcp; it is not served until that one \
-gives it up
+other/thief:http|tcp claims 10.0.0.1:80/TCP, which belongs to default/edge:http|tcp; it is not served until that service \
+port releases it
 `,
   );
   assert.equal((await answers.services("default/")).length, 3);

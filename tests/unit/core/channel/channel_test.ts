@@ -38,7 +38,7 @@ function setUp(minSyncPeriodMs = 0): Setup {
   return { channel, link, clock, events, reports };
 }
 
-/** A channel whose worker has confirmed a whole state of the service ports `web` and `dns`. */
+/** A channel whose worker has confirmed a full snapshot of the service ports `web` and `dns`. */
 async function setUpIdle(minSyncPeriodMs = 0): Promise<Setup> {
   const setup = setUp(minSyncPeriodMs);
   setup.channel.configure(fakeSettings());
@@ -54,7 +54,7 @@ async function setUpIdle(minSyncPeriodMs = 0): Promise<Setup> {
 
 const setNames = (delta: FamilyDelta | undefined) => delta?.set.map((port) => port.name);
 
-Deno.test("the first message is the whole state", async () => {
+Deno.test("the first message is a full snapshot", async () => {
   const { link } = await setUpIdle();
   assert.deepEqual(link.sent[0], {
     revision: 1,
@@ -223,7 +223,7 @@ Deno.test("a worker that lost its state gets a full snapshot with a new revision
     set: [fakeServicePort("web"), fakeServicePort("new")],
     deleted: [],
   });
-  // The changes before the reset are part of the whole state and not sent once more.
+  // The changes before the reset are part of the full snapshot and not sent again.
   link.report();
   await settled();
   assert.equal(link.sent.length, 3);

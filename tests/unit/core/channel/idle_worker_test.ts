@@ -25,7 +25,7 @@ function setUp(mayRest = () => true) {
   return { channel, link, clock };
 }
 
-/** A family without service ports whose whole state is in effect. */
+/** A family without service ports whose full snapshot is in effect. */
 async function setUpEmpty(mayRest?: () => boolean) {
   const setup = setUp(mayRest);
   setup.link.reset();

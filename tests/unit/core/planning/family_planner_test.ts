@@ -229,10 +229,10 @@ for (const { name, winner, loser, remain, frontend } of conflictTable) {
 
       assert.deepEqual(remaining(winner), whole(winner));
       assert.deepEqual(remaining(loser), remain);
-      const consequence = remain ? "it goes without" : "it is not served";
+      const consequence = remain ? "it is served without it" : "it is not served";
       assert.deepEqual(planned.takeProblems(), [
-        `default/${loser.name}:http|tcp (IPv4): default/${loser.name}:http|tcp asks for ${frontend}, which belongs to ` +
-        `default/${winner.name}:http|tcp; ${consequence} until that one gives it up`,
+        `default/${loser.name}:http|tcp (IPv4): default/${loser.name}:http|tcp claims ${frontend}, which belongs to ` +
+        `default/${winner.name}:http|tcp; ${consequence} until that service port releases it`,
       ]);
 
       apply(planned.set(endpointSlice(`default/${loser.name}-x`, [endpoint("10.1.0.1")])));

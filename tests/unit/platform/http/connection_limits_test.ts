@@ -102,15 +102,15 @@ Deno.test("a connection that is being served is never evicted", async () => {
   const clock = createFakeClock(), stop = new AbortController();
   const limits = createConnectionLimits({ clock, maxPerListener: 1 });
   const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-  const answering = Promise.withResolvers<void>(), asked = Promise.withResolvers<void>();
+  const answering = Promise.withResolvers<void>(), requested = Promise.withResolvers<void>();
   const serve = async (connection: Connection) => {
-    asked.resolve();
+    requested.resolve();
     await answering.promise;
     await connection.write(new Uint8Array([42]));
   };
   limits.accept(listener, { serve, logger: silentLogger, signal: stop.signal });
   const served = await Deno.connect({ port: listener.addr.port });
-  await asked.promise;
+  await requested.promise;
   const refused = await Deno.connect({ port: listener.addr.port });
   assert.equal(await refused.read(new Uint8Array(1)).catch(() => null), null);
   answering.resolve();
@@ -125,15 +125,15 @@ Deno.test("a connection that is being served is never evicted", async () => {
 Deno.test("a connection idle for 5 seconds is closed; each byte restarts the timer", () =>
   withLimits({}, async ({ clock, limits, port }) => {
     const { client } = port();
-    const silent = await client(), talking = await client();
+    const silent = await client(), active = await client();
     await clock.advanceSettled(4_000);
-    await talking.connection.write(new Uint8Array(1));
+    await active.connection.write(new Uint8Array(1));
     await settled();
     await clock.advanceSettled(1_000);
     await eventually(silent.isOver);
-    assert.equal(talking.isOver(), false);
+    assert.equal(active.isOver(), false);
     await clock.advanceSettled(4_000);
-    await eventually(talking.isOver);
+    await eventually(active.isOver);
     assert.equal(limits.open(), 0);
     assert.deepEqual(clock.pending(), []);
   }));

@@ -124,18 +124,18 @@ Deno.test("a client that sends its request byte by byte is disconnected after 10
   }));
 
 Deno.test("a client that does not read the response is disconnected after 5 seconds", () => {
-  const asked = Promise.withResolvers<void>();
+  const requested = Promise.withResolvers<void>();
   return withServer(async (address, { clock }) => {
     const connection = await connect(address);
     await connection.write(new TextEncoder().encode("GET / HTTP/1.1\r\n\r\n"));
-    await asked.promise;
+    await requested.promise;
     await ask(address, "/small");
     await eventually(() => clock.pending().length > 0);
     await clock.advanceSettled(10_000);
     assert.deepEqual(clock.pending(), [], "no timer is left");
     connection.close();
   }, ({ path }) => {
-    if (path === "/") asked.resolve();
+    if (path === "/") requested.resolve();
     return textAnswer(200, path === "/" ? "x".repeat(64 * 1024 * 1024) : "");
   });
 });

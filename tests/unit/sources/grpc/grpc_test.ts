@@ -27,7 +27,7 @@ Deno.test("after a server restarts with changes, only the differences are report
   });
   await started.promise;
   await withSource(port, async (sink, logged) => {
-    await sink.told("synced Service");
+    await sink.until("synced Service");
     assert.deepEqual(changes(sink).sort(), [
       "set EndpointSlice default/web-1",
       "set Service default/old",
@@ -35,11 +35,11 @@ Deno.test("after a server restarts with changes, only the differences are report
     ]);
     resume.resolve();
     await first;
-    await sink.told("cannot watch the server");
+    await sink.until("cannot watch the server");
     assert.deepEqual(changes(sink), [], "the last state stays in effect");
     resume = Promise.withResolvers();
     await withServer([service("default/web"), slice("10.1.0.2"), service("default/new")], async () => {
-      await sink.told("delete Service default/old");
+      await sink.until("delete Service default/old");
       assert.deepEqual(changes(sink).sort(), [
         "delete Service default/old",
         "set EndpointSlice default/web-1",
@@ -60,7 +60,7 @@ Deno.test("with TLS, both sides need a certificate of the CA", async () => {
   const tls = { ca: authority.cert, crt: server.cert, key: server.key };
   await withServer([service("default/web")], async ({ port }) => {
     const good = { ca: authority.cert, crt: client.cert, key: client.key };
-    await withSource(port, (sink) => sink.told("set Service default/web"), { tls: good });
+    await withSource(port, (sink) => sink.until("set Service default/web"), { tls: good });
     const bad = {
       "no certificate": { ca: authority.cert, crt: undefined, key: undefined },
       "another authority's certificate": { ca: authority.cert, crt: stranger.cert, key: stranger.key },
@@ -69,7 +69,7 @@ Deno.test("with TLS, both sides need a certificate of the CA", async () => {
     };
     for (const [name, tls] of Object.entries(bad)) {
       await withSource(port, async (sink) => {
-        await sink.told("cannot watch the server");
+        await sink.until("cannot watch the server");
         assert.deepEqual(changes(sink), [], name);
       }, { tls });
     }
@@ -84,11 +84,11 @@ for (const encrypted of [false, true]) {
     await withServer([service("default/web")], async ({ port, serving, store }) => {
       const line = startSilentLine(port);
       await withSource(line.port, async (sink, logged) => {
-        await sink.told("set Service default/web");
+        await sink.until("set Service default/web");
         line.silence();
         store.set(service("default/new"));
-        await sink.told("the peer has not answered for 0.5 s");
-        await sink.told("set Service default/new");
+        await sink.until("the peer has not answered for 0.5 s");
+        await sink.until("set Service default/new");
         assert.ok(logged.some((line) => line.includes("watching the server again")));
         // The server is not notified that the client gave up; it must detect that itself.
         while (line.counts().server === 0 || serving.watchers() > 1) await sleep(systemClock, 5);
@@ -105,13 +105,13 @@ Deno.test("a silent server that answers probes stays connected, even if it answe
   const line = startSilentLine(server.address.port);
   const clock = createFakeClock();
   await withSource(line.port, async (sink, logged) => {
-    await sink.told("synced Service");
+    await sink.until("synced Service");
     // Only the first interval had traffic.
     clock.advance(LIVENESS.probeAfterMs);
     for (let i = 0; i < 5; i++) {
-      const { calls, said } = { calls: server.calls(), said: line.counts().said };
+      const { calls, received } = { calls: server.calls(), received: line.counts().received };
       clock.advance(LIVENESS.probeAfterMs);
-      while (server.calls() === calls || line.counts().said === said) await sleep(systemClock, 1);
+      while (server.calls() === calls || line.counts().received === received) await sleep(systemClock, 1);
       for (let turn = 0; turn < 20; turn++) await settled();
       clock.advance(LIVENESS.answerMs);
     }
@@ -162,7 +162,7 @@ Deno.test("a server that is not gRPC is reported as such", async () => {
     () => new Response("no", { status: 404 }),
   );
   await withSource(server.addr.port, async (sink) => {
-    await sink.told("cannot watch the server");
+    await sink.until("cannot watch the server");
     assert.match(sink.take().join(), /HTTP status 404, so it is not a gRPC server/);
   });
   await server.shutdown();
@@ -180,7 +180,7 @@ Deno.test("a unix socket works, and only its owner may open it", async () => {
   const serve = () => startServing({ address, tls: undefined, store, clock: systemClock, logger: silentLogger });
   const serving = await serve();
   assert.equal(Deno.statSync(address.path).mode! & 0o777, 0o600);
-  await withSource(0, (sink) => sink.told("set Service default/web"), { address });
+  await withSource(0, (sink) => sink.until("set Service default/web"), { address });
   await serving.close();
   Deno.writeTextFileSync(address.path, "somebody else's");
   await assert.rejects(serve, /cannot listen: /);

@@ -143,9 +143,9 @@ for (const [name, bytes] of Object.entries(BROKEN)) {
     await withServer([service("default/web")], async ({ port, store }) => {
       const server = startHostileServer(bytes, port);
       await withSource(server.port, async (sink, logged) => {
-        await sink.told("set Service default/web");
+        await sink.until("set Service default/web");
         store.set(service("default/new"));
-        await sink.told("set Service default/new");
+        await sink.until("set Service default/new");
         const failures = logged.filter((line) => line.includes("cannot watch the server"));
         assert.equal(failures.length, 1, logged.join(""));
         assert.ok(failures[0]!.includes(REASONS[name] ?? ""), failures[0]);

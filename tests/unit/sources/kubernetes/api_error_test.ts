@@ -33,9 +33,9 @@ Deno.test("a failed fetch is classified by the messages of all supported Deno ve
     for (
       const error of [new TypeError(sent + words), new TypeError("fetch failed", { cause: new Error(sent + words) })]
     ) {
-      const told = errorOfFetch(subject, error);
-      assert.equal(told.kind, kind, words);
-      assert.match(told.message, message);
+      const classified = errorOfFetch(subject, error);
+      assert.equal(classified.kind, kind, words);
+      assert.match(classified.message, message);
     }
   }
 });

@@ -191,8 +191,8 @@ Deno.test("a plugin runs only for users with exec, once, and again after a refus
 
 Deno.test("every header of the credentials is sent, with one line per impersonated group", async () => {
   await inFolder(async (_folder, write) => {
-    await withSource(() => {}, async ({ hears, server }) => {
-      await hears("synced Service");
+    await withSource(() => {}, async ({ receives, server }) => {
+      await receives("synced Service");
       const { headers } = server.requests[0]!;
       assert.equal(headers.get("authorization"), "Bearer t");
       assert.equal(headers.get("impersonate-user"), "bob");
@@ -216,10 +216,10 @@ Deno.test("401: a token replaced within the same mtime is read again, and the re
         put("second");
         return statusResponse(401, "Unauthorized", "Unauthorized");
       });
-    }, async ({ hears, logged, server }) => {
-      await hears("synced Service");
-      await hears("synced EndpointSlice");
-      await hears("synced Node");
+    }, async ({ receives, logged, server }) => {
+      await receives("synced Service");
+      await receives("synced EndpointSlice");
+      await receives("synced Node");
       assert.ok(logged.every((line) => line.includes("INFO")), logged.join(""));
       await server.watches(3);
     }, {

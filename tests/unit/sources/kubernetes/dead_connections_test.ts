@@ -7,7 +7,7 @@ import { createFakeClock } from "../../../fakes/clock.ts";
 import { startSilentLine } from "../../../fakes/silent_line.ts";
 
 /** Longer than anything expected within milliseconds. */
-const PATIENCE_MS = 10_000;
+const TIMEOUT_MS = 10_000;
 
 Deno.test("after a connection died unnoticed, the idle ones are not reused", async () => {
   const server = startFakeApiServer();
@@ -17,7 +17,7 @@ Deno.test("after a connection died unnoticed, the idle ones are not reused", asy
   const api = createApiClient({ credentials, clock, logger: silentLogger, responseDeadlineMs: 30_000 });
   const list = () => {
     const request = { verb: "list", resource: "services", path: "/api/v1/services", readDeadlineMs: 30_000 };
-    return api.send(request, () => {}, AbortSignal.timeout(PATIENCE_MS));
+    return api.send(request, () => {}, AbortSignal.timeout(TIMEOUT_MS));
   };
   try {
     await Promise.all([list(), list(), list()]);

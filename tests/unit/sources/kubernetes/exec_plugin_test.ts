@@ -125,10 +125,10 @@ Deno.test("a plugin's output is validated and never quoted", async () => {
 
 Deno.test("a caller's wait for a plugin ends with the caller's signal", async () => {
   const waiting = execPlugin(section(), () => new Promise(() => {}), createFakeClock());
-  const asker = new AbortController();
-  const asked = assert.rejects(waiting.credentials(asker.signal), /enough/);
-  asker.abort(new Error("enough"));
-  await asked;
+  const caller = new AbortController();
+  const rejected = assert.rejects(waiting.credentials(caller.signal), /enough/);
+  caller.abort(new Error("enough"));
+  await rejected;
 });
 
 Deno.test("the exec section of a kubeconfig is validated; a command with a slash is relative to the file", () => {

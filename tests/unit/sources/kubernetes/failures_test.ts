@@ -13,8 +13,8 @@ Deno.test("503: the list is repeated until it succeeds", async () => {
   await withSource((server) => {
     server.apply(service("web"));
     failLists(server, 5, () => statusResponse(503, "ServiceUnavailable", "not now"));
-  }, async ({ server, hears, logged }) => {
-    await hears("synced Service");
+  }, async ({ server, receives, logged }) => {
+    await receives("synced Service");
     assert.equal(server.requests.filter(({ path }) => path.endsWith("/services")).length, 6);
     assert.match(logged[0]!, /WARN .*list services at http:.* failed with 503 ServiceUnavailable: not now/);
   });
@@ -24,14 +24,14 @@ Deno.test("429: the next try comes no sooner than Retry-After allows", async () 
   const clock = createFakeClock();
   await withSource((server) => {
     failLists(server, 1, () => statusResponse(429, "TooManyRequests", "slow down", { "retry-after": "7" }));
-  }, async ({ logs, hears, server }) => {
+  }, async ({ logs, receives, server }) => {
     await logs("slow down");
     const tries = () =>
       server.requests.filter(({ path, verb }) => path.endsWith("/services") && verb === "list").length;
     await clock.advanceSettled(6_999);
     assert.equal(tries(), 1);
     clock.advance(1);
-    await hears("synced Service");
+    await receives("synced Service");
     assert.equal(tries(), 2);
   }, { clock });
 });
@@ -39,8 +39,8 @@ Deno.test("429: the next try comes no sooner than Retry-After allows", async () 
 Deno.test("403: the warning names verb, resource and role, and the list is repeated", async () => {
   await withSource((server) => {
     failLists(server, 1, () => statusResponse(403, "Forbidden", "User cannot list"));
-  }, async ({ hears, logged }) => {
-    await hears("synced Service");
+  }, async ({ receives, logged }) => {
+    await receives("synced Service");
     assert.match(logged[0]!, /"list" on "services".*system:node-proxier/);
   });
 });
@@ -48,8 +48,8 @@ Deno.test("403: the warning names verb, resource and role, and the list is repea
 Deno.test("404: the warning says that the server may not be an API server", async () => {
   await withSource((server) => {
     failLists(server, 1, () => new Response("404 page not found", { status: 404 }));
-  }, async ({ hears, logged }) => {
-    await hears("synced Service");
+  }, async ({ receives, logged }) => {
+    await receives("synced Service");
     assert.match(logged[0]!, /404: 404 page not found; http:\S+ may not be a Kubernetes API server/);
   });
 });
@@ -59,8 +59,8 @@ Deno.test("HTML instead of JSON is reported as such, with a status of success or
     await withSource((server) => {
       const headers = { "content-type": "text/html" };
       failLists(server, 1, () => new Response("<!doctype html><title>Login</title>", { status, headers }));
-    }, async ({ hears, logged }) => {
-      await hears("synced Service");
+    }, async ({ receives, logged }) => {
+      await receives("synced Service");
       assert.match(logged[0]!, /HTML/);
     });
   }
@@ -71,23 +71,23 @@ Deno.test("a list that is cut off within an object applies no partial object and
     server.apply(service("web"));
     const body = '{"kind":"ServiceList","metadata":{"resourceVersion":"2"},"items":[{"metadata":{"name":"ha';
     failLists(server, 1, () => new Response(body));
-  }, async ({ hears, said, logged }) => {
-    await hears("synced Service");
-    assert.deepEqual(said.filter((line) => line.startsWith("set")), ["set Service default/web 2"]);
+  }, async ({ receives, received, logged }) => {
+    await receives("synced Service");
+    assert.deepEqual(received.filter((line) => line.startsWith("set")), ["set Service default/web 2"]);
     assert.match(logged[0]!, /broken JSON \(the response breaks off after 89 bytes\)/);
   });
 });
 
 Deno.test("a watch line that is not JSON causes a relist", async () => {
-  await withSource((server) => server.apply(service("web")), async ({ server, hears, logs }) => {
-    await hears("synced Service");
+  await withSource((server) => server.apply(service("web")), async ({ server, receives, logs }) => {
+    await receives("synced Service");
     await server.watches(3);
     server.apply(service("later"));
     server.send("Service", '{"type":"ADDED","object":{"ki\n');
     await logs("broken JSON");
     await server.watches(3);
     server.apply(service("last"));
-    await hears("set Service default/last 4");
+    await receives("set Service default/last 4");
     assert.equal(server.requests.filter(({ verb, path }) => verb === "list" && path.endsWith("/services")).length, 2);
   });
 });
@@ -95,25 +95,25 @@ Deno.test("a watch line that is not JSON causes a relist", async () => {
 Deno.test("a Status instead of a list is handled as the failure that it describes", async () => {
   await withSource((server) => {
     failLists(server, 1, () => Response.json({ kind: "Status", code: 500, reason: "InternalError", message: "etcd" }));
-  }, async ({ hears, logged }) => {
-    await hears("synced Service");
+  }, async ({ receives, logged }) => {
+    await receives("synced Service");
     assert.match(logged[0]!, /failed with 500 InternalError: etcd/);
   });
 });
 
 Deno.test("a silent watch is renewed after the read deadline, and no event is lost", async () => {
   const clock = createFakeClock();
-  await withSource((server) => server.apply(service("web")), async ({ server, hears, logged, until }) => {
-    await hears("synced Service");
+  await withSource((server) => server.apply(service("web")), async ({ server, receives, logged, until }) => {
+    await receives("synced Service");
     await server.watches(3);
     server.apply(
       service("seen"),
       { kind: "EndpointSlice", metadata: { namespace: "default", name: "seen" } },
       { kind: "Node", metadata: { name: "n1" } },
     );
-    await hears("set Service default/seen 3");
-    await hears("set EndpointSlice default/seen 4");
-    await hears("set Node n1 5");
+    await receives("set Service default/seen 3");
+    await receives("set EndpointSlice default/seen 4");
+    await receives("set Node n1 5");
     server.fault(({ verb }) => verb === "list" ? statusResponse(500, "", "no list is needed") : undefined);
     server.deafen();
     server.apply(service("missed"));
@@ -122,7 +122,7 @@ Deno.test("a silent watch is renewed after the read deadline, and no event is lo
     clock.advance(1_000);
     await until(() => logged.filter((line) => line.includes("went silent for 60 s")).length === 3);
     clock.advance(10);
-    await hears("set Service default/missed 6");
+    await receives("set Service default/missed 6");
   }, { clock, readDeadlineMs: 60_000 });
 });
 
@@ -130,13 +130,13 @@ Deno.test("requests to a server that never answers time out after the response d
   const clock = createFakeClock();
   await withSource((server) => {
     failLists(server, 1, () => server.silence());
-  }, async ({ server, until, logs, hears, said }) => {
-    await until(() => said.includes("synced Node") && said.includes("synced EndpointSlice"));
+  }, async ({ server, until, logs, receives, received }) => {
+    await until(() => received.includes("synced Node") && received.includes("synced EndpointSlice"));
     await server.watches(2);
     clock.advance(5_000);
     await logs("was not answered within 5 s");
     clock.advance(10);
-    await hears("synced Service");
+    await receives("synced Service");
   }, { clock, responseDeadlineMs: 5_000 });
 });
 

@@ -15,21 +15,21 @@ for (const [code, reason, level] of [[404, "NotFound", "INFO"], [403, "Forbidden
       server.fault(({ path }) =>
         path.endsWith("/servicecidrs") ? statusResponse(code, reason, "not for you") : undefined
       );
-    }, async ({ server, hears, until, logged }) => {
+    }, async ({ server, receives, until, logged }) => {
       const tries = () => server.requests.filter(({ path }) => path.endsWith("/servicecidrs")).length;
-      const said = () => logged.filter((line) => line.includes("servicecidrs"));
-      await hears("synced ServiceCIDR");
+      const received = () => logged.filter((line) => line.includes("servicecidrs"));
+      await receives("synced ServiceCIDR");
       await server.watches(3);
       assert.equal(tries(), 1);
-      assert.match(said()[0]!, new RegExp(`${level} .*${code} ${reason}.*unused cluster IPs is not dropped`));
+      assert.match(received()[0]!, new RegExp(`${level} .*${code} ${reason}.*unused cluster IPs is not dropped`));
       await clock.advanceSettled(RETRY_MS);
       await until(() => tries() === 2);
       await clock.advanceSettled(RETRY_MS - 1);
       assert.equal(tries(), 2);
-      assert.equal(said().length, 1);
+      assert.equal(received().length, 1);
       server.fault(undefined);
       clock.advance(RETRY_MS);
-      await hears("set ServiceCIDR kubernetes 2");
+      await receives("set ServiceCIDR kubernetes 2");
     }, { clock, kinds: KINDS });
   });
 }
@@ -41,8 +41,8 @@ Deno.test("other failures of ServiceCIDRs are retried like those of every kind",
     server.fault(({ path }) =>
       path.endsWith("/servicecidrs") && left-- > 0 ? statusResponse(503, "ServiceUnavailable", "not now") : undefined
     );
-  }, async ({ hears, said }) => {
-    await hears("synced ServiceCIDR");
-    assert.ok(said.includes("set ServiceCIDR kubernetes 2"));
+  }, async ({ receives, received }) => {
+    await receives("synced ServiceCIDR");
+    assert.ok(received.includes("set ServiceCIDR kubernetes 2"));
   }, { kinds: KINDS });
 });

@@ -16,9 +16,9 @@ Deno.test("each kind is listed with kube-proxy's selectors and synced", async ()
       { kind: "Node", metadata: { name: "n1" } },
       { kind: "Node", metadata: { name: "n2" } },
     );
-  }, async ({ server, said, until }) => {
-    await until(() => said.filter((line) => line.startsWith("synced")).length === 3);
-    assert.deepEqual(said.toSorted(), [
+  }, async ({ server, received, until }) => {
+    await until(() => received.filter((line) => line.startsWith("synced")).length === 3);
+    assert.deepEqual(received.toSorted(), [
       "set EndpointSlice default/web-1 4",
       "set Node n1 5",
       "set Service default/web 2",
@@ -49,9 +49,9 @@ Deno.test("services are selected by their proxy's label and cluster IP, slices b
       labelled("EndpointSlice", "headless", HEADLESS),
       labelled("EndpointSlice", "theirs", PROXY_NAME),
     );
-  }, async ({ server, said, until }) => {
-    await until(() => said.filter((line) => line.startsWith("synced")).length === 3);
-    assert.deepEqual(said.filter((line) => line.startsWith("set")).toSorted(), [
+  }, async ({ server, received, until }) => {
+    await until(() => received.filter((line) => line.startsWith("synced")).length === 3);
+    assert.deepEqual(received.filter((line) => line.startsWith("set")).toSorted(), [
       "set EndpointSlice default/theirs 6",
       "set Service default/labelled 2",
     ]);
@@ -68,37 +68,37 @@ Deno.test("if a server before 1.31 refuses the selector of cluster IPs, it is dr
         ? statusResponse(400, "BadRequest", '"spec.clusterIP" is not a known field selector')
         : undefined
     );
-  }, async ({ server, hears, said, logged }) => {
-    await hears("synced Service");
+  }, async ({ server, receives, received, logged }) => {
+    await receives("synced Service");
     await server.watches(3);
     assert.deepEqual(queriesOfServices(server), ["list spec.clusterIP!=None", "list undefined", "watch undefined"]);
-    assert.deepEqual(ofService(said).slice(0, 2), ["set Service default/web 2", "set Service default/headless 3"]);
+    assert.deepEqual(ofService(received).slice(0, 2), ["set Service default/web 2", "set Service default/headless 3"]);
     assert.equal(logged.length, 1);
     assert.match(logged[0]!, /INFO .*not a known field selector.*without the selectors.*spec\.clusterIP!=None/);
   });
 });
 
 Deno.test("a missing node is synced, and reported when it is created and deleted", async () => {
-  await withSource(() => {}, async ({ server, hears }) => {
-    await hears("synced Node");
+  await withSource(() => {}, async ({ server, receives }) => {
+    await receives("synced Node");
     server.apply({ kind: "Node", metadata: { name: "n1" } });
-    await hears("set Node n1 2");
+    await receives("set Node n1 2");
     server.remove({ kind: "Node", metadata: { name: "n1" } });
-    await hears("delete Node n1");
+    await receives("delete Node n1");
   });
 });
 
 Deno.test("the first list is from the server's memory; later ones are from its storage, page by page", async () => {
   await withSource((server) => {
     for (let i = 0; i < 25; i++) server.apply(service(`s${i}`));
-  }, async ({ server, hears, until, said }) => {
-    await hears("synced Service");
+  }, async ({ server, receives, until, received }) => {
+    await receives("synced Service");
     await server.watches(3);
     server.expire();
     server.dropWatches();
     for (let i = 0; i < 25; i += 9) server.remove(service(`s${i}`));
     server.apply(service("s1"));
-    await until(() => said.filter((line) => line.startsWith("delete")).length === 3);
+    await until(() => received.filter((line) => line.startsWith("delete")).length === 3);
     const pages = server.requests.filter(({ path, query }) => path.endsWith("/services") && query.limit === "10");
     assert.equal(pages.filter(({ query }) => query.continue !== undefined).length, 2);
     assert.equal(pages.filter(({ query }) => query.resourceVersion === "0").length, 1);
@@ -108,8 +108,8 @@ Deno.test("the first list is from the server's memory; later ones are from its s
 Deno.test("an expired continue token restarts the list; no object is reported twice", async () => {
   await withSource((server) => {
     for (let i = 0; i < 25; i++) server.apply(service(`s${i}`));
-  }, async ({ server, hears, until, said }) => {
-    await hears("synced Service");
+  }, async ({ server, receives, until, received }) => {
+    await receives("synced Service");
     await server.watches(3);
     let expired = false;
     server.fault(({ query }) => {
@@ -121,36 +121,36 @@ Deno.test("an expired continue token restarts the list; no object is reported tw
     server.dropWatches();
     server.remove(service("s3"));
     server.apply(service("new"));
-    await hears("delete Service default/s3");
-    await until(() => said.includes("set Service default/new 29"));
+    await receives("delete Service default/s3");
+    await until(() => received.includes("set Service default/new 29"));
     assert.equal(expired, true);
-    assert.equal(said.filter((line) => line.startsWith("set Service")).length, 26);
-    assert.equal(said.filter((line) => line.startsWith("synced Service")).length, 1);
+    assert.equal(received.filter((line) => line.startsWith("set Service")).length, 26);
+    assert.equal(received.filter((line) => line.startsWith("synced Service")).length, 1);
   }, { pageSize: 10 });
 });
 
 Deno.test("an interrupted watch resumes after the last event or bookmark; nothing is reported twice", async () => {
-  await withSource((server) => server.apply(service("web")), async ({ server, hears, said }) => {
-    await hears("synced Service");
+  await withSource((server) => server.apply(service("web")), async ({ server, receives, received }) => {
+    await receives("synced Service");
     await server.watches(3);
     server.apply(service("web"));
-    await hears("set Service default/web 3");
+    await receives("set Service default/web 3");
     server.apply({ kind: "Node", metadata: { name: "elsewhere" } });
     server.bookmark();
     server.apply(service("late"));
-    await hears("set Service default/late 5");
+    await receives("set Service default/late 5");
     server.apply({ kind: "Node", metadata: { name: "elsewhere" } });
     server.bookmark();
     server.dropWatches();
     await server.watches(3);
     server.apply(service("web"));
-    await hears("set Service default/web 7");
+    await receives("set Service default/web 7");
     const watches = server.requests.filter(({ path, verb }) => path.endsWith("/services") && verb === "watch");
     assert.equal(watches.at(-1)!.query.resourceVersion, "6");
     assert.equal(watches[0]!.query.allowWatchBookmarks, "true");
     assert.equal(watches[0]!.query.timeoutSeconds, "450");
     assert.equal(server.requests.filter(({ verb }) => verb === "list").length, 3);
-    assert.deepEqual(ofService(said), [
+    assert.deepEqual(ofService(received), [
       "set Service default/web 2",
       "synced Service",
       "set Service default/web 3",
@@ -162,28 +162,28 @@ Deno.test("an interrupted watch resumes after the last event or bookmark; nothin
 
 Deno.test("an incomplete event at the end of a watch is not applied, and comes with the next watch", async () => {
   for (const how of ["orderly", "broken"] as const) {
-    await withSource((server) => server.apply(service("web")), async ({ server, said, hears }) => {
-      await hears("synced Service");
+    await withSource((server) => server.apply(service("web")), async ({ server, received, receives }) => {
+      await receives("synced Service");
       await server.watches(3);
       server.send("Service", '{"type":"ADDED","object":{"kind":"Service","metadata":{"namespace":"default","name":"ha');
       server.dropWatches(how);
       await server.watches(3);
       server.apply(service("half"));
-      await hears("set Service default/half 3");
-      assert.deepEqual(ofService(said).slice(2), ["set Service default/half 3"]);
+      await receives("set Service default/half 3");
+      assert.deepEqual(ofService(received).slice(2), ["set Service default/half 3"]);
     });
   }
 });
 
 Deno.test("events that arrive together are reported within one turn of the event loop", async () => {
-  await withSource(() => {}, async ({ server, hears, said }) => {
-    await hears("synced Service");
+  await withSource(() => {}, async ({ server, receives, received }) => {
+    await receives("synced Service");
     await server.watches(3);
     const event = (name: string) =>
       JSON.stringify({ type: "ADDED", object: service(name) }).replace('"name"', '"resourceVersion":"9","name"') + "\n";
     server.send("Service", event("a") + event("b") + event("c"));
-    await hears("set Service default/a 9");
-    assert.deepEqual(said.filter((line) => line.startsWith("set")).map((line) => line.split("/")[1]), [
+    await receives("set Service default/a 9");
+    assert.deepEqual(received.filter((line) => line.startsWith("set")).map((line) => line.split("/")[1]), [
       "a 9",
       "b 9",
       "c 9",
@@ -201,10 +201,10 @@ for (
     await withSource(
       (server) => server.apply(service("stays"), service("goes"), service("changes")),
       async (source) => {
-        const { server, hears, said } = source;
-        await hears("synced Service");
+        const { server, receives, received } = source;
+        await receives("synced Service");
         await server.watches(3);
-        const before = ofService(said).length;
+        const before = ofService(received).length;
         server.expire();
         if (lose) server.send("Service", lose);
         else server.dropWatches();
@@ -212,11 +212,11 @@ for (
         server.dropWatches();
         server.remove(service("goes"));
         server.apply(service("changes"));
-        await hears("delete Service default/goes");
+        await receives("delete Service default/goes");
         await server.watches(3);
         server.apply(service("last"));
-        await hears("set Service default/last 8");
-        assert.deepEqual(ofService(said).slice(before).toSorted(), [
+        await receives("set Service default/last 8");
+        assert.deepEqual(ofService(received).slice(before).toSorted(), [
           "delete Service default/goes",
           "set Service default/changes 7",
           "set Service default/last 8",
@@ -230,28 +230,28 @@ Deno.test("older resourceVersions are detected at the next event, and every obje
   await withSource((server) => {
     for (let i = 0; i < 20; i++) server.apply(service("web"));
     server.apply(service("lost"));
-  }, async ({ server, hears, logs }) => {
-    await hears("synced Service");
+  }, async ({ server, receives, logs }) => {
+    await receives("synced Service");
     await server.watches(3);
     server.dropWatches();
     await server.watches(3);
     server.restore(3);
     server.apply(service("web"));
     await logs("went back from resourceVersion 22 to 4");
-    await hears("delete Service default/lost");
-    await hears("set Service default/web 4");
+    await receives("delete Service default/lost");
+    await receives("set Service default/web 4");
   });
 });
 
 Deno.test("an object that becomes invalid is deleted with a problem, and returns when it is valid", async () => {
-  await withSource((server) => server.apply(service("web")), async ({ server, hears, said }) => {
-    await hears("synced Service");
+  await withSource((server) => server.apply(service("web")), async ({ server, receives, received }) => {
+    await receives("synced Service");
     await server.watches(3);
     server.apply(service("web", { unusable: true }));
     server.apply(service("never", { unusable: true }));
     server.apply(service("web"));
-    await hears("set Service default/web 5");
-    assert.deepEqual(ofService(said).slice(2), [
+    await receives("set Service default/web 5");
+    assert.deepEqual(ofService(received).slice(2), [
       "problem Service default/web: it is unusable",
       "delete Service default/web",
       "problem Service default/never: it is unusable",

@@ -18,12 +18,12 @@ function plain({ durationMs, host, ...rest }: ApiRequestOutcome) {
 
 Deno.test("each request is reported with status, sizes and duration; a watch when it is answered", async () => {
   const server = startFakeApiServer();
-  const told: ApiRequestOutcome[] = [];
+  const outcomes: ApiRequestOutcome[] = [];
   const api = await connectToApi({
     master: server.url,
     kubeconfig: undefined,
     logger: silentLogger,
-    onRequest: (outcome) => told.push(outcome),
+    onRequest: (outcome) => outcomes.push(outcome),
   });
   const signal = new AbortController().signal;
   try {
@@ -41,7 +41,7 @@ Deno.test("each request is reported with status, sizes and duration; a watch whe
     const onHeaders = () => watching.abort(new Error("enough"));
     const watch = { ...LIST, verb: "watch", path: WATCH_PATH, onHeaders };
     await assert.rejects(api.send(watch, () => {}, watching.signal), /enough/);
-    assert.deepEqual(told.map(plain), [
+    assert.deepEqual(outcomes.map(plain), [
       { method: "GET", status: 200, requestBytes: 0, responseBytes: bytes, isTimed: true },
       { method: "POST", status: 201, requestBytes: length, responseBytes: length, isTimed: true },
       { method: "GET", status: 403, requestBytes: 0, responseBytes: undefined, isTimed: true },
@@ -51,9 +51,9 @@ Deno.test("each request is reported with status, sizes and duration; a watch whe
     api.close();
     await server.close();
   }
-  told.length = 0;
+  outcomes.length = 0;
   await assert.rejects(api.send(LIST, () => {}, signal));
-  assert.deepEqual(told.map(plain), [
+  assert.deepEqual(outcomes.map(plain), [
     { method: "GET", status: undefined, requestBytes: 0, responseBytes: undefined, isTimed: true },
   ]);
   api.close();

@@ -17,13 +17,13 @@ import { sayProblems } from "../../../fakes/problems.ts";
 export interface SourceUnderTest {
   readonly server: FakeApiServer;
   /** The sink's calls as lines: `set Service default/web 3`, `delete Service default/web`, `synced Node`. */
-  readonly said: string[];
+  readonly received: string[];
   /** The log lines. */
   readonly logged: string[];
-  /** Resolves when `done` is true for `said` and `logged`. */
+  /** Resolves when `done` is true for `received` and `logged`. */
   until(done: () => boolean): Promise<void>;
   /** Resolves when the sink has received `line`. */
-  hears(line: string): Promise<void>;
+  receives(line: string): Promise<void>;
   /** Resolves when a line with `text` was logged. */
   logs(text: string): Promise<void>;
 }
@@ -41,7 +41,7 @@ export interface Settings {
 }
 
 /** The timeout of waits for events expected within milliseconds; only failing tests reach it. */
-const PATIENCE_MS = 10_000;
+const TIMEOUT_MS = 10_000;
 
 /** Runs `test` with a source on node `n1`, and stops the source. */
 export async function withSource(
@@ -52,10 +52,10 @@ export async function withSource(
   const server = startFakeApiServer(settings.server);
   prepare(server);
   const clock = settings.clock ?? systemClock;
-  const said: string[] = [];
+  const received: string[] = [];
   const logged: string[] = [];
   const waiting = new Set<() => void>();
-  const tell = (lines: string[], line: string) => {
+  const record = (lines: string[], line: string) => {
     lines.push(line);
     for (const check of [...waiting]) check();
   };
@@ -69,7 +69,7 @@ export async function withSource(
       waiting.add(check);
       check();
     });
-  const logger = createLogger({ level: "trace", format: "text", clock, write: (line) => tell(logged, line) });
+  const logger = createLogger({ level: "trace", format: "text", clock, write: (line) => record(logged, line) });
   const connection = settings.connection?.(server) ?? { master: server.url };
   const { responseDeadlineMs, readDeadlineMs, pageSize } = settings;
   const api = createApiClient({
@@ -92,25 +92,25 @@ export async function withSource(
   });
   const stop = new AbortController();
   const running = source.run({
-    set: (object) => tell(said, `set ${nameOf(object)} ${(object as unknown as { version: string }).version}`),
-    delete: (ref) => tell(said, `delete ${nameOf(ref)}`),
-    synced: (kind) => tell(said, `synced ${kind}`),
-    reset: (kind) => tell(said, `reset ${kind}`),
-    problems: sayProblems((where, message) => tell(said, `problem ${where}: ${message}`)),
+    set: (object) => record(received, `set ${nameOf(object)} ${(object as unknown as { version: string }).version}`),
+    delete: (ref) => record(received, `delete ${nameOf(ref)}`),
+    synced: (kind) => record(received, `synced ${kind}`),
+    reset: (kind) => record(received, `reset ${kind}`),
+    problems: sayProblems((where, message) => record(received, `problem ${where}: ${message}`)),
   }, stop.signal);
   let cancelGuard = () => {};
   const guard = new Promise<never>((_resolve, reject) => {
-    cancelGuard = systemClock.schedule(PATIENCE_MS, () => {
-      reject(new Error(`what the test waits for did not come\nsaid:\n${said.join("\n")}\nlogged:\n${logged.join("")}`));
+    cancelGuard = systemClock.schedule(TIMEOUT_MS, () => {
+      reject(new Error(`the awaited event did not arrive\nsaid:\n${received.join("\n")}\nlogged:\n${logged.join("")}`));
     });
   });
   try {
     const tested = test({
       server,
-      said,
+      received,
       logged,
       until,
-      hears: (line) => until(() => said.includes(line)),
+      receives: (line) => until(() => received.includes(line)),
       logs: (text) => until(() => logged.some((line) => line.includes(text))),
     });
     await Promise.race([tested, guard]);

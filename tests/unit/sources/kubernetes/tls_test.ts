@@ -33,11 +33,11 @@ Deno.test("HTTPS with the cluster's CA and a client certificate", async () => {
   const tls = await authority.issue("server");
   const client = await authority.issue("system:kube-proxy");
   await inFolder((folder) =>
-    withSource((server) => server.apply(service("web")), async ({ hears, server }) => {
-      await hears("set Service default/web 2");
+    withSource((server) => server.apply(service("web")), async ({ receives, server }) => {
+      await receives("set Service default/web 2");
       await server.watches(3);
       server.apply(service("web"));
-      await hears("set Service default/web 3");
+      await receives("set Service default/web 3");
     }, { server: { tls }, connection: connectionWith({ ca: authority.cert, ...client }, folder) })
   );
 });
@@ -69,8 +69,8 @@ Deno.test("certificate and key may be in one file, as kubelet writes it", async 
   const tls = await authority.issue("server");
   const { cert, key } = await authority.issue("system:node:n1");
   await inFolder((folder) =>
-    withSource(() => {}, async ({ hears, logged }) => {
-      await hears("synced Service");
+    withSource(() => {}, async ({ receives, logged }) => {
+      await receives("synced Service");
       assert.deepEqual(logged, []);
     }, {
       server: { tls },

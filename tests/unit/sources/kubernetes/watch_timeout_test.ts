@@ -15,16 +15,16 @@ async function silentFor(clock: FakeClock, ms: number): Promise<void> {
 }
 
 /** Sends a bookmark, and returns when it has been read. */
-async function bookmarked({ server, hears }: SourceUnderTest, name: string): Promise<void> {
+async function bookmarked({ server, receives }: SourceUnderTest, name: string): Promise<void> {
   server.bookmark();
   server.apply(service(name));
-  await hears(`set Service default/${name} ${server.revision()}`);
+  await receives(`set Service default/${name} ${server.revision()}`);
 }
 
 Deno.test("if bookmarks stop, the watch is renewed long before its end", async () => {
   const clock = createFakeClock();
   await withSource((server) => server.apply(service("web")), async (source) => {
-    const { server, hears, logs, logged } = source;
+    const { server, receives, logs, logged } = source;
     await silentFor(clock, UNTAUGHT_MS);
     clock.advance(60_000);
     await bookmarked(source, "one");
@@ -37,7 +37,7 @@ Deno.test("if bookmarks stop, the watch is renewed long before its end", async (
     await logs("watch services at");
     assert.match(logged[0]!, /went silent for 120 s; retrying/);
     await clock.advanceSettled(10);
-    await hears(`set Service default/missed ${server.revision()}`);
+    await receives(`set Service default/missed ${server.revision()}`);
     assert.equal(requests(server, "list").length, 1);
   }, { clock, kinds: KINDS });
 });
@@ -48,7 +48,7 @@ Deno.test("a watch from a future version that receives nothing causes a relist t
     for (let i = 0; i < 20; i++) server.apply(service("web"));
     server.apply(service("lost"));
   }, async (source) => {
-    const { server, hears, logs, said } = source;
+    const { server, receives, logs, received } = source;
     await silentFor(clock, UNTAUGHT_MS);
     clock.advance(60_000);
     await bookmarked(source, "one");
@@ -59,15 +59,15 @@ Deno.test("a watch from a future version that receives nothing causes a relist t
     await logs("got no answer");
     clock.advance(10);
     await silentFor(clock, 120_000);
-    const before = said.length;
+    const before = received.length;
     await clock.advanceSettled(120_000);
     await logs("not even bookmarks");
-    await hears("delete Service default/lost");
+    await receives("delete Service default/lost");
     await logs("services went back from resourceVersion");
-    await source.until(() => said.slice(before).includes("set Service default/web 21"));
+    await source.until(() => received.slice(before).includes("set Service default/web 21"));
     await silentFor(clock, UNTAUGHT_MS);
     server.apply(service("later"));
-    await hears("set Service default/later 22");
+    await receives("set Service default/later 22");
   }, { clock, kinds: KINDS, server: { silentAhead: true } });
 });
 

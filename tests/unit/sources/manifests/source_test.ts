@@ -7,7 +7,7 @@ import { silentLogger } from "../../../../platform/log.ts";
 import { sayProblems } from "../../../fakes/problems.ts";
 
 /** A source's calls as lines such as `set Service default/web`, `synced Node` and `problem WHERE MESSAGE`. */
-interface Said {
+interface Recorded {
   readonly objects: ReadonlyMap<string, ClusterObject>;
   /** Resolves with all new lines, when one of them matches. */
   until(pattern: RegExp): Promise<readonly string[]>;
@@ -15,7 +15,7 @@ interface Said {
 
 interface Running {
   readonly folder: string;
-  readonly said: Said;
+  readonly recorded: Recorded;
   write(name: string, text: string): Promise<void>;
 }
 
@@ -31,7 +31,7 @@ async function withSource(
   const abort = new AbortController();
   const write: Running["write"] = (name, text) => Deno.writeTextFile(join(folder, name), text);
   await prepare(write, folder);
-  const { said, sink } = recordingSink(folder);
+  const { recorded, sink } = recordingSink(folder);
   const { file, ...rest } = options;
   const source = createManifestSource({
     path: file === undefined ? folder : join(folder, file),
@@ -43,7 +43,7 @@ async function withSource(
   });
   const running = source.run(sink, abort.signal);
   try {
-    await test({ folder, said, write });
+    await test({ folder, recorded, write });
   } finally {
     abort.abort();
     await running;
@@ -56,12 +56,12 @@ function recordingSink(folder: string) {
   let lines: string[] = [];
   let woken = () => {};
   let failed: (error: Error) => void = () => {};
-  const say = (line: string) => {
+  const record = (line: string) => {
     lines.push(line.replaceAll(`${folder}/`, "").replaceAll(folder, "FOLDER"));
     woken();
   };
   const key = (ref: ObjectRef) => `${ref.kind} ${ref.namespace}/${ref.name}`;
-  const said: Said = {
+  const recorded: Recorded = {
     objects,
     async until(pattern) {
       const deadline = setTimeout(
@@ -86,17 +86,17 @@ function recordingSink(folder: string) {
   const sink = {
     set(object: ClusterObject) {
       objects.set(key(refOf(object)), object);
-      say(`set ${key(refOf(object))}`);
+      record(`set ${key(refOf(object))}`);
     },
     delete(ref: ObjectRef) {
       objects.delete(key(ref));
-      say(`delete ${key(ref)}`);
+      record(`delete ${key(ref)}`);
     },
-    synced: (kind: string) => say(`synced ${kind}`),
-    reset: (kind: string) => say(`reset ${kind}`),
-    problems: sayProblems((where, message) => say(`problem ${where} ${message}`)),
+    synced: (kind: string) => record(`synced ${kind}`),
+    reset: (kind: string) => record(`reset ${kind}`),
+    problems: sayProblems((where, message) => record(`problem ${where} ${message}`)),
   };
-  return { said, sink };
+  return { recorded, sink };
 }
 
 function service(name: string, clusterIP = "10.0.0.1"): string {
@@ -123,15 +123,15 @@ Deno.test("a folder is read in the order of its names, and synced is sent once f
     await write("a.json", '{"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a"}}');
     await write(".hidden.yaml", "not a manifest");
     await write("notes.txt", "not a manifest");
-  }, async ({ said, write }) => {
-    assert.deepEqual(await said.until(/synced ServiceCIDR/), [
+  }, async ({ recorded, write }) => {
+    assert.deepEqual(await recorded.until(/synced ServiceCIDR/), [
       "set Service default/a",
       "set Service default/b1",
       "set Service default/b2",
       ...ALL_SYNCED,
     ]);
     await write("c.yaml", service("c"));
-    assert.deepEqual(await said.until(/set/), ["set Service default/c"]);
+    assert.deepEqual(await recorded.until(/set/), ["set Service default/c"]);
   });
 });
 
@@ -139,26 +139,30 @@ Deno.test("a change of one document reports only its object", async () => {
   await withSource(
     {},
     (write) => write("a.yaml", `${service("one")}---\n${service("two")}`),
-    async ({ said, write }) => {
-      await said.until(/synced ServiceCIDR/);
+    async ({ recorded, write }) => {
+      await recorded.until(/synced ServiceCIDR/);
       await write("a.yaml", `# moved\n${service("one")}---\n${service("two", "10.0.0.2")}`);
-      assert.deepEqual(await said.until(/set/), ["set Service default/two"]);
-      const two = said.objects.get("Service default/two");
+      assert.deepEqual(await recorded.until(/set/), ["set Service default/two"]);
+      const two = recorded.objects.get("Service default/two");
       assert.deepEqual(two?.kind === "Service" && two.clusterIPs, ["10.0.0.2"]);
     },
   );
 });
 
 Deno.test("a replaced file is read again", async () => {
-  await withSource({ file: "a.yaml" }, (write) => write("a.yaml", service("one")), async ({ said, write, folder }) => {
-    await said.until(/synced ServiceCIDR/);
-    for (const name of ["two", "three"]) {
-      await write(".a.yaml.new", service(name));
-      await Deno.rename(join(folder, ".a.yaml.new"), join(folder, "a.yaml"));
-      assert.ok((await said.until(/set/)).includes(`set Service default/${name}`));
-      assert.deepEqual([...said.objects.keys()], [`Service default/${name}`]);
-    }
-  });
+  await withSource(
+    { file: "a.yaml" },
+    (write) => write("a.yaml", service("one")),
+    async ({ recorded, write, folder }) => {
+      await recorded.until(/synced ServiceCIDR/);
+      for (const name of ["two", "three"]) {
+        await write(".a.yaml.new", service(name));
+        await Deno.rename(join(folder, ".a.yaml.new"), join(folder, "a.yaml"));
+        assert.ok((await recorded.until(/set/)).includes(`set Service default/${name}`));
+        assert.deepEqual([...recorded.objects.keys()], [`Service default/${name}`]);
+      }
+    },
+  );
 });
 
 Deno.test("a changed link is followed, as in a mounted ConfigMap", async () => {
@@ -169,11 +173,11 @@ Deno.test("a changed link is followed, as in a mounted ConfigMap", async () => {
     }
     await Deno.symlink("..one", join(folder, "..data"));
     await Deno.symlink("..data/a.yaml", join(folder, "a.yaml"));
-  }, async ({ said, folder }) => {
-    await said.until(/synced ServiceCIDR/);
+  }, async ({ recorded, folder }) => {
+    await recorded.until(/synced ServiceCIDR/);
     await Deno.symlink("..two", join(folder, "..data_tmp"));
     await Deno.rename(join(folder, "..data_tmp"), join(folder, "..data"));
-    assert.deepEqual(await said.until(/set/), ["delete Service default/one", "set Service default/two"]);
+    assert.deepEqual(await recorded.until(/set/), ["delete Service default/one", "set Service default/two"]);
   });
 });
 
@@ -181,43 +185,43 @@ Deno.test("an invalid document is reported with file and line, and the file's la
   await withSource({}, async (write) => {
     await write("a.yaml", service("a"));
     await write("b.yaml", service("b"));
-  }, async ({ said, write, folder }) => {
-    await said.until(/synced ServiceCIDR/);
+  }, async ({ recorded, write, folder }) => {
+    await recorded.until(/synced ServiceCIDR/);
     await write("a.yaml", `${service("new")}---\nkind: Service\n\tmetadata: {}\n`);
-    const [problem, ...more] = await said.until(/problem/);
+    const [problem, ...more] = await recorded.until(/problem/);
     assert.match(problem!, /^problem a\.yaml:10 .*; the last valid version of the file stays in effect$/);
     assert.deepEqual(more, []);
     await write("a.yaml", await Deno.readTextFile(join(folder, "a.yaml")));
     await write("b.yaml", service("b", "10.0.0.2"));
-    assert.deepEqual(await said.until(/set/), ["set Service default/b"]);
-    assert.ok(said.objects.has("Service default/a"));
+    assert.deepEqual(await recorded.until(/set/), ["set Service default/b"]);
+    assert.ok(recorded.objects.has("Service default/a"));
     await write("a.yaml", service("new"));
-    assert.deepEqual(await said.until(/set/), ["delete Service default/a", "set Service default/new"]);
+    assert.deepEqual(await recorded.until(/set/), ["delete Service default/a", "set Service default/new"]);
   });
 });
 
 Deno.test("an invalid file does not affect others, but alone it is not an empty cluster", async () => {
   const bad = "kind: [Service\n";
-  await withSource({}, (write) => write("a.yaml", bad), async ({ said, write }) => {
-    const [problem, ...more] = await said.until(/problem/);
+  await withSource({}, (write) => write("a.yaml", bad), async ({ recorded, write }) => {
+    const [problem, ...more] = await recorded.until(/problem/);
     assert.match(problem!, /^problem a\.yaml:\d .*; the file is ignored until it is valid$/);
     assert.deepEqual(more, []);
     await write("b.yaml", service("b"));
-    assert.deepEqual(await said.until(/synced ServiceCIDR/), ["set Service default/b", ...ALL_SYNCED]);
+    assert.deepEqual(await recorded.until(/synced ServiceCIDR/), ["set Service default/b", ...ALL_SYNCED]);
   });
 });
 
 Deno.test("a problem of an object is reported once with its line, and the rest of it is served", async () => {
   const text = `${service("a")}---\n${service("b", "example")}`;
-  await withSource({}, (write) => write("a.yaml", text), async ({ said, write }) => {
-    assert.deepEqual(await said.until(/synced ServiceCIDR/), [
+  await withSource({}, (write) => write("a.yaml", text), async ({ recorded, write }) => {
+    assert.deepEqual(await recorded.until(/synced ServiceCIDR/), [
       'problem a.yaml:9 Service default/b: cluster IP "example" is not an IP address; ignored',
       "set Service default/a",
       "set Service default/b",
       ...ALL_SYNCED,
     ]);
     await write("a.yaml", `${text}---\n${service("c")}`);
-    assert.deepEqual(await said.until(/set/), ["set Service default/c"]);
+    assert.deepEqual(await recorded.until(/set/), ["set Service default/c"]);
   });
 });
 
@@ -225,10 +229,10 @@ Deno.test("a removed file removes its objects", async () => {
   await withSource({}, async (write) => {
     await write("a.yaml", service("a"));
     await write("b.yaml", service("b"));
-  }, async ({ said, folder }) => {
-    await said.until(/synced ServiceCIDR/);
+  }, async ({ recorded, folder }) => {
+    await recorded.until(/synced ServiceCIDR/);
     await Deno.remove(join(folder, "a.yaml"));
-    assert.deepEqual(await said.until(/delete/), ["delete Service default/a"]);
+    assert.deepEqual(await recorded.until(/delete/), ["delete Service default/a"]);
   });
 });
 
@@ -236,36 +240,36 @@ Deno.test("of duplicate objects the first counts, and the second replaces it whe
   await withSource({}, async (write) => {
     await write("a.yaml", `# one\n${service("web", "10.0.0.1")}`);
     await write("b.yaml", service("web", "10.0.0.2"));
-  }, async ({ said, folder }) => {
-    assert.deepEqual(await said.until(/synced ServiceCIDR/), [
+  }, async ({ recorded, folder }) => {
+    assert.deepEqual(await recorded.until(/synced ServiceCIDR/), [
       "problem b.yaml:1 Service default/web is also defined at a.yaml:2; this duplicate is ignored",
       "set Service default/web",
       ...ALL_SYNCED,
     ]);
     const clusterIPs = () => {
-      const object = said.objects.get("Service default/web");
+      const object = recorded.objects.get("Service default/web");
       return object?.kind === "Service" ? object.clusterIPs : undefined;
     };
     assert.deepEqual(clusterIPs(), ["10.0.0.1"]);
     await Deno.remove(join(folder, "a.yaml"));
-    assert.deepEqual(await said.until(/set/), ["set Service default/web"]);
+    assert.deepEqual(await recorded.until(/set/), ["set Service default/web"]);
     assert.deepEqual(clusterIPs(), ["10.0.0.2"]);
   });
 });
 
 Deno.test("a missing path is reported and waited for", async () => {
-  await withSource({ file: "late.yaml" }, nothing, async ({ said, write }) => {
-    assert.deepEqual(await said.until(/problem/), [
+  await withSource({ file: "late.yaml" }, nothing, async ({ recorded, write }) => {
+    assert.deepEqual(await recorded.until(/problem/), [
       "problem late.yaml no such file or folder; waiting for it",
     ]);
     await write("late.yaml", service("late"));
-    assert.deepEqual(await said.until(/synced ServiceCIDR/), ["set Service default/late", ...ALL_SYNCED]);
+    assert.deepEqual(await recorded.until(/synced ServiceCIDR/), ["set Service default/late", ...ALL_SYNCED]);
   });
 });
 
 Deno.test("an empty folder is a cluster without services", async () => {
-  await withSource({}, nothing, async ({ said }) => {
-    assert.deepEqual(await said.until(/synced ServiceCIDR/), ALL_SYNCED);
+  await withSource({}, nothing, async ({ recorded }) => {
+    assert.deepEqual(await recorded.until(/synced ServiceCIDR/), ALL_SYNCED);
   });
 });
 
@@ -276,26 +280,26 @@ Deno.test("without a watch, changes are found by polling", async () => {
   await withSource(
     { openWatch, pollMs: 5 },
     (write) => write("a.yaml", service("a")),
-    async ({ said, write, folder }) => {
-      await said.until(/synced ServiceCIDR/);
+    async ({ recorded, write, folder }) => {
+      await recorded.until(/synced ServiceCIDR/);
       await write("a.yaml", service("other"));
-      assert.ok((await said.until(/set/)).includes("set Service default/other"));
+      assert.ok((await recorded.until(/set/)).includes("set Service default/other"));
       await Deno.remove(join(folder, "a.yaml"));
-      await said.until(/delete Service default\/other/);
+      await recorded.until(/delete Service default\/other/);
     },
   );
 });
 
 Deno.test("a replaced folder is watched again", async () => {
-  await withSource({ pollMs: 5 }, nothing, async ({ said, write, folder }) => {
-    await said.until(/synced ServiceCIDR/);
+  await withSource({ pollMs: 5 }, nothing, async ({ recorded, write, folder }) => {
+    await recorded.until(/synced ServiceCIDR/);
     await Deno.remove(folder);
-    await said.until(/problem FOLDER no such file or folder; its objects are removed; waiting for it/);
+    await recorded.until(/problem FOLDER no such file or folder; its objects are removed; waiting for it/);
     await Deno.mkdir(folder);
     await write("a.yaml", service("a"));
-    await said.until(/set Service default\/a/);
+    await recorded.until(/set Service default\/a/);
     await write("a.yaml", service("b"));
-    await said.until(/set Service default\/b/);
+    await recorded.until(/set Service default\/b/);
   });
 });
 
@@ -304,9 +308,9 @@ Deno.test("a change between a read and the start of a watch is not lost", async 
     Deno.writeTextFileSync(join(folder, "late.yaml"), service("late"));
     return manualWatch();
   };
-  await withSource({ file: "late.yaml", openWatch }, nothing, async ({ said }) => {
-    await said.until(/synced ServiceCIDR/);
-    assert.deepEqual([...said.objects.keys()], ["Service default/late"]);
+  await withSource({ file: "late.yaml", openWatch }, nothing, async ({ recorded }) => {
+    await recorded.until(/synced ServiceCIDR/);
+    assert.deepEqual([...recorded.objects.keys()], ["Service default/late"]);
   });
 });
 
@@ -321,12 +325,12 @@ Deno.test("a file in a watch event is read even if it looks unchanged, but not a
   await withSource({ openWatch: () => watch, readText }, async (write) => {
     await write("a.yaml", "");
     await write("b.yaml", "");
-  }, async ({ said, folder }) => {
-    await said.until(/synced ServiceCIDR/);
+  }, async ({ recorded, folder }) => {
+    await recorded.until(/synced ServiceCIDR/);
     clusterIP = "10.0.0.2";
     watch.emit({ kind: "access", paths: [join(folder, "a.yaml")] });
     watch.emit({ kind: "modify", paths: [join(folder, "b.yaml")] });
-    assert.deepEqual(await said.until(/set/), ["set Service default/b"]);
+    assert.deepEqual(await recorded.until(/set/), ["set Service default/b"]);
     assert.deepEqual(reads, ["a.yaml", "b.yaml", "b.yaml"]);
   });
 });
@@ -335,21 +339,21 @@ Deno.test("an unreadable file is retried, and its objects stay", async () => {
   let refused = false;
   const readText = (path: string) =>
     refused ? Promise.reject(new Deno.errors.PermissionDenied("not yours")) : Deno.readTextFile(path);
-  await withSource({ readText, pollMs: 5 }, (write) => write("a.yaml", service("a")), async ({ said, write }) => {
-    await said.until(/synced ServiceCIDR/);
+  await withSource({ readText, pollMs: 5 }, (write) => write("a.yaml", service("a")), async ({ recorded, write }) => {
+    await recorded.until(/synced ServiceCIDR/);
     refused = true;
     await write("a.yaml", service("b"));
-    assert.deepEqual(await said.until(/problem/), ["problem a.yaml cannot be read: not yours; retrying"]);
-    assert.deepEqual([...said.objects.keys()], ["Service default/a"]);
+    assert.deepEqual(await recorded.until(/problem/), ["problem a.yaml cannot be read: not yours; retrying"]);
+    assert.deepEqual([...recorded.objects.keys()], ["Service default/a"]);
     refused = false;
-    assert.deepEqual(await said.until(/set/), ["delete Service default/a", "set Service default/b"]);
+    assert.deepEqual(await recorded.until(/set/), ["delete Service default/a", "set Service default/b"]);
   });
 });
 
 Deno.test("the source ends with its signal in every state", async () => {
   for (const file of [undefined, "missing.yaml"]) {
-    await withSource({ file }, nothing, async ({ said }) => {
-      await said.until(/synced Node|problem/);
+    await withSource({ file }, nothing, async ({ recorded }) => {
+      await recorded.until(/synced Node|problem/);
     });
   }
 });

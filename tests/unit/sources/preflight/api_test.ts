@@ -40,11 +40,11 @@ async function examine(
   }
 }
 
-function reviewed({ verb, body }: SeenRequest, denied: readonly string[]): Response {
+function reviewed({ verb: method, body }: SeenRequest, denied: readonly string[]): Response {
   const { kind, spec } = JSON.parse(body);
-  assert.deepEqual([verb, kind], ["create", "SelfSubjectAccessReview"]);
-  const { verb: asked, group, resource } = spec.resourceAttributes;
-  const allowed = !denied.includes(`${asked} ${resource}${group === "" ? "" : `.${group}`}`);
+  assert.deepEqual([method, kind], ["create", "SelfSubjectAccessReview"]);
+  const { verb, group, resource } = spec.resourceAttributes;
+  const allowed = !denied.includes(`${verb} ${resource}${group === "" ? "" : `.${group}`}`);
   return Response.json({ kind, spec, status: { allowed } }, { status: 201 });
 }
 
@@ -80,9 +80,9 @@ Deno.test("deploy/rbac.yaml grants exactly the needed permissions", async () => 
         resources.flatMap((resource) => verbs.map((verb) => `${verb} ${resource}${group === "" ? "" : `.${group}`}`))
       ),
   );
-  const asked = permissionsOf(describeMode("nftables").kinds).map(({ verb, resource }) => `${verb} ${resource}`);
+  const needed = permissionsOf(describeMode("nftables").kinds).map(({ verb, resource }) => `${verb} ${resource}`);
   // Only `check` itself uses this permission.
-  assert.deepEqual(granted.toSorted(), [...asked, "get nodes"].toSorted());
+  assert.deepEqual(granted.toSorted(), [...needed, "get nodes"].toSorted());
 });
 
 Deno.test("the permissions on events are those needed to write them", async () => {
@@ -104,8 +104,8 @@ Deno.test("the permissions on events are those needed to write them", async () =
     recorder.record("Warning", "FailedToSync", "IPv4", "it fails");
     await clock.advanceSettled(300_000);
   }
-  const asked = permissionsOf(describeMode("iptables").kinds).filter(({ resource }) => resource.startsWith("events"));
-  assert.deepEqual(asked.map(({ verb, resource }) => `${verb} ${resource}`), used);
+  const needed = permissionsOf(describeMode("iptables").kinds).filter(({ resource }) => resource.startsWith("events"));
+  assert.deepEqual(needed.map(({ verb, resource }) => `${verb} ${resource}`), used);
 });
 
 Deno.test("a clock skew is reported with its direction", async () => {

@@ -52,7 +52,7 @@ function createReadings() {
   const sink = createRecordingSink();
   const reporter = createReporter("state.yaml", sink, false);
   return {
-    async next(text: string): Promise<{ readonly told: readonly string[]; readonly parsed: number }> {
+    async next(text: string): Promise<{ readonly lines: readonly string[]; readonly parsed: number }> {
       let parsed = 0;
       const items = await readStateFile(text, (section, text) => {
         const path = reporter.known(section, text);
@@ -60,7 +60,7 @@ function createReadings() {
         return path;
       }, atOnce);
       await reporter.report(items, atOnce);
-      return { told: sink.take(), parsed };
+      return { lines: sink.take(), parsed };
     },
   };
 }
@@ -70,19 +70,19 @@ const items = Array.from({ length: SERVICES }, (_, index) => item(index));
 Deno.test("only the changed items of a state file are parsed and reported", async () => {
   const readings = createReadings();
   const first = await readings.next(file(items));
-  assert.equal(first.told.filter((line) => line.startsWith("set Service ")).length, SERVICES);
+  assert.equal(first.lines.filter((line) => line.startsWith("set Service ")).length, SERVICES);
   const same = await readings.next(file(items));
-  assert.deepEqual(same, { told: [], parsed: 0 });
+  assert.deepEqual(same, { lines: [], parsed: 0 });
   const changed = item(7, "10.180.9.9");
   const second = await readings.next(file(items.with(7, changed)));
   assert.equal(second.parsed, changed.length);
-  assert.equal(second.told.length, 1);
-  assert.match(second.told[0]!, /^set EndpointSlice default\/web-7\..*10\.180\.9\.9.*10\.181\.0\.7/);
+  assert.equal(second.lines.length, 1);
+  assert.match(second.lines[0]!, /^set EndpointSlice default\/web-7\..*10\.180\.9\.9.*10\.181\.0\.7/);
   const moved = await readings.next(file(items.with(7, changed).toReversed()));
-  assert.deepEqual(moved, { told: [], parsed: 0 });
+  assert.deepEqual(moved, { lines: [], parsed: 0 });
   const fewer = await readings.next(file(items.toSpliced(7, 1)));
   assert.equal(fewer.parsed, 0);
-  assert.deepEqual(fewer.told.map((line) => line.split(" ").slice(0, 2).join(" ")).sort(), [
+  assert.deepEqual(fewer.lines.map((line) => line.split(" ").slice(0, 2).join(" ")).sort(), [
     "delete EndpointSlice",
     "delete Service",
   ]);
@@ -92,28 +92,28 @@ Deno.test("of duplicate services the last counts, even if only the first changes
   const readings = createReadings();
   const second = item(1, "10.180.2.2");
   await readings.next(file([item(1), second]));
-  const { told } = await readings.next(file([item(1, "10.180.3.3"), second]));
-  assert.deepEqual(told, []);
+  const { lines } = await readings.next(file([item(1, "10.180.3.3"), second]));
+  assert.deepEqual(lines, []);
   const alone = await readings.next(file([item(1, "10.180.3.3")]));
-  assert.equal(alone.told.length, 1);
-  assert.match(alone.told[0]!, /^set EndpointSlice .*10\.180\.3\.3/);
+  assert.equal(alone.lines.length, 1);
+  assert.match(alone.lines[0]!, /^set EndpointSlice .*10\.180\.3\.3/);
 });
 
 Deno.test("removed endpoints of a service are deleted", async () => {
   const readings = createReadings();
   const first = item(1);
   await readings.next(file([first]));
-  const { told } = await readings.next(file([first.slice(0, first.indexOf("  - podname: web-1-b"))]));
-  assert.equal(told.length, 1);
-  assert.ok(!told[0]!.includes("10.181.0.1"), told[0]);
+  const { lines } = await readings.next(file([first.slice(0, first.indexOf("  - podname: web-1-b"))]));
+  assert.equal(lines.length, 1);
+  assert.ok(!lines[0]!.includes("10.181.0.1"), lines[0]);
 });
 
 Deno.test("differences are reported for files that cannot be split, and for one that can after it", async () => {
   const readings = createReadings();
   await readings.next(file(items.slice(0, 3)));
   const anchored = file(items.slice(0, 3)).replaceAll("{}", "*none").replace("*none", "&none {}");
-  assert.deepEqual((await readings.next(anchored)).told, []);
-  assert.deepEqual((await readings.next(file(items.slice(0, 3)))).told, []);
+  assert.deepEqual((await readings.next(anchored)).lines, []);
+  assert.deepEqual((await readings.next(file(items.slice(0, 3)))).lines, []);
 });
 
 Deno.test("the event loop gets a turn after each item", async () => {

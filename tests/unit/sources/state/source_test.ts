@@ -41,13 +41,13 @@ const short = (lines: readonly string[]) => lines.map((line) => line.split(" ").
 Deno.test("only changes in the file are reported", async () => {
   const { before, after } = recordedStateFiles();
   await withStateFile(before, async (sink, write) => {
-    await sink.told("synced Node");
-    const told = sink.take();
-    assert.equal(told.filter((line) => line.startsWith("set EndpointSlice")).length, 3);
-    assert.equal(told.filter((line) => line.startsWith("set Node")).length, 2);
-    assert.ok(!told.some((line) => line.startsWith("problem")), told.join("\n"));
+    await sink.until("synced Node");
+    const lines = sink.take();
+    assert.equal(lines.filter((line) => line.startsWith("set EndpointSlice")).length, 3);
+    assert.equal(lines.filter((line) => line.startsWith("set Node")).length, 2);
+    assert.ok(!lines.some((line) => line.startsWith("problem")), lines.join("\n"));
     write(after);
-    await sink.told("delete Service default/sticky");
+    await sink.until("delete Service default/sticky");
     const changed = sink.take();
     assert.equal(changed.length, 2);
     assert.match(changed.find((line) => line.startsWith("set"))!, /^set EndpointSlice default\/web\..*10\.180\.1\.23/);
@@ -57,33 +57,33 @@ Deno.test("only changes in the file are reported", async () => {
 Deno.test("a file that KPNG wrote is read whole: nulls, 64-bit hashes, session affinity, filters without targets", async () => {
   const dump = Deno.readTextFileSync(new URL("../../../fixtures/kpng/dump.yaml", import.meta.url));
   await withStateFile(dump, async (sink) => {
-    await sink.told("synced Node");
-    const told = sink.take();
-    assert.ok(!told.some((line) => line.startsWith("problem")), told.join("\n"));
-    const serviceLine = (name: string) => told.find((line) => line.startsWith(`set Service default/${name} `))!;
+    await sink.until("synced Node");
+    const lines = sink.take();
+    assert.ok(!lines.some((line) => line.startsWith("problem")), lines.join("\n"));
+    const serviceLine = (name: string) => lines.find((line) => line.startsWith(`set Service default/${name} `))!;
     assert.match(serviceLine("sticky"), /"affinitySeconds":600/);
     assert.match(serviceLine("web"), /"sourceRanges":\["203\.0\.113\.0\/24"\]/);
-    assert.equal(told.filter((line) => line.startsWith("set Service")).length, 5);
+    assert.equal(lines.filter((line) => line.startsWith("set Service")).length, 5);
   });
 });
 
 for (const hash of ["18446744073709551616", "-1", "1.5", '"7"']) {
   Deno.test(`the hash ${hash} is no unsigned 64-bit integer, and the file is refused`, async () => {
     await withStateFile(`services:\n- service:\n    name: web\n  endpoints:\n  - hash: ${hash}\n`, async (sink) => {
-      await sink.told("hash must be an integer of 64 bits without a sign");
+      await sink.until("hash must be an integer of 64 bits without a sign");
     });
   });
 }
 
 Deno.test("a missing file is waited for; a deleted one stays in effect", async () => {
   await withStateFile(undefined, async (sink, write, path) => {
-    await sink.told("no such file");
+    await sink.until("no such file");
     assert.ok(!sink.take().some((line) => line.startsWith("synced")));
     write(recordedStateFiles().before);
-    await sink.told("synced Node");
+    await sink.until("synced Node");
     sink.take();
     Deno.removeSync(path);
-    await sink.told("no such file; its last valid version stays in effect");
+    await sink.until("no such file; its last valid version stays in effect");
     assert.deepEqual(short(sink.take()), [`problem ${path}: no`]);
   });
 });
@@ -119,15 +119,15 @@ for (const [name, text, problem] of MISTAKES) {
   Deno.test(`a state file with ${name} is refused with its line, and the last valid version stays`, async () => {
     const { before } = recordedStateFiles();
     await withStateFile(before, async (sink, write) => {
-      await sink.told("synced Node");
+      await sink.until("synced Node");
       sink.take();
       write(text);
-      await sink.told("stays in effect");
-      const told = sink.take();
-      assert.equal(told.length, 1);
-      assert.match(told[0]!, problem);
+      await sink.until("stays in effect");
+      const lines = sink.take();
+      assert.equal(lines.length, 1);
+      assert.match(lines[0]!, problem);
       write(before.replace("10.180.1.21", "10.180.1.99"));
-      await sink.told("10.180.1.99");
+      await sink.until("10.180.1.99");
     });
   });
 }
@@ -137,13 +137,13 @@ Deno.test("unusable parts of a file are reported with their line, and the rest i
     "    ports: [{port: 80, protocol: 7}, {name: a, port: 81, protocol: 1, targetport: 8081}]\n" +
     "  endpoints:\n  - endpoint: {ips: {v4: [10.1.0.1]}}\n  - endpoint: {ips: {v4: [nonsense]}}\n";
   await withStateFile(text, async (sink) => {
-    await sink.told("synced Node");
-    const told = sink.take();
-    const problems = told.filter((line) => line.startsWith("problem"));
+    await sink.until("synced Node");
+    const lines = sink.take();
+    const problems = lines.filter((line) => line.startsWith("problem"));
     assert.equal(problems.length, 2);
     assert.match(problems[0]!, /state\.yaml:3: Service default\/web: port 1: protocol "number 7"/);
     assert.match(problems[1]!, /state\.yaml:8: Service default\/web: endpoint address "nonsense"/);
-    assert.match(told.find((line) => line.startsWith("set EndpointSlice"))!, /"address":"10.1.0.1","ready":true/);
+    assert.match(lines.find((line) => line.startsWith("set EndpointSlice"))!, /"address":"10.1.0.1","ready":true/);
   });
 });
 
@@ -187,7 +187,7 @@ Deno.test("a written state file reads as the same state", async () => {
     onProblems: sayProblems((where, message) => assert.fail(`${where}: ${message}`)),
   });
   await withStateFile(first, async (sink) => {
-    await sink.told("synced Node");
+    await sink.until("synced Node");
     for (const line of sink.take()) {
       const object = /^set \S+ \S+ (.*)$/.exec(line)?.[1];
       if (object !== undefined) second.set(JSON.parse(object));
