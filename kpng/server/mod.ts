@@ -10,6 +10,8 @@
  *   answers.ts             snapshots and differences, shared by watchers
  *   change_waiters.ts      wakes watchers after changes
  *   chunks.ts              operations in chunks
+ *   traffic.ts             counts what was sent
+ *   lag.ts                 measures the time to the last watcher
  *   semaphore.ts           limits concurrency
  *   limits.ts              the limits of a server
  *   closed_connections.ts  counts the connections that the server closed
@@ -18,6 +20,6 @@
  */
 export { createAnswers } from "./answers.ts";
 export { createSemaphore } from "./semaphore.ts";
-export { startServing } from "./server.ts";
+export { type Serving, type ServingFigures, startServing } from "./server.ts";
 export { createChangeWaiters } from "./change_waiters.ts";
 export { serveWatcher } from "./watcher.ts";

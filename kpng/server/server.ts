@@ -11,6 +11,7 @@ import { listen } from "./listen.ts";
 import { createSemaphore } from "./semaphore.ts";
 import { CallError, openStream, scopeOf } from "./stream.ts";
 import { createChangeWaiters } from "./change_waiters.ts";
+import { counted, createTraffic, type TrafficFigures } from "./traffic.ts";
 import { serveWatcher } from "./watcher.ts";
 
 /** Options of `startServing`. */
@@ -23,6 +24,8 @@ export interface ServingOptions {
   readonly logger: Logger;
   /** LIMITS by default. */
   readonly limits?: Partial<Limits>;
+  /** Takes the time in milliseconds from each change until it was written to the last watcher. */
+  readonly onLag?: (lagMs: number) => void;
 }
 
 /** A running server. */
@@ -35,8 +38,18 @@ export interface Serving {
   connections(): number;
   /** The number of connections closed by the server for that reason. */
   closed(reason: ClosureReason): number;
+  /** What was sent and refused since the start. */
+  figures(): ServingFigures;
   /** Ends every call and the server. */
   close(): Promise<void>;
+}
+
+/** The figures of a server, for metrics. */
+export interface ServingFigures extends TrafficFigures {
+  /** The current connections, including those without a handshake. */
+  readonly connections: number;
+  /** Connections closed by the server, by reason. */
+  readonly closed: ReadonlyMap<ClosureReason, number>;
 }
 
 /** Starts a server. Throws an Error if it cannot listen on the address. */
@@ -48,6 +61,7 @@ export async function startServing(options: ServingOptions): Promise<Serving> {
   const transfers = createSemaphore(limits.transfers);
   const watchers = new Set<AbortController>();
   const closed = createClosedConnections(logger);
+  const traffic = createTraffic(store, clock, options.onLag);
 
   const onStream = (stream: ServerHttp2Stream, headers: Readonly<Record<string, unknown>>) => {
     // A frame that violates the protocol destroys the streams of the same packet before they are emitted, and their errors
@@ -55,12 +69,13 @@ export async function startServing(options: ServingOptions): Promise<Serving> {
     stream.on("error", () => {});
     if (stream.destroyed || stream.closed) return;
     const scope = headers[":method"] === "POST" ? scopeOf(String(headers[":path"] ?? "")) : undefined;
-    const refusal = scope === undefined
-      ? { status: STATUS.unimplemented, message: "only localv1.Sets/Watch and globalv1.Sets/Watch are implemented" }
-      : watchers.size >= limits.streams
-      ? { status: STATUS.resourceExhausted, message: `limit of ${limits.streams} watchers reached` }
-      : undefined;
-    if (scope === undefined || refusal !== undefined) return refuse(stream, refusal!);
+    if (scope === undefined) {
+      return refuse(stream, STATUS.unimplemented, "only localv1.Sets/Watch and globalv1.Sets/Watch are implemented");
+    }
+    if (watchers.size >= limits.streams) {
+      traffic.refusedWatcher();
+      return refuse(stream, STATUS.resourceExhausted, `limit of ${limits.streams} watchers reached`);
+    }
     const abort = new AbortController();
     watchers.add(abort);
     serve(stream, scope, abort).finally(() => watchers.delete(abort));
@@ -68,24 +83,29 @@ export async function startServing(options: ServingOptions): Promise<Serving> {
 
   const serve = async (stream: ServerHttp2Stream, scope: "global" | "local", abort: AbortController) => {
     const { signal } = abort;
+    const own = traffic.join(scope);
     try {
       stream.respond({ ":status": 200, "content-type": "application/grpc" }, { waitForTrailers: true });
       stream.on("wantTrailers", () => {
         if (!stream.closed && !stream.destroyed) stream.sendTrailers(trailersOf(signal));
       });
-      const watcher = openStream(stream, { scope, limits, clock, abort });
-      await serveWatcher(watcher, { answers, clock, signal, transfers, changed: waiters.changed });
+      const watcher = openStream(stream, { scope, limits, clock, onStall: own.stalled, abort });
+      await serveWatcher(counted(watcher, own), {
+        answers,
+        clock,
+        signal,
+        transfers,
+        changed: waiters.changed,
+        traffic: own,
+      });
       stream.end();
     } catch (error) {
       if (!signal.aborted) abort.abort(error);
       logger.debug("watcher disconnected", { scope, reason: errorText(error) });
-      // A stalled reader would not read the end of the call either.
-      const hasStalled = stream.writableLength > 0;
-      if (!stream.destroyed) {
-        if (hasStalled) stream.destroy();
-        else stream.end();
-      }
+      endStream(stream);
       if (error instanceof CallError) clock.schedule(limits.idleMs, () => stream.destroy());
+    } finally {
+      own.leave();
     }
   };
 
@@ -96,23 +116,17 @@ export async function startServing(options: ServingOptions): Promise<Serving> {
   server.on("sessionError", (error) => logger.debug("connection failed", { error: errorText(error) }));
   server.on("error", (error) => logger.warn("gRPC server error", { error: errorText(error) }));
   const address = boundAddress(options.address, server.address());
-  if (options.tls?.ca === undefined && !isOfThisHost(address)) {
-    logger.warn(
-      "any client that reaches this address can read the cluster's state; set --listen-tls-ca to require certificates",
-      {
-        address: wireAddressText(address),
-      },
-    );
-  }
-  logger.info("serving gRPC", { address: wireAddressText(address), tls: isSecure });
+  logAddress(address, options.tls, logger);
 
   return {
     address,
     watchers: () => watchers.size,
     connections: connections.count,
     closed: closed.of,
+    figures: () => ({ ...traffic.figures(), connections: connections.count(), closed: closed.all() }),
     close() {
       waiters.close();
+      traffic.close();
       for (const abort of watchers) abort.abort(new CallError(STATUS.unavailable, "the server is shutting down"));
       connections.close();
       return new Promise((resolve) => server.close(() => resolve()));
@@ -120,9 +134,27 @@ export async function startServing(options: ServingOptions): Promise<Serving> {
   };
 }
 
+function logAddress(bound: WireAddress, tls: TlsFiles | undefined, logger: Logger): void {
+  const address = wireAddressText(bound);
+  if (tls?.ca === undefined && !isOfThisHost(bound)) {
+    logger.warn(
+      "any client that reaches this address can read the cluster's state; set --listen-tls-ca to require certificates",
+      { address },
+    );
+  }
+  logger.info("serving gRPC", { address, tls: tls !== undefined });
+}
+
 /** Whether only this host can connect. */
 function isOfThisHost(address: WireAddress): boolean {
   return address.kind === "unix" || /^(127\.|::1$|localhost$)/.test(address.host);
+}
+
+/** Ends a stream after an error. A stalled reader would not read the end of the call either. */
+function endStream(stream: ServerHttp2Stream): void {
+  if (stream.destroyed) return;
+  if (stream.writableLength > 0) stream.destroy();
+  else stream.end();
 }
 
 function trailersOf({ aborted, reason }: AbortSignal): Record<string, string> {
@@ -133,7 +165,7 @@ function trailersOf({ aborted, reason }: AbortSignal): Record<string, string> {
   return { "grpc-status": String(status), "grpc-message": encodeURIComponent(message) };
 }
 
-function refuse(stream: ServerHttp2Stream, { status, message }: { status: number; message: string }): void {
+function refuse(stream: ServerHttp2Stream, status: number, message: string): void {
   stream.respond({
     ":status": 200,
     "content-type": "application/grpc",

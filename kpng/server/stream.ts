@@ -21,6 +21,8 @@ export interface StreamOptions {
   readonly scope: Subscription["scope"];
   readonly limits: Limits;
   readonly clock: Clock;
+  /** Called if the client does not read for too long. */
+  readonly onStall: () => void;
   /** Aborts everything that waits on the stream. */
   readonly abort: AbortController;
 }
@@ -35,7 +37,7 @@ export function scopeOf(path: string | undefined): Subscription["scope"] | undef
  * invalid one, or does not read for too long.
  */
 export function openStream(stream: ServerHttp2Stream, options: StreamOptions): WatcherStream {
-  const { scope, limits, clock, abort } = options;
+  const { scope, limits, clock, onStall, abort } = options;
   const { signal } = abort;
   const frames = createFrameReader(limits.requestBytes);
   const requests: Subscription[] = [];
@@ -102,6 +104,7 @@ export function openStream(stream: ServerHttp2Stream, options: StreamOptions): W
         then();
       };
       const cancelStall = clock.schedule(limits.stallMs, () => {
+        onStall();
         abort.abort(new CallError(STATUS.resourceExhausted, "the client does not read"));
       });
       const onAbort = settle(() => reject(signal.reason));

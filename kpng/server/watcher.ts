@@ -4,6 +4,7 @@ import { RESET, SYNC } from "../views/mod.ts";
 import type { Answer, Answers, Position, Subscription } from "./answers.ts";
 import type { Semaphore, SemaphoreSlot } from "./semaphore.ts";
 import type { ChangeWaiters } from "./change_waiters.ts";
+import type { WatcherTraffic } from "./traffic.ts";
 
 /** The stream of one watcher. */
 export interface WatcherStream {
@@ -20,6 +21,8 @@ export interface WatcherOptions {
   readonly changed: ChangeWaiters["changed"];
   /** Limits the concurrent large answers of all watchers. */
   readonly transfers: Semaphore;
+  /** Counts what the watcher receives. */
+  readonly traffic?: Pick<WatcherTraffic, "roundEnded" | "upToDate">;
   /** Aborted when the watcher disconnects. */
   readonly signal: AbortSignal;
 }
@@ -33,7 +36,7 @@ const CHUNKS_WITHOUT_SLOT = 4;
  * until there are some. Resolves after the last request.
  */
 export async function serveWatcher(stream: WatcherStream, options: WatcherOptions): Promise<void> {
-  const { answers, changed, transfers, signal } = options;
+  const { answers, changed, transfers, traffic, signal } = options;
   const slot = transfers.join();
   let position: Position | undefined;
   try {
@@ -57,9 +60,12 @@ export async function serveWatcher(stream: WatcherStream, options: WatcherOption
         const wrote = await writeParts(parts, stream, slot, options);
         slot.leave();
         if (wrote || isSnapshot) break;
+        traffic?.upToDate(position.revision);
         await changed(position.revision, signal);
       }
       await stream.write(END_OF_ROUND);
+      traffic?.roundEnded();
+      traffic?.upToDate(position.revision);
     }
   } finally {
     slot.leave();

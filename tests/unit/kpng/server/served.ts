@@ -20,7 +20,12 @@ export interface Served {
 export async function withServer(
   objects: readonly ClusterObject[],
   test: (served: Served) => Promise<void>,
-  options: { readonly limits?: Partial<Limits>; readonly tls?: TlsFiles; readonly port?: number } = {},
+  options: {
+    readonly limits?: Partial<Limits>;
+    readonly tls?: TlsFiles;
+    readonly port?: number;
+    readonly onLag?: (lagMs: number) => void;
+  } = {},
 ): Promise<void> {
   const onProblems = sayProblems((where, message) => assert.fail(`${where}: ${message}`));
   const store = createStore({ clock: systemClock, onProblems });
@@ -33,6 +38,7 @@ export async function withServer(
     clock: systemClock,
     logger: silentLogger,
     limits: options.limits,
+    onLag: options.onLag,
   });
   try {
     assert.ok(serving.address.kind === "tcp");

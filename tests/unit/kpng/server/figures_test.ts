@@ -1,0 +1,73 @@
+/** The figures of a server: who watches, what was sent, and who was turned away. */
+import assert from "node:assert/strict";
+import { connect as connectHttp2 } from "node:http2";
+import { framesOf } from "../../../../kpng/transport/frames.ts";
+import { METHODS, WATCH_REQUEST } from "../../../../kpng/messages/messages.ts";
+import { STATUS } from "../../../../kpng/transport/status.ts";
+import { sleep, systemClock } from "../../../../platform/clock.ts";
+import { service } from "../../../fakes/cluster_objects.ts";
+import { connectKpngClient } from "../../../fakes/kpng.ts";
+import { manyServices, withServer } from "./served.ts";
+
+const ASK = WATCH_REQUEST.encode({ nodeName: "node-a" });
+
+async function until(holds: () => boolean): Promise<void> {
+  while (!holds()) await sleep(systemClock, 5);
+}
+
+Deno.test("watchers, rounds and bytes are counted by scope, and each change once by its last watcher", async () => {
+  const lags: number[] = [];
+  await withServer([service("default/web")], async ({ port, serving, store }) => {
+    const clients = [
+      connectKpngClient(port, METHODS.global),
+      connectKpngClient(port, METHODS.local),
+      connectKpngClient(port, METHODS.local),
+    ];
+    const received = await Promise.all(clients.map((client) => client.round(ASK)));
+    const { watchers, rounds, bytes, connections } = serving.figures();
+    assert.deepEqual([watchers, rounds, connections], [{ global: 1, local: 2 }, { global: 1, local: 2 }, 3]);
+    assert.equal(bytes.global, framesOf(received[0]!).length);
+    assert.equal(bytes.local, framesOf([...received[1]!, ...received[2]!]).length);
+    assert.deepEqual(lags, []);
+
+    const next = clients.map((client) => client.round(ASK));
+    store.set(service("default/api"));
+    await Promise.all(next);
+    await until(() => lags.length === 1);
+    assert.deepEqual(serving.figures().rounds, { global: 2, local: 4 });
+
+    for (const client of clients) client.close();
+    await until(() => serving.watchers() === 0);
+    assert.deepEqual(serving.figures().watchers, { global: 0, local: 0 });
+    assert.equal(lags.length, 1);
+  }, { onLag: (lagMs) => lags.push(lagMs) });
+});
+
+Deno.test("slow readers and watchers over the limit are counted", async () => {
+  await withServer(manyServices(5000), async ({ port, serving }) => {
+    const session = connectHttp2(`http://127.0.0.1:${port}`);
+    session.on("error", () => {});
+    const stream = session.request({ ":method": "POST", ":path": METHODS.global });
+    stream.on("error", () => {});
+    stream.pause();
+    stream.write(framesOf([ASK]));
+    await until(() => serving.watchers() === 1);
+    const refused = connectKpngClient(port, METHODS.global);
+    assert.equal(await refused.status, STATUS.resourceExhausted);
+    assert.deepEqual([serving.figures().refusedWatchers, serving.figures().slowReaders], [1, 0]);
+    await until(() => serving.watchers() === 0);
+    assert.deepEqual([serving.figures().refusedWatchers, serving.figures().slowReaders], [1, 1]);
+    refused.close();
+    session.destroy();
+  }, { limits: { stallMs: 300, streams: 1 } });
+});
+
+Deno.test("a connection that the server closed is counted by its reason", async () => {
+  await withServer([], async ({ port, serving }) => {
+    const session = connectHttp2(`http://127.0.0.1:${port}`);
+    session.on("error", () => {});
+    await until(() => serving.figures().closed.get("no call") === 1);
+    assert.equal(serving.figures().closed.get("too many connections"), 0);
+    session.destroy();
+  }, { limits: { idleMs: 50 } });
+});
