@@ -15,7 +15,7 @@ export interface FamilyBasis {
   revision(): number;
   /** The rules of a service port in the kernel; undefined if unknown. */
   rules(key: ServicePortKey): Promise<RuleDescription | undefined>;
-  /** When the current plan of a service port took effect; undefined if no proxy runs. */
+  /** The time at which the current plan of a service port took effect; undefined if no proxy runs. */
   since(port: PlannedPort): Effect | undefined;
 }
 

@@ -58,7 +58,7 @@ export interface ExplainedEndpoint {
   readonly used: boolean;
   readonly cluster: EndpointFate;
   readonly local: EndpointFate;
-  /** Why it is used or not, in a few words. */
+  /** The reason why it is used or not, in a few words. */
   readonly reason: string;
 }
 

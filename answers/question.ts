@@ -7,7 +7,7 @@ export type Origin = "node" | "pod" | "outside";
 /** All origins, in the order in which they are explained. */
 export const ORIGINS: readonly Origin[] = ["pod", "node", "outside"];
 
-/** Asks what happens to a new connection to a destination. */
+/** A question about a new connection to a destination. */
 export interface Question {
   readonly family: Family;
   /** Canonical. */

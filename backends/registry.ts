@@ -31,7 +31,7 @@ export async function loadMode(name: ProxyMode, modes: readonly Mode[] = MODES):
   return await modeNamed(name, modes).load();
 }
 
-/** The backend of a mode by itself, which ignores what other modes have left behind. */
+/** The backend of a mode alone, which ignores what other modes have left behind. */
 export async function loadBackendAlone(
   name: ProxyMode,
   options: BackendOptions,

@@ -4,7 +4,7 @@ import type { Family, ProxyMode } from "../core/model/mod.ts";
 import type { TlsPaths, WireAddress } from "../kpng/transport/mod.ts";
 import type { Settings } from "./kube_proxy_configuration.ts";
 
-/** How traffic from this node's own pods is recognized (kube-proxy's detectLocalMode). */
+/** The detection of traffic from this node's own pods (kube-proxy's detectLocalMode). */
 export type LocalMode = "ClusterCIDR" | "NodeCIDR" | "BridgeInterface" | "InterfaceNamePrefix";
 
 /**
@@ -55,7 +55,7 @@ export interface Configuration extends DeepReadonly<Omit<Settings, Decided>> {
   /** `address:port` of `/metrics`, `/proxyMode` and `/configz`; undefined if disabled. */
   readonly metricsBindAddress: string | undefined;
 
-  /** How often the kernel is checked for drift: the mode's syncPeriod. */
+  /** The interval of checks of the kernel for drift: the mode's syncPeriod. */
   readonly syncPeriodMs: number;
   /** The minimum time between two syncs: the mode's minSyncPeriod; 0 adapts it to the duration of syncs. */
   readonly minSyncPeriodMs: number;

@@ -43,9 +43,9 @@ export interface ChangedConfiguration {
   readonly warnings: readonly string[];
 }
 
-/** How long the folder must be quiet before the file is read, to avoid reading a partially written one. */
+/** The quiet period before the file is read, to avoid reading a partially written one. */
 const QUIET_MS = 200;
-/** How often the file is read without an event: a watch ends when its folder is replaced. */
+/** The interval of reads without an event: a watch ends when its folder is replaced. */
 const POLL_MS = 10_000;
 
 /** Starts to follow a configuration file; its current contents count as read. */

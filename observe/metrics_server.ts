@@ -33,7 +33,7 @@ export interface MetricsServerOptions extends ServerOptions {
   readonly slis: SliMetrics;
   /** The flags by name, for `/flagz`; undefined if that page is disabled. */
   readonly flags: Readonly<Record<string, string>> | undefined;
-  /** When the proxy started, in milliseconds since 1970, for `/statusz`; undefined if that page is disabled. */
+  /** The start time of the proxy, in milliseconds since 1970, for `/statusz`; undefined if that page is disabled. */
   readonly startedAtMs: number | undefined;
   /** Returns the current configuration as a KubeProxyConfiguration document; called at every request. */
   readonly configuration: () => unknown;

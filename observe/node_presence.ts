@@ -22,7 +22,7 @@ export interface NodePresenceOptions {
 /** The scope of the problems of this node's Node object. */
 export const NODE_SCOPE = "Node object";
 
-/** How long the Node object may be missing without a warning: the kubelet may be starting, too. */
+/** The time that the Node object may be missing without a warning: the kubelet may be starting, too. */
 const GRACE_MS = 5_000;
 const BETWEEN_REMINDERS_MS = 60_000;
 

@@ -9,7 +9,7 @@ export interface FamilyStatus {
   readonly lastUpdatedMs: number | undefined;
   /** Whether no update is overdue. */
   readonly healthy: boolean;
-  /** Why its worker is down; undefined if it is not. */
+  /** The reason why its worker is down; undefined if it is not. */
   readonly reason: string | undefined;
 }
 

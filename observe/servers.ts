@@ -18,7 +18,7 @@ export interface OperatorServersOptions {
   readonly problems: Pick<ProblemBoard, "report">;
   /** The flags from the command line. */
   readonly flags: GivenFlags;
-  /** When the proxy started, in milliseconds since 1970. */
+  /** The start time of the proxy, in milliseconds since 1970. */
   readonly startedAtMs: number;
   /** Loads the status page; called at the first request for it. */
   readonly statusPage: () => Promise<StatusPage>;

@@ -10,7 +10,7 @@ const WRITTEN: ReadonlyMap<string, string> = new Map(
   ),
 );
 
-/** How much a sync changed in the kernel: how many chains, elements or servers, and how many of each. */
+/** The size of a sync's change in the kernel: the number of chains, elements or servers, in total and of each kind. */
 export interface SyncSize {
   readonly total: number;
   /** `3 chains written`, for each count that is not 0. */

@@ -1,4 +1,4 @@
-import { FAMILIES, type Family, type Logger, otherFamily } from "../platform/mod.ts";
+import { FAMILIES, type Family, type Logger } from "../platform/mod.ts";
 import type { FamilyHealth } from "../core/channel/mod.ts";
 import type { ProblemBoard } from "../core/problems/mod.ts";
 import {
@@ -40,7 +40,7 @@ export function notifyObservers(
     }
     if (!unsupported.has(family)) {
       const { reason } = state;
-      logger.warn(`this host cannot serve ${family}, serving ${otherFamily(family)} only`, { reason });
+      logger.warn("this host cannot serve an IP family, serving the other one only", { family, reason });
     }
     unsupported.add(family);
     if (unsupported.size === FAMILIES.length) onNoneSupported();

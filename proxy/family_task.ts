@@ -5,8 +5,9 @@ import { familyOptions, type ProxyOptions } from "./proxy_options.ts";
 
 /** A one-time task for each family, instead of running the proxy. */
 interface FamilyTask {
-  /** Past participle for the log: `cleaned up`. */
+  /** Log messages for its success and its failure. */
   readonly done: string;
+  readonly failed: string;
   readonly setsHost: boolean;
   /** Whether to run it for families that this host cannot serve in the configured mode. */
   readonly evenWhereUnsupported: boolean;
@@ -19,6 +20,7 @@ interface FamilyTask {
 export function runCleanup(options: ProxyOptions): Promise<number> {
   return runInFamilies({
     done: "cleaned up",
+    failed: "cleanup failed",
     setsHost: false,
     evenWhereUnsupported: true,
     run: (link) => link.cleanup(),
@@ -32,6 +34,7 @@ export function runCleanup(options: ProxyOptions): Promise<number> {
 export function runInit(options: ProxyOptions): Promise<number> {
   return runInFamilies({
     done: "initialized",
+    failed: "initialization failed",
     setsHost: true,
     evenWhereUnsupported: false,
     run: () => Promise.resolve(),
@@ -47,7 +50,7 @@ async function runInFamily(family: Family, task: FamilyTask, options: ProxyOptio
   const logger = options.logger.with({ family });
   const outcome = Promise.withResolvers<boolean>();
   const fail = (error: unknown) => {
-    logger.error(`not ${task.done}`, { error: errorText(error) });
+    logger.error(task.failed, { error: errorText(error) });
     outcome.resolve(false);
   };
   const run = () =>
@@ -61,7 +64,7 @@ async function runInFamily(family: Family, task: FamilyTask, options: ProxyOptio
     else if (health.state === "unfit" && !health.unsupported) fail(health.reason);
     else if (health.state === "unfit" && task.evenWhereUnsupported) run();
     else if (health.state === "unfit") {
-      logger.info("nothing to do, this host cannot serve the family", { reason: health.reason });
+      logger.info("nothing to do: this host cannot serve the family", { reason: health.reason });
       outcome.resolve(true);
     }
   };

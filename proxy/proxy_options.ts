@@ -18,7 +18,7 @@ export interface ProxyOptions {
   readonly runProgram?: RunProgram;
   /** Reads the environment, for the in-cluster address; that of the process by default. */
   readonly env?: (name: string) => string | undefined;
-  /** When the worker of a family without service ports is stopped; `REST_DELAYS` by default. */
+  /** The delays after which the worker of a family without service ports is stopped; `REST_DELAYS` by default. */
   readonly restDelays?: RestDelays;
   /** Limit of open files; undefined if unknown. */
   readonly fileLimit?: number;

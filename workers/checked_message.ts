@@ -174,11 +174,11 @@ export function createMessageCheck(modes: readonly ModeDescription[]): (message:
   return (message) => {
     const kind = (message as { readonly type?: unknown } | null)?.type;
     if (typeof kind !== "string" || !Object.hasOwn(checks, kind)) {
-      throw new Error("message refused: it is of no known type");
+      throw new Error("message refused: unknown type");
     }
     const wrong = wrongField(checks[kind as ToWorker["type"]] as Fields<object>, message);
     if (wrong !== undefined) {
-      throw new Error(`message refused: its type is ${kind}, and its field ${wrong} is wrong`);
+      throw new Error(`message refused: invalid field ${wrong} in a message of type ${kind}`);
     }
     return message as ToWorker;
   };

@@ -21,7 +21,7 @@ scope.onmessage = ({ data }) => {
   }
 };
 
-/** Everything but these strings and numbers was fixed before the main isolate read anything from the network. */
+/** Everything except these strings and numbers was fixed before the main isolate read anything from the network. */
 async function run({ program, args, env }: PluginRole, runner: Runner, request: PluginRequest): Promise<void> {
   const number = Number(request.number);
   const own = { ...env, KUBERNETES_EXEC_INFO: String(request.execInfo) };

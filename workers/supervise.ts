@@ -17,11 +17,11 @@ export interface SuperviseOptions extends WatchOptions {
   readonly memory: MemoryWatch;
   /** The waits before a restart; from half a second to half a minute by default. */
   readonly backoff?: Backoff;
-  /** How long a worker may take to stop before it is terminated. */
+  /** The grace period for a worker to stop before it is terminated. */
   readonly stopGraceMs?: number;
   /** The same for a worker that will be used again: it may be the only one that could start another. */
   readonly keepGraceMs?: number;
-  /** How long to wait for an answer from the worker. */
+  /** The timeout of an answer from the worker. */
   readonly answerTimeoutMs?: number;
 }
 
@@ -265,7 +265,7 @@ function ended(state: LifecycleState): void {
   state.stopping?.resolve();
 }
 
-/** Asks the worker to stop, and calls `onLate` if it does not in time. */
+/** Requests the worker to stop, and calls `onLate` if it does not stop in time. */
 function requestStop(state: LifecycleState, keepWorker: boolean, graceMs: number, onLate: () => void): void {
   state.cancelTimer?.();
   state.worker?.unwatch();

@@ -28,7 +28,7 @@ export interface SyncLoop {
   stop(): Promise<void>;
 }
 
-/** How many setups in a row must find that this host cannot serve the family before that is reported. */
+/** The number of consecutive setups that must find that this host cannot serve the family before that is reported. */
 const REFUSALS_BELIEVED = 3;
 
 /** The state that is applied in the kernel, or is about to be. */
@@ -148,7 +148,7 @@ async function setUp(loop: Loop): Promise<void> {
     const reason = errorText(error);
     loop.refusals = error instanceof UnsupportedHostError ? loop.refusals + 1 : 0;
     loop.problems.log([{ code: "setup-failed", servicePort: undefined, message: reason }], "setup", retryLater(loop));
-    // A missing tool may just be being replaced by a package manager, and a refusal may be a lack of memory.
+    // A package manager may be replacing a missing tool, and a refusal may be due to a lack of memory.
     if (loop.refusals === 0 || loop.refusals >= REFUSALS_BELIEVED) {
       loop.emit({ type: "setup-failed", reason, unsupported: loop.refusals > 0 });
     }

@@ -107,7 +107,7 @@ function startFirst(pool: PoolState, family: Family): void {
 
 function startSuccessor(pool: PoolState, family: Family): PooledWorker {
   const starter = pool.workers.get(otherFamily(family))!;
-  if (!starter.isAlive) throw new Error("the other family's worker, which would have to start it, is gone as well");
+  if (!starter.isAlive) throw new Error("no worker is left to start it: the other family's worker is gone, too");
   const { port1, port2 } = new MessageChannel();
   const number = ++pool.numbers;
   const worker = add(pool, family, {

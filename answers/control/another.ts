@@ -13,7 +13,7 @@ export class AnotherSluiceError extends Error {
   }
 }
 
-/** How long the other process has to identify itself. */
+/** The time that the other process has to identify itself, in milliseconds. */
 const LONGEST_ANSWER_MS = 2000;
 
 /** This process, for the comparison with the holder of a control socket. */

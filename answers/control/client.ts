@@ -60,12 +60,12 @@ async function requireListener(path: string): Promise<void> {
   } catch (error) {
     if (error instanceof Deno.errors.NotFound) throw new NoProxyError(`there is no control socket at ${path}`);
     if (error instanceof Deno.errors.ConnectionRefused) {
-      throw new NoProxyError(`no proxy listens on the control socket ${path} (it was left behind)`);
+      throw new NoProxyError(`no proxy listens on the control socket ${path} (its proxy has exited)`);
     }
     if (error instanceof Deno.errors.PermissionDenied) {
-      throw new Error(`the control socket ${path} is open to the proxy's own user only: ${errorText(error)}`);
+      throw new Error(`cannot open the control socket ${path}: ${errorText(error)} (run as the proxy's user)`);
     }
-    throw new Error(`the control socket ${path} cannot be used: ${errorText(error)}`, { cause: error });
+    throw new Error(`cannot use the control socket ${path}: ${errorText(error)}`, { cause: error });
   }
 }
 

@@ -22,7 +22,7 @@ export async function listenOnControlSocket(path: string): Promise<Deno.Listener
     return listener;
   } catch (error) {
     if (error instanceof SocketInUseError) throw error;
-    throw new Error(`the control socket ${path} cannot be opened: ${errorText(error)}`, { cause: error });
+    throw new Error(`cannot open the control socket ${path}: ${errorText(error)}`, { cause: error });
   }
 }
 
@@ -34,7 +34,7 @@ async function removeStale(path: string): Promise<void> {
     if (error instanceof Deno.errors.NotFound) return;
     throw error;
   }
-  if (!found.isSocket) throw new Error("the path exists and is not a socket");
+  if (!found.isSocket) throw new Error("the path exists and is not a socket (remove it or choose another path)");
   if (await answers(path)) throw new SocketInUseError(`another process answers on ${path}`);
   await Deno.remove(path);
 }

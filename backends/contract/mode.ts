@@ -114,12 +114,12 @@ export interface ModeTraces {
 }
 
 /**
- * How new connections are handled where modes differ, each as in kube-proxy's mode of that name; `explain` is based on
+ * The handling of new connections where modes differ, each as in kube-proxy's mode of that name; `explain` is based on
  * it. IPVS has one list of endpoints for each virtual server, and binds the service addresses to the node.
  */
 export type ModeTraffic = { readonly by: "virtual-servers" } | RuleTraffic;
 
-/** How the rules of iptables or nftables handle new connections. */
+/** The handling of new connections by the rules of iptables or nftables. */
 export interface RuleTraffic {
   readonly by: "rules";
   /** The fate of a connection to a cluster IP on a port that no service has. */

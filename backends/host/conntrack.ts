@@ -51,7 +51,7 @@ export interface CleaningResult {
   readonly problem: SyncProblem | undefined;
 }
 
-/** How long a sync waits for a cleanup. */
+/** The time that a sync waits for a cleanup, in milliseconds. */
 const LONGEST_WAIT_MS = 1_000;
 
 /** The service ports after all deltas so far. */
@@ -83,8 +83,8 @@ export function createConntrackCleaner(family: Family, runner: Runner): Conntrac
         deleted += await removeStaleFlows(notes, family, runner);
       } while (notes.isNoted);
     } catch (error) {
+      logger.warn("cannot remove stale UDP flows, retrying with the next sync", { error: errorText(error) });
       const message = `cannot remove stale UDP flows, retrying with the next sync: ${errorText(error)}`;
-      logger.warn(message);
       problem = { code: "stale-flows-kept", servicePort: undefined, message };
     }
     result = { deleted: deleted + (result?.deleted ?? 0), problem };

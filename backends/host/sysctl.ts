@@ -71,7 +71,7 @@ export async function writeSysctls(runner: Runner, logger: Logger, settings: rea
     for (const setting of wanted) {
       const { name, value } = setting;
       if (after.get(name) !== String(value)) failed(setting, messagesAbout(name, written));
-      else logger.info("kernel setting set", { setting: name, value, before: before.get(name) });
+      else logger.info("kernel setting changed", { setting: name, value, before: before.get(name) });
     }
   } catch (error) {
     for (const setting of permitted) failed(setting, errorText(error));
@@ -88,7 +88,7 @@ export async function readSysctl(runner: Runner, logger: Logger, name: string): 
   try {
     return printedValues(await runner.run({ tool: "sysctl", args: [name], timeoutMs: READ_TIMEOUT_MS })).get(name);
   } catch (error) {
-    logger.warn("kernel setting could not be read", { setting: name, error: errorText(error) });
+    logger.warn("cannot read kernel setting", { setting: name, error: errorText(error) });
     return undefined;
   }
 }

@@ -15,7 +15,7 @@ export function createPending<Value>(kind: string, ledger: Ledger<Value>, refusa
     refuse(id, failure) {
       refusals.add(id, {
         what: `${kind} ${id}`,
-        effect: "which stays as it is",
+        effect: "unchanged",
         servicePort: ledger.owner(id)?.replace(/\|\w+$/, ""),
         failure,
         wanted: ledger.wanted(id),

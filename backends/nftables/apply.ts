@@ -154,7 +154,7 @@ function refuse({ refusals, dirty }: Transactions, { key, next }: Change, failur
   const servicePort = next?.port.name;
   refusals.add(key, {
     what: `rules of ${servicePort ?? key}`,
-    effect: "which stay as they were",
+    effect: "unchanged",
     servicePort,
     failure,
   });

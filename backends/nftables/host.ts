@@ -35,10 +35,10 @@ export async function examineHost(family: Family, runner: Runner): Promise<strin
     if (failure.kind === "forbidden") {
       throw new Error(`${failure.text}; nftables mode needs the capability CAP_NET_ADMIN`);
     }
-    if (!isLackOfFeature(failure)) throw new Error(`nft could not be tried for ${family}: ${failure.text}`);
+    if (!isLackOfFeature(failure)) throw new Error(`cannot test nft for ${family}: ${failure.text}`);
     throw new UnsupportedHostError(
-      `nftables mode for ${family} needs nft 1.0.1 and Linux 5.13 or newer, and this host (${stdout.trim()}) does not ` +
-        `do what they can: ${failure.text}; ${instead}`,
+      `nftables mode for ${family} needs nft 1.0.1 and Linux 5.13 or newer, and this host (${stdout.trim()}) lacks ` +
+        `a feature of theirs: ${failure.text}; ${instead}`,
     );
   } catch (error) {
     if (!(error instanceof ToolMissingError)) throw error;

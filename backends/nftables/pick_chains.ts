@@ -21,7 +21,7 @@ export type PickKind =
 export interface PickChain {
   readonly kind: PickKind;
   readonly protocol: Protocol;
-  /** How many endpoints there are to pick from; 0 leaves only the shortcut. */
+  /** The number of endpoints to pick from; 0 leaves only the shortcut. */
   readonly endpoints: number;
   /** Whether it serves node ports, whose entries have the unspecified address. */
   readonly nodePort: boolean;

@@ -33,7 +33,7 @@ export interface Reconciler {
   invalidate(): void;
   /** The service ports that the kernel refuses. */
   problems(): SyncProblem[];
-  /** Why the kernel refuses a service port; undefined if it does not. */
+  /** The reason why the kernel refuses a service port; undefined if it does not. */
   problemOf(key: ServicePortKey): SyncProblem | undefined;
   /** The figures since the last call; `drifted` counts changes by other programs. */
   takeFigures(): ReconcileFigures & { readonly drifted: number };

@@ -26,7 +26,7 @@ export interface Transaction {
 /** A chain to create, or to fill with other rules. */
 export interface ChainWrite {
   readonly name: string;
-  /** Where the kernel calls it, as nft prints it; undefined for a chain that is only jumped to. */
+  /** The hook at which the kernel calls it, as nft prints it; undefined for a chain that is only jumped to. */
   readonly hook: string | undefined;
   readonly rules: readonly string[];
   /** The chain's text in the kernel, as `chainText` joins it; undefined for a chain that does not exist. */

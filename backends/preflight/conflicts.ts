@@ -70,7 +70,7 @@ export function judgeListeners(
   const name = "other proxies";
   if (listeners === undefined) {
     return [
-      problemFinding(name, "optional-tool-missing", "cannot be looked for without ss", "apt-get install iproute2"),
+      problemFinding(name, "optional-tool-missing", "cannot be detected without ss", "apt-get install iproute2"),
     ];
   }
   const findings: Finding[] = [];

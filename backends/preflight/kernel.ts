@@ -84,7 +84,7 @@ export function judgeModules(modules: readonly FoundModule[], trials: readonly T
   const missing = modules.filter(({ known }) => known === false).map(({ module }) => module);
   const name = "modules";
   if (modules.every(({ known }) => known === undefined)) {
-    return problemFinding(name, "modules-missing", "cannot be looked for without modprobe", "apt-get install kmod");
+    return problemFinding(name, "modules-missing", "cannot be checked without modprobe", "apt-get install kmod");
   }
   if (missing.length === 0) return { name, verdict: "green", message: "all are there" };
   const message = `modprobe does not know ${missing.join(", ")}`;

@@ -76,7 +76,7 @@ export interface Reconciler<Realized, Owner> {
   invalidate(): void;
   /** The service ports that the kernel refuses. */
   problems(): SyncProblem[];
-  /** Why the kernel refuses a service port; undefined if it does not. */
+  /** The reason why the kernel refuses a service port; undefined if it does not. */
   problemOf(owner: Owner): SyncProblem | undefined;
   /** The number of objects changed by other programs since the last call. */
   takeDrifted(): number;

@@ -19,8 +19,8 @@ export interface Refusals<Key> {
 export interface Refusal {
   /** The refused part: `rules of default/web:http`. */
   readonly what: string;
-  /** The consequence: `which is left out`. */
-  readonly effect: string;
+  /** The state of that part in the kernel. */
+  readonly effect: "left out" | "unchanged";
   readonly servicePort: string | undefined;
   /** The tool's message. */
   readonly failure: string;
@@ -34,9 +34,14 @@ export function createRefusals<Key>(logger: Logger): Refusals<Key> {
   return {
     add(key, { what, effect, servicePort, failure, wanted }) {
       const message =
-        `the kernel refuses the ${what}, ${effect} until it changes or the next comparison with the kernel: ` +
+        `the kernel refuses the ${what} (${effect} until it changes or the next comparison with the kernel): ` +
         failure;
-      logger.error(message, { service: servicePort });
+      logger.error("the kernel refused a change, retrying at the next comparison", {
+        service: servicePort,
+        refused: what,
+        effect,
+        error: failure,
+      });
       refused.set(key, { wanted, problem: { code: "rules-refused", servicePort, message } });
     },
     has(key, wanted) {

@@ -128,7 +128,7 @@ async function leaveOut(restores: Restores, input: RestoreInput, failure: string
   const servicePort = restores.ruleset.servicePort(key)?.name;
   restores.refusals.add(key, {
     what: `rules of ${servicePort}`,
-    effect: "which is left out",
+    effect: "left out",
     servicePort,
     failure: withFailedLines(input, failure),
   });

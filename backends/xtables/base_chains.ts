@@ -5,7 +5,7 @@ import { type Jump, jump, type Layout } from "./layout.ts";
 import { MARTIAN_RULES, withMartians } from "./martians.ts";
 import { comment, LOOPBACK, marked } from "./matches.ts";
 
-/** How hairpin traffic, from an endpoint to itself through its service, is matched after DNAT. */
+/** The match, after DNAT, of hairpin traffic: from an endpoint to itself through its service. */
 export type HairpinMatch =
   /** One rule compares source and destination (xt_bpf). */
   | "compare"

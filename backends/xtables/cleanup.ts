@@ -44,9 +44,8 @@ async function warnOfMartians({ runner, logger }: BackendOptions): Promise<void>
   const { name } = ROUTE_LOOPBACK;
   if (await readSysctl(runner, logger, name) !== "1") return;
   logger.warn(
-    "the kernel still routes loopback addresses, and Sluice no longer drops packets to them from other hosts and pods; " +
-      `unless a kubelet or kube-proxy does, run sysctl -w ${name}=0`,
-    { setting: name },
+    "the kernel still routes loopback addresses, and Sluice no longer drops packets to them from other hosts and pods",
+    { setting: name, fix: `unless a kubelet or kube-proxy drops them, run sysctl -w ${name}=0` },
   );
 }
 

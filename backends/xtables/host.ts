@@ -44,7 +44,7 @@ export async function examineHost(family: Family, tools: IptablesTools): Promise
 async function works(tools: IptablesTools, rules: readonly string[]): Promise<boolean> {
   const failure = await trialFailure(tools, rules);
   if (failure && isHostFailure(failure)) {
-    throw new Error(`it could not be found out what iptables can do: ${failure.text}`);
+    throw new Error(`cannot determine the features of iptables: ${failure.text}`);
   }
   return failure === undefined;
 }

@@ -32,7 +32,7 @@ export interface Reconciler {
   compareAndRun(): Promise<void>;
   /** The service ports that the kernel refuses. */
   problems(): SyncProblem[];
-  /** Why the kernel refuses a service port; undefined if it does not. */
+  /** The reason why the kernel refuses a service port; undefined if it does not. */
   problemOf(key: ServicePortKey): SyncProblem | undefined;
   /** The number of rules in the kernel, by table. */
   rules(): Readonly<Record<Table, number>>;

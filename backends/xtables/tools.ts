@@ -31,7 +31,7 @@ export interface IptablesTools {
  */
 export type Flavour = "nf_tables" | "legacy";
 
-/** How long a tool waits for the xtables lock, in seconds. */
+/** The time that a tool waits for the xtables lock, in seconds. */
 const LOCK_WAIT_SECONDS = 5;
 /** The same for counters, which may be stale. */
 const COUNT_WAIT_SECONDS = 1;

@@ -6,7 +6,7 @@ import type { Table } from "./chain_names.ts";
 export interface RenderedChain {
   /** Rules without their `-A CHAIN `. */
   readonly rules: readonly string[];
-  /** How many of the rules jump to chains of services. */
+  /** The number of rules that jump to chains of services. */
   readonly jumps: number;
   /** The service port of a rule, by the rule's index; undefined if it is for none or for several. */
   ownerOf(rule: number): ServicePortKey | undefined;

@@ -1,4 +1,4 @@
-/** Where explain, get, render and diff get their answers: from the running proxy or from a source read once. */
+/** The source of the answers of explain, get, render and diff: the running proxy, or a source read once. */
 import type { Answers } from "../../answers/mod.ts";
 import type { ControlAnswers } from "../../answers/control/mod.ts";
 import type { Family, FamilyDelta, RuleDescription, ServicePortKey } from "../../core/model/mod.ts";

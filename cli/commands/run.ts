@@ -63,7 +63,8 @@ async function checkOtherProxies(configuration: Configuration, clock: Clock, log
   }
   const [other] = neighbours;
   if (other === undefined) return;
-  logger.warn(`${nameOf(other)} is running on this node; stop it, two proxies overwrite each other's rules`, {
+  logger.warn("another service proxy runs on this node and overwrites the same rules; stop it", {
+    proxy: nameOf(other),
     answersOn: other.answersOn,
   });
 }

@@ -1,4 +1,4 @@
-/** What install does with a file. */
+/** The action of install on a file. */
 export type Decision =
   | "write" // does not exist
   | "replace" // unchanged since an earlier installation

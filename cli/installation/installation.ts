@@ -5,7 +5,7 @@ import { hashOf, hashOfContent, putFile, removeFile } from "./disk.ts";
 import { type InstalledFile, PROGRAM } from "./files.ts";
 import { readRecord, RECORD } from "./record.ts";
 
-/** What was done with a file, or would be in a dry run. */
+/** The action taken on a file, or that a dry run would take. */
 export interface Step {
   readonly path: string;
   readonly decision: Decision | "remove";

@@ -13,7 +13,7 @@ export interface Effect {
   readonly state: "waiting" | "in effect";
   /** The revision that carries it; undefined if it was not sent yet. */
   readonly revision: number | undefined;
-  /** When that sync ended, in milliseconds since 1970; undefined while waiting. */
+  /** The end of that sync, in milliseconds since 1970; undefined while waiting. */
   readonly syncedAtMs: number | undefined;
   /** Whether an earlier sync, no longer recorded, may have brought it into effect. */
   readonly orEarlier: boolean;

@@ -26,7 +26,7 @@ export interface FamilyChannelOptions {
    * of the time.
    */
   readonly minSyncPeriodMs: number;
-  /** How long the family must have been without service ports before its worker is stopped. */
+  /** The time that the family must have been without service ports before its worker is stopped. */
   readonly restDelays: RestDelays;
   /** Whether the worker may be stopped now, as long as the family has no service ports. */
   readonly mayRest: () => boolean;

@@ -94,7 +94,7 @@ export interface FamilyLink {
   /** Removes everything from the kernel. Rejects with what could not be removed, or if the worker dies. */
   cleanup(): Promise<void>;
   /**
-   * Stops the worker within a second, whatever it is doing; the rules stay. With `keepWorker`, only stops its syncs, and
+   * Stops the worker within a second, even if it is busy; the rules stay. With `keepWorker`, only stops its syncs, and
    * the worker waits for the next start of the family.
    */
   stop(options?: StopOptions): Promise<void>;

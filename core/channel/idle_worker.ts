@@ -2,11 +2,11 @@
 import type { Clock } from "../../platform/mod.ts";
 import type { Family, FamilySettings } from "../model/mod.ts";
 
-/** How long a family must have been without service ports, and in sync, before its worker is stopped; in milliseconds. */
+/** The time that a family must have been without service ports, and in sync, before its worker is stopped; in milliseconds. */
 export interface RestDelays {
-  /** If it has had none since this process started. */
+  /** The delay if it has had none since this process started. */
   readonly firstMs: number;
-  /** If it had some before: more may follow soon. */
+  /** The delay if it had some before: more may follow soon. */
   readonly laterMs: number;
 }
 

@@ -16,7 +16,7 @@ export interface OutgoingState {
   markSent(delta: FamilyDelta): void;
   /** Forgets what was sent: the worker has lost it. */
   forgetSent(): void;
-  /** What was last sent; undefined if the next delta must be a full snapshot. */
+  /** The state last sent; undefined if the next delta must be a full snapshot. */
   sent(): SentState | undefined;
   /** Whether everything that can be sent was sent. */
   isSent(): boolean;

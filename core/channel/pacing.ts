@@ -3,9 +3,9 @@ import type { Clock } from "../../platform/mod.ts";
 
 /** Limits the frequency of an action. */
 export interface BoundedFrequency {
-  /** How long to wait before the next time, in milliseconds; 0 for now. */
+  /** The wait before the next action, in milliseconds; 0 if it is permitted now. */
   waitMs(): number;
-  /** Counts one time, now. */
+  /** Counts one action, now. */
   count(): void;
 }
 
@@ -32,7 +32,7 @@ export function createBoundedFrequency(
 
 /** Limits work to a share of the time. */
 export interface WorkBudget {
-  /** How long the next piece of work must wait, in milliseconds; 0 if it may start now. */
+  /** The wait before the next piece of work, in milliseconds; 0 if it may start now. */
   waitMs(): number;
   /** Counts a piece of work that has just ended. */
   spend(durationMs: number): void;

@@ -1,7 +1,7 @@
 /** The name of a mode, as `--proxy-mode` takes it: `nftables`. backends/registry.ts lists the modes. */
 export type ProxyMode = string;
 
-/** How traffic from pods of this node is detected (kube-proxy's detectLocalMode). */
+/** The detection of traffic from pods of this node (kube-proxy's detectLocalMode). */
 export type LocalTraffic =
   | { readonly by: "none" }
   | { readonly by: "source-prefix"; readonly prefix: string }

@@ -13,7 +13,7 @@ export interface PacketCounts {
 export interface RuleDescription {
   /** Each place with its lines: `nat KUBE-SVC-…` with rules, `map services` with elements. */
   readonly parts: readonly RulePart[];
-  /** Why the kernel refused it; undefined if it did not. */
+  /** The reason why the kernel refused it; undefined if it did not. */
   readonly problem: string | undefined;
 }
 

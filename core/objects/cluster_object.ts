@@ -77,7 +77,7 @@ export interface EndpointSlice {
   readonly ports: readonly EndpointPort[];
   readonly endpoints: readonly SliceEndpoint[];
   /**
-   * When the change in this version was triggered (annotation `endpoints.kubernetes.io/last-change-trigger-time`), in
+   * The time at which the change in this version was triggered (annotation `endpoints.kubernetes.io/last-change-trigger-time`), in
    * milliseconds since 1970; 0 if unknown.
    */
   readonly triggerTimeMs: number;

@@ -57,7 +57,7 @@ export type EndpointFate =
 /** Explains which endpoints of a service port are used. */
 export interface EndpointExplanation {
   readonly topology: TopologyMode;
-  /** Why hints are ignored, one sentence each. */
+  /** The reasons why hints are ignored, one sentence each. */
   readonly ignoredHints: readonly string[];
   readonly endpoints: readonly {
     readonly target: string;

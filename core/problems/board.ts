@@ -8,7 +8,7 @@ export interface CurrentProblem extends Problem {
   readonly sinceMs: number;
   /** Wall time of its last report, in milliseconds since 1970. */
   readonly lastMs: number;
-  /** How often it was reported since it began. */
+  /** The number of reports since it began. */
   readonly count: number;
 }
 

@@ -13,7 +13,7 @@ export interface Finding {
   readonly message: string;
   /** The code of the problem; set unless the verdict is green. */
   readonly code?: ProblemCode;
-  /** How to fix it; set unless the verdict is green. */
+  /** The fix; set unless the verdict is green. */
   readonly fix?: string;
 }
 

@@ -98,7 +98,7 @@ export const PROBLEMS = {
   "frontend-conflict": {
     severity: "error",
     about: "service port",
-    title: "another service port has the same frontend, which goes to that one alone",
+    title: "another service port has the same frontend and keeps it",
     fix: "give one of the two another address or port",
   },
   "health-check-port-closed": {
@@ -195,7 +195,7 @@ export const PROBLEMS = {
   "modules-missing": {
     severity: "warning",
     about: "host",
-    title: "kernel modules of the mode are missing, or cannot be looked for",
+    title: "kernel modules of the mode are missing, or cannot be checked",
     fix: "install the package of your kernel's modules, or reboot into the kernel they are for",
     checkOnly: true,
   },

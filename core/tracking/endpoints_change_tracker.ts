@@ -7,7 +7,7 @@ export interface EndpointChanges {
   /** The services whose slices changed. */
   readonly services: ReadonlySet<ServiceKey>;
   /**
-   * When the changes to a service's endpoints were triggered, in milliseconds since 1970: the network programming latency
+   * The times at which the changes to a service's endpoints were triggered, in milliseconds since 1970: the network programming latency
    * runs from then until the sync that applies them.
    */
   readonly triggerTimesMs: ReadonlyMap<ServiceKey, readonly number[]>;
@@ -28,7 +28,7 @@ export interface EndpointsChangeTracker extends Pick<EndpointSliceCache, "keys" 
 
 /** Options of `createEndpointsChangeTracker`. */
 export interface EndpointsChangeTrackerOptions {
-  /** When this process started: changes triggered before that do not count for the latency. */
+  /** The start time of this process: changes triggered before it do not count for the latency. */
   readonly startedAtMs: number;
 }
 

@@ -30,7 +30,7 @@ export interface CredentialSource {
   refused(): void;
 }
 
-/** How to reach the API server. */
+/** The options that locate the API server. */
 export interface ConnectionOptions {
   /** Path of a kubeconfig file (`clientConnection.kubeconfig`, `--kubeconfig`). */
   readonly kubeconfig?: string;

@@ -13,7 +13,7 @@ export interface ExecSection {
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;
   readonly apiVersion: string;
-  /** How to install the plugin. */
+  /** The instructions to install the plugin. */
   readonly installHint: string | undefined;
   /** The cluster's data, if the plugin requests it. */
   readonly cluster: ExecCluster | undefined;
@@ -77,7 +77,7 @@ function listOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
 }
 
-/** How long a plugin may run; some call a cloud API. */
+/** The timeout of a plugin, in milliseconds; some call a cloud API. */
 const PLUGIN_TIMEOUT_MS = 30_000;
 
 interface Held {

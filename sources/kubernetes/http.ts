@@ -26,7 +26,7 @@ export interface ApiRequest {
   readonly accept?: string;
   /** Called with the headers of a successful answer, before its body. */
   readonly onHeaders?: (headers: Headers) => void;
-  /** How long the body may be silent before the request counts as stalled, in milliseconds. Read again after each chunk. */
+  /** The maximum silence of the body before the request counts as stalled, in milliseconds. Read again after each chunk. */
   readonly readDeadlineMs: number;
 }
 
@@ -56,7 +56,7 @@ export interface ApiClientOptions {
   readonly credentials: CredentialSource;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** How long the server may take to start its answer, including the connection, in milliseconds; 30 s by default. */
+  /** The maximum time until the server starts its answer, including the connection, in milliseconds; 30 s by default. */
   readonly responseDeadlineMs?: number;
   /** Opens and closes a TCP connection; a real one by default. */
   readonly connect?: typeof tryToConnect;
@@ -64,7 +64,7 @@ export interface ApiClientOptions {
   readonly onRequest?: (outcome: ApiRequestOutcome) => void;
 }
 
-/** How long to wait for an answer before checking whether the server is reachable, in milliseconds. */
+/** The wait for an answer before checking whether the server is reachable, in milliseconds. */
 const PROBE_AFTER_MS = 2_000;
 const ERROR_BODY_BYTES = 64 * 1024;
 

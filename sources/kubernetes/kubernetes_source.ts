@@ -13,7 +13,7 @@ import { resourcesOf } from "./resource.ts";
 export interface ApiConnectionOptions extends ConnectionOptions {
   readonly logger: Logger;
   readonly clock?: Clock;
-  /** How long the server may take to start its answer, including the connection, in milliseconds; 30 s by default. */
+  /** The maximum time until the server starts its answer, including the connection, in milliseconds; 30 s by default. */
   readonly responseDeadlineMs?: number;
   /** Called for every request sent. */
   readonly onRequest?: (outcome: ApiRequestOutcome) => void;
@@ -37,7 +37,7 @@ export interface KubernetesSourceOptions {
   /** The number of objects in one page of a list; see `ListOptions` for the default. */
   readonly pageSize?: number;
   /**
-   * How long a list or watch may be silent before it is retried, in milliseconds. By default 30 s for a list; for a watch, 1.5
+   * The maximum silence of a list or watch before it is retried, in milliseconds. By default 30 s for a list; for a watch, 1.5
    * to 2.5 times the interval of the server's bookmarks (about a minute), at least 5 s, or the requested duration of 5 to 10
    * minutes without bookmarks.
    */

@@ -12,7 +12,7 @@ export interface ListOptions {
    * the state may be old: served from memory, a page costs the server as much as the entire list.
    */
   readonly pageSize: number | undefined;
-  /** How long the answer may be silent, in milliseconds. */
+  /** The maximum silence of the answer, in milliseconds. */
   readonly readDeadlineMs: number;
   /** Whether a state from the server's memory, perhaps a bit old, is enough. It costs the cluster least. */
   readonly mayBeOld: boolean;

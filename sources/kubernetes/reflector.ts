@@ -26,7 +26,7 @@ export interface ReflectorOptions {
   /** The number of objects in one page of a list. */
   readonly pageSize: number | undefined;
   /**
-   * How long a list or watch may be silent, in milliseconds. By default 30 s for a list, and for a watch a time that follows
+   * The maximum silence of a list or watch, in milliseconds. By default 30 s for a list, and for a watch a time that follows
    * from the server's bookmarks (see WatchTimeout) or, without any, half a minute more than its requested duration.
    */
   readonly readDeadlineMs: number | undefined;
@@ -35,7 +35,7 @@ export interface ReflectorOptions {
 /** Like client-go, requests a random watch duration in this range, so that the load on servers stays even. */
 const WATCH_SECONDS = { shortest: 300, longest: 600 };
 const LIST_READ_DEADLINE_MS = 30_000;
-/** How often an optional resource that is missing or forbidden is requested again. */
+/** The interval of requests for an optional resource that is missing or forbidden, in milliseconds. */
 const OPTIONAL_RETRY_MS = 600_000;
 /** As in client-go, a shorter watch is no success: the next one waits. */
 const SHORT_WATCH_MS = 1_000;
@@ -50,7 +50,7 @@ interface Progress {
   /** The last resourceVersion seen. */
   lastPosition: string;
   hasListed: boolean;
-  /** Why an optional resource was not available at the last attempt. */
+  /** The reason why an optional resource was not available at the last attempt. */
   unavailable: ApiError["kind"] | undefined;
   /** Whether the next request may be sent without a wait: after a successful watch, once. */
   maySkipWait: boolean;
@@ -92,8 +92,9 @@ export async function runReflector(options: ReflectorOptions, sink: SourceSink, 
     const { resource } = progress;
     if (failure?.kind === "rejected" && resource !== options.resource) {
       progress.resource = options.resource;
-      logger.info(`${failure.message} without the selectors that an older server does not support`, {
+      logger.info("retrying without the selectors that this API server does not support", {
         kind: resource.kind,
+        error: failure.message,
         ...options.resource.sparingSelectors,
       });
       continue;
@@ -131,9 +132,7 @@ async function list(
   progress.unavailable = undefined;
   progress.lastPosition = from;
   if (!isBefore(from, lastPosition)) return from;
-  logger.info(`${resource.name} went back from resourceVersion ${lastPosition} to ${from}; relisting`, {
-    kind: resource.kind,
-  });
+  logger.info("resourceVersion went back, relisting", { kind: resource.kind, before: lastPosition, now: from });
   known.invalidate();
   return undefined;
 }
@@ -181,10 +180,9 @@ async function waitForOptional(
 ): Promise<void> {
   const { resource, unavailable, hasListed } = progress;
   if (kind !== unavailable) {
-    const fields = { kind: resource.kind, waitMs: OPTIONAL_RETRY_MS };
-    const text = `${message}; until then, ${resource.without}`;
-    if (kind === "not-found") logger.info(text, fields);
-    else logger.warn(text, fields);
+    const fields = { kind: resource.kind, error: message, effect: resource.without, retryInMs: OPTIONAL_RETRY_MS };
+    if (kind === "not-found") logger.info("optional resource not available", fields);
+    else logger.warn("optional resource not available", fields);
   }
   if (unavailable === undefined && !hasListed) sink.synced(resource.kind);
   progress.unavailable = kind;
@@ -206,9 +204,9 @@ async function waitForRetry(
   const requestedMs = Math.min(LONGEST_RETRY_AFTER_MS, error?.retryAfterMs ?? 0);
   const waitMs = Math.max(ownWaitMs, requestedMs);
   if (error) {
-    const fields = { kind: progress.resource.kind, retryWithinMs: Math.round(waitMs) };
-    if (error.kind === "expired") logger.info(error.message, fields);
-    else logger.warn(error.message, fields);
+    const fields = { kind: progress.resource.kind, error: error.message, retryWithinMs: Math.round(waitMs) };
+    if (error.kind === "expired") logger.info("resourceVersion expired, relisting", fields);
+    else logger.warn("request to the API server failed", fields);
   }
   const isOutage = error !== undefined && requestedMs <= 0 && error.kind !== "throttled";
   if (waitMs > 0) await (isOutage ? recovery.wait(waitMs, signal) : sleep(clock, waitMs, signal));

@@ -1,6 +1,6 @@
 import type { Kind } from "../../core/objects/mod.ts";
 
-/** How to request the objects of a kind. */
+/** The resource that has the objects of a kind, and the parameters of its requests. */
 export interface Resource {
   readonly kind: Kind;
   /** The resource as RBAC names it. */

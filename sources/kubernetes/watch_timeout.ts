@@ -9,7 +9,7 @@ export interface WatchTimeout {
   begin(timeoutSeconds: number): void;
   /** An event was received. */
   received(isBookmark: boolean): void;
-  /** How long the watch may be silent from now on, in milliseconds. */
+  /** The maximum silence of the watch from now on, in milliseconds. */
   silenceMs(): number;
   /**
    * Called after the watch was silent for that long. Returns whether it received nothing at all although earlier watches had

@@ -25,9 +25,9 @@ export interface ManifestSourceOptions {
   readonly readText?: (path: string) => Promise<string>;
   /** Opens a watch on a folder; Deno.watchFs by default. */
   readonly openWatch?: OpenWatch;
-  /** How long a folder must be quiet before its files are read; 100 by default. */
+  /** The quiet period before a folder's files are read; 100 by default. */
   readonly quietMs?: number;
-  /** How often the files are checked without an event; 3000 by default. */
+  /** The interval of checks of the files without an event; 3000 by default. */
   readonly pollMs?: number;
 }
 

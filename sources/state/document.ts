@@ -11,7 +11,7 @@ import {
 import { type Section, SECTIONS } from "./items.ts";
 import { type StateEntry, StateError, type StateNode } from "./tree.ts";
 
-/** How KPNG's YAML writes the choice of messages (oneof) in a service. */
+/** The form of a choice of messages (oneof) in a service in KPNG's YAML. */
 const SESSION_AFFINITY: Schema = { fields: { clientIP: SERVICE.fields.clientIP! } };
 
 /** A message and its line in the state file, from 1. */

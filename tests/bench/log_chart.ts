@@ -82,7 +82,7 @@ function shortNumber(value: number): string {
   return value >= 100 ? value.toFixed(0) : value.toPrecision(2);
 }
 
-// With its own background: the page around it may be light while the reader's system is dark.
+// Has its own background: the page around it may be light while the reader's system is dark.
 const STYLE = `
   :root { --ground: #ffffff; --text: #1f2328; --quiet: #59636e; --grid: #d8dee4; --series-0: #b8500f; --series-1: #1f6fd0 }
   @media (prefers-color-scheme: dark) {

@@ -32,7 +32,7 @@ export interface FaultyTools {
   readonly folder: string;
   /** Injects a fault into the tools whose names match the pattern (of the shell's `case`). */
   set(fault: ToolFault, tools?: string): Promise<void>;
-  /** How many runs a fault has hit since the last `set`. */
+  /** The number of runs that a fault has hit since the last `set`. */
   faultyRuns(): Promise<number>;
 }
 

@@ -4,7 +4,7 @@ import type { ProxyMode } from "../../core/model/mod.ts";
 /** The modes that scenarios run in. */
 export const MODES = ["iptables", "nftables"] as const satisfies readonly ProxyMode[];
 
-/** How much to run. */
+/** The amount to run. */
 export interface Extent {
   /** Run about an hour of faults instead of a few minutes. */
   readonly long: boolean;

@@ -4,7 +4,7 @@ import { NETWORK } from "../../demo/lab.ts";
 import type { ProxyMode } from "../../core/model/mod.ts";
 import { API_LINK, type ChaosLab } from "./lab.ts";
 
-/** How to start Sluice. */
+/** Options of the Sluice to start. */
 export interface SluiceOptions {
   readonly mode: ProxyMode;
   readonly minSyncPeriod?: string;

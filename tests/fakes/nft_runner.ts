@@ -39,7 +39,7 @@ export interface FakeNftHost extends PacketHost {
   tables: NftTables;
   /** The statements of every successful transaction. */
   readonly transactions: string[][];
-  /** How often the table was listed with its elements. */
+  /** The number of times that the table was listed with its elements. */
   listings: number;
   /** Set by tests: returns the error for a statement that the kernel refuses. */
   refuses: (statement: string) => string | undefined;

@@ -24,7 +24,7 @@ export function fakeServicePort(name: string, changes: Partial<ServicePort> = {}
   };
 }
 
-/** What the planner makes of `loadBalancerSourceRanges` on a node with this address. */
+/** The planned form of `loadBalancerSourceRanges` on a node with this address. */
 export function fakeSources(ranges: readonly string[], nodeIP = "192.168.1.1"): LoadBalancerSources | undefined {
   return loadBalancerSources(ranges, nodeIP);
 }

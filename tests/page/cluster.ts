@@ -11,7 +11,7 @@ export interface TestService {
   /** Additional fields of its `spec`. */
   readonly spec?: Readonly<Record<string, unknown>>;
   readonly endpoints: readonly TestEndpoint[];
-  /** When its endpoints last changed, in milliseconds since 1970. */
+  /** The time of the last change of its endpoints, in milliseconds since 1970. */
   readonly changedAtMs?: number;
 }
 

@@ -101,10 +101,10 @@ async function live(mode: BackendCase["mode"], kernel: KernelUnderTest, first: F
 }
 
 /**
- * A packet to every way in to every service port, from everywhere, but for two that the modes treat differently, as
- * kube-proxy's do. What the node itself sends to an external address is not refused in iptables mode
- * (KUBE-EXTERNAL-SERVICES is not called for it). Without endpoints, a load balancer's source ranges count in nftables
- * mode alone.
+ * Packets to every frontend of every service port from every source, except for two cases in which the modes differ
+ * as kube-proxy's do: iptables mode does not refuse traffic of the node itself to an external address
+ * (KUBE-EXTERNAL-SERVICES is not called for it), and only nftables mode applies a load balancer's source ranges if there
+ * are no endpoints.
  */
 function* packets({ ports, settings: { masqueradeMark } }: End): Generator<PacketRequest> {
   for (const servicePort of ports.values()) {

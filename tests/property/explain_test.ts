@@ -160,7 +160,7 @@ for (const { name, mode, createKernel } of BACKENDS) {
               outcomeShares(kernel.host, request(packet)),
               JSON.stringify({ packet, outcome }),
             );
-            if (outcome.fate === "balanced") assert.ok(service, "what is balanced is of a service");
+            if (outcome.fate === "balanced") assert.ok(service, "only connections to a service are balanced");
           }
         },
       ),

@@ -7,9 +7,9 @@ const lists = fc.subarray(ENDPOINTS);
 const policies = fc.constantFrom("cluster" as const, "local" as const);
 
 /**
- * Service ports as the planner has them: traffic is led only to where there are endpoints, and no two claim the same
- * frontend, although neighbours share an address. There are more of them than go into one chain of iptables' dispatch,
- * at addresses near each other and far apart.
+ * Service ports as the planner returns them: traffic goes only to existing endpoints, and no two claim the same frontend,
+ * although neighbours share an address. There are more of them than fit into one chain of iptables' dispatch, at adjacent
+ * and distant addresses.
  */
 export const plannedPorts: fc.Arbitrary<ServicePort> = fc.record({
   index: fc.nat(90),

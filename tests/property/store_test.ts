@@ -48,7 +48,7 @@ function createWatcher(subscription: Subscription) {
         }
         if (operation.delete !== undefined) {
           const { set, path } = operation.delete;
-          assert.ok(entries.delete(`${set} ${path}`), "what goes was there");
+          assert.ok(entries.delete(`${set} ${path}`), "a deleted entry existed");
         }
       }
     },
@@ -72,7 +72,7 @@ function fresh(store: Store, clock: ReturnType<typeof createFakeClock>, subscrip
 }
 
 /**
- * When a change was triggered travels with the next change of an endpoint, and is no difference by itself: of endpoints
+ * When a change was triggered travels with the next change of an endpoint, and is no difference on its own: of endpoints
  * the paths are compared, which have the hash of all else.
  */
 function withoutTimes(entries: ReadonlyMap<string, string>): string[] {

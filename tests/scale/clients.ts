@@ -20,7 +20,7 @@ interface Client {
   lastSyncMs: number;
 }
 
-/** How many clients connect concurrently; the nodes of a real cluster do not all start at the same moment. */
+/** The number of clients that connect concurrently; the nodes of a real cluster do not all start at the same moment. */
 const AT_ONCE = 50;
 
 const clients: Client[] = [];

@@ -1,4 +1,4 @@
-/** The rules of the house that the compiler does not hold: who may import whom, and what only one place may do. */
+/** Architecture rules that the compiler does not check: permitted imports, and effects that only one module may have. */
 import assert from "node:assert/strict";
 import { importsOf, isOfProject, readTree, type Tree } from "../../build/imports.ts";
 
@@ -103,7 +103,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   "main": ["platform", "backends", "config", "cli/"],
 };
 
-/** Effects that only one place may have, with that place. */
+/** Effects that only one module may have, with that module. */
 const ONLY_THERE: readonly { readonly what: RegExp; readonly name: string; readonly where: readonly string[] }[] = [
   { what: /\bnew Deno\.Command\(/, name: "starts a program", where: ["backends/tools/process_runner.ts"] },
   {
@@ -120,7 +120,7 @@ function roomOf(path: string): string {
   return path.includes("/") ? path.slice(0, path.lastIndexOf("/")) : path.replace(/\.ts$/, "");
 }
 
-/** The rooms that a room may import, which the table names one by one or by the folder around them. */
+/** The rooms that a room may import, which the table lists by name or by their parent folder. */
 function allowedRooms(room: string): string[] {
   const rooms = Object.keys(MAY_IMPORT);
   const below = new Set(rooms.slice(0, rooms.indexOf(room)));
@@ -129,7 +129,7 @@ function allowedRooms(room: string): string[] {
   );
 }
 
-/** Imports of a room that the importer's room may not know, or by another door than its mod.ts. */
+/** Imports of rooms that the importer's room may not import, or of a module other than a room's mod.ts. */
 function forbiddenImports(tree: Tree): string[] {
   return [...tree].flatMap(([path, text]) => {
     const room = roomOf(path);
@@ -151,7 +151,7 @@ function unmappedPackages(tree: Tree, map: readonly string[]): string[] {
   );
 }
 
-/** The modules that a running proxy loads in any case, and what reads from an API server. */
+/** The modules that every running proxy loads, and those that read from an API server. */
 const LOADED_BY_A_PROXY: readonly string[] = [
   "main.ts",
   "workers/mod.ts",
@@ -188,11 +188,11 @@ const LOADED_LATE: readonly string[] = [
   "kpng/store/",
 ];
 
-/** What the entries import statically, directly or not, that is not to be in the memory of every proxy; with the importer. */
+/** Static imports of the entries, direct or not, that must not be in the memory of every proxy; with the importer. */
 function heavyImports(tree: Tree, entries: readonly string[]): string[] {
   const found: string[] = [];
   const seen = new Set(entries);
-  // A Set can be added to while it is walked.
+  // A Set may grow during its iteration.
   for (const path of seen) {
     const text = (tree.get(path) ?? "").replace(/\bimport\(/g, "").replace(/^(import|export) type\b[^;]*;/gm, "");
     for (const imported of importsOf(path, text)) {
@@ -222,7 +222,7 @@ function defaultExports(tree: Tree): string[] {
     .map(([path]) => path);
 }
 
-/** Commands that start programs, or load what does, without saying so: they would have given up the right to. */
+/** Commands that start programs, or load modules that do, without `startsPrograms`: they would lack the permission. */
 function secretStarters(tree: Tree): string[] {
   return [...tree].filter(([path, text]) =>
     path.startsWith("cli/commands/") && /: Command = \{|\): Command \{/.test(text) &&
@@ -235,7 +235,7 @@ function oddNames(tree: Tree): string[] {
   return [...tree.keys()].filter((path) => !/^([a-z0-9_]+\/)*[a-z0-9_]+\.ts$/.test(path));
 }
 
-/** Rings of modules that need each other's values; types may refer to each other as they like. */
+/** Import cycles between modules; cycles of type imports are permitted. */
 function rings(tree: Tree): string[] {
   const found: string[] = [];
   const done = new Set<string>();
@@ -262,18 +262,18 @@ Deno.test("packages come through the import map", () => {
   assert.deepEqual(unmappedPackages(readTree(ALL), Object.keys(imports)), []);
 });
 
-/** CommonJS packages of which the bundle would get the default export alone. */
+/** CommonJS packages of which the bundle would only have the default export. */
 function lateCommonJs(tree: Tree): string[] {
   return [...tree].filter(([, text]) => /\bimport\("(yaml|commander|ipaddr\.js)"\)/.test(text)).map(([path]) => path);
 }
 
-Deno.test("a running proxy loads nothing before it is needed that takes much memory", () => {
+Deno.test("a running proxy loads modules that take much memory only when it needs them", () => {
   assert.deepEqual(LOADED_BY_A_PROXY.filter((path) => !product.has(path)), []);
   assert.deepEqual(heavyImports(product, LOADED_BY_A_PROXY), []);
   assert.deepEqual(lateCommonJs(product), []);
 });
 
-Deno.test("one place starts programs, one reads the clock, one prints", () => {
+Deno.test("only one module starts programs, only one reads the clock, and only one prints", () => {
   assert.deepEqual(outOfPlace(product), []);
   assert.deepEqual(secretStarters(product), []);
 });
@@ -284,7 +284,7 @@ Deno.test("no module has a default export, and files are named in snake_case", (
   assert.deepEqual(oddNames(all), []);
 });
 
-Deno.test("each rule finds what breaks it", () => {
+Deno.test("each rule detects its violations", () => {
   const tree = (files: Record<string, string>): Tree => new Map(Object.entries(files));
   assert.deepEqual(
     forbiddenImports(tree({

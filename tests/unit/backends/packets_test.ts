@@ -1,4 +1,4 @@
-/** Where packets go, for behaviour shared by all backends. */
+/** The paths of packets, for behaviour shared by all backends. */
 import assert from "node:assert/strict";
 import type { FamilySettings, ServicePort } from "../../../core/model/mod.ts";
 import { MASQUERADED } from "../../fakes/packet.ts";

@@ -108,7 +108,10 @@ for (const [what, message] of Object.entries(REFUSED)) {
 }
 
 Deno.test("a rejection names the invalid field in a short line", () => {
-  assert.throws(() => checkedMessage({ ...START, logLevel: "loud" }), /its type is start, and its field "logLevel" is/);
+  assert.throws(
+    () => checkedMessage({ ...START, logLevel: "loud" }),
+    /invalid field "logLevel" in a message of type start/,
+  );
   const name = `${"x".repeat(10_000)}\n`;
   assert.throws(() => checkedMessage({ type: "ping", [name]: 1 }), ({ message }: Error) => {
     return message.length < 200 && !message.includes("\n");

@@ -62,9 +62,9 @@ function supervise(family: Family, spawn: Spawn, memory: MemoryWatch = { begin: 
 interface StartedPool {
   readonly IPv4: Setup;
   readonly IPv6: Setup;
-  /** Why no worker is left. */
+  /** The reason why no worker is left. */
   readonly lost: Promise<string>;
-  /** How often the loss was reported. */
+  /** The number of reports of the loss. */
   losses(): number;
 }
 
@@ -174,7 +174,7 @@ Deno.test("a worker started by its sibling ends with it, and both are lost", asy
   assert.ok(health.state === "restarting" && /IPv6 worker, which had started it/.test(health.reason));
   pool.IPv4.clock.advance(100);
   const again = await pool.IPv4.nextHealth();
-  assert.ok(again.state === "restarting" && /which would have to start it, is gone/.test(again.reason));
+  assert.ok(again.state === "restarting" && /no worker is left to start it/.test(again.reason));
   await stop(pool);
   assert.equal(pool.losses(), 1);
 });

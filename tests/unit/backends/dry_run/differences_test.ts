@@ -1,4 +1,4 @@
-/** How collected changes become differences by place. */
+/** The conversion of collected changes into differences by place. */
 import assert from "node:assert/strict";
 import { createDifferences } from "../../../../backends/dry_run/differences.ts";
 import type { PlaceChange } from "../../../../backends/tools/change.ts";
@@ -32,11 +32,11 @@ Deno.test("a chain shows the lines that only one side has, in order", () => {
   assert.deepEqual(found(chain("nat A", ["a"], undefined)), [["nat A", "unwanted", "-a"]]);
 });
 
-Deno.test("a chain that is written as it was is no difference; an empty one that goes is", () => {
+Deno.test("rewriting a chain unchanged is no difference; deleting an empty one is", () => {
   assert.deepEqual(found(chain("nat A", ["a"], ["a"]), chain("nat B", [], undefined)), [["nat B", "unwanted"]]);
 });
 
-Deno.test("a chain that is emptied and then deleted is one difference from what the kernel held", () => {
+Deno.test("emptying a chain and then deleting it is one difference from the kernel's rules", () => {
   assert.deepEqual(found(chain("nat A", ["a"], []), chain("nat A", undefined, undefined)), [[
     "nat A",
     "unwanted",
@@ -44,14 +44,14 @@ Deno.test("a chain that is emptied and then deleted is one difference from what 
   ]]);
 });
 
-Deno.test("of two chains that differ in thousands of lines all lines are shown", () => {
+Deno.test("all lines of two chains that differ in thousands of lines are shown", () => {
   const held = Array.from({ length: 6000 }, (_, i) => `held ${i}`);
   const wanted = Array.from({ length: 6000 }, (_, i) => `wanted ${i}`);
   const [difference] = found(chain("nat A", held, wanted));
   assert.deepEqual(difference!.slice(2), [...held.map((line) => `-${line}`), ...wanted.map((line) => `+${line}`)]);
 });
 
-Deno.test("members of a place are gathered from all changes, and places are sorted within their kind", () => {
+Deno.test("members of a place are collected from all changes, and places are sorted within their kind", () => {
   const members = (place: string, removed: readonly string[], added: readonly string[]): PlaceChange => ({
     kind: "members",
     place,

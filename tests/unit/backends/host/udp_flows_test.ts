@@ -1,4 +1,4 @@
-/** Which UDP flows are deleted when services change, in every mode. */
+/** The deletion of UDP flows when services change, in every mode. */
 import assert from "node:assert/strict";
 import type { Family, ServicePort } from "../../../../core/model/mod.ts";
 import { joinHostPort } from "../../../../platform/address.ts";

@@ -41,7 +41,7 @@ function outcomes(...all: (Outcome | Error)[]) {
 
 const HOUR_MS = 3_600_000;
 
-Deno.test("the kernel is read before the first write, and not before the next", async () => {
+Deno.test("the kernel is read before the first write, but not before later ones", async () => {
   const { reconciler, takeCalls } = setUp();
   await reconciler.run();
   await reconciler.run();
@@ -64,7 +64,7 @@ Deno.test("a comparison retries what was refused, reads the kernel, counts drift
   const { reconciler, refusals, rounds, takeCalls, setDrifted } = setUp();
   await reconciler.run();
   takeCalls();
-  refusals.add("web", { what: "rules of web", effect: "which is left out", servicePort: "web", failure: "no" });
+  refusals.add("web", { what: "rules of web", effect: "left out", servicePort: "web", failure: "no" });
   assert.equal(reconciler.problemOf("web")?.servicePort, "web");
   setDrifted(2);
   await reconciler.compareAndRun();
@@ -74,7 +74,7 @@ Deno.test("a comparison retries what was refused, reads the kernel, counts drift
   assert.deepEqual(rounds.map(({ isFresh, isComparison }) => [isFresh, isComparison]), [[true, false], [false, true]]);
 });
 
-Deno.test("a listing that took long is followed by glances, until it was 1 % of the time", async () => {
+Deno.test("after a slow listing, comparisons only glance at the kernel until the listing is 1 % of the elapsed time", async () => {
   const glances = [4, undefined];
   const { reconciler, clock, takeCalls } = setUp({ glance: () => Promise.resolve(glances.shift()) }, 1_000);
   await reconciler.run();

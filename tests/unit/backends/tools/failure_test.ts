@@ -66,7 +66,7 @@ Deno.test("a lack of memory does not count as a missing feature of iptables", as
     logger: silentLogger,
   });
   const error = await errorOf(backend);
-  assert.match(String(error), /could not be found out what iptables can do: .*Cannot allocate memory/);
+  assert.match(String(error), /cannot determine the features of iptables: .*Cannot allocate memory/);
 });
 
 const TRANSIENT_RESTORE = { how: "exits", exitCode: 4, stderr: "RULE_APPEND failed (Cannot allocate memory)" } as const;

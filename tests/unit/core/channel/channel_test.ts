@@ -11,7 +11,7 @@ interface Setup {
   readonly channel: FamilyChannel;
   readonly link: FakeFamilyLink;
   readonly clock: FakeClock;
-  /** What happened, in order: `send 1`, `report 1`. */
+  /** The events so far, in order: `send 1`, `report 1`. */
   readonly events: string[];
   readonly reports: SyncReport[];
 }

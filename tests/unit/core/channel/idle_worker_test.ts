@@ -1,4 +1,4 @@
-/** When the worker of a family without service ports stops and starts again. */
+/** The stop and the restart of the worker of a family without service ports. */
 import assert from "node:assert/strict";
 import { createFamilyChannel } from "../../../../core/channel/family_channel.ts";
 import { mayRest } from "../../../../core/channel/idle_worker.ts";

@@ -41,7 +41,7 @@ Deno.test("403: the warning names verb, resource and role, and the list is repea
     failLists(server, 1, () => statusResponse(403, "Forbidden", "User cannot list"));
   }, async ({ receives, logged }) => {
     await receives("synced Service");
-    assert.match(logged[0]!, /"list" on "services".*system:node-proxier/);
+    assert.match(logged[0]!, /\\"list\\" on \\"services\\".*system:node-proxier/);
   });
 });
 

@@ -63,7 +63,7 @@ Deno.test("a watch from a future version that receives nothing causes a relist t
     await clock.advanceSettled(120_000);
     await logs("not even bookmarks");
     await receives("delete Service default/lost");
-    await logs("services went back from resourceVersion");
+    await logs("resourceVersion went back, relisting kind=Service");
     await source.until(() => received.slice(before).includes("set Service default/web 21"));
     await silentFor(clock, UNTAUGHT_MS);
     server.apply(service("later"));
