@@ -1,4 +1,5 @@
 /** Pages of services for the status page and for `sluice top`. */
+import type { Family } from "../platform/mod.ts";
 import type { AnswerBasis } from "./basis.ts";
 import { hasExternalFrontends } from "../core/model/mod.ts";
 import type { PlannedPort } from "../core/planning/mod.ts";
@@ -8,7 +9,7 @@ import { findServicePorts, listed, type ListedEndpoint, type ListedService } fro
 export interface BrowseQuestion {
   /** Only services whose name contains this. */
   readonly search: string;
-  /** Only services that lost a frontend to another, or have no endpoint for some traffic. */
+  /** Only broken services: refused by the kernel, without a frontend that another one has, or without endpoints. */
   readonly attention: boolean;
   /** Counted from 1; a number past the end selects the last page. */
   readonly page: number;
@@ -39,7 +40,7 @@ export function browse(
   basis: AnswerBasis,
   { search, attention, page: requestedPage, pageSize }: BrowseQuestion,
 ): ServicePage {
-  const found = findServicePorts(basis, { search, wanted: attention ? needsAttention : undefined });
+  const found = findServicePorts(basis, { search, wanted: attention ? isBroken(basis) : undefined });
   const pages = Math.max(1, Math.ceil(found.length / pageSize));
   const page = Math.min(Math.max(1, requestedPage), pages);
   const most = found.length <= FEW_SERVICES ? MOST_ENDPOINTS.ofFew : MOST_ENDPOINTS.ofMany;
@@ -52,8 +53,12 @@ export function browse(
   return { total: found.length, page, pages, services };
 }
 
-function needsAttention({ planned, reported }: PlannedPort): boolean {
-  if (planned === undefined || reported.length > 0) return true;
-  const isStopped = (verdict: string) => verdict === "reject" || verdict === "drop";
-  return isStopped(planned.internal) || hasExternalFrontends(planned) && isStopped(planned.external);
+/** Traffic policy Local without an endpoint on this node is normal: load balancers send nothing to such a node. */
+function isBroken({ families }: AnswerBasis): (owner: PlannedPort, family: Family) => boolean {
+  return (owner, family) => {
+    const { planned, reported } = owner;
+    if (planned === undefined || reported.length > 0) return true;
+    if (families[family].since(owner)?.state === "refused") return true;
+    return planned.internal === "reject" || hasExternalFrontends(planned) && planned.external === "reject";
+  };
 }

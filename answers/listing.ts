@@ -1,6 +1,7 @@
 import { FAMILIES, type Family, joinHostPort } from "../platform/mod.ts";
 import { hasExternalFrontends, type Protocol, type ServicePortName, type Verdict } from "../core/model/mod.ts";
 import type { AnswerBasis } from "./basis.ts";
+import type { Effect } from "../core/channel/mod.ts";
 import { explainServiceEndpoints, specOf } from "./endpoints.ts";
 import type { ExplainedEndpoint } from "./explanation.ts";
 import type { PlannedPort } from "../core/planning/mod.ts";
@@ -27,6 +28,8 @@ export interface ListedService {
   /** The frontends that it lost to other service ports, one sentence each. */
   readonly problems: readonly string[];
   readonly served: boolean;
+  /** Whether its last change is in the kernel; undefined if no proxy runs. */
+  readonly effect: Effect | undefined;
 }
 
 /** An endpoint of a service port of one family. */
@@ -57,14 +60,14 @@ export interface ServiceSearch {
   /** Only service ports whose name contains this. */
   readonly search: string;
   /** A further condition. */
-  readonly wanted?: (owner: PlannedPort) => boolean;
+  readonly wanted?: (owner: PlannedPort, family: Family) => boolean;
 }
 
 /** Finds service ports, sorted by name and family. It is cheap: `listed` collects the details. */
 export function findServicePorts(basis: AnswerBasis, { search, wanted }: ServiceSearch): readonly FoundServicePort[] {
   const found = FAMILIES.flatMap((family) =>
     [...basis.families[family].planner.ports()]
-      .filter((owner) => owner.wanted.name.includes(search) && (wanted === undefined || wanted(owner)))
+      .filter((owner) => owner.wanted.name.includes(search) && (wanted === undefined || wanted(owner, family)))
       .map((owner) => ({ family, owner }))
   );
   const order = (a: string, b: string) => a < b ? -1 : a > b ? 1 : 0;
@@ -73,7 +76,7 @@ export function findServicePorts(basis: AnswerBasis, { search, wanted }: Service
 
 /** The details of a service port; undefined if its service has changed since it was planned. */
 export function listed(
-  { tracking, nodeName }: AnswerBasis,
+  { tracking, nodeName, families }: AnswerBasis,
   { family, owner }: FoundServicePort,
 ): { readonly service: ListedService; readonly endpoints: readonly ListedEndpoint[] } | undefined {
   const { planned, wanted, reported } = owner;
@@ -101,6 +104,7 @@ export function listed(
       affinitySeconds: port.affinitySeconds,
       problems: reported,
       served: planned !== undefined,
+      effect: families[family].since(owner),
     },
     endpoints: endpoints.map((endpoint): ListedEndpoint => ({
       service: wanted.name,
@@ -121,6 +125,9 @@ export function frontendsOfService(service: ListedService): readonly string[] {
 /** The traffic of a service port that is stopped, and why, one sentence each. */
 export function stoppedTraffic(service: ListedService): readonly string[] {
   if (!service.served) return ["Not served: another service has its cluster IP."];
+  if (service.effect?.state === "refused") {
+    return [`Not in effect: the kernel refuses its rules: ${service.effect.refusal}`];
+  }
   const { internal, external } = service;
   const inside = stopText(internal), outside = hasExternalFrontends(service) ? stopText(external) : undefined;
   return [

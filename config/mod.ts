@@ -36,7 +36,7 @@ export { documentOf, writeDocument } from "./document.ts";
 export { formatDuration } from "./duration.ts";
 export { familySettings, ipvsSettings, lacksPrimaryAddress, nodePortPrefixes } from "./family_settings.ts";
 export { FEATURE_GATES, type FeatureName, isFeatureEnabled } from "./feature_gates.ts";
-export { boolean, fieldAt, text } from "./fields.ts";
+export { boolean, duration, fieldAt, text } from "./fields.ts";
 export { FLAG_GROUPS, FLAGS, SOURCE_FLAGS } from "./flag_table.ts";
 
 export { choice, type ChoiceFlag, type Flag, type FlagGroup, option } from "./flags.ts";
@@ -45,6 +45,6 @@ export { ipvsDeprecation } from "./ipvs.ts";
 export { suggestion } from "./nearest.ts";
 export { applicable, followConfiguration } from "./reload.ts";
 export { FIELDS } from "./kube_proxy_configuration.ts";
-export { sourceText } from "./source.ts";
+export { isServer, sourceText } from "./source.ts";
 
 export { HEALTHZ_PORT, METRICS_PORT } from "./validation.ts";

@@ -12,6 +12,11 @@ export interface SourceReading {
 const FORMS = "kube, file:PATH, state:PATH, grpc://HOST:PORT or unix://PATH";
 const TLS = "api-client-tls";
 
+/** Whether a source is a server, to which there is a link that can fail. */
+export function isServer({ kind }: SourceChoice): boolean {
+  return kind === "kube" || kind === "grpc";
+}
+
 /** Formats a source as on the command line. */
 export function sourceText(source: SourceChoice): string {
   if (source.kind === "kube") return source.kind;

@@ -17,6 +17,7 @@ import {
 } from "./metric_kinds.ts";
 import { addProcessMetrics } from "./process_metrics.ts";
 import { restClientMetrics } from "./rest_client_metrics.ts";
+import type { SourceLink } from "./source_link.ts";
 
 /** Figures that are kept elsewhere and read at every scrape. */
 export interface ChangeFigures {
@@ -68,6 +69,8 @@ export interface MetricsOptions {
   readonly readPacketCounts: () => Promise<FamilyPacketCounts>;
   /** Counts the current problems by code; called at every scrape. */
   readonly readProblems: () => ReadonlyMap<ProblemCode, number>;
+  /** Reads the link to the source; called at every scrape. Undefined if the source is no server. */
+  readonly readLink?: () => SourceLink;
 }
 
 /** The packet counters of the rules, for each family whose counters could be read. */
@@ -80,7 +83,7 @@ const FAMILY = ["ip_family"] as const;
  * `sluice_…`.
  */
 export function createMetrics(
-  { mode, now, read, featureGates, fileLimit, readPacketCounts, readProblems }: MetricsOptions,
+  { mode, now, read, featureGates, fileLimit, readPacketCounts, readProblems, readLink }: MetricsOptions,
 ): Metrics {
   const registry = createRegistry();
   const syncs = syncMetrics(registry, mode);
@@ -99,6 +102,7 @@ export function createMetrics(
   const restartsSeen = new Map<Family, number>();
   addChangeMetrics(registry, read);
   addProblems(registry, readProblems);
+  if (readLink) addLink(registry, readLink);
   addBuildInfo(registry);
   addFeatures(registry, featureGates);
   const readCpuTime = addProcessMetrics(registry, fileLimit);
@@ -249,7 +253,7 @@ function addChangeMetrics(registry: Registry, read: () => ChangeFigures): void {
     "gauge",
     {
       name: "sluice_changes_pending",
-      help: "Service ports that wait for the family's worker",
+      help: "Service ports whose last change is not in the kernel",
       labels: FAMILY,
     },
     () =>
@@ -305,6 +309,21 @@ function addProblems(registry: Registry, read: MetricsOptions["readProblems"]): 
       [{ code, severity: problemKind(code).severity }, counts.get(code) ?? 0] as const
     );
   });
+}
+
+/** Registers the state of the link to the API server or relay. */
+function addLink(registry: Registry, read: () => SourceLink): void {
+  const gauge = (name: string, help: string, value: (link: SourceLink) => number | undefined) =>
+    readWhenShown(registry, "gauge", { name: `sluice_source_${name}`, help, labels: [] }, () => {
+      const shown = value(read());
+      return shown === undefined ? [] : [[{}, shown] as const];
+    });
+  gauge("connected", "Whether the API server or relay answers", ({ state }) => Number(state === "connected"));
+  gauge(
+    "last_received_timestamp_seconds",
+    "When the API server or relay last sent anything, in seconds since 1970",
+    ({ lastReceivedMs }) => lastReceivedMs === undefined ? undefined : lastReceivedMs / 1000,
+  );
 }
 
 /** Registers `kubernetes_feature_enabled` with a series for every feature that has a gate in Sluice. */

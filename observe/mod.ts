@@ -25,6 +25,13 @@ export { startOperatorServers } from "./servers.ts";
 export { createServiceHealth, type ServiceHealth, type ServiceHealthOptions } from "./service_health.ts";
 export { createSliMetrics, type SliMetrics } from "./sli_metrics.ts";
 export {
+  createSourceLink,
+  type LinkEvent,
+  type ReportLink,
+  type SourceLink,
+  type SourceLinkRecord,
+} from "./source_link.ts";
+export {
   createStatusRecorder,
   type FamilyRecord,
   type Latency,

@@ -23,6 +23,10 @@ export interface FamilyRecord {
   readonly worker: FamilyHealth;
   /** The last syncs, the newest first. */
   readonly syncs: readonly SyncSummary[];
+  /** When the last change of endpoints took effect, in milliseconds since 1970; undefined before the first one. */
+  readonly lastChangeMs: number | undefined;
+  /** The number of changes by other programs that were repaired. */
+  readonly driftRepaired: number;
   /** Undefined before the first change. */
   readonly latency: Latency | undefined;
 }
@@ -50,6 +54,8 @@ export function createStatusRecorder(): StatusRecorder {
       const state = states.get(family)!;
       state.syncs.unshift({ revision, ok, full, endedAtMs, durationMs, figures, problems: report.problems.length });
       state.syncs.length = Math.min(state.syncs.length, SYNCS);
+      state.driftRepaired += figures.drift_repaired ?? 0;
+      if (triggerTimesMs.length > 0) state.lastChangeMs = endedAtMs;
       for (const triggeredMs of triggerTimesMs) {
         state.latencies[state.changes++ % LATENCIES] = Math.max(0, endedAtMs - triggeredMs);
       }
@@ -58,10 +64,12 @@ export function createStatusRecorder(): StatusRecorder {
       states.get(family)!.worker = health;
     },
     families: () =>
-      [...states].map(([family, { worker, syncs, latencies, changes }]) => ({
+      [...states].map(([family, { worker, syncs, lastChangeMs, driftRepaired, latencies, changes }]) => ({
         family,
         worker,
         syncs: [...syncs],
+        lastChangeMs,
+        driftRepaired,
         latency: latencyOf(latencies.subarray(0, Math.min(changes, LATENCIES))),
       })),
   };
@@ -71,6 +79,8 @@ function createFamilyState() {
   return {
     worker: { state: "starting" } as FamilyHealth,
     syncs: [] as SyncSummary[],
+    lastChangeMs: undefined as number | undefined,
+    driftRepaired: 0,
     /** A ring buffer of milliseconds. */
     latencies: new Float32Array(LATENCIES),
     /** The number of all changes so far. */

@@ -1,5 +1,5 @@
 import { abortedBy, errorText, FAMILIES, type Family } from "../platform/mod.ts";
-import { type Configuration, isFeatureEnabled, nodePortPrefixes } from "../config/mod.ts";
+import { type Configuration, isFeatureEnabled, isServer, nodePortPrefixes } from "../config/mod.ts";
 import type { ControlAnswers } from "../answers/control/mod.ts";
 import { createChangeLoop } from "./change_loop.ts";
 import { notifyObservers } from "./family_observers.ts";
@@ -15,6 +15,7 @@ import {
   createNodeEvents,
   createProxyHealth,
   createServiceHealth,
+  createSourceLink,
   createStatusRecorder,
   findNeighbours,
   startOperatorServers,
@@ -44,6 +45,7 @@ async function serve(options: ProxyOptions): Promise<number> {
   const startedAtMs = clock.now();
   const recorder = createStatusRecorder();
   const problems = createProblemBoard(clock, logger);
+  const link = createSourceLink(clock);
   // Only the API server has this node's Node object; other sources serve nodes without a cluster or omit the pod CIDR.
   const awaitsPodCIDR = configuration.source.kind === "kube" && configuration.detectLocalMode === "NodeCIDR";
   const tracking = createTracking({
@@ -61,6 +63,7 @@ async function serve(options: ProxyOptions): Promise<number> {
     fileLimit: options.fileLimit,
     readPacketCounts: () => packetCountsOf(families),
     readProblems: problems.counts,
+    readLink: isServer(configuration.source) ? link.current : undefined,
   });
   const files = shareFiles(options.fileLimit);
   const limits = createConnectionLimits({ clock, max: files.connections });
@@ -75,9 +78,13 @@ async function serve(options: ProxyOptions): Promise<number> {
     logger,
     signal,
   });
-  const { source, events, otherNodes, close } = await openSource({ ...options, onApiRequest: metrics.apiRequest });
+  const { source, events, otherNodes, close } = await openSource({
+    ...options,
+    onApiRequest: metrics.apiRequest,
+    onLink: link.report,
+  });
   const { answers, statusPage } = lazyAnswers(() => (
-    { configuration, tracking, families, health, recorder, problems, clock, startedAtMs }
+    { configuration, tracking, families, health, recorder, problems, link, clock, startedAtMs }
   ));
   const observed = { configuration, health, metrics, problems, startedAtMs, statusPage, limits };
   await startOperatorServers({ ...observed, flags: options.flags ?? new Map(), clock, logger, signal });

@@ -1,9 +1,9 @@
 /** Answers of a running proxy; loaded with the first query. */
-import { type Clock, FAMILIES, type Family, VERSION } from "../platform/mod.ts";
+import { type Clock, FAMILIES, type Family, isLoopback, otherFamily, VERSION } from "../platform/mod.ts";
 import { addressesOfHost, createAnswers, type FamilyBasis } from "../answers/mod.ts";
-import { type Configuration, sourceText } from "../config/mod.ts";
+import { type Configuration, isServer, sourceText } from "../config/mod.ts";
 import { type ControlAnswers, type FamilyStatusDetails, NotReadyError } from "../answers/control/mod.ts";
-import type { ProxyHealth, StatusRecorder } from "../observe/mod.ts";
+import type { ProxyHealth, SourceLinkRecord, StatusRecorder } from "../observe/mod.ts";
 import type { ProblemBoard } from "../core/problems/mod.ts";
 import type { ServedFamily } from "./served_family.ts";
 import type { Tracking } from "../core/tracking/mod.ts";
@@ -16,6 +16,8 @@ export interface RunningProxy {
   readonly health: ProxyHealth;
   readonly recorder: StatusRecorder;
   readonly problems: Pick<ProblemBoard, "current">;
+  /** The link to the source; meaningless if the source is a file. */
+  readonly link: Pick<SourceLinkRecord, "current">;
   readonly clock: Clock;
   readonly startedAtMs: number;
 }
@@ -46,7 +48,9 @@ export function answersOfProxy(proxy: RunningProxy): ControlAnswers {
   };
 }
 
-function statusOf({ configuration, tracking, families, health, recorder, problems, clock, startedAtMs }: RunningProxy) {
+function statusOf(
+  { configuration, tracking, families, health, recorder, problems, link, clock, startedAtMs }: RunningProxy,
+) {
   const { nodeName, mode, source } = configuration;
   const { services, endpoints } = tracking;
   const { healthy, families: judged } = health.status();
@@ -54,8 +58,12 @@ function statusOf({ configuration, tracking, families, health, recorder, problem
   return {
     version: VERSION,
     node: nodeName,
+    nodeAddresses: addressesOf(tracking),
+    zone: tracking.node.state().zone,
+    kernel: Deno.osRelease(),
     mode,
     source: sourceText(source),
+    link: isServer(source) ? link.current() : undefined,
     atMs: clock.now(),
     startedAtMs,
     healthy,
@@ -74,6 +82,13 @@ function statusOf({ configuration, tracking, families, health, recorder, problem
     })),
     problems: problems.current(),
   };
+}
+
+function addressesOf({ node }: Tracking): readonly string[] {
+  const { nodeIPs, primaryFamily } = node.state();
+  return [primaryFamily, otherFamily(primaryFamily)].map((family) => nodeIPs[family]).filter((address) =>
+    !isLoopback(address)
+  );
 }
 
 /** Returns a text that changes whenever the input or result of planning does. */

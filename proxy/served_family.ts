@@ -13,9 +13,21 @@ import {
 } from "../core/channel/mod.ts";
 import { conntrackSettings, familySettings } from "../config/mod.ts";
 import type { ReportProblems } from "../core/problems/mod.ts";
+import { createKernelView, type Refusal } from "./kernel_view.ts";
 import { createNodePortCheck } from "./node_port_check.ts";
-import type { PacketCounts, SyncReport } from "../core/model/mod.ts";
-import { createFamilyPlanner, type HealthCheckChanges, type NoLocalEndpoints } from "../core/planning/mod.ts";
+import {
+  type PacketCounts,
+  type ServicePort,
+  type ServicePortKey,
+  servicePortKey,
+  type SyncReport,
+} from "../core/model/mod.ts";
+import {
+  createFamilyPlanner,
+  type HealthCheckChanges,
+  type NoLocalEndpoints,
+  type PlannedPort,
+} from "../core/planning/mod.ts";
 import { familyOptions, type ProxyOptions } from "./proxy_options.ts";
 import { type ServiceKey, serviceKey, serviceKeyOf, type TrackedChanges, type Tracking } from "../core/tracking/mod.ts";
 
@@ -32,7 +44,7 @@ export interface ServedFamily {
   startAhead(services: readonly ServiceKey[]): void;
   /** Starts syncing to the kernel. */
   start(): void;
-  /** Number of service ports not yet sent to the worker. */
+  /** Number of service ports whose last change is not in the kernel. */
   changesPending(): number;
   noLocalEndpoints(): NoLocalEndpoints;
   /** Whether this family has any service ports. */
@@ -75,6 +87,7 @@ export function serveFamily(
   const { nodeName } = configuration;
   const latencies = createTriggerTimes();
   const history = createEffectHistory();
+  const kernelView = createKernelView();
   const healthChecks = createHeldHealthChecks(family, listener);
   const planner = createFamilyPlanner({ family, nodeName, tracking, onProblems: listener.onProblems });
   const checkNodePorts = createNodePortCheck(family, configuration, listener.onProblems);
@@ -90,9 +103,11 @@ export function serveFamily(
     onSend(revision) {
       latencies.sent(revision);
       history.sent(revision, planner.rounds());
+      kernelView.sent(revision);
       healthChecks.sent(revision);
     },
     onReport(report) {
+      kernelView.reported(report);
       if (report.ok) {
         history.inEffect(report.revision, report.endedAtMs);
         healthChecks.inEffect(report);
@@ -110,6 +125,8 @@ export function serveFamily(
       checkNodePorts(tracking.node.state(), set);
       latencies.planned(changes.endpoints[family].triggerTimesMs.values());
       listener.onChange(family);
+      kernelView.planned(keysOf(set));
+      kernelView.planned(deleted);
       channel.set(set);
       channel.delete(deleted);
     },
@@ -125,11 +142,12 @@ export function serveFamily(
       const { set } = planner.planAhead(services);
       checkNodePorts(tracking.node.state(), set);
       channel.configure(settings());
+      kernelView.planned(keysOf(set));
       channel.set(set);
       channel.startAhead();
     },
     start: () => channel.start(),
-    changesPending: () => channel.pending(),
+    changesPending: () => kernelView.waiting(channel.pending() > 0),
     hasServicePorts: () => channel.hasServicePorts(),
     noLocalEndpoints: () => planner.noLocalEndpoints(),
     packetCounts: () => channel.packetCounts(),
@@ -138,14 +156,25 @@ export function serveFamily(
       settings,
       revision: () => channel.revision(),
       rules: (key) => channel.describe(key),
-      since: ({ plannedIn }) => effectOf(history.since(plannedIn), channel.pending()),
+      since: ({ plannedIn, wanted }: PlannedPort) =>
+        effectOf(history.since(plannedIn), channel.pending(), kernelView.refusal(wanted.name)),
     },
     stop: (stopOptions) => channel.stop(stopOptions),
   };
 }
 
-/** Returns the recorded effect, or "in effect" for a change that was reverted before it was sent. */
-function effectOf(recorded: Effect, changesPending: number): Effect {
+function keysOf(ports: readonly ServicePort[]): readonly ServicePortKey[] {
+  return ports.map(({ name, protocol }) => servicePortKey(name, protocol));
+}
+
+/**
+ * Returns the recorded effect, or "in effect" for a change that was reverted before it was sent. A change that waits says
+ * so even if the kernel has refused the one before it.
+ */
+function effectOf(recorded: Effect, changesPending: number, refusal: Refusal | undefined): Effect {
+  if (recorded.state === "in effect" && refusal !== undefined) {
+    return { ...recorded, state: "refused", syncedAtMs: refusal.sinceMs, refusal: refusal.message };
+  }
   if (recorded.state === "in effect" || recorded.revision !== undefined || changesPending > 0) return recorded;
   return { ...recorded, state: "in effect", orEarlier: true };
 }

@@ -1,5 +1,5 @@
 import { type Clock, loadYaml, type Logger, type RunProgram } from "../platform/mod.ts";
-import type { ApiRequestOutcome, EventRecorderOptions } from "../observe/mod.ts";
+import type { ApiRequestOutcome, EventRecorderOptions, ReportLink } from "../observe/mod.ts";
 import type { Configuration } from "../config/mod.ts";
 import { decodeObject, decodeObjectInFull, KINDS, type Source } from "../core/objects/mod.ts";
 import type { ApiErrorKind } from "./kubernetes/mod.ts";
@@ -29,13 +29,15 @@ export interface SourceOptions {
   readonly runProgram?: RunProgram;
   /** Called for every request sent to an API server. */
   readonly onApiRequest?: (outcome: ApiRequestOutcome) => void;
+  /** Receives the state of the link to the server, if the source is one. */
+  readonly onLink?: ReportLink;
   /** The environment, for the in-cluster address; the process's by default. */
   readonly env?: (name: string) => string | undefined;
 }
 
 /** Opens the configured source. Throws an Error that names the problem and its place. */
 export async function openSource(
-  { configuration, logger, clock, runProgram, onApiRequest, env }: SourceOptions,
+  { configuration, logger, clock, runProgram, onApiRequest, onLink, env }: SourceOptions,
   extent: Extent = "node",
 ): Promise<OpenSource> {
   const { source: choice, nodeName } = configuration;
@@ -73,6 +75,7 @@ export async function openSource(
         kinds: inFull ? KINDS : modeDescription.kinds,
         nodeName: inFull ? undefined : nodeName,
         decode,
+        onLink,
         logger,
         clock,
       });

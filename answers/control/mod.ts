@@ -10,5 +10,5 @@ export { thisProcess } from "./process.ts";
 export { serveControlSocket } from "./serve.ts";
 export type { ControlAnswers } from "./server.ts";
 export { listenOnControlSocket, SocketInUseError } from "./socket.ts";
-export { stateOfFamily, stateOfProxy, type StateWords } from "./state_words.ts";
+export { isInOrder, stateOfFamily, stateOfLink, stateOfProxy, type StateWords } from "./state_words.ts";
 export type { FamilyStatusDetails, ProxyStatus } from "./status.ts";

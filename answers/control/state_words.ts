@@ -1,4 +1,5 @@
-/** The state of a proxy and its families in words and a tone, for the page and the terminal. */
+/** The state of a proxy, its families and its link to the source in words and a tone, for the page and the terminal. */
+import { durationText } from "../../platform/mod.ts";
 import type { FamilyStatusDetails, ProxyStatus } from "./status.ts";
 
 /** A state in a few words, and its urgency. */
@@ -12,10 +13,10 @@ export interface StateWords {
 /** The state of a family. */
 export function stateOfFamily(
   { family, worker, healthy, syncs, changesPending }: FamilyStatusDetails,
-  { problems }: Pick<ProxyStatus, "problems">,
+  { problems, atMs }: Pick<ProxyStatus, "problems" | "atMs">,
 ): StateWords {
   const last = syncs[0];
-  const failure = problems.find(({ code, subject }) => code === "sync-failed" && subject === family)?.detail;
+  const failure = problems.find(({ code, subject }) => code === "sync-failed" && subject === family);
   switch (worker.state) {
     case "unfit":
       return worker.unsupported
@@ -29,18 +30,60 @@ export function stateOfFamily(
       return { tone: "idle", words: "no services", reason: undefined };
   }
   if (last === undefined) return { tone: "warning", words: "waiting for the cluster's state", reason: undefined };
-  if (!healthy) return { tone: "bad", words: "behind: changes are overdue", reason: last.ok ? undefined : failure };
-  if (!last.ok) return { tone: "bad", words: "the last sync failed, retrying", reason: failure };
-  if (last.problems > 0) return { tone: "warning", words: "in sync, with problems", reason: undefined };
+  if (!last.ok) {
+    const times = failure === undefined ? "" : ` for ${lasting(atMs - failure.sinceMs)} (${failure.count} times)`;
+    return { tone: "bad", words: `syncs have been failing${times}, retrying`, reason: failure?.detail };
+  }
+  if (!healthy) return { tone: "bad", words: "behind: changes are overdue", reason: undefined };
+  if (last.problems > 0) return { tone: "bad", words: "in sync, with problems", reason: undefined };
   return { tone: "good", words: changesPending > 0 ? "syncing" : "in sync", reason: undefined };
 }
 
-/** The state of the proxy: that of its worst family. */
+/** The state of the link to the API server or relay; undefined if the source is a file. */
+export function stateOfLink({ link, atMs }: Pick<ProxyStatus, "link" | "atMs">): StateWords | undefined {
+  if (link === undefined) return undefined;
+  const since = lasting(atMs - link.sinceMs);
+  const { server, lastReceivedMs, lastError, retryAtMs } = link;
+  const heard = lastReceivedMs === undefined ? undefined : `last answer ${lasting(atMs - lastReceivedMs)} ago`;
+  switch (link.state) {
+    case "connecting":
+      return { tone: "warning", words: `connecting for ${since}`, reason: undefined };
+    case "connected":
+      return { tone: "good", words: `connected to ${server} for ${since}`, reason: heard };
+    case "disconnected": {
+      const retry = `retry in ${lasting(Math.max(0, (retryAtMs ?? atMs) - atMs))}`;
+      const reason = [lastError, heard, retry].filter((part) => part !== undefined).join("; ");
+      return { tone: "bad", words: `disconnected from ${server} for ${since}`, reason };
+    }
+  }
+}
+
+/**
+ * Whether everything is in effect: each family has synced, or needs no sync, nothing is broken, and the link to the source
+ * works.
+ */
+export function isInOrder(status: ProxyStatus): boolean {
+  const hasSynced = ({ worker, syncs }: FamilyStatusDetails) =>
+    worker.state === "resting" || worker.state === "unfit" && worker.unsupported || syncs.length > 0;
+  return status.families.every(hasSynced) && status.link?.state !== "connecting" && stateOfProxy(status).tone !== "bad";
+}
+
+/** The state of the proxy: that of its worst family, or of its link to the source. */
 export function stateOfProxy(status: ProxyStatus): StateWords {
-  const states = status.families.map((family) => ({ family: family.family, ...stateOfFamily(family, status) }));
-  const bad = states.find(({ tone }) => tone === "bad") ?? states.find(({ tone }) => tone === "warning");
+  const families = status.families.map((family) => ({ name: family.family, ...stateOfFamily(family, status) }));
+  const isFailing = families.some(({ tone }) => tone === "bad");
+  // One sentence where no family can be served, instead of one per family.
+  if (families.length > 0 && families.every(({ tone, words }) => tone === "bad" && words === "cannot be served")) {
+    return { tone: "bad", words: "neither IP family can be served", reason: families[0]!.reason };
+  }
+  if (!isFailing && status.link?.state === "disconnected") {
+    const since = lasting(status.atMs - status.link.sinceMs);
+    const words = `no connection to ${status.link.server} for ${since}: the last known state stays in effect`;
+    return { tone: "bad", words, reason: status.link.lastError };
+  }
+  const worst = families.find(({ tone }) => tone === "bad") ?? families.find(({ tone }) => tone === "warning");
   // The reason is shown with the family.
-  if (bad) return { tone: bad.tone, words: `${bad.family}: ${bad.words}`, reason: undefined };
+  if (worst) return { tone: worst.tone, words: `${worst.name}: ${worst.words}`, reason: undefined };
   if (!status.healthy) return { tone: "bad", words: "behind: changes are overdue", reason: undefined };
   if (!status.nodeEligible) {
     return {
@@ -50,4 +93,9 @@ export function stateOfProxy(status: ProxyStatus): StateWords {
     };
   }
   return { tone: "good", words: "all in sync", reason: undefined };
+}
+
+/** A duration in whole seconds: `1 min 5 s`. */
+function lasting(durationMs: number): string {
+  return durationText(Math.max(0, Math.round(durationMs / 1000) * 1000));
 }

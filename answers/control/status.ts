@@ -1,15 +1,23 @@
 import type { Family, ProxyMode } from "../../core/model/mod.ts";
 import type { CurrentProblem } from "../../core/problems/mod.ts";
-import type { FamilyRecord } from "../../observe/mod.ts";
+import type { FamilyRecord, SourceLink } from "../../observe/mod.ts";
 import type { NoLocalEndpoints } from "../../core/planning/mod.ts";
 
 /** The status of a running proxy, for the page and the terminal. Plain data. */
 export interface ProxyStatus {
   readonly version: string;
   readonly node: string;
+  /** The node's addresses, canonical, the primary family first; without unknown ones. */
+  readonly nodeAddresses: readonly string[];
+  /** The node's zone; empty if unknown. */
+  readonly zone: string;
+  /** The release of its kernel: `6.1.0-18-amd64`. */
+  readonly kernel: string;
   readonly mode: ProxyMode;
   /** The source of the services, as on the command line. */
   readonly source: string;
+  /** The link to the API server or relay; undefined if the source is a file. */
+  readonly link: SourceLink | undefined;
   /** The wall time of this status and of the proxy's start, in milliseconds since 1970. */
   readonly atMs: number;
   readonly startedAtMs: number;
@@ -34,7 +42,7 @@ export interface FamilyStatusDetails extends FamilyRecord {
   /** The revision last sent to the worker. */
   readonly revision: number;
   readonly servicePorts: number;
-  /** Service ports that wait for the worker. */
+  /** Service ports whose last change is not in the kernel. */
   readonly changesPending: number;
   readonly noLocalEndpoints: NoLocalEndpoints;
 }

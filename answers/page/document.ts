@@ -48,7 +48,7 @@ export function pageDocument(status: ProxyStatus, parts: Parts, view: View): Htm
                 role="search"><label><span>Search</span><input type="search" name="q" value="${view.search}"
         placeholder="namespace/name" autocomplete="off" spellcheck="false" maxlength="200"></label>
         <label class="check"><input type="checkbox" name="show" value="attention"${view.attention &&
-          literally(" checked")}> needing attention</label>
+          literally(" checked")}> broken</label>
         <button type="submit">Search</button></form>
             </div>
             <div data-part="services">${parts.services}</div>

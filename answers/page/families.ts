@@ -20,7 +20,7 @@ ${reason !== undefined && html`<p class="reason">${reason}</p>`}
 ${syncChart(syncs)}
 <p class="legend"><span class="swatch duration"></span>duration <span class="swatch size"></span>size of the last syncs</p>
 <dl class="rows">
-<div><dt>Last sync</dt><dd>${lastSync(syncs[0])}</dd></div>
+<div><dt>Last sync</dt><dd>${lastSync(syncs.find(({ ok }) => ok))}</dd></div>
 <div><dt>Revision</dt><dd>${countText(revision)}</dd></div>
 <div><dt>Service ports</dt><dd>${countText(servicePorts)}${
     changesPending > 0 && html`, <em>${countText(changesPending)} waiting</em>`
@@ -40,7 +40,7 @@ ${latencyTable(latency)}
 }
 
 function lastSync(sync: SyncSummary | undefined): Html {
-  if (sync === undefined) return html`none yet`;
+  if (sync === undefined) return html`none has succeeded yet`;
   const { total } = sizeOfSync(sync);
   return html`${moment(sync.endedAtMs)}, ${durationText(sync.durationMs)}, ${
     total === 0 ? "nothing to write" : plural(total, "change")

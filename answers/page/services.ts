@@ -29,7 +29,7 @@ ${
 }
 
 function nothingText({ search, attention }: View): string {
-  const kind = attention ? "service that needs attention" : "service";
+  const kind = attention ? "broken service" : "service";
   return search === "" ? `No ${kind}.` : `No ${kind} with “${search}” in its name.`;
 }
 

@@ -49,6 +49,7 @@ code { font: 0.87em/1.5 var(--mono); overflow-wrap: anywhere; }
 main { display: grid; gap: 1rem; }
 .families { display: grid; gap: 1rem; grid-template-columns: repeat(auto-fit, minmax(min(21rem, 100%), 1fr)); }
 
+.link { margin: 0.5rem 0 0; font-size: 0.9rem; }
 .dot { display: inline-block; flex: none; width: 0.6rem; height: 0.6rem; border-radius: 50%; background: var(--idle); }
 .good > .dot, .dot.good { background: var(--good); }
 .warning > .dot, .dot.warning { background: var(--warning); }

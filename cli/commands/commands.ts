@@ -10,6 +10,7 @@ import { createManCommand } from "./man.ts";
 import { renderCommand } from "./render.ts";
 import { runCommand } from "./run.ts";
 import { serveCommand } from "./serve.ts";
+import { statusCommand } from "./status.ts";
 import { topCommand } from "./top.ts";
 import { uninstallCommand } from "./uninstall.ts";
 import { versionCommand } from "./version.ts";
@@ -21,6 +22,7 @@ export const COMMANDS: readonly Command[] = [
   checkCommand,
   createInstallCommand(() => COMMANDS),
   uninstallCommand,
+  statusCommand,
   topCommand,
   explainCommand,
   getCommand,

@@ -1,17 +1,19 @@
 import type { Difference } from "../../backends/dry_run/mod.ts";
-import { boolean, option } from "../../config/mod.ts";
 import type { ProxyStatus } from "../../answers/control/mod.ts";
 import type { Family, FamilyDelta } from "../../core/model/mod.ts";
 import { errorText, searchPath, writeToStderr } from "../../platform/mod.ts";
 import { answersOf } from "./answer_source.ts";
 import { type Command, familiesOf, FAMILY_FLAG, type Invocation, jsonText } from "./command.ts";
+import { outputFlags, outputOf } from "./output.ts";
+
+const OUTPUT = outputFlags(["text", "json"]);
 
 /** `sluice diff`: compares the kernel with the desired state. */
 export const diffCommand: Command = {
   name: "diff",
   summary: "Show how the kernel differs from the desired state; changes nothing.",
   arguments: [],
-  flags: [FAMILY_FLAG, option("json", boolean(), "Write JSON.")],
+  flags: [FAMILY_FLAG, ...OUTPUT.flags],
   examples: [
     { line: "sluice diff", does: "exit status 0 without differences, 1 with differences, 2 after a failure" },
     {
@@ -33,7 +35,7 @@ export const diffCommand: Command = {
 type Found = Difference & { readonly family: Family };
 
 async function compare(invocation: Invocation, families: readonly Family[]): Promise<0 | 1> {
-  const { clock, signal, print, flags } = invocation;
+  const { clock, signal, print } = invocation;
   const { compareWithKernel } = await import("../../backends/dry_run/mod.ts");
   const { createProcessRunner } = await import("../../backends/tools/mod.ts");
   const answers = await answersOf(invocation);
@@ -51,7 +53,7 @@ async function compare(invocation: Invocation, families: readonly Family[]): Pro
     );
     found.push(...differences.map((difference) => ({ family, ...difference })));
   }
-  if (flags.get("json") === true) print(jsonText(found));
+  if (outputOf(invocation, OUTPUT) === "json") print(jsonText(found));
   else {
     for (const { family, place, what, lines } of found) {
       print(

@@ -1,8 +1,9 @@
-import { boolean, choice, option, text } from "../../config/mod.ts";
+import { boolean, option, text } from "../../config/mod.ts";
 import { answersOf } from "./answer_source.ts";
-import { chosen, type Command, jsonText, usageError } from "./command.ts";
+import { type Command, jsonText, usageError } from "./command.ts";
+import { outputFlags, outputOf } from "./output.ts";
 
-const OUTPUT = choice("output", ["text", "json"], "Output format.", "o");
+const OUTPUT = outputFlags(["text", "json"]);
 
 /** `sluice explain`: where a connection goes, and why. */
 export const explainCommand: Command = {
@@ -16,7 +17,7 @@ export const explainCommand: Command = {
   flags: [
     option("from", text(), "Client: pod, node, outside or an address; all three kinds by default."),
     option("all", boolean(), "Show every endpoint and every rule."),
-    OUTPUT,
+    ...OUTPUT.flags,
   ],
   examples: [
     { line: "sluice explain 10.96.0.10:80", does: "from a pod on this node, from the node and from outside" },
@@ -24,7 +25,7 @@ export const explainCommand: Command = {
     { line: "sluice explain 10.96.0.10:53/udp --source file:services.yaml", does: "without a running proxy" },
   ],
   async start(invocation) {
-    const output = chosen(invocation, OUTPUT);
+    const output = outputOf(invocation, OUTPUT);
     const { QuestionError, readQuestion } = await import("../../answers/mod.ts");
     const { explanationText } = await import("../text/mod.ts");
     let question;

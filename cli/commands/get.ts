@@ -1,8 +1,8 @@
-import { choice } from "../../config/mod.ts";
 import { answersOf } from "./answer_source.ts";
-import { chosen, type Command, jsonText } from "./command.ts";
+import { type Command, jsonText } from "./command.ts";
+import { outputFlags, outputOf } from "./output.ts";
 
-const OUTPUT = choice("output", ["table", "json", "yaml"], "Output format.", "o");
+const OUTPUT = outputFlags(["table", "json", "yaml"]);
 
 /** `sluice get`: lists of services and endpoints. */
 export const getCommand: Command = {
@@ -12,14 +12,14 @@ export const getCommand: Command = {
     { name: "services|endpoints", description: "what to list", required: true, values: ["services", "endpoints"] },
     { name: "NAME", description: "only services whose namespace/name:port contains this", required: false },
   ],
-  flags: [OUTPUT],
+  flags: OUTPUT.flags,
   examples: [
     { line: "sluice get services", does: "every service port with its frontends and its number of endpoints in use" },
     { line: "sluice get endpoints default/web", does: "why an endpoint gets no traffic" },
     { line: "sluice get services -o json --source file:services.yaml", does: "as JSON, without a running proxy" },
   ],
   async start(invocation) {
-    const output = chosen(invocation, OUTPUT);
+    const output = outputOf(invocation, OUTPUT);
     const [what, name = ""] = invocation.arguments;
     const { endpointsTable, servicesTable } = await import("../text/mod.ts");
     const answers = await answersOf(invocation);

@@ -23,7 +23,7 @@ export const topCommand: Command = {
     const { configuration: { controlSocket }, flags, print } = invocation;
     if (controlSocket === undefined) return usageError("top needs a running proxy: set --control-socket to its socket");
     const { connectToProxy } = await import("../../answers/control/mod.ts");
-    const { topLines } = await import("../text/mod.ts");
+    const { PLAIN, topLines } = await import("../text/mod.ts");
     const { isInteractive } = await import("../../platform/mod.ts");
     const proxy = await connectToProxy(controlSocket);
     const fetchContent = createFetch(proxy);
@@ -32,8 +32,7 @@ export const topCommand: Command = {
       await showLive(invocation, first, fetchContent);
       return 0;
     }
-    const layout = { columns: Infinity, rows: Infinity, colour: false };
-    print(topLines(first, layout).map((line) => `${line}\n`).join(""));
+    print(topLines(first, PLAIN).map((line) => `${line}\n`).join(""));
     return 0;
   },
 };

@@ -1,19 +1,19 @@
-import { choice } from "../../config/mod.ts";
-import { chosen, type Command, jsonText } from "./command.ts";
+import { type Command, jsonText } from "./command.ts";
+import { outputFlags, outputOf } from "./output.ts";
 
-const OUTPUT = choice("output", ["text", "json"], "Output format.", "o");
+const OUTPUT = outputFlags(["text", "json"]);
 
 /** `sluice version`: versions of this program and its parts. */
 export const versionCommand: Command = {
   name: "version",
   summary: "Show the version, the commit, the runtime and the bundled packages.",
   arguments: [],
-  flags: [OUTPUT],
+  flags: OUTPUT.flags,
   examples: [{ line: "sluice version -o json", does: "for a bug report or an inventory" }],
   async start(invocation) {
     const { readBuild } = await import("../../platform/mod.ts");
     const build = readBuild();
-    if (chosen(invocation, OUTPUT) === "json") {
+    if (outputOf(invocation, OUTPUT) === "json") {
       invocation.print(jsonText(build));
       return 0;
     }

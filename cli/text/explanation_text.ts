@@ -168,6 +168,7 @@ function ruleLines(rules: ExplainedRules, all: boolean): string[] {
 
 function sinceText({ from, since }: ExplainedRules): string {
   if (from === "rendering" || since === undefined) return "as a proxy would write them";
+  if (since.state === "refused") return `not in effect: the kernel refuses them: ${since.refusal}`;
   if (since.state === "waiting") return "pending; the sync that writes them has not finished";
   if (since.syncedAtMs === undefined) return "in effect";
   const at = new Date(since.syncedAtMs).toISOString();

@@ -7,7 +7,7 @@ import {
 
 /** Service ports as a table for a terminal. */
 export function servicesTable(services: readonly ListedService[]): string {
-  const headings = ["name", "type", "frontends", "internal", "external", "endpoints", "notes"];
+  const headings = ["name", "type", "frontends", "internal", "external", "endpoints", "state", "notes"];
   return tableText(
     headings,
     services.map((service) => [
@@ -17,6 +17,7 @@ export function servicesTable(services: readonly ListedService[]): string {
       service.internal,
       hasExternalFrontends(service) ? service.external : "-",
       `${service.usedEndpoints}/${service.endpoints}`,
+      service.served ? service.effect?.state ?? "-" : "not served",
       notesOf(service),
     ]),
   );
@@ -38,8 +39,12 @@ export function endpointsTable(endpoints: readonly ListedEndpoint[]): string {
   );
 }
 
-function notesOf({ problems, affinitySeconds }: ListedService): string {
-  return [...(affinitySeconds > 0 ? [`affinity ${affinitySeconds} s`] : []), ...problems].join("; ");
+function notesOf({ problems, affinitySeconds, effect }: ListedService): string {
+  return [
+    ...(effect?.refusal === undefined ? [] : [effect.refusal]),
+    ...(affinitySeconds > 0 ? [`affinity ${affinitySeconds} s`] : []),
+    ...problems,
+  ].join("; ");
 }
 
 /** Pads the columns to their widest cell, with two spaces in between and headings in capitals. */

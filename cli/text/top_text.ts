@@ -7,9 +7,10 @@ import {
   type FamilyStatusDetails,
   type ProxyStatus,
   stateOfFamily,
+  stateOfLink,
   stateOfProxy,
-  type StateWords,
 } from "../../answers/control/mod.ts";
+import { ago, dot, type Layout, type Line, type Piece, statePieces, textOf } from "./lines.ts";
 
 /** The content of the report. */
 export interface TopContent {
@@ -20,31 +21,8 @@ export interface TopContent {
   readonly trouble: string | undefined;
 }
 
-/** The layout of the report. */
-export interface TopLayout {
-  /** The maximum length of a line. */
-  readonly columns: number;
-  /** The maximum number of lines; Infinity for no limit. */
-  readonly rows: number;
-  readonly colour: boolean;
-}
-
-/** A piece of a line, with an optional style. */
-type Piece = string | readonly [style: Style, text: string];
-type Line = readonly Piece[];
-type Style = "bold" | "soft" | StateWords["tone"];
-
-const CODES: Readonly<Record<Style, string>> = {
-  bold: "\x1b[1m",
-  soft: "\x1b[2m",
-  good: "\x1b[32m",
-  warning: "\x1b[33m",
-  bad: "\x1b[31m",
-  idle: "\x1b[2m",
-};
-
 /** The lines of a report. */
-export function topLines(content: TopContent, layout: TopLayout): readonly string[] {
+export function topLines(content: TopContent, layout: Layout): readonly string[] {
   const { status } = content;
   const head: Line[] = [
     ...headLines(content),
@@ -65,14 +43,12 @@ function sharedOut(lists: readonly (readonly Line[])[], room: number): readonly 
 
 function headLines({ status, trouble }: TopContent): Line[] {
   const { version, node, mode, source, atMs, startedAtMs, services, changesToPlan, residentBytes } = status;
-  const { tone, words, reason } = stateOfProxy(status);
   const waiting = status.families.reduce((sum, { changesPending }) => sum + changesPending, changesToPlan);
   const uptime = durationText(Math.max(1000, atMs - startedAtMs));
   return [
     [["bold", node], `  Sluice ${version}, ${mode} mode, from ${source}`],
-    trouble === undefined
-      ? [dot(tone), [tone, words], ...(reason === undefined ? [] : [["soft", `  ${reason}`] as const])]
-      : [dot("bad"), ["bad", trouble]],
+    trouble === undefined ? statePieces(stateOfProxy(status)) : [dot("bad"), ["bad", trouble]],
+    ...linkLines(status),
     [
       `services ${countText(services)}  changes waiting ${countText(waiting)}  memory ${megabytesText(residentBytes)}` +
       `  up ${uptime}`,
@@ -80,22 +56,21 @@ function headLines({ status, trouble }: TopContent): Line[] {
   ];
 }
 
+function linkLines(status: ProxyStatus): Line[] {
+  const state = stateOfLink(status);
+  if (state === undefined) return [];
+  return [["source   ", ...statePieces(state)]];
+}
+
 function familyLines(details: FamilyStatusDetails, status: ProxyStatus): Line[] {
   const { family, revision, servicePorts, changesPending, syncs, latency } = details;
-  const { tone, words, reason } = stateOfFamily(details, status);
-  const last = syncs[0];
+  const last = syncs.find(({ ok }) => ok);
   return [
-    [
-      ["bold", family],
-      "  ",
-      dot(tone),
-      [tone, words],
-      ...(reason === undefined ? [] : [["soft", `  ${reason}`] as const]),
-    ],
+    [["bold", family], "  ", ...statePieces(stateOfFamily(details, status))],
     [
       "  syncs    ",
       ...sparkline(syncs),
-      last === undefined ? "none yet" : `  last ${ago(status.atMs, last.endedAtMs)}, ${lastText(last)}`,
+      last === undefined ? "  none has succeeded yet" : `  last ${ago(status.atMs, last.endedAtMs)}, ${lastText(last)}`,
     ],
     [
       `  state    revision ${countText(revision)}, ${plural(servicePorts, "service port")}, ` +
@@ -129,19 +104,21 @@ function attentionLines({ attention, status }: TopContent): Line[] {
   if (attention === undefined || attention.total === 0) return [];
   return [
     [],
-    [["bold", "Services needing attention"], ["soft", `  ${countText(attention.total)}`]],
+    [["bold", "Broken services"], ["soft", `  ${countText(attention.total)}`]],
     ...attention.services.map((service) => serviceLine(service)),
     ...(attention.pages > 1 ? [[["soft", `  and more: the status page of ${status.node} finds them`] as const]] : []),
   ];
 }
 
-function serviceLine(service: BrowsedService): Line {
+/** A broken service, and why. */
+export function serviceLine(service: BrowsedService): Line {
   const [note = ""] = [...service.problems, ...stoppedTraffic(service)];
   const { name, family, usedEndpoints, endpoints } = service;
   return [`  ${name} ${family}  ${usedEndpoints}/${endpoints}  `, ["soft", note]];
 }
 
-function problemLines({ problems, atMs }: ProxyStatus): Line[] {
+/** The problems of the proxy, each with its fix. */
+export function problemLines({ problems, atMs }: ProxyStatus): Line[] {
   if (problems.length === 0) return [];
   return [
     [],
@@ -156,27 +133,4 @@ function problemLines({ problems, atMs }: ProxyStatus): Line[] {
       ];
     }),
   ];
-}
-
-function dot(tone: StateWords["tone"]): Piece {
-  return [tone, "● "];
-}
-
-function ago(nowMs: number, atMs: number): string {
-  const ms = nowMs - atMs;
-  return ms < 1000 ? "now" : `${durationText(Math.round(ms / 1000) * 1000)} ago`;
-}
-
-/** Prints a line. Replaces control characters, so that data from elsewhere cannot control the terminal. */
-function textOf(line: Line, { columns, colour }: TopLayout): string {
-  let room = columns, text = "";
-  for (const piece of line) {
-    const [style, raw] = typeof piece === "string" ? [undefined, piece] : piece;
-    // deno-lint-ignore no-control-regex -- terminals interpret these
-    const clean = raw.replace(/[\u0000-\u001f\u007f-\u009f]+/g, " ");
-    const shown = clean.length <= room ? clean : room > 0 ? `${clean.slice(0, room - 1)}…` : "";
-    room -= shown.length;
-    text += colour && style !== undefined && shown !== "" ? `${CODES[style]}${shown}\x1b[0m` : shown;
-  }
-  return text.trimEnd();
 }

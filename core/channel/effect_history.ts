@@ -8,13 +8,15 @@ export interface EffectHistory {
   since(round: number): Effect;
 }
 
-/** Whether something is in effect, by which revision and since when. */
+/** Whether something is in effect, by which revision and since when; or that the kernel refuses it. */
 export interface Effect {
-  readonly state: "waiting" | "in effect";
+  readonly state: "waiting" | "in effect" | "refused";
   /** The revision that carries it; undefined if it was not sent yet. */
   readonly revision: number | undefined;
-  /** The end of that sync, in milliseconds since 1970; undefined while waiting. */
+  /** The end of that sync, or of the first that was refused, in milliseconds since 1970; undefined while waiting. */
   readonly syncedAtMs: number | undefined;
+  /** The tool that refused it and its error message. */
+  readonly refusal?: string;
   /** Whether an earlier sync, no longer recorded, may have brought it into effect. */
   readonly orEarlier: boolean;
 }

@@ -1,10 +1,11 @@
 /** The Kubernetes API as a source. */
 import { type Clock, createBackoff, type Logger, systemClock } from "../../platform/mod.ts";
-import type { ApiRequestOutcome } from "../../observe/mod.ts";
+import type { ApiRequestOutcome, LinkEvent, ReportLink } from "../../observe/mod.ts";
 import type { Decode, Kind, Source } from "../../core/objects/mod.ts";
 import { type ConnectionOptions, loadCredentials } from "./credentials.ts";
 import { type ApiClient, createApiClient } from "./http.ts";
 import { createKnownObjects } from "./known_objects.ts";
+import { createLinkProbe } from "./link_probe.ts";
 import { createRecovery } from "./recovery.ts";
 import { runReflector } from "./reflector.ts";
 import { resourcesOf } from "./resource.ts";
@@ -28,6 +29,8 @@ export interface KubernetesSourceOptions {
   /** The name of the only Node object to watch; undefined for all. */
   readonly nodeName: string | undefined;
   readonly decode: Decode;
+  /** Receives the state of the link to the API server; without it, a silent server is not probed. */
+  readonly onLink?: ReportLink;
   readonly logger: Logger;
   readonly clock?: Clock;
   /** A number from 0 up to 1; Math.random by default. */
@@ -59,16 +62,38 @@ export function createKubernetesSource(options: KubernetesSourceOptions): Source
   const { api, kinds, nodeName, decode, logger, clock = systemClock, random = Math.random, pageSize } = options;
   const { firstMs, longestMs } = options.backoff ?? { firstMs: 250, longestMs: 30_000 };
   const recovery = createRecovery({ clock, random });
+  const { onLink = () => {} } = options;
+  const probe = createLinkProbe({ api, clock, onLink });
   return {
     async run(sink, signal) {
-      await Promise.all(
-        resourcesOf(kinds, nodeName).map(async (resource) => {
+      const probing = options.onLink && probe.run(sink, signal).catch((error) => {
+        if (!signal.aborted) throw error;
+      });
+      await Promise.all([
+        probing,
+        ...resourcesOf(kinds, nodeName).map(async (resource) => {
           const backoff = createBackoff({ firstMs, longestMs, random });
           const known = createKnownObjects(resource.kind, decode, sink);
           const { readDeadlineMs } = options;
+          const onEvent = (event: LinkEvent) => {
+            if (event.type !== "failed") probe.received();
+            onLink(resource.name, api.server, event);
+          };
           try {
             await runReflector(
-              { resource, api, known, clock, logger, backoff, recovery, random, pageSize, readDeadlineMs },
+              {
+                resource,
+                api,
+                known,
+                clock,
+                logger,
+                backoff,
+                recovery,
+                onLink: onEvent,
+                random,
+                pageSize,
+                readDeadlineMs,
+              },
               sink,
               signal,
             );
@@ -76,7 +101,7 @@ export function createKubernetesSource(options: KubernetesSourceOptions): Source
             if (!signal.aborted) throw error;
           }
         }),
-      );
+      ]);
     },
   };
 }

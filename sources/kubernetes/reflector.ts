@@ -1,5 +1,6 @@
 import { type Backoff, type Clock, type Logger, sleep } from "../../platform/mod.ts";
 import type { SourceSink } from "../../core/objects/mod.ts";
+import type { LinkEvent } from "../../observe/mod.ts";
 import { ApiError } from "./api_error.ts";
 import type { ApiClient } from "./http.ts";
 import { isBefore, type KnownObjects } from "./known_objects.ts";
@@ -19,6 +20,8 @@ export interface ReflectorOptions {
   readonly logger: Logger;
   /** The waits after consecutive failures. */
   readonly backoff: Backoff;
+  /** Receives the state of this resource's requests. */
+  readonly onLink: (event: LinkEvent) => void;
   /** The waits shared with the other reflectors of this server. */
   readonly recovery: Recovery;
   /** A number from 0 up to 1. */
@@ -107,14 +110,13 @@ export async function runReflector(options: ReflectorOptions, sink: SourceSink, 
       progress.maySkipWait = true;
       backoff.reset();
     }
-    if (failure) reportFailure(resource, failure, sink);
-    await waitForRetry(options, progress, failure, signal);
+    await waitForRetry(options, progress, failure, sink, signal);
   }
 }
 
 /** Lists the resource. Returns the resourceVersion to watch from; undefined if another list is needed. */
 async function list(
-  { api, known, logger, pageSize, readDeadlineMs = LIST_READ_DEADLINE_MS, recovery }: ReflectorOptions,
+  { api, known, logger, pageSize, readDeadlineMs = LIST_READ_DEADLINE_MS, recovery, onLink }: ReflectorOptions,
   progress: Progress,
   sink: SourceSink,
   signal: AbortSignal,
@@ -126,7 +128,8 @@ async function list(
   const from = await listResource(listing, (item) => known.set(item), signal);
   endList();
   recovery.answered();
-  reportFailure(resource, undefined, sink);
+  onLink({ type: "answered" });
+  solveFailure(resource, sink);
   if (!hasListed) sink.synced(resource.kind);
   progress.hasListed = true;
   progress.unavailable = undefined;
@@ -138,7 +141,7 @@ async function list(
 }
 
 function watch(
-  { api, known, random, recovery }: ReflectorOptions,
+  { api, known, random, recovery, onLink }: ReflectorOptions,
   progress: Progress,
   from: string,
   timeout: WatchTimeout,
@@ -150,35 +153,43 @@ function watch(
   const handler = {
     opened: () => {
       recovery.answered();
-      reportFailure(progress.resource, undefined, sink);
+      onLink({ type: "answered" });
+      solveFailure(progress.resource, sink);
     },
     set: known.set,
     delete: known.delete,
     reached: (resourceVersion: string) => {
       progress.position = progress.lastPosition = resourceVersion;
+      onLink({ type: "received" });
     },
   };
   return watchResource({ resource: progress.resource, api, from, timeoutSeconds, timeout }, handler, signal);
 }
 
-/** Reports the failure of a request, which `waitForRetry` logs; undefined ends the problem. */
-function reportFailure({ name }: Resource, failure: ApiError | undefined, sink: SourceSink): void {
-  const scope = `API ${name}`;
-  if (failure === undefined) return sink.problems(scope, []);
-  if (failure.kind === "expired" || failure.kind === "throttled") return;
+/** Reports the failure of a request as a problem, which `waitForRetry` logs. */
+function reportFailure({ name }: Resource, failure: ApiError, sink: SourceSink): void {
   const problem = { code: "source-unreachable", subject: name, detail: failure.message } as const;
-  sink.problems(scope, [problem], { isLogged: true });
+  sink.problems(scopeOf(name), [problem], { isLogged: true });
+}
+
+function solveFailure({ name }: Resource, sink: SourceSink): void {
+  sink.problems(scopeOf(name), []);
+}
+
+function scopeOf(name: string): string {
+  return `API ${name}`;
 }
 
 /** Handles an optional resource that is missing or forbidden: it counts as synced until the next attempt. */
 async function waitForOptional(
-  { clock, logger }: ReflectorOptions,
+  { clock, logger, onLink }: ReflectorOptions,
   progress: Progress,
   { kind, message }: ApiError,
   sink: SourceSink,
   signal: AbortSignal,
 ): Promise<void> {
   const { resource, unavailable, hasListed } = progress;
+  onLink({ type: "answered" });
   if (kind !== unavailable) {
     const fields = { kind: resource.kind, error: message, effect: resource.without, retryInMs: OPTIONAL_RETRY_MS };
     if (kind === "not-found") logger.info("optional resource not available", fields);
@@ -192,9 +203,10 @@ async function waitForOptional(
 
 /** Waits before the next request, after a failure or the end of a watch. */
 async function waitForRetry(
-  { clock, logger, backoff, recovery }: ReflectorOptions,
+  { clock, logger, backoff, recovery, onLink }: ReflectorOptions,
   progress: Progress,
   error: ApiError | undefined,
+  sink: SourceSink,
   signal: AbortSignal,
 ): Promise<void> {
   const skipsWait = progress.maySkipWait && (error === undefined || error.kind === "expired");
@@ -207,6 +219,10 @@ async function waitForRetry(
     const fields = { kind: progress.resource.kind, error: error.message, retryWithinMs: Math.round(waitMs) };
     if (error.kind === "expired") logger.info("resourceVersion expired, relisting", fields);
     else logger.warn("request to the API server failed", fields);
+  }
+  if (error && error.kind !== "expired" && error.kind !== "throttled") {
+    reportFailure(progress.resource, error, sink);
+    onLink({ type: "failed", error: error.message, retryInMs: waitMs });
   }
   const isOutage = error !== undefined && requestedMs <= 0 && error.kind !== "throttled";
   if (waitMs > 0) await (isOutage ? recovery.wait(waitMs, signal) : sleep(clock, waitMs, signal));

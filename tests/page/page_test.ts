@@ -80,7 +80,7 @@ Deno.test("search filters services as the user types and updates the URL, and a 
     await page.getByRole("searchbox").fill("");
     await page.getByText("3 service ports").waitFor();
     assert.equal(page.url(), proxy.url);
-    await page.getByLabel("needing attention").check();
+    await page.getByLabel("broken").check();
     await page.getByText("1 service port", { exact: true }).waitFor();
     assert.deepEqual(trimmed(await names(page)), ["default/empty:http"]);
     await page.locator(".service summary").click();

@@ -118,7 +118,7 @@ Deno.test("without a terminal, top prints once and exits", () =>
     const text = new TextDecoder().decode(stdout);
     assert.equal(code, 0);
     assert.match(text, /^node-1 {2}Sluice .*\n● IPv4: in sync, with problems\nservices 2 /);
-    assert.match(text, /Services needing attention {2}1\n {2}default\/empty:http IPv4 {2}0\/0 /);
+    assert.match(text, /Broken services {2}1\n {2}default\/empty:http IPv4 {2}0\/0 /);
     assert.match(
       text,
       /Problems\n {2}the kernel refuses .* {2}rules-refused\n {4}default\/web:http \(IPv4\) {2}refused\n/,

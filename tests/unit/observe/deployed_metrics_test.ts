@@ -2,7 +2,8 @@
 import { MODE_DESCRIPTIONS } from "../../../backends/mod.ts";
 import assert from "node:assert/strict";
 import { parse } from "yaml";
-import { createMetrics } from "../../../observe/mod.ts";
+import { createFakeClock } from "../../fakes/clock.ts";
+import { createMetrics, createSourceLink } from "../../../observe/mod.ts";
 
 const DEPLOY = new URL("../../../deploy/", import.meta.url);
 const OURS = /\b(?:kubeproxy|sluice|process|kubernetes)_[a-z0-9_]+/g;
@@ -37,6 +38,7 @@ async function exposed(): Promise<ReadonlySet<string>> {
       featureGates: {},
       readPacketCounts: () => Promise.resolve({}),
       readProblems: () => new Map(),
+      readLink: createSourceLink(createFakeClock()).current,
     });
     for (const [, name, type] of (await metrics.expose()).matchAll(/^# TYPE (\S+) (\S+)$/gm)) {
       for (const suffix of type === "histogram" ? ["_bucket", "_count", "_sum"] : [""]) names.add(name + suffix);

@@ -1,8 +1,15 @@
 import { describeMode } from "../../../backends/mod.ts";
 import { PROBLEM_CODES, type ProblemCode, problemKind } from "../../../core/problems/mod.ts";
 import assert from "node:assert/strict";
+import { createFakeClock } from "../../fakes/clock.ts";
 import type { ProxyMode, SyncReport } from "../../../core/model/mod.ts";
-import { type ChangeFigures, createMetrics, type FamilyPacketCounts } from "../../../observe/mod.ts";
+import {
+  type ChangeFigures,
+  createMetrics,
+  createSourceLink,
+  type FamilyPacketCounts,
+  type SourceLink,
+} from "../../../observe/mod.ts";
 
 const NOW = 1_700_000_000_000;
 
@@ -20,7 +27,7 @@ function report(overrides: Partial<SyncReport> = {}): SyncReport {
   };
 }
 
-function setUp(mode: ProxyMode = "iptables") {
+function setUp(mode: ProxyMode = "iptables", readLink?: () => SourceLink) {
   let figures: ChangeFigures = {
     serviceChangesPending: 1,
     serviceChangesTotal: 2,
@@ -42,6 +49,7 @@ function setUp(mode: ProxyMode = "iptables") {
     fileLimit: 65_536,
     readPacketCounts: () => packets(),
     readProblems: () => problems,
+    readLink,
   });
   const lines = async () => (await metrics.expose()).split("\n");
   const samplesOf = async (name: string) => (await lines()).filter((line) => line.startsWith(name)).sort();
@@ -378,4 +386,19 @@ Deno.test("failed cleanups are counted in nftables mode", async () => {
   assert.deepEqual(await samplesOf("kubeproxy_sync_proxy_rules_nftables_cleanup"), [
     'kubeproxy_sync_proxy_rules_nftables_cleanup_failures_total{ip_family="IPv4"} 2',
   ]);
+});
+
+Deno.test("the link to a server is a metric; a source that is a file has none", async () => {
+  const clock = createFakeClock();
+  const link = createSourceLink(clock);
+  const { samplesOf } = setUp("nftables", link.current);
+  assert.deepEqual(await samplesOf("sluice_source_"), ["sluice_source_connected 0"]);
+  link.report("services", "https://api", { type: "answered" });
+  assert.deepEqual(await samplesOf("sluice_source_"), [
+    "sluice_source_connected 1",
+    `sluice_source_last_received_timestamp_seconds ${clock.now() / 1000}`,
+  ]);
+  link.report("services", "https://api", { type: "failed", error: "refused", retryInMs: 1 });
+  assert.deepEqual((await samplesOf("sluice_source_"))[0], "sluice_source_connected 0");
+  assert.deepEqual(await setUp("nftables").samplesOf("sluice_source_"), []);
 });

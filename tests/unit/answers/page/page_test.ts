@@ -15,6 +15,8 @@ const family = (fields: Partial<FamilyStatusDetails> = {}): FamilyStatusDetails 
   worker: { state: "ready" },
   syncs: [],
   latency: undefined,
+  lastChangeMs: undefined,
+  driftRepaired: 0,
   healthy: true,
   revision: 3,
   servicePorts: 1,
@@ -24,6 +26,10 @@ const family = (fields: Partial<FamilyStatusDetails> = {}): FamilyStatusDetails 
 });
 
 const STATUS: ProxyStatus = {
+  link: undefined,
+  nodeAddresses: ["10.0.0.1"],
+  zone: "a",
+  kernel: "6.1.0",
   version: "0.1.0",
   node: HERE,
   mode: "nftables",

@@ -30,11 +30,11 @@ Deno.test("services and endpoints of both families are listed by name with their
   ]));
   assert.equal(
     servicesTable(await answers.services("")),
-    `NAME               TYPE          FRONTENDS                             INTERNAL  EXTERNAL  ENDPOINTS  NOTES
-default/edge:http  LoadBalancer  10.0.0.1:80,192.0.2.1:80,*:30080/TCP  cluster   local     2/4        affinity 60 s
-default/web:http   ClusterIP     10.0.0.2:80/TCP                       reject    -         0/0
-default/web:http   ClusterIP     [fd00::2]:80/TCP                      reject    -         0/0
-other/thief:http   ClusterIP     10.0.0.1:80/TCP                       reject    -         0/0        \
+    `NAME               TYPE          FRONTENDS                             INTERNAL  EXTERNAL  ENDPOINTS  STATE       NOTES
+default/edge:http  LoadBalancer  10.0.0.1:80,192.0.2.1:80,*:30080/TCP  cluster   local     2/4        -           affinity 60 s
+default/web:http   ClusterIP     10.0.0.2:80/TCP                       reject    -         0/0        -
+default/web:http   ClusterIP     [fd00::2]:80/TCP                      reject    -         0/0        -
+other/thief:http   ClusterIP     10.0.0.1:80/TCP                       reject    -         0/0        not served  \
 other/thief:http|tcp claims 10.0.0.1:80/TCP, which belongs to default/edge:http|tcp; it is not served until that service \
 port releases it
 `,

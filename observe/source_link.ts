@@ -1,0 +1,71 @@
+import type { Clock } from "../platform/mod.ts";
+
+/** A change of one request stream of a source. Plain data. */
+export type LinkEvent =
+  /** A request was answered. */
+  | { readonly type: "answered" }
+  /** An event of the cluster arrived, or the confirmation that there was none. */
+  | { readonly type: "received" }
+  /** A request failed, and is sent again within this time. */
+  | { readonly type: "failed"; readonly error: string; readonly retryInMs: number };
+
+/** Reports an event of a stream; `stream` names it within the source (`services`), and `server` the server it goes to. */
+export type ReportLink = (stream: string, server: string, event: LinkEvent) => void;
+
+/** The link to the server that the cluster's state comes from. Times are wall times in milliseconds since 1970. */
+export interface SourceLink {
+  /** `connecting` before the first answer, `disconnected` while any of its streams fails. */
+  readonly state: "connecting" | "connected" | "disconnected";
+  /** When this state began. */
+  readonly sinceMs: number;
+  /** The server in use or tried last: `https://10.0.0.1:6443`; empty before the first request. */
+  readonly server: string;
+  /** When the server last sent anything; undefined if it never did. */
+  readonly lastReceivedMs: number | undefined;
+  /** The last failure; it stays after the link has recovered. */
+  readonly lastError: string | undefined;
+  readonly lastErrorMs: number | undefined;
+  /** The latest time of the next attempt; undefined unless disconnected. */
+  readonly retryAtMs: number | undefined;
+}
+
+/** Keeps the state of the link to the source. */
+export interface SourceLinkRecord {
+  readonly report: ReportLink;
+  current(): SourceLink;
+}
+
+/** Creates a link that is connecting. */
+export function createSourceLink(clock: Clock): SourceLinkRecord {
+  const failing = new Map<string, number>();
+  let link: SourceLink = {
+    state: "connecting",
+    sinceMs: clock.now(),
+    server: "",
+    lastReceivedMs: undefined,
+    lastError: undefined,
+    lastErrorMs: undefined,
+    retryAtMs: undefined,
+  };
+
+  const enter = (state: SourceLink["state"], nowMs: number) => {
+    const retryAtMs = failing.size > 0 ? Math.min(...failing.values()) : undefined;
+    link = { ...link, state, retryAtMs, sinceMs: state === link.state ? link.sinceMs : nowMs };
+  };
+
+  return {
+    report(stream, server, event) {
+      const nowMs = clock.now();
+      if (event.type === "failed") {
+        failing.set(stream, nowMs + event.retryInMs);
+        link = { ...link, server, lastError: event.error, lastErrorMs: nowMs };
+        enter("disconnected", nowMs);
+        return;
+      }
+      const wasFailing = failing.delete(stream);
+      link = { ...link, server, lastReceivedMs: nowMs };
+      if (wasFailing || link.state === "connecting") enter(failing.size === 0 ? "connected" : "disconnected", nowMs);
+    },
+    current: () => link,
+  };
+}
