@@ -78,7 +78,7 @@ for name in bufferutil encoding supports-color utf-8-validate; do external+=(--e
 workers=(workers/family.ts workers/plugin.ts)
 # Bundle a copy of the sources at a fixed depth: the names of output files depend on the relative path to Deno's cache.
 mkdir "$maps/sources"
-rooms=(answers backends cli config core kpng observe platform proxy sources workers)
+rooms=(answers backends cli config core kpng observe platform proxy relay sources workers)
 cp -r main.ts deno.json deno.lock "${rooms[@]}" "$maps/sources/"
 bundle() (
   cd "$maps/sources"
@@ -122,7 +122,7 @@ include+=(--include "$stage/build.json")
 epoch=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || echo 0)}
 find "$stage" -exec touch --date="@$epoch" {} +
 # No code cache: Deno stores it under a predictable name in a world-writable folder, and Sluice runs as root.
-"${deno[@]}" compile --quiet --no-config --no-lock --no-check --no-code-cache --unstable-worker-options "${permissions[@]}" \
+"${deno[@]}" compile --quiet --no-config --no-lock --no-check --no-code-cache --unstable-net --unstable-worker-options "${permissions[@]}" \
   ${v8_flags:+"--v8-flags=$v8_flags"} "${include[@]}" --target "$target" --output "$executable" "$stage/main.js" 2> >(grep -v 'npm warn' >&2)
 
 if [[ $(od -An -tu2 -j18 -N2 "$executable" | tr -d ' ') != "$machine" ]]; then

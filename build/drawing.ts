@@ -12,6 +12,7 @@ const ROOMS = [
   "config",
   "workers",
   "backends",
+  "relay",
   "core",
   "platform",
 ];

@@ -69,6 +69,13 @@ export const PROBLEMS = {
     fix: "check the fields of the Service that the detail names; it is retried when it changes and at every comparison",
     event: "ServiceNotProgrammed",
   },
+  "not-relayed": {
+    severity: "error",
+    about: "service port",
+    title: "the relay cannot listen for a service port",
+    fix: "do what the detail says; it is retried at every change",
+    event: "ServiceNotProgrammed",
+  },
   "stale-flows-kept": {
     severity: "warning",
     about: "IP family",

@@ -15,6 +15,7 @@ const PRODUCT = [
     "config",
     "workers",
     "backends",
+    "relay",
     "core",
     "platform",
   ],
@@ -34,6 +35,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   "core/tracking": ["platform", "core/problems", "core/model", "core/objects"],
   "core/planning": ["platform", "core/problems", "core/model", "core/objects", "core/tracking"],
   "core/channel": ["platform", "core/model"],
+  "relay": ["platform", "core/model"],
   "backends/tools": ["platform"],
   "backends/contract": ["platform", "core/model", "core/objects", "backends/tools"],
   "backends/host": ["platform", "core/problems", "core/model", "backends/tools"],
@@ -186,6 +188,7 @@ const LOADED_LATE: readonly string[] = [
   "sources/manifests/",
   "sources/state/",
   "kpng/store/",
+  "relay/relay.ts",
 ];
 
 /** Static imports of the entries, direct or not, that must not be in the memory of every proxy; with the importer. */

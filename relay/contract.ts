@@ -1,0 +1,110 @@
+import type { Family, FamilyDelta, ServicePortKey, SyncProblem } from "../core/model/mod.ts";
+import type { Clock, Logger } from "../platform/mod.ts";
+import type { RelayNetwork } from "./network.ts";
+
+/**
+ * The ports on which the relay listens for a service port, one for each list of endpoints that some frontend's verdict
+ * uses. A port is stable as long as the service port exists.
+ */
+export interface RelayListeners {
+  /** The port whose connections go to `clusterEndpoints`. */
+  readonly cluster?: number;
+  /** The port whose connections go to `localEndpoints`. */
+  readonly local?: number;
+}
+
+/** The state of the relay after a delta. */
+export interface RelayUpdate {
+  /** The listeners of every service port that the relay serves: a live view, not a copy. */
+  readonly ports: ReadonlyMap<ServicePortKey, RelayListeners>;
+  /** Every service port that has no listener, with the reason; the others are served. `apply` retries them. */
+  readonly problems: readonly SyncProblem[];
+}
+
+/** The data path of one family: accepts connections and datagrams, and carries them to endpoints. */
+export interface Relay {
+  /**
+   * Applies a delta; the first one is a whole state. Resolves when its listeners are open. New connections use the new
+   * endpoints at once; existing ones stay. Calls run one after the other.
+   */
+  apply(delta: FamilyDelta): Promise<RelayUpdate>;
+  /** The figures since the start. */
+  figures(): RelayFigures;
+  /** Closes the listeners, waits at most `stopMs` for open connections, then resets them. */
+  stop(): Promise<void>;
+}
+
+/** Counters since the start, and gauges where noted. */
+export interface RelayFigures {
+  /** Gauge: open TCP connections of clients. */
+  readonly connectionsOpen: number;
+  readonly connectionsAccepted: number;
+  /** Connections that were reset at once because `connections` were open. */
+  readonly connectionsRefused: number;
+  /** Connections that were reset because no endpoint accepted them, or there was none. */
+  readonly connectionsFailed: number;
+  /** Endpoints that refused, failed or did not answer in time, so that another one was tried. */
+  readonly failovers: number;
+  /** TCP payload from clients to endpoints. */
+  readonly bytesToEndpoints: number;
+  /** TCP payload from endpoints to clients. */
+  readonly bytesToClients: number;
+  /** Gauge: UDP flows in the table. */
+  readonly udpFlows: number;
+  readonly udpFlowsCreated: number;
+  /** UDP flows that were closed early because `udpFlows` were in the table. */
+  readonly udpFlowsEvicted: number;
+  readonly datagramsToEndpoints: number;
+  readonly datagramsToClients: number;
+  /** Datagrams of clients that were dropped: no endpoint, or the system refused to send them. */
+  readonly datagramsDropped: number;
+  /** Gauge: open listeners, TCP and UDP. */
+  readonly listeners: number;
+}
+
+/** The bounds of a relay: sizes, and times in milliseconds. `defaultRelayLimits` returns them for a limit of files. */
+export interface RelayLimits {
+  /** Open TCP connections of clients; each takes two files. */
+  readonly connections: number;
+  /** UDP flows; each takes one file. The flow that is idle for longest makes room for a new one. */
+  readonly udpFlows: number;
+  /** Clients whose endpoint is remembered for session affinity, once per service port; the oldest makes room. */
+  readonly affinityClients: number;
+  /** The time an endpoint has to accept a connection before the next one is tried as well. */
+  readonly headStartMs: number;
+  /** The time after which a connection is given up if no endpoint has accepted it. */
+  readonly connectMs: number;
+  /** The time after which an idle UDP flow is closed, unless it is a stream. */
+  readonly udpIdleMs: number;
+  /** The time after which an idle UDP stream is closed: a flow that was answered and lasts longer than 2 s. */
+  readonly udpStreamIdleMs: number;
+  /** The time for which the listener of a deleted service port stays open, until no rule redirects to it. */
+  readonly drainMs: number;
+  /** The time for which `stop` waits for open connections. */
+  readonly stopMs: number;
+}
+
+/**
+ * The addresses and ports that a relay listens on:
+ * - `redirect`: a free port of the wildcard address for each list of endpoints, for rules that redirect to it. UDP listens
+ *   on `udpAddress` alone: a reply leaves with that source, so the rules must send datagrams to that address and port
+ *   (DNAT; REDIRECT picks an address that depends on the incoming interface, and conntrack would not recognize the reply).
+ * - `localhost-node-ports`: the node port of each service port at these loopback addresses. Connections go to
+ *   `clusterEndpoints`, as all traffic of the node itself.
+ */
+export type RelayPlacement =
+  | { readonly by: "redirect"; readonly udpAddress: string }
+  | { readonly by: "localhost-node-ports"; readonly addresses: readonly string[] };
+
+/** Inputs of `createRelay`. */
+export interface RelayOptions {
+  readonly family: Family;
+  readonly placement: RelayPlacement;
+  readonly limits: RelayLimits;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** The sockets of the system by default. */
+  readonly network?: RelayNetwork;
+  /** Returns a number in [0, 1), Math.random by default. */
+  readonly random?: () => number;
+}

@@ -1,0 +1,159 @@
+/** The listeners of service ports: opens what a service port needs, and closes it once the service port is gone. */
+import { type ServicePort, type ServicePortKey, servicePortKey, type SyncProblem } from "../core/model/mod.ts";
+import type { Clock, Family } from "../platform/mod.ts";
+import type { RelayLimits, RelayListeners, RelayPlacement } from "./contract.ts";
+import type { Counters } from "./figures.ts";
+import { type Place, placeName, placesOf, whyClosed } from "./places.ts";
+import type { EndpointList, Target } from "./target.ts";
+
+/** An open listener. */
+export interface Listener {
+  readonly port: number;
+  close(): void;
+}
+
+/** Inputs of `createListeners`. */
+export interface ListenersOptions {
+  readonly family: Family;
+  readonly placement: RelayPlacement;
+  readonly limits: Pick<RelayLimits, "drainMs">;
+  readonly counters: Counters;
+  readonly clock: Clock;
+  /** Listens for the target, by the protocol of its service port. Rejects with the system's error. */
+  readonly listen: (place: Place, target: Target) => Promise<Listener>;
+}
+
+/** The listeners of all service ports. */
+export interface Listeners {
+  /** Gives a service port its new state: open listeners use it at once, `openMissing` opens those that it lacks. */
+  assign(servicePort: ServicePort): void;
+  /** Forgets a service port. Its listeners on free ports serve its last state for `drainMs`, unless it comes back. */
+  delete(key: ServicePortKey): void;
+  /** Opens all missing listeners, including those that failed before. */
+  openMissing(): Promise<void>;
+  /** The service ports that were assigned. */
+  keys(): ServicePortKey[];
+  readonly ports: ReadonlyMap<ServicePortKey, RelayListeners>;
+  problems(): SyncProblem[];
+  closeAll(): void;
+}
+
+/** A service port and its listeners. */
+interface Served {
+  readonly targets: Readonly<Record<EndpointList, Target>>;
+  /** By the name of their place. */
+  readonly open: Map<string, { readonly place: Place; readonly listener: Listener }>;
+  missing: readonly Place[];
+  problem: string | undefined;
+}
+
+/** Listeners that are opened at the same time. */
+const BATCH = 64;
+const NO_SCTP = "the relay carries TCP and UDP only (use another mode for SCTP)";
+
+/** Creates an empty set of listeners. */
+export function createListeners(options: ListenersOptions): Listeners {
+  const { family, placement, limits, clock } = options;
+  const assigned = new Map<ServicePortKey, Served>();
+  const draining = new Map<ServicePortKey, { readonly served: Served; readonly cancel: () => void }>();
+  const incomplete = new Set<Served>();
+  const ports = new Map<ServicePortKey, RelayListeners>();
+
+  const close = (served: Served, isUnwanted: (place: Place) => boolean) => {
+    for (const [name, { place, listener }] of served.open) {
+      if (!isUnwanted(place)) continue;
+      listener.close();
+      served.open.delete(name);
+      options.counters.listeners--;
+    }
+  };
+  const open = async (served: Served) => {
+    served.problem = undefined;
+    for (const place of served.missing) {
+      try {
+        const listener = await options.listen(place, served.targets[place.list]);
+        served.open.set(placeName(place), { place, listener });
+        options.counters.listeners++;
+      } catch (error) {
+        served.problem = whyClosed(place, error);
+      }
+    }
+    served.missing = missingOf(served, served.missing);
+    if (served.missing.length === 0) incomplete.delete(served);
+    if (served.open.size > 0) ports.set(served.targets.cluster.key, portsOf(served));
+  };
+  const comeBack = (key: ServicePortKey) => {
+    const back = draining.get(key);
+    back?.cancel();
+    draining.delete(key);
+    return back?.served;
+  };
+
+  return {
+    ports,
+    keys: () => [...assigned.keys()],
+    assign(servicePort) {
+      const key = servicePortKey(servicePort.name, servicePort.protocol);
+      const served = assigned.get(key) ?? comeBack(key) ?? createServed(key, servicePort);
+      assigned.set(key, served);
+      served.targets.cluster.servicePort = served.targets.local.servicePort = servicePort;
+      const wanted = placesOf(servicePort, family, placement);
+      const names = new Set(wanted.map(placeName));
+      close(served, (place) => place.port !== 0 && !names.has(placeName(place)));
+      served.missing = missingOf(served, wanted);
+      served.problem = servicePort.protocol === "sctp" && placement.by === "redirect" ? NO_SCTP : undefined;
+      if (served.missing.length > 0 || served.problem !== undefined) incomplete.add(served);
+      else incomplete.delete(served);
+      if (served.open.size > 0) ports.set(key, portsOf(served));
+      else ports.delete(key);
+    },
+    delete(key) {
+      const served = assigned.get(key);
+      if (served === undefined) return;
+      assigned.delete(key);
+      incomplete.delete(served);
+      ports.delete(key);
+      close(served, ({ port }) => port !== 0);
+      if (served.open.size === 0) return;
+      const cancel = clock.schedule(limits.drainMs, () => {
+        draining.delete(key);
+        close(served, () => true);
+      });
+      draining.set(key, { served, cancel });
+    },
+    async openMissing() {
+      const waiting = [...incomplete].filter(({ missing }) => missing.length > 0);
+      for (let i = 0; i < waiting.length; i += BATCH) await Promise.all(waiting.slice(i, i + BATCH).map(open));
+    },
+    problems: () =>
+      [...incomplete].map(({ targets, problem = "" }) => (
+        { code: "not-relayed", servicePort: targets.cluster.servicePort.name, message: problem }
+      )),
+    closeAll() {
+      for (const served of assigned.values()) close(served, () => true);
+      for (const { served, cancel } of draining.values()) {
+        cancel();
+        close(served, () => true);
+      }
+      draining.clear();
+    },
+  };
+}
+
+function createServed(key: ServicePortKey, servicePort: ServicePort): Served {
+  const target = (list: EndpointList): Target => ({ key, list, servicePort });
+  return {
+    targets: { cluster: target("cluster"), local: target("local") },
+    open: new Map(),
+    missing: [],
+    problem: undefined,
+  };
+}
+
+function missingOf({ open }: Served, places: readonly Place[]): readonly Place[] {
+  return places.filter((place) => !open.has(placeName(place)));
+}
+
+function portsOf({ open }: Served): RelayListeners {
+  return Object.fromEntries([...open.values()].map(({ place, listener }) => [place.list, listener.port]));
+}

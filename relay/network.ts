@@ -1,0 +1,74 @@
+/** The sockets of the system, behind an interface that tests replace. */
+import { connect, createServer, type Server, type Socket } from "node:net";
+import { splitHostPort } from "../platform/mod.ts";
+
+/** An open TCP listener. */
+export interface TcpListening {
+  readonly port: number;
+  /** Accepts no further connection; accepted ones stay. */
+  close(): void;
+}
+
+/** A UDP socket. */
+export interface DatagramSocket {
+  readonly port: number;
+  /** Receives a datagram into the buffer, which is cut off at its end. Rejects once the socket is closed. */
+  receive(buffer: Uint8Array<ArrayBuffer>): Promise<[Uint8Array<ArrayBuffer>, Deno.Addr]>;
+  send(data: Uint8Array<ArrayBuffer>, to: Deno.NetAddr): Promise<number>;
+  close(): void;
+}
+
+/** What the relay needs of the system. */
+export interface RelayNetwork {
+  /** Listens at an address; port 0 picks a free one. Rejects with the system's error. Connections arrive paused. */
+  listenTcp(address: string, port: number, onConnection: (client: Socket) => void): Promise<TcpListening>;
+  /** Starts to connect to an endpoint (`address:port`); the socket emits `connect` or `error`. */
+  connectTcp(endpoint: string): Socket;
+  /** Binds a UDP socket; port 0 picks a free one. Throws the system's error. */
+  bindUdp(address: string, port: number): DatagramSocket;
+}
+
+/** The queue of connections that the kernel has accepted, up to net.core.somaxconn. */
+const BACKLOG = 4096;
+/** Finds peers that vanished without a word, within some minutes. */
+const KEEP_ALIVE = { keepAlive: true, keepAliveInitialDelay: 60_000 } as const;
+
+/**
+ * The sockets of this process. TCP uses `node:net`: unlike `Deno.Conn` it can reset a connection, so that a client does not
+ * take a failed transfer for a complete one. UDP uses `Deno.listenDatagram`: a socket of `node:dgram` holds 64 kB.
+ */
+export const systemNetwork: RelayNetwork = {
+  listenTcp(address, port, onConnection) {
+    const server = createServer(
+      { allowHalfOpen: true, pauseOnConnect: true, noDelay: true, ...KEEP_ALIVE },
+      onConnection,
+    );
+    return new Promise((resolve, reject) => {
+      server.once("error", reject);
+      server.listen({ host: address, port, backlog: BACKLOG, ipv6Only: true }, () => {
+        server.off("error", reject);
+        // A failed accept leaves the connection in the kernel's queue.
+        server.on("error", () => {});
+        resolve({ port: portOf(server), close: () => server.close() });
+      });
+    });
+  },
+  connectTcp(endpoint) {
+    const { address, port } = splitHostPort(endpoint);
+    return connect({ host: address, port, allowHalfOpen: true, noDelay: true, ...KEEP_ALIVE });
+  },
+  bindUdp(address, port) {
+    const socket = Deno.listenDatagram({ transport: "udp", hostname: address, port });
+    return {
+      port: (socket.addr as Deno.NetAddr).port,
+      receive: (buffer) => socket.receive(buffer) as Promise<[Uint8Array<ArrayBuffer>, Deno.Addr]>,
+      send: (data, to) => socket.send(data, to),
+      close: () => socket.close(),
+    };
+  },
+};
+
+function portOf(server: Server): number {
+  const address = server.address();
+  return typeof address === "object" && address !== null ? address.port : 0;
+}
