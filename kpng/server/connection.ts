@@ -5,6 +5,7 @@ import {
   createClientFrameCheck,
   createHttp2FrameReader,
   createQuota,
+  ERROR_CODE,
   FRAME,
   needsAnswer,
   PREFACE_BYTES,
@@ -12,11 +13,6 @@ import {
 } from "../transport/mod.ts";
 import type { ClosedConnections, ClosureReason } from "./closed_connections.ts";
 import type { Limits } from "./limits.ts";
-
-/** HTTP/2's error codes, RFC 9113 section 7. */
-const NO_ERROR = 0;
-const PROTOCOL_ERROR = 1;
-const ENHANCE_YOUR_CALM = 11;
 
 /** Options of `guardConnection`. */
 export interface GuardOptions {
@@ -62,19 +58,19 @@ export function guardConnection({ session, socket, limits, clock, closed, onIdle
     "data",
     createHttp2FrameReader(PREFACE_BYTES, (frame) => {
       const { type } = frame;
-      if (check.problemOf(frame) !== undefined) close("broken frames", PROTOCOL_ERROR);
+      if (check.problemOf(frame) !== undefined) close("broken frames", ERROR_CODE.protocolError);
       // nghttp2 aborts the process on frames after a GOAWAY.
-      else if (type === FRAME.goaway) close("the client left", NO_ERROR);
-      else if (!frames.take()) close("too many frames", ENHANCE_YOUR_CALM);
-      else if (type === FRAME.headers && !opened.take()) close("streams opened too fast", ENHANCE_YOUR_CALM);
+      else if (type === FRAME.goaway) close("the client left", ERROR_CODE.noError);
+      else if (!frames.take()) close("too many frames", ERROR_CODE.enhanceYourCalm);
+      else if (type === FRAME.headers && !opened.take()) close("streams opened too fast", ERROR_CODE.enhanceYourCalm);
       else if (needsAnswer(type) && !controlFrames.take()) {
-        close("PING or SETTINGS flood", ENHANCE_YOUR_CALM);
+        close("PING or SETTINGS flood", ERROR_CODE.enhanceYourCalm);
       }
     }),
   );
 
-  const cancelHandshake = clock.schedule(limits.handshakeMs, () => close("no HTTP/2 settings", NO_ERROR));
-  const startIdle = () => clock.schedule(limits.idleMs, () => close("no call", NO_ERROR));
+  const cancelHandshake = clock.schedule(limits.handshakeMs, () => close("no HTTP/2 settings", ERROR_CODE.noError));
+  const startIdle = () => clock.schedule(limits.idleMs, () => close("no call", ERROR_CODE.noError));
   let cancelIdle = startIdle();
 
   const liveness = watchLiveness({
@@ -87,7 +83,7 @@ export function guardConnection({ session, socket, limits, clock, closed, onIdle
       session.ping((error) => error ?? liveness.received());
     },
     onSilent: () => {
-      close("no answer to PING", NO_ERROR);
+      close("no answer to PING", ERROR_CODE.noError);
       // The peer is dead: do not linger.
       socket.destroy();
     },
@@ -101,7 +97,9 @@ export function guardConnection({ session, socket, limits, clock, closed, onIdle
       onIdle(false);
     }
     stream.on("close", () => {
-      if (stream.rstCode !== NO_ERROR && !resets.take()) close("streams reset too fast", ENHANCE_YOUR_CALM);
+      if (stream.rstCode !== ERROR_CODE.noError && !resets.take()) {
+        close("streams reset too fast", ERROR_CODE.enhanceYourCalm);
+      }
       if (--open > 0 || session.destroyed) return;
       cancelIdle = startIdle();
       onIdle(true);

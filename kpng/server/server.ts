@@ -2,7 +2,7 @@
 import type { ServerHttp2Stream } from "node:http2";
 import { type Clock, errorText, type Logger } from "../../platform/mod.ts";
 import type { Store } from "../store/mod.ts";
-import { STATUS, type TlsFiles, type WireAddress, wireAddressText } from "../transport/mod.ts";
+import { encodeStatusMessage, STATUS, type TlsFiles, type WireAddress, wireAddressText } from "../transport/mod.ts";
 import { createAnswers } from "./answers.ts";
 import { type ClosureReason, createClosedConnections } from "./closed_connections.ts";
 import { admitConnections } from "./connections.ts";
@@ -162,7 +162,7 @@ function trailersOf({ aborted, reason }: AbortSignal): Record<string, string> {
   const { status, message } = reason instanceof CallError
     ? reason
     : { status: STATUS.unavailable, message: "the call was reset" };
-  return { "grpc-status": String(status), "grpc-message": encodeURIComponent(message) };
+  return { "grpc-status": String(status), "grpc-message": encodeStatusMessage(message) };
 }
 
 function refuse(stream: ServerHttp2Stream, status: number, message: string): void {
@@ -170,7 +170,7 @@ function refuse(stream: ServerHttp2Stream, status: number, message: string): voi
     ":status": 200,
     "content-type": "application/grpc",
     "grpc-status": String(status),
-    "grpc-message": encodeURIComponent(message),
+    "grpc-message": encodeStatusMessage(message),
   }, { endStream: true });
 }
 

@@ -30,25 +30,39 @@ export interface FrameHeader {
 export const PREFACE_BYTES = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".length;
 const HEADER_BYTES = 9;
 
+/** The bytes of a GOAWAY's payload that are kept: its explanation can be long. */
+const GOAWAY_BYTES_KEPT = 256;
+
 /**
  * Reads the header of each frame that an HTTP/2 peer sends after `bytesBefore` bytes, in chunks of any size, and skips the
- * payloads.
+ * payloads, except that `onGoaway` gets the first 256 bytes of a GOAWAY's.
  */
 export function createHttp2FrameReader(
   bytesBefore: number,
   onFrame: (frame: FrameHeader) => void,
+  onGoaway: (payload: Uint8Array) => void = () => {},
 ): (bytes: Uint8Array) => void {
   const header = new Uint8Array(HEADER_BYTES);
   const view = new DataView(header.buffer);
   let skip = bytesBefore;
   let have = 0;
+  // Undefined outside of a GOAWAY.
+  let kept: number[] | undefined;
+  const endGoaway = () => {
+    if (kept !== undefined) onGoaway(Uint8Array.from(kept));
+    kept = undefined;
+  };
   return (bytes) => {
     let at = 0;
     while (at < bytes.length) {
       if (skip > 0) {
         const skipped = Math.min(skip, bytes.length - at);
+        if (kept !== undefined) {
+          kept.push(...bytes.subarray(at, at + Math.min(skipped, GOAWAY_BYTES_KEPT - kept.length)));
+        }
         skip -= skipped;
         at += skipped;
+        if (skip === 0) endGoaway();
         continue;
       }
       header[have++] = bytes[at++]!;
@@ -56,7 +70,9 @@ export function createHttp2FrameReader(
       have = 0;
       const length = view.getUint32(0) >>> 8;
       skip = length;
+      kept = header[3] === FRAME.goaway ? [] : undefined;
       onFrame({ length, type: header[3]!, flags: header[4]!, stream: view.getUint32(5) & 0x7fffffff });
+      if (skip === 0) endGoaway();
     }
   };
 }

@@ -3,6 +3,7 @@
  *
  *   address.ts       addresses of gRPC servers
  *   frames.ts        gRPC's framing of messages
+ *   http2_errors.ts  HTTP/2's error codes
  *   http2_frames.ts  headers of HTTP/2 frames, and checks on them
  *   liveness.ts      detects dead peers
  *   quota.ts         limits the events per time window
@@ -13,6 +14,7 @@
  */
 export { readWireAddress, type WireAddress, wireAddressText } from "./address.ts";
 export { createFrameReader, framesOf } from "./frames.ts";
+export { ERROR_CODE, http2ErrorText, readGoaway } from "./http2_errors.ts";
 export {
   createClientFrameCheck,
   createHttp2FrameReader,
@@ -23,5 +25,5 @@ export {
 } from "./http2_frames.ts";
 export { LIVENESS, type LivenessLimits, silenceText, watchLiveness } from "./liveness.ts";
 export { createQuota } from "./quota.ts";
-export { STATUS, statusText } from "./status.ts";
+export { decodeStatusMessage, encodeStatusMessage, httpStatusText, STATUS, statusText } from "./status.ts";
 export { readTlsFiles, type TlsFiles, type TlsPaths } from "./tls.ts";

@@ -1,15 +1,19 @@
 import type { ClientHttp2Session, ClientHttp2Stream, IncomingHttpHeaders, OutgoingHttpHeaders } from "node:http2";
 import type { Socket } from "node:net";
-import type { Clock } from "../../platform/mod.ts";
+import { type Clock, joinHostPort } from "../../platform/mod.ts";
 import {
   createFrameReader,
   createHttp2FrameReader,
   createQuota,
-  FRAME,
+  decodeStatusMessage,
+  ERROR_CODE,
   framesOf,
+  http2ErrorText,
+  httpStatusText,
   isPingAck,
   type LivenessLimits,
   needsAnswer,
+  readGoaway,
   silenceText,
   STATUS,
   statusText,
@@ -47,15 +51,23 @@ const WINDOW_MS = 10_000;
 /** How long an ended session may take to close its connection. */
 const LINGER_MS = 1000;
 
+/** The content type of calls and answers; `+proto` or another encoding can follow. */
+const GRPC = "application/grpc";
+
 /** Options of HTTP/2: no server push, small headers. */
 const SESSION_OPTIONS = { settings: { enablePush: false, maxHeaderListSize: 16 * 1024 }, maxHeaderListPairs: 64 };
 
-/** HTTP/2's error code for a stream that is no longer needed. */
-const CANCEL = 8;
+/** Thrown when a server asks its clients to connect again, because it shuts down or balances its connections. */
+export class ServerLeavingError extends Error {
+  override readonly name = "ServerLeavingError";
+}
 
-/** Makes a bidirectional streaming call on a new connection. Always throws: the reason of its end, or the signal's reason. */
+/**
+ * Makes a bidirectional streaming call on a new connection. Always throws: the reason of its end (ServerLeavingError after a
+ * GOAWAY without an error), or the signal's reason.
+ */
 export async function call(options: CallOptions): Promise<never> {
-  const { method, request, onMessage, clock, liveness: limits, signal } = options;
+  const { address, method, request, onMessage, clock, liveness: limits, signal } = options;
   signal.throwIfAborted();
   const session = await connect(options);
   let socket: Socket | undefined;
@@ -67,7 +79,7 @@ export async function call(options: CallOptions): Promise<never> {
     limits,
     probe() {
       // A server that is shutting down accepts no more calls, but may continue this one for a while.
-      if (!session.closed && !session.destroyed) probe(session, () => liveness.received());
+      if (!session.closed && !session.destroyed) probe(session, address, () => liveness.received());
     },
     onSilent: () => reject(new Error(silenceText(limits))),
   });
@@ -81,8 +93,7 @@ export async function call(options: CallOptions): Promise<never> {
       refuseHostileFrames(socket, clock, (error) => session.destroy(error));
     });
     session.on("close", () => reject(new Error("the connection was closed")));
-    stream = session.request(headersOf(method));
-    stream.on("error", reject);
+    stream = session.request(headersOf(method, address));
     watchEnd(stream, reject);
     const frames = createFrameReader(LONGEST_MESSAGE_BYTES);
     stream.on("data", (bytes: Uint8Array) => {
@@ -102,7 +113,7 @@ export async function call(options: CallOptions): Promise<never> {
   } finally {
     signal.removeEventListener("abort", onAbort);
     liveness.stop();
-    stream?.close(CANCEL);
+    stream?.close(ERROR_CODE.cancel);
     session.destroy();
     if (socket !== undefined) destroyLate(socket, clock);
   }
@@ -128,51 +139,73 @@ function refuseHostileFrames(socket: Socket, clock: Clock, refuse: (error: Error
         refuse(new Error("the server floods with PING or SETTINGS frames"));
       } else if (isPingAck(frame)) refuse(new Error("the server acknowledges a PING that was not sent"));
       // The next connection starts with everything that this one would still receive.
-      else if (frame.type === FRAME.goaway) refuse(new Error("the server is shutting down"));
-    }),
+    }, (payload) => refuse(goawayError(payload))),
   );
 }
 
-function headersOf(method: string): OutgoingHttpHeaders {
-  return { ":method": "POST", ":path": method, "content-type": "application/grpc", te: "trailers" };
+function goawayError(payload: Uint8Array): Error {
+  const goaway = readGoaway(payload);
+  if (goaway === undefined) return new Error("the server sent a broken GOAWAY");
+  const because = goaway.debug === "" ? "" : ` (${goaway.debug})`;
+  return goaway.code === ERROR_CODE.noError
+    ? new ServerLeavingError(`the server sent GOAWAY${because}`)
+    : new Error(`the server closed the connection: ${http2ErrorText(goaway.code)}${because}`);
+}
+
+function headersOf(method: string, address: WireAddress): OutgoingHttpHeaders {
+  return {
+    ":method": "POST",
+    ":path": method,
+    // As grpc-go does for unix sockets.
+    ":authority": address.kind === "unix" ? "localhost" : authorityOf(address),
+    "content-type": GRPC,
+    te: "trailers",
+  };
+}
+
+function authorityOf({ host, port }: WireAddress & { readonly kind: "tcp" }): string {
+  return joinHostPort(host || "127.0.0.1", port);
 }
 
 /**
  * Calls an unknown method to get any answer. HTTP/2 has PING for this, but KPNG's servers disconnect a client that sends it more
  * than once in five minutes.
  */
-function probe(session: ClientHttp2Session, answered: () => void): void {
-  const stream = session.request(headersOf(PROBE_METHOD), { endStream: true });
+function probe(session: ClientHttp2Session, address: WireAddress, answered: () => void): void {
+  const stream = session.request(headersOf(PROBE_METHOD, address), { endStream: true });
   stream.on("error", () => {});
   stream.on("response", answered);
   stream.resume();
 }
 
-/** Reads the status of a call from the trailers, or from the headers of one that failed immediately. */
+/** Rejects with the reason of a call's end: its status, in the trailers or the only headers, or the error of its stream. */
 function watchEnd(stream: ClientHttp2Stream, reject: (error: Error) => void): void {
   let status: string | undefined;
   const note = (headers: IncomingHttpHeaders) => {
     const code = headers["grpc-status"];
     if (code === undefined) return;
-    status = statusText(Number(code), decode(String(headers["grpc-message"] ?? "")));
+    status = statusText(Number(code), decodeStatusMessage(String(headers["grpc-message"] ?? "")));
     if (Number(code) !== STATUS.ok) reject(new Error(`the server answered ${status}`));
   };
   stream.on("response", (headers) => {
-    const { ":status": code } = headers;
-    if (code !== 200) reject(new Error(`the server answered with HTTP status ${code}, so it is not a gRPC server`));
     note(headers);
+    const { ":status": code = 0, "content-type": type = GRPC } = headers;
+    if (code !== 200) reject(new Error(`the server answered with ${httpStatusText(code)} instead of a gRPC status`));
+    if (!type.startsWith(GRPC)) {
+      reject(new Error(`the server answered with content type ${type}, so it is not a gRPC server`));
+    }
   });
   stream.on("trailers", note);
-  stream.on("end", () => reject(new Error(`the server ended the call${status === undefined ? "" : ` (${status})`}`)));
-  stream.on("close", () => reject(new Error("the call was reset")));
-}
-
-function decode(message: string): string {
-  try {
-    return decodeURIComponent(message);
-  } catch {
-    return message;
-  }
+  const resetError = () => new Error(`the server reset the call: ${http2ErrorText(stream.rstCode ?? 0)}`);
+  stream.on("end", () => {
+    const ending = new Error(`the server ended the call${status === undefined ? "" : ` (${status})`}`);
+    reject(stream.rstCode ? resetError() : ending);
+  });
+  // The other errors are the session's, for which the streams are reset as well.
+  stream.on("error", (error: Error & { readonly code?: string }) => {
+    reject(error.code === "ERR_HTTP2_STREAM_ERROR" ? resetError() : error);
+  });
+  stream.on("close", () => reject(resetError()));
 }
 
 async function connect({ address, tls }: CallOptions): Promise<ClientHttp2Session> {
@@ -180,7 +213,7 @@ async function connect({ address, tls }: CallOptions): Promise<ClientHttp2Sessio
   if (tls !== undefined) {
     const { ca, crt: cert, key } = tls;
     if (address.kind === "tcp") {
-      return http2.connect(`https://${hostText(address.host)}:${address.port}`, { ...SESSION_OPTIONS, ca, cert, key });
+      return http2.connect(`https://${authorityOf(address)}`, { ...SESSION_OPTIONS, ca, cert, key });
     }
     throw new Error("TLS is not supported on unix sockets");
   }
@@ -189,8 +222,4 @@ async function connect({ address, tls }: CallOptions): Promise<ClientHttp2Sessio
     ? net.connect({ path: address.path })
     : net.connect({ host: address.host || "127.0.0.1", port: address.port });
   return http2.connect("http://localhost", { ...SESSION_OPTIONS, createConnection: () => socket });
-}
-
-function hostText(host: string): string {
-  return host.includes(":") ? `[${host}]` : host;
 }

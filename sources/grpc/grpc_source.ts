@@ -10,7 +10,7 @@ import {
 import { METHODS, WATCH_REQUEST } from "../../kpng/messages/mod.ts";
 import { createReceiver } from "../../kpng/receiving/mod.ts";
 import type { Source } from "../../core/objects/mod.ts";
-import { call } from "./call.ts";
+import { call, ServerLeavingError } from "./call.ts";
 
 /** The scope of the connection's problem. */
 const SCOPE = "gRPC server";
@@ -49,10 +49,12 @@ export function createGrpcSource(options: GrpcSourceOptions): Source {
       const receiver = createReceiver({ sink, nodeName, inFull });
       const backoff = createBackoff({ firstMs, longestMs, random });
       let loggedReason: string | undefined;
+      let isWatching = false;
 
       const onMessage = (message: Uint8Array<ArrayBuffer>): boolean => {
         const isComplete = receiver.receive(message);
         if (!isComplete) return false;
+        isWatching = true;
         if (loggedReason !== undefined) logger.info("watching the server again");
         loggedReason = undefined;
         sink.problems(SCOPE, [], { isLogged: true });
@@ -67,6 +69,16 @@ export function createGrpcSource(options: GrpcSourceOptions): Source {
           if (signal.aborted) return;
           const waitMs = backoff.nextMs();
           const reason = errorText(error);
+          if (error instanceof ServerLeavingError && isWatching) {
+            // Not a failure: the server asks for a new connection, and the next attempt shows whether there is one.
+            isWatching = false;
+            logger.info("the server closes the connection, reconnecting", { reason });
+            loggedReason = reason;
+            await sleep(clock, waitMs, signal).catch(() => {});
+            backoff.reset();
+            continue;
+          }
+          isWatching = false;
           const inSeconds = Math.round(waitMs / 100) / 10;
           // An outage is one line, however long it lasts.
           if (reason !== loggedReason) {

@@ -30,6 +30,23 @@ Deno.test("the header of each frame is read regardless of chunk boundaries", () 
   }
 });
 
+Deno.test("the payload of a GOAWAY is read regardless of chunk boundaries, up to 256 bytes", () => {
+  const goaway = (...payload: readonly Uint8Array[]) => frame(TYPE.goaway, 0, 0, joined(...payload));
+  const bytes = joined(
+    settings(),
+    goaway(uint32(7), uint32(11)),
+    goaway(),
+    goaway(zeros(1000)),
+    frame(TYPE.ping, 0, 0, zeros(8)),
+  );
+  for (const pieceBytes of [1, 2, 7, 100, 2000]) {
+    const payloads: string[] = [];
+    const read = createHttp2FrameReader(0, () => {}, (payload) => payloads.push(payload.join("")));
+    for (let at = 0; at < bytes.length; at += pieceBytes) read(bytes.subarray(at, at + pieceBytes));
+    assert.deepEqual(payloads, ["000700011", "", "0".repeat(256)]);
+  }
+});
+
 /** The problem of the last of a client's frames; those before it must be valid. */
 function problemOfLast(...frames: readonly Uint8Array[]): string | undefined {
   const check = createClientFrameCheck();

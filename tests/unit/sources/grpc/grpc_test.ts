@@ -163,7 +163,7 @@ Deno.test("a server that is not gRPC is reported as such", async () => {
   );
   await withSource(server.addr.port, async (sink) => {
     await sink.until("cannot watch the server");
-    assert.match(sink.take().join(), /HTTP status 404, so it is not a gRPC server/);
+    assert.match(sink.take().join(), /HTTP status 404 \(UNIMPLEMENTED\) instead of a gRPC status/);
   });
   await server.shutdown();
 });

@@ -102,8 +102,10 @@ const BROKEN: Readonly<Record<string, Uint8Array>> = {
   "an invalid message": joined(RESPONSE, frame(TYPE.data, 0, 1, framesOf([zeros(10).fill(255)]))),
 };
 
-/** The messages about servers that would exhaust memory. */
+/** The messages about servers that would exhaust memory, and about those that say why. */
 const REASONS: Readonly<Record<string, string>> = {
+  "RST_STREAM with an error": "the server reset the call: INTERNAL_ERROR",
+  "GOAWAY with an error": "the server closed the connection: ENHANCE_YOUR_CALM",
   "PING flood": "the server floods with PING or SETTINGS frames",
   "rounds without end, taking no request": "the server does not read requests",
 };

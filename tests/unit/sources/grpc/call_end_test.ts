@@ -1,0 +1,145 @@
+/** The ends of a call: each has its own reason, and a server that leaves is no failure. */
+import assert from "node:assert/strict";
+import { createServer, type ServerHttp2Stream } from "node:http2";
+import type { AddressInfo } from "node:net";
+import { framesOf } from "../../../../kpng/transport/frames.ts";
+import type { WireAddress } from "../../../../kpng/transport/address.ts";
+import { LIVENESS } from "../../../../kpng/transport/liveness.ts";
+import { METHODS } from "../../../../kpng/messages/messages.ts";
+import { RESET, SYNC } from "../../../../kpng/views/operations.ts";
+import { systemClock } from "../../../../platform/clock.ts";
+import { call, ServerLeavingError } from "../../../../sources/grpc/call.ts";
+import { withSource } from "./grpc_source.ts";
+
+const ANSWER = { ":status": 200, "content-type": "application/grpc" };
+
+/** Runs a test against a server that answers the call of that number, from 0, with `answer`. */
+async function withAnswer(
+  answer: (stream: ServerHttp2Stream, call: number, headers: Readonly<Record<string, unknown>>) => void,
+  test: (address: WireAddress & { readonly kind: "tcp" }) => Promise<void>,
+  path?: string,
+): Promise<void> {
+  const server = createServer();
+  let calls = 0;
+  const sessions = new Set<{ destroy(): void }>();
+  server.on("session", (session) => sessions.add(session));
+  server.on("stream", (stream, headers) => {
+    stream.on("error", () => {});
+    stream.resume();
+    answer(stream, calls++, headers);
+  });
+  await new Promise<void>((resolve) =>
+    path === undefined ? server.listen(0, "127.0.0.1", resolve) : server.listen(path, resolve)
+  );
+  const port = path === undefined ? (server.address() as AddressInfo).port : 0;
+  try {
+    await test({ kind: "tcp", host: "127.0.0.1", port });
+  } finally {
+    for (const session of sessions) session.destroy();
+    await new Promise((resolve) => server.close(resolve));
+  }
+}
+
+function callOnce(address: WireAddress): Promise<never> {
+  return call({
+    address,
+    tls: undefined,
+    method: METHODS.global,
+    request: new Uint8Array(),
+    onMessage: () => false,
+    clock: systemClock,
+    liveness: LIVENESS,
+    signal: new AbortController().signal,
+  });
+}
+
+const ENDS: readonly (readonly [name: string, answer: (stream: ServerHttp2Stream) => void, reason: string])[] = [
+  ["a status in the trailers", (stream) => {
+    stream.respond(ANSWER, { waitForTrailers: true });
+    stream.on("wantTrailers", () => stream.sendTrailers({ "grpc-status": "14", "grpc-message": "going down" }));
+    stream.end();
+  }, "the server answered UNAVAILABLE: going down"],
+  ["a status without an answer", (stream) => {
+    stream.respond({ ...ANSWER, "grpc-status": "8", "grpc-message": "100%25 full" }, { endStream: true });
+  }, "the server answered RESOURCE_EXHAUSTED: 100% full"],
+  ["a status that gRPC does not have", (stream) => {
+    stream.respond({ ...ANSWER, "grpc-status": "99" }, { endStream: true });
+  }, "the server answered status 99"],
+  ["the end without an error", (stream) => {
+    stream.respond(ANSWER, { waitForTrailers: true });
+    stream.on("wantTrailers", () => stream.sendTrailers({ "grpc-status": "0" }));
+    stream.end();
+  }, "the server ended the call (OK)"],
+  ["the HTTP status of a proxy", (stream) => {
+    stream.respond({ ":status": 503, "content-type": "text/html" }, { endStream: true });
+  }, "the server answered with HTTP status 503 (UNAVAILABLE) instead of a gRPC status"],
+  ["another content type", (stream) => {
+    stream.respond({ ":status": 200, "content-type": "text/html" }, { endStream: true });
+  }, "the server answered with content type text/html, so it is not a gRPC server"],
+  ["a GOAWAY with an error", (stream) => {
+    stream.session!.goaway(11, 0, new TextEncoder().encode("too_many_pings"));
+  }, "the server closed the connection: ENHANCE_YOUR_CALM (too_many_pings)"],
+];
+
+for (const [name, answer, reason] of ENDS) {
+  Deno.test(`${name} is a reason of its own`, async () => {
+    await withAnswer(answer, async (address) => {
+      await assert.rejects(callOnce(address), (error: Error) => {
+        assert.equal(error.message, reason);
+        assert.ok(!(error instanceof ServerLeavingError));
+        return true;
+      });
+    });
+  });
+}
+
+Deno.test("a GOAWAY without an error asks for a new connection", async () => {
+  await withAnswer((stream) => stream.session!.goaway(0, 0, new TextEncoder().encode("max_age\n")), async (address) => {
+    await assert.rejects(callOnce(address), new ServerLeavingError("the server sent GOAWAY (max_age?)"));
+  });
+});
+
+Deno.test("a server that leaves after a round is watched again without a failure", async () => {
+  const answer = (stream: ServerHttp2Stream, call: number) => {
+    stream.respond(ANSWER);
+    stream.write(framesOf([RESET, SYNC]), () => {
+      if (call < 3) stream.once("data", () => stream.session!.goaway(0));
+    });
+  };
+  const fourth = Promise.withResolvers<void>();
+  await withAnswer((stream, call) => {
+    answer(stream, call);
+    if (call === 3) fourth.resolve();
+  }, async ({ port }) => {
+    await withSource(port, async (_, logged) => {
+      await fourth.promise;
+      assert.deepEqual(logged.filter((line) => !line.includes(" INFO ")), []);
+      assert.equal(logged.filter((line) => line.includes("reconnecting")).length, 3);
+    });
+  });
+});
+
+Deno.test("a server that leaves before the first round is a failure, so that it is not called in a tight loop", async () => {
+  await withAnswer((stream) => stream.session!.goaway(0), async ({ port }) => {
+    await withSource(port, async (sink) => {
+      await sink.until("cannot watch the server");
+    });
+  });
+});
+
+Deno.test("the authority is the server's address, or localhost on a unix socket", async () => {
+  const seen: unknown[] = [];
+  const note = (stream: ServerHttp2Stream, _: number, headers: Readonly<Record<string, unknown>>) => {
+    seen.push(headers[":authority"]);
+    stream.respond({ ...ANSWER, "grpc-status": "12" }, { endStream: true });
+  };
+  await withAnswer(note, async (address) => {
+    await assert.rejects(callOnce(address));
+    assert.deepEqual(seen, [`127.0.0.1:${address.port}`]);
+  });
+  const folder = Deno.makeTempDirSync();
+  const path = `${folder}/server.sock`;
+  await withAnswer(note, () => assert.rejects(callOnce({ kind: "unix", path })), path);
+  assert.equal(seen[1], "localhost");
+  Deno.removeSync(folder, { recursive: true });
+});
