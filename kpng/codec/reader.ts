@@ -16,9 +16,15 @@ export interface Reader {
   string(): string;
   /** A view of the bytes read from, not a copy. */
   bytes(): Uint8Array<ArrayBuffer>;
-  /** Skips the value of an unknown field. */
-  skip(wireType: number): void;
+  /** Skips the value of an unknown field; a group (wire type 3) with everything up to its end, other groups included. */
+  skip(field: number, wireType: number): void;
 }
+
+/** The wire types of the beginning and the end of a group, proto2's form of nested messages. */
+const GROUP = { start: 3, end: 4 } as const;
+
+/** The depth to which groups may nest, protobuf's own default for messages. */
+const GROUP_DEPTH = 100;
 
 const utf8 = new TextDecoder("utf-8", { fatal: true });
 
@@ -64,14 +70,36 @@ export function createReader(source: Uint8Array<ArrayBuffer>): Reader {
     return source.subarray(start, start + length);
   };
 
+  const key = () => {
+    const key = varint();
+    const field = Math.floor(key / 8);
+    if (key < 8 || field > 0x1fffffff) throw new WireError("a field has an invalid number");
+    return { field, wireType: key % 8 };
+  };
+
+  const skipGroup = (started: number) => {
+    const open = [started];
+    while (open.length > 0) {
+      const { field, wireType } = key();
+      if (wireType === GROUP.end) {
+        if (open.pop() !== field) throw new WireError(`group ${field} ends in another group`);
+      } else if (wireType === GROUP.start) {
+        if (open.push(field) > GROUP_DEPTH) throw new WireError(`groups nest deeper than ${GROUP_DEPTH}`);
+      } else skipValue(wireType);
+    }
+  };
+
+  const skipValue = (wireType: number) => {
+    if (wireType === 0) uint64();
+    else if (wireType === 1) take(8);
+    else if (wireType === 2) bytes();
+    else if (wireType === 5) take(4);
+    else throw new WireError(`a field has the unknown wire type ${wireType}`);
+  };
+
   return {
     atEnd: () => at >= source.length,
-    key() {
-      const key = varint();
-      const field = Math.floor(key / 8);
-      if (key < 8 || field > 0x1fffffff) throw new WireError("a field has an invalid number");
-      return { field, wireType: key % 8 };
-    },
+    key,
     varint,
     uint64,
     double: () => view.getFloat64(take(8), true),
@@ -84,12 +112,10 @@ export function createReader(source: Uint8Array<ArrayBuffer>): Reader {
       }
     },
     bytes,
-    skip(wireType) {
-      if (wireType === 0) uint64();
-      else if (wireType === 1) take(8);
-      else if (wireType === 2) bytes();
-      else if (wireType === 5) take(4);
-      else throw new WireError(`a field has the unknown wire type ${wireType}`);
+    skip(field, wireType) {
+      if (wireType === GROUP.end) throw new WireError(`group ${field} ends without a start`);
+      if (wireType === GROUP.start) skipGroup(field);
+      else skipValue(wireType);
     },
   };
 }

@@ -78,7 +78,7 @@ export function message<F extends Fields>(fields: F): Message<ValueOf<F>> {
       while (!reader.atEnd()) {
         const { field: number, wireType } = reader.key();
         const known = byNumber.get(number);
-        if (known === undefined) reader.skip(wireType);
+        if (known === undefined) reader.skip(number, wireType);
         else value[known.name] = known.field.read(reader, wireType, value[known.name]);
       }
       return value as ValueOf<F>;
