@@ -33,7 +33,7 @@ export function withTakeover(
   others: readonly (() => Promise<ModeCode>)[],
   options: BackendOptions,
 ): Backend {
-  const { logger } = options;
+  const { family, onProblems } = options;
   const backend = chosen.create(options);
   // Two modes may have chains with the same name. Martians stay dropped, since the kernel still routes loopback
   // addresses.
@@ -44,16 +44,19 @@ export function withTakeover(
   ];
 
   async function removeLeftovers(): Promise<Pick<SyncResult["figures"], "cleanup_failures">> {
-    const failed: typeof leftovers = [];
+    if (leftovers.length === 0) return { cleanup_failures: 0 };
+    const failed: typeof leftovers = [], errors: string[] = [];
     for (const remove of leftovers) {
       const failure = await failureOf(remove);
       if (failure === undefined) continue;
       failed.push(remove);
-      logger.warn("rules of another mode not removed, retrying with the next comparison", {
-        error: errorText(failure),
-      });
+      errors.push(errorText(failure));
     }
     leftovers = failed;
+    onProblems?.(
+      "takeover",
+      errors.length === 0 ? [] : [{ code: "leftovers-kept", subject: family, detail: errors.join("; ") }],
+    );
     return { cleanup_failures: failed.length };
   }
 

@@ -9,6 +9,7 @@ import {
   sameData,
   watchChanges,
 } from "../platform/mod.ts";
+import type { ReportProblems } from "../core/problems/mod.ts";
 import type { CommandLine } from "./command_line.ts";
 import type { Configuration } from "./configuration.ts";
 
@@ -22,6 +23,8 @@ export interface ConfigurationFollowerOptions {
   readonly readText?: (path: string) => string;
   readonly clock: Clock;
   readonly logger: Logger;
+  /** Receives an invalid file, until it is valid again. */
+  readonly onProblems: ReportProblems;
   /** Ends the follower. */
   readonly signal: AbortSignal;
   /** Opens a watch on the file's folder; Deno.watchFs by default. */
@@ -32,7 +35,7 @@ export interface ConfigurationFollowerOptions {
 export interface ConfigurationFollower {
   /**
    * Resolves with the next valid configuration that differs from `current`; undefined when the signal aborts. An invalid file
-   * is logged once, with its lines, and the configuration in effect is kept.
+   * is reported with its lines, and the configuration in effect is kept.
    */
   next(current: Configuration): Promise<ChangedConfiguration | undefined>;
 }
@@ -48,9 +51,12 @@ const QUIET_MS = 200;
 /** The interval of reads without an event: a watch ends when its folder is replaced. */
 const POLL_MS = 10_000;
 
+/** The scope of the problem of an invalid file. */
+const SCOPE = "configuration";
+
 /** Starts to follow a configuration file; its current contents count as read. */
 export function followConfiguration(options: ConfigurationFollowerOptions): ConfigurationFollower {
-  const { path, read, readText = Deno.readTextFileSync, clock, logger, signal } = options;
+  const { path, read, readText = Deno.readTextFileSync, clock, logger, onProblems, signal } = options;
   const changes = watchChanges({
     clock,
     logger,
@@ -81,11 +87,11 @@ export function followConfiguration(options: ConfigurationFollowerOptions): Conf
         text = now;
         const line = await read();
         if (line.kind === "errors") {
-          logger.error("configuration file changed but is invalid, keeping the configuration in effect", {
-            file: path,
-            errors: line.errors.join("; "),
-          });
-        } else if (line.kind === "start" && sameData(line.configuration, current)) {
+          onProblems(SCOPE, [{ code: "configuration-invalid", subject: path, detail: line.errors.join("; ") }]);
+          continue;
+        }
+        onProblems(SCOPE, []);
+        if (line.kind === "start" && sameData(line.configuration, current)) {
           logger.info("configuration file changed without effect", { file: path });
         } else if (line.kind === "start") {
           return { configuration: line.configuration, warnings: line.warnings };

@@ -2,7 +2,7 @@ import { type Clock, VERSION } from "../platform/mod.ts";
 import type { FamilyHealth } from "../core/channel/mod.ts";
 import type { Family, ProxyMode, SyncReport } from "../core/model/mod.ts";
 import { type ServiceKey, splitServiceKey } from "../core/tracking/mod.ts";
-import { type ProblemCode, problemKind } from "../core/problems/mod.ts";
+import { type Problem, type ProblemCode, problemKind } from "../core/problems/mod.ts";
 import type { EventRecorder } from "./events.ts";
 
 /** The Events of this node's proxy: its start, and the problems that need an administrator. */
@@ -11,6 +11,8 @@ export interface NodeEvents {
   workerHealth(family: Family, health: FamilyHealth): void;
   /** Reports that this node's Node object does not exist. */
   nodeMissing(message: string): void;
+  /** Records an Event of this problem if the table names one. For problems that none of the other methods reports. */
+  problem(problem: Problem): void;
   /** Reports that a health check node port cannot be opened, as an Event of the Service like kube-proxy's. */
   healthCheckFailed(service: ServiceKey, port: number, why: string): void;
 }
@@ -64,6 +66,10 @@ export function createNodeEvents(recorder: EventRecorder, mode: ProxyMode, clock
     workerHealth(family, health) {
       if (health.state === "restarting") reportFailure(family, "worker-failed", health.reason);
       if (health.state === "unfit" && !health.unsupported) reportFailure(family, "setup-failed", health.reason);
+    },
+    problem({ code, subject, detail }) {
+      const { event, title } = problemKind(code);
+      if (event !== undefined) recorder.record("Warning", event, subject, `${subject}: ${title}: ${detail}`);
     },
     healthCheckFailed(service, port, why) {
       recorder.record(

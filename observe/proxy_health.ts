@@ -1,6 +1,7 @@
 import { type Clock, FAMILIES } from "../platform/mod.ts";
 import type { FamilyHealth } from "../core/channel/mod.ts";
 import type { Family } from "../core/model/mod.ts";
+import type { ReportProblems } from "../core/problems/mod.ts";
 
 /** The health of one family. */
 export interface FamilyStatus {
@@ -50,6 +51,10 @@ export interface ProxyHealthOptions {
   readonly clock: Clock;
   /** The interval of comparisons with the kernel; an update is overdue after twice this time. */
   readonly syncPeriodMs: number;
+  /** Receives overdue changes while they are; each family is a scope. */
+  readonly onProblems?: ReportProblems;
+  /** Ends the reports of overdue changes. */
+  readonly signal?: AbortSignal;
 }
 
 interface FamilyState {
@@ -59,6 +64,8 @@ interface FamilyState {
   reason: string | undefined;
   counts: boolean;
   unsupported: boolean;
+  cancelTimer: (() => void) | undefined;
+  isReported: boolean;
 }
 
 /**
@@ -66,7 +73,7 @@ interface FamilyState {
  * its oldest pending update is two sync periods old. A family that has never synced does not count unless its worker is
  * known to be unable to sync.
  */
-export function createProxyHealth({ clock, syncPeriodMs }: ProxyHealthOptions): ProxyHealth {
+export function createProxyHealth({ clock, syncPeriodMs, onProblems, signal }: ProxyHealthOptions): ProxyHealth {
   const timeoutMs = 2 * syncPeriodMs;
   const states = new Map<Family, FamilyState>(FAMILIES.map((family) => [family, {
     lastUpdatedMs: undefined,
@@ -74,18 +81,38 @@ export function createProxyHealth({ clock, syncPeriodMs }: ProxyHealthOptions): 
     reason: undefined,
     counts: false,
     unsupported: false,
+    cancelTimer: undefined,
+    isReported: false,
   }]));
   const stateOf = (family: Family) => states.get(family)!;
   let eligible = true;
 
-  const queuedUpdate = (family: Family) => {
-    stateOf(family).pendingSinceMs ??= clock.monotonic();
+  const isOverdue = ({ pendingSinceMs }: FamilyState) =>
+    pendingSinceMs !== undefined && clock.monotonic() - pendingSinceMs >= timeoutMs;
+
+  /** Reports whether the family's changes are overdue, if that has changed. */
+  const report = (family: Family) => {
+    const state = stateOf(family), isProblem = state.counts && isOverdue(state);
+    if (isProblem === state.isReported) return;
+    state.isReported = isProblem;
+    const detail = `the oldest change has waited for more than ${timeoutMs / 1000} s`;
+    onProblems?.(`overdue ${family}`, isProblem ? [{ code: "changes-overdue", subject: family, detail }] : []);
   };
+
+  const queuedUpdate = (family: Family) => {
+    const state = stateOf(family);
+    if (state.pendingSinceMs !== undefined) return;
+    state.pendingSinceMs = clock.monotonic();
+    if (!signal?.aborted) state.cancelTimer = clock.schedule(timeoutMs, () => report(family));
+  };
+  signal?.addEventListener("abort", () => {
+    for (const { cancelTimer } of states.values()) cancelTimer?.();
+  }, { once: true });
 
   const statusOf = (family: Family, state: FamilyState): FamilyStatus => ({
     family,
     lastUpdatedMs: state.lastUpdatedMs,
-    healthy: state.pendingSinceMs === undefined || clock.monotonic() - state.pendingSinceMs < timeoutMs,
+    healthy: !isOverdue(state),
     reason: state.reason,
   });
 
@@ -95,7 +122,9 @@ export function createProxyHealth({ clock, syncPeriodMs }: ProxyHealthOptions): 
       const state = stateOf(family);
       state.lastUpdatedMs = clock.now();
       state.pendingSinceMs = undefined;
+      state.cancelTimer?.();
       state.counts = true;
+      report(family);
     },
     workerHealth(family, health) {
       const state = stateOf(family);
@@ -105,6 +134,7 @@ export function createProxyHealth({ clock, syncPeriodMs }: ProxyHealthOptions): 
       if (health.state !== "restarting" && (health.state !== "unfit" || health.unsupported)) return;
       state.counts = true;
       queuedUpdate(family);
+      report(family);
     },
     setNodeEligible(value) {
       eligible = value;

@@ -1,4 +1,5 @@
 import { errorText, FAMILIES, type Family, machineCores } from "../platform/mod.ts";
+import { createProblemBoard } from "../core/problems/mod.ts";
 import type { FamilyHealth, FamilyLink } from "../core/channel/mod.ts";
 import { conntrackSettings, initSettings } from "../config/mod.ts";
 import { familyOptions, type ProxyOptions } from "./proxy_options.ts";
@@ -76,6 +77,7 @@ async function runInFamily(family: Family, task: FamilyTask, options: ProxyOptio
     onReset() {},
     onReport() {},
     onHealth,
+    onProblems: createProblemBoard(options.clock, logger).report,
   });
   const onAbort = () => fail(options.signal.reason);
   options.signal.addEventListener("abort", onAbort, { once: true });

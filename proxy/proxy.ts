@@ -21,7 +21,7 @@ import {
   startOperatorServers,
 } from "../observe/mod.ts";
 import { createConnectionLimits } from "../platform/http/mod.ts";
-import { createProblemBoard } from "../core/problems/mod.ts";
+import { createProblemBoard, type ReportProblems } from "../core/problems/mod.ts";
 import { createHealthCheckPlanner } from "../core/planning/mod.ts";
 import type { ProxyOptions } from "./proxy_options.ts";
 import type { RunningProxy } from "./running_answers.ts";
@@ -54,7 +54,12 @@ async function serve(options: ProxyOptions): Promise<number> {
     onChange: () => scheduleChanges(),
     onProblems: problems.report,
   });
-  const health = createProxyHealth({ clock, syncPeriodMs: configuration.syncPeriodMs });
+  const reportWithEvents: ReportProblems = (scope, list, options) => {
+    problems.report(scope, list, options);
+    list.forEach((problem) => nodeEvents?.problem(problem));
+  };
+  const { syncPeriodMs } = configuration;
+  const health = createProxyHealth({ clock, syncPeriodMs, onProblems: reportWithEvents, signal });
   const metrics = createMetrics({
     mode: modeDescription,
     now: () => clock.now(),
@@ -90,6 +95,7 @@ async function serve(options: ProxyOptions): Promise<number> {
   await startOperatorServers({ ...observed, flags: options.flags ?? new Map(), clock, logger, signal });
   const recordEvents = events && createEventRecorder({ ...events, nodeName, clock, logger, signal });
   const nodeEvents = recordEvents && createNodeEvents(recordEvents, mode, clock);
+  options.processProblems?.attach(reportWithEvents);
   const neighbours = () => findNeighbours(configuration, clock);
   const driftWatch = createDriftWatch({ findNeighbours: neighbours, onProblems: problems.report, logger });
   const onNoneSupported = () => ending.abort(new Error("this host can serve neither IP family"));

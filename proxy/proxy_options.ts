@@ -3,6 +3,7 @@ import { type Configuration, type GivenFlags, ipvsSettings, type LoggingFormat }
 import type { ControlAnswers } from "../answers/control/mod.ts";
 import type { FamilyOptions, KernelSetting, RestDelays, StartFamily } from "../core/channel/mod.ts";
 import type { Family } from "../core/model/mod.ts";
+import type { ProcessProblems } from "../core/problems/mod.ts";
 
 /** Options of one run of the proxy. */
 export interface ProxyOptions {
@@ -22,6 +23,8 @@ export interface ProxyOptions {
   readonly restDelays?: RestDelays;
   /** Limit of open files; undefined if unknown. */
   readonly fileLimit?: number;
+  /** Problems of the process, which last from run to run. */
+  readonly processProblems?: Pick<ProcessProblems, "attach">;
   /** Called once the proxy can answer queries; the answers are loaded with the first one. */
   readonly onAnswers?: (answers: () => Promise<ControlAnswers>) => void;
   /** Ends the run. */

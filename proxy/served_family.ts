@@ -115,6 +115,7 @@ export function serveFamily(
       listener.onReport(report, report.ok ? latencies.inEffect(report.revision) : []);
     },
     onHealth: (health) => listener.onHealth(family, health),
+    onProblems: (scope, problems) => listener.onProblems(`worker ${family} ${scope}`, problems),
   });
   const settings = () => familySettings(family, configuration, tracking.node.state(), tracking.serviceCIDRs.ranges());
   return {

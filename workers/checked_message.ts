@@ -2,7 +2,7 @@
  * Checks the messages between the isolates. A message to a worker passes only if it is safe in a tool's arguments and
  * input. A report from a worker may only contain problem codes of the table, because they become labels of metrics.
  */
-import { isProblemCode } from "../core/problems/mod.ts";
+import { isProblemCode, type Problem } from "../core/problems/mod.ts";
 import {
   type FamilyDelta,
   type FamilySettings,
@@ -186,6 +186,11 @@ export function createMessageCheck(modes: readonly ModeDescription[]): (message:
 
 /** Checks a message of this product's modes (see `createMessageCheck`). */
 export const checkedMessage = createMessageCheck(MODE_DESCRIPTIONS);
+
+/** The problems of a worker whose code is in the table. */
+export function checkedProblems(problems: readonly Problem[]): readonly Problem[] {
+  return problems.filter(({ code }) => isProblemCode(code));
+}
 
 /**
  * Sanitizes a report of a worker in this mode: a problem with an unknown code becomes `sync-failed`, and a figure that

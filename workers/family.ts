@@ -1,5 +1,6 @@
 /** The entry of a family's worker: connects the backend and the sync loop to the messages of the main isolate. */
 import type { Backend, BackendOptions } from "../backends/contract/mod.ts";
+import type { ReportProblems } from "../core/problems/mod.ts";
 import { createProcessRunner } from "../backends/tools/mod.ts";
 import { loadBackend } from "../backends/mod.ts";
 import {
@@ -68,7 +69,8 @@ async function start(
   const logger = log.with({ family });
   const onMoved = (error: Error) => post({ type: "restart-needed", reason: error.message });
   const runner = createProcessRunner({ clock, path, onMoved, signal: tools.signal });
-  const options: BackendOptions = { family, runner, clock, logger, ipvs };
+  const onProblems: ReportProblems = (scope, problems) => post({ type: "problems", scope, problems });
+  const options: BackendOptions = { family, runner, clock, logger, onProblems, ipvs };
   const backend = await loadBackend(mode, options);
   const loop = startSyncLoop({
     family,

@@ -1,5 +1,6 @@
 /** The messages between the main isolate and a family's worker: plain data, distinguished by `type`. */
 import type { FamilyOptions } from "../core/channel/mod.ts";
+import type { Problem } from "../core/problems/mod.ts";
 import type {
   Family,
   FamilyDelta,
@@ -70,6 +71,8 @@ export type FromWorker =
   /** Delta base revision mismatch; waiting for a full snapshot. */
   | { readonly type: "reset" }
   | { readonly type: "report"; readonly report: SyncReport }
+  /** The problems of one scope that fail no sync; they replace those of the last message of that scope. */
+  | { readonly type: "problems"; readonly scope: string; readonly problems: readonly Problem[] }
   | { readonly type: "described"; readonly number: number; readonly rules: RuleDescription | undefined }
   /** `counts` is undefined if they cannot be read, or if the mode counts nothing. */
   | { readonly type: "counted"; readonly number: number; readonly counts: PacketCounts | undefined }

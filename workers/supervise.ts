@@ -3,7 +3,7 @@ import { describeMode } from "../backends/mod.ts";
 import type { FamilyHealth, FamilyLink, FamilyListener, StopOptions } from "../core/channel/mod.ts";
 import type { PacketCounts, RuleDescription } from "../core/model/mod.ts";
 import { type Backoff, createBackoff, type Logger } from "../platform/mod.ts";
-import { checkedReport } from "./checked_message.ts";
+import { checkedProblems, checkedReport } from "./checked_message.ts";
 import type { MemoryWatch } from "./memory_watch.ts";
 import type { FromWorker, ToWorker } from "./protocol.ts";
 import { createQuestions } from "./questions.ts";
@@ -51,6 +51,9 @@ export function superviseFamily(options: SuperviseOptions): FamilyLink {
         // The worker itself retries a failed sync.
         if (message.report.ok) lifecycle.noteSuccess();
         listener.onReport(checkedReport(message.report, mode));
+        break;
+      case "problems":
+        listener.onProblems(message.scope, checkedProblems(message.problems));
         break;
       case "setup-failed":
         listener.onHealth({ state: "unfit", reason: message.reason, unsupported: message.unsupported });

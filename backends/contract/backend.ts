@@ -8,6 +8,7 @@ import type {
   SyncFigures,
   SyncProblem,
 } from "../../core/model/mod.ts";
+import type { ReportProblems } from "../../core/problems/mod.ts";
 import type { Clock, Logger } from "../../platform/mod.ts";
 import type { Runner } from "../tools/mod.ts";
 
@@ -17,6 +18,8 @@ export interface BackendOptions {
   readonly runner: Runner;
   readonly clock: Clock;
   readonly logger: Logger;
+  /** Receives problems that fail no sync, while they last; nobody does by default. */
+  readonly onProblems?: ReportProblems;
   /** For IPVS mode; undefined in others. */
   readonly ipvs?: IpvsSettings;
 }

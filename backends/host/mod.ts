@@ -6,4 +6,4 @@
 export { createConntrackCleaner, type UdpFrontend, udpFrontend } from "./conntrack.ts";
 export { findOpenFiles, judgeOpenFiles, raiseOpenFiles } from "./file_limit.ts";
 export { adjustOomScore } from "./oom_score.ts";
-export { isWritten, readSysctl, type Sysctl, writeSysctls } from "./sysctl.ts";
+export { isWritten, readSysctl, reportSetting, type Sysctl, writeSysctls } from "./sysctl.ts";

@@ -1,3 +1,4 @@
+import type { ReportProblems } from "../../core/problems/mod.ts";
 import { errorText, type Logger } from "../../platform/mod.ts";
 import { failureText, type Runner, type ToolResult } from "../tools/mod.ts";
 
@@ -39,19 +40,36 @@ export function isWritten({ name, value }: Sysctl): boolean {
   return Number.isInteger(value) && value >= least && value <= greatest;
 }
 
+/** What reading and writing sysctls needs. */
+export interface SysctlOptions {
+  readonly runner: Runner;
+  readonly logger: Logger;
+  /** Receives the failures; each setting is a scope. */
+  readonly onProblems?: ReportProblems;
+}
+
+/** Reports that a kernel setting cannot be read or set or, without `detail`, that it could. */
+export function reportSetting({ onProblems }: Pick<SysctlOptions, "onProblems">, name: string, detail?: string): void {
+  onProblems?.(
+    `setting ${name}`,
+    detail === undefined ? [] : [{ code: "kernel-setting-failed", subject: name, detail }],
+  );
+}
+
 /** A healthy sysctl takes milliseconds. */
 const TIMEOUT_MS = 10_000;
 
 /**
- * Sets sysctls: one call reads all of them, one writes those that differ. A failure is logged and the value stays, so
+ * Sets sysctls: one call reads all of them, one writes those that differ. A failure is reported and the value stays, so
  * that services are served all the same. Writes only what `isWritten` permits.
  */
-export async function writeSysctls(runner: Runner, logger: Logger, settings: readonly Sysctl[]): Promise<void> {
+export async function writeSysctls(options: SysctlOptions, settings: readonly Sysctl[]): Promise<void> {
+  const { runner, logger } = options;
   const failed = ({ name, value, atLeast }: Sysctl, error: string) => {
-    const message = "kernel setting not set, keeping its value";
-    if (atLeast) logger.info(message, { setting: name, value, error });
-    else logger.warn(message, { setting: name, value, error });
+    if (atLeast) logger.info("kernel setting not set, keeping its value", { setting: name, value, error });
+    else reportSetting(options, name, `${value} not set: ${error}`);
   };
+  const isSet = ({ name }: Sysctl) => reportSetting(options, name);
   const permitted = settings.filter(isWritten);
   for (const setting of settings) if (!isWritten(setting)) failed(setting, "Sluice does not write this value there");
   if (permitted.length === 0) return;
@@ -62,7 +80,10 @@ export async function writeSysctls(runner: Runner, logger: Logger, settings: rea
     const wanted = permitted.filter((setting) => {
       const { name, value, atLeast } = setting, current = before.get(name);
       if (current === undefined) failed(setting, messagesAbout(name, read));
-      return current !== undefined && !(atLeast ? Number(current) >= value : current === String(value));
+      if (current === undefined) return false;
+      const isRight = atLeast ? Number(current) >= value : current === String(value);
+      if (isRight) isSet(setting);
+      return !isRight;
     });
     if (wanted.length === 0) return;
     const written = await run(["-w", ...wanted.map(({ name, value }) => `${name}=${value}`)]);
@@ -71,7 +92,10 @@ export async function writeSysctls(runner: Runner, logger: Logger, settings: rea
     for (const setting of wanted) {
       const { name, value } = setting;
       if (after.get(name) !== String(value)) failed(setting, messagesAbout(name, written));
-      else logger.info("kernel setting changed", { setting: name, value, before: before.get(name) });
+      else {
+        logger.info("kernel setting changed", { setting: name, value, before: before.get(name) });
+        isSet(setting);
+      }
     }
   } catch (error) {
     for (const setting of permitted) failed(setting, errorText(error));
@@ -82,13 +106,16 @@ export async function writeSysctls(runner: Runner, logger: Logger, settings: rea
 const READ_TIMEOUT_MS = 10_000;
 
 /**
- * Reads a sysctl; undefined if the kernel has none of that name, or if it cannot be read in time, which is logged.
+ * Reads a sysctl; undefined if the kernel has none of that name, or if it cannot be read in time, which is reported.
  */
-export async function readSysctl(runner: Runner, logger: Logger, name: string): Promise<string | undefined> {
+export async function readSysctl(options: SysctlOptions, name: string): Promise<string | undefined> {
   try {
-    return printedValues(await runner.run({ tool: "sysctl", args: [name], timeoutMs: READ_TIMEOUT_MS })).get(name);
+    const call = { tool: "sysctl", args: [name], timeoutMs: READ_TIMEOUT_MS };
+    const value = printedValues(await options.runner.run(call)).get(name);
+    reportSetting(options, name);
+    return value;
   } catch (error) {
-    logger.warn("cannot read kernel setting", { setting: name, error: errorText(error) });
+    reportSetting(options, name, `not read: ${errorText(error)}`);
     return undefined;
   }
 }

@@ -47,7 +47,7 @@ export function createIptablesBackend(options: BackendOptions): Backend<Iptables
     if (routesLoopback) {
       routesLoopback = false;
       // Not awaited: a hanging sysctl must not delay a sync.
-      writeSysctls(runner, logger, [ROUTE_LOOPBACK]);
+      writeSysctls(options, [ROUTE_LOOPBACK]);
     }
     const problems: SyncProblem[] = reconciler.problems();
     const startedMs = clock.monotonic();

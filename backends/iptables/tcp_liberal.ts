@@ -21,11 +21,12 @@ const SETTING = "net.netfilter.nf_conntrack_tcp_be_liberal";
 const LONGEST_WAIT_MS = 250;
 
 /** Creates the reader of the setting. */
-export function createTcpLiberal({ runner, clock, logger }: BackendOptions): TcpLiberal {
+export function createTcpLiberal(options: BackendOptions): TcpLiberal {
+  const { clock, logger } = options;
   let isLiberal = false, isPending = false, isLate = false, hasLateChange = false;
 
   const readNow = async () => {
-    const value = await readSysctl(runner, logger, SETTING);
+    const value = await readSysctl(options, SETTING);
     isPending = false;
     isLiberal = value !== undefined && value !== "0";
     hasLateChange = isLate && isLiberal;

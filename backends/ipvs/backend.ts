@@ -79,7 +79,7 @@ export function createIpvsBackend(options: BackendOptions): Backend<IpvsFigure> 
       reconciler = createReconciler({ family, desired, ...kernel, excludePrefixes, clock, logger });
       logger.info("IPVS is ready", { scheduler: ipvs.scheduler, flavour });
     },
-    configure: () => configureHost(ipvs, { runner, servers }, logger),
+    configure: () => configureHost(ipvs, servers, options),
     async sync(delta) {
       const reconciler = ready();
       conntrack.noteDelta(desired, delta);

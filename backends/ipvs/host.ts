@@ -1,8 +1,8 @@
 import type { Family, IpvsSettings } from "../../core/model/mod.ts";
-import { errorText, type Logger } from "../../platform/mod.ts";
-import { UnsupportedHostError } from "../contract/mod.ts";
+import { errorText } from "../../platform/mod.ts";
+import { type BackendOptions, UnsupportedHostError } from "../contract/mod.ts";
 import { examineHost as examineIptables, type Host, type IptablesTools } from "../xtables/mod.ts";
-import { type Sysctl, writeSysctls } from "../host/mod.ts";
+import { reportSetting, type Sysctl, writeSysctls } from "../host/mod.ts";
 import { isLackOfFeature, type Runner, ToolMissingError } from "../tools/mod.ts";
 import type { Sets } from "./ipset.ts";
 import type { VirtualServers } from "./ipvsadm.ts";
@@ -75,35 +75,47 @@ async function tryScheduler(family: Family, scheduler: string, servers: VirtualS
 /** From this version on, rescheduling a connection with a reused port loses no packet (kubernetes issue 93297). */
 const CONN_REUSE_FIXED = [5, 9] as const;
 
-/** Sets the kernel settings that IPVS mode needs, as kube-proxy does. Failures are logged. */
+/** The sysctl with the version of the kernel. */
+const RELEASE = "kernel.osrelease";
+
+/** Sets the kernel settings that IPVS mode needs, as kube-proxy does. Failures are reported. */
 export async function configureHost(
   { strictARP, timeoutSeconds }: IpvsSettings,
-  { runner, servers }: Pick<HostTools, "runner" | "servers">,
-  logger: Logger,
+  servers: HostTools["servers"],
+  options: BackendOptions,
 ): Promise<void> {
+  const { runner } = options;
   const settings: Sysctl[] = [
     { name: "net.ipv4.vs.conntrack", value: 1 },
     { name: "net.ipv4.vs.expire_nodest_conn", value: 1 },
     { name: "net.ipv4.vs.expire_quiescent_template", value: 1 },
     { name: "net.ipv4.ip_forward", value: 1 },
   ];
-  const failed = (error: unknown) => logger.warn("IPVS not fully configured", { error: errorText(error) });
-  if (await isOlderThan(runner, CONN_REUSE_FIXED).catch(failed)) {
+  const reported = async <T>(name: string, work: Promise<T>): Promise<T | undefined> => {
+    try {
+      const result = await work;
+      reportSetting(options, name);
+      return result;
+    } catch (error) {
+      reportSetting(options, name, errorText(error));
+    }
+  };
+  if (await reported(RELEASE, isOlderThan(runner, CONN_REUSE_FIXED))) {
     settings.push({ name: "net.ipv4.vs.conn_reuse_mode", value: 0 });
   }
   if (strictARP) {
     settings.push({ name: "net.ipv4.conf.all.arp_ignore", value: 1 });
     settings.push({ name: "net.ipv4.conf.all.arp_announce", value: 2 });
   }
-  await writeSysctls(runner, logger, settings);
+  await writeSysctls(options, settings);
   if (Object.values(timeoutSeconds).some((seconds) => seconds > 0)) {
-    await servers.setTimeouts(timeoutSeconds).catch(failed);
+    await reported("IPVS timeouts", servers.setTimeouts(timeoutSeconds));
   }
 }
 
 /** Whether the kernel is older than a version; false if its version is unknown. */
 async function isOlderThan(runner: Runner, [major, minor]: readonly [number, number]): Promise<boolean> {
-  const { stdout } = await runner.run({ tool: "sysctl", args: ["-n", "kernel.osrelease"], timeoutMs: 10_000 });
+  const { stdout } = await runner.run({ tool: "sysctl", args: ["-n", RELEASE], timeoutMs: 10_000 });
   const version = /^(\d+)\.(\d+)/.exec(stdout);
   if (!version) return false;
   const own = Number(version[1]);

@@ -40,10 +40,10 @@ export async function removeIptablesTraces(options: BackendOptions, stays?: Layo
 }
 
 /** Warns that the kernel setting stays: another program may need it. */
-async function warnOfMartians({ runner, logger }: BackendOptions): Promise<void> {
+async function warnOfMartians(options: BackendOptions): Promise<void> {
   const { name } = ROUTE_LOOPBACK;
-  if (await readSysctl(runner, logger, name) !== "1") return;
-  logger.warn(
+  if (await readSysctl(options, name) !== "1") return;
+  options.logger.warn(
     "the kernel still routes loopback addresses, and Sluice no longer drops packets to them from other hosts and pods",
     { setting: name, fix: `unless a kubelet or kube-proxy drops them, run sysctl -w ${name}=0` },
   );

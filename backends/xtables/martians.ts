@@ -1,6 +1,6 @@
 import { errorText } from "../../platform/mod.ts";
 import type { BackendOptions } from "../contract/mod.ts";
-import { type Sysctl, writeSysctls } from "../host/mod.ts";
+import { reportSetting, type Sysctl, writeSysctls } from "../host/mod.ts";
 import { BASE } from "./chain_names.ts";
 import { jump, type Layout, NO_LAYOUT } from "./layout.ts";
 import { comment, LOOPBACK } from "./matches.ts";
@@ -34,21 +34,18 @@ export function withMartians({ jumps, baseChains, isServiceChain }: Layout): Lay
 
 /**
  * Writes kernel settings as `writeSysctls` does, but before any sync wrote rules (--init-only): the martian rule is written
- * before loopback addresses are routed. If that fails, it is logged, and loopback addresses are not routed.
+ * before loopback addresses are routed. If that fails, it is reported, and loopback addresses are not routed.
  */
 export async function writeHostSettings(options: BackendOptions, settings: readonly Sysctl[]): Promise<void> {
-  const { runner, logger } = options;
   const others = settings.filter(({ name }) => name !== ROUTE_LOOPBACK.name);
-  if (others.length === settings.length) return await writeSysctls(runner, logger, settings);
+  if (others.length === settings.length) return await writeSysctls(options, settings);
   try {
     await dropMartians(options);
-    await writeSysctls(runner, logger, settings);
+    await writeSysctls(options, settings);
   } catch (error) {
-    logger.warn("loopback addresses are not routed, since martian packets could not be dropped", {
-      setting: ROUTE_LOOPBACK.name,
-      error: errorText(error),
-    });
-    await writeSysctls(runner, logger, others);
+    const detail = `not set, since martian packets could not be dropped: ${errorText(error)}`;
+    reportSetting(options, ROUTE_LOOPBACK.name, detail);
+    await writeSysctls(options, others);
   }
 }
 

@@ -1,7 +1,8 @@
 /** The control socket of `sluice run`, through which other commands query the proxy. */
 import type { ControlAnswers } from "../../answers/control/mod.ts";
 import type { Configuration } from "../../config/mod.ts";
-import { type Clock, errorText, type Logger } from "../../platform/mod.ts";
+import type { ReportProblems } from "../../core/problems/mod.ts";
+import { type Clock, errorText } from "../../platform/mod.ts";
 import type { Invocation } from "./command.ts";
 
 /**
@@ -13,7 +14,7 @@ export async function openControlSocket(
   configuration: Configuration,
   isRequired: boolean,
   clock: Clock,
-  logger: Logger,
+  onProblems: ReportProblems,
 ): Promise<Deno.Listener | undefined> {
   const { controlSocket: path, cleanup, initOnly } = configuration;
   if (path === undefined || cleanup || initOnly || !isRequired && Deno.uid() !== 0) return undefined;
@@ -30,7 +31,7 @@ export async function openControlSocket(
       await refuseAnother(path, clock, { self: thisProcess(), portsAreFree: () => portsAreFree(configuration) });
     }
     if (isRequired) throw error;
-    logger.warn("no control socket; explain, get, diff and top cannot query this proxy", { error: errorText(error) });
+    onProblems("control socket", [{ code: "control-socket-closed", subject: path, detail: errorText(error) }]);
     return undefined;
   }
 }

@@ -1,4 +1,5 @@
 import { applicable, followConfiguration } from "../../config/mod.ts";
+import type { ReportProblems } from "../../core/problems/mod.ts";
 import type { ProxyOptions } from "../../proxy/mod.ts";
 import { abortedBy } from "../../platform/mod.ts";
 import type { Invocation } from "./command.ts";
@@ -9,17 +10,18 @@ export type ReloadableOptions = Pick<ProxyOptions, "configuration" | "logger" | 
 
 /**
  * Runs the proxy, and restarts it in place after each valid change of its configuration file (kube-proxy exits instead).
- * Rules and connections stay in between. Resolves with the exit status of the last run.
+ * Rules and connections stay in between. `onProblems` receives an invalid file. Resolves with the exit status of the last run.
  */
 export async function runWithReloads(
   { configuration, flags, logger, logging, clock, signal, reread }: Invocation,
+  onProblems: ReportProblems,
   run: (reloadable: ReloadableOptions) => Promise<number>,
 ): Promise<number> {
   const path = flags.get("config") as string | undefined;
   if (!path || configuration.cleanup || configuration.initOnly) return await run({ configuration, logger, logging });
   const ended = new AbortController();
   const following = abortedBy(signal, ended.signal).signal;
-  const follower = followConfiguration({ path, read: reread, clock, logger, signal: following });
+  const follower = followConfiguration({ path, read: reread, clock, logger, onProblems, signal: following });
   try {
     for (let current = { configuration, logger, logging };;) {
       const replaced = new AbortController();

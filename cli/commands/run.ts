@@ -1,4 +1,5 @@
 import { type Configuration, ipvsDeprecation, RUN } from "../../config/mod.ts";
+import { createProcessProblems, type ReportProblems } from "../../core/problems/mod.ts";
 import { type Clock, errorText, type Logger, searchPath } from "../../platform/mod.ts";
 import type { Command, Invocation } from "./command.ts";
 import { openControlSocket, serveAnswers } from "./control_socket.ts";
@@ -27,13 +28,15 @@ export const runCommand: Command = {
     if (configuration.modeDescription.settings.isDeprecated && !configuration.cleanup) {
       logger.warn(ipvsDeprecation(flags.get("config") as string | undefined));
     }
-    const controlSocket = await openControlSocket(configuration, flags.has("control-socket"), clock, logger);
+    const processProblems = createProcessProblems();
+    const { report } = processProblems;
+    const controlSocket = await openControlSocket(configuration, flags.has("control-socket"), clock, report);
     const isServing = !configuration.cleanup && !configuration.initOnly;
     if (isServing) await checkOtherProxies(configuration, clock, logger);
     // A run writes no files. But connecting to a unix socket needs the write permission, which cannot be limited to one
     // path after the start.
     if (!usesUnixSocket(configuration)) Deno.permissions.revokeSync({ name: "write" });
-    const fileLimit = await raiseFileLimit(invocation);
+    const fileLimit = await raiseFileLimit(invocation, report);
     const { startFamilyWorkers } = await import("../../workers/mod.ts");
     const startFamily = startFamilyWorkers((reason) => lost.abort(new Error(reason)));
     if (isServing) await setOomScore(invocation);
@@ -43,8 +46,9 @@ export const runCommand: Command = {
     logger.debug("dropped permissions of the main isolate", { ...droppedPermissions() });
     const { runProxy } = await import("../../proxy/mod.ts");
     const onAnswers = await serveAnswers(controlSocket, invocation);
-    const fixed = { flags, clock, startFamily, runProgram, env, lost: lost.signal, onAnswers, fileLimit, signal };
-    return await runWithReloads(invocation, (reloadable) => runProxy({ ...reloadable, ...fixed }));
+    const ofProcess = { flags, clock, startFamily, runProgram, env, lost: lost.signal, fileLimit, processProblems };
+    const fixed = { ...ofProcess, onAnswers, signal };
+    return await runWithReloads(invocation, report, (reloadable) => runProxy({ ...reloadable, ...fixed }));
   },
 };
 
@@ -74,16 +78,19 @@ async function checkOtherProxies(configuration: Configuration, clock: Clock, log
  * Linux's default (proxy/file_shares.ts). Must run before the run permission is dropped.
  */
 async function raiseFileLimit(
-  { clock, signal, logger }: Pick<Invocation, "clock" | "signal" | "logger">,
+  { configuration: { nodeName }, clock, signal, logger }: Invocation,
+  onProblems: ReportProblems,
 ): Promise<number | undefined> {
   const { createProcessRunner } = await import("../../backends/tools/mod.ts");
-  const { raiseOpenFiles } = await import("../../backends/host/mod.ts");
-  try {
-    return (await raiseOpenFiles(createProcessRunner({ clock, path: searchPath(), signal }), Deno.pid)).soft;
-  } catch (error) {
+  const { judgeOpenFiles, raiseOpenFiles } = await import("../../backends/host/mod.ts");
+  const runner = createProcessRunner({ clock, path: searchPath(), signal });
+  const limit = await raiseOpenFiles(runner, Deno.pid).catch((error) => {
     logger.info("limit of open files not raised", { error: errorText(error) });
     return undefined;
-  }
+  });
+  const { code, message } = judgeOpenFiles(limit);
+  if (code !== undefined) onProblems("open files", [{ code, subject: `Node ${nodeName}`, detail: message }]);
+  return limit?.soft;
 }
 
 /** Starts setting the OOM score; does not wait for the result. */

@@ -39,6 +39,7 @@ export interface FamilyChannelOptions {
   readonly onSend?: (revision: number) => void;
   readonly onReport?: (report: SyncReport) => void;
   readonly onHealth?: (health: FamilyHealth) => void;
+  readonly onProblems?: FamilyListener["onProblems"];
 }
 
 /** Sends one family's state to its worker. All changes of one turn of the event loop are sent together. */
@@ -130,6 +131,7 @@ export function createFamilyChannel(options: FamilyChannelOptions): FamilyChanne
       flushSoon();
     },
     onHealth: (health) => options.onHealth?.(health),
+    onProblems: (scope, problems) => options.onProblems?.(scope, problems),
   });
 
   const change = (update: () => void) => {

@@ -1,5 +1,6 @@
 /** The cluster side's interface to the worker of one IP family, independent of how the worker runs. */
 import type { Clock, Level, Logger } from "../../platform/mod.ts";
+import type { Problem } from "../problems/mod.ts";
 import type {
   Family,
   FamilyDelta,
@@ -65,6 +66,8 @@ export interface FamilyListener {
    */
   onReport(report: SyncReport): void;
   onHealth(health: FamilyHealth): void;
+  /** Replaces the problems of one scope that fail no sync. */
+  onProblems(scope: string, problems: readonly Problem[]): void;
 }
 
 /** Options of `FamilyLink.stop`. */

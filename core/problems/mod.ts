@@ -5,6 +5,7 @@
  *   problem.ts          one occurrence of a problem
  *   board.ts            the active problems of all scopes
  *   object_problems.ts  problems of single objects
+ *   process_problems.ts problems of the process, from run to run
  *   finding.ts          results of `sluice check`
  *
  * In: problems by scope, from every room. Out: the active ones, for the log, status, metrics and Events. May touch:
@@ -14,6 +15,7 @@ export { createProblemBoard, type CurrentProblem, type ProblemBoard, type Report
 export { type Finding, findingsText, problemFinding, worstOf } from "./finding.ts";
 export { createObjectProblems, type ObjectProblems } from "./object_problems.ts";
 export { logProblem, type Problem } from "./problem.ts";
+export { createProcessProblems, type ProcessProblems } from "./process_problems.ts";
 export {
   isProblemCode,
   PROBLEM_CODES,

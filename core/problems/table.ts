@@ -11,6 +11,7 @@ export interface ProblemKind {
     | "Service"
     | "object"
     | "file"
+    | "kernel setting"
     | "node"
     | "host"
     | "tool"
@@ -62,6 +63,13 @@ export const PROBLEMS = {
     fix: "run `sluice check`; the detail is the tool's own message; Sluice keeps retrying",
     event: "FailedToSync",
   },
+  "changes-overdue": {
+    severity: "error",
+    about: "IP family",
+    title: "changes of services have waited for two sync periods, so /healthz answers 503",
+    fix: "look at the other problems of the IP family; if there are none, at the load of the node",
+    event: "ChangesOverdue",
+  },
   "rules-refused": {
     severity: "error",
     about: "service port",
@@ -87,6 +95,18 @@ export const PROBLEMS = {
     about: "IP family",
     title: "another program keeps changing the rules of services",
     fix: "stop the other proxy; `sluice check` looks for them",
+  },
+  "leftovers-kept": {
+    severity: "warning",
+    about: "IP family",
+    title: "rules of another mode were not removed",
+    fix: "run `sluice check`, which lists them; Sluice retries with every comparison",
+  },
+  "kernel-setting-failed": {
+    severity: "warning",
+    about: "kernel setting",
+    title: "a kernel setting cannot be read or set, and keeps its value",
+    fix: "run `sysctl` by hand as the user of the proxy; set it in /etc/sysctl.d if a container may not",
   },
 
   // The cluster's objects.
@@ -142,6 +162,12 @@ export const PROBLEMS = {
     title: "node ports are served on all addresses, since no primary address is known",
     fix: "give the Node an address of the family, set bindAddress, or list prefixes in nodePortAddresses",
   },
+  "open-files-limited": {
+    severity: "warning",
+    about: "host",
+    title: "the limit of open files is low or unknown",
+    fix: "LimitNOFILE=65536 in the unit (as in deploy/sluice.service), or the container runtime's own limit",
+  },
 
   // The source and the servers.
   "source-unreachable": {
@@ -161,6 +187,19 @@ export const PROBLEMS = {
     about: "server",
     title: "a server cannot listen on its address",
     fix: "stop the program that holds the port, or set another healthzBindAddress or metricsBindAddress",
+  },
+  "control-socket-closed": {
+    severity: "warning",
+    about: "file",
+    title: "there is no control socket: explain, get, diff and top cannot query this proxy",
+    fix: "correct the path in --control-socket, or the permissions of its folder, and restart Sluice",
+  },
+  "configuration-invalid": {
+    severity: "error",
+    about: "file",
+    title: "the configuration is invalid; a running proxy keeps the one in effect",
+    fix: "correct the file; it is read again when it changes",
+    event: "InvalidConfiguration",
   },
 
   // Found by `sluice check` alone.
@@ -234,13 +273,6 @@ export const PROBLEMS = {
     fix: "sluice --cleanup removes those of other modes",
     checkOnly: true,
   },
-  "open-files-limited": {
-    severity: "warning",
-    about: "host",
-    title: "the limit of open files is low or unknown",
-    fix: "LimitNOFILE=65536 in the unit (as in deploy/sluice.service), or the container runtime's own limit",
-    checkOnly: true,
-  },
   "conntrack-filling": {
     severity: "warning",
     about: "host",
@@ -288,13 +320,6 @@ export const PROBLEMS = {
     about: "host",
     title: "the clock differs from the API server's by minutes: certificates and tokens fail",
     fix: "run timedatectl set-ntp true, or another time service, on both",
-    checkOnly: true,
-  },
-  "configuration-invalid": {
-    severity: "error",
-    about: "file",
-    title: "the configuration is invalid",
-    fix: "correct the file",
     checkOnly: true,
   },
 } as const satisfies Readonly<Record<string, ProblemKind>>;

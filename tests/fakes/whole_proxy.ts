@@ -4,6 +4,7 @@ import { COMMANDS } from "../../cli/commands/commands.ts";
 import { type CommandLine, readCommandLine } from "../../config/mod.ts";
 import { serveControlSocket } from "../../answers/control/serve.ts";
 import type { FamilyHealth, FamilyListener, StartFamily } from "../../core/channel/family_link.ts";
+import type { ProcessProblems } from "../../core/problems/mod.ts";
 import type { Family, FamilyDelta, SyncReport } from "../../core/model/mod.ts";
 import { runProxy } from "../../proxy/proxy.ts";
 import { sleep, systemClock } from "../../platform/clock.ts";
@@ -17,6 +18,8 @@ export interface WholeProxy {
   health(family: Family, health: FamilyHealth): void;
   /** Makes a family's worker report a sync. */
   report(family: Family, report: Partial<SyncReport>): void;
+  /** Makes a family's worker report the problems of a scope. */
+  problems: (family: Family, ...problems: Parameters<FamilyListener["onProblems"]>) => void;
 }
 
 /** Options of `withWholeProxy`. */
@@ -25,11 +28,12 @@ export interface WholeProxyOptions {
   readonly args: readonly string[];
   readonly logger?: Logger;
   readonly controlSocket?: Deno.Listener;
+  readonly processProblems?: ProcessProblems;
 }
 
 /** Runs `test` with a proxy and stops the proxy afterwards. */
 export async function withWholeProxy(
-  { args, logger = silentLogger, controlSocket: listener }: WholeProxyOptions,
+  { args, logger = silentLogger, controlSocket: listener, processProblems }: WholeProxyOptions,
   test: (proxy: WholeProxy) => Promise<void>,
 ): Promise<void> {
   const port = freePort();
@@ -51,6 +55,7 @@ export async function withWholeProxy(
     logging: { level: "info", format: "text" },
     clock: systemClock,
     startFamily,
+    processProblems,
     onAnswers(answers) {
       if (listener) serveControlSocket({ listener, answers, clock: systemClock, logger, signal: end.signal });
     },
@@ -63,6 +68,7 @@ export async function withWholeProxy(
       url,
       health: (family, health) => workers.get(family)!.listener.onHealth(health),
       report: (family, report) => workers.get(family)!.report(report),
+      problems: (family, scope, problems) => workers.get(family)!.listener.onProblems(scope, problems),
     });
   } finally {
     end.abort();

@@ -34,10 +34,10 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   "core/objects": ["platform", "core/problems", "core/model"],
   "core/tracking": ["platform", "core/problems", "core/model", "core/objects"],
   "core/planning": ["platform", "core/problems", "core/model", "core/objects", "core/tracking"],
-  "core/channel": ["platform", "core/model"],
+  "core/channel": ["platform", "core/problems", "core/model"],
   "relay": ["platform", "core/model"],
   "backends/tools": ["platform"],
-  "backends/contract": ["platform", "core/model", "core/objects", "backends/tools"],
+  "backends/contract": ["platform", "core/problems", "core/model", "core/objects", "backends/tools"],
   "backends/host": ["platform", "core/problems", "core/model", "backends/tools"],
   "backends/reconcile": ["platform", "core/model", "backends/tools"],
   "backends/xtables": [

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { applicable, followConfiguration } from "../../../config/reload.ts";
+import { createProblemBoard } from "../../../core/problems/mod.ts";
 import { createLogger } from "../../../platform/log.ts";
 import { createFakeClock, settled } from "../../fakes/clock.ts";
 import { accepted, HEADER, parse } from "./parse.ts";
@@ -9,13 +10,16 @@ function follow(content: string) {
   const files = { "kp.yaml": HEADER + content };
   const clock = createFakeClock();
   const lines: string[] = [];
+  const logger = createLogger({ level: "info", format: "text", clock, write: (line) => lines.push(line.slice(25)) });
   const end = new AbortController();
+  const board = createProblemBoard(clock, logger);
   const follower = followConfiguration({
     path: "kp.yaml",
     read: () => Promise.resolve(parse(["--config", "kp.yaml"], { files })),
     readText: (path) => files[path as keyof typeof files],
     clock,
-    logger: createLogger({ level: "info", format: "text", clock, write: (line) => lines.push(line.slice(25)) }),
+    logger,
+    onProblems: (scope, problems) => board.report(scope, problems),
     signal: end.signal,
     openWatch: () => {
       throw new Error("no watches here");
@@ -24,6 +28,7 @@ function follow(content: string) {
   const { configuration } = accepted(["--config", "kp.yaml"], { files });
   return {
     lines,
+    problems: () => board.current().map(({ code, subject }) => `${code} ${subject}`),
     configuration,
     next: () => follower.next(configuration),
     end: () => end.abort(),
@@ -51,16 +56,31 @@ Deno.test("an invalid configuration file is logged once with its line, and the n
   await file.write("mode: nftables\nnftables:\n  masqueradeBit: 99\n");
   await file.write("mode: nftables\nnftables:\n  masqueradeBit: 99\n");
   assert.equal(file.lines.length, 1, file.lines.join(""));
-  assert.match(file.lines[0]!, /^ERROR configuration file changed but is invalid.*kp\.yaml:5: nftables\.masqueradeBit/);
+  assert.match(
+    file.lines[0]!,
+    /^ERROR the configuration is invalid; a running proxy.*kp\.yaml:5: nftables\.masqueradeBit/,
+  );
+  assert.deepEqual(file.problems(), ["configuration-invalid kp.yaml"]);
   await file.write("mode: nftables\n");
   assert.equal((await next)?.configuration.mode, "nftables");
+  assert.deepEqual(file.problems(), []);
+});
+
+Deno.test("an invalid configuration file that is changed back is no problem any more", async () => {
+  const file = follow("mode: iptables\n");
+  file.next();
+  await file.write("mode: {\n");
+  assert.equal(file.problems().length, 1);
+  await file.write("mode: iptables\n");
+  assert.deepEqual(file.problems(), []);
+  file.end();
 });
 
 Deno.test("an unreadable or partially written file leaves the configuration unchanged", async () => {
   const file = follow("mode: iptables\n");
   const next = file.next();
   await file.write("mode: {\n");
-  assert.match(file.lines[0]!, /^ERROR configuration file changed but is invalid/);
+  assert.match(file.lines[0]!, /^ERROR the configuration is invalid/);
   await file.write("mode: ipvs\n");
   assert.equal((await next)?.configuration.mode, "ipvs");
 });

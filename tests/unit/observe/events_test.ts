@@ -180,6 +180,15 @@ Deno.test("services that cannot be programmed and failed workers are recorded; a
   ]);
 });
 
+Deno.test("a problem is recorded if the table names an Event for its code", () => {
+  const { said, events } = nodeEvents();
+  events.problem({ code: "changes-overdue", subject: "IPv4", detail: "60 s" });
+  events.problem({ code: "leftovers-kept", subject: "IPv4", detail: "busy" });
+  assert.deepEqual(said.slice(1).map((line) => line.replace(/: .*: /, ": … ")), [
+    "Warning ChangesOverdue IPv4: … 60 s",
+  ]);
+});
+
 Deno.test("a health check node port that cannot be opened is an event of its Service, in its namespace", async () => {
   const { clock, recorder, requests } = setUp();
   const events = createNodeEvents(recorder, "nftables", clock);

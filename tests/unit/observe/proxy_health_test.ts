@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import type { ReportProblems } from "../../../core/problems/mod.ts";
 import { createProxyHealth } from "../../../observe/mod.ts";
 import { createFakeClock } from "../../fakes/clock.ts";
 
@@ -135,4 +136,36 @@ Deno.test("a resting family stays healthy, and becomes unhealthy if it does not 
   health.workerHealth("IPv6", { state: "starting" });
   clock.advance(2 * PERIOD);
   assert.equal(health.status().healthy, false);
+});
+
+Deno.test("overdue changes are a problem until they are in effect", () => {
+  const clock = createFakeClock(START);
+  const end = new AbortController();
+  const reported: string[] = [];
+  const onProblems: ReportProblems = (scope, [problem]) =>
+    void reported.push(`${scope}: ${problem ? `${problem.code} ${problem.subject}` : "none"}`);
+  const health = createProxyHealth({ clock, syncPeriodMs: PERIOD, onProblems, signal: end.signal });
+  health.queuedUpdate("IPv4");
+  clock.advance(10 * PERIOD);
+  assert.deepEqual(reported, [], "a first sync may take long");
+  health.updated("IPv4");
+  health.queuedUpdate("IPv4");
+  clock.advance(2 * PERIOD - 1);
+  health.queuedUpdate("IPv4");
+  assert.deepEqual(reported, []);
+  clock.advance(1);
+  assert.deepEqual(reported.splice(0), ["overdue IPv4: changes-overdue IPv4"]);
+  health.updated("IPv4");
+  assert.deepEqual(reported.splice(0), ["overdue IPv4: none"]);
+  health.queuedUpdate("IPv4");
+  health.updated("IPv4");
+  clock.advance(10 * PERIOD);
+  assert.deepEqual(reported, []);
+  health.queuedUpdate("IPv6");
+  clock.advance(2 * PERIOD);
+  health.workerHealth("IPv6", { state: "restarting", reason: "it died", restarts: 1 });
+  assert.deepEqual(reported.splice(0), ["overdue IPv6: changes-overdue IPv6"]);
+  health.queuedUpdate("IPv4");
+  end.abort();
+  assert.deepEqual(clock.pending(), [], "no timer outlives the run");
 });

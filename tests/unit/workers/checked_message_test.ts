@@ -1,7 +1,7 @@
 import { describeMode } from "../../../backends/mod.ts";
 import assert from "node:assert/strict";
 import type { ProblemCode } from "../../../core/problems/mod.ts";
-import { checkedMessage, checkedReport } from "../../../workers/checked_message.ts";
+import { checkedMessage, checkedProblems, checkedReport } from "../../../workers/checked_message.ts";
 import { fakeServicePort, fakeSettings, fakeSources } from "../../fakes/service_port.ts";
 
 const NFTABLES = describeMode("nftables");
@@ -126,6 +126,10 @@ Deno.test("a report with an unknown code counts as a failed sync; known codes pa
   });
   const known = report(problem("rules-refused"));
   assert.deepEqual(checkedReport(known, NFTABLES), known);
+  const reported = ["setup-failed", 'x"} 1', "constructor"].map((code) => ({
+    ...{ code: code as ProblemCode, subject: "IPv4", detail: "no" },
+  }));
+  assert.deepEqual(checkedProblems(reported).map(({ code }) => code), ["setup-failed"]);
   const codes =
     checkedReport(report(problem('x"} 1'), problem("constructor"), problem("rules-refused")), NFTABLES).problems;
   assert.deepEqual(codes.map(({ code }) => code), ["sync-failed", "sync-failed", "rules-refused"]);

@@ -38,6 +38,7 @@ function supervise(family: Family, spawn: Spawn, memory: MemoryWatch = { begin: 
     listener: {
       onReset() {},
       onReport() {},
+      onProblems() {},
       onHealth(health) {
         const waiter = awaited.shift();
         if (waiter) waiter(health);

@@ -81,6 +81,7 @@ async function supervise(failures: Error[] = []): Promise<Setup> {
     listener: {
       onReset: () => events.push("reset"),
       onReport: (report) => events.push(`report ${report.revision}`),
+      onProblems: (scope, problems) => events.push(`problems ${scope} ${problems.map(({ code }) => code)}`),
       onHealth(state) {
         events.push(state.state);
         health.push(state);
@@ -103,6 +104,8 @@ async function supervise(failures: Error[] = []): Promise<Setup> {
   return { link, works, clock, workers, events, health, worker: () => workers.at(-1)! };
 }
 
+const LEFTOVERS = { code: "leftovers-kept", subject: "IPv4", detail: "busy" } as const;
+
 const types = (worker: FakeWorker) => worker.received.map((message) => message.type);
 
 Deno.test("a worker is started with the first message, and its messages are forwarded", async () => {
@@ -112,9 +115,18 @@ Deno.test("a worker is started with the first message, and its messages are forw
   worker().says({ type: "ready" });
   link.send(DELTA);
   worker().says({ type: "report", report: REPORT });
+  worker().says({ type: "problems", scope: "takeover", problems: [LEFTOVERS] });
   worker().says({ type: "reset" });
   assert.deepEqual(worker().received.slice(1), [{ type: "sync", delta: DELTA }]);
-  assert.deepEqual(events, ["starting", "unfit", "ready", "reset", "report 1", "reset"]);
+  assert.deepEqual(events, [
+    "starting",
+    "unfit",
+    "ready",
+    "reset",
+    "report 1",
+    "problems takeover leftovers-kept",
+    "reset",
+  ]);
   assert.deepEqual(health[1], { state: "unfit", reason: "no ip6tables", unsupported: true });
 });
 

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
-import { writeSysctls } from "../../../../backends/host/sysctl.ts";
-import { createLogger } from "../../../../platform/log.ts";
+import { readSysctl, writeSysctls } from "../../../../backends/host/sysctl.ts";
+import { createProblemBoard } from "../../../../core/problems/mod.ts";
+import { createLogger, silentLogger } from "../../../../platform/log.ts";
 import { createFakeClock } from "../../../fakes/clock.ts";
 import { createFakeRunner } from "../../../fakes/runner.ts";
 
@@ -8,7 +9,9 @@ function captured() {
   const lines: Record<string, unknown>[] = [];
   const write = (line: string) => void lines.push(JSON.parse(line));
   const logger = createLogger({ level: "info", format: "json", clock: createFakeClock(), write });
-  return { logger, lines };
+  const board = createProblemBoard(createFakeClock(), silentLogger);
+  const problems = () => board.current().map(({ code, subject, detail }) => [code, subject, detail]);
+  return { logger, lines, onProblems: board.report, problems };
 }
 
 const MAX = "net.netfilter.nf_conntrack_max", BUCKETS = "net.netfilter.nf_conntrack_buckets";
@@ -18,8 +21,8 @@ const FORWARD = "net.ipv4.ip_forward",
 
 Deno.test("only differing settings are written, and two calls are enough", async () => {
   const runner = createFakeRunner({ sysctls: { [FORWARD]: 1, [LOCALNET]: 0, [ANNOUNCE]: 0 } });
-  const { logger, lines } = captured();
-  await writeSysctls(runner, logger, [
+  const { logger, onProblems, lines } = captured();
+  await writeSysctls({ runner, logger, onProblems }, [
     { name: FORWARD, value: 1 },
     { name: LOCALNET, value: 1 },
     { name: ANNOUNCE, value: 2 },
@@ -37,28 +40,29 @@ Deno.test("only differing settings are written, and two calls are enough", async
 
 Deno.test("nothing is written if all settings are right, and nothing runs if none is requested", async () => {
   const runner = createFakeRunner({ sysctls: { [FORWARD]: 1 } });
-  const { logger } = captured();
-  await writeSysctls(runner, logger, []);
+  const { logger, onProblems } = captured();
+  await writeSysctls({ runner, logger, onProblems }, []);
   assert.equal(runner.calls.length, 0);
-  await writeSysctls(runner, logger, [{ name: FORWARD, value: 1 }]);
+  await writeSysctls({ runner, logger, onProblems }, [{ name: FORWARD, value: 1 }]);
   assert.equal(runner.calls.length, 1);
 });
 
 Deno.test("a setting with a minimum keeps a greater value without a warning", async () => {
   const runner = createFakeRunner({ sysctls: { [MAX]: 400_000, [BUCKETS]: 65_536 } });
-  const { logger, lines } = captured();
-  await writeSysctls(runner, logger, [{ name: BUCKETS, value: 65_000, atLeast: true }]);
+  const { logger, onProblems, lines, problems } = captured();
+  await writeSysctls({ runner, logger, onProblems }, [{ name: BUCKETS, value: 65_000, atLeast: true }]);
   assert.equal(runner.sysctls.get(BUCKETS), "65536");
-  await writeSysctls(runner, logger, [{ name: BUCKETS, value: 100_000, atLeast: true }]);
+  await writeSysctls({ runner, logger, onProblems }, [{ name: BUCKETS, value: 100_000, atLeast: true }]);
   assert.equal(runner.sysctls.get(BUCKETS), "100000");
   runner.refusingSysctls.add(BUCKETS);
-  await writeSysctls(runner, logger, [{ name: BUCKETS, value: 200_000, atLeast: true }]);
+  await writeSysctls({ runner, logger, onProblems }, [{ name: BUCKETS, value: 200_000, atLeast: true }]);
   assert.deepEqual(lines.map(({ level }) => level), ["info", "info"]);
+  assert.deepEqual(problems(), []);
 });
 
 Deno.test("unknown settings and values out of range reach no tool", async () => {
   const runner = createFakeRunner({ sysctls: { "kernel.core_pattern": "core", [FORWARD]: 1, [MAX]: 1000 } });
-  const { logger, lines } = captured();
+  const { logger, onProblems, lines, problems } = captured();
   const hostile = [
     { name: "kernel.core_pattern", value: 1 },
     { name: FORWARD, value: 0 },
@@ -68,35 +72,46 @@ Deno.test("unknown settings and values out of range reach no tool", async () => 
     { name: "--pattern", value: 1 },
     { name: "constructor", value: 1 },
   ];
-  await writeSysctls(runner, logger, hostile);
+  await writeSysctls({ runner, logger, onProblems }, hostile);
   assert.deepEqual(runner.calls, []);
-  assert.equal(lines.length, hostile.length);
+  assert.deepEqual(lines, []);
+  assert.deepEqual(
+    new Set(problems().map(([, name]) => name)),
+    new Set(hostile.map(({ name }) => name)),
+  );
 });
 
-Deno.test("missing and rejected settings are logged and do not prevent others from being set", async () => {
+Deno.test("missing and rejected settings are problems until they can be set, and do not prevent others", async () => {
   const runner = createFakeRunner({ sysctls: { [ANNOUNCE]: 5, [FORWARD]: 0 } });
   runner.refusingSysctls.add(ANNOUNCE);
-  const { logger, lines } = captured();
-  await writeSysctls(runner, logger, [
-    { name: LOCALNET, value: 1 },
-    { name: ANNOUNCE, value: 2 },
-    { name: FORWARD, value: 1 },
-  ]);
+  const { logger, onProblems, lines, problems } = captured();
+  const settings = [{ name: LOCALNET, value: 1 }, { name: ANNOUNCE, value: 2 }, { name: FORWARD, value: 1 }];
+  await writeSysctls({ runner, logger, onProblems }, settings);
   assert.equal(runner.sysctls.get(FORWARD), "1");
-  assert.deepEqual(lines.map(({ level, setting, error }) => [level, setting, error]), [
-    ["warn", LOCALNET, "sysctl: cannot stat /proc/sys/net/ipv4/conf/all/route_localnet: No such file or directory"],
-    ["warn", ANNOUNCE, `sysctl: setting key "${ANNOUNCE}": Invalid argument`],
-    ["info", FORWARD, undefined],
+  assert.deepEqual(lines.map(({ level, setting }) => [level, setting]), [["info", FORWARD]]);
+  const missing = "sysctl: cannot stat /proc/sys/net/ipv4/conf/all/route_localnet: No such file or directory";
+  assert.deepEqual(problems(), [
+    ["kernel-setting-failed", LOCALNET, `1 not set: ${missing}`],
+    ["kernel-setting-failed", ANNOUNCE, `2 not set: sysctl: setting key "${ANNOUNCE}": Invalid argument`],
   ]);
+  runner.refusingSysctls.clear();
+  runner.sysctls.set(LOCALNET, "1");
+  await writeSysctls({ runner, logger, onProblems }, settings);
+  assert.deepEqual(problems(), []);
 });
 
-Deno.test("without sysctl every setting is logged, and nothing is thrown", async () => {
+Deno.test("without sysctl every setting is a problem, and nothing is thrown", async () => {
   const runner = createFakeRunner();
-  runner.inject(({ tool }) => tool === "sysctl", { how: "is missing" });
-  const { logger, lines } = captured();
-  await writeSysctls(runner, logger, [{ name: FORWARD, value: 1 }, { name: LOCALNET, value: 1 }]);
-  assert.deepEqual(lines.map(({ setting, error }) => [setting, error]), [
-    [FORWARD, "sysctl is not installed, or not on the PATH"],
-    [LOCALNET, "sysctl is not installed, or not on the PATH"],
+  const end = runner.inject(({ tool }) => tool === "sysctl", { how: "is missing" });
+  const { logger, onProblems, problems } = captured();
+  await writeSysctls({ runner, logger, onProblems }, [{ name: FORWARD, value: 1 }, { name: LOCALNET, value: 1 }]);
+  assert.deepEqual(problems(), [
+    ["kernel-setting-failed", FORWARD, "1 not set: sysctl is not installed, or not on the PATH"],
+    ["kernel-setting-failed", LOCALNET, "1 not set: sysctl is not installed, or not on the PATH"],
   ]);
+  assert.equal(await readSysctl({ runner, logger, onProblems }, ANNOUNCE), undefined);
+  assert.equal(problems().length, 3);
+  end();
+  await readSysctl({ runner, logger, onProblems }, ANNOUNCE);
+  assert.equal(problems().length, 2);
 });

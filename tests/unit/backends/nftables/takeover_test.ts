@@ -3,6 +3,7 @@ import type { Backend, BackendOptions, SyncResult } from "../../../../backends/c
 import { NO_LAYOUT } from "../../../../backends/xtables/layout.ts";
 import { loadBackend } from "../../../../backends/registry.ts";
 import { ToolMissingError } from "../../../../backends/tools/runner.ts";
+import type { Problem, ReportProblems } from "../../../../core/problems/mod.ts";
 import { type ModeCode, withTakeover } from "../../../../backends/takeover.ts";
 import type { PacketCounts } from "../../../../core/model/mod.ts";
 import { createLogger } from "../../../../platform/log.ts";
@@ -48,7 +49,10 @@ function modes() {
     removeTraces: () => step(`traces of ${name}`),
     removeLeftovers: () => step(`leftovers of ${name}`),
   });
-  return { done, fails, taking: withTakeover(mode("chosen"), [() => Promise.resolve(mode("other"))], options) };
+  const reported: Problem[] = [];
+  const onProblems: ReportProblems = (_scope, problems) => void reported.splice(0, reported.length, ...problems);
+  const others = [() => Promise.resolve(mode("other"))];
+  return { done, fails, reported, taking: withTakeover(mode("chosen"), others, { ...options, onProblems }) };
 }
 
 Deno.test("leftovers of other modes are removed once the new rules are in effect", async () => {
@@ -62,11 +66,15 @@ Deno.test("leftovers of other modes are removed once the new rules are in effect
 });
 
 Deno.test("a failed removal is repeated by the next comparison and delays nothing", async () => {
-  const { done, fails, taking } = modes();
+  const { done, fails, reported, taking } = modes();
   fails.set("traces of other", new Error("busy"));
   assert.deepEqual(await taking.sync(WHOLE), { problems: [], figures: { cleanup_failures: 1 } });
+  assert.deepEqual(reported.map(({ code, subject, detail }) => [code, subject, detail]), [
+    ["leftovers-kept", "IPv4", "busy"],
+  ]);
   fails.clear();
   assert.deepEqual(await taking.resync(), { problems: [], figures: { cleanup_failures: 0 } });
+  assert.deepEqual(reported, []);
   await taking.resync();
   assert.deepEqual(done.slice(3), ["resync", "traces of other", "resync"]);
   assert.deepEqual(await taking.packetCounts!(), COUNTS);
