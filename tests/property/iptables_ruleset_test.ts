@@ -18,6 +18,14 @@ const steps = fc.array(
       weight: 4,
       arbitrary: fc.record({ does: fc.constant("delete" as const), indexes: fc.array(fc.nat(90), { maxLength: 40 }) }),
     },
+    {
+      weight: 1,
+      arbitrary: fc.record({
+        does: fc.constant("restart" as const),
+        settings,
+        ports: fc.array(ports, { maxLength: 30 }),
+      }),
+    },
     { weight: 1, arbitrary: fc.record({ does: fc.constant("configure" as const), settings }) },
     {
       weight: 1,
@@ -72,6 +80,12 @@ for (const hairpin of ["compare", "per-endpoint"] as const) {
               excluded.delete(key);
             }
             follow(ruleset.apply({ ...delta, deleted }));
+          } else if (step.does === "restart") {
+            current.clear();
+            excluded.clear();
+            for (const port of step.ports) current.set(servicePortKey(port.name, port.protocol), port);
+            currentSettings = step.settings;
+            follow(ruleset.apply({ ...delta, base: undefined, settings: step.settings, set: [...current.values()] }));
           } else if (step.does === "configure") {
             currentSettings = step.settings;
             follow(ruleset.apply({ ...delta, settings: step.settings }));

@@ -181,10 +181,10 @@ Deno.test("services that cannot be programmed and failed workers are recorded; a
 });
 
 Deno.test("a problem is recorded if the table names an Event for its code", () => {
-  const { said, events } = nodeEvents();
+  const { recorded, events } = nodeEvents();
   events.problem({ code: "changes-overdue", subject: "IPv4", detail: "60 s" });
   events.problem({ code: "leftovers-kept", subject: "IPv4", detail: "busy" });
-  assert.deepEqual(said.slice(1).map((line) => line.replace(/: .*: /, ": … ")), [
+  assert.deepEqual(recorded.slice(1).map((line) => line.replace(/: .*: /, ": … ")), [
     "Warning ChangesOverdue IPv4: … 60 s",
   ]);
 });

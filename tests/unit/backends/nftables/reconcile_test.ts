@@ -149,6 +149,39 @@ Deno.test("a refused service port does not delay others and is tried again", asy
   assert.equal(table().sets.get("services")!.elements.size, 21);
 });
 
+Deno.test("a refused service port is not tried again because of a comparison that another one needs", async () => {
+  const { whole, change, host, table } = backendUnderTest();
+  let tries = 0;
+  host.refuses = (statement) => {
+    if (!statement.includes("10.96.0.5 ")) return undefined;
+    tries++;
+    return "Could not process rule: Invalid argument";
+  };
+  await whole(services(20));
+  const before = tries;
+  // Another program deletes what the change is about to delete.
+  table().sets.get("services")!.elements.delete("10.96.0.1 . tcp . 80");
+  const { problems } = await change([service(30)], ["default/s1:p|tcp"]);
+  assert.deepEqual(problems.map(({ servicePort }) => servicePort), ["default/s5:p"]);
+  assert.ok(table().sets.get("services")!.elements.has("10.96.0.30 . tcp . 80"));
+  assert.equal(tries, before);
+});
+
+Deno.test("a set of clients that another program deleted is created again by a comparison", async () => {
+  const { whole, table, backend, clock } = backendUnderTest();
+  await whole([service(1, { affinitySeconds: 60 })]);
+  const wanted = [...table().sets.keys()].sort();
+  const ofClients = [...wanted].filter((name) =>
+    table().sets.get(name)!.lines.some((line) => line.includes("timeout"))
+  );
+  assert.equal(ofClients.length, 1);
+  table().sets.delete(ofClients[0]!);
+  clock.advance(DAY_MS);
+  const { figures } = await backend.resync();
+  assert.deepEqual([...table().sets.keys()].sort(), wanted);
+  assert.equal(figures["drift_repaired"], 1);
+});
+
 Deno.test("service ports that swap addresses are written, even beside a refused one", async () => {
   const { whole, change, host, table } = backendUnderTest();
   await whole(services(4));

@@ -41,8 +41,14 @@ async function isServed({ port, store }: Served): Promise<boolean> {
   return hasAll && hasChange;
 }
 
+/** A minute or more: only a condition that never holds takes so long. */
+const MOST_POLLS = 12_000;
+
 async function until(holds: () => boolean): Promise<void> {
-  while (!holds()) await sleep(systemClock, 5);
+  for (let polls = 0; !holds(); polls++) {
+    if (polls === MOST_POLLS) throw new Error(`not within ${MOST_POLLS} polls: ${holds}`);
+    await sleep(systemClock, 5);
+  }
 }
 
 function many(count: number, make: (stream: number) => Uint8Array): Uint8Array {
@@ -216,6 +222,49 @@ Deno.test("at the limit of an address, the oldest connection without a call is c
     await until(() => serving.connections() === 0);
     assert.ok(await isServed(served));
   }, { limits: { connectionsPerAddress: 3 } });
+});
+
+Deno.test("at the limit of the server, the oldest open connection without a call is closed", async () => {
+  await withServer(OBJECTS, async ({ port, serving }) => {
+    const closures = () => serving.closed("too many connections");
+    const open = async (count: number, ...frames: readonly Uint8Array[]) => {
+      const connection = await connectRaw(port, ...frames);
+      await until(() => serving.connections() === count);
+      return connection;
+    };
+    const left = await open(1), first = await open(2);
+    left.close();
+    await until(() => serving.connections() === 1);
+    const called = await open(2, CALL);
+    await until(() => serving.watchers() === 1);
+    const second = await open(3);
+    const others: RawConnection[] = [];
+    // One that has ended, or that has a call, makes no room.
+    others.push(await connectRaw(port));
+    await until(() => closures() === 1);
+    await first.frames();
+    others.push(await connectRaw(port, callFrames(1, METHODS.global)));
+    await until(() => closures() === 2);
+    await second.frames();
+    await until(() => serving.watchers() === 2);
+    // A connection whose call has ended is the newest one without a call.
+    await called.send(frame(TYPE.reset, 0, 1, CANCEL));
+    await until(() => serving.watchers() === 1);
+    const last = await connectRaw(port, callFrames(1, METHODS.global));
+    await until(() => closures() === 3);
+    await others[0]!.frames();
+    await until(() => serving.watchers() === 2);
+    const newest = await connectRaw(port, callFrames(1, METHODS.global));
+    await until(() => closures() === 4);
+    await called.frames();
+    await until(() => serving.watchers() === 3);
+    assert.equal(serving.connections(), 3);
+    const refused = await connectRaw(port, callFrames(1, METHODS.global));
+    await refused.frames();
+    assert.deepEqual([closures(), serving.watchers()], [5, 3]);
+    for (const connection of [last, newest, refused, ...others]) connection.close();
+    await until(() => serving.connections() === 0);
+  }, { limits: { connections: 3 } });
 });
 
 Deno.test("a connection that violates HTTP/2 and does not read is closed", async () => {
