@@ -1,30 +1,29 @@
 import { FAMILIES, type Family, joinHostPort } from "../platform/mod.ts";
-import { hasExternalFrontends, type Protocol, type ServicePortName, type Verdict } from "../core/model/mod.ts";
+import {
+  hasExternalFrontends,
+  type Protocol,
+  type ServicePort,
+  type ServicePortName,
+  type Verdict,
+} from "../core/model/mod.ts";
 import type { AnswerBasis } from "./basis.ts";
 import type { Effect } from "../core/channel/mod.ts";
 import { explainServiceEndpoints, specOf } from "./endpoints.ts";
 import type { ExplainedEndpoint } from "./explanation.ts";
 import type { PlannedPort } from "../core/planning/mod.ts";
 
+/** The fields of a service port that a list shows. */
+type ListedPort =
+  & Pick<ServicePort, "name" | "protocol" | "clusterIP" | "port" | "externalIPs" | "loadBalancerIPs" | "nodePort">
+  & Pick<ServicePort, "internal" | "external" | "affinitySeconds">;
+
 /** A planned service port of one family. */
-export interface ListedService {
-  /** `namespace/name:port`. */
-  readonly name: ServicePortName;
+export interface ListedService extends ListedPort {
   readonly family: Family;
   readonly type: string;
-  readonly protocol: Protocol;
-  readonly clusterIP: string;
-  readonly port: number;
-  readonly externalIPs: readonly string[];
-  readonly loadBalancerIPs: readonly string[];
-  /** 0 if there is none. */
-  readonly nodePort: number;
-  readonly internal: Verdict;
-  readonly external: Verdict;
   /** The number of endpoints in use; `endpoints` is the number of all. */
   readonly usedEndpoints: number;
   readonly endpoints: number;
-  readonly affinitySeconds: number;
   /** The frontends that it lost to other service ports, one sentence each. */
   readonly problems: readonly string[];
   readonly served: boolean;
@@ -86,22 +85,15 @@ export function listed(
   const node = { name: nodeName, zone: tracking.node.state().zone };
   const { endpoints } = explainServiceEndpoints(tracking, { service, spec, family, node });
   const port = planned ?? wanted;
+  const { name, protocol, clusterIP, externalIPs, loadBalancerIPs, nodePort, internal, external, affinitySeconds } =
+    port;
+  const frontends = { clusterIP, port: port.port, externalIPs, loadBalancerIPs, nodePort, internal, external };
   return {
     service: {
-      name: port.name,
-      family,
-      type: service.type,
-      protocol: port.protocol,
-      clusterIP: port.clusterIP,
-      port: port.port,
-      externalIPs: port.externalIPs,
-      loadBalancerIPs: port.loadBalancerIPs,
-      nodePort: port.nodePort,
-      internal: port.internal,
-      external: port.external,
+      ...{ name, family, type: service.type, protocol, ...frontends },
       usedEndpoints: endpoints.filter(({ used }) => used).length,
       endpoints: endpoints.length,
-      affinitySeconds: port.affinitySeconds,
+      affinitySeconds,
       problems: reported,
       served: planned !== undefined,
       effect: families[family].since(owner),

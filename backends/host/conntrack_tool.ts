@@ -1,6 +1,6 @@
 import { joinHostPort } from "../../platform/mod.ts";
 import type { Family } from "../../core/model/mod.ts";
-import { failureOf, type FailureTable, requireSuccess, type Runner } from "../tools/mod.ts";
+import { failureOf, type FailureTable, type Runner, runOrThrow } from "../tools/mod.ts";
 
 /** One UDP flow, from its client's side, as the kernel tracks it. */
 export interface UdpFlow {
@@ -16,7 +16,7 @@ const FAMILY_ARGUMENT: Readonly<Record<Family, string>> = { IPv4: "ipv4", IPv6: 
 
 /** Lists the UDP flows of a family. Throws if conntrack fails. */
 export async function listUdpFlows(family: Family, runner: Runner, onFlow: (flow: UdpFlow) => void): Promise<void> {
-  const result = await runner.run({
+  await runOrThrow(runner, {
     tool: "conntrack",
     args: ["-L", "-p", "udp", "-f", FAMILY_ARGUMENT[family]],
     onLine(line) {
@@ -24,7 +24,6 @@ export async function listUdpFlows(family: Family, runner: Runner, onFlow: (flow
       if (flow) onFlow(flow);
     },
   });
-  requireSuccess("conntrack", result);
 }
 
 /** Parses a line of `conntrack -L`: the original direction of the flow comes first, then the replies'. */

@@ -1,6 +1,6 @@
 /** The limit of open files of this process, through `prlimit`: Deno can neither read nor set it. */
 import { type Finding, problemFinding } from "../../core/problems/mod.ts";
-import { requireSuccess, type Runner } from "../tools/mod.ts";
+import { type Runner, runOrThrow } from "../tools/mod.ts";
 
 /** The number of files (descriptors) that this process may open. */
 export interface OpenFiles {
@@ -51,7 +51,5 @@ export function judgeOpenFiles(limit: OpenFiles | undefined): Finding {
 }
 
 async function prlimit(runner: Runner, args: readonly string[]): Promise<string> {
-  const result = await runner.run({ tool: "prlimit", args, timeoutMs: TIMEOUT_MS });
-  requireSuccess("prlimit", result);
-  return result.stdout;
+  return (await runOrThrow(runner, { tool: "prlimit", args, timeoutMs: TIMEOUT_MS })).stdout;
 }

@@ -1,5 +1,5 @@
 import { errorText, type Logger } from "../../platform/mod.ts";
-import { requireSuccess, type Runner } from "../tools/mod.ts";
+import { type Runner, runOrThrow } from "../tools/mod.ts";
 
 /** No other work waits for it, and a healthy choom takes milliseconds. */
 const TIMEOUT_MS = 5_000;
@@ -11,12 +11,8 @@ const TIMEOUT_MS = 5_000;
  */
 export async function adjustOomScore(runner: Runner, logger: Logger, score: number): Promise<void> {
   try {
-    const result = await runner.run({
-      tool: "choom",
-      args: ["-n", String(score), "-p", String(Deno.pid)],
-      timeoutMs: TIMEOUT_MS,
-    });
-    requireSuccess("choom", result);
+    const args = ["-n", String(score), "-p", String(Deno.pid)];
+    await runOrThrow(runner, { tool: "choom", args, timeoutMs: TIMEOUT_MS });
   } catch (error) {
     logger.info("oom_score_adj not set, keeping the current one", { wanted: score, error: errorText(error) });
   }

@@ -6,6 +6,7 @@ import {
   printedInput,
   requireSuccess,
   type Runner,
+  runOrThrow,
   type ToolFailure,
 } from "../tools/mod.ts";
 import { type Entry, SET_KINDS, setName, setOptions } from "./sets.ts";
@@ -92,8 +93,7 @@ export function createSets(family: Family, runner: Runner): Sets {
         if (does === "create") names.add(name);
         else if (does === "add") entries.add(line.slice("add ".length));
       };
-      const result = await runner.run({ tool: "ipset", args: ["save"], onLine });
-      requireSuccess("ipset save", result);
+      await runOrThrow(runner, { tool: "ipset", args: ["save"], onLine }, "ipset save");
       return { names, entries };
     },
     async apply(missing, changes) {
@@ -107,12 +107,8 @@ export function createSets(family: Family, runner: Runner): Sets {
     },
     async destroy() {
       const names: string[] = [];
-      const listed = await runner.run({
-        tool: "ipset",
-        args: ["list", "-n"],
-        onLine: (name) => own.has(name) && names.push(name),
-      });
-      requireSuccess("ipset list", listed);
+      const onLine = (name: string) => own.has(name) && names.push(name);
+      await runOrThrow(runner, { tool: "ipset", args: ["list", "-n"], onLine }, "ipset list");
       if (names.length === 0) return;
       requireSuccess("ipset restore", await restore({ destroyed: names }));
     },

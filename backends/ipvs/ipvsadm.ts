@@ -5,8 +5,8 @@ import {
   type FailureTable,
   failureText,
   printedInput,
-  requireSuccess,
   type Runner,
+  runOrThrow,
   type ToolFailure,
 } from "../tools/mod.ts";
 import {
@@ -95,8 +95,8 @@ export function createVirtualServers(family: Family, runner: Runner): VirtualSer
       return found;
     },
     async setTimeouts({ tcp, tcpFin, udp }) {
-      const result = await runner.run({ tool: "ipvsadm", args: ["--set", String(tcp), String(tcpFin), String(udp)] });
-      requireSuccess("ipvsadm --set", result);
+      const args = ["--set", String(tcp), String(tcpFin), String(udp)];
+      await runOrThrow(runner, { tool: "ipvsadm", args }, "ipvsadm --set");
     },
   };
 }

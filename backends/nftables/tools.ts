@@ -3,8 +3,8 @@ import {
   failureOf,
   type FailureTable,
   printedInput,
-  requireSuccess,
   type Runner,
+  runOrThrow,
   type ToolCall,
   type ToolFailure,
 } from "../tools/mod.ts";
@@ -70,7 +70,7 @@ export function createNftTools(family: Family, runner: Runner, session?: NftSess
       return isThere(failureOf("nft list table", result, NFT_FAILURES));
     },
     async listChains(onLine) {
-      requireSuccess("nft list chains", await runner.run({ tool: "nft", args: ["list", "chains", ip], onLine }));
+      await runOrThrow(runner, { tool: "nft", args: ["list", "chains", ip], onLine }, "nft list chains");
     },
     async removeTable(name) {
       return isThere(await runInput({ stdin: [`delete table ${ip} ${name}\n`] }));

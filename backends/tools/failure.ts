@@ -1,4 +1,4 @@
-import type { ToolResult } from "./runner.ts";
+import type { Runner, ToolCall, ToolResult } from "./runner.ts";
 
 /**
  * The kinds of tool failures that callers handle differently:
@@ -77,6 +77,16 @@ function isOfSignal(exitCode: number): boolean {
 export function requireSuccess(call: string, result: ToolResult): void {
   const failure = failureOf(call, result);
   if (failure) throw new Error(failure.text);
+}
+
+/**
+ * Runs a tool and returns its result. Throws an error with the failure's text if it failed.
+ * @param name the call in that text; the tool's name by default
+ */
+export async function runOrThrow(runner: Runner, call: ToolCall, name: string = call.tool): Promise<ToolResult> {
+  const result = await runner.run(call);
+  requireSuccess(name, result);
+  return result;
 }
 
 /** A tool's failure in one line: the call, its exit status, and the message on standard error. */

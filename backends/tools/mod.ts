@@ -12,6 +12,7 @@ export {
   isHostFailure,
   isLackOfFeature,
   requireSuccess,
+  runOrThrow,
   type ToolFailure,
 } from "./failure.ts";
 export { createProcessRunner, type ProcessRunnerOptions } from "./process_runner.ts";

@@ -4,8 +4,8 @@ import {
   failureOf,
   type FailureTable,
   printedInput,
-  requireSuccess,
   type Runner,
+  runOrThrow,
   type ToolCall,
   type ToolFailure,
 } from "../tools/mod.ts";
@@ -43,11 +43,7 @@ const FAILURES: FailureTable = [["busy", /xtables lock/i]];
 /** The tools of these names on this host. */
 export function createIptablesTools(family: Family, runner: Runner): IptablesTools {
   const tool = family === "IPv4" ? "iptables" : "ip6tables";
-  const run = async (call: ToolCall) => {
-    const result = await runner.run(call);
-    requireSuccess(call.tool, result);
-    return result;
-  };
+  const run = (call: ToolCall) => runOrThrow(runner, call);
   return {
     keepsRules: runner.isDry === true,
     async restore(input) {

@@ -1,4 +1,4 @@
-import { createProcessRunner, type ProcessRunnerOptions } from "../../backends/tools/mod.ts";
+import { createProcessRunner, type ProcessRunnerOptions, runOrThrow } from "../../backends/tools/mod.ts";
 import { searchPath } from "../../platform/mod.ts";
 
 /** Runs systemctl and returns its output. Throws with its standard error if it fails. */
@@ -7,9 +7,5 @@ export async function runSystemctl(
   options: Omit<ProcessRunnerOptions, "path">,
 ): Promise<string> {
   const runner = createProcessRunner({ ...options, path: searchPath() });
-  const { exitCode, stdout, stderr } = await runner.run({ tool: "systemctl", args });
-  if (exitCode === 0) return stdout;
-  throw new Error(
-    `systemctl ${args.join(" ")} failed with exit status ${exitCode}: ${stderr.trim() || "no error message"}`,
-  );
+  return (await runOrThrow(runner, { tool: "systemctl", args }, `systemctl ${args.join(" ")}`)).stdout;
 }
