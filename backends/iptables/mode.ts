@@ -57,7 +57,7 @@ const DESCRIPTION: ModeDescription = {
   traces: {
     calls: ["iptables-save", "ip6tables-save"].map((tool) => ({ tool, args: ["-t", "nat"] })),
     line: /^:(KUBE-(?:SVC|SVL|SEP|EXT|FW|XLB)-\S*)/,
-    text: (chains) => `chains of services (mode iptables, ${chains.length} of them)`,
+    text: (chains) => `${chains.length} chains of services (mode iptables)`,
   },
   traffic: {
     by: "rules",

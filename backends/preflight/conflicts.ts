@@ -70,7 +70,7 @@ export function judgeListeners(
   const name = "other proxies";
   if (listeners === undefined) {
     return [
-      problemFinding(name, "optional-tool-missing", "cannot be detected without ss", "apt-get install iproute2"),
+      problemFinding(name, "optional-tool-missing", "cannot be detected without ss", "run apt-get install iproute2"),
     ];
   }
   const findings: Finding[] = [];
@@ -78,19 +78,19 @@ export function judgeListeners(
   for (const { process, pid, port } of listeners) {
     const known = KNOWN[process] ?? (ports.includes(port) && /^k3s(-|$)/.test(process) ? K3S : undefined);
     if (known && !reported.has(pid)) {
-      findings.push(problemFinding(process, known.code, `runs (pid ${pid}): ${known.message}`, known.fix));
+      findings.push(problemFinding(process, known.code, `running (pid ${pid}): ${known.message}`, known.fix));
     }
     if (known) reported.add(pid);
     const isOwn = process === "sluice" || process === "" && sluiceRuns;
     if (known || isOwn || !ports.includes(port) || findings.some(({ name }) => name === `port ${port}`)) continue;
-    const holder = process === "" ? "a process that only root may see" : `${process} (pid ${pid})`;
-    findings.push(problemFinding(`port ${port}`, "port-taken", `is taken by ${holder}`));
+    const holder = process === "" ? "a process visible to root only" : `${process} (pid ${pid})`;
+    findings.push(problemFinding(`port ${port}`, "port-taken", `in use by ${holder}`));
   }
   if (findings.length > 0) return findings;
   return [{
     name,
     verdict: "green",
-    message: sluiceRuns ? "none beside the Sluice that runs here" : "none that listens",
+    message: sluiceRuns ? "none except the running Sluice" : "none listening",
   }];
 }
 
@@ -104,29 +104,29 @@ interface OtherProxy {
 const KNOWN: Readonly<Record<string, OtherProxy>> = {
   "kube-proxy": {
     code: "other-proxy",
-    message: "two proxies undo each other's rules",
+    message: "two proxies overwrite each other's rules",
     fix: "stop it (docs/migrate.md has the steps for DaemonSets and services), then start Sluice",
   },
   "kpng": {
     code: "other-proxy",
-    message: "two proxies undo each other's rules",
+    message: "two proxies overwrite each other's rules",
     fix: "stop it, or let Sluice watch it: --source grpc://… or unix://…",
   },
   "cilium-agent": {
     code: "possible-other-proxy",
-    message: "where it replaces kube-proxy, services are served twice",
-    fix: "leave one to it: set its kubeProxyReplacement to false, or do without Sluice",
+    message: "if it replaces kube-proxy, services are served twice",
+    fix: "use only one of the two: set its kubeProxyReplacement to false, or do not run Sluice on this node",
   },
   "kube-router": {
     code: "possible-other-proxy",
-    message: "where its service proxy is on, services are served twice",
-    fix: "leave one to it: start it with --run-service-proxy=false, or do without Sluice",
+    message: "if its service proxy is enabled, services are served twice",
+    fix: "use only one of the two: start it with --run-service-proxy=false, or do not run Sluice on this node",
   },
 };
 
 const K3S: OtherProxy = {
   code: "other-proxy",
-  message: "it serves kube-proxy's ports, with kube-proxy inside",
+  message: "it contains kube-proxy and serves its ports",
   fix: "start the k3s server with --disable-kube-proxy (docs/migrate.md)",
 };
 
@@ -136,22 +136,24 @@ export function judgeTraces(traces: Traces, mode: ProxyMode, running: ProxyMode 
     const name = "rules";
     if (names.length === 0 || of === running) return [];
     const found = text(names);
-    if (of === mode) return [{ name, verdict: "green", message: `${found} are there, and will be taken over` }];
-    const message = `${found} of another mode are there, until Sluice's own are in effect`;
-    return [problemFinding(name, "other-rules", message, "sluice --cleanup, or nothing: it removes them then")];
+    if (of === mode) return [{ name, verdict: "green", message: `found ${found}; Sluice takes them over` }];
+    const message = `found ${found}; Sluice removes them once its own rules are in effect`;
+    return [problemFinding(name, "other-rules", message, "no action, or run sluice --cleanup to remove them now")];
   });
   if (traces.unreadable !== undefined) {
-    findings.push(problemFinding("rules", "other-rules", `cannot be read: ${traces.unreadable}`, "sudo sluice check"));
+    findings.push(
+      problemFinding("rules", "other-rules", `cannot be read: ${traces.unreadable}`, "run sudo sluice check"),
+    );
   }
   if (traces.legacyBeside) {
     findings.push(problemFinding(
       "iptables",
       "other-rules",
-      "there are tables of iptables-legacy beside those of nf_tables, and packets meet both",
-      "see iptables-legacy-save for whose they are; use one (update-alternatives --config iptables)",
+      "both iptables-legacy and nf_tables have rules, and packets pass through both",
+      "find their owner with iptables-legacy-save, and use only one variant (update-alternatives --config iptables)",
     ));
   }
-  return findings.length > 0 ? findings : [{ name: "rules", verdict: "green", message: "no other proxy left any" }];
+  return findings.length > 0 ? findings : [{ name: "rules", verdict: "green", message: "none left by another proxy" }];
 }
 
 async function resultOf(runner: Runner, call: ToolCall) {

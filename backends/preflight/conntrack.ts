@@ -30,14 +30,14 @@ export function judgeConntrack(size: ConntrackSize | undefined, wanted: number |
       name,
       "conntrack-filling",
       "the size of connection tracking cannot be read: the module nf_conntrack is not loaded, or sysctl is missing",
-      "modprobe nf_conntrack; it is loaded with the first rule, too",
+      "run modprobe nf_conntrack, or ignore this: the first rule loads it",
     );
   }
   const { count, max } = size;
-  const now = `${count} of ${max} are tracked`;
+  const now = `${count} of ${max} connections tracked`;
   const raised = wanted !== undefined && wanted > max ? `; Sluice raises the limit to ${wanted}` : "";
   const share = count / Math.max(max, raised === "" ? 0 : wanted!);
   if (share < WARN_FROM) return { name, verdict: "green", message: now + raised };
-  const message = `${now}${raised}: new ones are dropped when it is full`;
+  const message = `${now}${raised}: new connections are dropped when the table is full`;
   return problemFinding(name, share < ALARM_FROM ? "conntrack-filling" : "conntrack-full", message);
 }

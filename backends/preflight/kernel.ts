@@ -70,11 +70,11 @@ export function judgeTrials(mode: string, trials: readonly Trial[]): readonly Fi
   const isSame = tried.length === trials.length && tried.every(({ failure }) => failure === tried[0]!.failure);
   return (isSame ? tried.slice(0, 1) : tried).map(({ family, failure, lacks }): Finding => {
     const name = isSame ? "kernel" : `kernel ${family}`;
-    if (failure === undefined) return { name, verdict: "green", message: `takes what ${mode} mode gives it (tried)` };
+    if (failure === undefined) return { name, verdict: "green", message: `supports ${mode} mode (tested)` };
     if (lacks === "right") return problemFinding(name, "kernel-permission-missing", failure);
     if (!someWork) return problemFinding(name, "kernel-unfit", failure);
     const { fix } = problemKind("kernel-unfit");
-    const orElse = `nothing, if the cluster does not use ${family}; otherwise ${fix}`;
+    const orElse = `no action if the cluster does not use ${family}; otherwise ${fix}`;
     return problemFinding(name, "family-unsupported", failure, orElse);
   });
 }
@@ -84,12 +84,12 @@ export function judgeModules(modules: readonly FoundModule[], trials: readonly T
   const missing = modules.filter(({ known }) => known === false).map(({ module }) => module);
   const name = "modules";
   if (modules.every(({ known }) => known === undefined)) {
-    return problemFinding(name, "modules-missing", "cannot be checked without modprobe", "apt-get install kmod");
+    return problemFinding(name, "modules-missing", "cannot be checked without modprobe", "run apt-get install kmod");
   }
-  if (missing.length === 0) return { name, verdict: "green", message: "all are there" };
-  const message = `modprobe does not know ${missing.join(", ")}`;
+  if (missing.length === 0) return { name, verdict: "green", message: "all available" };
+  const message = `modprobe does not find ${missing.join(", ")}`;
   if (trials.some(({ lacks }) => lacks === undefined)) {
-    return { name, verdict: "green", message: `${message}, but the kernel does what was tried` };
+    return { name, verdict: "green", message: `${message}, but the kernel passed the test` };
   }
   return problemFinding(name, "modules-missing", message);
 }

@@ -44,7 +44,7 @@ export async function examineNode(options: PreflightOptions): Promise<readonly F
         {
           name: "kernel",
           verdict: "green",
-          message: `is in use by the Sluice that runs here, in ${name} mode`,
+          message: `in use by the running Sluice in ${name} mode`,
         } as const,
       ]
       : [...judgeTrials(name, trials), judgeModules(await findModules(description, runner), trials)]),
@@ -57,6 +57,12 @@ export async function examineNode(options: PreflightOptions): Promise<readonly F
 
 /** Whether this process is root: otherwise the other findings may be too pessimistic. */
 export function judgeRights(uid: number | null): readonly Finding[] {
-  if (uid === 0) return [{ name: "rights", verdict: "green", message: "this runs as root" }];
-  return [problemFinding("rights", "not-root", `this runs as user ${uid}, who may not see or do what root may`)];
+  if (uid === 0) return [{ name: "privileges", verdict: "green", message: "running as root" }];
+  return [
+    problemFinding(
+      "privileges",
+      "not-root",
+      `running as user ${uid}, so some checks may fail or miss something that root would see`,
+    ),
+  ];
 }

@@ -8,13 +8,13 @@ const SHARED_TOOLS: readonly ModeTool[] = [
     tool: "conntrack",
     version: ["--version"],
     package: "conntrack",
-    without: "UDP flows go on to endpoints that are gone",
+    without: "UDP flows to removed endpoints continue",
   },
   {
     tool: "sysctl",
     version: ["--version"],
     package: "procps",
-    without: "settings of the kernel stay as they are, net.ipv4.ip_forward and the conntrack limits among them",
+    without: "kernel settings stay unchanged, including net.ipv4.ip_forward and the conntrack limits",
   },
 ];
 
@@ -47,8 +47,8 @@ export function judgeTools(mode: ModeDescription, found: readonly FoundTool[]): 
     return problemFinding(
       tool,
       without === undefined ? "tool-missing" : "optional-tool-missing",
-      `is not installed, or not on the PATH: ${without ?? `${mode.name} mode cannot do without it`}`,
-      `apt-get install ${name}, or what your system calls it`,
+      `is not installed, or not on the PATH: ${without ?? `${mode.name} mode needs it`}`,
+      `run apt-get install ${name}, or install the equivalent package of your system`,
     );
   });
 }

@@ -74,7 +74,7 @@ export function permissionsOf(kinds: readonly Kind[]): readonly Permission[] {
   const watched = resourcesOf(kinds, undefined).flatMap(({ name: resource, without }) =>
     ["list", "watch"].map((verb) => ({ verb, resource, without }))
   );
-  const withoutEvents = "problems are only logged, and not reported as Events of the Node";
+  const withoutEvents = "problems are only logged, not recorded as Events of the Node";
   const written = ["create", "patch"].map((verb) => ({ verb, resource: "events", without: withoutEvents }));
   return [...watched, ...written];
 }

@@ -4,7 +4,7 @@ import { servicePortKey } from "../../core/model/mod.ts";
 
 /** A backend that fulfils its contract with a Map as the kernel. */
 export interface FakeBackend extends Backend {
-  /** The calls in order: `setup`, `sync 1`, `sync 1 whole`, `resync`, `cleanup`. */
+  /** The calls in order: `setup`, `sync 1`, `sync 1 snapshot`, `resync`, `cleanup`. */
   readonly calls: string[];
   /** The service ports in effect. */
   readonly kernel: ReadonlyMap<ServicePortKey, ServicePort>;
@@ -59,7 +59,7 @@ export function createFakeBackend(): FakeBackend {
       for (const port of delta.set) desired.set(servicePortKey(port.name, port.protocol), port);
       for (const key of delta.deleted) desired.delete(key);
       desiredSettings = delta.settings ?? desiredSettings;
-      await work(`sync ${delta.revision}${delta.base === undefined ? " whole" : ""}`);
+      await work(`sync ${delta.revision}${delta.base === undefined ? " snapshot" : ""}`);
       return applyDesired();
     },
     async resync() {

@@ -12,13 +12,13 @@ const SHARED_FOLDER = "/mnt/out";
 
 /** The tool runs of the backend while service ports of every kind are added, changed and removed. */
 async function backendCase(family: Family): Promise<ToolCase> {
-  const { runner, backend, whole, change } = await backendUnderTest(createIpvsHost(), family);
+  const { runner, backend, snapshot, change } = await backendUnderTest(createIpvsHost(), family);
   const ports = everyKindOfPort(family), settings = { ...everyKindOfSettings(family)[0]!, mode: "ipvs" } as const;
-  await whole(ports, settings);
+  await snapshot(ports, settings);
   await change(
     ports.map((port, i) => ({ ...ports[(i + 1) % ports.length]!, name: port.name, clusterIP: port.clusterIP })),
   );
-  await whole(ports.slice(5), settings);
+  await snapshot(ports.slice(5), settings);
   await backend.cleanup();
   const steps = runner.calls.filter(({ tool }) => ["ipset", "ipvsadm", "ip"].includes(tool));
   return { name: `all tool runs of the ${family} backend`, steps: [...steps] };

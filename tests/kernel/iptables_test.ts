@@ -16,7 +16,7 @@ const clock = systemClock;
 const runner = createProcessRunner({ clock, path: searchPath() });
 const options: BackendOptions = { family: "IPv4", runner, clock, logger: silentLogger };
 
-function whole(set: readonly ServicePort[]): FamilyDelta {
+function snapshot(set: readonly ServicePort[]): FamilyDelta {
   requireIsolation();
   return { revision: 1, base: undefined, settings: podSettings(), set, deleted: [] };
 }
@@ -28,7 +28,7 @@ async function forwardRules(): Promise<string> {
 
 Deno.test("thousands of endpoints of one service read back as written", async () => {
   const clusterEndpoints = Array.from({ length: 5000 }, (_, i) => `10.244.${i >> 8}.${i & 255}:80`);
-  const state = whole([fakeServicePort("default/web:http", { clusterEndpoints })]);
+  const state = snapshot([fakeServicePort("default/web:http", { clusterEndpoints })]);
   const backend = createIptablesBackend(options);
   await backend.setup();
   assert.deepEqual((await backend.sync(state)).problems, []);
@@ -42,7 +42,7 @@ Deno.test("INVALID packets are dropped unless nf_conntrack_tcp_be_liberal is set
     const backend = createIptablesBackend(options);
     await runner.run({ tool: "sysctl", args: ["-w", `net.netfilter.nf_conntrack_tcp_be_liberal=${liberal}`] });
     await backend.setup();
-    await backend.sync(whole([]));
+    await backend.sync(snapshot([]));
     assert.equal((await forwardRules()).includes("--ctstate INVALID -j DROP"), drops);
     assert.equal((await backend.resync()).figures["drift_repaired"], 0);
     await backend.cleanup();

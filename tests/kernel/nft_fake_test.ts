@@ -45,13 +45,13 @@ for (const each of CASES) {
 
 for (const family of ["IPv4", "IPv6"] as const) {
   Deno.test(`the fake nft matches the real one for all transactions of the ${family} backend`, async () => {
-    const { host, whole, change } = backendUnderTest(createFakeNftHost(), family);
+    const { host, snapshot, change } = backendUnderTest(createFakeNftHost(), family);
     const ports = everyKindOfPort(family), settings = everyKindOfSettings(family);
-    for (const each of settings) await whole(ports, each);
+    for (const each of settings) await snapshot(ports, each);
     await change(
       ports.map((port, i) => ({ ...ports[(i + 1) % ports.length]!, name: port.name, clusterIP: port.clusterIP })),
     );
-    await whole(ports.slice(5), settings[0]);
+    await snapshot(ports.slice(5), settings[0]);
     const transactions = host.transactions.map((statements) => statements.map((line) => `${line}\n`).join(""));
     const steps = stepsOf({ name: "", transactions });
     assert.deepEqual(comparable(await inMemory(steps, createFakeNftHost().runner)), comparable(await onKernel(steps)));

@@ -20,13 +20,13 @@ for (const family of ["IPv4", "IPv6"] as const) {
   const ports = everyKindOfPort(family), settings = everyKindOfSettings(family);
 
   Deno.test(`${family} tables read back as written, and change to any other state`, async () => {
-    const whole = (set: readonly ServicePort[], which: number) =>
+    const snapshot = (set: readonly ServicePort[], which: number) =>
       ({ revision: 1, base: undefined, settings: settings[which], set, deleted: [] }) as const;
     const backend = newBackend(family);
     await backend.setup();
     for (let which = 0; which < settings.length; which++) {
-      assert.deepEqual((await backend.sync(whole(ports, which))).problems, []);
-      const { problems, figures } = await newBackend(family).sync(whole(ports, which));
+      assert.deepEqual((await backend.sync(snapshot(ports, which))).problems, []);
+      const { problems, figures } = await newBackend(family).sync(snapshot(ports, which));
       assert.deepEqual(problems, []);
       assert.equal(figures["nftables_transactions"], 0, `settings ${which} do not read back as written`);
     }
@@ -36,9 +36,9 @@ for (const family of ["IPv4", "IPv6"] as const) {
       name: port.name,
       clusterIP: port.clusterIP,
     }));
-    assert.deepEqual((await backend.sync(whole(ports.slice(5), 0))).problems, []);
-    assert.deepEqual((await backend.sync(whole(rotated, 1))).problems, []);
-    const { figures } = await newBackend(family).sync(whole(rotated, 1));
+    assert.deepEqual((await backend.sync(snapshot(ports.slice(5), 0))).problems, []);
+    assert.deepEqual((await backend.sync(snapshot(rotated, 1))).problems, []);
+    const { figures } = await newBackend(family).sync(snapshot(rotated, 1));
     assert.equal(figures["nftables_transactions"], 0);
     await backend.cleanup();
   });

@@ -27,7 +27,7 @@ const steps = fc.array(
     does: fc.oneof(
       { weight: 6, arbitrary: fc.record({ what: fc.constant("set" as const), ports: somePorts(30) }) },
       { weight: 3, arbitrary: fc.record({ what: fc.constant("delete" as const), ports: somePorts(40) }) },
-      { weight: 1, arbitrary: fc.record({ what: fc.constant("whole" as const), settings }) },
+      { weight: 1, arbitrary: fc.record({ what: fc.constant("snapshot" as const), settings }) },
       { weight: 1, arbitrary: fc.record({ what: fc.constant("restart" as const) }) },
       { weight: 1, arbitrary: fc.record({ what: fc.constant("resync" as const) }) },
       {
@@ -65,8 +65,8 @@ async function live(mode: BackendCase["mode"], kernel: KernelUnderTest, first: F
   const ports = new Map<ServicePortKey, ServicePort>();
   let settings = first;
   let served = await serve(mode, kernel);
-  const whole = () => served.whole([...ports.values()], settings);
-  await whole();
+  const snapshot = () => served.snapshot([...ports.values()], settings);
+  await snapshot();
   for (const { does, fails } of history) {
     if (does.what === "restart") served = await serve(mode, kernel);
     if (does.what === "vandalize") {
@@ -83,11 +83,11 @@ async function live(mode: BackendCase["mode"], kernel: KernelUnderTest, first: F
           for (const key of keys) ports.delete(key);
           return served.change([], keys);
         }
-        case "whole":
+        case "snapshot":
           settings = commonSettings(mode, does.settings);
-          return whole();
+          return snapshot();
         case "restart":
-          return whole();
+          return snapshot();
         case "resync":
         case "vandalize":
           return served.resync();
@@ -131,7 +131,7 @@ Deno.test("any history of changes, restarts, failures and other programs ends in
         const kernel = createKernel();
         const { served, end } = await live(mode, kernel, commonSettings(mode, first), history);
         const atOnce = createKernel();
-        await (await serve(mode, atOnce)).whole([...end.ports.values()], end.settings);
+        await (await serve(mode, atOnce)).snapshot([...end.ports.values()], end.settings);
         assert.equal(kernel.dump(), atOnce.dump(), name);
         if (hasOneListPerAddress) continue;
         // Every backend sends every packet to the same endpoints.

@@ -146,8 +146,8 @@ for (const { name, mode, createKernel } of BACKENDS) {
             }),
           });
           const kernel = createKernel();
-          const { whole } = await serve(mode, kernel);
-          assert.deepEqual((await whole(basis.planned.IPv4, basis.families.IPv4.settings())).problems, []);
+          const { snapshot } = await serve(mode, kernel);
+          assert.deepEqual((await snapshot(basis.planned.IPv4, basis.families.IPv4.settings())).problems, []);
           for (const packet of sent) {
             const { to, port, protocol, from } = packet;
             // Packets from other hosts never arrive at a loopback address.

@@ -152,7 +152,7 @@ Deno.test("no hostile object breaks anything or becomes a rule; each has a clear
           for (const kind of ["iptables", "nftables", "ipvs"] as const) {
             const backend = backends[kind].get(family)!;
             const { problems } =
-              await (round === 0 ? backend.whole(set, SETTINGS[kind](family)) : backend.change(set, deleted));
+              await (round === 0 ? backend.snapshot(set, SETTINGS[kind](family)) : backend.change(set, deleted));
             assert.deepEqual(problems, [], `${kind} ${JSON.stringify(problems)}`);
           }
         }

@@ -204,7 +204,7 @@ function vandalizeTable({ sets, chains }: NftTable, at: number, how: number): vo
 export interface Served {
   readonly kernel: KernelUnderTest;
   /** Sends a full snapshot. */
-  whole(ports: readonly ServicePort[], settings?: FamilySettings): ReturnType<Backend["sync"]>;
+  snapshot(ports: readonly ServicePort[], settings?: FamilySettings): ReturnType<Backend["sync"]>;
   /** Sends the head of a full snapshot. */
   head(ports: readonly ServicePort[], settings: FamilySettings): ReturnType<Backend["sync"]>;
   /** Sends the rest of a full snapshot. */
@@ -240,7 +240,7 @@ export async function serve(mode: ProxyMode, kernel: KernelUnderTest): Promise<S
   const send = (delta: Omit<FamilyDelta, "revision">) => backend.sync({ ...delta, revision: ++revision });
   return {
     kernel,
-    whole: (set, settings = commonSettings(mode)) => send({ base: undefined, settings, set, deleted: [] }),
+    snapshot: (set, settings = commonSettings(mode)) => send({ base: undefined, settings, set, deleted: [] }),
     head: (set, settings) => send({ base: undefined, settings, set, deleted: [], part: "head" }),
     rest: (set) => send({ base: revision, settings: undefined, set, deleted: [], part: "rest" }),
     change: (set, deleted = []) => send({ base: revision, settings: undefined, set, deleted }),

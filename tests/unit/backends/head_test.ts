@@ -23,7 +23,7 @@ const to = (port: ServicePort) => ({ to: port.clusterIP, port: port.port });
 /** The dump of a kernel without rules after a backend was sent these ports as a full snapshot. */
 async function dumpOf({ mode, createKernel }: BackendCase, ports: readonly ServicePort[]): Promise<string> {
   const served = await serve(mode, createKernel());
-  await served.whole(ports);
+  await served.snapshot(ports);
   return served.kernel.dump();
 }
 
@@ -33,7 +33,7 @@ for (const backend of BACKENDS) {
 
   Deno.test(`${name}: a head keeps what an earlier run serves until the rest arrives`, async () => {
     const kernel = createKernel();
-    await (await serve(mode, kernel)).whole([...all, service(200)]);
+    await (await serve(mode, kernel)).snapshot([...all, service(200)]);
     kernel.conntrack.length = 0;
     const before = kernel.dump();
     const served = await serve(mode, kernel);
@@ -58,7 +58,7 @@ for (const backend of BACKENDS) {
     assert.deepEqual(served.ask(TO_DNS), answersDns);
     const without = served.ask(to(others[0]!));
     const serving = await serve(mode, createKernel());
-    await serving.whole([]);
+    await serving.snapshot([]);
     assert.deepEqual(without, serving.ask(to(others[0]!)), "others are neither refused nor dropped");
     await served.rest(others);
     assert.notDeepEqual(served.ask(to(others[0]!)), without);

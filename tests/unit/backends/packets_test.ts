@@ -39,7 +39,7 @@ function testBackends(
     Deno.test(`${name}: ${behaviour}`, () =>
       test(async (ports, settings, host) => {
         const served = await serve(mode, createKernel(host));
-        assert.deepEqual((await served.whole(ports, commonSettings(mode, settings))).problems, []);
+        assert.deepEqual((await served.snapshot(ports, commonSettings(mode, settings))).problems, []);
         return served;
       }));
   }

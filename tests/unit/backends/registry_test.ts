@@ -69,7 +69,7 @@ Deno.test("tools, permissions and traces of a mode follow from its description",
     undefined,
   ]);
   const [found] = judgeTraces(await findTraces(descriptions, runner), "toy", undefined);
-  assert.match(found!.message, /^toy rules \(mode toy, 1 of them\) .* taken over/);
+  assert.match(found!.message, /^found toy rules \(mode toy, 1 of them\); .*takes them over/);
 });
 
 Deno.test("a mode's backend is loaded, takes over from other modes, and its figures become metrics", async () => {

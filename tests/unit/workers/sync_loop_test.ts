@@ -40,13 +40,13 @@ function start(prepare: (backend: FakeBackend) => void = () => {}, logger: Logge
 /** A loop that has applied revision 1, a full snapshot. */
 async function startSynced(): Promise<Setup> {
   const setup = start();
-  setup.loop.sync(whole(1));
+  setup.loop.sync(snapshot(1));
   await settled();
   assert.equal(setup.reports().length, 1);
   return setup;
 }
 
-function whole(revision: number, ...names: string[]): FamilyDelta {
+function snapshot(revision: number, ...names: string[]): FamilyDelta {
   const set = names.map((name) => fakeServicePort(name));
   return { revision, base: undefined, settings: fakeSettings({ syncPeriodMs: SYNC_PERIOD_MS }), set, deleted: [] };
 }
@@ -96,7 +96,7 @@ Deno.test("changes by other programs are logged once, when they are repaired", a
     write: (line) => lines.push(line),
   });
   const { loop, backend, clock } = start(() => {}, log);
-  loop.sync(whole(1));
+  loop.sync(snapshot(1));
   await settled();
   assert.deepEqual(lines, []);
   backend.returnNext({ problems: [], figures: { drift_repaired: 3 } });
@@ -108,11 +108,11 @@ Deno.test("changes by other programs are logged once, when they are repaired", a
 
 Deno.test("a snapshot is reported as a full sync, a delta as a partial one", async () => {
   const { loop, backend, clock, reports } = start();
-  loop.sync(whole(7, "web"));
+  loop.sync(snapshot(7, "web"));
   await settled();
   loop.sync(delta(7, "dns"));
   await settled();
-  assert.deepEqual(backend.calls, ["setup", "sync 7 whole", "sync 8"]);
+  assert.deepEqual(backend.calls, ["setup", "sync 7 snapshot", "sync 8"]);
   assert.deepEqual([...backend.kernel.keys()], ["web|tcp", "dns|tcp"]);
   const common = { family: "IPv4", ok: true, endedAtMs: clock.now(), durationMs: 0, problems: [], figures: {} };
   assert.deepEqual(reports(), [{ ...common, revision: 7, full: true }, { ...common, revision: 8, full: false }]);
@@ -139,13 +139,13 @@ Deno.test("a delta received during a sync is applied after it", async () => {
   const { loop, backend } = start();
   await settled();
   const release = backend.hold();
-  loop.sync(whole(1));
+  loop.sync(snapshot(1));
   loop.sync(delta(1, "web"));
   await settled();
-  assert.deepEqual(backend.calls, ["setup", "sync 1 whole"]);
+  assert.deepEqual(backend.calls, ["setup", "sync 1 snapshot"]);
   release();
   await settled();
-  assert.deepEqual(backend.calls, ["setup", "sync 1 whole", "sync 2"]);
+  assert.deepEqual(backend.calls, ["setup", "sync 1 snapshot", "sync 2"]);
 });
 
 for (const [what, wrong] of [["revision", delta(5)], ["state, when there is none", delta(0)]] as const) {
@@ -157,7 +157,7 @@ for (const [what, wrong] of [["revision", delta(5)], ["state, when there is none
     await settled();
     assert.equal(backend.calls.length, calls);
     assert.equal(emitted.at(-1)?.type, "reset");
-    loop.sync(whole(9, "web"));
+    loop.sync(snapshot(9, "web"));
     await settled();
     assert.equal(reports().at(-1)?.revision, 9);
     assert.deepEqual([...backend.kernel.keys()], ["web|tcp"]);
@@ -219,7 +219,7 @@ Deno.test("a snapshot that succeeds at the second try counts as a full sync", as
   const { loop, backend, clock, reports } = start();
   await settled();
   backend.failNext(new Error("refused"));
-  loop.sync(whole(1));
+  loop.sync(snapshot(1));
   await settled();
   await clock.advanceSettled(100);
   loop.sync(delta(1));
@@ -410,9 +410,9 @@ Deno.test("a head is synced once; until the rest arrives, nothing is retried or 
   const { loop, backend, clock, reports } = start();
   await settled();
   backend.failNext(new Error("busy"));
-  loop.sync({ ...whole(1, "dns"), part: "head" });
+  loop.sync({ ...snapshot(1, "dns"), part: "head" });
   await clock.advanceSettled(3 * SYNC_PERIOD_MS);
-  assert.deepEqual(backend.calls, ["setup", "sync 1 whole"]);
+  assert.deepEqual(backend.calls, ["setup", "sync 1 snapshot"]);
   loop.sync({ ...delta(1, "web"), part: "rest" });
   await settled();
   assert.deepEqual(reports().map(({ revision, ok, full }) => ({ revision, ok, full })), [
@@ -420,5 +420,5 @@ Deno.test("a head is synced once; until the rest arrives, nothing is retried or 
     { revision: 2, ok: true, full: true },
   ]);
   await clock.advanceSettled(SYNC_PERIOD_MS);
-  assert.deepEqual(backend.calls, ["setup", "sync 1 whole", "sync 2", "resync"]);
+  assert.deepEqual(backend.calls, ["setup", "sync 1 snapshot", "sync 2", "resync"]);
 });

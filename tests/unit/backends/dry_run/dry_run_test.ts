@@ -31,8 +31,8 @@ const brief = (differences: readonly Difference[]) =>
 
 Deno.test("iptables: an unchanged kernel shows no difference; a changed chain is shown by its lines", async () => {
   const host = createHost();
-  const { whole } = await iptablesUnderTest(host);
-  await whole(PORTS, commonSettings("iptables"));
+  const { snapshot } = await iptablesUnderTest(host);
+  await snapshot(PORTS, commonSettings("iptables"));
   assert.deepEqual(await compare("iptables", host.runner), []);
 
   await tamper(
@@ -59,16 +59,16 @@ Deno.test("iptables: the probabilities of thousands of endpoints are neither a d
   const host = createHost();
   const clusterEndpoints = Array.from({ length: 4200 }, (_, i) => `10.244.${i >> 8}.${i & 255}:80`);
   const ports = [fakeServicePort("default/web:http", { clusterEndpoints })];
-  const { whole, backend } = await iptablesUnderTest(host);
-  await whole(ports, commonSettings("iptables"));
+  const { snapshot, backend } = await iptablesUnderTest(host);
+  await snapshot(ports, commonSettings("iptables"));
   assert.deepEqual(await compare("iptables", host.runner, ports), []);
   assert.equal((await backend.resync()).figures["drift_repaired"], 0);
 });
 
 Deno.test("nftables: an unchanged kernel shows no difference; changed elements, chains and sets are shown", async () => {
   const host = createFakeNftHost();
-  const { whole, table } = nftablesUnderTest(host);
-  await whole(PORTS, commonSettings("nftables"));
+  const { snapshot, table } = nftablesUnderTest(host);
+  await snapshot(PORTS, commonSettings("nftables"));
   assert.deepEqual(await compare("nftables", host.runner), []);
 
   table().sets.get("services")!.elements.delete("10.96.0.10 . tcp . 80");
@@ -97,8 +97,8 @@ Deno.test("nftables: an unchanged kernel shows no difference; changed elements, 
 
 Deno.test("ipvs: an unchanged kernel shows no difference; changed virtual servers, sets, addresses and chains are shown", async () => {
   const host = createIpvsHost();
-  const { whole } = await ipvsUnderTest(host);
-  await whole(PORTS, commonSettings("ipvs"));
+  const { snapshot } = await ipvsUnderTest(host);
+  await snapshot(PORTS, commonSettings("ipvs"));
   assert.deepEqual(await compare("ipvs", host.runner), []);
 
   const { servers, sets, interfaces } = host.runner.ipvs;

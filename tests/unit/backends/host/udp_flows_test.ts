@@ -92,8 +92,8 @@ function everywhere(name: string, test: (lab: Lab) => Promise<void>): void {
 }
 
 everywhere("the flows of a removed endpoint are deleted if another one serves", async (lab) => {
-  const { whole, change } = await lab.start();
-  await whole([lab.dns([1, 2])], lab.settings());
+  const { snapshot, change } = await lab.start();
+  await snapshot([lab.dns([1, 2])], lab.settings());
   lab.flow(1, lab.service(1), 53, lab.pod(1));
   lab.flow(2, lab.service(1), 53, lab.pod(2));
   const { figures } = await change([lab.dns([2])]);
@@ -104,8 +104,8 @@ everywhere("the flows of a removed endpoint are deleted if another one serves", 
 everywhere(
   "flows are kept when the last endpoint stops serving, and deleted when another one is added",
   async (lab) => {
-    const { whole, change } = await lab.start();
-    await whole([lab.dns([1], { nodePort: NODE_PORT })], lab.settings());
+    const { snapshot, change } = await lab.start();
+    await snapshot([lab.dns([1], { nodePort: NODE_PORT })], lab.settings());
     lab.flow(1, lab.service(1), 53, lab.pod(1));
     lab.flow(2, lab.node, NODE_PORT, lab.pod(1));
     await change([lab.dns([], { nodePort: NODE_PORT })]);
@@ -117,8 +117,8 @@ everywhere(
 );
 
 everywhere("flows to a terminating endpoint that still serves are kept", async (lab) => {
-  const { whole, change } = await lab.start();
-  await whole([lab.dns([1, 2])], lab.settings());
+  const { snapshot, change } = await lab.start();
+  await snapshot([lab.dns([1, 2])], lab.settings());
   lab.flow(1, lab.service(1), 53, lab.pod(1));
   await change([lab.dns([2], { lingeringEndpoints: [joinHostPort(lab.pod(1), 5353)] })]);
   assert.deepEqual(lab.left(), [1]);
@@ -127,9 +127,9 @@ everywhere("flows to a terminating endpoint that still serves are kept", async (
 });
 
 everywhere("the flows of a deleted service are deleted, with or without endpoints", async (lab) => {
-  const { whole, change } = await lab.start();
+  const { snapshot, change } = await lab.start();
   const other = lab.dns([3], { name: "default/other:dns", clusterIP: lab.service(2) });
-  await whole([lab.dns([1], { nodePort: NODE_PORT }), other], lab.settings());
+  await snapshot([lab.dns([1], { nodePort: NODE_PORT }), other], lab.settings());
   await change([lab.dns([], { nodePort: NODE_PORT })]);
   lab.flow(1, lab.service(1), 53, lab.pod(1));
   lab.flow(2, lab.node, NODE_PORT, lab.pod(1));
@@ -140,8 +140,8 @@ everywhere("the flows of a deleted service are deleted, with or without endpoint
 });
 
 everywhere("a service that takes over a deleted one's frontends keeps the flows to its endpoints", async (lab) => {
-  const { whole, change } = await lab.start();
-  await whole([lab.dns([1, 2])], lab.settings());
+  const { snapshot, change } = await lab.start();
+  await snapshot([lab.dns([1, 2])], lab.settings());
   lab.flow(1, lab.service(1), 53, lab.pod(1));
   lab.flow(2, lab.service(1), 53, lab.pod(2));
   await change([lab.dns([2], { name: "default/new:dns" })], [KEY]);
@@ -149,8 +149,8 @@ everywhere("a service that takes over a deleted one's frontends keeps the flows 
 });
 
 everywhere("flows to an address from before it became a frontend are deleted when it becomes one", async (lab) => {
-  const { whole, change } = await lab.start();
-  await whole([lab.dns([1])], lab.settings());
+  const { snapshot, change } = await lab.start();
+  await snapshot([lab.dns([1])], lab.settings());
   lab.flow(1, lab.external, 53);
   lab.flow(2, lab.node, NODE_PORT);
   lab.flow(3, lab.service(1), 53, lab.pod(1));
@@ -168,8 +168,8 @@ everywhere("at the start, a service's flows to anything but its endpoints are de
   lab.flow(1, lab.service(1), 53);
   lab.flow(2, lab.service(1), 53, lab.pod(1));
   lab.flow(3, lab.service(1), 53, lab.pod(2));
-  const { whole } = await lab.start();
-  await whole([lab.dns([1])], lab.settings());
+  const { snapshot } = await lab.start();
+  await snapshot([lab.dns([1])], lab.settings());
   assert.deepEqual(lab.left(), [2]);
 });
 
@@ -179,7 +179,7 @@ everywhere(
     const other = lab.dns([3], { name: "default/other:dns", clusterIP: lab.service(2) });
     const refusing = lab.dns([], { name: "default/refusing:dns", clusterIP: lab.service(3) });
     const before = lab.dns([1], { nodePort: NODE_PORT, externalIPs: [lab.external] });
-    await (await lab.start()).whole(
+    await (await lab.start()).snapshot(
       [before, other, refusing, lab.dns([], { name: "x/empty:", port: 99 })],
       lab.settings(),
     );
@@ -194,7 +194,7 @@ everywhere(
     lab.flow(8, lab.service(7), 53, lab.pod(1));
     lab.flow(9, lab.elsewhere, NODE_PORT);
     const again = await lab.start();
-    const { figures } = await again.whole([other, refusing], lab.settings());
+    const { figures } = await again.snapshot([other, refusing], lab.settings());
     assert.deepEqual(lab.left(), [5, 6, 7, 8, 9]);
     assert.equal(figures["conntrack_deleted"], 4);
     lab.flow(10, lab.service(1), 53, lab.pod(1));
@@ -204,11 +204,11 @@ everywhere(
 );
 
 everywhere("a start whose first sync fails still cleans once the sync succeeds", async (lab) => {
-  await (await lab.start()).whole([lab.dns([1])], lab.settings());
+  await (await lab.start()).snapshot([lab.dns([1])], lab.settings());
   lab.flow(1, lab.service(1), 53, lab.pod(1));
-  const { whole } = await lab.start();
+  const { snapshot } = await lab.start();
   lab.kernel.failOnce("after its work");
-  await whole([], lab.settings()).catch(() => {});
-  await whole([], lab.settings());
+  await snapshot([], lab.settings()).catch(() => {});
+  await snapshot([], lab.settings());
   assert.deepEqual(lab.left(), []);
 });

@@ -16,7 +16,7 @@ export interface Host {
 export interface BackendUnderTest extends Host {
   readonly backend: Backend;
   /** Syncs a full snapshot. */
-  whole(ports: readonly ServicePort[], settings?: FamilySettings): ReturnType<Backend["sync"]>;
+  snapshot(ports: readonly ServicePort[], settings?: FamilySettings): ReturnType<Backend["sync"]>;
   /** Syncs a delta. */
   change(set: readonly ServicePort[], deleted?: readonly ServicePortKey[]): ReturnType<Backend["sync"]>;
   /** The inputs of iptables-restore since the last call. */
@@ -58,7 +58,7 @@ export async function backendUnderTest(host: Host = createHost(), family: Family
   return {
     ...host,
     backend,
-    whole: (set, settings = podSettings()) => send({ base: undefined, settings, set, deleted: [] }),
+    snapshot: (set, settings = podSettings()) => send({ base: undefined, settings, set, deleted: [] }),
     change: (set, deleted = []) => send({ base: revision, settings: undefined, set, deleted }),
     takeInputs() {
       const inputs = runner.calls.filter(({ tool }) => tool.endsWith("-restore")).map(({ stdin }) => stdin);

@@ -55,8 +55,8 @@ Deno.test("a missing rule counts nothing", async () => {
 
 Deno.test("the backend lists two chains and waits at most a second for the lock", async () => {
   const host = createHost();
-  const { backend, whole } = await backendUnderTest(host);
-  await whole([]);
+  const { backend, snapshot } = await backendUnderTest(host);
+  await snapshot([]);
   host.runner.forgetCalls();
   host.runner.inject(({ args }) => args.at(-1) === "KUBE-FORWARD", { how: "prints", stdout: FORWARD.join("\n") });
   host.runner.inject(({ args }) => args.at(-1) === "KUBE-SVC-LOCALHOST", {

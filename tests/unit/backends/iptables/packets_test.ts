@@ -12,7 +12,7 @@ const ROUTE_LOCALNET = "net.ipv4.conf.all.route_localnet";
 
 Deno.test("a port of a cluster IP without a service is left alone", async () => {
   const host = createHost();
-  await (await backendUnderTest(host)).whole([fakeServicePort("default/web:http")]);
+  await (await backendUnderTest(host)).snapshot([fakeServicePort("default/web:http")]);
   const ask = (packet: Partial<PacketRequest>) =>
     outcomeShares(host.runner, { from: "pod-on-node", to: "10.96.0.10", port: 80, ...packet });
   assert.deepEqual(ask({ port: 81 }), { passed: 1 });
@@ -23,7 +23,7 @@ Deno.test("127.0.0.1 serves node ports only if the settings say so, and then the
   const on = async (nodePortPrefixes: string[] | undefined, localhostNodePorts: boolean) => {
     const host = createHost();
     const port = fakeServicePort("default/web:http", { nodePort: 30080 });
-    await (await backendUnderTest(host)).whole([port], podSettings({ nodePortPrefixes, localhostNodePorts }));
+    await (await backendUnderTest(host)).snapshot([port], podSettings({ nodePortPrefixes, localhostNodePorts }));
     const served = outcomeShares(host.runner, { from: "node", to: "127.0.0.1", port: 30080 })["passed"] === undefined;
     assert.equal(host.runner.sysctls.get(ROUTE_LOCALNET), served ? "1" : "0");
     return served;
@@ -37,8 +37,8 @@ Deno.test("127.0.0.1 serves node ports only if the settings say so, and then the
 
 Deno.test("only traffic to node ports at localhost passes the rules that count it", async () => {
   const host = createHost();
-  const { whole } = await backendUnderTest(host);
-  await whole([fakeServicePort("default/web:http", { nodePort: 30080 })], podSettings());
+  const { snapshot } = await backendUnderTest(host);
+  await snapshot([fakeServicePort("default/web:http", { nodePort: 30080 })], podSettings());
   const dump = host.runner.dump();
   assert.match(dump, /^-A KUBE-SERVICES -d 127\.0\.0\.0\/8 .*-m addrtype --dst-type LOCAL -j KUBE-SVC-LOCALHOST$/m);
   assert.match(dump, /^-A KUBE-SERVICES ! -d 127\.0\.0\.0\/8 .*-m addrtype --dst-type LOCAL -j KUBE-NODEPORTS$/m);
@@ -46,16 +46,16 @@ Deno.test("only traffic to node ports at localhost passes the rules that count i
     "KUBE-NODEPORTS",
     undefined,
   ]);
-  await whole([], podSettings({ localhostNodePorts: false, nodePortPrefixes: ["192.168.1.0/24"] }));
+  await snapshot([], podSettings({ localhostNodePorts: false, nodePortPrefixes: ["192.168.1.0/24"] }));
   assert.doesNotMatch(host.runner.dump(), /KUBE-SVC-LOCALHOST .*-j/);
-  await whole([], podSettings({ nodePortPrefixes: ["192.168.1.0/24", "127.0.0.1/32"] }));
+  await snapshot([], podSettings({ nodePortPrefixes: ["192.168.1.0/24", "127.0.0.1/32"] }));
   assert.match(host.runner.dump(), /^-A KUBE-SERVICES -d 127\.0\.0\.1\/32 .* -j KUBE-SVC-LOCALHOST$/m);
 });
 
 for (const bpf of [true, false]) {
   Deno.test(`hairpin traffic is matched by comparing addresses if the kernel can (xt_bpf: ${bpf})`, async () => {
     const host = createHost({ bpf });
-    await (await backendUnderTest(host)).whole([fakeServicePort("default/web:http")]);
+    await (await backendUnderTest(host)).snapshot([fakeServicePort("default/web:http")]);
     assert.equal(host.runner.dump().includes("-m bpf"), bpf);
   });
 }
@@ -64,7 +64,7 @@ Deno.test("INVALID packets are dropped unless the settings or the host make conn
   const forwarded = async (conntrackTcpLiberal: boolean, ofHost: number | undefined) => {
     const host = createHost();
     if (ofHost !== undefined) host.runner.sysctls.set("net.netfilter.nf_conntrack_tcp_be_liberal", String(ofHost));
-    await (await backendUnderTest(host)).whole([], podSettings({ conntrackTcpLiberal }));
+    await (await backendUnderTest(host)).snapshot([], podSettings({ conntrackTcpLiberal }));
     const ask = (state: PacketRequest["state"]) =>
       outcomeShares(host.runner, { from: "outside", to: "10.244.1.9", port: 8080, state });
     for (const state of ["NEW", "ESTABLISHED", "UNTRACKED"] as const) assert.deepEqual(ask(state), { passed: 1 });
@@ -109,8 +109,8 @@ Deno.test("if a sysctl fails or hangs, the settings decide about INVALID packets
     host.runner.inject(({ tool }) => tool === "sysctl", { how });
     const ready = backendUnderTest(host);
     await host.clock.advanceSettled(1000);
-    const { whole } = await ready;
-    await whole([], podSettings({ localhostNodePorts: false }));
+    const { snapshot } = await ready;
+    await snapshot([], podSettings({ localhostNodePorts: false }));
     assert.deepEqual(outcomeShares(host.runner, { from: "outside", to: "10.244.1.9", port: 8080, state: "INVALID" }), {
       dropped: 1,
     });

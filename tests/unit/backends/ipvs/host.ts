@@ -25,7 +25,7 @@ export interface BackendUnderTest extends IpvsHost {
   /** Log lines of level warning and above. */
   readonly logged: readonly string[];
   /** Sends a full snapshot. */
-  whole(ports: readonly ServicePort[], settings?: FamilySettings): ReturnType<Backend["sync"]>;
+  snapshot(ports: readonly ServicePort[], settings?: FamilySettings): ReturnType<Backend["sync"]>;
   /** Sends a delta. */
   change(set: readonly ServicePort[], deleted?: readonly ServicePortKey[]): ReturnType<Backend["sync"]>;
   /** The tools that wrote something since the last call, with their input. */
@@ -87,7 +87,7 @@ export async function backendUnderTest(
     ...host,
     backend,
     logged,
-    whole: (set, settings = ipvsModeSettings()) => send({ base: undefined, settings, set, deleted: [] }),
+    snapshot: (set, settings = ipvsModeSettings()) => send({ base: undefined, settings, set, deleted: [] }),
     change: (set, deleted = []) => send({ base: revision, settings: undefined, set, deleted }),
     takeWrites() {
       const writes = runner.calls.filter(({ args }) => args.some((arg) => WRITES.includes(arg)))

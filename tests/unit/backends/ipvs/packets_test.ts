@@ -13,7 +13,7 @@ const web = (changes: Partial<ServicePort> = {}) =>
 async function served(ports: readonly ServicePort[], settings: Partial<FamilySettings> = {}) {
   const host = createIpvsHost();
   const under = await backendUnderTest(host);
-  assert.deepEqual((await under.whole(ports, ipvsModeSettings(settings))).problems, []);
+  assert.deepEqual((await under.snapshot(ports, ipvsModeSettings(settings))).problems, []);
   const packet = (changes: Partial<PacketRequest>): PacketRequest => ({
     from: "pod-on-node",
     to: "10.96.0.10",

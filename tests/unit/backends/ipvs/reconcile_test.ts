@@ -21,8 +21,8 @@ const weights = (host: ReturnType<typeof createIpvsHost>, key = KEY) =>
   Object.fromEntries([...host.runner.ipvs.servers.get(key)?.reals ?? []].map(([real, { weight }]) => [real, weight]));
 
 Deno.test("the first sync calls each tool once and ipvsadm twice; a sync without changes calls none", async () => {
-  const { whole, change, takeWrites } = await backendUnderTest();
-  await whole([web(), web({ name: "default/b:http", clusterIP: "10.96.0.11" })]);
+  const { snapshot, change, takeWrites } = await backendUnderTest();
+  await snapshot([web(), web({ name: "default/b:http", clusterIP: "10.96.0.11" })]);
   assert.deepEqual(takeWrites().map(({ tool }) => tool), ["ipset", "iptables-restore", "ipvsadm", "ip", "ipvsadm"]);
   await change([]);
   await change([web()]);
@@ -30,9 +30,9 @@ Deno.test("the first sync calls each tool once and ipvsadm twice; a sync without
 });
 
 Deno.test("a change calls each tool that it concerns once, and ipvsadm twice for a new address", async () => {
-  const { whole, change, takeWrites } = await backendUnderTest();
+  const { snapshot, change, takeWrites } = await backendUnderTest();
   const others = Array.from({ length: 50 }, (_, i) => web({ name: `default/o${i}:p`, clusterIP: `10.97.0.${i}` }));
-  await whole([web(), ...others]);
+  await snapshot([web(), ...others]);
   takeWrites();
   await change([web({ clusterEndpoints: [ENDPOINTS[0]!, "10.244.1.3:8080"] })]);
   assert.deepEqual(takeWrites(), [{
@@ -75,7 +75,7 @@ Deno.test("packets to a new address are routed on, then refused, then served, an
       return result;
     },
   };
-  const { whole, change } = await backendUnderTest({ ...host, runner: watched });
+  const { snapshot, change } = await backendUnderTest({ ...host, runner: watched });
   const steps = async (sync: Promise<unknown>) => {
     seen.length = 0;
     await sync;
@@ -84,7 +84,7 @@ Deno.test("packets to a new address are routed on, then refused, then served, an
   const refused = JSON.stringify({ rejected: 1 });
   const served = JSON.stringify(Object.fromEntries(ENDPOINTS.map((endpoint) => [endpoint, 0.5])));
   const added = web({ name: "default/new:p", clusterIP: "10.96.0.12" });
-  assert.deepEqual(await steps(whole([web(), added])), [elsewhere, refused, served]);
+  assert.deepEqual(await steps(snapshot([web(), added])), [elsewhere, refused, served]);
   assert.deepEqual(await steps(change([], ["default/new:p|tcp"])), [served, elsewhere]);
   assert.deepEqual(await steps(change([added])), [elsewhere, refused, served]);
 });
@@ -92,26 +92,26 @@ Deno.test("packets to a new address are routed on, then refused, then served, an
 Deno.test("a failure of the rules is reported and does not delay virtual servers", async () => {
   const host = createIpvsHost();
   const under = await backendUnderTest(host);
-  await under.whole([web()]);
+  await under.snapshot([web()]);
   const closed = web({ nodePort: 30080, loadBalancerIPs: ["192.0.2.1"], clusterEndpoints: [ENDPOINTS[0]!] });
   const failing = { how: "exits", exitCode: 1, stderr: "iptables-restore: no memory" } as const;
   host.runner.inject(({ tool }) => tool === "iptables-restore", failing);
-  await assert.rejects(under.whole([closed], ipvsModeSettings({ masqueradeAll: true })), /no memory/);
+  await assert.rejects(under.snapshot([closed], ipvsModeSettings({ masqueradeAll: true })), /no memory/);
   assert.deepEqual(weights(host), { [ENDPOINTS[0]!]: 1, [ENDPOINTS[1]!]: 0 });
 });
 
 Deno.test("a restart reads the kernel and changes nothing", async () => {
   const host = createIpvsHost();
-  await (await backendUnderTest(host)).whole([web({ nodePort: 30080, endpointsOnThisNode: [ENDPOINTS[0]!] })]);
+  await (await backendUnderTest(host)).snapshot([web({ nodePort: 30080, endpointsOnThisNode: [ENDPOINTS[0]!] })]);
   const again = await backendUnderTest(host);
-  await again.whole([web({ nodePort: 30080, endpointsOnThisNode: [ENDPOINTS[0]!] })]);
+  await again.snapshot([web({ nodePort: 30080, endpointsOnThisNode: [ENDPOINTS[0]!] })]);
   assert.deepEqual(again.takeWrites(), []);
 });
 
 Deno.test("a removed endpoint gets no new connections, and is removed when its last connection has ended", async () => {
   const host = createIpvsHost();
-  const { whole, change, clock } = await backendUnderTest(host);
-  await whole([web()]);
+  const { snapshot, change, clock } = await backendUnderTest(host);
+  await snapshot([web()]);
   const real = host.runner.ipvs.servers.get(KEY)!.reals.get(ENDPOINTS[1]!)!;
   real.active = 1;
   let result = await change([web({ clusterEndpoints: [ENDPOINTS[0]!] })]);
@@ -130,8 +130,8 @@ Deno.test("a removed endpoint gets no new connections, and is removed when its l
 
 Deno.test("an endpoint that returns while it terminates keeps its connections", async () => {
   const host = createIpvsHost();
-  const { whole, change, takeWrites, clock } = await backendUnderTest(host);
-  await whole([web()]);
+  const { snapshot, change, takeWrites, clock } = await backendUnderTest(host);
+  await snapshot([web()]);
   host.runner.ipvs.servers.get(KEY)!.reals.get(ENDPOINTS[1]!)!.active = 1;
   await change([web({ clusterEndpoints: [ENDPOINTS[0]!] })]);
   takeWrites();
@@ -145,10 +145,10 @@ Deno.test("an endpoint that returns while it terminates keeps its connections", 
 
 Deno.test("graceful termination continues after a restart", async () => {
   const host = createIpvsHost();
-  await (await backendUnderTest(host)).whole([web()]);
+  await (await backendUnderTest(host)).snapshot([web()]);
   host.runner.ipvs.servers.get(KEY)!.reals.get(ENDPOINTS[1]!)!.weight = 0;
-  const { whole, change, clock } = await backendUnderTest(host);
-  const { againAfterMs } = await whole([web({ clusterEndpoints: [ENDPOINTS[0]!] })]);
+  const { snapshot, change, clock } = await backendUnderTest(host);
+  const { againAfterMs } = await snapshot([web({ clusterEndpoints: [ENDPOINTS[0]!] })]);
   clock.advance(againAfterMs!);
   await change([]);
   assert.deepEqual(weights(host), { [ENDPOINTS[0]!]: 1 });
@@ -157,8 +157,8 @@ Deno.test("graceful termination continues after a restart", async () => {
 for (const protocol of ["udp", "sctp"] as const) {
   Deno.test(`a removed ${protocol.toUpperCase()} endpoint is removed at once`, async () => {
     const host = createIpvsHost();
-    const { whole, change } = await backendUnderTest(host);
-    await whole([web({ protocol })]);
+    const { snapshot, change } = await backendUnderTest(host);
+    await snapshot([web({ protocol })]);
     const [key, server] = [...host.runner.ipvs.servers][0]!;
     server.reals.get(ENDPOINTS[1]!)!.active = 5;
     await change([web({ protocol, clusterEndpoints: [ENDPOINTS[0]!] })]);
@@ -168,8 +168,8 @@ for (const protocol of ["udp", "sctp"] as const) {
 
 Deno.test("a changed definition of a virtual server leaves its real servers alone", async () => {
   const host = createIpvsHost();
-  const { whole, change, takeWrites } = await backendUnderTest(host, "IPv4", { scheduler: "mh" });
-  await whole([web()]);
+  const { snapshot, change, takeWrites } = await backendUnderTest(host, "IPv4", { scheduler: "mh" });
+  await snapshot([web()]);
   takeWrites();
   await change([web({ affinitySeconds: 10800 })]);
   assert.deepEqual(takeWrites().map(({ input }) => input), [`-E ${KEY} -s mh -p 10800 -b mh-port\n`]);
@@ -180,8 +180,8 @@ Deno.test("excluded virtual servers and those of the other family stay", async (
   const server = () => ({ scheduler: "wrr", persistentSeconds: 0, flags: "", reals: new Map(), clients: new Map() });
   const { servers } = host.runner.ipvs;
   for (const key of ["-t 172.16.0.1:6443", "-t 10.50.0.1:80", "-t [fd00::1]:80", "-f 7"]) servers.set(key, server());
-  const { whole, backend } = await backendUnderTest(host, "IPv4", { excludePrefixes: ["172.16.0.0/12"] });
-  await whole([web()]);
+  const { snapshot, backend } = await backendUnderTest(host, "IPv4", { excludePrefixes: ["172.16.0.0/12"] });
+  await snapshot([web()]);
   const { figures } = await backend.resync();
   assert.equal(figures["drift_repaired"], 0);
   assert.deepEqual([...servers.keys()].sort(), [KEY, "-t 172.16.0.1:6443", "-t [fd00::1]:80", "-f 7"].sort());
@@ -189,8 +189,8 @@ Deno.test("excluded virtual servers and those of the other family stay", async (
 
 Deno.test("the next comparison finds, repairs and counts changes by other programs", async () => {
   const host = createIpvsHost();
-  const { whole, backend, takeWrites } = await backendUnderTest(host);
-  await whole([web({ nodePort: 30080 })]);
+  const { snapshot, backend, takeWrites } = await backendUnderTest(host);
+  await snapshot([web({ nodePort: 30080 })]);
   const before = host.runner.dump("IPv4");
   const { servers, sets, interfaces } = host.runner.ipvs;
   servers.delete(KEY);
@@ -205,8 +205,8 @@ Deno.test("the next comparison finds, repairs and counts changes by other progra
 });
 
 Deno.test("after a failed tool the kernel is read again", async () => {
-  const { whole, change, runner } = await backendUnderTest();
-  await whole([web()]);
+  const { snapshot, change, runner } = await backendUnderTest();
+  await snapshot([web()]);
   runner.inject(
     ({ args }) => args[0] === "--restore",
     { how: "exits", exitCode: 1, stderr: "Cannot allocate memory" },
@@ -226,8 +226,8 @@ Deno.test("after a failed tool the kernel is read again", async () => {
 
 Deno.test("a new address of the node serves node ports from the next comparison on", async () => {
   const host = createIpvsHost();
-  const { whole, backend } = await backendUnderTest(host);
-  await whole([web({ nodePort: 30080, external: "cluster" })]);
+  const { snapshot, backend } = await backendUnderTest(host);
+  await snapshot([web({ nodePort: 30080, external: "cluster" })]);
   host.runner.ipvs.interfaces.set("eth7", new Set(["192.168.7.1/24"]));
   await backend.resync();
   assert.deepEqual(weights(host, "-t 192.168.7.1:30080"), { [ENDPOINTS[0]!]: 1, [ENDPOINTS[1]!]: 1 });
@@ -238,8 +238,8 @@ Deno.test("a new address of the node serves node ports from the next comparison 
 
 Deno.test("a service that the kernel refuses is reported and does not delay others", async () => {
   const host = createIpvsHost();
-  const { whole, change, backend, runner } = await backendUnderTest(host);
-  await whole([web()]);
+  const { snapshot, change, backend, runner } = await backendUnderTest(host);
+  await snapshot([web()]);
   // Without the scheduler the kernel refuses new virtual servers, but no changes of others.
   host.runner.ipvs.schedulers.delete("rr");
   const other = web({ name: "default/other:http", clusterIP: "10.96.0.11" });
@@ -258,8 +258,8 @@ Deno.test("a service that the kernel refuses is reported and does not delay othe
 Deno.test("IPv6 has its own sets, with names that the kernel accepts", async () => {
   const host = createIpvsHost();
   const six = web({ clusterIP: "fd00:10:96::a", clusterEndpoints: ["[fd00:244:1::1]:8080"], nodePort: 30080 });
-  const { whole } = await backendUnderTest(host, "IPv6");
-  await whole([six], ipvsModeSettings({ localTraffic: { by: "source-prefix", prefix: "fd00:244:1::/64" } }));
+  const { snapshot } = await backendUnderTest(host, "IPv6");
+  await snapshot([six], ipvsModeSettings({ localTraffic: { by: "source-prefix", prefix: "fd00:244:1::/64" } }));
   const { sets, interfaces, servers } = host.runner.ipvs;
   assert.ok([...sets.keys()].every((name) => name.startsWith("KUBE-6-") && name.length <= 31));
   assert.deepEqual([...sets.get("KUBE-6-CLUSTER-IP")!.entries], ["fd00:10:96::a,tcp:80"]);
@@ -313,9 +313,9 @@ Deno.test("cleanup removes everything of Sluice and nothing else", async () => {
   const before = [...runner.ipvs.servers.keys(), ...runner.ipvs.sets.keys(), ...runner.ipvs.interfaces.keys()];
   const options = { ...IPVS_SETTINGS, excludePrefixes: ["192.168.1.1/32"] };
   const excluding = await backendUnderTest(host, "IPv4", options);
-  await excluding.whole([web({ nodePort: 30080, external: "cluster" })]);
+  await excluding.snapshot([web({ nodePort: 30080, external: "cluster" })]);
   const settings = ipvsModeSettings({ localTraffic: { by: "none" } });
-  await six.whole([web({ clusterIP: "fd00:10:96::a", clusterEndpoints: [] })], settings);
+  await six.snapshot([web({ clusterIP: "fd00:10:96::a", clusterEndpoints: [] })], settings);
   await four.backend.cleanup();
   assert.ok(runner.ipvs.interfaces.has("kube-ipvs0"));
   await six.backend.cleanup();
@@ -353,8 +353,8 @@ Deno.test("iptables mode and IPVS mode take over from each other without leaving
 });
 
 Deno.test("a comparison repairs rules that another program deleted", async () => {
-  const { whole, backend, runner } = await backendUnderTest();
-  await whole([web()]);
+  const { snapshot, backend, runner } = await backendUnderTest();
+  await snapshot([web()]);
   const dump = runner.dump("IPv4");
   await runner.run({ tool: "iptables-restore", args: ["--noflush"], stdin: ["*nat\n-F KUBE-SERVICES\nCOMMIT\n"] });
   assert.notEqual(runner.dump("IPv4"), dump);
@@ -363,7 +363,7 @@ Deno.test("a comparison repairs rules that another program deleted", async () =>
 });
 
 Deno.test("a set element that the kernel refuses is reported and delays no other", async () => {
-  const { whole, runner } = await backendUnderTest();
+  const { snapshot, runner } = await backendUnderTest();
   const stderr = (line: number) => `ipset v7.17: Error in line ${line}: Element cannot be added to the set`;
   const lineOf = (stdin: string) => stdin.split("\n").findIndex((line) => line.includes("10.96.0.66,")) + 1;
   for (let line = 1; line < 40; line++) {
@@ -373,7 +373,7 @@ Deno.test("a set element that the kernel refuses is reported and delays no other
       stderr: stderr(line),
     });
   }
-  const { problems } = await whole([web(), web({ name: "default/bad:http", clusterIP: "10.96.0.66" })]);
+  const { problems } = await snapshot([web(), web({ name: "default/bad:http", clusterIP: "10.96.0.66" })]);
   assert.deepEqual([...new Set(problems.map(({ servicePort }) => servicePort))], ["default/bad:http"]);
   assert.match(problems[0]!.message, /the kernel refuses the set element .*10\.96\.0\.66.*Element cannot be added/);
   assert.ok([...runner.ipvs.sets.get("KUBE-CLUSTER-IP")!.entries].some((entry) => entry.includes("10.96.0.10,")));

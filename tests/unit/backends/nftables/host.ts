@@ -13,7 +13,7 @@ export interface BackendUnderTest {
   readonly backend: Backend;
   readonly clock: FakeClock;
   /** Sends a full snapshot. */
-  whole(ports: readonly ServicePort[], settings?: FamilySettings): ReturnType<Backend["sync"]>;
+  snapshot(ports: readonly ServicePort[], settings?: FamilySettings): ReturnType<Backend["sync"]>;
   /** Sends what has changed. */
   change(set: readonly ServicePort[], deleted?: readonly ServicePortKey[]): ReturnType<Backend["sync"]>;
   /** Our table. */
@@ -41,7 +41,7 @@ export function backendUnderTest(host: FakeNftHost = createFakeNftHost(), family
     host,
     backend,
     clock,
-    whole: (set, settings = nftSettings()) => send({ base: undefined, settings, set, deleted: [] }),
+    snapshot: (set, settings = nftSettings()) => send({ base: undefined, settings, set, deleted: [] }),
     change: (set, deleted = []) => send({ base: revision, settings: undefined, set, deleted }),
     table: () => host.tables.get(family === "IPv4" ? "ip sluice" : "ip6 sluice")!,
   };

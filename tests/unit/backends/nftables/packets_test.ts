@@ -9,7 +9,7 @@ import { backendUnderTest, nftSettings } from "./host.ts";
 async function asking(settings: FamilySettings = nftSettings()) {
   const host = createFakeNftHost({ surroundings: { nodeAddresses: ["192.168.1.1", "192.168.2.1"] } });
   const port = fakeServicePort("default/web:http", { nodePort: 30080 });
-  assert.deepEqual((await backendUnderTest(host).whole([port], settings)).problems, []);
+  assert.deepEqual((await backendUnderTest(host).snapshot([port], settings)).problems, []);
   return (packet: Partial<PacketRequest>) =>
     outcomeShares(host, { from: "pod-on-node", to: "10.96.0.10", port: 80, ...packet });
 }
@@ -57,7 +57,7 @@ Deno.test("without endpoints, packets from outside a load balancer's source rang
     internal: "reject",
     external: "reject",
   });
-  assert.deepEqual((await backendUnderTest(host).whole([port])).problems, []);
+  assert.deepEqual((await backendUnderTest(host).snapshot([port])).problems, []);
   const ask = (address: string) =>
     outcomeShares(host, { from: { address, interface: "eth0" }, to: "192.0.2.2", port: 80 });
   assert.deepEqual(ask("198.51.100.9"), { dropped: 1 });

@@ -23,8 +23,8 @@ function service(index: number, changes: Partial<ServicePort> = {}): ServicePort
 const services = (count: number) => Array.from({ length: count }, (_, index) => service(index));
 
 Deno.test("a change of an endpoint writes only its elements", async () => {
-  const { whole, change, host } = backendUnderTest();
-  await whole([service(1, { clusterEndpoints: ["10.1.0.1:80", "10.1.0.2:80"] }), service(2)]);
+  const { snapshot, change, host } = backendUnderTest();
+  await snapshot([service(1, { clusterEndpoints: ["10.1.0.1:80", "10.1.0.2:80"] }), service(2)]);
   host.transactions.length = 0;
   await change([service(1, { clusterEndpoints: ["10.1.0.1:80", "10.1.0.3:80"] })]);
   assert.deepEqual(host.transactions, [[
@@ -34,17 +34,17 @@ Deno.test("a change of an endpoint writes only its elements", async () => {
 });
 
 Deno.test("an unchanged state starts no tool", async () => {
-  const { whole, change, host } = backendUnderTest();
-  await whole(services(3));
+  const { snapshot, change, host } = backendUnderTest();
+  await snapshot(services(3));
   host.transactions.length = 0;
   await change([service(1)]);
-  await whole(services(3));
+  await snapshot(services(3));
   assert.deepEqual(host.transactions, []);
 });
 
 Deno.test("hooks are added after the last of several batches", async () => {
-  const { whole, host } = backendUnderTest();
-  await whole(services(15_000));
+  const { snapshot, host } = backendUnderTest();
+  await snapshot(services(15_000));
   const hooksAt = host.transactions.findIndex((statements) =>
     statements.some((one) => one.includes("hook prerouting"))
   );
@@ -53,13 +53,13 @@ Deno.test("hooks are added after the last of several batches", async () => {
 });
 
 Deno.test("shared chains and addresses are deleted with the last service that uses them", async () => {
-  const { whole, change, table } = backendUnderTest();
+  const { snapshot, change, table } = backendUnderTest();
   const two = {
     clusterIP: "10.96.0.9",
     endpointsOnThisNode: ["10.1.0.9:80"],
     clusterEndpoints: ["10.1.0.9:80", "10.1.0.8:80"],
   };
-  await whole([service(1, { ...two, port: 81 }), service(2, { ...two, port: 82 }), service(3)]);
+  await snapshot([service(1, { ...two, port: 81 }), service(2, { ...two, port: 82 }), service(3)]);
   await change([], ["default/s1:p|tcp"]);
   assert.ok(table().chains.has("pick-tcp-2"));
   assert.ok(table().sets.get("cluster-ips")!.elements.has("10.96.0.9"));
@@ -81,12 +81,12 @@ Deno.test("a restart writes only what changed in the meantime", async () => {
       external: "cluster",
     }),
   ];
-  await first.whole(before);
+  await first.snapshot(before);
   first.host.transactions.length = 0;
-  const { figures } = await backendUnderTest(first.host).whole(before);
+  const { figures } = await backendUnderTest(first.host).snapshot(before);
   assert.deepEqual(first.host.transactions, []);
   assert.equal(figures["elements_written"], 0);
-  await backendUnderTest(first.host).whole([...before.slice(1), service(9)]);
+  await backendUnderTest(first.host).snapshot([...before.slice(1), service(9)]);
   assert.deepEqual(first.host.transactions.flat().sort(), [
     "add element ip sluice cluster-ips { 10.96.0.9 }",
     "add element ip sluice services { 10.96.0.9 . tcp . 80 : goto pick-tcp-1 }",
@@ -99,7 +99,7 @@ Deno.test("a restart writes only what changed in the meantime", async () => {
 
 Deno.test("a table with other set declarations is replaced in one transaction", async () => {
   const first = backendUnderTest();
-  await first.whole(services(2));
+  await first.snapshot(services(2));
   const wanted = [...first.table().sets.keys()];
   first.table().sets.set("services", {
     kind: "map",
@@ -109,14 +109,14 @@ Deno.test("a table with other set declarations is replaced in one transaction", 
   });
   first.host.transactions.length = 0;
   const second = backendUnderTest(first.host);
-  await second.whole(services(2));
+  await second.snapshot(services(2));
   assert.equal(first.host.transactions.length, 1);
   assert.deepEqual([...second.table().sets.keys()].sort(), wanted.sort());
   assert.equal(second.table().sets.get("services")!.elements.size, 2);
 });
 
 Deno.test("if the kernel refuses one service port of a replacement, all others are written", async () => {
-  const { host, whole, table } = backendUnderTest();
+  const { host, snapshot, table } = backendUnderTest();
   host.tables.set(`ip ${TABLE}`, {
     sets: new Map([["services", {
       kind: "map",
@@ -128,17 +128,17 @@ Deno.test("if the kernel refuses one service port of a replacement, all others a
   });
   host.refuses = (statement) =>
     statement.includes("10.96.0.5 ") ? "Could not process rule: Invalid argument" : undefined;
-  const { problems } = await whole(services(20));
+  const { problems } = await snapshot(services(20));
   assert.deepEqual(problems.map(({ servicePort }) => servicePort), ["default/s5:p"]);
   assert.equal(table().sets.get("services")!.elements.size, 19);
   assert.ok(table().chains.has("nat-prerouting"));
 });
 
 Deno.test("a refused service port does not delay others and is tried again", async () => {
-  const { whole, change, host, table, backend } = backendUnderTest();
+  const { snapshot, change, host, table, backend } = backendUnderTest();
   host.refuses = (statement) =>
     statement.includes("10.96.0.5 ") ? "Could not process rule: Invalid argument" : undefined;
-  const { problems } = await whole(services(20));
+  const { problems } = await snapshot(services(20));
   assert.deepEqual(problems.map(({ servicePort }) => servicePort), ["default/s5:p"]);
   assert.match(problems[0]!.message, /default\/s5:p.*Invalid argument/);
   assert.equal(table().sets.get("services")!.elements.size, 19);
@@ -150,14 +150,14 @@ Deno.test("a refused service port does not delay others and is tried again", asy
 });
 
 Deno.test("a refused service port is not tried again because of a comparison that another one needs", async () => {
-  const { whole, change, host, table } = backendUnderTest();
+  const { snapshot, change, host, table } = backendUnderTest();
   let tries = 0;
   host.refuses = (statement) => {
     if (!statement.includes("10.96.0.5 ")) return undefined;
     tries++;
     return "Could not process rule: Invalid argument";
   };
-  await whole(services(20));
+  await snapshot(services(20));
   const before = tries;
   // Another program deletes what the change is about to delete.
   table().sets.get("services")!.elements.delete("10.96.0.1 . tcp . 80");
@@ -168,8 +168,8 @@ Deno.test("a refused service port is not tried again because of a comparison tha
 });
 
 Deno.test("a set of clients that another program deleted is created again by a comparison", async () => {
-  const { whole, table, backend, clock } = backendUnderTest();
-  await whole([service(1, { affinitySeconds: 60 })]);
+  const { snapshot, table, backend, clock } = backendUnderTest();
+  await snapshot([service(1, { affinitySeconds: 60 })]);
   const wanted = [...table().sets.keys()].sort();
   const ofClients = [...wanted].filter((name) =>
     table().sets.get(name)!.lines.some((line) => line.includes("timeout"))
@@ -183,8 +183,8 @@ Deno.test("a set of clients that another program deleted is created again by a c
 });
 
 Deno.test("service ports that swap addresses are written, even beside a refused one", async () => {
-  const { whole, change, host, table } = backendUnderTest();
-  await whole(services(4));
+  const { snapshot, change, host, table } = backendUnderTest();
+  await snapshot(services(4));
   host.refuses = (statement) =>
     statement.includes("10.96.0.9 ") ? "Could not process rule: Invalid argument" : undefined;
   const at = (index: number, address: number) => service(index, { clusterIP: `10.96.0.${address}` });
@@ -195,16 +195,16 @@ Deno.test("service ports that swap addresses are written, even beside a refused 
 });
 
 Deno.test("no service is at fault for a failure of the host", async () => {
-  const { whole, host, change } = backendUnderTest();
+  const { snapshot, host, change } = backendUnderTest();
   host.refuses = () => "Could not process rule: Cannot allocate memory";
-  await assert.rejects(whole(services(3)), /Cannot allocate memory/);
+  await assert.rejects(snapshot(services(3)), /Cannot allocate memory/);
   host.refuses = () => undefined;
   assert.deepEqual((await change([])).problems, []);
 });
 
 Deno.test("after a killed tool the kernel is read before the next write", async () => {
-  const { whole, change, host, table } = backendUnderTest();
-  await whole(services(3));
+  const { snapshot, change, host, table } = backendUnderTest();
+  await snapshot(services(3));
   host.onTransaction = () => {
     throw new Error("killed");
   };
@@ -217,8 +217,8 @@ Deno.test("after a killed tool the kernel is read before the next write", async 
 });
 
 Deno.test("drift is repaired element by element", async () => {
-  const { whole, host, table, backend, clock } = backendUnderTest();
-  await whole(services(5));
+  const { snapshot, host, table, backend, clock } = backendUnderTest();
+  await snapshot(services(5));
   const wanted = structuredClone([...table().sets.entries()]);
   table().sets.get("services")!.elements.delete("10.96.0.1 . tcp . 80");
   table().sets.get("services")!.elements.set("10.96.9.9 . tcp . 80", "goto pick-tcp-1");
@@ -242,8 +242,8 @@ Deno.test("drift is repaired element by element", async () => {
 });
 
 Deno.test("a chain that hangs on another hook is created again on its own", async () => {
-  const { whole, backend, clock, table } = backendUnderTest();
-  await whole([service(1)]);
+  const { snapshot, backend, clock, table } = backendUnderTest();
+  await snapshot([service(1)]);
   const chain = table().chains.get("nat-prerouting")!;
   table().chains.set("nat-prerouting", { ...chain, hook: "type nat hook prerouting priority -90; policy accept;" });
   clock.advance(3_600_000);
@@ -252,16 +252,16 @@ Deno.test("a chain that hangs on another hook is created again on its own", asyn
 });
 
 Deno.test("any comparison notices a deleted table and writes it again", async () => {
-  const { whole, host, table, backend } = backendUnderTest();
-  await whole(services(5));
+  const { snapshot, host, table, backend } = backendUnderTest();
+  await snapshot(services(5));
   host.tables.delete(`ip ${TABLE}`);
   await backend.resync();
   assert.equal(table().sets.get("services")!.elements.size, 5);
 });
 
 Deno.test("a change that fails because of drift is repeated after a comparison", async () => {
-  const { whole, change, host, table } = backendUnderTest();
-  await whole(services(3));
+  const { snapshot, change, host, table } = backendUnderTest();
+  await snapshot(services(3));
   host.tables.delete(`ip ${TABLE}`);
   assert.deepEqual((await change([service(4)], ["default/s0:p|tcp"])).problems, []);
   assert.equal(table().sets.get("services")!.elements.size, 3);
@@ -277,8 +277,8 @@ Deno.test("a chain that this nft prints differently is rewritten once and not by
         onLine: call.onLine && ((line) => call.onLine!(line.replace("masquerade fully-random", "masquerade random"))),
       }),
   };
-  const { whole, backend, clock } = backendUnderTest({ ...host, runner: spelled, transactions: host.transactions });
-  await whole(services(2));
+  const { snapshot, backend, clock } = backendUnderTest({ ...host, runner: spelled, transactions: host.transactions });
+  await snapshot(services(2));
   const afterStart = host.transactions.length;
   const drifts: unknown[] = [];
   for (let i = 0; i < 4; i++) {
@@ -290,8 +290,8 @@ Deno.test("a chain that this nft prints differently is rewritten once and not by
 });
 
 Deno.test("a chain that another program keeps changing is repaired each time", async () => {
-  const { whole, table, backend, clock } = backendUnderTest();
-  await whole(services(2));
+  const { snapshot, table, backend, clock } = backendUnderTest();
+  await snapshot(services(2));
   const rules = table().chains.get("services")!.rules;
   for (const vandalized of [[], ["drop"], [], ["drop"], rules.map(() => "drop"), rules.map(() => "drop")]) {
     table().chains.get("services")!.rules = vandalized;
@@ -302,8 +302,8 @@ Deno.test("a chain that another program keeps changing is repaired each time", a
 });
 
 Deno.test("new settings reach all chains that depend on them", async () => {
-  const { whole, backend, table } = backendUnderTest();
-  await whole([
+  const { snapshot, backend, table } = backendUnderTest();
+  await snapshot([
     service(1, { external: "cluster", nodePort: 30001 }),
     service(2, { external: "cluster", nodePort: 30002, affinitySeconds: 9 }),
   ]);
@@ -313,7 +313,7 @@ Deno.test("new settings reach all chains that depend on them", async () => {
   assert.ok(rules.some((rule) => rule.includes("0x00000080")));
   assert.ok(!rules.some((rule) => rule.includes("0x00004000")));
   const fresh = backendUnderTest();
-  await fresh.whole([
+  await fresh.snapshot([
     service(1, { external: "cluster", nodePort: 30001 }),
     service(2, { external: "cluster", nodePort: 30002, affinitySeconds: 9 }),
   ], settings);
@@ -321,11 +321,11 @@ Deno.test("new settings reach all chains that depend on them", async () => {
 });
 
 Deno.test("cleanup removes only the tables of Sluice and kube-proxy", async () => {
-  const { whole, host, backend } = backendUnderTest();
+  const { snapshot, host, backend } = backendUnderTest();
   for (const name of ["ip kube-proxy", "ip mine", "ip6 sluice"]) {
     host.tables.set(name, { sets: new Map(), chains: new Map() });
   }
-  await whole(services(2));
+  await snapshot(services(2));
   await backend.cleanup();
   assert.deepEqual([...host.tables.keys()], ["ip mine", "ip6 sluice"]);
   await backend.cleanup();
@@ -368,7 +368,7 @@ Deno.test("a hanging nft is killed after the minute that docs/reliability.md doc
 });
 
 Deno.test("of nested source ranges only the widest is written, in any order", async () => {
-  const { whole, change, table } = backendUnderTest();
+  const { snapshot, change, table } = backendUnderTest();
   const open = (sourceRanges: readonly string[]) =>
     service(1, {
       loadBalancerIPs: ["192.168.5.5"],
@@ -378,7 +378,7 @@ Deno.test("of nested source ranges only the widest is written, in any order", as
   const written = () =>
     [...table().sets.get("source-ranges")!.elements.keys()].map((key) => key.split(" . ").at(-1)).sort();
   const nested = ["10.0.0.0/8", "10.0.0.0/16", "10.1.0.0/16", "10.255.255.255/32", "172.16.0.0/12"];
-  assert.deepEqual((await whole([open(nested)])).problems, []);
+  assert.deepEqual((await snapshot([open(nested)])).problems, []);
   assert.deepEqual(written(), ["10.0.0.0/8", "172.16.0.0/12"]);
   assert.deepEqual((await change([open(nested.slice(1))])).problems, []);
   assert.deepEqual(written(), ["10.0.0.0/16", "10.1.0.0/16", "10.255.255.255", "172.16.0.0/12"]);

@@ -40,13 +40,13 @@ Deno.test("a missing tool is red if required and yellow if optional", async () =
     "conntrack yellow",
     "sysctl green",
   ]);
-  assert.match(judged[0]!.fix!, /apt-get install iptables/);
+  assert.match(judged[0]!.fix!, /run apt-get install iptables/);
 });
 
 Deno.test("a kernel that supports a mode is green, and the trial leaves nothing behind", async () => {
   const runner = createFakeRunner();
   assert.deepEqual(judgeTrials("iptables", await tryKernel(iptables, undefined, runner)), [
-    { name: "kernel", verdict: "green", message: "takes what iptables mode gives it (tried)" },
+    { name: "kernel", verdict: "green", message: "supports iptables mode (tested)" },
   ]);
   assert(!runner.dump().includes("KUBE-"), "chains remain");
 });
@@ -108,10 +108,10 @@ Deno.test("other users of the ports are reported: k3s, unknown programs and hidd
     const listeners = await findListeners(host({ ss: `LISTEN 0 4096 *:10256 *:* ${users}\n` }));
     return lines(judgeListeners(listeners, [10256, 10249], sluiceRuns)).join("\n");
   };
-  assert.match(await judge("k3s-server"), /^red k3s-server: runs \(pid 7\).*kube-proxy inside/);
-  assert.match(await judge("nginx"), /^yellow port 10256: is taken by nginx \(pid 7\)/);
-  assert.match(await judge(""), /^yellow port 10256: .*only root may see/);
-  assert.match(await judge("sluice", true), /^green other proxies: none beside the Sluice/);
+  assert.match(await judge("k3s-server"), /^red k3s-server: running \(pid 7\).*contains kube-proxy/);
+  assert.match(await judge("nginx"), /^yellow port 10256: in use by nginx \(pid 7\)/);
+  assert.match(await judge(""), /^yellow port 10256: .*visible to root only/);
+  assert.match(await judge("sluice", true), /^green other proxies: none except the running Sluice/);
   assert.match(await judge("", true), /^green/);
   assert.match(lines(judgeListeners(await findListeners(host({})), [1], false)).join(), /^yellow .*without ss/);
 });
@@ -141,8 +141,8 @@ Deno.test("state left by other proxies is taken over by the same mode and remove
   ]);
   assert.equal(traces.unreadable, undefined);
   const verdicts = judgeTraces(traces, "iptables", undefined).map(({ verdict, message }) => `${verdict} ${message}`);
-  assert.match(verdicts[0]!, /^green chains of services \(mode iptables, 2 of them\) .* taken over/);
-  assert.match(verdicts[1]!, /^yellow the tables ip kube-proxy, ip6 kube-proxy/);
+  assert.match(verdicts[0]!, /^green found 2 chains of services \(mode iptables\); .*takes them over/);
+  assert.match(verdicts[1]!, /^yellow found the tables ip kube-proxy, ip6 kube-proxy/);
   assert.equal(judgeTraces(traces, "ipvs", "nftables").length, 1, "a running Sluice's own state is not reported");
   assert.equal(judgeTraces({ ...traces, legacyBeside: true }, "iptables", "iptables").at(-1)!.verdict, "yellow");
   const hidden = await findTraces(
@@ -154,7 +154,7 @@ Deno.test("state left by other proxies is taken over by the same mode and remove
     /^yellow rules: cannot be .*Permission denied/,
   );
   const none = await findTraces(MODE_DESCRIPTIONS, host({}));
-  assert.deepEqual(lines(judgeTraces(none, "iptables", undefined)), ["green rules: no other proxy left any"]);
+  assert.deepEqual(lines(judgeTraces(none, "iptables", undefined)), ["green rules: none left by another proxy"]);
 });
 
 Deno.test("a nearly full connection table is reported unless the configuration makes room", async () => {
@@ -176,6 +176,6 @@ Deno.test("the worst verdict wins, and every finding that is not green has a fix
   assert.equal(worstOf([green, yellow!]), "yellow");
   assert.equal(worstOf([yellow!, { name: "c", verdict: "red", message: "", fix: "" }, green]), "red");
   assert.equal(worstOf([]), "green");
-  assert.equal(findingsText([green, yellow!]).split("\n")[0], "green   a       is there");
-  assert.match(findingsText([green, yellow!]), /\nyellow {2}rights {2}this runs as user 1000.*; fix: sudo/);
+  assert.equal(findingsText([green, yellow!]).split("\n")[0], "green   a           is there");
+  assert.match(findingsText([green, yellow!]), /\nyellow {2}privileges {2}running as user 1000.*; fix: run sudo/);
 });

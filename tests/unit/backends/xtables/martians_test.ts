@@ -31,7 +31,7 @@ Deno.test("martians are dropped; packets of the node itself and replies to it pa
   for (const localhostNodePorts of [true, false]) {
     const host = createHost();
     await tamper(host, "*filter", "-A INPUT -j ACCEPT", "COMMIT");
-    await (await backendUnderTest(host)).whole([PORT], podSettings({ localhostNodePorts }));
+    await (await backendUnderTest(host)).snapshot([PORT], podSettings({ localhostNodePorts }));
     for (const from of ["pod-on-node", "outside", { address: "192.168.1.1" }] as const) {
       assert.deepEqual(ask(host, { from }), { dropped: 1 });
       assert.deepEqual(ask(host, { from, to: "127.7.7.7", protocol: "tcp" }), { dropped: 1 });
@@ -49,10 +49,10 @@ Deno.test("martians are dropped; packets of the node itself and replies to it pa
 
 Deno.test("loopback addresses are routed once martians are dropped, even if that takes two tries", async () => {
   const host = createHost();
-  const { whole, change } = await backendUnderTest(host);
+  const { snapshot, change } = await backendUnderTest(host);
   const lock = { how: "exits", exitCode: 4, stderr: "Another app is currently holding the xtables lock" } as const;
   host.runner.inject(({ tool }) => tool === "iptables-restore", lock, 1);
-  await assert.rejects(whole([PORT]), /xtables lock/);
+  await assert.rejects(snapshot([PORT]), /xtables lock/);
   assert.equal(host.runner.sysctls.get(ROUTE_LOCALNET), "0");
   host.runner.forgetCalls();
   await change([]);
@@ -63,8 +63,8 @@ Deno.test("loopback addresses are routed once martians are dropped, even if that
 
 Deno.test("a deleted martian rule is restored", async () => {
   const host = createHost();
-  const { whole, backend } = await backendUnderTest(host);
-  await whole([PORT]);
+  const { snapshot, backend } = await backendUnderTest(host);
+  await snapshot([PORT]);
   for (const line of ["-F KUBE-MARTIANS", "-F INPUT"]) {
     await tamper(host, "*filter", line, "COMMIT");
     assert.deepEqual(ask(host), { passed: 1 });
@@ -83,9 +83,9 @@ Deno.test("the kubelet's KUBE-FIREWALL stays and does not count as drift", async
   ];
   await tamper(host, "*filter", ":KUBE-FIREWALL - [0:0]", ...kubelet, "COMMIT");
   const before = host.runner.dump();
-  const { whole, backend } = await backendUnderTest(host);
+  const { snapshot, backend } = await backendUnderTest(host);
   const settings = commonSettings("iptables");
-  await whole([PORT], settings);
+  await snapshot([PORT], settings);
   assert.equal((await backend.resync()).figures["drift_repaired"], 0);
   const state = { revision: 1, base: undefined, settings, set: [PORT], deleted: [] };
   assert.deepEqual(await compareWithKernel({ family: "IPv4", state, clock: host.clock }, host.runner), []);
@@ -138,8 +138,8 @@ Deno.test("with --init-only, loopback addresses are routed only after martians a
   await writeHostSettings(options, settings);
   assert.deepEqual(writes(host), []);
   const before = host.runner.dump();
-  const { whole } = await backendUnderTest(host);
-  await whole([PORT]);
+  const { snapshot } = await backendUnderTest(host);
+  await snapshot([PORT]);
   assert.equal(host.runner.rules("IPv4", "filter", "KUBE-MARTIANS")!.length, 1);
   assert.ok(before.split("\n").every((line) => host.runner.dump().includes(line)));
 });

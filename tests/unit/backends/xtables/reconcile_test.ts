@@ -19,8 +19,8 @@ const LOCK_HELD = "Another app is currently holding the xtables lock; still 5s 0
 
 /** The dump of a fresh kernel with these service ports. */
 async function freshDump(ports: readonly ServicePort[], host: Host = createHost()): Promise<string> {
-  const { whole } = await backendUnderTest(host);
-  await whole(ports);
+  const { snapshot } = await backendUnderTest(host);
+  await snapshot(ports);
   return host.runner.dump();
 }
 
@@ -43,8 +43,8 @@ function refuse({ runner }: Host, text: string, message: (line: number) => strin
 Deno.test("a restart writes nothing if the rules are right", async () => {
   const host = createHost();
   const dump = await freshDump(services(50), host);
-  const { whole, backend, takeInputs } = await backendUnderTest(host);
-  const { figures } = await whole(services(50));
+  const { snapshot, backend, takeInputs } = await backendUnderTest(host);
+  const { figures } = await snapshot(services(50));
   await backend.resync();
   assert.deepEqual(takeInputs(), []);
   assert.equal(figures["chains_written"], 0);
@@ -52,8 +52,8 @@ Deno.test("a restart writes nothing if the rules are right", async () => {
 });
 
 Deno.test("a change of endpoints writes only the chain of its service", async () => {
-  const { whole, change, takeInputs } = await backendUnderTest();
-  await whole(services(50));
+  const { snapshot, change, takeInputs } = await backendUnderTest();
+  await snapshot(services(50));
   takeInputs();
   const changed = service(7, { clusterEndpoints: ["10.244.2.7:80"] });
   await change([changed]);
@@ -92,8 +92,8 @@ Deno.test("the first sync deletes or takes over kube-proxy's chains and keeps th
     '-A PREROUTING -m comment --comment "kubernetes service portals" -j KUBE-SERVICES',
     "COMMIT",
   );
-  const { whole, takeInputs } = await backendUnderTest(host);
-  await whole([known]);
+  const { snapshot, takeInputs } = await backendUnderTest(host);
+  await snapshot([known]);
   const chains = host.runner.chains("IPv4", "nat");
   assert.deepEqual(chains.filter((chain) => /KUBE-(SVC-(?!LOCALHOST)|SEP)/.test(chain)), [chainOf(known)]);
   assert.deepEqual(reach(host, "10.96.0.1"), ["10.244.1.1:80"]);
@@ -115,8 +115,8 @@ const DRIFTS: Readonly<Record<string, (chain: string) => readonly string[]>> = {
 for (const [what, lines] of Object.entries(DRIFTS)) {
   Deno.test(`${what} is repaired and counted as drift by the next comparison`, async () => {
     const host = createHost();
-    const { whole, backend } = await backendUnderTest(host);
-    await whole(services(3));
+    const { snapshot, backend } = await backendUnderTest(host);
+    await snapshot(services(3));
     const right = host.runner.dump();
     await tamper(host, "*nat", ...lines(chainOf(service(2))), "COMMIT");
     assert.notEqual(host.runner.dump(), right);
@@ -136,9 +136,9 @@ const ERRORS: Readonly<Record<string, (line: number) => string>> = {
 for (const [how, message] of Object.entries(ERRORS)) {
   Deno.test(`a service that the tool refuses ${how} is left out, reported, and written again after a change`, async () => {
     const host = createHost();
-    const { whole, change } = await backendUnderTest(host);
+    const { snapshot, change } = await backendUnderTest(host);
     refuse(host, "10.244.1.5:80", message);
-    const { problems } = await whole(services(9));
+    const { problems } = await snapshot(services(9));
     assert.deepEqual(problems.map(({ servicePort }) => servicePort), ["default/s5:p"]);
     assert.match(problems[0]!.message, /iptables-restore/);
     const without = services(9).filter(({ name }) => name !== "default/s5:p");
@@ -152,10 +152,10 @@ for (const [how, message] of Object.entries(ERRORS)) {
 
 Deno.test("the next comparison tries a refused service again", async () => {
   const host = createHost();
-  const { whole, backend } = await backendUnderTest(host);
+  const { snapshot, backend } = await backendUnderTest(host);
   const stderr = ERRORS["without a line number"]!(0);
   const end = host.runner.inject((call) => call.stdin.includes("10.244.1.2:80"), { how: "exits", exitCode: 1, stderr });
-  assert.equal((await whole(services(3))).problems.length, 1);
+  assert.equal((await snapshot(services(3))).problems.length, 1);
   assert.equal((await backend.resync()).problems.length, 1);
   end();
   assert.deepEqual((await backend.resync()).problems, []);
@@ -164,10 +164,10 @@ Deno.test("the next comparison tries a refused service again", async () => {
 
 Deno.test("a restore that fails because of the host throws, and the next sync completes it", async () => {
   const host = createHost();
-  const { whole, change } = await backendUnderTest(host);
+  const { snapshot, change } = await backendUnderTest(host);
   const lock = { how: "exits", exitCode: 4, stderr: LOCK_HELD } as const;
   host.runner.inject(isRestore, lock, 1);
-  await assert.rejects(whole(services(3)), /xtables lock/);
+  await assert.rejects(snapshot(services(3)), /xtables lock/);
   assert.deepEqual((await change([])).problems, []);
   assert.equal(host.runner.dump(), await freshDump(services(3)));
   host.runner.inject(isRestore, lock, 1);
@@ -180,7 +180,7 @@ Deno.test("a restore that fails after doing all or half of its work does not dup
   const done = createHost();
   const first = await backendUnderTest(done);
   done.runner.inject(isRestore, { how: "exits", exitCode: 4, stderr: LOCK_HELD, afterItsWork: true }, 1);
-  await assert.rejects(first.whole(services(3)));
+  await assert.rejects(first.snapshot(services(3)));
   await first.change([]);
   assert.equal(done.runner.dump(), await freshDump(services(3)));
 
@@ -188,15 +188,15 @@ Deno.test("a restore that fails after doing all or half of its work does not dup
   const half = createHost();
   const second = await backendUnderTest(half);
   const refused = service(2, { clusterEndpoints: ["10.244.1.2:99999"] });
-  assert.equal((await second.whole([service(1), refused])).problems.length, 1);
+  assert.equal((await second.snapshot([service(1), refused])).problems.length, 1);
   assert.equal(half.runner.dump(), await freshDump([service(1)]));
 });
 
 Deno.test("stale UDP flows are deleted with their endpoint, others stay", async () => {
   const host = createHost();
-  const { whole, change } = await backendUnderTest(host);
+  const { snapshot, change } = await backendUnderTest(host);
   const dns = (...clusterEndpoints: string[]) => service(1, { protocol: "udp", port: 53, clusterEndpoints });
-  await whole([dns("10.244.1.1:53", "10.244.1.2:53")]);
+  await snapshot([dns("10.244.1.1:53", "10.244.1.2:53")]);
   const flow = (sourcePort: number, address: string) => ({
     source: "10.244.1.9",
     sourcePort,
@@ -229,8 +229,8 @@ Deno.test("cleanup removes only what Sluice and kube-proxy wrote", async () => {
     "COMMIT",
   );
   const before = host.runner.dump().split("\n").filter((line) => !line.includes("KUBE-PROXY-CANARY")).join("\n");
-  const { whole, backend } = await backendUnderTest(host);
-  await whole(services(60).map((port, i) => ({ ...port, nodePort: 30000 + i })), podSettings());
+  const { snapshot, backend } = await backendUnderTest(host);
+  await snapshot(services(60).map((port, i) => ({ ...port, nodePort: 30000 + i })), podSettings());
   await tamper(
     host,
     "*nat",
@@ -244,8 +244,8 @@ Deno.test("cleanup removes only what Sluice and kube-proxy wrote", async () => {
 
 Deno.test("a restore that fails once without a reason costs no service its rules", async () => {
   const host = createHost();
-  const { whole, change } = await backendUnderTest(host);
-  await whole(services(3));
+  const { snapshot, change } = await backendUnderTest(host);
+  await snapshot(services(3));
   host.runner.inject(isRestore, { how: "exits", exitCode: 1, stderr: "" }, 1);
   const { problems } = await change([service(2, { clusterEndpoints: ["10.244.2.2:80"] })]);
   assert.deepEqual(problems, []);
@@ -254,8 +254,8 @@ Deno.test("a restore that fails once without a reason costs no service its rules
 
 Deno.test("a killed restore costs no service its rules and is repeated as a whole", async () => {
   const host = createHost();
-  const { whole, change, backend } = await backendUnderTest(host);
-  await whole(services(3));
+  const { snapshot, change, backend } = await backendUnderTest(host);
+  await snapshot(services(3));
   host.runner.inject(isRestore, { how: "exits", exitCode: 137, stderr: "" }, 3);
   await assert.rejects(change([service(2, { clusterEndpoints: ["10.244.2.2:80"] })]), /exit status 137/);
   assert.deepEqual(reach(host, "10.96.0.2"), ["10.244.1.2:80"]);
@@ -267,8 +267,8 @@ Deno.test("a killed restore costs no service its rules and is repeated as a whol
 
 Deno.test("a restore that is killed after its work is not taken for undone", async () => {
   const host = createHost();
-  const { whole, change } = await backendUnderTest(host);
-  await whole(services(3));
+  const { snapshot, change } = await backendUnderTest(host);
+  await snapshot(services(3));
   const dump = host.runner.dump();
   host.runner.inject(isRestore, { how: "exits", exitCode: 137, stderr: "", afterItsWork: true }, 1);
   await assert.rejects(change([service(2, { clusterEndpoints: ["10.244.2.2:80"] })]), /exit status 137/);
@@ -278,9 +278,9 @@ Deno.test("a restore that is killed after its work is not taken for undone", asy
 
 Deno.test("a repair that the tool reported but did not carry out is repeated by the next comparison", async () => {
   const host = createHost();
-  const { whole, backend } = await backendUnderTest(host);
+  const { snapshot, backend } = await backendUnderTest(host);
   const port = service(1);
-  await whole([port]);
+  await snapshot([port]);
   const dump = host.runner.dump();
   const rules = host.runner.rules("IPv4", "nat", chainOf(port)!)!.map((rule) =>
     rule.replace("10.244.1.1:", "10.244.9.9:")
@@ -301,8 +301,8 @@ Deno.test("a repair that the tool reported but did not carry out is repeated by 
 
 Deno.test("the next comparison deletes duplicate jumps", async () => {
   const host = createHost();
-  const { whole, backend } = await backendUnderTest(host);
-  await whole(services(3));
+  const { snapshot, backend } = await backendUnderTest(host);
+  await snapshot(services(3));
   const dump = host.runner.dump();
   const jumps = dump.split("\n").filter((line) => /^-A (PREROUTING|OUTPUT) .*-j KUBE-SERVICES$/.test(line));
   await tamper(host, "*nat", jumps.at(-1)!, jumps.at(-1)!, "COMMIT");
@@ -321,8 +321,8 @@ for (
 ) {
   Deno.test(`output of iptables-save that is ${what} is rejected, even with exit status 0`, async () => {
     const host = createHost();
-    const { whole, backend, takeInputs } = await backendUnderTest(host);
-    await whole(services(3));
+    const { snapshot, backend, takeInputs } = await backendUnderTest(host);
+    await snapshot(services(3));
     const dump = host.runner.dump();
     takeInputs();
     host.runner.inject(({ tool }) => tool === "iptables-save", { how: "prints", stdout }, 1);
