@@ -102,7 +102,8 @@ export function parseCommandLine(
   if (version && argumentErrors.length === 0) {
     return { kind: "version", text: `Sluice ${VERSION} (behaves as kube-proxy ${KUBERNETES_VERSION})` };
   }
-  const read = readSettings(given, context.readFile, parseYaml);
+  const ofRun = new Map([...given].filter(([name]) => !spec.flags.some((flag) => flag.name === name)));
+  const read = readSettings(ofRun, context.readFile, parseYaml);
   if (read === undefined) return { kind: "needs-yaml" };
   const { settings, originOf, errors: settingErrors, warnings: settingWarnings } = read;
   const { decisions, problems, warnings: validationWarnings } = validate(
@@ -125,7 +126,7 @@ export function parseCommandLine(
   if (nodeName === "") errors.push(`${originOf("hostnameOverride")}: the node must have a name`);
   if (errors.length > 0 || source === undefined) return { kind: "errors", exitCode: 2, errors, warnings };
 
-  const configuration = deepFreeze({ ...configurationOf(settings, decisions, given), nodeName, source });
+  const configuration = deepFreeze({ ...configurationOf(settings, decisions, ofRun), nodeName, source });
   const path = given.get("write-config-to") as string | undefined;
   if (path) {
     return { kind: "write-config", path, configuration, warnings: [...warnings, ...unwritable(configuration)] };

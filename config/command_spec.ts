@@ -16,7 +16,10 @@ export interface CommandSpec {
   /** One line of the program's help; starts with a verb, ends with a full stop. */
   readonly summary: string;
   readonly arguments: readonly ArgumentSpec[];
-  /** The command's own flags; every command also takes those of `run`. */
+  /**
+   * The command's own flags; every command also takes those of `run`. One with the name of a flag of `run` replaces it: the
+   * configuration does not depend on it.
+   */
   readonly flags: readonly Flag[];
   /** Complete command lines, each with a short explanation. */
   readonly examples: readonly { readonly line: string; readonly does: string }[];

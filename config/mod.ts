@@ -47,4 +47,4 @@ export { applicable, followConfiguration } from "./reload.ts";
 export { FIELDS } from "./kube_proxy_configuration.ts";
 export { isServer, sourceText } from "./source.ts";
 
-export { HEALTHZ_PORT, METRICS_PORT } from "./validation.ts";
+export { HEALTHZ_PORT, METRICS_PORT, parseBindAddress } from "./validation.ts";

@@ -255,13 +255,13 @@ function decidePrefixes(path: string, given: readonly string[], report: Report, 
 }
 
 /** An `address:port` to listen on, or the expectation that it does not meet. */
-type BindAddress = { readonly joined: string } | { readonly must: string };
+export type BindAddress = { readonly joined: string } | { readonly must: string };
 
 /**
  * Parses an address to listen on. As in kube-proxy, a bare IP address gets `defaultPort`, IPv6 needs brackets before a port,
  * and names and port 0 are refused.
  */
-function parseBindAddress(text: string, defaultPort: number): BindAddress {
+export function parseBindAddress(text: string, defaultPort: number): BindAddress {
   const bare = canonicalAddress(text);
   if (bare !== undefined) return { joined: joinHostPort(bare, defaultPort) };
   const [, inBrackets, plain, portText] = /^(?:\[([^\]]*)\]|([^:[\]]*)):([^:]*)$/.exec(text) ?? [];

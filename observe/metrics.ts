@@ -1,11 +1,11 @@
 import type { FigureMetric, ModeDescription } from "../backends/contract/mod.ts";
-import { KUBERNETES_VERSION, VERSION } from "../platform/mod.ts";
 import type { ApiRequestOutcome } from "./api_request.ts";
 import type { FamilyHealth } from "../core/channel/mod.ts";
 import { FEATURE_GATES, type FeatureName, isFeatureEnabled } from "../config/mod.ts";
 import type { Family, PacketCounts, SyncReport } from "../core/model/mod.ts";
-import { PROBLEM_CODES, type ProblemCode, problemKind } from "../core/problems/mod.ts";
+import type { ProblemCode } from "../core/problems/mod.ts";
 import type { NoLocalEndpoints } from "../core/planning/mod.ts";
+import { addBuildInfo, addLink, addProblems } from "./common_metrics.ts";
 import type { HealthEndpoint } from "./healthz_server.ts";
 import { CONTENT_TYPE, createRegistry, readWhenShown, type Registry } from "./exposition.ts";
 import {
@@ -297,35 +297,6 @@ function packetMetrics(registry: Registry, read: () => Promise<FamilyPacketCount
     });
 }
 
-/** The codes of the problems that a running proxy can have. */
-const LASTING_CODES = PROBLEM_CODES.filter((code) => problemKind(code).checkOnly === undefined);
-
-/** Registers `sluice_problem` with a series for every code, which is 0 if there is no such problem. */
-function addProblems(registry: Registry, read: MetricsOptions["readProblems"]): void {
-  const help = "Current problems by code (docs/problems.md)";
-  readWhenShown(registry, "gauge", { name: "sluice_problem", help, labels: ["code", "severity"] }, () => {
-    const counts = read();
-    return LASTING_CODES.map((code) =>
-      [{ code, severity: problemKind(code).severity }, counts.get(code) ?? 0] as const
-    );
-  });
-}
-
-/** Registers the state of the link to the API server or relay. */
-function addLink(registry: Registry, read: () => SourceLink): void {
-  const gauge = (name: string, help: string, value: (link: SourceLink) => number | undefined) =>
-    readWhenShown(registry, "gauge", { name: `sluice_source_${name}`, help, labels: [] }, () => {
-      const shown = value(read());
-      return shown === undefined ? [] : [[{}, shown] as const];
-    });
-  gauge("connected", "Whether the API server or relay answers", ({ state }) => Number(state === "connected"));
-  gauge(
-    "last_received_timestamp_seconds",
-    "When the API server or relay last sent anything, in seconds since 1970",
-    ({ lastReceivedMs }) => lastReceivedMs === undefined ? undefined : lastReceivedMs / 1000,
-  );
-}
-
 /** Registers `kubernetes_feature_enabled` with a series for every feature that has a gate in Sluice. */
 function addFeatures(registry: Registry, set: Readonly<Record<string, boolean>>): void {
   const enabled = metricMaker(registry, "kubernetes_").gauge(
@@ -336,29 +307,4 @@ function addFeatures(registry: Registry, set: Readonly<Record<string, boolean>>)
   for (const [name, { stage }] of Object.entries(FEATURE_GATES)) {
     enabled.set({ name, stage }, isFeatureEnabled(name as FeatureName, set) ? 1 : 0);
   }
-}
-
-/**
- * Registers `kubernetes_build_info`, which names the release that this version behaves like, for alerts on mixed
- * versions.
- */
-function addBuildInfo(registry: Registry): void {
-  const info = (name: string, help: string, labels: Readonly<Record<string, string>>) =>
-    metricMaker(registry, "").gauge(name, help, Object.keys(labels)).set(labels, 1);
-  const [major = "", minor = ""] = KUBERNETES_VERSION.replace(/^v/, "").split(".");
-  info("kubernetes_build_info", "The Kubernetes release that this proxy behaves like", {
-    major,
-    minor,
-    git_version: KUBERNETES_VERSION,
-    git_commit: "",
-    git_tree_state: "",
-    build_date: "",
-    go_version: "",
-    compiler: "deno",
-    platform: `${Deno.build.os}/${Deno.build.arch === "x86_64" ? "amd64" : "arm64"}`,
-  });
-  info("sluice_build_info", "The version of Sluice and of the Deno that runs it", {
-    version: VERSION,
-    deno: Deno.version.deno,
-  });
 }

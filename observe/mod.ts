@@ -4,10 +4,14 @@
  * In: reports of syncs, workers and requests. Out: HTTP servers and Events. May touch: listening sockets.
  */
 export type { ApiRequestOutcome } from "./api_request.ts";
+export { addBuildInfo, addLink, addProblems } from "./common_metrics.ts";
 export { createDriftWatch, type DriftWatch } from "./drift_watch.ts";
 export { createEventRecorder, type EventRecorderOptions } from "./events.ts";
+export { CONTENT_TYPE, createRegistry, readWhenShown } from "./exposition.ts";
 export { problemsOfSync, problemsOfWorker } from "./family_problems.ts";
 export { type HealthzServerOptions, startHealthzServer } from "./healthz_server.ts";
+export { listeningProblem } from "./listening_problem.ts";
+export { counterReadAtScrape, gaugeReadAtScrape, metricMaker, SYNC_BUCKETS } from "./metric_kinds.ts";
 export {
   type ChangeFigures,
   createMetrics,
@@ -20,7 +24,9 @@ export { findNeighbours, nameOf, portsAreFree } from "./neighbours.ts";
 export { addressesWithin, ownAddresses } from "./node_addresses.ts";
 export { createNodeEvents, type NodeEvents } from "./node_events.ts";
 export { NODE_SCOPE, watchNodePresence } from "./node_presence.ts";
+export { addProcessMetrics } from "./process_metrics.ts";
 export { createProxyHealth, type ProxyHealth, type ProxyHealthStatus } from "./proxy_health.ts";
+export { restClientMetrics } from "./rest_client_metrics.ts";
 export { startOperatorServers } from "./servers.ts";
 export { createServiceHealth, type ServiceHealth, type ServiceHealthOptions } from "./service_health.ts";
 export { createSliMetrics, type SliMetrics } from "./sli_metrics.ts";

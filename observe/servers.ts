@@ -1,9 +1,10 @@
-import { type Clock, errorText, type Logger } from "../platform/mod.ts";
+import type { Clock, Logger } from "../platform/mod.ts";
 import { type Configuration, documentOf, flagTexts, type GivenFlags, isFeatureEnabled } from "../config/mod.ts";
 import type { ProblemBoard } from "../core/problems/mod.ts";
 import type { StatusPage } from "./metrics_server.ts";
 import type { ConnectionLimits } from "../platform/http/mod.ts";
 import { startHealthzServer } from "./healthz_server.ts";
+import { listeningProblem } from "./listening_problem.ts";
 import type { Metrics } from "./metrics.ts";
 import { startMetricsServer } from "./metrics_server.ts";
 import type { ProxyHealth } from "./proxy_health.ts";
@@ -37,22 +38,17 @@ export async function startOperatorServers(options: OperatorServersOptions): Pro
     options;
   const { bindAddressHardFail, featureGates, mode, healthzBindAddress, metricsBindAddress } = configuration;
   const shared = { bindAddressHardFail, limits, clock, logger, signal };
-  const reportTo = (subject: string, bindAddress: string | undefined) => (error: unknown) => {
-    const detail = `${bindAddress}: ${errorText(error)}`;
-    const problem = { code: "server-not-listening", subject, detail } as const;
-    problems.report(subject, error === undefined ? [] : [problem], { isLogged: true });
-  };
   await Promise.all([
     startHealthzServer({
       ...shared,
-      onTry: reportTo("health server", healthzBindAddress),
+      onTry: listeningProblem(problems, "health server", healthzBindAddress),
       bindAddress: healthzBindAddress,
       health,
       onAnswer: (endpoint, code) => metrics.healthAnswered(endpoint, code),
     }),
     startMetricsServer({
       ...shared,
-      onTry: reportTo("metrics server", metricsBindAddress),
+      onTry: listeningProblem(problems, "metrics server", metricsBindAddress),
       bindAddress: metricsBindAddress,
       mode,
       metrics,

@@ -3,15 +3,19 @@ import { boolean, type Configuration, option } from "../../config/mod.ts";
 import type { ProxyMode } from "../../core/model/mod.ts";
 import { machineCores, searchPath } from "../../platform/mod.ts";
 import { type Command, type Invocation, jsonText } from "./command.ts";
+import { LISTEN_FLAGS } from "./serve_flags.ts";
 
 /** `sluice check`: preflight checks. */
 export const checkCommand: Command = {
   name: "check",
-  summary: "Check whether this node and its API access meet the proxy's requirements; changes nothing.",
+  summary:
+    "Check whether this node and its API access meet the requirements of the proxy, or of a server; changes nothing.",
   arguments: [],
   flags: [
     option("json", boolean(), "Write JSON."),
     option("strict", boolean(), "Exit with status 1 for yellow results too, not only for red ones."),
+    option("serve", boolean(), "Check what sluice serve needs instead: its ports, certificates and source."),
+    ...LISTEN_FLAGS,
   ],
   examples: [
     { line: "sluice check --config /etc/sluice/config.yaml", does: "exits with status 1 if a check is red" },
@@ -19,11 +23,18 @@ export const checkCommand: Command = {
       line: "sluice check --proxy-mode nftables --source file:services.yaml",
       does: "only the node, for another mode",
     },
+    {
+      line: "sluice check --serve --kubeconfig kubeconfig --listen tcp://:12090 --listen-tls-crt relay.pem " +
+        "--listen-tls-key relay.key",
+      does: "a server before it starts, with its own flags",
+    },
   ],
   startsPrograms: true,
   async start(invocation) {
     const { flags, print } = invocation;
-    const findings = await findingsOf(invocation, invocation.configuration);
+    const findings = flags.get("serve") === true
+      ? await (await import("./check_serve.ts")).findingsOfServe(invocation)
+      : await findingsOf(invocation, invocation.configuration);
     const worst = worstOf(findings);
     print(
       flags.get("json") === true ? jsonText({ verdict: worst, findings }) : findingsText(findings, supportsColor()),

@@ -1,8 +1,7 @@
-import { option, text } from "../../config/mod.ts";
+import { isServer } from "../../config/mod.ts";
 import type { Command, Invocation } from "./command.ts";
-import { openClusterStore } from "./cluster_store.ts";
-
-const DEFAULT_LISTEN = "tcp://127.0.0.1:12090";
+import { type ClusterStore, openClusterStore } from "./cluster_store.ts";
+import { LISTEN_FLAGS, OPERATOR_FLAGS, readServeAddresses, type ServeAddresses } from "./serve_flags.ts";
 
 /** `sluice serve`: the cluster's state over gRPC, for other instances and for KPNG programs. */
 export const serveCommand: Command = {
@@ -10,16 +9,7 @@ export const serveCommand: Command = {
   name: "serve",
   summary: "Serve the cluster's state over gRPC (KPNG's protocol) to nodes, relays and KPNG programs.",
   arguments: [],
-  flags: [
-    option(
-      "listen",
-      text(DEFAULT_LISTEN),
-      `Listen address: tcp://HOST:PORT, tcp://:PORT for all addresses, or unix://PATH; ${DEFAULT_LISTEN} by default.`,
-    ),
-    option("listen-tls-ca", text(), "PEM file of the CA that must have signed client certificates."),
-    option("listen-tls-crt", text(), "PEM file of the server certificate."),
-    option("listen-tls-key", text(), "PEM file of the server key."),
-  ],
+  flags: [...LISTEN_FLAGS, ...OPERATOR_FLAGS],
   examples: [
     { line: "sluice serve --kubeconfig kubeconfig", does: "watch the API server once, serve on loopback" },
     {
@@ -29,27 +19,59 @@ export const serveCommand: Command = {
     },
   ],
   async start(invocation) {
-    const { logger, clock, signal } = invocation;
-    const { startServing } = await import("../../kpng/server/mod.ts");
-    const { readTlsFiles, readWireAddress } = await import("../../kpng/transport/mod.ts");
-    const given = flagText(invocation, "listen") ?? DEFAULT_LISTEN;
-    const address = readWireAddress(given);
-    if (address === undefined) {
-      throw new Error(`--listen is ${JSON.stringify(given)}: must be tcp://HOST:PORT or unix://PATH`);
-    }
-    const file = (name: string) => flagText(invocation, `listen-tls-${name}`);
-    const tls = readTlsFiles({ ca: file("ca"), crt: file("crt"), key: file("key") }, "--listen-tls");
-    const { store, ended } = await openClusterStore(invocation, signal);
-    const serving = await startServing({ address, tls, store, clock, logger });
+    const addresses = await readServeAddresses(invocation);
+    const { createSourceLink } = await import("../../observe/mod.ts");
+    const { createServingMetrics } = await import("../../observe/serving/mod.ts");
+    const { configuration: { source }, clock, logger, signal } = invocation;
+    const link = createSourceLink(clock);
+    const metrics = createServingMetrics({
+      figures: () => serving.figures(),
+      source: () => cluster.figures(),
+      link: isServer(source) ? link.current : undefined,
+      problems: () => cluster.problems.counts(),
+    });
+    const cluster = await openClusterStore(invocation, signal, {
+      onApiRequest: metrics.apiRequest,
+      onLink: link.report,
+    });
+    const serving = await listen(addresses, cluster, metrics.lag, invocation);
     try {
-      await ended;
+      await startOperatorServers(addresses, cluster, metrics, invocation);
+      await cluster.ended;
       return 0;
     } finally {
       await serving.close();
+      logger.info("stopped serving");
     }
   },
 };
 
-function flagText({ flags }: Invocation, name: string): string | undefined {
-  return (flags.get(name) as string | undefined) || undefined;
+async function listen(
+  { listen: address, tls }: ServeAddresses,
+  { store }: ClusterStore,
+  onLag: (lagMs: number) => void,
+  { clock, logger }: Invocation,
+) {
+  const { startServing } = await import("../../kpng/server/mod.ts");
+  const { readTlsFiles } = await import("../../kpng/transport/mod.ts");
+  return await startServing({ address, tls: readTlsFiles(tls, "--listen-tls"), store, clock, logger, onLag });
+}
+
+async function startOperatorServers(
+  { healthzBindAddress, metricsBindAddress }: ServeAddresses,
+  { figures: source, problems }: ClusterStore,
+  metrics: { expose(): Promise<string> },
+  { clock, logger, signal }: Invocation,
+): Promise<void> {
+  const { startServingServers } = await import("../../observe/serving/mod.ts");
+  await startServingServers({
+    healthzBindAddress,
+    metricsBindAddress,
+    source,
+    metrics,
+    problems,
+    clock,
+    logger,
+    signal,
+  });
 }

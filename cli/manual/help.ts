@@ -40,7 +40,8 @@ function commandHelp(spec: CommandSpec): string {
   })
     .helpOption("-h, --help", "Show this help.");
   command.option("--version [raw]", "Show the version.");
-  for (const flag of [...spec.flags, ...FLAGS]) {
+  const isReplaced = ({ name }: Flag) => spec.flags.some((flag) => flag.name === name);
+  for (const flag of [...spec.flags, ...FLAGS.filter((flag) => !isReplaced(flag))]) {
     const option = new Option(usageOf(flag), flag.description);
     option.helpGroup(spec.flags.includes(flag) ? `Flags of ${spec.name}:` : `${titleOf(flag)}:`);
     command.addOption(isShown(flag, spec) ? option : option.hideHelp());

@@ -322,6 +322,27 @@ export const PROBLEMS = {
     fix: "run timedatectl set-ntp true, or enable another time service, on both",
     checkOnly: true,
   },
+  "certificate-unusable": {
+    severity: "error",
+    about: "file",
+    title: "a certificate, its key or a CA cannot be used",
+    fix: "set --listen-tls-crt, --listen-tls-key and --listen-tls-ca to PEM files that belong together",
+    checkOnly: true,
+  },
+  "certificate-expiring": {
+    severity: "warning",
+    about: "file",
+    title: "a certificate expires soon",
+    fix: "renew it and restart the server",
+    checkOnly: true,
+  },
+  "server-unprotected": {
+    severity: "warning",
+    about: "server",
+    title: "any client that reaches the gRPC server can read the cluster's state",
+    fix: "require client certificates with --listen-tls-ca, or listen on loopback or on a unix socket",
+    checkOnly: true,
+  },
 } as const satisfies Readonly<Record<string, ProblemKind>>;
 
 /** The stable name of a kind of problem. */

@@ -34,7 +34,8 @@ export interface ApiPreflightOptions {
   readonly runProgram?: RunProgram;
   /** The kinds of objects that the proxy reads. */
   readonly kinds: readonly Kind[];
-  readonly nodeName: string;
+  /** This node's name; undefined for a server of other nodes, which needs no Node and records no Events. */
+  readonly nodeName: string | undefined;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly signal: AbortSignal;
@@ -49,12 +50,14 @@ export async function examineApi(options: ApiPreflightOptions): Promise<readonly
     return [problemFinding(API_SERVER, "api-unusable", errorText(error), FIX_CREDENTIALS)];
   }
   try {
+    const { kinds, nodeName } = options;
+    const permissions = nodeName === undefined ? permissionsToRead(kinds) : permissionsOf(kinds);
     const { version, skewMs } = await getVersion(api, options);
     return [
       { name: API_SERVER, verdict: "green", message: `${api.server} runs Kubernetes ${version}` },
       ...(skewMs === undefined ? [] : [judgeSkew(skewMs)]),
-      ...judgeReviews(await Promise.all(permissionsOf(options.kinds).map((one) => review(api, one, options.signal)))),
-      await examineNodeObject(api, options),
+      ...judgeReviews(await Promise.all(permissions.map((one) => review(api, one, options.signal)))),
+      ...nodeName === undefined ? [] : [await examineNodeObject(api, { ...options, nodeName })],
     ];
   } catch (error) {
     options.signal.throwIfAborted();
@@ -71,12 +74,15 @@ const READ_DEADLINE_MS = 10_000;
 
 /** The permissions of a proxy that reads objects of these kinds. */
 export function permissionsOf(kinds: readonly Kind[]): readonly Permission[] {
-  const watched = resourcesOf(kinds, undefined).flatMap(({ name: resource, without }) =>
-    ["list", "watch"].map((verb) => ({ verb, resource, without }))
-  );
   const withoutEvents = "problems are only logged, not recorded as Events of the Node";
   const written = ["create", "patch"].map((verb) => ({ verb, resource: "events", without: withoutEvents }));
-  return [...watched, ...written];
+  return [...permissionsToRead(kinds), ...written];
+}
+
+function permissionsToRead(kinds: readonly Kind[]): readonly Permission[] {
+  return resourcesOf(kinds, undefined).flatMap(({ name: resource, without }) =>
+    ["list", "watch"].map((verb) => ({ verb, resource, without }))
+  );
 }
 
 async function getVersion(api: ApiClient, { clock, signal }: ApiPreflightOptions) {
@@ -119,7 +125,10 @@ async function review(api: ApiClient, permission: Permission, signal: AbortSigna
   return { ...permission, allowed: answer.status?.allowed === true };
 }
 
-async function examineNodeObject(api: ApiClient, { nodeName, signal }: ApiPreflightOptions): Promise<Finding> {
+async function examineNodeObject(
+  api: ApiClient,
+  { nodeName, signal }: { readonly nodeName: string; readonly signal: AbortSignal },
+): Promise<Finding> {
   const name = "node";
   try {
     await get(api, { resource: "nodes", path: `/api/v1/nodes/${encodeURIComponent(nodeName)}` }, signal);

@@ -1,0 +1,145 @@
+/** The checks of `sluice check --serve`. */
+import { type Finding, problemFinding } from "../../core/problems/mod.ts";
+import type { TlsFiles, WireAddress } from "../../kpng/transport/mod.ts";
+import { abortedBy, errorText, isLoopback, plural, silentLogger, splitHostPort } from "../../platform/mod.ts";
+import { openClusterStore } from "./cluster_store.ts";
+import type { Invocation } from "./command.ts";
+import { readServeAddresses } from "./serve_flags.ts";
+
+/** How long a source may take to send its whole state. */
+const SOURCE_MS = 10_000;
+/** A certificate that expires earlier gets a warning. */
+const SOON_MS = 7 * 86_400_000;
+
+/** Runs all checks for `sluice serve` with the same flags. */
+export async function findingsOfServe(invocation: Invocation): Promise<readonly Finding[]> {
+  const { listen, tls, healthzBindAddress, metricsBindAddress } = await readServeAddresses(invocation);
+  return [
+    examineAddress("gRPC", "--listen", listen),
+    ...operatorAddress("health", "--healthz-bind-address", healthzBindAddress),
+    ...operatorAddress("metrics", "--metrics-bind-address", metricsBindAddress),
+    ...await examineTls(tls, listen, invocation),
+    ...await examineSource(invocation),
+  ];
+}
+
+function operatorAddress(name: string, flag: string, bindAddress: string | undefined): readonly Finding[] {
+  if (bindAddress === undefined) return [];
+  const { address: host, port } = splitHostPort(bindAddress);
+  return [examineAddress(name, flag, { kind: "tcp", host, port })];
+}
+
+/** Whether a server can listen on an address now. */
+function examineAddress(name: string, flag: string, address: WireAddress): Finding {
+  const fix = `stop the program that listens there, or set ${flag} to another address`;
+  try {
+    if (address.kind === "unix") {
+      const folder = address.path.replace(/[^/]*$/, "") || ".";
+      if (!Deno.statSync(folder).isDirectory) throw new Error(`${folder} is not a folder`);
+    } else Deno.listen({ hostname: address.host || "0.0.0.0", port: address.port }).close();
+    return { name, verdict: "green", message: `can listen on ${addressText(address)}` };
+  } catch (error) {
+    return problemFinding(name, "server-not-listening", `${addressText(address)}: ${errorText(error)}`, fix);
+  }
+}
+
+function addressText(address: WireAddress): string {
+  return address.kind === "unix" ? address.path : `${address.host || "all addresses"}, port ${address.port}`;
+}
+
+/** Whether the PEM files can be read and belong together, and who can connect. */
+async function examineTls(
+  paths: TlsFiles,
+  listen: WireAddress,
+  { clock }: Pick<Invocation, "clock">,
+): Promise<readonly Finding[]> {
+  const { readTlsFiles } = await import("../../kpng/transport/mod.ts");
+  const name = "TLS";
+  const unusable = (message: string) => problemFinding(name, "certificate-unusable", message);
+  let files: TlsFiles | undefined;
+  try {
+    files = readTlsFiles(paths, "--listen-tls");
+  } catch (error) {
+    return [unusable(errorText(error))];
+  }
+  const isOfThisHost = listen.kind === "unix" || listen.host === "localhost" || isLoopback(listen.host);
+  const open = files?.ca !== undefined || isOfThisHost
+    ? []
+    : [problemFinding(name, "server-unprotected", "does not require client certificates")];
+  if (files === undefined) {
+    return open.length > 0 ? open : [{ name, verdict: "green", message: "is not used; only this host can connect" }];
+  }
+  const { ca, crt, key } = files;
+  if (crt === undefined || key === undefined) return [unusable("--listen-tls-ca needs a server certificate and key")];
+  try {
+    if (ca !== undefined) await readCertificate(ca, "--listen-tls-ca");
+    return [await examineCertificate(crt, key, clock.now()), ...open];
+  } catch (error) {
+    return [unusable(errorText(error))];
+  }
+}
+
+/** Throws an Error that names the flag. */
+async function readCertificate(pem: string, flag: string) {
+  const { X509Certificate } = await import("node:crypto");
+  try {
+    return new X509Certificate(pem);
+  } catch (error) {
+    throw new Error(`${flag}: not a certificate in PEM form: ${errorText(error)}`);
+  }
+}
+
+async function readKey(pem: string) {
+  const { createPrivateKey } = await import("node:crypto");
+  try {
+    return createPrivateKey(pem);
+  } catch (error) {
+    throw new Error(`--listen-tls-key: not a private key in PEM form: ${errorText(error)}`);
+  }
+}
+
+async function examineCertificate(crt: string, key: string, nowMs: number): Promise<Finding> {
+  const name = "TLS";
+  const certificate = await readCertificate(crt, "--listen-tls-crt");
+  if (!certificate.checkPrivateKey(await readKey(key))) {
+    throw new Error("--listen-tls-key is not the key of the certificate in --listen-tls-crt");
+  }
+  const fromMs = Date.parse(certificate.validFrom), toMs = Date.parse(certificate.validTo);
+  if (nowMs < fromMs) throw new Error(`--listen-tls-crt: is valid only from ${certificate.validFrom}`);
+  if (nowMs > toMs) throw new Error(`--listen-tls-crt: expired at ${certificate.validTo}`);
+  if (toMs - nowMs < SOON_MS) {
+    return problemFinding(name, "certificate-expiring", `--listen-tls-crt expires at ${certificate.validTo}`);
+  }
+  return { name, verdict: "green", message: `certificate and key match, valid until ${certificate.validTo}` };
+}
+
+/** Whether the whole state can be read. */
+async function examineSource(invocation: Invocation): Promise<readonly Finding[]> {
+  const { configuration, clock, logger, signal, runProgram } = invocation;
+  if (configuration.source.kind === "kube") {
+    const { examineApi } = await import("../../sources/preflight/mod.ts");
+    const { KINDS } = await import("../../core/objects/mod.ts");
+    return await examineApi({ ...configuration, kinds: KINDS, nodeName: undefined, clock, logger, signal, runProgram });
+  }
+  const { sourceText } = await import("../../config/mod.ts");
+  const name = "source", text = sourceText(configuration.source);
+  const done = new AbortController();
+  const within = abortedBy(signal, done.signal).signal;
+  const cancel = clock.schedule(SOURCE_MS, () => done.abort());
+  try {
+    const { store, problems, ended } = await openClusterStore({ ...invocation, logger: silentLogger }, within);
+    const { createChangeWaiters } = await import("../../kpng/server/mod.ts");
+    await Promise.race([createChangeWaiters(store, clock).changed(0, within).catch(() => {}), ended]);
+    if (store.ready()) {
+      return [{ name, verdict: "green", message: `${text} has ${plural(store.state().services.length, "service")}` }];
+    }
+    const [problem] = problems.current();
+    const detail = problem === undefined ? `no complete state within ${SOURCE_MS / 1000} s` : problem.detail;
+    return [problemFinding(name, "source-unreachable", `${text}: ${detail}`)];
+  } catch (error) {
+    return [problemFinding(name, "source-unreachable", `${text}: ${errorText(error)}`)];
+  } finally {
+    cancel();
+    done.abort();
+  }
+}

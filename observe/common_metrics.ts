@@ -1,0 +1,59 @@
+import { PROBLEM_CODES, type ProblemCode, problemKind } from "../core/problems/mod.ts";
+import { KUBERNETES_VERSION, VERSION } from "../platform/mod.ts";
+import { readWhenShown, type Registry } from "./exposition.ts";
+import { metricMaker } from "./metric_kinds.ts";
+import type { SourceLink } from "./source_link.ts";
+
+/** The codes of the problems that a running process can have. */
+const LASTING_CODES = PROBLEM_CODES.filter((code) => problemKind(code).checkOnly === undefined);
+
+/** Registers `sluice_problem` with a series for every code, which is 0 if there is no such problem. */
+export function addProblems(registry: Registry, read: () => ReadonlyMap<ProblemCode, number>): void {
+  const help = "Current problems by code (docs/problems.md)";
+  readWhenShown(registry, "gauge", { name: "sluice_problem", help, labels: ["code", "severity"] }, () => {
+    const counts = read();
+    return LASTING_CODES.map((code) =>
+      [{ code, severity: problemKind(code).severity }, counts.get(code) ?? 0] as const
+    );
+  });
+}
+
+/**
+ * Registers `kubernetes_build_info`, which names the release that this version behaves like, for alerts on mixed
+ * versions.
+ */
+export function addBuildInfo(registry: Registry): void {
+  const info = (name: string, help: string, labels: Readonly<Record<string, string>>) =>
+    metricMaker(registry, "").gauge(name, help, Object.keys(labels)).set(labels, 1);
+  const [major = "", minor = ""] = KUBERNETES_VERSION.replace(/^v/, "").split(".");
+  info("kubernetes_build_info", "The Kubernetes release that this proxy behaves like", {
+    major,
+    minor,
+    git_version: KUBERNETES_VERSION,
+    git_commit: "",
+    git_tree_state: "",
+    build_date: "",
+    go_version: "",
+    compiler: "deno",
+    platform: `${Deno.build.os}/${Deno.build.arch === "x86_64" ? "amd64" : "arm64"}`,
+  });
+  info("sluice_build_info", "The version of Sluice and of the Deno that runs it", {
+    version: VERSION,
+    deno: Deno.version.deno,
+  });
+}
+
+/** Registers the state of the link to the API server or relay. */
+export function addLink(registry: Registry, read: () => SourceLink): void {
+  const gauge = (name: string, help: string, value: (link: SourceLink) => number | undefined) =>
+    readWhenShown(registry, "gauge", { name: `sluice_source_${name}`, help, labels: [] }, () => {
+      const shown = value(read());
+      return shown === undefined ? [] : [[{}, shown] as const];
+    });
+  gauge("connected", "Whether the API server or relay answers", ({ state }) => Number(state === "connected"));
+  gauge(
+    "last_received_timestamp_seconds",
+    "When the API server or relay last sent anything, in seconds since 1970",
+    ({ lastReceivedMs }) => lastReceivedMs === undefined ? undefined : lastReceivedMs / 1000,
+  );
+}

@@ -1,0 +1,17 @@
+import type { ProblemBoard } from "../core/problems/mod.ts";
+import { errorText } from "../platform/mod.ts";
+
+/**
+ * A function that reports that a server (`subject`) cannot listen on its address, with the error of its last try, or that it
+ * listens, with undefined.
+ */
+export function listeningProblem(
+  problems: Pick<ProblemBoard, "report">,
+  subject: string,
+  bindAddress: string | undefined,
+): (error: unknown) => void {
+  return (error) => {
+    const problem = { code: "server-not-listening", subject, detail: `${bindAddress}: ${errorText(error)}` } as const;
+    problems.report(subject, error === undefined ? [] : [problem], { isLogged: true });
+  };
+}

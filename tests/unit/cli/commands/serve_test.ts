@@ -1,0 +1,151 @@
+/** serve and check --serve with real ports. */
+import assert from "node:assert/strict";
+import { sleep, systemClock } from "../../../../platform/clock.ts";
+import { createCertificateAuthority } from "../../../fakes/certificates.ts";
+import { connectKpngClient } from "../../../fakes/kpng.ts";
+import { METHODS, WATCH_REQUEST } from "../../../../kpng/messages/messages.ts";
+import { invoke } from "./invoke.ts";
+
+const SERVICE = `apiVersion: v1
+kind: Service
+metadata: { name: web, namespace: default }
+spec: { clusterIP: 10.0.0.1, ports: [{ port: 80 }] }
+`;
+
+/** A port that was free a moment ago. */
+function freePort(): number {
+  const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  listener.close();
+  return (listener.addr as Deno.NetAddr).port;
+}
+
+/** The flags of a server with a source of one service, and its ports. */
+async function withFlags(
+  test: (
+    flags: readonly string[],
+    ports: { grpc: number; health: number; metrics: number },
+    folder: string,
+  ) => Promise<void>,
+): Promise<void> {
+  const folder = await Deno.makeTempDir();
+  Deno.writeTextFileSync(`${folder}/web.yaml`, SERVICE);
+  const ports = { grpc: freePort(), health: freePort(), metrics: freePort() };
+  const flags = [
+    ...["--source", `file:${folder}/web.yaml`, "--listen", `tcp://127.0.0.1:${ports.grpc}`],
+    ...["--healthz-bind-address", `127.0.0.1:${ports.health}`],
+    ...["--metrics-bind-address", `127.0.0.1:${ports.metrics}`],
+  ];
+  try {
+    await test(flags, ports, folder);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+}
+
+async function get(port: number, path: string): Promise<{ status: number; body: string }> {
+  const answer = await fetch(`http://127.0.0.1:${port}${path}`);
+  return { status: answer.status, body: await answer.text() };
+}
+
+/** Waits until a server answers with this status. */
+async function answers(port: number, path: string, status: number): Promise<void> {
+  while ((await get(port, path).catch(() => undefined))?.status !== status) await sleep(systemClock, 5);
+}
+
+Deno.test("serve answers probes and scrapes, counts its watchers, and ends cleanly", async () => {
+  await withFlags(async (flags, ports) => {
+    const stop = new AbortController();
+    const serving = invoke(["serve", ...flags], { signal: stop.signal });
+    await answers(ports.health, "/readyz", 200);
+    const client = connectKpngClient(ports.grpc, METHODS.local);
+    await client.round(WATCH_REQUEST.encode({ nodeName: "node-a" }));
+    const { body } = await get(ports.metrics, "/metrics");
+    assert.match(body, /^sluice_serve_watchers\{scope="local"\} 1$/m);
+    assert.match(body, /^sluice_serve_rounds_total\{scope="local"\} 1$/m);
+    assert.match(body, /^sluice_serve_source_ready 1$/m);
+    stop.abort();
+    const { status, log } = await serving;
+    assert.equal(status, 0);
+    assert.match(log, /stopped serving/);
+    client.close();
+    await assert.rejects(get(ports.health, "/livez"));
+  });
+});
+
+Deno.test("an empty address disables a server, and the file's addresses are the proxy's", async () => {
+  await withFlags(async (flags, ports, folder) => {
+    const config = `${folder}/config.yaml`;
+    Deno.writeTextFileSync(
+      config,
+      `{"apiVersion":"kubeproxy.config.k8s.io/v1alpha1","kind":"KubeProxyConfiguration","healthzBindAddress":"192.0.2.1:1"}`,
+    );
+    const stop = new AbortController();
+    const args = ["serve", ...flags, "--metrics-bind-address=", "--config", config];
+    const serving = invoke(args, { signal: stop.signal });
+    await answers(ports.health, "/healthz", 200);
+    await assert.rejects(get(ports.metrics, "/metrics"));
+    stop.abort();
+    assert.doesNotMatch((await serving).log, /192\.0\.2\.1/);
+  });
+});
+
+Deno.test("an invalid address names its flag", async () => {
+  await withFlags(async (flags) => {
+    await assert.rejects(
+      invoke(["serve", ...flags, "--metrics-bind-address", "localhost:80"]),
+      /--metrics-bind-address is "localhost:80": must be IP:port/,
+    );
+  });
+});
+
+/** The findings of check --serve by name. */
+async function findings(args: readonly string[]) {
+  const { status, stdout } = await invoke(["check", "--serve", "--json", ...args]);
+  const { findings } = JSON.parse(stdout) as { findings: { name: string; verdict: string; message: string }[] };
+  return { status, of: (name: string) => findings.find((finding) => finding.name === name) };
+}
+
+Deno.test("check --serve finds free ports and a readable source", async () => {
+  await withFlags(async (flags) => {
+    const { status, of } = await findings(flags);
+    assert.equal(status, 0);
+    assert.deepEqual(
+      ["gRPC", "health", "metrics", "TLS", "source"].map((name) => of(name)?.verdict),
+      Array(5).fill("green"),
+    );
+    assert.match(of("source")!.message, /has 1 service$/);
+  });
+});
+
+Deno.test("check --serve is red for a taken port and for a source that cannot be read", async () => {
+  await withFlags(async (flags, ports, folder) => {
+    const taken = Deno.listen({ hostname: "127.0.0.1", port: ports.metrics });
+    Deno.writeTextFileSync(`${folder}/web.yaml`, "no: [state");
+    const { status, of } = await findings([...flags, "--source", `state:${folder}/missing.yaml`]);
+    taken.close();
+    assert.equal(status, 1);
+    assert.deepEqual([of("metrics")?.verdict, of("gRPC")?.verdict, of("source")?.verdict], ["red", "green", "red"]);
+    assert.match(of("source")!.message, /missing\.yaml/);
+  });
+});
+
+Deno.test("check --serve compares certificate and key", async () => {
+  await withFlags(async (flags, _, folder) => {
+    const authority = await createCertificateAuthority("ca");
+    const [one, other] = [await authority.issue("one"), await authority.issue("other")];
+    for (
+      const [name, pem] of Object.entries({ "ca": authority.cert, "crt": one.cert, "key": one.key, "other": other.key })
+    ) {
+      Deno.writeTextFileSync(`${folder}/${name}`, pem);
+    }
+    const tls = (key: string) => ["--listen-tls-crt", `${folder}/crt`, "--listen-tls-key", `${folder}/${key}`];
+    const verdict = async (...args: string[]) => (await findings([...flags, ...args])).of("TLS");
+    assert.match((await verdict(...tls("other")))!.message, /is not the key of the certificate/);
+    assert.match((await verdict(...tls("missing")))!.message, /--listen-tls-key: cannot read/);
+    assert.match((await verdict(...tls("ca")))!.message, /not a private key/);
+    assert.match((await verdict("--listen-tls-ca", `${folder}/ca`))!.message, /needs a server certificate/);
+    const fine = await verdict(...tls("key"), "--listen-tls-ca", `${folder}/ca`);
+    assert.match(fine!.message, /match|expires/);
+    assert.notEqual(fine!.verdict, "red");
+  });
+});
