@@ -44,7 +44,9 @@ export async function main(args: readonly string[]): Promise<number> {
 
 async function writeConfig(path: string, configuration: Configuration): Promise<number> {
   try {
-    Deno.writeTextFileSync(path, await writeDocument(configuration));
+    const text = await writeDocument(configuration);
+    if (path === "-") writeToStdout(text);
+    else Deno.writeTextFileSync(path, text);
     return 0;
   } catch (error) {
     writeToStderr(`sluice: --write-config-to: cannot write ${path}: ${errorText(error)}\n`);
@@ -55,8 +57,11 @@ async function writeConfig(path: string, configuration: Configuration): Promise<
 async function start(line: CommandLine & { kind: "start" }, reread: () => Promise<CommandLine>): Promise<number> {
   const { configuration, warnings, arguments: given, flags } = line;
   const { logger, logging } = createProcessLogger(configuration);
-  for (const warning of warnings) logger.warn(warning);
   const command = COMMANDS.find(({ name }) => name === line.command)!;
+  for (const warning of warnings) {
+    if (command.lasts) logger.warn(warning);
+    else writeToStderr(`sluice: warning: ${warning}\n`);
+  }
   const lost = new AbortController();
   try {
     const plugin = await credentialPlugin(configuration);

@@ -5,10 +5,16 @@ import { explain } from "./explain.ts";
 import type { Explanation } from "./explanation.ts";
 import { type ListedEndpoint, type ListedService, listEndpoints, listServices } from "./listing.ts";
 import type { Question } from "./question.ts";
+import { resolveDestination } from "./resolve.ts";
 
 /** The answers of this process, or of a running proxy through its control socket. */
 export interface Answers {
   explain(question: Question): Promise<Explanation>;
+  /**
+   * Finds the destinations that a name stands for; see `resolveDestination`.
+   * @throws {QuestionError}
+   */
+  resolve(name: string, from: string | undefined): Promise<readonly Question[]>;
   /** Lists the service ports whose name contains `search`. */
   services(search: string): Promise<readonly ListedService[]>;
   /** Lists the endpoints of the service ports whose name contains `search`. */
@@ -23,6 +29,8 @@ export interface Answers {
 export function createAnswers(basis: AnswerBasis): Answers {
   return {
     explain: (question) => explain(question, basis),
+    // deno-lint-ignore require-await -- errors become rejections
+    resolve: async (name, from) => resolveDestination(name, from, basis),
     services: (search) => Promise.resolve(listServices(basis, search)),
     endpoints: (search) => Promise.resolve(listEndpoints(basis, search)),
     browse: (question) => Promise.resolve(browse(basis, question)),

@@ -38,11 +38,14 @@ export interface Destination {
 
 /** The data that a destination is looked up in. */
 export interface DestinationContext {
-  readonly planned: Iterable<PlannedPort>;
+  readonly planned: () => Iterable<PlannedPort>;
   readonly settings: FamilySettings;
   /** The node's own addresses of both families, without loopback addresses. */
   readonly nodeAddresses: readonly string[];
 }
+
+/** The number of ports of an address that a near miss names. */
+const MOST_PORTS = 8;
 
 /** Finds a destination by a scan of all service ports, so that no index stays in memory for questions. */
 export function findDestination(question: Question, context: DestinationContext): Destination {
@@ -55,7 +58,7 @@ export function findDestination(question: Question, context: DestinationContext)
   let isClusterIP = false, isBound = false;
   let hit: FrontendHit | undefined;
   let unserved: ServicePort | undefined;
-  for (const owner of context.planned) {
+  for (const owner of context.planned()) {
     const { planned, wanted } = owner;
     isClusterIP ||= planned?.clusterIP === address;
     isBound ||= !isThisNode && planned !== undefined && hasAddress(planned, address);
@@ -77,7 +80,29 @@ export function findDestination(question: Question, context: DestinationContext)
       );
     }
   }
+  if (hit === undefined && losers.length === 0 && unserved === undefined) {
+    remarks.push(...nearMiss(question, isThisNode, context.planned()));
+  }
   return { address, hit, unserved, losers, isClusterIP, isBound, isThisNode, remarks };
+}
+
+/** The ports that the address does have, or the service with the same node port for another protocol. */
+function nearMiss(question: Question, isThisNode: boolean, ports: Iterable<PlannedPort>): readonly string[] {
+  const { address, port, protocol } = question;
+  const there: string[] = [];
+  let atNode: string | undefined;
+  for (const { planned } of ports) {
+    if (planned === undefined) continue;
+    const { name, nodePort } = planned;
+    if (hasAddress(planned, address)) there.push(`${planned.port}/${planned.protocol.toUpperCase()} (${name})`);
+    if (isThisNode && nodePort === port) atNode = `node port ${port} is ${planned.protocol.toUpperCase()} (${name})`;
+  }
+  const missing = `${port}/${protocol.toUpperCase()}`;
+  if (atNode !== undefined) return [`${atNode}, not ${protocol.toUpperCase()}`];
+  if (there.length === 0) return [];
+  const shown = there.slice(0, MOST_PORTS).join(", ");
+  const more = there.length > MOST_PORTS ? ` and ${there.length - MOST_PORTS} more` : "";
+  return [`${address} has port ${shown}${more}, not ${missing}`];
 }
 
 function hasAddress({ clusterIP, externalIPs, loadBalancerIPs }: ServicePort, address: string): boolean {

@@ -21,5 +21,5 @@ export {
   stoppedTraffic,
 } from "./listing.ts";
 export { answerOffline } from "./offline.ts";
-export { type Origin, type Question, QuestionError, readQuestion } from "./question.ts";
+export { isAddressAndPort, type Origin, ORIGINS, type Question, QuestionError, readQuestion } from "./question.ts";
 export type { FateReason, KeepReason, MasqueradeReason, Outcome, Source } from "./outcome.ts";

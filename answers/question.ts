@@ -47,7 +47,16 @@ export function readQuestion(destination: string, from?: string): Question {
   return { family, address, port, protocol: protocol.toLowerCase() as Protocol, from: readFrom(from, family) };
 }
 
-function readFrom(from: string | undefined, family: Family): string | undefined {
+/** Whether a destination is written as an address and a port; other forms are names. */
+export function isAddressAndPort(destination: string): boolean {
+  return canonicalAddress(splitHostPort(DESTINATION.exec(destination)?.[1] ?? "").address) !== undefined;
+}
+
+/**
+ * Reads a source: one of ORIGINS, or an address of this family.
+ * @throws {QuestionError}
+ */
+export function readFrom(from: string | undefined, family: Family): string | undefined {
   if (from === undefined || (ORIGINS as readonly string[]).includes(from)) return from;
   const address = canonicalAddress(from);
   if (address === undefined) {

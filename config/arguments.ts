@@ -42,7 +42,8 @@ export function readArguments(args: readonly string[], spec: CommandSpec): Argum
     else rest.push(arg);
   }
   if (end >= 0) rest.push(...normal.slice(end + 1));
-  errors.push(...wrongCount(rest, spec), ...invalidValues(rest, spec));
+  const words = rest.map((word, i) => withoutAlias(word, spec.arguments[i]?.aliases));
+  errors.push(...wrongCount(words, spec), ...invalidValues(words, spec));
   const given = new Map<string, unknown>();
   for (const [flag, texts] of collected) {
     const read = flagValue(flag, texts);
@@ -51,7 +52,7 @@ export function readArguments(args: readonly string[], spec: CommandSpec): Argum
       errors.push(`--${flag.name} is ${noneOf(flag.values!, texts.at(-1)!)}`);
     } else given.set(flag.name, read.value);
   }
-  return { given, rest, help: false, version: version !== undefined && version !== "false", errors };
+  return { given, rest: words, help: false, version: version !== undefined && version !== "false", errors };
 }
 
 function explainUnknown(arg: string, flags: readonly Flag[]): string {
@@ -76,6 +77,10 @@ function invalidValues(rest: readonly string[], spec: CommandSpec): string[] {
   return spec.arguments.flatMap(({ name, values }, i) =>
     rest[i] === undefined || !isNone(values, rest[i]) ? [] : [`${name} is ${noneOf(values!, rest[i])}`]
   );
+}
+
+function withoutAlias(word: string, aliases: Readonly<Record<string, string>> = {}): string {
+  return Object.hasOwn(aliases, word) ? aliases[word]! : word;
 }
 
 function isNone(words: readonly string[] | undefined, given: string): boolean {

@@ -8,6 +8,10 @@ export interface ArgumentSpec {
   readonly required: boolean;
   /** The allowed values, if the argument is an enumeration. */
   readonly values?: readonly string[];
+  /** Other spellings of the allowed values: `svc` for `services`. */
+  readonly aliases?: Readonly<Record<string, string>>;
+  /** The names that a shell completes from the running proxy. */
+  readonly completes?: "service";
 }
 
 /** The interface of a command, from which its help, completions and man page are generated. */
@@ -21,6 +25,8 @@ export interface CommandSpec {
    * configuration does not depend on it.
    */
   readonly flags: readonly Flag[];
+  /** Whether it reads neither the cluster nor a server, so that its help leaves out the flags of the source. */
+  readonly withoutSource?: true;
   /** Complete command lines, each with a short explanation. */
   readonly examples: readonly { readonly line: string; readonly does: string }[];
 }

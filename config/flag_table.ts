@@ -52,7 +52,11 @@ export const FLAG_GROUPS: readonly FlagGroup[] = [
         "The KubeProxyConfiguration file, YAML or JSON; with it, most other flags are ignored.",
       ),
       option("strict-config", boolean(), "Treat unknown and repeated fields of the configuration file as errors."),
-      option("write-config-to", text(), "Write the resulting configuration to this file and exit."),
+      option(
+        "write-config-to",
+        text(),
+        "Write the resulting configuration to this file, or to standard output with -, and exit.",
+      ),
       option("init-only", boolean(), "Perform the steps that need full root privileges, then exit."),
       option("cleanup", boolean(), "Remove all rules and exit."),
     ],

@@ -17,6 +17,8 @@ export interface Flag {
   readonly effective: boolean;
   /** The allowed values, if the flag is an enumeration. */
   readonly values?: readonly string[];
+  /** Values that a shell completes; others are allowed too. */
+  readonly suggestions?: readonly string[];
 }
 
 /** A titled group of flags. */

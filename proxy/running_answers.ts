@@ -40,6 +40,7 @@ export function answersOfProxy(proxy: RunningProxy): ControlAnswers {
   };
   return {
     explain: (question) => whenReady(() => answers.explain(question)),
+    resolve: (name, from) => whenReady(() => answers.resolve(name, from)),
     services: (search) => whenReady(() => answers.services(search)),
     endpoints: (search) => whenReady(() => answers.endpoints(search)),
     browse: (question) => whenReady(() => answers.browse(question)),

@@ -19,6 +19,7 @@ export async function connectToProxy(path: string): Promise<ControlAnswers> {
   const get = <T>(route: string, query: Record<string, string> = {}) => getFrom<T>(path, route, query);
   return {
     explain: async (question) => await get("explain", await queryOf(question)),
+    resolve: (name, from) => get("resolve", { name, ...(from === undefined ? {} : { from }) }),
     services: (search) => get("services", { search }),
     endpoints: (search) => get("endpoints", { search }),
     browse: (question) =>

@@ -4,6 +4,7 @@
  *   GET /v1/process                                 ProxyProcess
  *   GET /v1/status                                  ProxyStatus
  *   GET /v1/explain?to=10.96.0.10:80/tcp&from=pod   Explanation (from: pod, node, outside or an address; optional)
+ *   GET /v1/resolve?name=default/web&from=pod       Question[]
  *   GET /v1/services?search=default/web             ListedService[]
  *   GET /v1/endpoints?search=default/web            ListedEndpoint[]
  *   GET /v1/browse?search=web&attention=true&page=2&pageSize=20
@@ -28,6 +29,7 @@ export function createControlHandler(answers: ControlAnswers): HttpHandler {
     "/v1/process": () => Promise.resolve(thisProcess()),
     "/v1/status": () => answers.status(),
     "/v1/explain": (query) => answers.explain(readQuestion(query.get("to") ?? "", query.get("from") ?? undefined)),
+    "/v1/resolve": (query) => answers.resolve(query.get("name") ?? "", query.get("from") ?? undefined),
     "/v1/services": (query) => answers.services(query.get("search") ?? ""),
     "/v1/endpoints": (query) => answers.endpoints(query.get("search") ?? ""),
     "/v1/browse": (query) =>

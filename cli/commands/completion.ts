@@ -11,6 +11,7 @@ export function createCompletionCommand(commands: () => readonly CommandSpec[]):
     summary: "Print the completion script of a shell; sluice install installs it.",
     arguments: [{ name: SHELLS.join("|"), description: "the shell", required: true, values: SHELLS }],
     flags: [],
+    withoutSource: true,
     examples: [
       { line: "sluice completion bash", does: "load it in ~/.bashrc with source <(sluice completion bash)" },
       { line: "sluice completion fish", does: "load it in config.fish with sluice completion fish | source" },

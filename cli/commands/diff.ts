@@ -26,7 +26,7 @@ export const diffCommand: Command = {
     try {
       return await compare(invocation, familiesOf(invocation));
     } catch (error) {
-      invocation.logger.error("comparison with the kernel failed", { error: errorText(error) });
+      writeToStderr(`sluice diff: cannot compare with the kernel: ${errorText(error)}\n`);
       return 2;
     }
   },

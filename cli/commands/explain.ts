@@ -1,8 +1,13 @@
-import { boolean, option, text } from "../../config/mod.ts";
+import { boolean, type Flag, option, text } from "../../config/mod.ts";
+import type { Answers, Question } from "../../answers/mod.ts";
 import { answersOf } from "./answer_source.ts";
-import { type Command, jsonText, usageError } from "./command.ts";
+import { type Command, type Invocation, jsonText, usageError } from "./command.ts";
 import { outputFlags, outputOf } from "./output.ts";
 
+const FROM: Flag = {
+  ...option("from", text(), "Client: pod, node, outside or an address; all three kinds by default."),
+  suggestions: ["pod", "node", "outside"],
+};
 const OUTPUT = outputFlags(["text", "json"]);
 
 /** `sluice explain`: where a connection goes, and why. */
@@ -10,34 +15,47 @@ export const explainCommand: Command = {
   name: "explain",
   summary: "Explain where a connection goes: service, policies, endpoints, rules.",
   arguments: [{
-    name: "ADDRESS:PORT[/PROTOCOL]",
-    description: "destination; [ADDRESS]:PORT for IPv6, TCP by default, or /udp or /sctp",
+    name: "DESTINATION",
+    description: "ADDRESS:PORT, [ADDRESS]:PORT, NAMESPACE/SERVICE[:PORT], SERVICE.NAMESPACE[:PORT] or NODE:NODEPORT, " +
+      "followed by /udp or /sctp unless it is TCP",
     required: true,
+    completes: "service",
   }],
   flags: [
-    option("from", text(), "Client: pod, node, outside or an address; all three kinds by default."),
+    FROM,
     option("all", boolean(), "Show every endpoint and every rule."),
     ...OUTPUT.flags,
   ],
   examples: [
     { line: "sluice explain 10.96.0.10:80", does: "from a pod on this node, from the node and from outside" },
+    { line: "sluice explain default/web", does: "by the name of a service: every port of its cluster IPs" },
     { line: "sluice explain 203.0.113.9:443 --from 198.51.100.7", does: "for one client address" },
     { line: "sluice explain 10.96.0.10:53/udp --source file:services.yaml", does: "without a running proxy" },
   ],
   async start(invocation) {
     const output = outputOf(invocation, OUTPUT);
-    const { QuestionError, readQuestion } = await import("../../answers/mod.ts");
     const { explanationText } = await import("../text/mod.ts");
-    let question;
+    const answers = await answersOf(invocation);
+    let questions: readonly Question[];
     try {
-      question = readQuestion(invocation.arguments[0]!, invocation.flags.get("from") as string | undefined);
+      questions = await questionsOf(invocation, answers);
     } catch (error) {
+      const { QuestionError } = await import("../../answers/mod.ts");
       if (!(error instanceof QuestionError)) throw error;
       return usageError(error.message);
     }
-    const explanation = await (await answersOf(invocation)).explain(question);
+    const explanations = await Promise.all(questions.map((question) => answers.explain(question)));
     const all = invocation.flags.get("all") === true;
-    invocation.print(output === "json" ? jsonText(explanation) : explanationText(explanation, { all }));
+    if (output === "json") invocation.print(jsonText(explanations.length === 1 ? explanations[0] : explanations));
+    else invocation.print(explanations.map((one) => explanationText(one, { all })).join("\n"));
     return 0;
   },
 };
+
+/** The destination of the command line: one for an address, one for each port and family for a name. */
+async function questionsOf(invocation: Invocation, answers: Pick<Answers, "resolve">): Promise<readonly Question[]> {
+  const { isAddressAndPort, readQuestion } = await import("../../answers/mod.ts");
+  const destination = invocation.arguments[0]!;
+  const from = invocation.flags.get(FROM.name) as string | undefined;
+  return isAddressAndPort(destination) ? [readQuestion(destination, from)] : await answers.resolve(destination, from);
+}

@@ -1,16 +1,31 @@
+import type { Answers, ListedService } from "../../answers/mod.ts";
+import { suggestion } from "../../config/mod.ts";
 import { answersOf } from "./answer_source.ts";
 import { type Command, jsonText } from "./command.ts";
 import { outputFlags, outputOf } from "./output.ts";
 
-const OUTPUT = outputFlags(["table", "json", "yaml"]);
+const OUTPUT = outputFlags(["table", "json", "yaml", "name"]);
+
+const ALIASES = { service: "services", svc: "services", endpoint: "endpoints", ep: "endpoints" };
 
 /** `sluice get`: lists of services and endpoints. */
 export const getCommand: Command = {
   name: "get",
   summary: "List services, or endpoints with the reason why each is in use or not.",
   arguments: [
-    { name: "services|endpoints", description: "what to list", required: true, values: ["services", "endpoints"] },
-    { name: "NAME", description: "only services whose namespace/name:port contains this", required: false },
+    {
+      name: "services|endpoints",
+      description: "what to list",
+      required: true,
+      values: ["services", "endpoints"],
+      aliases: ALIASES,
+    },
+    {
+      name: "NAME",
+      description: "only services whose namespace/name:port contains this",
+      required: false,
+      completes: "service",
+    },
   ],
   flags: OUTPUT.flags,
   examples: [
@@ -30,8 +45,25 @@ export const getCommand: Command = {
       const { stringify } = await loadYaml();
       invocation.print(stringify(items));
     };
-    if (what === "services") await write(await answers.services(name), servicesTable);
+    const services = await answers.services(name);
+    if (services.length === 0 && name !== "") throw new Error(await noneNamed(name, answers));
+    if (output === "name") invocation.print(namesText(services));
+    else if (what === "services") await write(services, servicesTable);
     else await write(await answers.endpoints(name), endpointsTable);
     return 0;
   },
 };
+
+/** `namespace/name` of each service, one per line. */
+function namesText(services: readonly ListedService[]): string {
+  return [...new Set(services.map(({ name }) => serviceOf(name)))].map((name) => `${name}\n`).join("");
+}
+
+function serviceOf(servicePort: string): string {
+  return servicePort.replace(/:.*/, "");
+}
+
+async function noneNamed(name: string, answers: Pick<Answers, "services">): Promise<string> {
+  const known = new Set((await answers.services("")).map((service) => serviceOf(service.name)));
+  return `no service port has a name that contains ${JSON.stringify(name)}${suggestion(name, known)}`;
+}

@@ -8,6 +8,7 @@ export function createManCommand(commands: () => readonly CommandSpec[]): Comman
     summary: "Print the man page; sluice install installs it.",
     arguments: [],
     flags: [],
+    withoutSource: true,
     examples: [{ line: "sluice man", does: "read it with sluice man | man -l -" }],
     async start({ print }) {
       print(await manualText(commands()));

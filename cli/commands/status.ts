@@ -25,6 +25,7 @@ export const statusCommand: Command = {
   summary: "Show on one screen whether the running proxy has everything in effect.",
   arguments: [],
   flags: [WAIT, ...OUTPUT.flags],
+  withoutSource: true,
   examples: [
     { line: "sluice status", does: "exit status 0: all in effect; 1: something is broken; 3: no proxy runs" },
     { line: "sluice status --wait 60s", does: "in a script, after a start or an upgrade" },

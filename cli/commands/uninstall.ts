@@ -13,6 +13,7 @@ export const uninstallCommand: Command = {
     option("now", boolean(), "Also stop and disable the service."),
     option("all", boolean(), "Also remove edited files."),
   ],
+  withoutSource: true,
   examples: [
     {
       line: "sluice uninstall --now --cleanup",

@@ -9,6 +9,7 @@ export const versionCommand: Command = {
   summary: "Show the version, the commit, the runtime and the bundled packages.",
   arguments: [],
   flags: OUTPUT.flags,
+  withoutSource: true,
   examples: [{ line: "sluice version -o json", does: "for a bug report or an inventory" }],
   async start(invocation) {
     const { readBuild } = await import("../../platform/mod.ts");

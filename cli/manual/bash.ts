@@ -1,10 +1,13 @@
-import type { FlagWords, Vocabulary } from "./vocabulary.ts";
+import { type FlagWords, SERVICE_NAMES, type Vocabulary } from "./vocabulary.ts";
 
 /** Returns the completion script for bash; it needs no bash-completion package. */
 export function bashCompletion({ commands, common }: Vocabulary): string {
   const names = commands.map(({ name }) => name);
   const ofCommand = commands.filter(({ words, flags }) => words.length + flags.length > 0).map(
-    ({ name, words, flags }) => `    ${name}) words='${words.join(" ")}' flags='${spellings(flags).join(" ")}' ;;\n`,
+    ({ name, words, flags, takesService }) =>
+      `    ${name}) words='${words.join(" ")}' flags='${spellings(flags).join(" ")}'${
+        takesService ? " services=yes" : ""
+      } ;;\n`,
   );
   const values = [
     ...commands.flatMap(({ name, flags }) => valueCases(flags, name)),
@@ -12,7 +15,7 @@ export function bashCompletion({ commands, common }: Vocabulary): string {
   ];
   return `# Completion of sluice for bash: source <(sluice completion bash)
 _sluice() {
-  local current=\${COMP_WORDS[COMP_CWORD]} previous=\${COMP_WORDS[COMP_CWORD-1]} command=run words= flags=
+  local current=\${COMP_WORDS[COMP_CWORD]} previous=\${COMP_WORDS[COMP_CWORD-1]} command=run words= flags= services=
   COMPREPLY=()
   # --flag=value arrives as three words.
   if [[ $current == = ]]; then
@@ -30,6 +33,8 @@ ${values.join("")}  esac
     words="$flags ${spellings(common).join(" ")}"
   elif [[ COMP_CWORD -eq 1 ]]; then
     words='${[...names, "help"].join(" ")}'
+  elif [[ -n $services ]]; then
+    words="$words $(${SERVICE_NAMES})"
   fi
   COMPREPLY=($(compgen -W "$words" -- "$current"))
 }

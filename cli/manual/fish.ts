@@ -1,12 +1,13 @@
-import type { FlagWords, Vocabulary } from "./vocabulary.ts";
+import { type FlagWords, SERVICE_NAMES, type Vocabulary } from "./vocabulary.ts";
 
 /** Returns the completion script for fish. */
 export function fishCompletion({ commands, common }: Vocabulary): string {
   const lines = ["# Completion of sluice for fish: sluice completion fish | source", "complete -c sluice -f"];
-  for (const { name, summary, words, flags } of commands) {
+  for (const { name, summary, words, takesService, flags } of commands) {
     lines.push(`complete -c sluice -n __fish_use_subcommand -a ${name} -d ${quoted(summary)}`);
     const inCommand = `-n ${quoted(`__fish_seen_subcommand_from ${name}`)}`;
     if (words.length > 0) lines.push(`complete -c sluice ${inCommand} -a ${quoted(words.join(" "))}`);
+    if (takesService) lines.push(`complete -c sluice ${inCommand} -a ${quoted(`(${SERVICE_NAMES})`)}`);
     for (const flag of flags) lines.push(`complete -c sluice ${inCommand} ${flagOptions(flag)}`);
   }
   const names = commands.map(({ name }) => name).join(" ");

@@ -51,13 +51,17 @@ function commandHelp(spec: CommandSpec): string {
     .replace("Options:", `${argumentsOf(spec)}Options:`);
   const more = spec.name === RUN
     ? withoutEffect()
+    : spec.withoutSource
+    ? ""
     : `\nThe flags of sluice ${RUN} are also accepted; sluice ${RUN} --help lists them.\n`;
   return text + more + examplesOf(spec);
 }
 
 /** Whether the help of a command describes this flag. */
 function isShown(flag: Flag, spec: CommandSpec): boolean {
-  return spec.name === RUN && flag.effective || spec.flags.includes(flag) || SOURCE_FLAGS.includes(flag.name);
+  if (spec.name === RUN && flag.effective || spec.flags.includes(flag)) return true;
+  if (spec.examples.some(({ line }) => line.split(" ").includes(`--${flag.name}`))) return true;
+  return !spec.withoutSource && SOURCE_FLAGS.includes(flag.name);
 }
 
 function titleOf(flag: Flag): string {

@@ -1,5 +1,8 @@
 import { type CommandSpec, type Flag, FLAG_GROUPS } from "../../config/mod.ts";
 
+/** The command that prints the names of all services, for completion. */
+export const SERVICE_NAMES = "sluice get services -o name 2>/dev/null";
+
 /** Kind of a flag's value. */
 export type Following =
   | { readonly kind: "nothing" }
@@ -21,6 +24,8 @@ export interface CommandWords {
   readonly summary: string;
   /** Fixed values of its arguments. */
   readonly words: readonly string[];
+  /** Whether an argument is the name of a service, which `SERVICE_NAMES` lists. */
+  readonly takesService: boolean;
   /** Its own flags, without those common to all commands. */
   readonly flags: readonly FlagWords[];
 }
@@ -46,14 +51,15 @@ export function vocabularyOf(commands: readonly CommandSpec[]): Vocabulary {
       name,
       summary,
       words: words.flatMap(({ values }) => values ?? []),
+      takesService: words.some(({ completes }) => completes === "service"),
       flags: flags.map(wordsOf),
     })),
     common: [help, ...common.map(wordsOf)],
   };
 }
 
-function wordsOf({ name, letter, description, field, values }: Flag): FlagWords {
-  return { name, letter, description, following: followingOf(field.kind, values) };
+function wordsOf({ name, letter, description, field, values, suggestions }: Flag): FlagWords {
+  return { name, letter, description, following: followingOf(field.kind, values ?? suggestions) };
 }
 
 function followingOf(kind: Flag["field"]["kind"], words: readonly string[] | undefined): Following {

@@ -1,11 +1,11 @@
-import type { CommandWords, FlagWords, Vocabulary } from "./vocabulary.ts";
+import { type CommandWords, type FlagWords, SERVICE_NAMES, type Vocabulary } from "./vocabulary.ts";
 
 /** Returns the completion script for zsh, to be saved as _sluice in a folder of its fpath. */
 export function zshCompletion({ commands, common }: Vocabulary): string {
   return `#compdef sluice
 # Completion of sluice for zsh: sluice completion zsh > /usr/local/share/zsh/site-functions/_sluice
 _sluice() {
-  local command=run previous=\${words[CURRENT-1]} current=\${words[CURRENT]}
+  local command=run services= previous=\${words[CURRENT-1]} current=\${words[CURRENT]}
   local -a own common candidates
   if (( CURRENT > 2 )) && [[ \${words[2]} != -* ]]; then command=\${words[2]}; fi
   if [[ $current == --*=* ]]; then
@@ -24,6 +24,7 @@ ${[...commands.flatMap(({ name, flags }) => valueCases(flags, name)), ...valueCa
     candidates=(${commands.map(({ name, summary }) => quoted(`${name}:${summary}`)).join(" ")})
     _describe -t commands command candidates
   else
+    if [[ -n $services ]]; then candidates+=(\${(f)"$(eval $services)"}); fi
     _describe -t words word candidates
   fi
 }
@@ -31,8 +32,9 @@ _sluice "$@"
 `;
 }
 
-function ownCase({ name, words, flags }: CommandWords): string {
-  return `    ${name}) own=(${described(flags).join(" ")}) candidates=(${words.map(quoted).join(" ")}) ;;\n`;
+function ownCase({ name, words, flags, takesService }: CommandWords): string {
+  const names = takesService ? ` services='${SERVICE_NAMES}'` : "";
+  return `    ${name}) own=(${described(flags).join(" ")}) candidates=(${words.map(quoted).join(" ")})${names} ;;\n`;
 }
 
 function valueCases(flags: readonly FlagWords[], command: string): string[] {

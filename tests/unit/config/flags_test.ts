@@ -354,7 +354,7 @@ Deno.test("the help of run lists every flag in its group, with those without eff
 Deno.test("an unknown value is refused with the nearest allowed one", () => {
   const table: readonly [string[], RegExp][] = [
     [["get", "servces"], /"servces": must be services or endpoints; did you mean services\?/],
-    [["get", "services", "-o", "jsn"], /--output is "jsn": must be table or json or yaml; did you mean json\?/],
+    [["get", "services", "-o", "jsn"], /--output is "jsn": must be table or json or yaml or name; did you mean json\?/],
     [["render", "--family=ipv6"], /--family is "ipv6": must be IPv4 or IPv6; did you mean IPv6\?/],
     [["--proxy-mode", "nftable"], /--proxy-mode is "nftable".*did you mean nftables\?/],
     [["--logging-format", "jason"], /--logging-format is "jason": must be text or json; did you mean json\?/],

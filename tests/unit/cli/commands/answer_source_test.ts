@@ -78,3 +78,28 @@ Deno.test("the proxy on the control socket answers unless --source is given", as
     await Deno.remove(folder, { recursive: true });
   }
 });
+
+Deno.test("get accepts kubectl's short names, prints names alone, and fails if nothing has the name", async () => {
+  assert.deepEqual(await run("get", "svc", "shop", ...OFFLINE), await run("get", "services", "shop", ...OFFLINE));
+  assert.deepEqual(await run("get", "ep", "shop", ...OFFLINE), await run("get", "endpoints", "shop", ...OFFLINE));
+  assert.equal((await run("get", "svc", "shop", "-o", "name", ...OFFLINE)).printed, "default/shop\n");
+  await assert.rejects(
+    run("get", "services", "default/shap", ...OFFLINE),
+    /no service port has a name that contains "default\/shap"; did you mean default\/shop\?/,
+  );
+});
+
+Deno.test("explain takes a service's name, and names the ports of an address without the requested one", async () => {
+  const byName = await run("explain", "default/shop", ...OFFLINE);
+  assert.match(byName.printed, /is cluster IP 10\.96\.0\.20:80\/TCP of default\/shop:http/);
+  assert.deepEqual(await run("explain", "shop.default", ...OFFLINE), byName);
+  const near = await run("explain", "10.96.0.20:8080", ...OFFLINE);
+  assert.match(near.printed, /10\.96\.0\.20 has port 80\/TCP \(default\/shop:http\), not 8080\/TCP/);
+});
+
+Deno.test("--json is short for -o json", async () => {
+  assert.deepEqual(
+    await run("explain", "10.96.0.20:80", "--json", ...OFFLINE),
+    await run("explain", "10.96.0.20:80", "-o", "json", ...OFFLINE),
+  );
+});

@@ -1,6 +1,22 @@
 import assert from "node:assert/strict";
 import { main } from "../../../../main.ts";
 
+/** Runs the program and captures its standard output. */
+async function printedBy(args: readonly string[]): Promise<string> {
+  const write = Deno.stdout.writeSync;
+  let stdout = "";
+  Deno.stdout.writeSync = (bytes) => {
+    stdout += new TextDecoder().decode(bytes);
+    return bytes.length;
+  };
+  try {
+    assert.equal(await main(args), 0);
+    return stdout;
+  } finally {
+    Deno.stdout.writeSync = write;
+  }
+}
+
 /** Runs the program and captures its standard error. */
 async function runMain(args: readonly string[]): Promise<{ status: number; stderr: string }> {
   const write = Deno.stderr.writeSync;
@@ -37,4 +53,17 @@ Deno.test("--write-config-to writes a file that --config accepts", async () => {
   } finally {
     await Deno.remove(folder, { recursive: true });
   }
+});
+
+Deno.test("--write-config-to - writes to standard output", async () => {
+  assert.match(await printedBy(["--write-config-to", "-", "--oom-score-adj=7"]), /^oomScoreAdj: 7$/m);
+});
+
+Deno.test("help lists the flags of the source only for commands that read one, and the flags of its examples", async () => {
+  for (const command of ["version", "man", "completion", "uninstall", "status", "top"]) {
+    assert.doesNotMatch(await printedBy([command, "--help"]), /--kubeconfig/, command);
+  }
+  assert.match(await printedBy(["explain", "--help"]), /--kubeconfig/);
+  const install = await printedBy(["install", "--help"]);
+  for (const flag of ["--cluster-cidr", "--proxy-mode"]) assert.ok(install.includes(`  ${flag} `), flag);
 });
