@@ -9,7 +9,8 @@ export type LocalMode = "ClusterCIDR" | "NodeCIDR" | "BridgeInterface" | "Interf
 
 /**
  * The source of the cluster's state: the Kubernetes API, manifests in a file or folder, a KPNG state file, or a server of
- * KPNG's protocol, which sends the state of the whole cluster (`global`) or what this node may use (`local`).
+ * KPNG's protocol, which sends the state of the whole cluster (`global`) or what this node may use (`local`). Of several
+ * servers, one is watched at a time.
  */
 export type SourceChoice =
   | { readonly kind: "kube" }
@@ -17,7 +18,8 @@ export type SourceChoice =
   | { readonly kind: "state"; readonly path: string }
   | {
     readonly kind: "grpc";
-    readonly address: WireAddress;
+    /** At least one, all different, in the order in which they are tried. */
+    readonly addresses: readonly WireAddress[];
     readonly scope: "global" | "local";
     readonly tls: TlsPaths;
   };

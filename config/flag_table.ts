@@ -68,7 +68,8 @@ export const FLAG_GROUPS: readonly FlagGroup[] = [
         "source",
         text("kube"),
         "The source of services: kube; file:PATH, a file or folder of manifests; state:PATH, a KPNG state file; " +
-          "grpc://HOST:PORT or unix://PATH, a server (sluice serve, or a KPNG program).",
+          "grpc://HOST:PORT or unix://PATH, a server (sluice serve, or a KPNG program), or several, separated by commas, " +
+          "of which one is watched and the next one takes over when it fails.",
       ),
       option(
         "local",

@@ -1,4 +1,4 @@
-import { readWireAddress, wireAddressText } from "../kpng/transport/mod.ts";
+import { readWireAddress, type WireAddress, wireAddressText } from "../kpng/transport/mod.ts";
 import type { GivenFlags } from "./arguments.ts";
 import type { SourceChoice } from "./configuration.ts";
 
@@ -9,8 +9,9 @@ export interface SourceReading {
   readonly errors: readonly string[];
 }
 
-const FORMS = "kube, file:PATH, state:PATH, grpc://HOST:PORT or unix://PATH";
+const FORMS = "kube, file:PATH, state:PATH, grpc://HOST:PORT[,HOST:PORT…] or unix://PATH";
 const TLS = "api-client-tls";
+const SCHEME = /^(grpc:\/\/|unix:)/;
 
 /** Whether a source is a server, to which there is a link that can fail. */
 export function isServer({ kind }: SourceChoice): boolean {
@@ -21,16 +22,19 @@ export function isServer({ kind }: SourceChoice): boolean {
 export function sourceText(source: SourceChoice): string {
   if (source.kind === "kube") return source.kind;
   if (source.kind !== "grpc") return `${source.kind}:${source.path}`;
-  const text = wireAddressText(source.address);
-  return source.address.kind === "unix" ? text : `grpc://${text}`;
+  const text = (address: WireAddress, index: number) => {
+    const isAfterHost = source.addresses[index - 1]?.kind === "tcp";
+    return `${address.kind === "unix" || isAfterHost ? "" : "grpc://"}${wireAddressText(address)}`;
+  };
+  return source.addresses.map(text).join();
 }
 
 /** Reads `--source` and the flags that apply only to some sources. */
 export function readSource(given: GivenFlags): SourceReading {
   const text = (given.get("source") as string | undefined) ?? "kube";
   const source = sourceOf(text, given);
-  if (source === undefined) {
-    return { source, errors: [`--source is ${JSON.stringify(text)}: must be ${FORMS}`] };
+  if (typeof source === "string") {
+    return { source: undefined, errors: [`--source is ${JSON.stringify(text)}: ${source}`] };
   }
   if (source.kind === "grpc") return { source, errors: [] };
   const useless = ["local", `${TLS}-ca`, `${TLS}-crt`, `${TLS}-key`].filter((name) => given.get(name));
@@ -40,17 +44,44 @@ export function readSource(given: GivenFlags): SourceReading {
   return { source: errors.length === 0 ? source : undefined, errors };
 }
 
-function sourceOf(text: string, given: GivenFlags): SourceChoice | undefined {
+/** The source, or what is wrong with it. */
+function sourceOf(text: string, given: GivenFlags): SourceChoice | string {
   if (text === "kube") return { kind: "kube" };
   const [, kind, path] = /^(file|state):(.+)$/s.exec(text) ?? [];
   if (kind !== undefined && path !== undefined) return { kind: kind as "file" | "state", path };
-  const address = /^(grpc:\/\/|unix:)/.test(text) ? readWireAddress(text) : undefined;
-  if (address === undefined) return undefined;
+  if (!SCHEME.test(text)) return `must be ${FORMS}`;
+  const addresses = readServers(text);
+  if (typeof addresses === "string") return addresses;
   const file = (name: string) => (given.get(`${TLS}-${name}`) as string | undefined) || undefined;
   return {
     kind: "grpc",
-    address,
+    addresses,
     scope: given.get("local") === true ? "local" : "global",
     tls: { ca: file("ca"), crt: file("crt"), key: file("key") },
   };
+}
+
+/**
+ * Reads a list of servers, separated by commas: `grpc://a:12090,b:12090`. Only an entry after a HOST:PORT may omit its scheme, so
+ * that the rest of a socket's path with a comma is not taken for a host. Returns what is wrong with an invalid list.
+ */
+function readServers(text: string): readonly WireAddress[] | string {
+  const entries = text.split(",");
+  const addresses: WireAddress[] = [];
+  for (const entry of entries) {
+    const quoted = JSON.stringify(entry);
+    if (entry === "") return "a server in the list is empty (commas separate servers)";
+    if (addresses.at(-1)?.kind === "unix" && !SCHEME.test(entry)) {
+      return `${quoted} needs grpc:// or unix:// in front (commas separate servers)`;
+    }
+    const address = readWireAddress(entry);
+    if (address === undefined) {
+      return entries.length === 1 ? `must be ${FORMS}` : `${quoted} is not a server: must be HOST:PORT or unix://PATH`;
+    }
+    if (addresses.some((other) => wireAddressText(other) === wireAddressText(address))) {
+      return `${wireAddressText(address)} is in the list twice`;
+    }
+    addresses.push(address);
+  }
+  return addresses;
 }

@@ -1,3 +1,4 @@
+import type { SourceServer } from "../core/objects/mod.ts";
 import { PROBLEM_CODES, type ProblemCode, problemKind } from "../core/problems/mod.ts";
 import { KUBERNETES_VERSION, VERSION } from "../platform/mod.ts";
 import { readWhenShown, type Registry } from "./exposition.ts";
@@ -55,5 +56,16 @@ export function addLink(registry: Registry, read: () => SourceLink): void {
     "last_received_timestamp_seconds",
     "When the API server or relay last sent anything, in seconds since 1970",
     ({ lastReceivedMs }) => lastReceivedMs === undefined ? undefined : lastReceivedMs / 1000,
+  );
+}
+
+/** Registers `sluice_source_server` with a series for every server of a gRPC source. */
+export function addServers(registry: Registry, read: () => readonly SourceServer[]): void {
+  const help = "Whether the source watches this server and has its whole state";
+  readWhenShown(
+    registry,
+    "gauge",
+    { name: "sluice_source_server", help, labels: ["server"] },
+    () => read().map(({ address, inUse }) => [{ server: address }, inUse ? 1 : 0] as const),
   );
 }

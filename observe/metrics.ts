@@ -2,10 +2,11 @@ import type { FigureMetric, ModeDescription } from "../backends/contract/mod.ts"
 import type { ApiRequestOutcome } from "./api_request.ts";
 import type { FamilyHealth } from "../core/channel/mod.ts";
 import { FEATURE_GATES, type FeatureName, isFeatureEnabled } from "../config/mod.ts";
+import type { SourceServer } from "../core/objects/mod.ts";
 import type { Family, PacketCounts, SyncReport } from "../core/model/mod.ts";
 import type { ProblemCode } from "../core/problems/mod.ts";
 import type { NoLocalEndpoints } from "../core/planning/mod.ts";
-import { addBuildInfo, addLink, addProblems } from "./common_metrics.ts";
+import { addBuildInfo, addLink, addProblems, addServers } from "./common_metrics.ts";
 import type { HealthEndpoint } from "./healthz_server.ts";
 import { CONTENT_TYPE, createRegistry, readWhenShown, type Registry } from "./exposition.ts";
 import {
@@ -71,6 +72,8 @@ export interface MetricsOptions {
   readonly readProblems: () => ReadonlyMap<ProblemCode, number>;
   /** Reads the link to the source; called at every scrape. Undefined if the source is no server. */
   readonly readLink?: () => SourceLink;
+  /** Reads the servers that the source chooses from; called at every scrape. */
+  readonly readServers?: () => readonly SourceServer[];
 }
 
 /** The packet counters of the rules, for each family whose counters could be read. */
@@ -83,7 +86,7 @@ const FAMILY = ["ip_family"] as const;
  * `sluice_…`.
  */
 export function createMetrics(
-  { mode, now, read, featureGates, fileLimit, readPacketCounts, readProblems, readLink }: MetricsOptions,
+  { mode, now, read, featureGates, fileLimit, readPacketCounts, readProblems, readLink, readServers }: MetricsOptions,
 ): Metrics {
   const registry = createRegistry();
   const syncs = syncMetrics(registry, mode);
@@ -103,6 +106,7 @@ export function createMetrics(
   addChangeMetrics(registry, read);
   addProblems(registry, readProblems);
   if (readLink) addLink(registry, readLink);
+  if (readServers) addServers(registry, readServers);
   addBuildInfo(registry);
   addFeatures(registry, featureGates);
   const readCpuTime = addProcessMetrics(registry, fileLimit);

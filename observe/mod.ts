@@ -4,7 +4,7 @@
  * In: reports of syncs, workers and requests. Out: HTTP servers and Events. May touch: listening sockets.
  */
 export type { ApiRequestOutcome } from "./api_request.ts";
-export { addBuildInfo, addLink, addProblems } from "./common_metrics.ts";
+export { addBuildInfo, addLink, addProblems, addServers } from "./common_metrics.ts";
 export { createDriftWatch, type DriftWatch } from "./drift_watch.ts";
 export { createEventRecorder, type EventRecorderOptions } from "./events.ts";
 export { CONTENT_TYPE, createRegistry, readWhenShown } from "./exposition.ts";

@@ -69,6 +69,7 @@ async function serve(options: ProxyOptions): Promise<number> {
     readPacketCounts: () => packetCountsOf(families),
     readProblems: problems.counts,
     readLink: isServer(configuration.source) ? link.current : undefined,
+    readServers: () => source.servers?.() ?? [],
   });
   const files = shareFiles(options.fileLimit);
   const limits = createConnectionLimits({ clock, max: files.connections });

@@ -58,12 +58,12 @@ export async function openSource(
     case "grpc": {
       const { createGrpcSource } = await import("./grpc/mod.ts");
       const { readTlsFiles } = await import("../kpng/transport/mod.ts");
-      const { address, scope } = choice;
+      const { addresses, scope } = choice;
       const tls = readTlsFiles(choice.tls, "--api-client-tls");
-      if (tls !== undefined && address.kind === "unix") {
+      if (tls !== undefined && addresses.some(({ kind }) => kind === "unix")) {
         throw new Error("--api-client-tls-…: TLS is not supported on unix sockets");
       }
-      return { source: createGrpcSource({ address, tls, scope, nodeName, inFull, clock, logger }), close };
+      return { source: createGrpcSource({ addresses, tls, scope, nodeName, inFull, onLink, clock, logger }), close };
     }
     case "kube": {
       const { ApiError, connectToApi, createKubernetesSource, listNodeNames, otherNodesText, sendObject } =

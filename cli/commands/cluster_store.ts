@@ -1,6 +1,6 @@
 /** A store with the cluster's state, for the commands that serve, export and watch it. */
 import { createProblemBoard, type ProblemBoard } from "../../core/problems/mod.ts";
-import type { SourceSink } from "../../core/objects/mod.ts";
+import type { SourceServer, SourceSink } from "../../core/objects/mod.ts";
 import type { Store } from "../../kpng/store/mod.ts";
 import type { SourceFigures } from "../../observe/serving/mod.ts";
 import type { Clock } from "../../platform/mod.ts";
@@ -14,6 +14,8 @@ export interface ClusterStore {
   readonly problems: ProblemBoard;
   /** The state of the source. */
   readonly figures: () => SourceFigures;
+  /** The servers that the source chooses from; none if it is not a gRPC server. */
+  readonly servers: () => readonly SourceServer[];
   /** Resolves when the signal has stopped the source; rejects if the source cannot work. */
   readonly ended: Promise<void>;
 }
@@ -38,6 +40,7 @@ export async function openClusterStore(
     store,
     problems,
     figures: () => ({ isReady: store.ready(), lastEventMs: lastEventMs() }),
+    servers: () => source.servers?.() ?? [],
     ended: source.run(sink, signal).finally(close),
   };
 }

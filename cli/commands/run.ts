@@ -101,5 +101,5 @@ async function setOomScore({ configuration, clock, logger }: Invocation): Promis
 }
 
 function usesUnixSocket({ source }: Configuration): boolean {
-  return source.kind === "grpc" && source.address.kind === "unix";
+  return source.kind === "grpc" && source.addresses.some(({ kind }) => kind === "unix");
 }

@@ -28,6 +28,7 @@ export const serveCommand: Command = {
       figures: () => serving.figures(),
       source: () => cluster.figures(),
       link: isServer(source) ? link.current : undefined,
+      servers: () => cluster.servers(),
       problems: () => cluster.problems.counts(),
     });
     const cluster = await openClusterStore(invocation, signal, {

@@ -37,4 +37,4 @@ export { createInterner, internString, internStrings } from "./intern.ts";
 export { type Decode, type Decoded, isLabel, isObjectName } from "./metadata.ts";
 export { isWholeNumber } from "./problems.ts";
 export { isRawObject, quote, type RawObject, rawObject } from "./raw.ts";
-export type { Source, SourceSink } from "./source.ts";
+export type { Source, SourceServer, SourceSink } from "./source.ts";

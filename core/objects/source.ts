@@ -18,8 +18,18 @@ export interface SourceSink {
   readonly problems: ReportProblems;
 }
 
+/** A server that a source may watch. */
+export interface SourceServer {
+  /** As on the command line: `10.0.0.1:12090`. */
+  readonly address: string;
+  /** Whether it is watched and has sent its whole state; true of one server at most. */
+  readonly inUse: boolean;
+}
+
 /** A source of the cluster's state. */
 export interface Source {
+  /** The servers that it chooses from, in the order in which it tries them; undefined for other sources. */
+  readonly servers?: () => readonly SourceServer[];
   /** Reports to the sink until the signal aborts. Retries what may recover; throws only on permanent failures. */
   run(sink: SourceSink, signal: AbortSignal): Promise<void>;
 }

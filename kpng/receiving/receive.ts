@@ -25,6 +25,8 @@ export interface ReceiverOptions {
 
 /** Receives the global or local state from a server of KPNG's protocol, across reconnects. */
 export interface Receiver {
+  /** A new call begins: the server sends its whole state, even if it does not say so with `Reset`. */
+  restart(): void;
   /** Applies one `OpItem`. Returns whether it ends the round. Throws WireError for invalid bytes. */
   receive(bytes: Uint8Array<ArrayBuffer>): boolean;
 }
@@ -63,6 +65,7 @@ export function createReceiver({ sink, nodeName, inFull }: ReceiverOptions): Rec
   };
 
   return {
+    restart: () => assembler.reset(),
     receive(bytes) {
       const operation = OP_ITEM.decode(bytes);
       if (operation.reset !== undefined) assembler.reset();

@@ -1,10 +1,12 @@
 import type { ServingFigures } from "../../kpng/server/mod.ts";
+import type { SourceServer } from "../../core/objects/mod.ts";
 import type { ProblemCode } from "../../core/problems/mod.ts";
 import {
   addBuildInfo,
   addLink,
   addProblems,
   addProcessMetrics,
+  addServers,
   type ApiRequestOutcome,
   counterReadAtScrape,
   createRegistry,
@@ -40,6 +42,8 @@ export interface ServingMetricsOptions {
   readonly source: () => SourceFigures;
   /** The link to the server that the state comes from; undefined if the source is not a server. */
   readonly link?: () => SourceLink;
+  /** The servers that the source chooses from. */
+  readonly servers?: () => readonly SourceServer[];
   /** Counts the current problems by code. */
   readonly problems: () => ReadonlyMap<ProblemCode, number>;
 }
@@ -49,7 +53,8 @@ type Registry = ReturnType<typeof createRegistry>;
 const PREFIX = "sluice_serve_";
 
 /** Creates the metrics of a server, named `sluice_serve_…`, and those of its process and its API client. */
-export function createServingMetrics({ figures, source, link, problems }: ServingMetricsOptions): ServingMetrics {
+export function createServingMetrics(options: ServingMetricsOptions): ServingMetrics {
+  const { figures, source, link, servers, problems } = options;
   const registry = createRegistry();
   addTraffic(registry, figures);
   const lag = metricMaker(registry, PREFIX).histogram<never>(
@@ -61,6 +66,7 @@ export function createServingMetrics({ figures, source, link, problems }: Servin
   addRefusals(registry, figures);
   addSource(registry, source);
   if (link) addLink(registry, link);
+  if (servers) addServers(registry, servers);
   addProblems(registry, problems);
   addBuildInfo(registry);
   const readCpuTime = addProcessMetrics(registry, undefined);

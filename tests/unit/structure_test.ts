@@ -78,7 +78,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   "sources/preflight": ["platform", "core/", "sources/kubernetes"],
   "sources/manifests": ["platform", "core/"],
   "sources/state": ["platform", "core/", "kpng/", "sources/manifests"],
-  "sources/grpc": ["platform", "core/", "kpng/"],
+  "sources/grpc": ["platform", "core/", "kpng/", "observe"],
   "sources": ["platform", "core/", "config", "kpng/transport", "observe", "sources/"],
   "answers": ["platform", "core/", "backends/contract", "config", "observe", "sources"],
   "answers/control": ["platform", "platform/http", "core/", "observe", "answers"],

@@ -202,10 +202,13 @@ Deno.test("an invalid flag is refused with its name and the allowed values", () 
     [["--show-hidden-metrics-for-version=1.20"], /--show-hidden-metrics-for-version is "1.20": must be 1.35/],
     [["--logging-format=xml"], /--logging-format is "xml": must be text or json/],
     [["-v=-1"], /--v is -1: must be 0 or more/],
-    [["--source=etcd"], /--source is "etcd": must be kube, file:PATH, state:PATH, grpc:\/\/HOST:PORT or unix:\/\/PATH/],
+    [
+      ["--source=etcd"],
+      /--source is "etcd": must be kube, file:PATH, state:PATH, grpc:\/\/HOST:PORT\[,HOST:PORT…\] or unix:\/\/PATH/,
+    ],
     [
       ["--source=file:"],
-      /--source is "file:": must be kube, file:PATH, state:PATH, grpc:\/\/HOST:PORT or unix:\/\/PATH/,
+      /--source is "file:": must be kube, file:PATH, state:PATH, grpc:\/\/HOST:PORT\[,HOST:PORT…\] or unix:\/\/PATH/,
     ],
     [["--hostname-override= "], /--hostname-override: the node must have a name/],
     [["--config=missing.yaml"], /--config: cannot read missing.yaml: no such file/],

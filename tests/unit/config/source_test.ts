@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import { readSource } from "../../../config/source.ts";
-import { readWireAddress } from "../../../kpng/transport/address.ts";
+import { readSource, sourceText } from "../../../config/source.ts";
+import { readWireAddress, wireAddressText } from "../../../kpng/transport/address.ts";
 
 const read = (source: string, flags: Record<string, unknown> = {}) =>
   readSource(new Map<string, unknown>([["source", source], ...Object.entries(flags)]));
@@ -12,13 +12,13 @@ Deno.test("every form of --source is read; the default is the API server", () =>
   assert.deepEqual(read("state:/run/state.yaml").source, { kind: "state", path: "/run/state.yaml" });
   assert.deepEqual(read("grpc://relay-1.example:12090").source, {
     kind: "grpc",
-    address: { kind: "tcp", host: "relay-1.example", port: 12090 },
+    addresses: [{ kind: "tcp", host: "relay-1.example", port: 12090 }],
     scope: "global",
     tls: NO_TLS,
   });
   assert.deepEqual(read("unix:///run/sluice.sock", { local: true, "api-client-tls-ca": "ca.pem" }).source, {
     kind: "grpc",
-    address: { kind: "unix", path: "/run/sluice.sock" },
+    addresses: [{ kind: "unix", path: "/run/sluice.sock" }],
     scope: "local",
     tls: { ...NO_TLS, ca: "ca.pem" },
   });
@@ -46,4 +46,32 @@ Deno.test("server addresses in KPNG's format", () => {
   ) {
     assert.equal(readWireAddress(wrong), undefined, wrong);
   }
+});
+
+Deno.test("several servers are separated by commas, in the order in which they are tried, and are printed as they are read", () => {
+  const LISTS: Readonly<Record<string, readonly string[]>> = {
+    "grpc://a:12090,b:1": ["a:12090", "b:1"],
+    "grpc://a,grpc://b,[fd00::1]": ["a:12090", "b:12090", "[fd00::1]:12090"],
+    "unix:///run/a.sock,unix:///run/b.sock": ["unix:///run/a.sock", "unix:///run/b.sock"],
+    "grpc://a,unix:///run/b.sock,grpc://c": ["a:12090", "unix:///run/b.sock", "c:12090"],
+  };
+  for (const [text, servers] of Object.entries(LISTS)) {
+    const { source } = read(text);
+    assert.ok(source?.kind === "grpc", text);
+    assert.deepEqual(source.addresses.map(wireAddressText), servers);
+    assert.deepEqual(read(sourceText(source)).source, source);
+  }
+});
+
+Deno.test("an invalid list of servers is an error that names the entry", () => {
+  const WRONG: Readonly<Record<string, RegExp>> = {
+    "grpc://a,,b": /--source is "grpc:\/\/a,,b": a server in the list is empty/,
+    "grpc://a,": /a server in the list is empty/,
+    "grpc://a,b:70000": /"b:70000" is not a server: must be HOST:PORT or unix:/,
+    "grpc://a, b": /" b" is not a server/,
+    "grpc://a,file:b": /"file:b" is not a server/,
+    "grpc://a,b,a:12090": /a:12090 is in the list twice/,
+    "unix:///run/a,b.sock": /"b.sock" needs grpc:\/\/ or unix:\/\/ in front \(commas separate servers\)/,
+  };
+  for (const [text, message] of Object.entries(WRONG)) assert.match(read(text).errors.join(), message, text);
 });

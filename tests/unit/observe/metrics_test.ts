@@ -1,5 +1,6 @@
 import { describeMode } from "../../../backends/mod.ts";
 import { PROBLEM_CODES, type ProblemCode, problemKind } from "../../../core/problems/mod.ts";
+import type { SourceServer } from "../../../core/objects/mod.ts";
 import assert from "node:assert/strict";
 import { createFakeClock } from "../../fakes/clock.ts";
 import type { ProxyMode, SyncReport } from "../../../core/model/mod.ts";
@@ -37,6 +38,7 @@ function setUp(mode: ProxyMode = "iptables", readLink?: () => SourceLink) {
   };
   const problems = new Map<ProblemCode, number>();
   let reads = 0;
+  let servers: readonly SourceServer[] = [];
   let packets: () => Promise<FamilyPacketCounts> = () => Promise.resolve({});
   const metrics = createMetrics({
     mode: describeMode(mode),
@@ -50,6 +52,7 @@ function setUp(mode: ProxyMode = "iptables", readLink?: () => SourceLink) {
     readPacketCounts: () => packets(),
     readProblems: () => problems,
     readLink,
+    readServers: () => servers,
   });
   const lines = async () => (await metrics.expose()).split("\n");
   const samplesOf = async (name: string) => (await lines()).filter((line) => line.startsWith(name)).sort();
@@ -60,6 +63,7 @@ function setUp(mode: ProxyMode = "iptables", readLink?: () => SourceLink) {
     samplesOf,
     reads: () => reads,
     set: (value: ChangeFigures) => figures = value,
+    setServers: (value: readonly SourceServer[]) => servers = value,
     setPackets: (read: () => Promise<FamilyPacketCounts>) => packets = read,
   };
 }
@@ -401,4 +405,14 @@ Deno.test("the link to a server is a metric; a source that is a file has none", 
   link.report("services", "https://api", { type: "failed", error: "refused", retryInMs: 1 });
   assert.deepEqual((await samplesOf("sluice_source_"))[0], "sluice_source_connected 0");
   assert.deepEqual(await setUp("nftables").samplesOf("sluice_source_"), []);
+});
+
+Deno.test("every server of the source has a series, 1 for the one in use", async () => {
+  const { samplesOf, setServers } = setUp();
+  assert.deepEqual(await samplesOf("sluice_source_server"), []);
+  setServers([{ address: "a:12090", inUse: false }, { address: "unix:///run/b.sock", inUse: true }]);
+  assert.deepEqual(await samplesOf("sluice_source_server"), [
+    'sluice_source_server{server="a:12090"} 0',
+    'sluice_source_server{server="unix:///run/b.sock"} 1',
+  ]);
 });

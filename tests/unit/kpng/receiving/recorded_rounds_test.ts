@@ -160,7 +160,7 @@ for (
     });
     const stop = new AbortController();
     const source = createGrpcSource({
-      address: server.address,
+      addresses: [server.address],
       tls: undefined,
       scope,
       nodeName: "node-a",

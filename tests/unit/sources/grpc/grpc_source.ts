@@ -1,19 +1,20 @@
 import { createGrpcSource, type GrpcSourceOptions } from "../../../../sources/grpc/grpc_source.ts";
 import { systemClock } from "../../../../platform/clock.ts";
 import { createLogger } from "../../../../platform/log.ts";
+import type { Source } from "../../../../core/objects/mod.ts";
 import { createRecordingSink, type RecordingSink } from "../../../fakes/kpng.ts";
 
-/** Runs a source for a server at that port during `test`; `logged` has its warnings and recovery messages. */
+/** Runs a source for a server at that port during `test`; `logged` has its log lines. */
 export async function withSource(
   port: number,
-  test: (sink: RecordingSink, logged: readonly string[]) => Promise<void>,
+  test: (sink: RecordingSink, logged: readonly string[], source: Source) => Promise<void>,
   options: Partial<GrpcSourceOptions> = {},
 ): Promise<void> {
   const stop = new AbortController();
   const sink = createRecordingSink();
   const logged: string[] = [];
   const source = createGrpcSource({
-    address: { kind: "tcp", host: "127.0.0.1", port },
+    addresses: [{ kind: "tcp", host: "127.0.0.1", port }],
     tls: undefined,
     scope: "global",
     nodeName: "node-1",
@@ -33,7 +34,7 @@ export async function withSource(
   });
   const ended = source.run(sink, stop.signal);
   try {
-    await test(sink, logged);
+    await test(sink, logged, source);
   } finally {
     stop.abort();
     await ended;

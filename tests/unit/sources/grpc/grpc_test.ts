@@ -116,7 +116,7 @@ Deno.test("a silent server that answers probes stays connected, even if it answe
       clock.advance(LIVENESS.answerMs);
     }
     await settled();
-    assert.deepEqual(logged, []);
+    assert.ok(!logged.some((line) => line.includes("WARN")), logged.join(""));
     assert.equal(line.counts().opened, 1);
   }, { clock });
   line.close();
@@ -180,7 +180,7 @@ Deno.test("a unix socket works, and only its owner may open it", async () => {
   const serve = () => startServing({ address, tls: undefined, store, clock: systemClock, logger: silentLogger });
   const serving = await serve();
   assert.equal(Deno.statSync(address.path).mode! & 0o777, 0o600);
-  await withSource(0, (sink) => sink.until("set Service default/web"), { address });
+  await withSource(0, (sink) => sink.until("set Service default/web"), { addresses: [address] });
   await serving.close();
   Deno.writeTextFileSync(address.path, "somebody else's");
   await assert.rejects(serve, /cannot listen: /);
