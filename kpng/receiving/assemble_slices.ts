@@ -102,7 +102,7 @@ function shared(ports: readonly EndpointPort[]): readonly EndpointPort[] {
 
 function sliceName(source: string, family: Family, ports: readonly EndpointPort[]): string {
   const hashed = `${family}|${textOfPorts(ports)}`;
-  const hash = portHashes.get(hashed, () => contentHash(new TextEncoder().encode(hashed)).text.slice(0, 8));
+  const hash = portHashes.get(hashed, () => contentHash(new TextEncoder().encode(hashed)).value.toString(16));
   return `${source}.${hash}`;
 }
 

@@ -1,8 +1,9 @@
 import type { Clock } from "../../platform/mod.ts";
 import type { Change, ServiceState, Store, StoreDifference, StoreState } from "../store/mod.ts";
 import { serviceKey } from "../../core/tracking/mod.ts";
-import { createGlobalView, createLocalView, difference, everythingOf, RESET, type View } from "../views/mod.ts";
+import { createGlobalView, createLocalViews, difference, everythingOf, type LocalViews, RESET } from "../views/mod.ts";
 import { type Chunks, lazyChunks, sharedChunks } from "./chunks.ts";
+import { createLocalSnapshot, type LocalSnapshot } from "./local_snapshot.ts";
 
 /** The request of a watcher. */
 export interface Subscription {
@@ -53,6 +54,7 @@ export function createAnswers(store: Store, clock: Clock): Answers {
   };
 
   const services = createGlobalServices(store, clock, changesSince);
+  const localViews = createSharedLocalViews(store, clock, changesSince);
 
   /** Drops the steps and changes up to an older revision. */
   const keepUp = () => {
@@ -92,17 +94,28 @@ export function createAnswers(store: Store, clock: Clock): Answers {
 
   const localAnswer = (past: Position | undefined, { extended, nodeName }: Subscription): Answer => {
     const zone = store.node(nodeName)?.zone ?? "";
-    const viewIn = (zone: string): View => createLocalView({ extended, node: { name: nodeName, zone } });
-    const view = viewIn(zone);
+    const node = { name: nodeName, zone };
+    const views = localViews.of(extended);
+    const view = views.of(node);
     const position = { revision: newest, zone };
     const changed = past === undefined ? undefined : changesSince(past.revision);
     if (past === undefined || changed === undefined) {
-      const everything = difference(everythingOf(store.state()), view);
-      return { parts: [lazyChunks([RESET]), lazyChunks(everything)], position };
+      const { state, partsFor } = localViews.snapshot(extended);
+      const { scoped } = everythingOf(store.state());
+      return {
+        parts: [
+          lazyChunks([RESET]),
+          lazyChunks(difference({ scoped, services: [] }, view)),
+          ...partsFor(node),
+          lazyChunks(difference({ services: changesSince(state.revision)!.services, scoped: [] }, view)),
+        ],
+        position,
+      };
     }
     if (past.zone === zone) return { parts: [lazyChunks(difference(changed, view))], position };
     const everything = { ...changed, services: allServices(store.state(), changed.services) };
-    return { parts: [lazyChunks(difference(everything, view, viewIn(past.zone)))], position };
+    const viewBefore = views.of({ name: nodeName, zone: past.zone });
+    return { parts: [lazyChunks(difference(everything, view, viewBefore))], position };
   };
 
   return {
@@ -154,6 +167,31 @@ function createGlobalServices(store: Store, clock: Clock, changesSince: Store["s
   };
 
   return { whole, step, dropSteps: () => steps.clear() };
+}
+
+/** The local views, and their snapshots; what they encode is dropped after some time. */
+function createSharedLocalViews(store: Store, clock: Clock, changesSince: Store["since"]) {
+  // By kind of view.
+  const kept = new Map<boolean, { readonly views: LocalViews; snapshot: LocalSnapshot | undefined }>();
+
+  const entryOf = (extended: boolean) => {
+    const known = kept.get(extended);
+    if (known !== undefined) return known;
+    const made = { views: createLocalViews(extended), snapshot: undefined };
+    kept.set(extended, made);
+    clock.schedule(WHOLE_STATE_MS, () => kept.delete(extended));
+    return made;
+  };
+
+  return {
+    of: (extended: boolean) => entryOf(extended).views,
+    snapshot(extended: boolean): LocalSnapshot {
+      const entry = entryOf(extended);
+      const { snapshot } = entry;
+      if (snapshot !== undefined && changesSince(snapshot.state.revision) !== undefined) return snapshot;
+      return entry.snapshot = createLocalSnapshot(store.state(), entry.views);
+    },
+  };
 }
 
 /** Every service as changed: in another zone, all of them can differ. */

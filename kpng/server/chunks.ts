@@ -8,6 +8,7 @@ export interface Chunks {
 
 /** The size of a chunk. */
 const CHUNK_BYTES = 32 * 1024;
+const LONGEST_PIECE_BYTES = 2 * CHUNK_BYTES;
 
 /** Chunks that are created on demand and not kept: each can be read once, in order. */
 export function lazyChunks(operations: Iterable<Uint8Array>): Chunks {
@@ -25,6 +26,24 @@ export function sharedChunks(operations: Iterable<Uint8Array>): Chunks {
         made.push(nextChunk(iterator));
       }
       return made[index];
+    },
+  };
+}
+
+/** Chunks of frames that are created on demand and not kept; long pieces are split, the others stay as they are. */
+export function splitChunks(pieces: Iterable<Uint8Array<ArrayBuffer>>): Chunks {
+  const iterator = pieces[Symbol.iterator]();
+  let piece: Uint8Array<ArrayBuffer> | undefined;
+  return {
+    at() {
+      while (piece === undefined || piece.length === 0) {
+        const { done, value } = iterator.next();
+        if (done) return undefined;
+        piece = value;
+      }
+      const chunk = piece.subarray(0, LONGEST_PIECE_BYTES);
+      piece = piece.subarray(chunk.length);
+      return chunk;
     },
   };
 }

@@ -8,6 +8,7 @@
  *   stream.ts              requests and answers of one stream
  *   watcher.ts             answers one watcher until it leaves
  *   answers.ts             snapshots and differences, shared by watchers
+ *   local_snapshot.ts      snapshots of local states, with what nodes have in common
  *   change_waiters.ts      wakes watchers after changes
  *   chunks.ts              operations in chunks
  *   traffic.ts             counts what was sent

@@ -1,5 +1,5 @@
 import type { EndpointSlice, Service } from "../../core/objects/mod.ts";
-import { sameData } from "../../platform/mod.ts";
+import { FAMILIES, sameData } from "../../platform/mod.ts";
 import { sameSlice } from "../../core/tracking/mod.ts";
 
 /** The state of one service; immutable. */
@@ -8,7 +8,7 @@ export interface ServiceState {
   readonly name: string;
   /** Undefined if there are only slices. */
   readonly service: Service | undefined;
-  /** Sorted by name. */
+  /** Sorted by family and name. */
   readonly slices: readonly EndpointSlice[];
 }
 
@@ -20,8 +20,12 @@ export function withService(state: ServiceState, service: Service | undefined): 
 /** The state with this slice added or replaced. */
 export function withSlice(state: ServiceState, slice: EndpointSlice): ServiceState {
   const others = state.slices.filter(({ name }) => name !== slice.name);
-  const position = others.findIndex(({ name }) => slice.name < name);
+  const position = others.findIndex((other) => isBefore(slice, other));
   return { ...state, slices: others.toSpliced(position === -1 ? others.length : position, 0, slice) };
+}
+
+function isBefore(one: EndpointSlice, other: EndpointSlice): boolean {
+  return one.family === other.family ? one.name < other.name : one.family === FAMILIES[0];
 }
 
 /** The state without a slice; undefined if it is empty. */

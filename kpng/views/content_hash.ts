@@ -1,24 +1,18 @@
-/** A hash of 64 bits, in two halves. */
+import { sha256 } from "@noble/hashes/sha2.js";
+
+/** Parts of the SHA-256 of some content. */
 export interface ContentHash {
+  /** 64 bits, for KPNG's hash fields. */
   readonly value: bigint;
-  /** In hexadecimal, without leading zeros. */
+  /** 96 bits in base64url, for paths. */
   readonly text: string;
 }
 
-/** The hash of some bytes: equal bytes, equal hash, in every process (two lanes of FNV-1a with a final mix). */
-export function contentHash(bytes: Uint8Array): ContentHash {
-  let low = 0x811c9dc5 ^ bytes.length, high = 0xcbf29ce4;
-  for (let i = 0; i < bytes.length; i++) {
-    low = Math.imul(low ^ bytes[i]!, 0x01000193);
-    high = Math.imul(high ^ bytes[i]!, 0x85ebca6b) ^ (high >>> 15);
-  }
-  low = mix(low ^ (high >>> 7));
-  high = mix(high ^ low);
-  const value = (BigInt(high >>> 0) << 32n) | BigInt(low >>> 0);
-  return { value, text: value.toString(16) };
-}
+const TEXT_BYTES = 12;
 
-function mix(half: number): number {
-  half = Math.imul(half ^ (half >>> 16), 0xc2b2ae35);
-  return half ^ (half >>> 13);
+/** Hashes bytes: equal bytes have equal hashes in every process. */
+export function contentHash(bytes: Uint8Array): ContentHash {
+  const digest = sha256(bytes);
+  const text = btoa(String.fromCharCode(...digest.subarray(0, TEXT_BYTES))).replaceAll("+", "-").replaceAll("/", "_");
+  return { value: new DataView(digest.buffer, digest.byteOffset).getBigUint64(0), text };
 }

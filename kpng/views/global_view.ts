@@ -18,7 +18,7 @@ import {
   type SourceEndpoint,
 } from "../messages/mod.ts";
 import type { Message } from "../codec/mod.ts";
-import type { View, WireItem } from "./operations.ts";
+import { type View, type WireItem, wireItem } from "./operations.ts";
 
 /** The request of a global watcher. */
 export interface GlobalViewOptions {
@@ -35,27 +35,31 @@ export function createGlobalView({ extended, nodeName }: GlobalViewOptions): Vie
   const extendedItem = (state: ServiceState, one: SourceEndpoint): WireItem => {
     const { namespace, name } = state;
     const info = (withTime: boolean) => endpointInfoMessage(state, one, extendedEndpointMessage(one, withTime));
-    const { hash, bytes } = hashed(ENDPOINT_INFO, info(false));
-    const path = `${namespace}|${name}|${one.source}|${hash}`;
-    if (one.slice.triggerTimeMs === 0) return { set, path, hash, bytes };
-    return { set, path, hash, bytes: ENDPOINT_INFO.encode({ hash: BigInt(`0x${hash}`), ...info(true) }) };
+    const { hash, content } = hashed(ENDPOINT_INFO, info(false));
+    const path = `${namespace}|${name}|${one.source}|${hash.text}`;
+    if (one.slice.triggerTimeMs === 0) return wireItem(set, path, content);
+    return wireItem(set, path, content, ENDPOINT_INFO.encode({ hash: hash.value, ...info(true) }));
   };
 
   const plainItems = (state: ServiceState, one: SourceEndpoint): WireItem[] => {
     const { namespace, name, service } = state;
-    const { hash, bytes } = hashed(ENDPOINT_INFO, endpointInfoMessage(state, one, endpointMessage(one, service)));
+    const { hash, content } = hashed(ENDPOINT_INFO, endpointInfoMessage(state, one, endpointMessage(one, service)));
     // KPNG's programs look up endpoints by service and by source, and expect both paths.
-    return [`${namespace}|${name}|${one.source}|${hash}`, `${namespace}||${one.source}|${hash}`]
-      .map((path) => ({ set, path, hash, bytes }));
+    return [`${namespace}|${name}|${one.source}|${hash.text}`, `${namespace}||${one.source}|${hash.text}`]
+      .map((path) => wireItem(set, path, content));
   };
+
+  /** Encodes a message; only KPNG's programs use the hash of a service or node. */
+  const encoded = <T extends { readonly hash?: bigint }>(message: Message<T>, value: T) =>
+    extended ? message.encode(value) : hashed(message, value).content;
 
   return {
     service: ({ namespace, name, service }) =>
-      service === undefined || service.ignored ? undefined : {
-        set: SETS.globalServices,
-        path: `${namespace}|${name}||`,
-        ...hashed(SERVICE_INFO, { service: serviceMessage(service) }),
-      },
+      service === undefined || service.ignored ? undefined : wireItem(
+        SETS.globalServices,
+        `${namespace}|${name}||`,
+        encoded(SERVICE_INFO, { service: serviceMessage(service) }),
+      ),
     endpoints(state, other) {
       if (!extended) return podEndpoints(state.slices, true).flatMap((one) => plainItems(state, one));
       return eachEndpoint(changedSlices(state, other)).map((one) => extendedItem(state, one));
@@ -63,24 +67,23 @@ export function createGlobalView({ extended, nodeName }: GlobalViewOptions): Vie
     scoped(object) {
       if (object.kind === "ServiceCIDR") return extended ? serviceCIDRItem(object) : undefined;
       if (nodeName !== undefined && object.name !== nodeName) return undefined;
-      const content = hashed(NODE_INFO, { node: nodeMessage(object, extended) });
-      return { set: SETS.globalNodes, path: `|${object.name}||`, ...content };
+      const content = encoded(NODE_INFO, { node: nodeMessage(object, extended) });
+      return wireItem(SETS.globalNodes, `|${object.name}||`, content);
     },
   };
 }
 
 /** Sluice's own item for a range of cluster IPs. */
 export function serviceCIDRItem(object: ServiceCIDR): WireItem {
-  const bytes = SERVICE_CIDR.encode(serviceCIDRMessage(object));
-  return { set: SETS.serviceCIDRs, path: object.name, hash: contentHash(bytes).text, bytes };
+  return wireItem(SETS.serviceCIDRs, object.name, SERVICE_CIDR.encode(serviceCIDRMessage(object)));
 }
 
 function changedSlices(state: ServiceState, other: ServiceState | undefined): readonly EndpointSlice[] {
   return other === undefined ? state.slices : state.slices.filter((slice) => !other.slices.includes(slice));
 }
 
-/** Encodes a message of `globalv1` with its own hash in the field for it. */
-function hashed<T extends { readonly hash?: bigint }>(message: Message<T>, value: T): Pick<WireItem, "hash" | "bytes"> {
-  const { value: hash, text } = contentHash(message.encode(value));
-  return { hash: text, bytes: message.encode({ ...value, hash }) };
+/** Encodes a message of `globalv1` with the hash of its other fields. */
+function hashed<T extends { readonly hash?: bigint }>(message: Message<T>, value: T) {
+  const hash = contentHash(message.encode(value));
+  return { hash, content: message.encode({ ...value, hash: hash.value }) };
 }

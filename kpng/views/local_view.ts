@@ -1,24 +1,20 @@
-import type { SliceEndpoint } from "../../core/objects/mod.ts";
-import { categorizeEndpoints, type NodeContext, trafficPolicies } from "../../core/planning/mod.ts";
-import { FAMILIES } from "../../platform/mod.ts";
+import type { Service } from "../../core/objects/mod.ts";
+import type { NodeContext } from "../../core/planning/mod.ts";
 import type { ServiceState } from "../store/mod.ts";
-import { endpointsOfSlices, type ServiceEndpoint } from "../../core/tracking/mod.ts";
 import { contentHash } from "./content_hash.ts";
 import {
-  eachEndpoint,
   ENDPOINT,
-  type EndpointMessage,
   endpointMessage,
   extendedEndpointMessage,
   NODE_INFO,
   nodeMessage,
-  podEndpoints,
   SERVICE,
   serviceMessage,
   SETS,
 } from "../messages/mod.ts";
 import { serviceCIDRItem } from "./global_view.ts";
-import type { View, WireItem } from "./operations.ts";
+import { commonWithin, isOn, type LocalEndpoint, localEndpoints } from "./local_endpoints.ts";
+import { type View, type WireItem, wireItem } from "./operations.ts";
 
 /** The request of a local watcher. */
 export interface LocalViewOptions {
@@ -28,126 +24,108 @@ export interface LocalViewOptions {
   readonly node: NodeContext;
 }
 
-/** The traffic of this node that uses an endpoint. Both may be false for endpoints that only a Sluice receives. */
-interface Scopes {
-  internal: boolean;
-  external: boolean;
-}
-
-/**
- * A view of what one node may use (package `localv1`), as decided by planning. So that its own planning gets the same result, a
- * Sluice also receives endpoints whose UDP flows may stay and up to two witnesses per port: one usable endpoint if none is used,
- * because packets are then dropped instead of rejected; and one ready endpoint without a node hint, which keeps the node hints of
- * the others from being followed.
- */
+/** A view of what one node may use (package `localv1`), as decided by planning. */
 export function createLocalView({ extended, node }: LocalViewOptions): View {
-  const item = (path: string, encode: (withTime: boolean) => EndpointMessage, timed: boolean): WireItem => {
-    const bytes = ENDPOINT.encode(encode(false));
-    const hash = contentHash(bytes).text;
-    return {
-      set: SETS.endpoints,
-      path: path.endsWith("/") ? path + hash : path,
-      hash,
-      bytes: timed ? ENDPOINT.encode(encode(true)) : bytes,
-    };
-  };
-
   return {
-    service({ namespace, name, service }) {
-      if (service === undefined || service.ignored) return undefined;
-      const bytes = SERVICE.encode(serviceMessage(service));
-      return { set: SETS.services, path: `${namespace}/${name}`, hash: contentHash(bytes).text, bytes };
-    },
-    endpoints(state) {
-      const { namespace, name, service, slices } = state;
-      const used = usedEndpoints(state, node, extended);
-      const chosen = (endpoint: SliceEndpoint) => used.has(endpoint);
-      const found = extended ? eachEndpoint(slices, chosen) : podEndpoints(slices, false, chosen);
-      return found.map((one) => {
-        const scopes = used.get(one.endpoint);
-        const local = isOn(node, one.endpoint);
-        const podName = extended ? undefined : one.endpoint.details?.podName;
-        return item(
-          `${namespace}/${name}/${podName ?? ""}`,
-          (withTime) => (
-            { ...extended ? extendedEndpointMessage(one, withTime) : endpointMessage(one, service), local, scopes }
-          ),
-          extended && one.slice.triggerTimeMs !== 0,
-        );
-      });
-    },
+    service: serviceItem,
+    endpoints: (state) =>
+      localEndpoints(state, node, extended).map((found) => (
+        endpointItem(state, found, isOn(node, found.one.endpoint), extended)
+      )),
     scoped(object) {
       if (!extended) return undefined;
       if (object.kind === "ServiceCIDR") return serviceCIDRItem(object);
       if (object.name !== node.name) return undefined;
-      const bytes = NODE_INFO.encode({ node: nodeMessage(object, true) });
-      return { set: SETS.globalNodes, path: `|${object.name}||`, hash: contentHash(bytes).text, bytes };
+      return wireItem(SETS.globalNodes, `|${object.name}||`, NODE_INFO.encode({ node: nodeMessage(object, true) }));
     },
   };
 }
 
-function usedEndpoints(
-  { service, slices }: ServiceState,
-  node: NodeContext,
+/** The views of all nodes; what nodes have in common is encoded once. */
+export interface LocalViews {
+  of(node: NodeContext): View;
+  /**
+   * The nodes whose endpoints of a service differ from those of a node without a name in that zone; undefined if every node's
+   * may.
+   */
+  differing(state: ServiceState, zone: string): ReadonlySet<string> | undefined;
+}
+
+/** The endpoints that nodes have in common. */
+interface Common {
+  readonly endpoints: readonly LocalEndpoint[];
+  readonly items: readonly WireItem[];
+  /** The nodes of the endpoints. */
+  readonly nodes: ReadonlySet<string>;
+}
+
+/** Views that keep what they encode until they are dropped. */
+export function createLocalViews(extended: boolean): LocalViews {
+  const services = new WeakMap<Service, WireItem>();
+  // By zone; the empty one for the whole cluster. Undefined if nodes have nothing in common.
+  const known = new WeakMap<ServiceState, Map<string, Common> | undefined>();
+
+  const commonOf = (state: ServiceState, zone: string): Common | undefined => {
+    const within = commonWithin(state);
+    if (within === "node") return undefined;
+    const place = within === "zone" ? zone : "";
+    let byPlace = known.get(state);
+    if (byPlace === undefined) known.set(state, byPlace = new Map());
+    let common = byPlace.get(place);
+    if (common === undefined) byPlace.set(place, common = encodeCommon(state, { name: "", zone: place }, extended));
+    return common;
+  };
+
+  return {
+    of(node) {
+      const own = createLocalView({ extended, node });
+      return {
+        ...own,
+        service(state) {
+          const { service } = state;
+          const before = service === undefined ? undefined : services.get(service);
+          if (service === undefined || before !== undefined) return before;
+          const item = serviceItem(state);
+          if (item !== undefined) services.set(service, item);
+          return item;
+        },
+        endpoints(state) {
+          const common = commonOf(state, node.zone);
+          if (common === undefined) return own.endpoints(state, undefined);
+          if (!common.nodes.has(node.name)) return common.items;
+          return common.endpoints.map((found, i) =>
+            isOn(node, found.one.endpoint) ? endpointItem(state, found, true, extended) : common.items[i]!
+          );
+        },
+      };
+    },
+    differing: (state, zone) => commonOf(state, zone)?.nodes,
+  };
+}
+
+function encodeCommon(state: ServiceState, node: NodeContext, extended: boolean): Common {
+  const endpoints = localEndpoints(state, node, extended);
+  const nodes = new Set(endpoints.map(({ one }) => one.endpoint.nodeName));
+  nodes.delete("");
+  return { endpoints, items: endpoints.map((found) => endpointItem(state, found, false, extended)), nodes };
+}
+
+function serviceItem({ namespace, name, service }: ServiceState): WireItem | undefined {
+  if (service === undefined || service.ignored) return undefined;
+  return wireItem(SETS.services, `${namespace}/${name}`, SERVICE.encode(serviceMessage(service)));
+}
+
+function endpointItem(
+  { namespace, name, service }: ServiceState,
+  { one, scopes }: LocalEndpoint,
+  local: boolean,
   extended: boolean,
-): ReadonlyMap<SliceEndpoint, Scopes> {
-  const used = new Map<SliceEndpoint, Scopes>();
-  if (service === undefined || service.ignored) return used;
-  for (const family of FAMILIES) {
-    const ofFamily = slices.filter((slice) => slice.family === family);
-    if (ofFamily.length === 0) continue;
-    for (const spec of service.ports) {
-      const { internalLocal, externalLocal, use } = trafficPolicies(service, family, spec);
-      const endpoints = endpointsOfSlices(ofFamily, spec.name, spec.protocol);
-      const found = categorizeEndpoints(endpoints, use, node);
-      const internal = new Set(internalLocal ? found.local : found.cluster);
-      const external = new Set(externalLocal ? found.local : found.cluster);
-      const also = new Set(extended ? [...found.cluster, ...spec.protocol === "udp" ? found.lingering : []] : []);
-      const isUsed = ({ target }: ServiceEndpoint) => internal.has(target) || external.has(target) || also.has(target);
-      const witnesses = extended
-        ? [
-          witness(endpoints, isUsable, isUsed),
-          use.cluster ? witness(endpoints, hasNoNodeHint, isUsed) : undefined,
-        ]
-        : [];
-      for (const one of endpoints) {
-        const scopes = { internal: internal.has(one.target), external: external.has(one.target) };
-        if (isUsed(one) || witnesses.includes(one)) add(used, one.endpoint, scopes);
-      }
-    }
-  }
-  return used;
-}
-
-function add(used: Map<SliceEndpoint, Scopes>, endpoint: SliceEndpoint, { internal, external }: Scopes): void {
-  const before = used.get(endpoint);
-  if (before === undefined) {
-    used.set(endpoint, { internal, external });
-    return;
-  }
-  before.internal ||= internal;
-  before.external ||= external;
-}
-
-/** The first matching endpoint, as a witness; undefined if a used endpoint matches or none does. */
-function witness(
-  endpoints: readonly ServiceEndpoint[],
-  matches: (endpoint: SliceEndpoint) => boolean,
-  isUsed: (one: ServiceEndpoint) => boolean,
-): ServiceEndpoint | undefined {
-  if (endpoints.some((one) => matches(one.endpoint) && isUsed(one))) return undefined;
-  return endpoints.find((one) => matches(one.endpoint));
-}
-
-/** Whether an endpoint prevents all node hints from being followed (see surveyEndpoints in core/planning). */
-function hasNoNodeHint({ ready, nodeHints }: SliceEndpoint): boolean {
-  return ready && !nodeHints?.length;
-}
-
-function isUsable({ ready, serving, terminating }: SliceEndpoint): boolean {
-  return ready || serving && terminating;
-}
-
-function isOn(node: NodeContext, endpoint: SliceEndpoint): boolean {
-  return node.name !== "" && endpoint.nodeName === node.name;
+): WireItem {
+  const message = extended ? extendedEndpointMessage(one, false) : endpointMessage(one, service);
+  const content = ENDPOINT.encode({ ...message, local, scopes });
+  const podName = extended ? "" : one.endpoint.details?.podName ?? "";
+  const path = `${namespace}/${name}/${podName || contentHash(content).text}`;
+  if (!extended || one.slice.triggerTimeMs === 0) return wireItem(SETS.endpoints, path, content);
+  const timed = ENDPOINT.encode({ ...extendedEndpointMessage(one, true), local, scopes });
+  return wireItem(SETS.endpoints, path, content, timed);
 }

@@ -5,5 +5,5 @@
  */
 export { contentHash } from "./content_hash.ts";
 export { createGlobalView } from "./global_view.ts";
-export { createLocalView } from "./local_view.ts";
+export { createLocalViews, type LocalViews } from "./local_view.ts";
 export { difference, everythingOf, RESET, SYNC, type View } from "./operations.ts";

@@ -1,14 +1,25 @@
 import type { ClusterScoped, ServiceState, StoreDifference, StoreState } from "../store/mod.ts";
 import { OP_ITEM, type OpItemMessage } from "../messages/mod.ts";
 
-/** An entry of a set: the wire's `Value`. */
+/** An entry of a set: the wire's `Value`, encoded. */
 export interface WireItem {
   /** The number of the set. */
   readonly set: number;
   readonly path: string;
-  /** The hash of its content; an item with an unchanged hash is not sent again. */
-  readonly hash: string;
-  readonly bytes: Uint8Array<ArrayBuffer>;
+  /** Its content without times; an item with the same content is not sent again. */
+  readonly content: Uint8Array<ArrayBuffer>;
+  /** The operation that sets it. */
+  readonly operation: Uint8Array<ArrayBuffer>;
+}
+
+/** Encodes an item; `bytes` are sent for the content. */
+export function wireItem(
+  set: number,
+  path: string,
+  content: Uint8Array<ArrayBuffer>,
+  bytes: Uint8Array<ArrayBuffer> = content,
+): WireItem {
+  return { set, path, content, operation: encode({ set: { ref: { set, path }, bytes } }) };
 }
 
 /** The items that one kind of watcher receives; a service's items depend only on its state. */
@@ -47,8 +58,10 @@ export function* difference(
   for (const one of scoped) {
     yield* ofOne(scopedItem(one.before, viewBefore), scopedItem(one.after, view), gone);
   }
-  for (const one of services) {
-    yield* ofOne(serviceItem(one.before, viewBefore), serviceItem(one.after, view), gone);
+  for (const { before, after } of services) {
+    // A service's item does not depend on its endpoints.
+    if (before?.service === after?.service) continue;
+    yield* ofOne(serviceItem(before, viewBefore), serviceItem(after, view), gone);
   }
   for (const { before, after } of services) {
     // Common items may only be omitted if both states have the same view.
@@ -65,7 +78,7 @@ function* ofOne(
   after: WireItem | undefined,
   gone: Uint8Array<ArrayBuffer>[],
 ): Generator<Uint8Array<ArrayBuffer>, void> {
-  if (after !== undefined && after.hash !== before?.hash) yield setOperation(after);
+  if (after !== undefined && !sameContent(before, after)) yield after.operation;
   if (after === undefined && before !== undefined) gone.push(deleteOperation(before));
 }
 
@@ -76,7 +89,7 @@ function* ofMany(
 ): Generator<Uint8Array<ArrayBuffer>, void> {
   const earlier = new Map(before.map((item) => [item.path, item]));
   const later = new Map(after.map((item) => [item.path, item]));
-  for (const item of later.values()) if (earlier.get(item.path)?.hash !== item.hash) yield setOperation(item);
+  for (const item of later.values()) if (!sameContent(earlier.get(item.path), item)) yield item.operation;
   for (const item of earlier.values()) if (!later.has(item.path)) gone.push(deleteOperation(item));
 }
 
@@ -88,8 +101,11 @@ function scopedItem(object: ClusterScoped | undefined, view: View): WireItem | u
   return object === undefined ? undefined : view.scoped(object);
 }
 
-function setOperation({ set, path, bytes }: WireItem): Uint8Array<ArrayBuffer> {
-  return encode({ set: { ref: { set, path }, bytes } });
+/** Whether two items with the same path are the same: hashes in paths are not relied upon. */
+function sameContent(before: WireItem | undefined, after: WireItem): boolean {
+  if (before === undefined || before === after) return before === after;
+  const { content } = after;
+  return before.content.length === content.length && before.content.every((byte, i) => byte === content[i]);
 }
 
 function deleteOperation({ set, path }: WireItem): Uint8Array<ArrayBuffer> {

@@ -71,7 +71,7 @@ export function comparable(round: readonly Uint8Array<ArrayBuffer>[]): readonly 
     const { set, delete: deleted, ...rest } = OP_ITEM.decode(bytes);
     const ref = set?.ref ?? deleted;
     const kind = `${Object.keys(OP_ITEM.decode(bytes))} ${ref?.set ?? ""}`;
-    const path = ref?.path?.replace(/[0-9a-f]{14,16}$/, "#");
+    const path = ref?.path?.replace(/([0-9a-f]{14,15}|[\w-]{16})$/, "#");
     const content = set === undefined
       ? rest
       : { ...MESSAGES[ref!.set as keyof typeof MESSAGES].decode(set.bytes!), hash: undefined };
