@@ -73,7 +73,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   "kpng/server": ["platform", "core/", "kpng/"],
   "config": ["platform", "core/", "backends", "backends/contract", "kpng/transport"],
   "observe": ["platform", "platform/http", "core/", "backends", "backends/contract", "config"],
-  "observe/serving": ["platform", "platform/http", "core/problems", "kpng/server", "observe"],
+  "observe/serving": ["platform", "platform/http", "core/objects", "core/problems", "kpng/server", "observe"],
   "sources/kubernetes": ["platform", "core/", "config", "observe"],
   "sources/preflight": ["platform", "core/", "sources/kubernetes"],
   "sources/manifests": ["platform", "core/"],
