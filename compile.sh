@@ -48,6 +48,8 @@ export NO_COLOR=1
 
 # Permissions of the executable; a run drops those it does not need (cli/commands/run.ts).
 kernel_tools=iptables,iptables-save,iptables-restore,ip6tables,ip6tables-save,ip6tables-restore,nft,ipvsadm,ipset,ip
+kernel_tools+=,iptables-legacy-save,iptables-legacy-restore,ip6tables-legacy-save,ip6tables-legacy-restore
+kernel_tools+=,iptables-nft-save,iptables-nft-restore,ip6tables-nft-save,ip6tables-nft-restore
 kernel_tools+=,conntrack,sysctl,modprobe,choom
 # `sluice check` uses `ss` to find listeners, since it cannot read /proc. `systemctl` is for `sluice install --now`.
 # `prlimit` raises the limit of open files before a run drops the permission to start programs.

@@ -1,5 +1,5 @@
 import type { ProxyMode } from "../core/model/mod.ts";
-import type { Backend, BackendOptions, ModeDescription } from "./contract/mod.ts";
+import { type Backend, type BackendOptions, IPTABLES_VARIANT_TOOLS, type ModeDescription } from "./contract/mod.ts";
 import { IPTABLES_MODE } from "./iptables/mod.ts";
 import { IPVS_MODE } from "./ipvs/mod.ts";
 import { NFTABLES_MODE } from "./nftables/mod.ts";
@@ -61,7 +61,7 @@ export function backendTools(modes: readonly Mode[] = MODES): readonly string[] 
   const ofModes = modes.flatMap(({ description: { tools } }) =>
     tools.flatMap(({ tool, companions = [] }) => [tool, ...companions])
   );
-  return [...new Set([...ofModes, "conntrack", "sysctl", "modprobe"])];
+  return [...new Set([...ofModes, ...IPTABLES_VARIANT_TOOLS, "conntrack", "sysctl", "modprobe"])];
 }
 
 function modeNamed(name: ProxyMode, modes: readonly Mode[]): Mode {

@@ -1,7 +1,7 @@
 import { completesState } from "../core/model/mod.ts";
 import { errorText } from "../platform/mod.ts";
 import type { Backend, BackendOptions, HostQuestion, SyncResult } from "./contract/mod.ts";
-import { type Layout, NO_LAYOUT, withMartians } from "./xtables/mod.ts";
+import { type Layout, NO_LAYOUT, removeTracesOfOtherVariant, withMartians } from "./xtables/mod.ts";
 import { ToolMissingError } from "./tools/mod.ts";
 
 /** The code of a mode. */
@@ -26,7 +26,7 @@ export interface ModeCode {
 /**
  * Wraps the backend of a mode: once its own rules are in effect, it removes what other modes have left behind. Packets
  * of open connections follow their conntrack entries and reach no rules of either mode. A failed removal delays nothing
- * and is retried with the next comparison. `cleanup` removes the traces of all modes.
+ * and is retried with the next comparison. `cleanup` removes the traces of all modes, from both variants of iptables.
  */
 export function withTakeover(
   chosen: ModeCode,
@@ -77,6 +77,7 @@ export function withTakeover(
       const removals = [
         () => backend.cleanup(),
         ...others.map((load) => async () => (await load()).removeTraces(options)),
+        () => removeTracesOfOtherVariant(options),
       ];
       for (const remove of removals) {
         const failure = await failureOf(remove);

@@ -15,6 +15,7 @@ export {
   type FigureDeclarations,
   type FigureMetric,
   IPTABLES_TOOLS,
+  IPTABLES_VARIANT_TOOLS,
   type ModeDescription,
   type ModeSection,
   type ModeTool,

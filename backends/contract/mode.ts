@@ -55,6 +55,14 @@ export const IPTABLES_TOOLS: readonly ModeTool[] = [
   },
 ];
 
+/**
+ * The tools of both variants of iptables by their own names, which most distributions install: cleanup removes what the
+ * variant that is not the default one has.
+ */
+export const IPTABLES_VARIANT_TOOLS: readonly string[] = ["iptables", "ip6tables"].flatMap((tool) =>
+  ["legacy", "nft"].flatMap((variant) => [`${tool}-${variant}-save`, `${tool}-${variant}-restore`])
+);
+
 /** The figures of a mode's syncs, by name; a sync reports no others besides those of `CommonFigures`. */
 export type FigureDeclarations = Readonly<Record<string, FigureDeclaration>>;
 

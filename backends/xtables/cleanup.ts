@@ -4,7 +4,9 @@ import { BASE, TABLES } from "./chain_names.ts";
 import type { Jump, Layout } from "./layout.ts";
 import { ROUTE_LOOPBACK } from "./martians.ts";
 import type { RestoreInput } from "./restore.ts";
-import { createIptablesTools, type IptablesTools } from "./tools.ts";
+import { createIptablesTools, type Flavour, type IptablesTools } from "./tools.ts";
+import { ToolMissingError } from "../tools/mod.ts";
+import { errorText } from "../../platform/mod.ts";
 
 /**
  * The chains of Sluice and of kube-proxy's modes iptables and ipvs, without those of the kubelet (KUBE-KUBELET-CANARY,
@@ -28,7 +30,29 @@ interface SavedTable {
  * layout that stays. Throws if something could not be removed.
  */
 export async function removeIptablesTraces(options: BackendOptions, stays?: Layout): Promise<void> {
-  const tools = createIptablesTools(options.family, options.runner);
+  await removeWith(createIptablesTools(options.family, options.runner), options, stays);
+}
+
+/**
+ * Removes the chains of Sluice and of kube-proxy that the other variant of iptables has, legacy or nf_tables: a node may
+ * have switched. Warns if they cannot be read; throws if they cannot be removed.
+ */
+export async function removeTracesOfOtherVariant(options: BackendOptions): Promise<void> {
+  const { family, runner, logger } = options;
+  let variant: Flavour | undefined;
+  try {
+    variant = await createIptablesTools(family, runner).flavour() === "legacy" ? "nf_tables" : "legacy";
+    const other = createIptablesTools(family, runner, variant);
+    if ((await findOurs(other, undefined)).every(({ chains }) => chains.length === 0)) return;
+    await removeWith(other, options, undefined);
+    logger.info("removed the rules of the other iptables variant", { variant });
+  } catch (error) {
+    if (error instanceof ToolMissingError) return;
+    throw new Error(`rules of iptables' variant ${variant ?? "unknown"}: ${errorText(error)}`, { cause: error });
+  }
+}
+
+async function removeWith(tools: IptablesTools, options: BackendOptions, stays: Layout | undefined): Promise<void> {
   const tables = await findOurs(tools, stays);
   for (const table of tables) {
     for (const input of removal(table)) {

@@ -38,7 +38,7 @@ export {
   type Table,
   TABLES,
 } from "./chain_names.ts";
-export { removeIptablesTraces } from "./cleanup.ts";
+export { removeIptablesTraces, removeTracesOfOtherVariant } from "./cleanup.ts";
 export { examineHost, type Host } from "./host.ts";
 export { jump, type Layout, NO_LAYOUT } from "./layout.ts";
 export { ROUTE_LOOPBACK, withMartians, writeHostSettings } from "./martians.ts";

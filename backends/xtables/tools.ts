@@ -40,9 +40,13 @@ const COUNT_TIMEOUT_MS = 2_000;
 /** Messages of iptables 1.8 and its companions. */
 const FAILURES: FailureTable = [["busy", /xtables lock/i]];
 
-/** The tools of these names on this host. */
-export function createIptablesTools(family: Family, runner: Runner): IptablesTools {
-  const tool = family === "IPv4" ? "iptables" : "ip6tables";
+/**
+ * The default tools of a family on this host, or those of a variant by its own names.
+ * @param variant the variant; the host's default one if undefined
+ */
+export function createIptablesTools(family: Family, runner: Runner, variant?: Flavour): IptablesTools {
+  const name = family === "IPv4" ? "iptables" : "ip6tables";
+  const tool = variant === undefined ? name : `${name}-${variant === "legacy" ? "legacy" : "nft"}`;
   const run = (call: ToolCall) => runOrThrow(runner, call);
   return {
     keepsRules: runner.isDry === true,

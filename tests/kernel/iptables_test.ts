@@ -1,6 +1,7 @@
 /** The iptables backend on a real kernel. */
 import assert from "node:assert/strict";
 import type { BackendOptions } from "../../backends/contract/backend.ts";
+import { loadBackend } from "../../backends/mod.ts";
 import { createIptablesBackend } from "../../backends/iptables/backend.ts";
 import { createProcessRunner } from "../../backends/tools/process_runner.ts";
 import { compareWithKernel } from "../../backends/dry_run/dry_run.ts";
@@ -47,4 +48,21 @@ Deno.test("INVALID packets are dropped unless nf_conntrack_tcp_be_liberal is set
     assert.equal((await backend.resync()).figures["drift_repaired"], 0);
     await backend.cleanup();
   }
+});
+
+Deno.test("cleanup removes the rules of the iptables variant that is not the default one", async () => {
+  requireIsolation();
+  const foreign = "KUBE-FIREWALL";
+  const input = `*nat\n:KUBE-SERVICES - [0:0]\n:KUBE-SVC-ABC - [0:0]\n:${foreign} - [0:0]\n` +
+    "-A OUTPUT -j KUBE-SERVICES\n-A KUBE-SERVICES -d 10.0.0.1/32 -j KUBE-SVC-ABC\nCOMMIT\n";
+  const version = await runner.run({ tool: "iptables", args: ["--version"] });
+  const other = version.stdout.includes("nf_tables") ? "legacy" : "nft";
+  await runner.run({ tool: `iptables-${other}-restore`, args: ["--noflush"], stdin: input });
+  const saved = async () => (await runner.run({ tool: `iptables-${other}-save`, args: ["-t", "nat"] })).stdout;
+  assert.match(await saved(), /KUBE-SVC-ABC/);
+  const backend = await loadBackend("iptables", options);
+  await backend.setup();
+  await backend.cleanup();
+  assert.doesNotMatch(await saved(), /KUBE-SERVICES|KUBE-SVC-ABC/);
+  assert.match(await saved(), new RegExp(foreign), "chains of other programs stay");
 });
