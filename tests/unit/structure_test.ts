@@ -168,7 +168,14 @@ const LOADED_BY_A_PROXY: readonly string[] = [
   "sources/kubernetes/mod.ts",
 ];
 /** Packages and modules of Node that cost little (docs/performance.md); any other takes a megabyte or more of each isolate. */
-const LIGHT: readonly string[] = ["ipaddr.js", "@noble/hashes/sha2.js", "node:os", "node:path", "node:v8"];
+const LIGHT: readonly string[] = [
+  "ipaddr.js",
+  "@noble/hashes/sha2.js",
+  "@scure/base",
+  "node:os",
+  "node:path",
+  "node:v8",
+];
 /** Modules that a proxy loads on first use. */
 const LOADED_LATE: readonly string[] = [
   "backends/iptables/backend.ts",
