@@ -12,7 +12,6 @@ import { createLab, type Lab, type Namespace, NETWORK } from "./lab.ts";
 import { missingPrerequisite } from "./prerequisites.ts";
 import { fetchPackages, isIsolated, isolate } from "./isolate.ts";
 import { startSluice } from "./sluice.ts";
-import { table } from "./table.ts";
 
 const CONNECTIONS = 12;
 const CHANGE_WITHIN_MS = 10_000;
@@ -160,4 +159,12 @@ if (import.meta.main) {
     console.error(`The demo failed: ${error instanceof Error ? error.message : error}`);
     Deno.exit(1);
   }
+}
+
+/** Aligns the columns of a table; the first row is the heading, which is underlined. */
+function table(rows: readonly (readonly string[])[]): string {
+  const widths = rows[0]!.map((_, column) => Math.max(...rows.map((row) => [...row[column] ?? ""].length)));
+  const line = (row: readonly string[]) => row.map((cell, i) => cell.padEnd(widths[i]!)).join("  ").trimEnd();
+  const [heading, ...body] = rows;
+  return [line(heading!), widths.map((width) => "─".repeat(width)).join("  "), ...body.map(line)].join("\n");
 }

@@ -5,6 +5,7 @@ import {
   type ServicePort,
   type ServicePortKey,
   servicePortKey,
+  type SyncFigures,
   type SyncProblem,
 } from "../../core/model/mod.ts";
 import { type Clock, errorText, joinHostPort, type Logger, splitHostPort } from "../../platform/mod.ts";
@@ -66,6 +67,36 @@ export type UdpFrontend = string;
 /** Names a UDP frontend. An undefined address stands for a node port, which any address of the node may serve. */
 export function udpFrontend(address: string | undefined, port: number): UdpFrontend {
   return address === undefined ? `*:${port}` : joinHostPort(address, port);
+}
+
+/** What a reconciler knows after a sync. */
+export interface SyncedRules {
+  problems(): SyncProblem[];
+  /** The UDP frontends that the kernel served before the first sync; empty from the second call on. */
+  takeEarlierUdpFrontends(): ReadonlySet<UdpFrontend>;
+}
+
+/**
+ * Removes stale flows after a sync, whose rules are in effect. A failure does not fail the sync.
+ * @returns the problems of the sync and of the removal, and the figures of the removal
+ */
+export async function cleanAfterSync(
+  cleaner: ConntrackCleaner,
+  rules: SyncedRules,
+  known: KnownServicePorts,
+  { logger, clock }: { readonly logger: Logger; readonly clock: Clock },
+): Promise<
+  {
+    readonly problems: readonly SyncProblem[];
+    readonly figures: Pick<SyncFigures, "conntrack_deleted" | "conntrack_ms">;
+  }
+> {
+  const problems = rules.problems();
+  const startedMs = clock.monotonic();
+  cleaner.noteEarlier(rules.takeEarlierUdpFrontends(), known);
+  const { deleted, problem } = await cleaner.tryClean(logger, clock);
+  if (problem) problems.push(problem);
+  return { problems, figures: { conntrack_deleted: deleted, conntrack_ms: clock.monotonic() - startedMs } };
 }
 
 /** Creates a cleaner without notes. */

@@ -1,4 +1,4 @@
-import { servicePortKey, type SyncFigures, type SyncProblem } from "../../core/model/mod.ts";
+import { servicePortKey, type SyncFigures } from "../../core/model/mod.ts";
 import {
   type Backend,
   type BackendOptions,
@@ -6,7 +6,7 @@ import {
   NOTHING_DONE,
   type SyncResult,
 } from "../contract/mod.ts";
-import { createConntrackCleaner, writeSysctls } from "../host/mod.ts";
+import { cleanAfterSync, createConntrackCleaner, writeSysctls } from "../host/mod.ts";
 import { repeatingRunner } from "../tools/mod.ts";
 import {
   BASE,
@@ -29,7 +29,7 @@ const WHILE_SETTING_IS_READ_MS = 1_000;
 
 /** The iptables backend of one family. */
 export function createIptablesBackend(options: BackendOptions): Backend<IptablesFigure> {
-  const { family, runner, clock, logger } = options;
+  const { family, runner, logger } = options;
   const tools = createIptablesTools(family, runner);
   const conntrack = createConntrackCleaner(family, runner);
   const tcpLiberal = createTcpLiberal(options);
@@ -49,15 +49,11 @@ export function createIptablesBackend(options: BackendOptions): Backend<Iptables
       // Not awaited: a hanging sysctl must not delay a sync.
       writeSysctls(options, [ROUTE_LOOPBACK]);
     }
-    const problems: SyncProblem[] = reconciler.problems();
-    const startedMs = clock.monotonic();
-    conntrack.noteEarlier(reconciler.takeEarlierUdpFrontends(), ruleset);
-    const { deleted, problem } = await conntrack.tryClean(logger, clock);
-    if (problem) problems.push(problem);
+    const { problems, figures } = await cleanAfterSync(conntrack, reconciler, ruleset, options);
     return {
       problems,
       againAfterMs: tcpLiberal.isPending() ? WHILE_SETTING_IS_READ_MS : undefined,
-      figures: takeSyncFigures(reconciler, deleted, clock.monotonic() - startedMs),
+      figures: { ...takeSyncFigures(reconciler), ...figures },
     };
   }
 
@@ -108,11 +104,7 @@ export function createIptablesBackend(options: BackendOptions): Backend<Iptables
   };
 }
 
-function takeSyncFigures(
-  reconciler: Reconciler,
-  conntrackDeleted: number,
-  conntrackMs: number,
-): SyncFigures<IptablesFigure> {
+function takeSyncFigures(reconciler: Reconciler): SyncFigures<IptablesFigure> {
   const figures = reconciler.takeFigures(), rules = reconciler.rules();
   return {
     iptables_rules_nat: rules.nat,
@@ -124,8 +116,6 @@ function takeSyncFigures(
     restores: figures.restores,
     restore_failures: figures.restoreFailures,
     drift_repaired: figures.drifted,
-    conntrack_deleted: conntrackDeleted,
-    conntrack_ms: conntrackMs,
   };
 }
 

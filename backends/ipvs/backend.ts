@@ -1,4 +1,4 @@
-import type { IpvsSettings, SyncProblem } from "../../core/model/mod.ts";
+import type { IpvsSettings } from "../../core/model/mod.ts";
 import {
   type Backend,
   type BackendOptions,
@@ -6,7 +6,7 @@ import {
   NOTHING_DONE,
   type SyncResult,
 } from "../contract/mod.ts";
-import { createConntrackCleaner } from "../host/mod.ts";
+import { cleanAfterSync, createConntrackCleaner } from "../host/mod.ts";
 import { repeatingRunner } from "../tools/mod.ts";
 import { createIptablesTools, createReconciler as createChainReconciler } from "../xtables/mod.ts";
 import { removeIpvsTraces } from "./cleanup.ts";
@@ -49,18 +49,10 @@ export function createIpvsBackend(options: BackendOptions): Backend<IpvsFigure> 
 
   /** Cleans up connections after a sync; a failure is a problem of the result. */
   async function finish(reconciler: Reconciler): Promise<SyncResult<IpvsFigure>> {
-    const problems: SyncProblem[] = reconciler.problems();
-    const startedMs = clock.monotonic();
-    conntrack.noteEarlier(reconciler.takeEarlierUdpFrontends(), desired);
-    const { deleted, problem } = await conntrack.tryClean(logger, clock);
-    if (problem) problems.push(problem);
+    const { problems, figures } = await cleanAfterSync(conntrack, reconciler, desired, options);
     return {
       problems,
-      figures: {
-        ...takeFigures(desired, reconciler, chains!),
-        conntrack_deleted: deleted,
-        conntrack_ms: clock.monotonic() - startedMs,
-      },
+      figures: { ...takeFigures(desired, reconciler, chains!), ...figures },
       againAfterMs: reconciler.againAfterMs(),
     };
   }

@@ -1,4 +1,3 @@
-import type { SyncProblem } from "../../core/model/mod.ts";
 import {
   type Backend,
   type BackendOptions,
@@ -6,7 +5,7 @@ import {
   NOTHING_DONE,
   type SyncResult,
 } from "../contract/mod.ts";
-import { createConntrackCleaner } from "../host/mod.ts";
+import { cleanAfterSync, createConntrackCleaner } from "../host/mod.ts";
 import { removeKubeProxyTable, removeNftablesTraces } from "./cleanup.ts";
 import { describeServicePort } from "./describe.ts";
 import { createDesired } from "./desired.ts";
@@ -25,16 +24,12 @@ export function createNftablesBackend(options: BackendOptions): Backend<Nftables
   const desired = createDesired();
   const reconciler = createReconciler({ desired, tools, dialect: DIALECTS[family], clock, logger });
 
-  /** Removes stale flows and gathers the result of a sync; a failure to remove flows does not fail the sync. */
+  /** Removes stale flows and gathers the result of a sync. */
   async function finish(): Promise<SyncResult<NftablesFigure>> {
-    const problems: SyncProblem[] = reconciler.problems();
-    const startedMs = clock.monotonic();
-    conntrack.noteEarlier(reconciler.takeEarlierUdpFrontends(), desired);
-    const { deleted, problem } = await conntrack.tryClean(logger, clock);
-    if (problem) problems.push(problem);
+    const cleaned = await cleanAfterSync(conntrack, reconciler, desired, options);
     const figures = reconciler.takeFigures();
     return {
-      problems,
+      problems: cleaned.problems,
       figures: {
         elements_written: figures.elementsWritten,
         elements_deleted: figures.elementsDeleted,
@@ -42,8 +37,7 @@ export function createNftablesBackend(options: BackendOptions): Backend<Nftables
         nftables_transactions: figures.transactions,
         nftables_sync_failures: figures.transactionFailures,
         drift_repaired: figures.drifted,
-        conntrack_deleted: deleted,
-        conntrack_ms: clock.monotonic() - startedMs,
+        ...cleaned.figures,
       },
     };
   }

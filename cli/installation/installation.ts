@@ -1,9 +1,25 @@
 /** Installs and removes Sluice's files on a node, keeping edited ones. */
 import { VERSION } from "../../platform/mod.ts";
-import { decideInstallation, decideRemoval, type Decision } from "./decision.ts";
 import { hashOf, hashOfContent, putFile, removeFile } from "./disk.ts";
 import { type InstalledFile, PROGRAM } from "./files.ts";
 import { readRecord, RECORD } from "./record.ts";
+
+/** The action of install on a file. */
+type Decision =
+  | "write" // does not exist
+  | "replace" // unchanged since an earlier installation
+  | "same" // already has the wanted content
+  | "keep"; // edited, or not from an installation
+
+/** Hashes of a file's content. */
+interface FileHashes {
+  /** Content to install. */
+  readonly wanted: string;
+  /** Content on disk; undefined if the file does not exist. */
+  readonly found: string | undefined;
+  /** Content written by the last installation; undefined if it wrote none. */
+  readonly recorded: string | undefined;
+}
 
 /** The action taken on a file, or that a dry run would take. */
 export interface Step {
@@ -75,4 +91,23 @@ export function leftBehind(root: string): readonly string[] {
       throw error;
     }
   });
+}
+
+/**
+ * Decides what install does with a file. Edited files are kept. The program is always replaced; an existing file of kind
+ * `yours` never is.
+ */
+function decideInstallation(
+  { wanted, found, recorded }: FileHashes,
+  kind: "program" | "yours" | "shipped",
+): Decision {
+  if (found === undefined) return "write";
+  if (found === wanted) return "same";
+  if (kind === "program") return "replace";
+  return kind === "shipped" && found === recorded ? "replace" : "keep";
+}
+
+/** Whether uninstall removes an installed file: if it is unedited, or with `all`. */
+function decideRemoval({ found, recorded }: Omit<FileHashes, "wanted">, all: boolean): boolean {
+  return found !== undefined && (all || found === recorded);
 }

@@ -6,8 +6,7 @@
  *   frontend.ts          the frontends of a service port, with their verdicts and admitted sources
  *   family_settings.ts   the settings of all services of a family
  *   delta.ts             the changes since a revision, or a full snapshot
- *   sync_report.ts       the result of a sync
- *   sync_figures.ts      the figures of a sync
+ *   sync_report.ts       the result and the figures of a sync
  *   rule_description.ts  the rules of one service port, and packet counts
  *
  * In: nothing. Out: types, and functions that read them. May touch: nothing.
@@ -39,5 +38,10 @@ export {
   type ServicePortName,
   type Verdict,
 } from "./service_port.ts";
-export { type CommonFigures, isCommonFigure, type SyncFigures } from "./sync_figures.ts";
-export type { SyncProblem, SyncReport } from "./sync_report.ts";
+export {
+  type CommonFigures,
+  isCommonFigure,
+  type SyncFigures,
+  type SyncProblem,
+  type SyncReport,
+} from "./sync_report.ts";
