@@ -1,5 +1,6 @@
 import type { Clock } from "../../platform/mod.ts";
 import type { Store } from "../store/mod.ts";
+import { waitAmong } from "./waiting.ts";
 
 /** Wakes waiting watchers after changes, a few per turn, so that thousands of them do not block other work. */
 export interface ChangeWaiters {
@@ -12,11 +13,11 @@ const WAKE_PER_TURN = 250;
 
 /** Waiters for the changes of a store. */
 export function createChangeWaiters(store: Store, clock: Clock): ChangeWaiters {
-  let waiting = new Set<() => void>();
+  const waiting = new Set<() => void>();
 
   const unsubscribe = store.subscribe(() => {
     const woken = [...waiting];
-    waiting = new Set();
+    waiting.clear();
     wake(woken, 0);
   });
 
@@ -29,18 +30,7 @@ export function createChangeWaiters(store: Store, clock: Clock): ChangeWaiters {
     changed(after, signal) {
       if (signal.aborted) return Promise.reject(signal.reason);
       if (store.ready() && store.revision() > after) return Promise.resolve();
-      return new Promise((resolve, reject) => {
-        const onAbort = () => {
-          waiting.delete(onChange);
-          reject(signal.reason);
-        };
-        const onChange = () => {
-          signal.removeEventListener("abort", onAbort);
-          resolve();
-        };
-        waiting.add(onChange);
-        signal.addEventListener("abort", onAbort, { once: true });
-      });
+      return waitAmong(waiting, signal);
     },
     close: unsubscribe,
   };

@@ -18,7 +18,7 @@ export interface ConnectionsOptions {
 export interface Connections {
   /** The number of connections, including those without a handshake. */
   count(): number;
-  /** Closes all of them, including those that do not read. */
+  /** Announces the end to all of them, and closes them when their calls have ended, or after `lingerMs`. */
   close(): void;
 }
 
@@ -103,8 +103,10 @@ export function admitConnections({ server, isSecure, limits, clock, closed }: Co
   return {
     count: () => connections.size,
     close() {
-      for (const session of sessions) session.destroy();
+      // Sends GOAWAY, and waits for the session's streams.
+      for (const session of sessions) session.close();
       const cancel = clock.schedule(limits.lingerMs, () => {
+        for (const session of sessions) session.destroy();
         for (const { socket } of connections.values()) socket.destroy();
       });
       server.once("close", cancel);

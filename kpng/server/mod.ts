@@ -5,11 +5,15 @@
  *   listen.ts              starts the HTTP/2 server
  *   connections.ts         admits connections within the limits
  *   connection.ts          guards one connection
+ *   call_headers.ts        accepts or refuses a call by its headers
+ *   call.ts                carries out one call, and ends it with a status
  *   stream.ts              requests and answers of one stream
+ *   watch_call.ts          the method Watch
  *   watcher.ts             answers one watcher until it leaves
  *   answers.ts             snapshots and differences, shared by watchers
  *   local_snapshot.ts      snapshots of local states, with what nodes have in common
  *   change_waiters.ts      wakes watchers after changes
+ *   waiting.ts             waits in order of arrival
  *   chunks.ts              operations in chunks
  *   traffic.ts             counts what was sent
  *   lag.ts                 measures the time to the last watcher

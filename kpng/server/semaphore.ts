@@ -1,3 +1,5 @@
+import { waitAmong } from "./waiting.ts";
+
 /** Limits concurrency; waiters get slots in the order of their arrival. */
 export interface Semaphore {
   /** Adds a participant, which can acquire a slot repeatedly. */
@@ -23,7 +25,6 @@ const SHORT_HOLD_MS = 25;
 /** Creates a semaphore with this many slots. */
 export function createSemaphore(count: number): Semaphore {
   let taken = 0;
-  // A set keeps the order and allows waiters to leave.
   const waiting = new Set<() => void>();
 
   const join = (): SemaphoreSlot => {
@@ -32,7 +33,8 @@ export function createSemaphore(count: number): Semaphore {
       async enter(signal) {
         signal.throwIfAborted();
         if (holds) return;
-        if (taken === count) await turn(signal);
+        // A slot that is handed over stays taken.
+        if (taken === count) await waitAmong(waiting, signal);
         else taken++;
         holds = true;
       },
@@ -45,22 +47,6 @@ export function createSemaphore(count: number): Semaphore {
       },
     };
   };
-
-  /** Resolves when a slot was handed over, which does not change the number of occupied slots. */
-  const turn = (signal: AbortSignal): Promise<void> =>
-    new Promise((resolve, reject) => {
-      const onAbort = () => {
-        waiting.delete(next);
-        reject(signal.reason);
-      };
-      const next = () => {
-        waiting.delete(next);
-        signal.removeEventListener("abort", onAbort);
-        resolve();
-      };
-      waiting.add(next);
-      signal.addEventListener("abort", onAbort, { once: true });
-    });
 
   const holdLimitMs = () => waiting.size > count ? SHORT_HOLD_MS : LONG_HOLD_MS;
 

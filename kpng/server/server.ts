@@ -2,17 +2,21 @@
 import type { ServerHttp2Stream } from "node:http2";
 import { type Clock, errorText, type Logger } from "../../platform/mod.ts";
 import type { Store } from "../store/mod.ts";
-import { encodeStatusMessage, STATUS, type TlsFiles, type WireAddress, wireAddressText } from "../transport/mod.ts";
-import { createAnswers } from "./answers.ts";
+import { STATUS, StatusError, type TlsFiles, type WireAddress, wireAddressText } from "../transport/mod.ts";
+import { createAnswers, type Subscription } from "./answers.ts";
+import { type Call, carryOut, refuse } from "./call.ts";
+import { readCallHeaders } from "./call_headers.ts";
 import { type ClosureReason, createClosedConnections } from "./closed_connections.ts";
 import { admitConnections } from "./connections.ts";
 import { LIMITS, type Limits } from "./limits.ts";
 import { listen } from "./listen.ts";
 import { createSemaphore } from "./semaphore.ts";
-import { CallError, openStream, scopeOf } from "./stream.ts";
 import { createChangeWaiters } from "./change_waiters.ts";
 import { counted, createTraffic, type TrafficFigures } from "./traffic.ts";
+import { openWatch, scopeOf } from "./watch_call.ts";
 import { serveWatcher } from "./watcher.ts";
+
+const SHUTTING_DOWN = "the server is shutting down";
 
 /** Options of `startServing`. */
 export interface ServingOptions {
@@ -40,7 +44,10 @@ export interface Serving {
   closed(reason: ClosureReason): number;
   /** What was sent and refused since the start. */
   figures(): ServingFigures;
-  /** Ends every call and the server. */
+  /**
+   * Announces the end with GOAWAY, ends every call with UNAVAILABLE, then the connections; those that do not read after
+   * `lingerMs`.
+   */
   close(): Promise<void>;
 }
 
@@ -60,53 +67,45 @@ export async function startServing(options: ServingOptions): Promise<Serving> {
   const waiters = createChangeWaiters(store, clock);
   const transfers = createSemaphore(limits.transfers);
   const watchers = new Set<AbortController>();
+  const stopping = new AbortController();
   const closed = createClosedConnections(logger);
   const traffic = createTraffic(store, clock, options.onLag);
+
+  const watch = async (stream: ServerHttp2Stream, scope: Subscription["scope"], timeoutMs: number | undefined) => {
+    const abort = new AbortController();
+    const { signal } = abort;
+    const own = traffic.join(scope);
+    watchers.add(abort);
+    const serve = (call: Call) => {
+      const watcher = counted(openWatch(call, scope), own);
+      return serveWatcher(watcher, { answers, clock, signal, transfers, changed: waiters.changed, traffic: own });
+    };
+    const error = await carryOut(stream, serve, { limits, clock, timeoutMs, abort, onStall: own.stalled });
+    if (error !== undefined) logger.debug("watcher disconnected", { scope, reason: errorText(error) });
+    watchers.delete(abort);
+    own.leave();
+  };
 
   const onStream = (stream: ServerHttp2Stream, headers: Readonly<Record<string, unknown>>) => {
     // A frame that violates the protocol destroys the streams of the same packet before they are emitted, and their errors
     // come after this. Without a listener, they would crash the process.
     stream.on("error", () => {});
     if (stream.destroyed || stream.closed) return;
-    const scope = headers[":method"] === "POST" ? scopeOf(String(headers[":path"] ?? "")) : undefined;
+    const call = readCallHeaders(headers);
+    if ("message" in call) return refuse(stream, call, { limits, clock });
+    const refuseWith = (status: number, message: string) => {
+      refuse(stream, { httpStatus: 200, status, message }, { limits, clock });
+    };
+    if (stopping.signal.aborted) return refuseWith(STATUS.unavailable, SHUTTING_DOWN);
+    const scope = scopeOf(call.path);
     if (scope === undefined) {
-      return refuse(stream, STATUS.unimplemented, "only localv1.Sets/Watch and globalv1.Sets/Watch are implemented");
+      return refuseWith(STATUS.unimplemented, `the method ${call.path} is not implemented`);
     }
     if (watchers.size >= limits.streams) {
       traffic.refusedWatcher();
-      return refuse(stream, STATUS.resourceExhausted, `limit of ${limits.streams} watchers reached`);
+      return refuseWith(STATUS.resourceExhausted, `limit of ${limits.streams} watchers reached`);
     }
-    const abort = new AbortController();
-    watchers.add(abort);
-    serve(stream, scope, abort).finally(() => watchers.delete(abort));
-  };
-
-  const serve = async (stream: ServerHttp2Stream, scope: "global" | "local", abort: AbortController) => {
-    const { signal } = abort;
-    const own = traffic.join(scope);
-    try {
-      stream.respond({ ":status": 200, "content-type": "application/grpc" }, { waitForTrailers: true });
-      stream.on("wantTrailers", () => {
-        if (!stream.closed && !stream.destroyed) stream.sendTrailers(trailersOf(signal));
-      });
-      const watcher = openStream(stream, { scope, limits, clock, onStall: own.stalled, abort });
-      await serveWatcher(counted(watcher, own), {
-        answers,
-        clock,
-        signal,
-        transfers,
-        changed: waiters.changed,
-        traffic: own,
-      });
-      stream.end();
-    } catch (error) {
-      if (!signal.aborted) abort.abort(error);
-      logger.debug("watcher disconnected", { scope, reason: errorText(error) });
-      endStream(stream);
-      if (error instanceof CallError) clock.schedule(limits.idleMs, () => stream.destroy());
-    } finally {
-      own.leave();
-    }
+    void watch(stream, scope, call.timeoutMs);
   };
 
   const server = await listen(options.address, options.tls, limits);
@@ -125,11 +124,13 @@ export async function startServing(options: ServingOptions): Promise<Serving> {
     closed: closed.of,
     figures: () => ({ ...traffic.figures(), connections: connections.count(), closed: closed.all() }),
     close() {
+      stopping.abort();
       waiters.close();
       traffic.close();
-      for (const abort of watchers) abort.abort(new CallError(STATUS.unavailable, "the server is shutting down"));
+      const ended = new Promise<void>((resolve) => server.close(() => resolve()));
       connections.close();
-      return new Promise((resolve) => server.close(() => resolve()));
+      for (const abort of watchers) abort.abort(new StatusError(STATUS.unavailable, SHUTTING_DOWN));
+      return ended;
     },
   };
 }
@@ -148,30 +149,6 @@ function logAddress(bound: WireAddress, tls: TlsFiles | undefined, logger: Logge
 /** Whether only this host can connect. */
 function isOfThisHost(address: WireAddress): boolean {
   return address.kind === "unix" || /^(127\.|::1$|localhost$)/.test(address.host);
-}
-
-/** Ends a stream after an error. A stalled reader would not read the end of the call either. */
-function endStream(stream: ServerHttp2Stream): void {
-  if (stream.destroyed) return;
-  if (stream.writableLength > 0) stream.destroy();
-  else stream.end();
-}
-
-function trailersOf({ aborted, reason }: AbortSignal): Record<string, string> {
-  if (!aborted) return { "grpc-status": String(STATUS.ok) };
-  const { status, message } = reason instanceof CallError
-    ? reason
-    : { status: STATUS.unavailable, message: "the call was reset" };
-  return { "grpc-status": String(status), "grpc-message": encodeStatusMessage(message) };
-}
-
-function refuse(stream: ServerHttp2Stream, status: number, message: string): void {
-  stream.respond({
-    ":status": 200,
-    "content-type": "application/grpc",
-    "grpc-status": String(status),
-    "grpc-message": encodeStatusMessage(message),
-  }, { endStream: true });
 }
 
 function boundAddress(asked: WireAddress, bound: unknown): WireAddress {

@@ -1,24 +1,21 @@
 import type { ServerHttp2Stream } from "node:http2";
 import type { Clock } from "../../platform/mod.ts";
-import { createFrameReader, STATUS } from "../transport/mod.ts";
-import { METHODS, WATCH_REQUEST, type WatchRequestMessage } from "../messages/mod.ts";
+import { createFrameReader, STATUS, StatusError } from "../transport/mod.ts";
 import { WireError } from "../codec/mod.ts";
-import type { Subscription } from "./answers.ts";
 import type { Limits } from "./limits.ts";
-import type { WatcherStream } from "./watcher.ts";
 
-/** Thrown to end a call with a status. */
-export class CallError extends Error {
-  override readonly name = "CallError";
-  /** `status` is one of gRPC's codes; the message goes to the client. */
-  constructor(readonly status: number, message: string) {
-    super(message);
-  }
+/** The requests of a call, and its answers. */
+export interface RequestStream<T> {
+  /** Resolves with the next request; undefined after the last one. Rejects with the reason of the call's end. */
+  next(): Promise<T | undefined>;
+  /** Resolves when the reader has accepted the bytes. Rejects if it is gone or has stalled. */
+  write(bytes: Uint8Array): Promise<void>;
 }
 
 /** Options of `openStream`. */
-export interface StreamOptions {
-  readonly scope: Subscription["scope"];
+export interface StreamOptions<T> {
+  /** Throws WireError for an invalid request. */
+  readonly decode: (message: Uint8Array<ArrayBuffer>) => T;
   readonly limits: Limits;
   readonly clock: Clock;
   /** Called if the client does not read for too long. */
@@ -27,26 +24,20 @@ export interface StreamOptions {
   readonly abort: AbortController;
 }
 
-/** The scope of a method's path; undefined for an unknown method. */
-export function scopeOf(path: string | undefined): Subscription["scope"] | undefined {
-  return path === METHODS.global ? "global" : path === METHODS.local ? "local" : undefined;
-}
-
 /**
  * Reads requests from, and writes answers to, one HTTP/2 stream. Ends the call if the client sends too many requests or an
  * invalid one, or does not read for too long.
  */
-export function openStream(stream: ServerHttp2Stream, options: StreamOptions): WatcherStream {
-  const { scope, limits, clock, onStall, abort } = options;
+export function openStream<T>(stream: ServerHttp2Stream, options: StreamOptions<T>): RequestStream<T> {
+  const { decode, limits, clock, onStall, abort } = options;
   const { signal } = abort;
   const frames = createFrameReader(limits.requestBytes);
-  const requests: Subscription[] = [];
+  const requests: T[] = [];
   let ended = false;
-  let subscribed: Subscription | undefined;
   let wake = () => {};
 
   const cancelIdle = clock.schedule(limits.idleMs, () => {
-    abort.abort(new CallError(STATUS.invalidArgument, "no request received"));
+    abort.abort(new StatusError(STATUS.invalidArgument, "no request received"));
   });
 
   stream.on("data", (bytes: Uint8Array) => {
@@ -54,17 +45,18 @@ export function openStream(stream: ServerHttp2Stream, options: StreamOptions): W
     try {
       for (const message of frames.push(bytes)) {
         if (requests.length >= limits.requestsWaiting) {
-          throw new CallError(STATUS.resourceExhausted, "too many unanswered requests");
+          throw new StatusError(STATUS.resourceExhausted, "too many unanswered requests");
         }
-        requests.push(subscriptionOf(scope, WATCH_REQUEST.decode(message)));
+        requests.push(decode(message));
       }
       if (requests.length > 0) cancelIdle();
       wake();
     } catch (error) {
-      abort.abort(error instanceof WireError ? new CallError(STATUS.invalidArgument, error.message) : error);
+      abort.abort(error instanceof WireError ? new StatusError(STATUS.invalidArgument, error.message) : error);
     }
   });
   stream.on("end", () => {
+    if (frames.isInside()) abort.abort(new StatusError(STATUS.invalidArgument, "the last request is cut off"));
     ended = true;
     wake();
   });
@@ -76,19 +68,13 @@ export function openStream(stream: ServerHttp2Stream, options: StreamOptions): W
   signal.addEventListener("abort", () => wake());
 
   return {
-    async nextRequest() {
+    async next() {
       while (requests.length === 0 && !ended) {
         signal.throwIfAborted();
         await new Promise<void>((resolve) => wake = resolve);
       }
       signal.throwIfAborted();
-      const next = requests.shift();
-      // The differences are relative to what this stream has received for its node.
-      if (next !== undefined && subscribed !== undefined && next.nodeName !== subscribed.nodeName) {
-        throw new CallError(STATUS.invalidArgument, "the node of a stream cannot change");
-      }
-      subscribed ??= next;
-      return next === undefined ? undefined : subscribed;
+      return requests.shift();
     },
     write(bytes) {
       signal.throwIfAborted();
@@ -105,7 +91,7 @@ export function openStream(stream: ServerHttp2Stream, options: StreamOptions): W
       };
       const cancelStall = clock.schedule(limits.stallMs, () => {
         onStall();
-        abort.abort(new CallError(STATUS.resourceExhausted, "the client does not read"));
+        abort.abort(new StatusError(STATUS.resourceExhausted, "the client does not read"));
       });
       const onAbort = settle(() => reject(signal.reason));
       signal.addEventListener("abort", onAbort);
@@ -114,11 +100,4 @@ export function openStream(stream: ServerHttp2Stream, options: StreamOptions): W
       stream.write(bytes, (error) => error || onTaken());
     });
   }
-}
-
-function subscriptionOf(
-  scope: Subscription["scope"],
-  { nodeName = "", extended = false, onlyNode }: WatchRequestMessage,
-): Subscription {
-  return { scope, nodeName, extended, onlyNode: extended ? onlyNode : undefined };
 }

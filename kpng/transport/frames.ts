@@ -1,5 +1,5 @@
 /** gRPC's framing of messages: a compression flag, four bytes of length, the message. */
-import { WireError } from "../codec/mod.ts";
+import { STATUS, StatusError } from "./status.ts";
 
 const HEADER_BYTES = 5;
 
@@ -18,8 +18,10 @@ export function framesOf(messages: readonly Uint8Array[]): Uint8Array<ArrayBuffe
 
 /** Splits a stream of bytes into messages. */
 export interface FrameReader {
-  /** Returns the messages that end in these bytes. Throws WireError for one that is too long or compressed. */
+  /** Returns the messages that end in these bytes. Throws StatusError for one that is too long or compressed. */
   push(bytes: Uint8Array): Uint8Array<ArrayBuffer>[];
+  /** Whether a message has begun and not ended. */
+  isInside(): boolean;
 }
 
 /** A reader of messages of at most `longestBytes`; it holds at most one of them, and copies each byte once. */
@@ -31,14 +33,19 @@ export function createFrameReader(longestBytes: number): FrameReader {
 
   const startMessage = () => {
     const length = new DataView(header.buffer).getUint32(1);
-    if (header[0] !== 0) throw new WireError("a message is compressed, which was not negotiated");
+    if (header[0] === 1) throw new StatusError(STATUS.unimplemented, "compressed messages are not supported");
+    if (header[0] !== 0) throw new StatusError(STATUS.internal, `a message has the unknown flag ${header[0]}`);
     if (length > longestBytes) {
-      throw new WireError(`a message has ${length} bytes, more than the limit of ${longestBytes}`);
+      throw new StatusError(
+        STATUS.resourceExhausted,
+        `a message has ${length} bytes, more than the limit of ${longestBytes}`,
+      );
     }
     return new Uint8Array(length);
   };
 
   return {
+    isInside: () => filled > 0 || message !== undefined,
     push(bytes) {
       const messages: Uint8Array<ArrayBuffer>[] = [];
       let at = 0;

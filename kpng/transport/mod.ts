@@ -25,5 +25,5 @@ export {
 } from "./http2_frames.ts";
 export { LIVENESS, type LivenessLimits, silenceText, watchLiveness } from "./liveness.ts";
 export { createQuota } from "./quota.ts";
-export { decodeStatusMessage, encodeStatusMessage, httpStatusText, STATUS, statusText } from "./status.ts";
+export { decodeStatusMessage, encodeStatusMessage, httpStatusText, STATUS, StatusError, statusText } from "./status.ts";
 export { readTlsFiles, type TlsFiles, type TlsPaths } from "./tls.ts";

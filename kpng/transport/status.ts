@@ -14,6 +14,15 @@ export const STATUS = {
   unauthenticated: 16,
 } as const;
 
+/** Thrown to end a call with a status. */
+export class StatusError extends Error {
+  override readonly name = "StatusError";
+  /** `status` is one of STATUS; the message goes to the client. */
+  constructor(readonly status: number, message: string) {
+    super(message);
+  }
+}
+
 /** The names of the status codes, by number. */
 const NAMES = [
   "OK",

@@ -47,7 +47,11 @@ Deno.test("slow readers and watchers over the limit are counted", async () => {
   await withServer(manyServices(5000), async ({ port, serving }) => {
     const session = connectHttp2(`http://127.0.0.1:${port}`);
     session.on("error", () => {});
-    const stream = session.request({ ":method": "POST", ":path": METHODS.global });
+    const stream = session.request({
+      ":method": "POST",
+      ":path": METHODS.global,
+      "content-type": "application/grpc",
+    });
     stream.on("error", () => {});
     stream.pause();
     stream.write(framesOf([ASK]));

@@ -45,18 +45,19 @@ function rawStream(port: number, path: string = METHODS.global) {
 }
 
 const GARBAGE = {
-  "an invalid request": framesOf([Uint8Array.of(0xff, 0xff, 0xff)]),
-  "a compressed request": Uint8Array.of(1, 0, 0, 0, 0),
-  "a request of four gigabytes": Uint8Array.of(0, 0xff, 0xff, 0xff, 0xff),
-};
+  "an invalid request": [framesOf([Uint8Array.of(0xff, 0xff, 0xff)]), STATUS.invalidArgument],
+  "a compressed request": [Uint8Array.of(1, 0, 0, 0, 0), STATUS.unimplemented],
+  "a request with an unknown flag": [Uint8Array.of(2, 0, 0, 0, 0), STATUS.internal],
+  "a request of four gigabytes": [Uint8Array.of(0, 0xff, 0xff, 0xff, 0xff), STATUS.resourceExhausted],
+} as const;
 
-for (const [name, bytes] of Object.entries(GARBAGE)) {
+for (const [name, [bytes, expected]] of Object.entries(GARBAGE)) {
   Deno.test(`${name} ends its call`, async () => {
     await withServer([service("default/web")], async (served) => {
       const { stream, session, status } = rawStream(served.port);
       stream.resume();
       stream.write(bytes);
-      assert.equal(await status, STATUS.invalidArgument);
+      assert.equal(await status, expected);
       session.destroy();
       assert.ok(await isServed(served));
       await until(() => served.serving.watchers() === 0);
@@ -138,7 +139,11 @@ Deno.test("a connection that opens too many streams is closed", async () => {
     session.on("error", () => {});
     const open = () => {
       if (session.destroyed || session.closed) return;
-      const stream = session.request({ ":method": "POST", ":path": METHODS.global });
+      const stream = session.request({
+        ":method": "POST",
+        ":path": METHODS.global,
+        "content-type": "application/grpc",
+      });
       stream.on("error", () => {});
       stream.on("response", () => stream.close(8));
       stream.on("close", open);
