@@ -9,7 +9,7 @@ import { ipvsSchedulers } from "./ipvs.ts";
 import type { Settings } from "./kube_proxy_configuration.ts";
 import { suggestion } from "./nearest.ts";
 import { readSettings } from "./settings.ts";
-import { readSource } from "./source.ts";
+import { checkServiceProxyName, readSource, SERVICE_PROXY_NAME } from "./source.ts";
 import { type Decisions, validate } from "./validation.ts";
 
 /** The parsed command line. Warnings are for the log, in the order in which they were found. */
@@ -121,7 +121,7 @@ export function parseCommandLine(
     ...problems.map(({ path, message }) => `${originOf(path)} ${message}`),
   ];
   const { source, errors: sourceErrors } = readSource(given);
-  errors.push(...sourceErrors);
+  errors.push(...sourceErrors, ...checkServiceProxyName(given, source));
   const nodeName = nodeNameOf(settings.hostnameOverride || context.hostname());
   if (nodeName === "") errors.push(`${originOf("hostnameOverride")}: the node must have a name`);
   if (errors.length > 0 || source === undefined) return { kind: "errors", exitCode: 2, errors, warnings };
@@ -157,6 +157,7 @@ function configurationOf(
     masqueradeBit: masquerade.masqueradeBit,
     kubeconfig: settings.clientConnection.kubeconfig || undefined,
     master: given.get("master") as string | undefined || undefined,
+    serviceProxyName: given.get(SERVICE_PROXY_NAME) as string | undefined || undefined,
     controlSocket: (given.get("control-socket") as string | undefined ?? DEFAULT_CONTROL_SOCKET) || undefined,
     verbosity: settings.logging.verbosity,
     loggingFormat: (settings.logging.format || undefined) as LoggingFormat | undefined,

@@ -3,6 +3,7 @@ import { LOCAL_MODES, LOGGING_FORMATS, PROXY_MODES } from "./configuration.ts";
 import { boolean, type Field, fieldAt, integer, text } from "./fields.ts";
 import { type Flag, type FlagGroup, option } from "./flags.ts";
 import { FIELDS, type SettingPath } from "./kube_proxy_configuration.ts";
+import { SERVICE_PROXY_NAME } from "./source.ts";
 
 type FlagField = Flag["field"];
 type Setting = SettingPath | ((mode: string) => SettingPath);
@@ -87,6 +88,12 @@ export const FLAG_GROUPS: readonly FlagGroup[] = [
         "kubeconfig",
         "clientConnection.kubeconfig",
         "The kubeconfig file; by default, the pod's service account is used.",
+      ),
+      option(
+        SERVICE_PROXY_NAME,
+        text(),
+        "Serve exactly the services with this value of the label service.kubernetes.io/service-proxy-name; by default, " +
+          "those without the label.",
       ),
       option("master", text(), "The API server's address; overrides the one in the kubeconfig."),
       setting("hostname-override", "hostnameOverride", "The node name to use instead of the host name.", BESIDE_CONFIG),
@@ -334,5 +341,6 @@ export const SOURCE_FLAGS: readonly string[] = [
   "config",
   "kubeconfig",
   "master",
+  SERVICE_PROXY_NAME,
   "hostname-override",
 ];

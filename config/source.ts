@@ -85,3 +85,17 @@ function readServers(text: string): readonly WireAddress[] | string {
   }
   return addresses;
 }
+
+/** The flag with the name of this proxy. */
+export const SERVICE_PROXY_NAME = "service-proxy-name";
+
+/** The errors of `--service-proxy-name`: it must be the value of a label, and only some sources have labels. */
+export function checkServiceProxyName(given: GivenFlags, source: SourceChoice | undefined): readonly string[] {
+  const name = given.get(SERVICE_PROXY_NAME) as string | undefined;
+  if (!name) return [];
+  if (!/^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$/.test(name)) {
+    return [`--${SERVICE_PROXY_NAME} is ${JSON.stringify(name)}: must be the value of a label, at most 63 characters`];
+  }
+  if (source === undefined || source.kind === "kube" || source.kind === "file") return [];
+  return [`--${SERVICE_PROXY_NAME} needs the API server or manifests as the source: give it to the server instead`];
+}

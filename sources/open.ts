@@ -1,7 +1,7 @@
 import { type Clock, loadYaml, type Logger, type RunProgram } from "../platform/mod.ts";
 import type { ApiRequestOutcome, EventRecorderOptions, ReportLink } from "../observe/mod.ts";
 import type { Configuration } from "../config/mod.ts";
-import { decodeObject, decodeObjectInFull, KINDS, type Source } from "../core/objects/mod.ts";
+import { createDecode, type DetailFilters, KINDS, type Source } from "../core/objects/mod.ts";
 import type { ApiErrorKind } from "./kubernetes/mod.ts";
 
 /** An opened source and its resources. */
@@ -13,9 +13,6 @@ export interface OpenSource {
   readonly otherNodes?: (signal: AbortSignal) => Promise<string>;
   close(): void;
 }
-
-/** The objects to read: those that this node's proxy needs, or everything (all kinds, nodes and details), to pass it on. */
-export type Extent = "node" | "everything";
 
 /** The errors after which sending an Event again is pointless. */
 const REFUSALS: readonly ApiErrorKind[] = ["unauthorized", "forbidden", "not-found", "rejected", "garbled"];
@@ -35,14 +32,18 @@ export interface SourceOptions {
   readonly env?: (name: string) => string | undefined;
 }
 
-/** Opens the configured source. Throws an Error that names the problem and its place. */
+/**
+ * Opens the configured source: for what this node's proxy needs, or with `details` for everything (all kinds, all nodes, and
+ * these labels and annotations of Kubernetes' objects), to pass it on. Throws an Error that names the problem and its place.
+ */
 export async function openSource(
   { configuration, logger, clock, runProgram, onApiRequest, onLink, env }: SourceOptions,
-  extent: Extent = "node",
+  details?: DetailFilters,
 ): Promise<OpenSource> {
   const { source: choice, nodeName } = configuration;
-  const inFull = extent === "everything";
-  const decode = inFull ? decodeObjectInFull : decodeObject;
+  const { serviceProxyName } = configuration;
+  const inFull = details !== undefined;
+  const decode = createDecode({ serviceProxyName, details });
   const close = () => {};
   switch (choice.kind) {
     case "file": {
@@ -74,6 +75,7 @@ export async function openSource(
         api,
         kinds: inFull ? KINDS : modeDescription.kinds,
         nodeName: inFull ? undefined : nodeName,
+        serviceProxyName,
         decode,
         onLink,
         logger,

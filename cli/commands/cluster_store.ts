@@ -6,6 +6,7 @@ import type { SourceFigures } from "../../observe/serving/mod.ts";
 import type { Clock } from "../../platform/mod.ts";
 import type { SourceOptions } from "../../sources/mod.ts";
 import type { Invocation } from "./command.ts";
+import { readDetailFilters } from "./detail_flags.ts";
 
 /** A store that a source keeps up to date. */
 export interface ClusterStore {
@@ -34,7 +35,7 @@ export async function openClusterStore(
   const { openSource } = await import("../../sources/mod.ts");
   const problems = createProblemBoard(clock, logger);
   const store = createStore({ clock, onProblems: problems.report });
-  const { source, close } = await openSource({ ...invocation, ...observers }, "everything");
+  const { source, close } = await openSource({ ...invocation, ...observers }, readDetailFilters(invocation));
   const { sink, lastEventMs } = withLastEvent(store, clock);
   return {
     store,

@@ -4,6 +4,7 @@ import { option, text } from "../../config/mod.ts";
 import type { Store } from "../../kpng/store/mod.ts";
 import type { Command, Invocation } from "./command.ts";
 import { openClusterStore } from "./cluster_store.ts";
+import { DETAIL_FLAGS } from "./detail_flags.ts";
 
 /** `sluice export`: the cluster's state as a file. */
 export const exportCommand: Command = {
@@ -11,7 +12,10 @@ export const exportCommand: Command = {
   name: "export",
   summary: "Write the cluster's state to a file, in KPNG's format, after each change.",
   arguments: [],
-  flags: [option("to", text(), "The file, replaced atomically; - prints to standard output once and exits.")],
+  flags: [
+    option("to", text(), "The file, replaced atomically; - prints to standard output once and exits."),
+    ...DETAIL_FLAGS,
+  ],
   examples: [
     { line: "sluice export --to -", does: "the current state at the API server" },
     { line: "sluice export --source unix:///run/sluice.sock --to /run/state.yaml", does: "keep a file up to date" },

@@ -1,6 +1,7 @@
 import { isServer } from "../../config/mod.ts";
 import type { Command, Invocation } from "./command.ts";
 import { type ClusterStore, openClusterStore } from "./cluster_store.ts";
+import { DETAIL_FLAGS } from "./detail_flags.ts";
 import { LISTEN_FLAGS, OPERATOR_FLAGS, readServeAddresses, type ServeAddresses } from "./serve_flags.ts";
 
 /** `sluice serve`: the cluster's state over gRPC, for other instances and for KPNG programs. */
@@ -9,7 +10,7 @@ export const serveCommand: Command = {
   name: "serve",
   summary: "Serve the cluster's state over gRPC (KPNG's protocol) to nodes, relays and KPNG programs.",
   arguments: [],
-  flags: [...LISTEN_FLAGS, ...OPERATOR_FLAGS],
+  flags: [...LISTEN_FLAGS, ...OPERATOR_FLAGS, ...DETAIL_FLAGS],
   examples: [
     { line: "sluice serve --kubeconfig kubeconfig", does: "watch the API server once, serve on loopback" },
     {

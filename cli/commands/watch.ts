@@ -3,6 +3,7 @@ import type { DescribedOperation } from "../../kpng/messages/mod.ts";
 import { sleep } from "../../platform/mod.ts";
 import type { Command, Invocation } from "./command.ts";
 import { openClusterStore } from "./cluster_store.ts";
+import { DETAIL_FLAGS } from "./detail_flags.ts";
 
 const CHOICES = ["services", "endpoints", "nodes", "local"] as const;
 
@@ -17,7 +18,7 @@ export const watchCommand: Command = {
     required: false,
     values: CHOICES,
   }],
-  flags: [option("json", boolean(), "Print one JSON object per line.")],
+  flags: [option("json", boolean(), "Print one JSON object per line."), ...DETAIL_FLAGS],
   examples: [
     { line: "sluice watch endpoints", does: "added, changed and removed endpoints" },
     { line: "sluice watch local --source grpc://10.0.0.1:12090", does: "what a server sends to this node" },

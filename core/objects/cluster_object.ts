@@ -48,7 +48,7 @@ export interface Service {
   readonly externalPolicyLocal: boolean;
   /** 0 if unset. */
   readonly healthCheckNodePort: number;
-  /** Whether the label `service.kubernetes.io/service-proxy-name` assigns it to another proxy. */
+  /** Whether it is another proxy's, by the label `service.kubernetes.io/service-proxy-name`. */
   readonly ignored: boolean;
   /** Whether the label `k8s-app: kube-dns` marks it as cluster DNS. */
   readonly isClusterDNS?: true;
@@ -132,10 +132,9 @@ export interface ServiceCIDR {
 // Load balancing needs none of the details below. Only `sluice serve` and `sluice export`, which pass objects on, decode
 // them; a proxy saves the memory.
 
-/** The details of a Service. */
+/** The details of a Service: the chosen labels and annotations. */
 export interface ServiceDetails {
   readonly labels: Readonly<Record<string, string>>;
-  /** Empty for objects of the API: their annotations can be larger than everything else. */
   readonly annotations: Readonly<Record<string, string>>;
   /** KPNG's `MapIP`. */
   readonly mapIP: boolean;
@@ -160,9 +159,8 @@ export interface EndpointDetails {
   readonly hostname: string;
 }
 
-/** The details of a Node. */
+/** The details of a Node: the chosen labels and annotations. */
 export interface NodeDetails {
   readonly labels: Readonly<Record<string, string>>;
-  /** Empty for objects of the API. */
   readonly annotations: Readonly<Record<string, string>>;
 }

@@ -1,13 +1,14 @@
 import type { Kind } from "./cluster_object.ts";
+import type { DecodeOptions } from "./decode_options.ts";
 import { decodeEndpointSlice } from "./decode_endpoint_slice.ts";
 import { decodeNode } from "./decode_node.ts";
 import { decodeService } from "./decode_service.ts";
 import { readPrefixes } from "./fields.ts";
-import { type Decoded, readMetadata } from "./metadata.ts";
+import { type Decode, type Decoded, readMetadata } from "./metadata.ts";
 import { createProblems } from "./problems.ts";
 import { isRawObject, quote, type RawObject, rawObject } from "./raw.ts";
 
-const DECODERS: Readonly<Record<Kind, (raw: RawObject, inFull: boolean) => Decoded>> = {
+const DECODERS: Readonly<Record<Kind, (raw: RawObject, options: DecodeOptions) => Decoded>> = {
   Service: decodeService,
   EndpointSlice: decodeEndpointSlice,
   Node: decodeNode,
@@ -16,16 +17,16 @@ const DECODERS: Readonly<Record<Kind, (raw: RawObject, inFull: boolean) => Decod
 
 /** Decodes an object of any kind as kube-proxy 1.36 interprets its fields. */
 export function decodeObject(kind: Kind, raw: unknown): Decoded {
-  return decode(kind, raw, false);
+  return decode(kind, raw, {});
 }
 
-/** Decodes an object with its details, for those that pass it on. */
-export function decodeObjectInFull(kind: Kind, raw: unknown): Decoded {
-  return decode(kind, raw, true);
+/** A function that decodes objects with these options. */
+export function createDecode(options: DecodeOptions): Decode {
+  return (kind, raw) => decode(kind, raw, options);
 }
 
-function decode(kind: Kind, raw: unknown, inFull: boolean): Decoded {
-  if (isRawObject(raw)) return DECODERS[kind](raw, inFull);
+function decode(kind: Kind, raw: unknown, options: DecodeOptions): Decoded {
+  if (isRawObject(raw)) return DECODERS[kind](raw, options);
   return { ref: undefined, object: undefined, problems: [`${kind} is ${quote(raw)}, not an object; ignored`] };
 }
 

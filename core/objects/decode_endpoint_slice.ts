@@ -1,5 +1,6 @@
 import { canonicalAddress, compact, type Family, familyOf } from "../../platform/mod.ts";
 import type { EndpointDetails, EndpointPort, EndpointSlice, SliceEndpoint } from "./cluster_object.ts";
+import type { DecodeOptions } from "./decode_options.ts";
 import { readPort } from "./fields.ts";
 import { createInterner, internString, internStrings } from "./intern.ts";
 import { type Decoded, isLabel, NAME_RULE, readMetadata } from "./metadata.ts";
@@ -12,7 +13,7 @@ const HEADLESS = "service.kubernetes.io/headless";
 const TRIGGER_TIME = "endpoints.kubernetes.io/last-change-trigger-time";
 
 /** Decodes an EndpointSlice. */
-export function decodeEndpointSlice(raw: RawObject, inFull: boolean): Decoded {
+export function decodeEndpointSlice(raw: RawObject, { details }: DecodeOptions): Decoded {
   const { ref, labels, annotations, problem } = readMetadata("EndpointSlice", raw);
   if (ref === undefined) return { ref, object: undefined, problems: [problem!] };
   const refused = (...problems: string[]): Decoded => ({ ref, object: undefined, problems });
@@ -36,7 +37,7 @@ export function decodeEndpointSlice(raw: RawObject, inFull: boolean): Decoded {
     serviceName: internString(serviceName),
     family,
     ports: readEndpointPorts(raw.ports, problems),
-    endpoints: readEndpoints(raw.endpoints, family, problems, inFull),
+    endpoints: readEndpoints(raw.endpoints, family, problems, details !== undefined),
     triggerTimeMs: readTriggerTime(annotations[TRIGGER_TIME]),
   };
   return { ref, object: slice, problems: problems.sentences() };

@@ -1,16 +1,17 @@
 import { canonicalAddress } from "../../platform/mod.ts";
 import type { Node } from "./cluster_object.ts";
+import type { DecodeOptions } from "./decode_options.ts";
 import { readPrefixes } from "./fields.ts";
 import { type Decoded, readMetadata } from "./metadata.ts";
 import { createProblems, listOf, type Problems } from "./problems.ts";
-import { isAbsent, NO_STRINGS, quote, type RawObject, rawObject, stringsOf, textOf } from "./raw.ts";
+import { isAbsent, quote, type RawObject, rawObject, stringsOf, textOf } from "./raw.ts";
 
 /** The cluster autoscaler's taint on a node that it is about to delete (kube-proxy's ProxyHealthServer.SyncNode). */
 const TO_BE_DELETED = "ToBeDeletedByClusterAutoscaler";
 
 /** Decodes a Node. */
-export function decodeNode(raw: RawObject, inFull: boolean): Decoded {
-  const { ref, labels, metadata, problem } = readMetadata("Node", raw);
+export function decodeNode(raw: RawObject, { details }: DecodeOptions): Decoded {
+  const { ref, labels, annotations, metadata, problem } = readMetadata("Node", raw);
   if (ref === undefined) return { ref, object: undefined, problems: [problem!] };
   const problems = createProblems();
   const spec = rawObject(raw.spec);
@@ -21,7 +22,12 @@ export function decodeNode(raw: RawObject, inFull: boolean): Decoded {
     addresses: readNodeAddresses(rawObject(raw.status), problems),
     podCIDRs: readPodCIDRs(spec, problems),
     leaving: !isAbsent(metadata.deletionTimestamp) || isToBeDeleted(spec, problems),
-    ...inFull && { details: { labels: stringsOf(labels), annotations: NO_STRINGS } },
+    ...details && {
+      details: {
+        labels: stringsOf(labels, details.nodeLabels),
+        annotations: stringsOf(annotations, details.nodeAnnotations),
+      },
+    },
   };
   return { ref, object: node, problems: problems.sentences() };
 }

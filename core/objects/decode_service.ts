@@ -1,24 +1,25 @@
 import { canonicalAddress, compact, familyOf } from "../../platform/mod.ts";
 import type { PortTarget, Service, ServicePortSpec } from "./cluster_object.ts";
+import type { DecodeOptions } from "./decode_options.ts";
 import { portSubject, readAddresses, readPort, readPrefixes } from "./fields.ts";
 import { internString } from "./intern.ts";
 import { type Decoded, readMetadata } from "./metadata.ts";
 import { createProblems, isWholeNumber, listOf, type Problems } from "./problems.ts";
-import { isAbsent, NO_STRINGS, quote, type RawObject, rawObject, stringsOf } from "./raw.ts";
+import { isAbsent, quote, type RawObject, rawObject, stringsOf } from "./raw.ts";
 
 /** The default timeout of ClientIP affinity and the longest one that the API allows, in seconds. */
 const DEFAULT_AFFINITY_SECONDS = 10800;
 const LONGEST_AFFINITY_SECONDS = 86400;
 
-/** Assigns a Service to another proxy. The label's presence counts, not its value (KEP-2447). */
+/** Assigns a Service to the proxy with that name. For a proxy without a name, the label's presence counts (KEP-2447). */
 const SERVICE_PROXY_NAME = "service.kubernetes.io/service-proxy-name";
 
 /** The label with which installers mark the Service of cluster DNS, whatever its implementation. */
 const APP = "k8s-app", CLUSTER_DNS = "kube-dns";
 
 /** Decodes a Service. */
-export function decodeService(raw: RawObject, inFull: boolean): Decoded {
-  const { ref, labels, problem } = readMetadata("Service", raw);
+export function decodeService(raw: RawObject, { serviceProxyName, details }: DecodeOptions): Decoded {
+  const { ref, labels, annotations, problem } = readMetadata("Service", raw);
   if (ref === undefined) return { ref, object: undefined, problems: [problem!] };
   const problems = createProblems();
   const spec = rawObject(raw.spec);
@@ -35,16 +36,22 @@ export function decodeService(raw: RawObject, inFull: boolean): Decoded {
     clusterIPs: type === "ExternalName" ? [] : readClusterIPs(spec, problems),
     externalIPs,
     loadBalancerIPs: readLoadBalancerIPs(rawObject(raw.status), problems),
-    ports: readServicePorts(spec.ports, problems, inFull),
+    ports: readServicePorts(spec.ports, problems, details !== undefined),
     affinitySeconds: readAffinity(spec, problems),
     sourceRanges: readSourceRanges(spec, problems),
     internalPolicyLocal:
       readOneOf(spec.internalTrafficPolicy, "spec.internalTrafficPolicy", POLICIES, problems) === "Local",
     externalPolicyLocal,
     healthCheckNodePort: type === "LoadBalancer" && externalPolicyLocal ? readHealthCheckNodePort(spec, problems) : 0,
-    ignored: labels[SERVICE_PROXY_NAME] !== undefined,
+    ignored: labels[SERVICE_PROXY_NAME] !== serviceProxyName,
     ...labels[APP] === CLUSTER_DNS && { isClusterDNS: true },
-    ...inFull && { details: { labels: stringsOf(labels), annotations: NO_STRINGS, mapIP: false } },
+    ...details && {
+      details: {
+        labels: stringsOf(labels, details.serviceLabels),
+        annotations: stringsOf(annotations, details.serviceAnnotations),
+        mapIP: false,
+      },
+    },
   };
   return { ref, object: service, problems: problems.sentences() };
 }

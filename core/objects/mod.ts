@@ -3,6 +3,7 @@
  *
  *   cluster_object.ts         the objects, reduced to the fields that Sluice uses
  *   decode.ts                 decodes an object of any kind
+ *   decode_options.ts         which objects and details to keep
  *   decode_service.ts         decodes Services
  *   decode_endpoint_slice.ts  decodes EndpointSlices
  *   decode_node.ts            decodes Nodes
@@ -30,9 +31,10 @@ export {
   type ServicePortSpec,
   type SliceEndpoint,
 } from "./cluster_object.ts";
-export { decodeObject, decodeObjectInFull, decodeServiceCIDR } from "./decode.ts";
+export { createDecode, decodeObject, decodeServiceCIDR } from "./decode.ts";
 export { decodeNode } from "./decode_node.ts";
 export { decodeService } from "./decode_service.ts";
+export type { DetailFilters, KeyFilter } from "./decode_options.ts";
 export { createInterner, internString, internStrings } from "./intern.ts";
 export { type Decode, type Decoded, isLabel, isObjectName } from "./metadata.ts";
 export { isWholeNumber } from "./problems.ts";

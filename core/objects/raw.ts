@@ -22,11 +22,13 @@ export function textOf(value: unknown): string {
 }
 
 /** An empty map of strings. */
-export const NO_STRINGS: Readonly<Record<string, string>> = Object.freeze({});
+const NO_STRINGS: Readonly<Record<string, string>> = Object.freeze({});
 
-/** The properties that are strings. */
-export function stringsOf(raw: RawObject): Readonly<Record<string, string>> {
-  const entries = Object.entries(raw).filter((entry): entry is [string, string] => typeof entry[1] === "string");
+/** The properties that are strings and whose keys are chosen. */
+export function stringsOf(raw: RawObject, isChosen: (key: string) => boolean): Readonly<Record<string, string>> {
+  const entries = Object.entries(raw).filter((entry): entry is [string, string] =>
+    typeof entry[1] === "string" && isChosen(entry[0])
+  );
   return entries.length === 0 ? NO_STRINGS : Object.fromEntries(entries);
 }
 

@@ -27,7 +27,7 @@ export function nodeOfMessage(message: NodeMessage, inFull: boolean): Decoded {
     metadata: { name, labels: { [ZONE]: zone }, deletionTimestamp: message.leaving ? "set" : undefined },
     spec: { podCIDRs },
     status: { addresses: addresses.map((address) => ({ type: "InternalIP", address })) },
-  }, false);
+  }, {});
   if (!inFull || decoded.object === undefined) return decoded;
   return { ...decoded, object: { ...decoded.object as Node, details: { labels, annotations } } };
 }

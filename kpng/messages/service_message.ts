@@ -68,7 +68,7 @@ export function serviceOfMessage(message: ServiceMessage, inFull: boolean): Deco
       })),
     },
     status: { loadBalancer: { ingress: served(ips.loadBalancerIPs).map((ip) => ({ ip })) } },
-  }, false);
+  }, {});
   const { object } = decoded;
   const problems = [...decoded.problems, ...filters.problems];
   if (object?.kind !== "Service") return decoded;

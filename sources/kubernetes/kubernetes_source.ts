@@ -28,6 +28,8 @@ export interface KubernetesSourceOptions {
   readonly kinds: readonly Kind[];
   /** The name of the only Node object to watch; undefined for all. */
   readonly nodeName: string | undefined;
+  /** Only services of this proxy; undefined for those of no other proxy. */
+  readonly serviceProxyName?: string;
   readonly decode: Decode;
   /** Receives the state of the link to the API server; without it, a silent server is not probed. */
   readonly onLink?: ReportLink;
@@ -59,7 +61,17 @@ export async function connectToApi(options: ApiConnectionOptions): Promise<ApiCl
 
 /** A source that lists and watches an API server. It retries failures, with a warning, until the signal aborts. */
 export function createKubernetesSource(options: KubernetesSourceOptions): Source {
-  const { api, kinds, nodeName, decode, logger, clock = systemClock, random = Math.random, pageSize } = options;
+  const {
+    api,
+    kinds,
+    nodeName,
+    serviceProxyName,
+    decode,
+    logger,
+    clock = systemClock,
+    random = Math.random,
+    pageSize,
+  } = options;
   const { firstMs, longestMs } = options.backoff ?? { firstMs: 250, longestMs: 30_000 };
   const recovery = createRecovery({ clock, random });
   const { onLink = () => {} } = options;
@@ -71,7 +83,7 @@ export function createKubernetesSource(options: KubernetesSourceOptions): Source
       });
       await Promise.all([
         probing,
-        ...resourcesOf(kinds, nodeName).map(async (resource) => {
+        ...resourcesOf(kinds, nodeName, serviceProxyName).map(async (resource) => {
           const backoff = createBackoff({ firstMs, longestMs, random });
           const known = createKnownObjects(resource.kind, decode, sink);
           const { readDeadlineMs } = options;

@@ -16,21 +16,29 @@ export interface Resource {
   readonly sparingSelectors?: Readonly<Record<string, string>>;
 }
 
+/** Names the proxy of a service (KEP-2447). */
+const PROXY_NAME = "service.kubernetes.io/service-proxy-name";
 /** Excludes headless services; supported since 1.31 (kubernetes/kubernetes#123905). */
 const WITHOUT_HEADLESS = { fieldSelector: "spec.clusterIP!=None" };
 
 /**
  * The resources of these kinds, in the order in which they are listed, with the selectors of kube-proxy 1.36: no services of
- * another proxy and no slices of headless services. For one node, only that Node and no headless services; without a node
+ * another proxy (or only those with `serviceProxyName`) and no slices of headless services. For one node, only that Node and no headless services; without a node
  * name, all of them.
  */
-export function resourcesOf(kinds: readonly Kind[], nodeName: string | undefined): readonly Resource[] {
+export function resourcesOf(
+  kinds: readonly Kind[],
+  nodeName: string | undefined,
+  serviceProxyName?: string,
+): readonly Resource[] {
   const all: readonly Resource[] = [
     {
       kind: "Service",
       name: "services",
       path: "/api/v1/services",
-      selectors: { labelSelector: "!service.kubernetes.io/service-proxy-name" },
+      selectors: {
+        labelSelector: serviceProxyName === undefined ? `!${PROXY_NAME}` : `${PROXY_NAME}=${serviceProxyName}`,
+      },
       ...nodeName !== undefined && { sparingSelectors: WITHOUT_HEADLESS },
     },
     {

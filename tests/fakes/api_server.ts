@@ -269,10 +269,15 @@ export function startFakeApiServer(options: FakeApiServerOptions = {}): FakeApiS
 }
 
 function selected(query: Readonly<Record<string, string>>): (object: ApiObject) => boolean {
-  const absent = (query.labelSelector ?? "").split(",").filter((term) => term.startsWith("!")).map((t) => t.slice(1));
+  const terms = (query.labelSelector ?? "").split(",").filter((term) => term !== "");
+  const isLabelled = (labels: Readonly<Record<string, string>> = {}) =>
+    terms.every((term) => {
+      const [label = "", value] = term.replace(/^!/, "").split("=");
+      return labels[label] === (term.startsWith("!") ? undefined : value);
+    });
   const withoutHeadless = query.fieldSelector === "spec.clusterIP!=None";
   const name = /^metadata\.name=(.*)$/.exec(query.fieldSelector ?? "")?.[1];
   return ({ metadata, spec }) =>
-    absent.every((label) => metadata.labels?.[label] === undefined) && (name === undefined || metadata.name === name) &&
+    isLabelled(metadata.labels) && (name === undefined || metadata.name === name) &&
     !(withoutHeadless && (spec as { readonly clusterIP?: string } | undefined)?.clusterIP === "None");
 }

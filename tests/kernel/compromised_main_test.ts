@@ -28,7 +28,8 @@ async function compromisedCopy(folder: string): Promise<void> {
   await Deno.copyFile(`${ROOT}tests/kernel/attack.ts`, `${folder}/core/attack.ts`);
   const decoder = `${folder}/core/objects/decode_service.ts`;
   const source = await Deno.readTextFile(decoder);
-  const head = "export function decodeService(raw: RawObject, inFull: boolean): Decoded {\n";
+  const head =
+    "export function decodeService(raw: RawObject, { serviceProxyName, details }: DecodeOptions): Decoded {\n";
   assert.ok(source.includes(head));
   const hostile = source.replace(head, `${head}  void attack(${JSON.stringify(folder)});\n`);
   await Deno.writeTextFile(decoder, `import { attack } from "../attack.ts";\n${hostile}`);

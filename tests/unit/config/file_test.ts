@@ -130,6 +130,7 @@ windowsRunAsService: true
     nodeName: "node-x",
     source: { kind: "kube" },
     kubeconfig: "/k",
+    serviceProxyName: undefined,
     master: undefined,
     controlSocket: "/run/sluice/control.sock",
     verbosity: 4,

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { readSource, sourceText } from "../../../config/source.ts";
+import { checkServiceProxyName, readSource, sourceText } from "../../../config/source.ts";
 import { readWireAddress, wireAddressText } from "../../../kpng/transport/address.ts";
 
 const read = (source: string, flags: Record<string, unknown> = {}) =>
@@ -32,6 +32,16 @@ Deno.test("a flag that does not apply to the source is an error that names the s
     "--local needs a server as the source",
     "--api-client-tls-key needs a server as the source",
   ]);
+});
+
+Deno.test("--service-proxy-name is the value of a label, for a source with labels", () => {
+  const check = (name: string, source: string) =>
+    checkServiceProxyName(new Map([["service-proxy-name", name]]), read(source).source).join();
+  assert.deepEqual([check("edge-1", "kube"), check("edge-1", "file:a"), check("", "grpc://a:1")], ["", "", ""]);
+  assert.match(check("edge 1", "kube"), /is "edge 1": must be the value of a label/);
+  assert.match(check("a".repeat(64), "kube"), /at most 63 characters/);
+  assert.match(check("edge", "grpc://a:1"), /needs the API server or manifests as the source/);
+  assert.match(check("edge", "state:a"), /needs the API server or manifests as the source/);
 });
 
 Deno.test("server addresses in KPNG's format", () => {

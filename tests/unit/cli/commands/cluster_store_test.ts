@@ -1,5 +1,6 @@
 /** export and watch: their output as a source changes. */
 import assert from "node:assert/strict";
+import { parse } from "yaml";
 import { sleep, systemClock } from "../../../../platform/clock.ts";
 import { invoke } from "./invoke.ts";
 
@@ -144,4 +145,68 @@ Deno.test("watch local prints only what this node needs", async () => {
     assert.match(await watching.printed("\n\n"), /^\+ endpoint default\/web\/\S+ .*10\.1\.0\.1/m);
     assert.equal(await watching.end(), 0);
   });
+});
+
+const LABELLED = `apiVersion: v1
+kind: Service
+metadata:
+  name: web
+  namespace: default
+  labels: { app: web, example.com/team: a }
+  annotations: { example.com/note: n, kubectl.kubernetes.io/last-applied-configuration: long }
+spec: { clusterIP: 10.0.0.1, ports: [{ port: 80 }] }
+---
+apiVersion: v1
+kind: Service
+metadata: { name: edge, namespace: default, labels: { service.kubernetes.io/service-proxy-name: edge } }
+spec: { clusterIP: 10.0.0.2, ports: [{ port: 80 }] }
+---
+apiVersion: v1
+kind: Node
+metadata: { name: node-a, labels: { topology.kubernetes.io/zone: z, rack: r1 }, annotations: { note: n } }
+`;
+
+/** The exported labels and annotations by object, with these flags. */
+async function exportedDetails(flags: readonly string[]): Promise<Record<string, unknown>> {
+  const folder = await Deno.makeTempDir();
+  Deno.writeTextFileSync(`${folder}/source.yaml`, LABELLED);
+  const source = ["--source", `file:${folder}/source.yaml`];
+  const { stdout } = await invoke(["export", "--to", "-", ...source, ...flags]).finally(() =>
+    Deno.remove(folder, { recursive: true })
+  );
+  const { nodes, services } = parse(stdout);
+  const detailsOf = ({ name, labels, annotations }: Record<string, unknown>) => [name, { labels, annotations }];
+  return Object.fromEntries([...nodes, ...services.map(({ service }: { service: unknown }) => service)].map(detailsOf));
+}
+
+Deno.test("KPNG's defaults: no labels of services, three of nodes, no annotations", async () => {
+  const none = { labels: undefined, annotations: undefined };
+  const found = await exportedDetails([]);
+  assert.deepEqual(found, { "node-a": { ...none, labels: { "topology.kubernetes.io/zone": "z" } }, web: none });
+});
+
+Deno.test("labels and annotations are included by key and pattern", async () => {
+  const found = await exportedDetails([
+    ...["--with-service-labels", "app,exam?le.com/*", "--with-service-annotations", "example.com/note"],
+    ...["--with-node-labels", "r*", "--with-node-annotations", "*"],
+  ]);
+  assert.deepEqual(found.web, {
+    labels: { app: "web", "example.com/team": "a" },
+    annotations: { "example.com/note": "n" },
+  });
+  assert.deepEqual(found["node-a"], { labels: { rack: "r1" }, annotations: { note: "n" } });
+});
+
+Deno.test("--service-proxy-name passes on exactly the services of that proxy", async () => {
+  const names = async (...flags: string[]) =>
+    Object.keys(await exportedDetails(flags)).filter((name) => name !== "node-a");
+  assert.deepEqual(await names(), ["web"]);
+  assert.deepEqual(await names("--service-proxy-name", "edge"), ["edge"]);
+});
+
+Deno.test("a pattern that no key can match is refused", async () => {
+  await assert.rejects(
+    exportedDetails(["--with-node-labels", "[a-z]"]),
+    /--with-node-labels: "\[a-z\]" must be a key, in which \* and \? are wildcards/,
+  );
 });

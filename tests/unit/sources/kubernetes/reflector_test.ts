@@ -31,6 +31,19 @@ Deno.test("each kind is listed with kube-proxy's selectors and synced", async ()
   });
 });
 
+Deno.test("a proxy with a name lists exactly the services of that name", async () => {
+  const ofProxy = (name: string) => (
+    { ...service(name), metadata: { namespace: "default", name, labels: { [PROXY_NAME]: name } } }
+  );
+  await withSource((server) => server.apply(service("web"), ofProxy("edge"), ofProxy("other")), async (source) => {
+    await source.receives("synced Service");
+    assert.deepEqual(ofService(source.received).map((line) => line.replace(/ \d+$/, "")), [
+      "set Service default/edge",
+      "synced Service",
+    ]);
+  }, { serviceProxyName: "edge" });
+});
+
 const HEADLESS = "service.kubernetes.io/headless";
 const PROXY_NAME = "service.kubernetes.io/service-proxy-name";
 const labelled = (kind: "Service" | "EndpointSlice", name: string, label: string) => ({

@@ -34,6 +34,7 @@ export interface Settings {
   readonly connection?: (server: FakeApiServer) => ConnectionOptions;
   /** The watched kinds; by default those of every mode. */
   readonly kinds?: readonly Kind[];
+  readonly serviceProxyName?: string;
   readonly pageSize?: number;
   readonly readDeadlineMs?: number;
   readonly responseDeadlineMs?: number;
@@ -82,6 +83,7 @@ export async function withSource(
     api,
     kinds: settings.kinds ?? ["Service", "EndpointSlice", "Node"],
     nodeName: "n1",
+    serviceProxyName: settings.serviceProxyName,
     decode: decodeStub,
     logger,
     clock,

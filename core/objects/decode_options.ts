@@ -1,0 +1,21 @@
+/** Whether to keep the label or annotation with this key. */
+export type KeyFilter = (key: string) => boolean;
+
+/** The labels and annotations that are passed on. */
+export interface DetailFilters {
+  readonly serviceLabels: KeyFilter;
+  readonly serviceAnnotations: KeyFilter;
+  readonly nodeLabels: KeyFilter;
+  readonly nodeAnnotations: KeyFilter;
+}
+
+/** Which objects to use, and how much of them. */
+export interface DecodeOptions {
+  /**
+   * The proxy's name: it serves the services that have it as their label `service.kubernetes.io/service-proxy-name`. By
+   * default, it serves those without the label (KEP-2447).
+   */
+  readonly serviceProxyName?: string;
+  /** With it, objects are decoded with their details, to pass them on. */
+  readonly details?: DetailFilters;
+}
