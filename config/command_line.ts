@@ -1,5 +1,6 @@
 import { KUBERNETES_VERSION, VERSION } from "../platform/mod.ts";
 import type { ModeDescription } from "../backends/contract/mod.ts";
+import { DEFAULT_MESSAGE_BYTES } from "../kpng/transport/mod.ts";
 import { type GivenFlags, readArguments } from "./arguments.ts";
 import { type CommandSpec, RUN } from "./command_spec.ts";
 import { type Configuration, deepFreeze, type LoggingFormat } from "./configuration.ts";
@@ -9,7 +10,7 @@ import { ipvsSchedulers } from "./ipvs.ts";
 import type { Settings } from "./kube_proxy_configuration.ts";
 import { suggestion } from "./nearest.ts";
 import { readSettings } from "./settings.ts";
-import { checkServiceProxyName, readSource, SERVICE_PROXY_NAME } from "./source.ts";
+import { checkSourceFlags, MAX_MSG_SIZE, readSource, SERVICE_PROXY_NAME } from "./source.ts";
 import { type Decisions, validate } from "./validation.ts";
 
 /** The parsed command line. Warnings are for the log, in the order in which they were found. */
@@ -121,7 +122,7 @@ export function parseCommandLine(
     ...problems.map(({ path, message }) => `${originOf(path)} ${message}`),
   ];
   const { source, errors: sourceErrors } = readSource(given);
-  errors.push(...sourceErrors, ...checkServiceProxyName(given, source));
+  errors.push(...sourceErrors, ...checkSourceFlags(given, source));
   const nodeName = nodeNameOf(settings.hostnameOverride || context.hostname());
   if (nodeName === "") errors.push(`${originOf("hostnameOverride")}: the node must have a name`);
   if (errors.length > 0 || source === undefined) return { kind: "errors", exitCode: 2, errors, warnings };
@@ -157,6 +158,7 @@ function configurationOf(
     masqueradeBit: masquerade.masqueradeBit,
     kubeconfig: settings.clientConnection.kubeconfig || undefined,
     master: given.get("master") as string | undefined || undefined,
+    maxMessageBytes: given.get(MAX_MSG_SIZE) as number | undefined ?? DEFAULT_MESSAGE_BYTES,
     serviceProxyName: given.get(SERVICE_PROXY_NAME) as string | undefined || undefined,
     controlSocket: (given.get("control-socket") as string | undefined ?? DEFAULT_CONTROL_SOCKET) || undefined,
     verbosity: settings.logging.verbosity,

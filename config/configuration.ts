@@ -69,6 +69,8 @@ export interface Configuration extends DeepReadonly<Omit<Settings, Decided>> {
   /** The name of this node's Node object: hostnameOverride or the host name, trimmed and in lower case. */
   readonly nodeName: string;
   readonly source: SourceChoice;
+  /** The longest message accepted from a gRPC server. */
+  readonly maxMessageBytes: number;
   /** The proxy's name in the services' label `service.kubernetes.io/service-proxy-name`; undefined for services without it. */
   readonly serviceProxyName: string | undefined;
   /** The path of a kubeconfig; undefined for the service account of a pod. */

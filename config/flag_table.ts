@@ -1,9 +1,10 @@
 import { MODE_DESCRIPTIONS } from "../backends/mod.ts";
+import { DEFAULT_MESSAGE_BYTES } from "../kpng/transport/mod.ts";
 import { LOCAL_MODES, LOGGING_FORMATS, PROXY_MODES } from "./configuration.ts";
 import { boolean, type Field, fieldAt, integer, text } from "./fields.ts";
 import { type Flag, type FlagGroup, option } from "./flags.ts";
 import { FIELDS, type SettingPath } from "./kube_proxy_configuration.ts";
-import { SERVICE_PROXY_NAME } from "./source.ts";
+import { MAX_MSG_SIZE, SERVICE_PROXY_NAME } from "./source.ts";
 
 type FlagField = Flag["field"];
 type Setting = SettingPath | ((mode: string) => SettingPath);
@@ -84,6 +85,11 @@ export const FLAG_GROUPS: readonly FlagGroup[] = [
       ),
       option("api-client-tls-crt", text(), "The PEM file of the client certificate for the server."),
       option("api-client-tls-key", text(), "The PEM file of the client certificate's key."),
+      option(
+        MAX_MSG_SIZE,
+        integer(DEFAULT_MESSAGE_BYTES),
+        `The longest message accepted from a server, in bytes; ${DEFAULT_MESSAGE_BYTES} by default.`,
+      ),
       setting(
         "kubeconfig",
         "clientConnection.kubeconfig",
@@ -338,6 +344,7 @@ export const SOURCE_FLAGS: readonly string[] = [
   "api-client-tls-ca",
   "api-client-tls-crt",
   "api-client-tls-key",
+  MAX_MSG_SIZE,
   "config",
   "kubeconfig",
   "master",

@@ -88,9 +88,16 @@ function readServers(text: string): readonly WireAddress[] | string {
 
 /** The flag with the name of this proxy. */
 export const SERVICE_PROXY_NAME = "service-proxy-name";
+/** The flag with the longest message that is accepted from a server. */
+export const MAX_MSG_SIZE = "max-msg-size";
 
-/** The errors of `--service-proxy-name`: it must be the value of a label, and only some sources have labels. */
-export function checkServiceProxyName(given: GivenFlags, source: SourceChoice | undefined): readonly string[] {
+/** The errors of the flags that apply to some sources only, apart from those that `readSource` reads. */
+export function checkSourceFlags(given: GivenFlags, source: SourceChoice | undefined): readonly string[] {
+  return [...checkServiceProxyName(given, source), ...checkMaxMsgSize(given, source)];
+}
+
+/** The name must be the value of a label, and only some sources have labels. */
+function checkServiceProxyName(given: GivenFlags, source: SourceChoice | undefined): readonly string[] {
   const name = given.get(SERVICE_PROXY_NAME) as string | undefined;
   if (!name) return [];
   if (!/^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$/.test(name)) {
@@ -98,4 +105,12 @@ export function checkServiceProxyName(given: GivenFlags, source: SourceChoice | 
   }
   if (source === undefined || source.kind === "kube" || source.kind === "file") return [];
   return [`--${SERVICE_PROXY_NAME} needs the API server or manifests as the source: give it to the server instead`];
+}
+
+function checkMaxMsgSize(given: GivenFlags, source: SourceChoice | undefined): readonly string[] {
+  const bytes = given.get(MAX_MSG_SIZE) as number | undefined;
+  if (bytes === undefined) return [];
+  if (bytes < 1) return [`--${MAX_MSG_SIZE} is ${bytes}: must be at least 1 byte`];
+  if (source === undefined || source.kind === "grpc") return [];
+  return [`--${MAX_MSG_SIZE} needs a server as the source: --source grpc://HOST:PORT or unix://PATH`];
 }

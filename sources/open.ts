@@ -41,7 +41,7 @@ export async function openSource(
   details?: DetailFilters,
 ): Promise<OpenSource> {
   const { source: choice, nodeName } = configuration;
-  const { serviceProxyName } = configuration;
+  const { serviceProxyName, maxMessageBytes } = configuration;
   const inFull = details !== undefined;
   const decode = createDecode({ serviceProxyName, details });
   const close = () => {};
@@ -64,7 +64,8 @@ export async function openSource(
       if (tls !== undefined && addresses.some(({ kind }) => kind === "unix")) {
         throw new Error("--api-client-tls-…: TLS is not supported on unix sockets");
       }
-      return { source: createGrpcSource({ addresses, tls, scope, nodeName, inFull, onLink, clock, logger }), close };
+      const shared = { tls, scope, nodeName, inFull, maxMessageBytes, onLink, clock, logger };
+      return { source: createGrpcSource({ addresses, ...shared }), close };
     }
     case "kube": {
       const { ApiError, connectToApi, createKubernetesSource, listNodeNames, otherNodesText, sendObject } =

@@ -21,6 +21,8 @@ export const serveCommand: Command = {
   ],
   async start(invocation) {
     const addresses = await readServeAddresses(invocation);
+    const { readTlsFiles } = await import("../../kpng/transport/mod.ts");
+    const tls = readTlsFiles(addresses.tls, "--listen-tls");
     const { createSourceLink } = await import("../../observe/mod.ts");
     const { createServingMetrics } = await import("../../observe/serving/mod.ts");
     const { configuration: { source }, clock, logger, signal } = invocation;
@@ -36,7 +38,9 @@ export const serveCommand: Command = {
       onApiRequest: metrics.apiRequest,
       onLink: link.report,
     });
-    const serving = await listen(addresses, cluster, metrics.lag, invocation);
+    const { startServing } = await import("../../kpng/server/mod.ts");
+    const { store } = cluster;
+    const serving = await startServing({ address: addresses.listen, tls, store, clock, logger, onLag: metrics.lag });
     try {
       await startOperatorServers(addresses, cluster, metrics, invocation);
       await cluster.ended;
@@ -47,17 +51,6 @@ export const serveCommand: Command = {
     }
   },
 };
-
-async function listen(
-  { listen: address, tls }: ServeAddresses,
-  { store }: ClusterStore,
-  onLag: (lagMs: number) => void,
-  { clock, logger }: Invocation,
-) {
-  const { startServing } = await import("../../kpng/server/mod.ts");
-  const { readTlsFiles } = await import("../../kpng/transport/mod.ts");
-  return await startServing({ address, tls: readTlsFiles(tls, "--listen-tls"), store, clock, logger, onLag });
-}
 
 async function startOperatorServers(
   { healthzBindAddress, metricsBindAddress }: ServeAddresses,

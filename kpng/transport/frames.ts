@@ -3,6 +3,9 @@ import { STATUS, StatusError } from "./status.ts";
 
 const HEADER_BYTES = 5;
 
+/** The longest message that gRPC clients accept by default. */
+export const DEFAULT_MESSAGE_BYTES = 4 * 1024 * 1024;
+
 /** Frames messages. */
 export function framesOf(messages: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
   const frames = new Uint8Array(messages.reduce((sum, { length }) => sum + HEADER_BYTES + length, 0));

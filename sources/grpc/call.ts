@@ -6,6 +6,7 @@ import {
   createHttp2FrameReader,
   createQuota,
   decodeStatusMessage,
+  DEFAULT_MESSAGE_BYTES,
   ERROR_CODE,
   framesOf,
   http2ErrorText,
@@ -32,14 +33,13 @@ export interface CallOptions {
   /** Sent when the call starts, and again whenever `onMessage` returns true. */
   readonly request: Uint8Array;
   readonly onMessage: (message: Uint8Array<ArrayBuffer>) => boolean;
+  /** The longest accepted message; DEFAULT_MESSAGE_BYTES by default. */
+  readonly maxMessageBytes?: number;
   readonly clock: Clock;
   /** When to probe a silent server, and when to give up. */
   readonly liveness: LivenessLimits;
   readonly signal: AbortSignal;
 }
-
-/** The longest accepted message, the default of gRPC clients. */
-const LONGEST_MESSAGE_BYTES = 4 * 1024 * 1024;
 
 /** The limit for unsent requests: each round requests the next one. */
 const REQUEST_BYTES_WAITING = 64 * 1024;
@@ -95,7 +95,7 @@ export async function call(options: CallOptions): Promise<never> {
     session.on("close", () => reject(new Error("the connection was closed")));
     stream = session.request(headersOf(method, address));
     watchEnd(stream, reject);
-    const frames = createFrameReader(LONGEST_MESSAGE_BYTES);
+    const frames = createFrameReader(options.maxMessageBytes ?? DEFAULT_MESSAGE_BYTES);
     stream.on("data", (bytes: Uint8Array) => {
       liveness.received();
       try {

@@ -25,6 +25,8 @@ export interface GrpcSourceOptions {
   readonly nodeName: string;
   /** Whether to include all nodes and details, to pass them on. */
   readonly inFull: boolean;
+  /** The longest accepted message; DEFAULT_MESSAGE_BYTES by default. */
+  readonly maxMessageBytes?: number;
   /** Receives the state of the link to the server in use or tried last. */
   readonly onLink?: ReportLink;
   readonly clock: Clock;
@@ -121,7 +123,7 @@ interface Watching {
 /** Watches one server until the call ends; returns the error that ended it, or the signal's reason. */
 async function watchServer(
   address: WireAddress,
-  { tls, scope, nodeName, inFull, clock, liveness = LIVENESS }: GrpcSourceOptions,
+  { tls, scope, nodeName, inFull, maxMessageBytes, clock, liveness = LIVENESS }: GrpcSourceOptions,
   { receiver, onRound, limitMs, signal }: Watching,
 ): Promise<unknown> {
   const request = WATCH_REQUEST.encode({
@@ -151,6 +153,7 @@ async function watchServer(
       method: METHODS[scope],
       request,
       onMessage,
+      maxMessageBytes,
       clock,
       liveness,
       signal: given.signal,

@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { parseAllDocuments } from "yaml";
 import { withFlags } from "../../../cli/installation/edited_configuration.ts";
+import { KINDS } from "../../../core/objects/cluster_object.ts";
+import { resourcesOf } from "../../../sources/kubernetes/resource.ts";
 import { shareFiles } from "../../../proxy/file_shares.ts";
 import { accepted } from "./parse.ts";
 
@@ -38,6 +40,51 @@ for (const mode of ["iptables", "nftables", "ipvs"]) {
     assert.deepEqual([configuration.mode, configuration.minSyncPeriodMs], [mode, 0]);
   });
 }
+
+Deno.test("the Deployment of a server has valid flags, mounts its volumes, and probes its own ports", () => {
+  const documents = parseAllDocuments(read("serve.yaml")).map((document) => {
+    assert.deepEqual(document.errors, []);
+    return document.toJS();
+  });
+  const { template } = documents.find(({ kind }) => kind === "Deployment").spec;
+  const { containers: [container], volumes, securityContext } = template.spec;
+  accepted(container.args);
+  const flag = (name: string) => container.args.find((arg: string) => arg.startsWith(`--${name}=`)).split("=")[1];
+  assert.deepEqual(container.volumeMounts.map(({ name }: Named) => name), volumes.map(({ name }: Named) => name));
+  for (const probe of [container.readinessProbe, container.livenessProbe]) {
+    assert.equal(flag("healthz-bind-address"), `${probe.httpGet.host}:${probe.httpGet.port}`);
+  }
+  const ports = container.ports.map(({ containerPort }: { containerPort: number }) => containerPort);
+  assert.deepEqual(
+    ports,
+    [flag("listen"), flag("metrics-bind-address")].map((address) => Number(address.split(":").at(-1))),
+  );
+  assert.equal(securityContext.runAsNonRoot && container.securityContext.readOnlyRootFilesystem, true);
+  const selector = documents.find(({ kind }) => kind === "Service").spec.selector;
+  assert.deepEqual(selector, template.metadata.labels);
+});
+
+Deno.test("the Deployment of a server may read what a server reads, and nothing else", () => {
+  const role = parseAllDocuments(read("serve.yaml")).map((document) => document.toJS()).find(({ kind }) =>
+    kind === "ClusterRole"
+  );
+  const granted = role.rules.flatMap((
+    { apiGroups: [group], resources, verbs }: { apiGroups: string[]; resources: string[]; verbs: string[] },
+  ) => resources.flatMap((one) => verbs.map((verb) => `${verb} ${group === "" ? one : `${one}.${group}`}`)));
+  const needed = resourcesOf(KINDS, undefined).flatMap(({ name }) =>
+    ["list", "watch"].map((verb) => `${verb} ${name}`)
+  );
+  assert.deepEqual(granted.sort(), needed.sort());
+});
+
+Deno.test("the command lines of the server's unit are valid", () => {
+  const unit = read("sluice-serve.service").replaceAll(/ \\\n#?/g, " ");
+  const lines = [...unit.matchAll(/ExecStart=\/usr\/local\/bin\/sluice (.*)$/gm)].map(([, line]) =>
+    line!.trim().split(/\s+/)
+  );
+  assert.equal(lines.length, 2);
+  for (const line of lines) accepted(line);
+});
 
 Deno.test("the unit allows a file descriptor for every node port and more", () => {
   const limit = Number(/^LimitNOFILE=(\d+)$/m.exec(read("sluice.service"))?.[1]);

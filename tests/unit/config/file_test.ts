@@ -131,6 +131,7 @@ windowsRunAsService: true
     source: { kind: "kube" },
     kubeconfig: "/k",
     serviceProxyName: undefined,
+    maxMessageBytes: 4_194_304,
     master: undefined,
     controlSocket: "/run/sluice/control.sock",
     verbosity: 4,

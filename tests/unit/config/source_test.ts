@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { checkServiceProxyName, readSource, sourceText } from "../../../config/source.ts";
+import { checkSourceFlags, readSource, sourceText } from "../../../config/source.ts";
 import { readWireAddress, wireAddressText } from "../../../kpng/transport/address.ts";
 
 const read = (source: string, flags: Record<string, unknown> = {}) =>
@@ -36,12 +36,20 @@ Deno.test("a flag that does not apply to the source is an error that names the s
 
 Deno.test("--service-proxy-name is the value of a label, for a source with labels", () => {
   const check = (name: string, source: string) =>
-    checkServiceProxyName(new Map([["service-proxy-name", name]]), read(source).source).join();
+    checkSourceFlags(new Map([["service-proxy-name", name]]), read(source).source).join();
   assert.deepEqual([check("edge-1", "kube"), check("edge-1", "file:a"), check("", "grpc://a:1")], ["", "", ""]);
   assert.match(check("edge 1", "kube"), /is "edge 1": must be the value of a label/);
   assert.match(check("a".repeat(64), "kube"), /at most 63 characters/);
   assert.match(check("edge", "grpc://a:1"), /needs the API server or manifests as the source/);
   assert.match(check("edge", "state:a"), /needs the API server or manifests as the source/);
+});
+
+Deno.test("--max-msg-size is a number of bytes, for a server as the source", () => {
+  const check = (bytes: number, source: string) =>
+    checkSourceFlags(new Map([["max-msg-size", bytes]]), read(source).source).join();
+  assert.equal(check(1 << 20, "grpc://a:1"), "");
+  assert.match(check(0, "grpc://a:1"), /--max-msg-size is 0: must be at least 1 byte/);
+  assert.match(check(1 << 20, "kube"), /--max-msg-size needs a server as the source/);
 });
 
 Deno.test("server addresses in KPNG's format", () => {

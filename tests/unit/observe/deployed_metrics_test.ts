@@ -4,6 +4,8 @@ import assert from "node:assert/strict";
 import { parse } from "yaml";
 import { createFakeClock } from "../../fakes/clock.ts";
 import { createMetrics, createSourceLink } from "../../../observe/mod.ts";
+import { createServingMetrics } from "../../../observe/serving/mod.ts";
+import { NO_TRAFFIC } from "./serving/figures.ts";
 
 const DEPLOY = new URL("../../../deploy/", import.meta.url);
 const OURS = /\b(?:kubeproxy|sluice|process|kubernetes)_[a-z0-9_]+/g;
@@ -20,7 +22,7 @@ interface Panel {
   readonly targets?: readonly { readonly expr: string }[];
 }
 
-/** All series that Sluice exposes in any mode. */
+/** All series that Sluice exposes as a proxy in any mode, and as a server. */
 async function exposed(): Promise<ReadonlySet<string>> {
   const none = { changesPending: 0, noLocalEndpoints: { internal: 0, external: 0 } };
   const names = new Set<string>();
@@ -40,11 +42,17 @@ async function exposed(): Promise<ReadonlySet<string>> {
       readProblems: () => new Map(),
       readLink: createSourceLink(createFakeClock()).current,
     });
-    for (const [, name, type] of (await metrics.expose()).matchAll(/^# TYPE (\S+) (\S+)$/gm)) {
+    add(await metrics.expose());
+  }
+  const source = () => ({ isReady: true, lastEventMs: 0 });
+  add(await createServingMetrics({ figures: () => NO_TRAFFIC, source, problems: () => new Map() }).expose());
+  return names;
+
+  function add(metrics: string): void {
+    for (const [, name, type] of metrics.matchAll(/^# TYPE (\S+) (\S+)$/gm)) {
       for (const suffix of type === "histogram" ? ["_bucket", "_count", "_sum"] : [""]) names.add(name + suffix);
     }
   }
-  return names;
 }
 
 async function unknownIn(expressions: readonly string[]): Promise<string[]> {

@@ -186,3 +186,13 @@ Deno.test("a unix socket works, and only its owner may open it", async () => {
   await assert.rejects(serve, /cannot listen: /);
   Deno.removeSync(folder, { recursive: true });
 });
+
+Deno.test("a message longer than the limit is refused, and one within it is received", async () => {
+  await withServer([service("default/web")], async ({ port }) => {
+    await withSource(port, async (sink) => {
+      await sink.until("a message has");
+      assert.deepEqual(changes(sink), []);
+    }, { maxMessageBytes: 16 });
+    await withSource(port, async (sink) => await sink.until("synced Service"), { maxMessageBytes: 1024 });
+  });
+});
