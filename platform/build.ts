@@ -1,7 +1,7 @@
 /** Version of this program, its build, and the files shipped inside it. */
 
 /** Sluice's version. */
-export const VERSION = "0.1.0";
+export const VERSION = "0.2.0";
 
 /** The Kubernetes release whose kube-proxy this version behaves like. */
 export const KUBERNETES_VERSION = "v1.36.2";

@@ -30,7 +30,7 @@ const STATUS: ProxyStatus = {
   nodeAddresses: ["10.0.0.1"],
   zone: "a",
   kernel: "6.1.0",
-  version: "0.1.0",
+  version: "0.2.0",
   node: HERE,
   mode: "nftables",
   source: "kube",
