@@ -23,9 +23,13 @@ export interface Field<T> {
   read(reader: Reader, wireType: number, before: T | undefined): T;
 }
 
+/** The values of an enum by name, the default one first. */
+export type Enumeration = Readonly<Record<string, number>>;
+
 /** The type of a field, for other formats than protobuf's. */
 export type FieldShape =
-  | { readonly kind: "text" | "number" | "uint64" | "boolean" | "bytes" | "map" }
+  | { readonly kind: "text" | "double" | "uint64" | "boolean" | "bytes" | "map" }
+  | { readonly kind: "number"; readonly enumeration?: Enumeration }
   | { readonly kind: "message"; readonly message: Schema }
   | { readonly kind: "list"; readonly of: FieldShape };
 
@@ -86,14 +90,10 @@ export function message<F extends Fields>(fields: F): Message<ValueOf<F>> {
   };
 }
 
-function single<T>(
-  number: number,
-  kind: FieldShape["kind"] & ("text" | "number" | "uint64" | "boolean" | "bytes"),
-  type: ValueType<T>,
-): Field<T> {
+function single<T>(number: number, shape: FieldShape, type: ValueType<T>): Field<T> {
   return {
     number,
-    shape: { kind },
+    shape,
     write(writer, value) {
       if (!type.isDefault(value)) writeOne(writer, number, type, value);
     },
@@ -149,17 +149,21 @@ const BYTES: ValueType<Uint8Array<ArrayBuffer>> = {
 };
 
 /** A `string`. */
-export const text = (number: number): Field<string> => single(number, "text", TEXT);
-/** An `int32` or an enum. */
-export const int32 = (number: number): Field<number> => single(number, "number", NUMBER);
+export const text = (number: number): Field<string> => single(number, { kind: "text" }, TEXT);
+/** An `int32`, or an enum. */
+export const int32 = (number: number, enumeration?: Enumeration): Field<number> =>
+  single(number, { kind: "number", enumeration }, NUMBER);
+/** An `optional int32`: 0 differs from absence. */
+export const presentInt32 = (number: number): Field<number> =>
+  single(number, { kind: "number" }, { ...NUMBER, isDefault: () => false });
 /** A `bool`. */
-export const bool = (number: number): Field<boolean> => single(number, "boolean", BOOLEAN);
+export const bool = (number: number): Field<boolean> => single(number, { kind: "boolean" }, BOOLEAN);
 /** A `uint64`. */
-export const uint64 = (number: number): Field<bigint> => single(number, "uint64", HASH);
+export const uint64 = (number: number): Field<bigint> => single(number, { kind: "uint64" }, HASH);
 /** A `double`. */
-export const double = (number: number): Field<number> => single(number, "number", DOUBLE);
+export const double = (number: number): Field<number> => single(number, { kind: "double" }, DOUBLE);
 /** A `bytes`. */
-export const bytes = (number: number): Field<Uint8Array<ArrayBuffer>> => single(number, "bytes", BYTES);
+export const bytes = (number: number): Field<Uint8Array<ArrayBuffer>> => single(number, { kind: "bytes" }, BYTES);
 
 /** A nested message. An empty one differs from an absent one. */
 export function nested<T>(number: number, of: Message<T>): Field<T> {
@@ -174,6 +178,16 @@ export function nested<T>(number: number, of: Message<T>): Field<T> {
 /** A `repeated string`. */
 export function texts(number: number): Field<readonly string[]> {
   return list(number, { kind: "text" }, TEXT);
+}
+
+/** A `repeated bytes`. */
+export function byteStrings(number: number): Field<readonly Uint8Array<ArrayBuffer>[]> {
+  return list(number, { kind: "bytes" }, BYTES);
+}
+
+/** A `repeated int32`, written one by one; packed ones are not read. */
+export function numbers(number: number): Field<readonly number[]> {
+  return list(number, { kind: "number" }, NUMBER);
 }
 
 /** A `repeated` message. */

@@ -22,12 +22,15 @@ export const IP_SET = message({ v4: texts(1), v6: texts(2) });
 
 export const IP_FILTER = message({ targetIPs: nested(1, IP_SET), sourceRanges: texts(2) });
 
+/** KPNG's enum `Protocol`. */
+export const PROTOCOL_NUMBERS = { UnknownProtocol: 0, TCP: 1, UDP: 2, SCTP: 3 } as const;
+
 /** The protocols by KPNG's numbers, from 1. */
 export const PROTOCOLS = [undefined, "tcp", "udp", "sctp"] as const;
 
 export const PORT_MAPPING = message({
   name: text(1),
-  protocol: int32(2),
+  protocol: int32(2, PROTOCOL_NUMBERS),
   port: int32(3),
   nodePort: int32(4),
   targetPort: int32(5),
@@ -60,7 +63,7 @@ export const SERVICE = message({
 });
 
 /** An endpoint's port for the service port of that name; `protocol` is Sluice's own. */
-export const PORT_NAME = message({ name: text(1), port: int32(2), protocol: int32(1001) });
+export const PORT_NAME = message({ name: text(1), port: int32(2), protocol: int32(1001, PROTOCOL_NUMBERS) });
 
 export const ENDPOINT_SCOPES = message({ internal: bool(1), external: bool(2) });
 
@@ -134,11 +137,22 @@ export const SETS = {
   serviceCIDRs: 1001,
 } as const;
 
-export const REF = message({ set: int32(1), path: text(2) });
+/** The same by KPNG's names. */
+export const SET_NUMBERS = {
+  UnknownSet: 0,
+  ServicesSet: SETS.services,
+  EndpointsSet: SETS.endpoints,
+  GlobalServiceInfos: SETS.globalServices,
+  GlobalEndpointInfos: SETS.globalEndpoints,
+  GlobalNodeInfos: SETS.globalNodes,
+  ServiceCIDRs: SETS.serviceCIDRs,
+} as const;
+
+export const REF = message({ set: int32(1, SET_NUMBERS), path: text(2) });
 
 export const VALUE = message({ ref: nested(1, REF), bytes: bytes(2) });
 
-const EMPTY_OP = message({});
+export const EMPTY_OP = message({});
 
 export const OP_ITEM = message({
   sync: nested(1, EMPTY_OP),
@@ -148,9 +162,12 @@ export const OP_ITEM = message({
 });
 
 /**
- * A request of either method; KPNG's global one is empty. `extended` requests Sluice's own fields; with it, `onlyNode` limits the
- * nodes of the global state to one.
+ * A request for the global state; KPNG's is empty. `extended` requests Sluice's own fields; with it, `onlyNode` limits the nodes to
+ * one.
  */
+export const GLOBAL_WATCH_REQUEST = message({ extended: bool(1001), onlyNode: text(1002) });
+
+/** A request of either method. */
 export const WATCH_REQUEST = message({ nodeName: text(1), extended: bool(1001), onlyNode: text(1002) });
 
 export type ServiceMessage = TypeOf<typeof SERVICE>;

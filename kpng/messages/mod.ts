@@ -1,5 +1,5 @@
 /**
- * KPNG's messages, and their conversion from and to Kubernetes objects.
+ * KPNG's messages and those of gRPC's standard services, and the conversion of KPNG's from and to Kubernetes objects.
  *
  * In: objects or messages. Out: messages or objects. May touch: nothing.
  */
@@ -38,5 +38,13 @@ export {
   WATCH_REQUEST,
   type WatchRequestMessage,
 } from "./messages.ts";
+export { PROTO_FILES } from "./proto_files.ts";
 export { nodeMessage, nodeOfMessage, serviceCIDRMessage, serviceCIDROfMessage } from "./scoped_messages.ts";
+export {
+  HEALTH,
+  HEALTH_REQUEST,
+  HEALTH_RESPONSE,
+  REFLECTION_REQUEST,
+  REFLECTION_RESPONSE,
+} from "./service_messages.ts";
 export { serviceMessage, serviceOfMessage } from "./service_message.ts";

@@ -44,7 +44,7 @@ export async function carryOut(
   const cancelDeadline = timeoutMs === undefined || timeoutMs > LONGEST_TIMER_MS
     ? () => {}
     : clock.schedule(timeoutMs, () => {
-      abort.abort(new StatusError(STATUS.deadlineExceeded, `the call has lasted longer than ${timeoutMs} ms`));
+      abort.abort(new StatusError(STATUS.deadlineExceeded, "the deadline of the call has passed"));
     });
   let hasEnded = false;
   try {

@@ -4,6 +4,8 @@ import { LIVENESS, type LivenessLimits } from "../transport/mod.ts";
 export interface Limits extends LivenessLimits {
   /** The total number of watching streams. */
   readonly streams: number;
+  /** The calls of health checks and server reflection at the same time. */
+  readonly serviceCalls: number;
   /** The streams of one connection. */
   readonly streamsPerConnection: number;
   /** The total number of connections, including those without a handshake. */
@@ -45,6 +47,7 @@ export interface Limits extends LivenessLimits {
 /** Limits for a cluster of 7,500 nodes on one relay. */
 export const LIMITS: Limits = {
   streams: 10_000,
+  serviceCalls: 1000,
   streamsPerConnection: 16,
   connections: 12_000,
   connectionsPerAddress: 512,

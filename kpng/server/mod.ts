@@ -1,14 +1,17 @@
 /**
  * The gRPC server of `sluice serve`, which relays one source to any number of nodes.
  *
- *   server.ts              serves the global and local state to watchers
+ *   server.ts              starts the server, and closes it
  *   listen.ts              starts the HTTP/2 server
  *   connections.ts         admits connections within the limits
  *   connection.ts          guards one connection
+ *   calls.ts               dispatches calls to their methods
  *   call_headers.ts        accepts or refuses a call by its headers
  *   call.ts                carries out one call, and ends it with a status
  *   stream.ts              requests and answers of one stream
  *   watch_call.ts          the method Watch
+ *   health.ts              health checks
+ *   reflection.ts          server reflection
  *   watcher.ts             answers one watcher until it leaves
  *   answers.ts             snapshots and differences, shared by watchers
  *   local_snapshot.ts      snapshots of local states, with what nodes have in common

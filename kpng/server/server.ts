@@ -1,22 +1,13 @@
 /** The gRPC server: serves the global and local state of a store to watchers. */
-import type { ServerHttp2Stream } from "node:http2";
 import { type Clock, errorText, type Logger } from "../../platform/mod.ts";
 import type { Store } from "../store/mod.ts";
-import { STATUS, StatusError, type TlsFiles, type WireAddress, wireAddressText } from "../transport/mod.ts";
-import { createAnswers, type Subscription } from "./answers.ts";
-import { type Call, carryOut, refuse } from "./call.ts";
-import { readCallHeaders } from "./call_headers.ts";
+import { type TlsFiles, type WireAddress, wireAddressText } from "../transport/mod.ts";
+import { createCalls } from "./calls.ts";
 import { type ClosureReason, createClosedConnections } from "./closed_connections.ts";
 import { admitConnections } from "./connections.ts";
 import { LIMITS, type Limits } from "./limits.ts";
 import { listen } from "./listen.ts";
-import { createSemaphore } from "./semaphore.ts";
-import { createChangeWaiters } from "./change_waiters.ts";
-import { counted, createTraffic, type TrafficFigures } from "./traffic.ts";
-import { openWatch, scopeOf } from "./watch_call.ts";
-import { serveWatcher } from "./watcher.ts";
-
-const SHUTTING_DOWN = "the server is shutting down";
+import { createTraffic, type TrafficFigures } from "./traffic.ts";
 
 /** Options of `startServing`. */
 export interface ServingOptions {
@@ -63,55 +54,19 @@ export interface ServingFigures extends TrafficFigures {
 export async function startServing(options: ServingOptions): Promise<Serving> {
   const { store, clock, logger } = options;
   const limits = { ...LIMITS, ...options.limits };
-  const answers = createAnswers(store, clock);
-  const waiters = createChangeWaiters(store, clock);
-  const transfers = createSemaphore(limits.transfers);
-  const watchers = new Set<AbortController>();
-  const stopping = new AbortController();
   const closed = createClosedConnections(logger);
   const traffic = createTraffic(store, clock, options.onLag);
-
-  const watch = async (stream: ServerHttp2Stream, scope: Subscription["scope"], timeoutMs: number | undefined) => {
-    const abort = new AbortController();
-    const { signal } = abort;
-    const own = traffic.join(scope);
-    watchers.add(abort);
-    const serve = (call: Call) => {
-      const watcher = counted(openWatch(call, scope), own);
-      return serveWatcher(watcher, { answers, clock, signal, transfers, changed: waiters.changed, traffic: own });
-    };
-    const error = await carryOut(stream, serve, { limits, clock, timeoutMs, abort, onStall: own.stalled });
-    if (error !== undefined) logger.debug("watcher disconnected", { scope, reason: errorText(error) });
-    watchers.delete(abort);
-    own.leave();
-  };
-
-  const onStream = (stream: ServerHttp2Stream, headers: Readonly<Record<string, unknown>>) => {
-    // A frame that violates the protocol destroys the streams of the same packet before they are emitted, and their errors
-    // come after this. Without a listener, they would crash the process.
-    stream.on("error", () => {});
-    if (stream.destroyed || stream.closed) return;
-    const call = readCallHeaders(headers);
-    if ("message" in call) return refuse(stream, call, { limits, clock });
-    const refuseWith = (status: number, message: string) => {
-      refuse(stream, { httpStatus: 200, status, message }, { limits, clock });
-    };
-    if (stopping.signal.aborted) return refuseWith(STATUS.unavailable, SHUTTING_DOWN);
-    const scope = scopeOf(call.path);
-    if (scope === undefined) {
-      return refuseWith(STATUS.unimplemented, `the method ${call.path} is not implemented`);
-    }
-    if (watchers.size >= limits.streams) {
-      traffic.refusedWatcher();
-      return refuseWith(STATUS.resourceExhausted, `limit of ${limits.streams} watchers reached`);
-    }
-    void watch(stream, scope, call.timeoutMs);
-  };
+  const calls = createCalls({ store, limits, clock, logger, traffic });
 
   const server = await listen(options.address, options.tls, limits);
   const isSecure = options.tls !== undefined;
   const connections = admitConnections({ server, isSecure, limits, clock, closed });
-  server.on("stream", onStream);
+  server.on("stream", (stream, headers) => {
+    // A frame that violates the protocol destroys the streams of the same packet before they are emitted, and their errors
+    // come after this. Without a listener, they would crash the process.
+    stream.on("error", () => {});
+    if (!stream.destroyed && !stream.closed) calls.start(stream, headers);
+  });
   server.on("sessionError", (error) => logger.debug("connection failed", { error: errorText(error) }));
   server.on("error", (error) => logger.warn("gRPC server error", { error: errorText(error) }));
   const address = boundAddress(options.address, server.address());
@@ -119,18 +74,16 @@ export async function startServing(options: ServingOptions): Promise<Serving> {
 
   return {
     address,
-    watchers: () => watchers.size,
+    watchers: calls.watchers,
     connections: connections.count,
     closed: closed.of,
     figures: () => ({ ...traffic.figures(), connections: connections.count(), closed: closed.all() }),
-    close() {
-      stopping.abort();
-      waiters.close();
+    async close() {
       traffic.close();
       const ended = new Promise<void>((resolve) => server.close(() => resolve()));
       connections.close();
-      for (const abort of watchers) abort.abort(new StatusError(STATUS.unavailable, SHUTTING_DOWN));
-      return ended;
+      await calls.stop();
+      await ended;
     },
   };
 }
