@@ -1,4 +1,4 @@
-import type { Family, FamilyDelta } from "../core/model/mod.ts";
+import { type Family, type FamilyDelta, withRelayPlaces } from "../core/model/mod.ts";
 import type { AnswerBasis } from "./basis.ts";
 import { browse, type BrowseQuestion, type ServicePage } from "./browsing.ts";
 import { explain } from "./explain.ts";
@@ -35,9 +35,11 @@ export function createAnswers(basis: AnswerBasis): Answers {
     endpoints: (search) => Promise.resolve(listEndpoints(basis, search)),
     browse: (question) => Promise.resolve(browse(basis, question)),
     state(family) {
-      const { planner, settings, revision } = basis.families[family];
+      const { planner, settings, revision, relayPlaces } = basis.families[family];
       const set = [...planner.ports()].flatMap(({ planned }) => planned ?? []);
-      return Promise.resolve({ revision: revision(), base: undefined, settings: settings(), set, deleted: [] });
+      const state = { revision: revision(), base: undefined, settings: settings(), set, deleted: [] };
+      const places = relayPlaces?.();
+      return Promise.resolve(places === undefined ? state : withRelayPlaces(state, places));
     },
   };
 }

@@ -1,6 +1,6 @@
 import { type Family, isLoopback } from "../platform/mod.ts";
 import type { ModeDescription } from "../backends/contract/mod.ts";
-import type { FamilySettings, RuleDescription, ServicePortKey } from "../core/model/mod.ts";
+import type { FamilySettings, RelayPlaces, RuleDescription, ServicePortKey } from "../core/model/mod.ts";
 import { ownAddresses } from "../observe/mod.ts";
 import type { FamilyPlanner, PlannedPort } from "../core/planning/mod.ts";
 import type { Tracking } from "../core/tracking/mod.ts";
@@ -15,6 +15,8 @@ export interface FamilyBasis {
   revision(): number;
   /** The rules of a service port in the kernel; undefined if unknown. */
   rules(key: ServicePortKey): Promise<RuleDescription | undefined>;
+  /** Where the relay listens, if the rules need one. */
+  relayPlaces?(): RelayPlaces | undefined;
   /** The time at which the current plan of a service port took effect; undefined if no proxy runs. */
   since(port: PlannedPort): Effect | undefined;
 }

@@ -1,6 +1,6 @@
-import type { ModeTraffic } from "../backends/contract/mod.ts";
+import type { ModeDescription, ModeTraffic } from "../backends/contract/mod.ts";
 import { familyOf, isLoopback, prefixContains, splitHostPort } from "../platform/mod.ts";
-import type { FamilySettings } from "../core/model/mod.ts";
+import type { FamilySettings, Protocol } from "../core/model/mod.ts";
 import type { AnswerBasis } from "./basis.ts";
 import { explainServiceEndpoints, specOf } from "./endpoints.ts";
 import type { ExplainedEndpoint, ExplainedRules, ExplainedService, Explanation } from "./explanation.ts";
@@ -9,6 +9,7 @@ import { policiesOf } from "./policies.ts";
 import { type Origin, ORIGINS, type Question } from "./question.ts";
 import { outcomeByVirtualServers } from "./ipvs_outcome.ts";
 import type { Outcome, Source } from "./outcome.ts";
+import { isRelayed, outcomeAtLocalhost, relayRemark, throughRelay } from "./relay_outcome.ts";
 import { outcomeByRules } from "./rules_outcome.ts";
 
 /** Explains what happens to a new connection, from what the planner decided. */
@@ -21,7 +22,7 @@ export async function explain(question: Question, basis: AnswerBasis): Promise<E
   );
   const destination = findDestination(question, { planned: () => of.planner.ports(), settings, nodeAddresses });
   const { sources, remarks } = sourcesOf(question, basis, destination, nodeAddresses, settings);
-  const outcomes = sources.map((source) => outcomeOf(destination, source, settings, basis.mode.traffic));
+  const outcomes = sources.map((source) => outcomeOf(destination, source, settings, basis.mode, protocol));
   const { zone } = basis.tracking.node.state();
   return {
     destination: { family, address, port, protocol },
@@ -29,7 +30,12 @@ export async function explain(question: Question, basis: AnswerBasis): Promise<E
     node: { name: basis.nodeName, zone, address: settings.nodeIP },
     service: destination.hit && await explainService(question, destination.hit, outcomes, basis, settings),
     outcomes,
-    remarks: [...destination.remarks, ...remarksOn(destination), ...remarks],
+    remarks: [
+      ...(isRelayed(destination, protocol, basis.mode.relay) ? [relayRemark(protocol)] : []),
+      ...destination.remarks,
+      ...remarksOn(destination),
+      ...remarks,
+    ],
   };
 }
 
@@ -38,6 +44,19 @@ export async function explain(question: Question, basis: AnswerBasis): Promise<E
  * connection's source.
  */
 function outcomeOf(
+  destination: Destination,
+  from: Source,
+  settings: FamilySettings,
+  { traffic, relay }: ModeDescription,
+  protocol: Protocol,
+): Outcome {
+  const relayed = isRelayed(destination, protocol, relay);
+  if (relayed && relay === "localhost-node-ports") return outcomeAtLocalhost(destination, from);
+  const outcome = outcomeByRulesOrServers(destination, from, settings, traffic);
+  return relayed ? throughRelay(outcome) : outcome;
+}
+
+function outcomeByRulesOrServers(
   destination: Destination,
   from: Source,
   settings: FamilySettings,

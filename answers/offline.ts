@@ -1,8 +1,8 @@
 import { createProblemBoard, type ReportProblems } from "../core/problems/mod.ts";
 import { abortedBy, FAMILIES, type Family } from "../platform/mod.ts";
 import { familySettings, isFeatureEnabled } from "../config/mod.ts";
-import type { FamilyDelta, RuleDescription, ServicePortKey } from "../core/model/mod.ts";
-import { createFamilyPlanner } from "../core/planning/mod.ts";
+import type { FamilyDelta, RelayPlaces, RelayPorts, RuleDescription, ServicePortKey } from "../core/model/mod.ts";
+import { createFamilyPlanner, type FamilyPlanner } from "../core/planning/mod.ts";
 import { openSource, type SourceOptions } from "../sources/mod.ts";
 import { createTracking, type Tracking } from "../core/tracking/mod.ts";
 import { type Answers, createAnswers } from "./answers.ts";
@@ -48,8 +48,25 @@ export async function answerOffline(options: OfflineOptions): Promise<Answers> {
       revision: () => 0,
       rules: async (key: ServicePortKey) => await rules(family, await answers.state(family), key),
       since: () => undefined,
+      relayPlaces: () => configuration.modeDescription.relay === "services" ? exampleOfPlaces(planner) : undefined,
     };
   }
+}
+
+/** The first port that stands for one of the relay's. */
+const FIRST_EXAMPLE_PORT = 40_001;
+
+/** Stands for the ports of a relay, which it gets from the system when it starts. */
+function exampleOfPlaces(planner: Pick<FamilyPlanner, "ports">): RelayPlaces {
+  const ports = new Map<ServicePortKey, RelayPorts>();
+  let port = FIRST_EXAMPLE_PORT;
+  for (const { key, planned } of planner.ports()) {
+    if (planned === undefined || planned.protocol === "sctp") continue;
+    const cluster = planned.clusterEndpoints.length > 0 ? port++ : undefined;
+    const local = planned.localEndpoints.length > 0 ? port++ : undefined;
+    ports.set(key, { cluster, local });
+  }
+  return { address: undefined, ports };
 }
 
 async function readOnce(

@@ -47,6 +47,8 @@ export type MasqueradeReason =
   | "not-from-local-pod"
   /** It goes to an external frontend with traffic policy Cluster: the endpoint may be on another node. */
   | "external-policy-cluster"
+  /** The relay connects to the endpoint from an address of this node. */
+  | "relayed"
   /** It goes from this node to an external frontend with traffic policy Local: any endpoint may serve it. */
   | "from-this-node";
 

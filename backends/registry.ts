@@ -4,6 +4,7 @@ import { IPTABLES_MODE } from "./iptables/mod.ts";
 import { IPVS_MODE } from "./ipvs/mod.ts";
 import { NFTABLES_MODE } from "./nftables/mod.ts";
 import type { ModeCode } from "./takeover.ts";
+import { USERSPACE_MODE } from "./userspace/mod.ts";
 
 /** An entry of the registry: a mode's description, and its code, which is loaded when it is first needed. */
 export interface Mode {
@@ -16,6 +17,7 @@ export const MODES: readonly Mode[] = [
   IPTABLES_MODE,
   NFTABLES_MODE,
   IPVS_MODE,
+  USERSPACE_MODE,
 ];
 
 /** The descriptions of every mode. */

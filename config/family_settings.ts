@@ -1,4 +1,5 @@
 import type { Configuration } from "./configuration.ts";
+import type { RelaySettings } from "../core/channel/mod.ts";
 import type { Family, FamilySettings, IpvsSettings, LocalTraffic } from "../core/model/mod.ts";
 import { familyOf, isLoopback, prefixContains } from "../platform/mod.ts";
 import type { NodeState, ServiceRanges } from "../core/tracking/mod.ts";
@@ -74,18 +75,32 @@ export interface LocalhostChoice extends Pick<Configuration, "modeDescription"> 
   readonly iptables: Pick<Configuration["iptables"], "localhostNodePorts">;
 }
 
+/** The address at which programs of this node reach it. */
+const LOCALHOST: Readonly<Record<Family, string>> = { IPv4: "127.0.0.1", IPv6: "::1" };
+
 /**
- * Whether loopback addresses serve node ports, which requires the kernel to route them: in modes that support it, for
- * IPv4, if they are among the prefixes that serve node ports (kube-proxy's ContainsIPv4Loopback).
+ * Whether loopback addresses serve node ports: in iptables mode for IPv4, since the kernel must route them, and in userspace
+ * mode, if they are among the prefixes that serve node ports (kube-proxy's ContainsIPv4Loopback); in nftables and ipvs mode,
+ * where the relay serves them, only if such a prefix is named (KEP-6032).
  */
 export function servesLocalhost(
   family: Family,
   { modeDescription, iptables }: LocalhostChoice,
   prefixes: readonly string[] | undefined,
 ): boolean {
-  if (!modeDescription.settings.servesLocalhostNodePorts) return false;
-  if (family !== "IPv4" || !iptables.localhostNodePorts) return false;
-  return prefixes === undefined || prefixes.some((prefix) => isLoopback(prefix) || prefixContains(prefix, "127.0.0.1"));
+  const { settings, relay } = modeDescription;
+  const localhost = LOCALHOST[family];
+  if (relay === "localhost-node-ports") {
+    return prefixes?.some((prefix) => isLoopback(prefix) && prefixContains(prefix, localhost)) ?? false;
+  }
+  if (!settings.servesLocalhostNodePorts || !iptables.localhostNodePorts) return false;
+  if (family === "IPv6" && relay === "none") return false;
+  return prefixes === undefined || prefixes.some((prefix) => isLoopback(prefix) || prefixContains(prefix, localhost));
+}
+
+/** Whether the kernel routes loopback addresses, because they serve node ports and the mode needs that. */
+export function routesLoopback({ localhostNodePorts }: FamilySettings, { modeDescription }: LocalhostChoice): boolean {
+  return localhostNodePorts && modeDescription.relay === "none";
 }
 
 /** The settings of ipvs mode; undefined in other modes. */
@@ -103,4 +118,26 @@ export function ipvsSettings(family: Family, { modeDescription, ipvs }: Configur
       udp: seconds(ipvs.udpTimeoutMs),
     },
   };
+}
+
+/** Linux's default limit of open files. */
+const DEFAULT_FILES = 1024;
+
+/** The settings of a family's relay; undefined if it needs none. @param files the limit of open files, if it is known */
+export function relaySettings(
+  family: Family,
+  configuration: Configuration,
+  files = DEFAULT_FILES,
+): RelaySettings | undefined {
+  const { maxConnections, udpIdleTimeoutMs } = configuration.userspace;
+  return usesRelay(family, configuration) ? { files, maxConnections, udpIdleTimeoutMs } : undefined;
+}
+
+/** Whether a family needs a relay. */
+export function usesRelay(family: Family, configuration: Configuration): boolean {
+  const { relay } = configuration.modeDescription;
+  if (relay !== "localhost-node-ports") return relay === "services";
+  // The node's primary address, which is not known yet, is no loopback address.
+  const node = { nodeIPs: { IPv4: "0.0.0.0", IPv6: "::" } };
+  return servesLocalhost(family, configuration, nodePortPrefixes(family, configuration, node));
 }

@@ -40,6 +40,8 @@ export function conntrackSettings(conntrack: Configuration["conntrack"], cores: 
 export function initSettings(configuration: Configuration): readonly KernelSetting[] {
   // The node's primary address is not known yet. Any address that is not a loopback address gives the same answer.
   const node = { nodeIPs: { IPv4: "0.0.0.0", IPv6: "::" } };
-  const routesLoopback = servesLocalhost("IPv4", configuration, nodePortPrefixes("IPv4", configuration, node));
-  return routesLoopback ? [{ name: "net.ipv4.conf.all.route_localnet", value: 1 }] : [];
+  const isServed = servesLocalhost("IPv4", configuration, nodePortPrefixes("IPv4", configuration, node));
+  return isServed && configuration.modeDescription.relay === "none"
+    ? [{ name: "net.ipv4.conf.all.route_localnet", value: 1 }]
+    : [];
 }

@@ -86,6 +86,13 @@ export const FIELDS = {
     syncPeriod: duration(30 * SECOND),
     minSyncPeriod: duration(),
   }),
+  /** Sluice's own: the relay of userspace mode and of node ports at localhost. */
+  userspace: section({
+    /** 0 lets the limit of open files decide. */
+    maxConnections: integer(),
+    /** 0 stands for the relay's default. */
+    udpIdleTimeout: duration(),
+  }),
   winkernel: section({
     networkName: text(),
     sourceVip: text(),

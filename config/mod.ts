@@ -34,7 +34,15 @@ export { type ArgumentSpec, type CommandSpec, placeholderOf, RUN, usageLine } fr
 export type { Configuration, LocalMode, LoggingFormat, SourceChoice } from "./configuration.ts";
 export { documentOf, writeDocument } from "./document.ts";
 export { formatDuration } from "./duration.ts";
-export { familySettings, ipvsSettings, lacksPrimaryAddress, nodePortPrefixes } from "./family_settings.ts";
+export {
+  familySettings,
+  ipvsSettings,
+  lacksPrimaryAddress,
+  nodePortPrefixes,
+  relaySettings,
+  routesLoopback,
+  usesRelay,
+} from "./family_settings.ts";
 export { FEATURE_GATES, type FeatureName, isFeatureEnabled } from "./feature_gates.ts";
 export { boolean, duration, fieldAt, text } from "./fields.ts";
 export { FLAG_GROUPS, FLAGS, SOURCE_FLAGS } from "./flag_table.ts";

@@ -72,6 +72,8 @@ export function validate(
     notNegative("ipvs.udpTimeout", ipvs.udpTimeoutMs);
     checkScheduler(ipvs.scheduler, schedulers, report);
   }
+  notNegative("userspace.udpIdleTimeout", settings.userspace.udpIdleTimeoutMs);
+  range("userspace.maxConnections", settings.userspace.maxConnections, 0, 1_000_000);
   range("oomScoreAdj", settings.oomScoreAdj, -1000, 1000);
   range("conntrack.maxPerCore", conntrack.maxPerCore, 0, 2 ** 31 - 1);
   range("conntrack.min", conntrack.min, 0, 2 ** 31 - 1);
@@ -124,9 +126,7 @@ function checkMode(given: string, modes: readonly ModeDescription[], report: Rep
   const names = modes.map(({ name }) => name), [byDefault] = modes;
   const mode = given === "" ? byDefault : modes.find(({ name }) => name === given);
   const allowed = `must be ${names.join(", ")} or empty (for ${byDefault!.name})`;
-  if (given === "userspace") {
-    report("mode", given, `Kubernetes 1.26 removed this mode; ${allowed}`);
-  } else if (given === "kernelspace") {
+  if (given === "kernelspace") {
     report("mode", given, `this mode is for Windows only; ${allowed}`);
   } else if (mode === undefined) {
     report("mode", given, `${allowed}${suggestion(given, names)}`);

@@ -145,7 +145,14 @@ async function start(): Promise<number> {
     console.error(missing);
     return 1;
   }
-  const files = ["./main.ts", "../main.ts", "../workers/family.ts", "../workers/plugin.ts", "./agent.ts"];
+  const files = [
+    "./main.ts",
+    "../main.ts",
+    "../workers/family.ts",
+    "../workers/plugin.ts",
+    "../workers/relay.ts",
+    "./agent.ts",
+  ];
   const modules = files.map((file) => new URL(file, import.meta.url).pathname);
   console.log("Fetching missing packages …");
   await fetchPackages(modules);

@@ -1,5 +1,5 @@
 import type { Clock, Level, Logger, RunProgram } from "../platform/mod.ts";
-import { type Configuration, type GivenFlags, ipvsSettings, type LoggingFormat } from "../config/mod.ts";
+import { type Configuration, type GivenFlags, ipvsSettings, type LoggingFormat, relaySettings } from "../config/mod.ts";
 import type { ControlAnswers } from "../answers/control/mod.ts";
 import type { FamilyOptions, KernelSetting, RestDelays, StartFamily } from "../core/channel/mod.ts";
 import type { Family } from "../core/model/mod.ts";
@@ -39,9 +39,10 @@ export interface ProxyOptions {
 export function familyOptions(
   family: Family,
   kernel: readonly KernelSetting[],
-  { configuration, logging, logger, clock }: ProxyOptions,
+  { configuration, logging, logger, clock, fileLimit }: ProxyOptions,
 ): FamilyOptions {
   const { mode } = configuration;
   const ipvs = ipvsSettings(family, configuration);
-  return { family, mode, ipvs, logLevel: logging.level, logFormat: logging.format, kernel, clock, logger };
+  const relay = relaySettings(family, configuration, fileLimit);
+  return { family, mode, ipvs, relay, logLevel: logging.level, logFormat: logging.format, kernel, clock, logger };
 }

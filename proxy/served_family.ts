@@ -11,7 +11,7 @@ import {
   REST_DELAYS,
   type StopOptions,
 } from "../core/channel/mod.ts";
-import { conntrackSettings, familySettings } from "../config/mod.ts";
+import { conntrackSettings, familySettings, routesLoopback } from "../config/mod.ts";
 import type { ReportProblems } from "../core/problems/mod.ts";
 import { createKernelView, type Refusal } from "./kernel_view.ts";
 import { createNodePortCheck } from "./node_port_check.ts";
@@ -97,7 +97,7 @@ export function serveFamily(
     connect: (workerListener) => options.startFamily(familyOptions(family, kernel, options), workerListener),
     minSyncPeriodMs: configuration.minSyncPeriodMs,
     restDelays: options.restDelays ?? REST_DELAYS,
-    mayRest: () => mayRest(family, settings(), otherHasServicePorts()),
+    mayRest: () => mayRest(family, routesLoopback(settings(), configuration), otherHasServicePorts()),
     clock,
     logger,
     onSend(revision) {
@@ -157,6 +157,7 @@ export function serveFamily(
       settings,
       revision: () => channel.revision(),
       rules: (key) => channel.describe(key),
+      relayPlaces: () => channel.relayPlaces(),
       since: ({ plannedIn, wanted }: PlannedPort) =>
         effectOf(history.since(plannedIn), channel.pending(), kernelView.refusal(wanted.name)),
     },

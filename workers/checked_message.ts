@@ -10,6 +10,7 @@ import {
   isCommonFigure,
   type LoadBalancerSources,
   type LocalTraffic,
+  type RelayPorts,
   type ServicePort,
   type SyncReport,
 } from "../core/model/mod.ts";
@@ -91,6 +92,7 @@ const SERVICE_PORT: Fields<ServicePort> = {
   lingeringEndpoints: list(isEndpoint),
   affinitySeconds: isSeconds,
   loadBalancerSources: optional(record<LoadBalancerSources>({ ranges: list(isPrefix), includeNode: isBoolean })),
+  relay: optional(record<RelayPorts>({ cluster: optional(isPortNumber), local: optional(isPortNumber) })),
 };
 
 const LOCAL_TRAFFIC: readonly Check[] = [
@@ -119,6 +121,7 @@ const SETTINGS: Fields<Omit<FamilySettings, "mode">> = {
   // Deno's timers take 31 bits of milliseconds; longer periods are clipped when the timer is set.
   syncPeriodMs: (value) => typeof value === "number" && value > 0,
   ipvs: optional(isIpvs),
+  relayAddress: optional(isAddress),
 };
 
 const isSysctl: Check = (value) =>

@@ -1,6 +1,6 @@
 /**
- * Web Workers: one per IP family for the kernel side, one that runs credential plugins. Each has no more permissions than
- * it needs.
+ * Web Workers: one per IP family for the kernel side, one per family that carries connections if the mode needs a relay, one
+ * that runs credential plugins. Each has no more permissions than it needs.
  *
  *   start.ts            starts the families' workers
  *   worker_pool.ts      the workers of both families, each of which can start the other's successor
@@ -17,11 +17,16 @@
  *   sync_loop.ts        setup, sync, retry and comparison
  *   due_timer.ts        a timer that stays due
  *   problem_log.ts      logs each problem once
+ *   relays.ts           adds relays to the families' workers
+ *   relay_link.ts       sends each delta to the relay, and then with its ports to the family's worker
+ *   relay_worker.ts     keeps a family's relay worker running
+ *   relay.ts            the entry point of that worker
+ *   relay_protocol.ts   the messages of that worker
  *   start_plugin.ts     starts the worker that runs a credential plugin
  *   plugin.ts           the entry point of that worker
  *   plugin_protocol.ts  the messages of that worker
  *
  * In: deltas and questions as messages, every field checked. Out: reports. May run: the tools of backends/contract.
  */
-export { startFamilyWorkers } from "./start.ts";
+export { relaysOnDemand, startFamilyWorkers } from "./start.ts";
 export { startPluginWorker } from "./start_plugin.ts";

@@ -11,7 +11,7 @@ import type {
 } from "../core/model/mod.ts";
 
 /** Starts the sync loop of a family. */
-export interface StartMessage extends Omit<FamilyOptions, "clock" | "logger"> {
+export interface StartMessage extends Omit<FamilyOptions, "clock" | "logger" | "relay"> {
   readonly type: "start";
 }
 
@@ -32,8 +32,10 @@ export interface WorkerCode {
   readonly entry: string;
   /** Its name in messages of the runtime. */
   readonly name: string;
-  /** The programs that it may run, installed or not. It may do nothing else. */
+  /** The programs that it may run, installed or not. */
   readonly tools: readonly string[];
+  /** Whether it may use the network; it may do nothing else. */
+  readonly network?: true;
 }
 
 /** A message to a family's worker. */

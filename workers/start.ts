@@ -14,7 +14,7 @@ import { createWorkerPool } from "./worker_pool.ts";
 export function startFamilyWorkers(onLost: (reason: string) => void): StartFamily {
   const pool = createWorkerPool({ codeOf: familyCode, path: searchPath(), onLost });
   let memory: MemoryWatch | undefined;
-  return ({ clock, logger, ...plain }, listener) =>
+  return ({ clock, logger, relay: _, ...plain }, listener) =>
     superviseFamily({
       start: { type: "start", ...plain },
       spawn: (workerListener) => pool.spawn(plain.family, workerListener),
@@ -23,4 +23,16 @@ export function startFamilyWorkers(onLost: (reason: string) => void): StartFamil
       logger,
       memory: memory ??= watchOwnMemory(clock),
     });
+}
+
+/**
+ * Returns a function that adds relays to the families' workers, where a configuration needs any; their code is loaded with the
+ * first such configuration.
+ */
+export function relaysOnDemand(startFamily: StartFamily): (isNeeded: boolean) => Promise<StartFamily> {
+  let loaded: Promise<StartFamily> | undefined;
+  return async (isNeeded) => {
+    if (isNeeded) loaded ??= import("./relays.ts").then(({ withRelays }) => withRelays(startFamily));
+    return await loaded ?? startFamily;
+  };
 }

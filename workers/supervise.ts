@@ -5,12 +5,12 @@ import type { PacketCounts, RuleDescription } from "../core/model/mod.ts";
 import { type Backoff, createBackoff, type Logger } from "../platform/mod.ts";
 import { checkedProblems, checkedReport } from "./checked_message.ts";
 import type { MemoryWatch } from "./memory_watch.ts";
-import type { FromWorker, ToWorker } from "./protocol.ts";
+import type { FromWorker, StartMessage, ToWorker } from "./protocol.ts";
 import { createQuestions } from "./questions.ts";
-import { startWatchedWorker, type WatchedWorker, type WatchOptions } from "./watched_worker.ts";
+import { startWatchedWorker, type WatchedWorker, type WatchOptions, type WorkerHandle } from "./watched_worker.ts";
 
 /** Inputs of `superviseFamily`; durations in milliseconds. */
-export interface SuperviseOptions extends WatchOptions {
+export interface SuperviseOptions extends WatchOptions<StartMessage, FromWorker, WorkerHandle> {
   readonly listener: FamilyListener;
   readonly logger: Logger;
   /** Reports a worker that takes too much memory; shared with the other family. */

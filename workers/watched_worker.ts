@@ -1,12 +1,19 @@
-/** Watches a family's worker: pings it, and terminates it if it does not answer. */
+/** Watches a worker: pings it, and terminates it if it does not answer. */
 import { type Clock, errorText } from "../platform/mod.ts";
-import type { FromWorker, StartMessage, ToWorker } from "./protocol.ts";
+import type { FromWorker, ToWorker } from "./protocol.ts";
 
-/** The supervisor's view of a worker. */
-export interface WorkerHandle {
-  post(message: ToWorker): void;
+/** A request that a worker answers with `pong`. */
+type Ping = { readonly type: "ping" };
+
+/** A worker that takes messages of type `To`. */
+export interface Watchable<To> {
+  post(message: To | Ping): void;
   /** Ends it at once, even in an endless loop. */
   terminate(): void;
+}
+
+/** The supervisor's view of a family's worker. */
+export interface WorkerHandle extends Watchable<ToWorker> {
   /** Returns it, stopped with `keepWorker`, to the pool for the next start of its family. */
   release(): void;
   /**
@@ -17,18 +24,18 @@ export interface WorkerHandle {
 }
 
 /** Receives the messages and the failure of a worker. */
-export interface WorkerListener {
-  onMessage(message: FromWorker): void;
+export interface WorkerListener<From = FromWorker> {
+  onMessage(message: From): void;
   /** The worker ended with an error, or sent a message that cannot be read. */
   onFailure(reason: string): void;
 }
 
 /** Inputs of `startWatchedWorker`. */
-export interface WatchOptions {
+export interface WatchOptions<Start, From, Handle extends Watchable<Start>> {
   /** The first message to the worker. */
-  readonly start: StartMessage;
+  readonly start: Start;
   /** Starts a worker; may throw. */
-  readonly spawn: (listener: WorkerListener) => WorkerHandle;
+  readonly spawn: (listener: WorkerListener<From>) => Handle;
   readonly clock: Clock;
   /** The interval between pings, in milliseconds; 10 s by default. */
   readonly pingPeriodMs?: number;
@@ -36,23 +43,26 @@ export interface WatchOptions {
   readonly pingsUnanswered?: number;
 }
 
-/** A worker that is pinged. */
-export interface WatchedWorker extends WorkerHandle {
+/** What a watched worker can do besides its handle. */
+export interface Watched {
   /** Terminates it and reports the failure, once. */
   fail(reason: string): void;
   /** Stops pinging it. */
   unwatch(): void;
 }
 
+/** A family's worker that is pinged. */
+export type WatchedWorker = WorkerHandle & Watched;
+
 /**
  * Starts a worker and watches it. `onFailure` is called once, with the worker terminated: because it died, hung or could
  * not be started. Returns undefined if it could not be started.
  */
-export function startWatchedWorker(
-  { start, spawn, clock, pingPeriodMs = 10_000, pingsUnanswered = 6 }: WatchOptions,
-  listener: WorkerListener,
-): WatchedWorker | undefined {
-  let handle: WorkerHandle | undefined;
+export function startWatchedWorker<Start, From, Handle extends Watchable<Start>>(
+  { start, spawn, clock, pingPeriodMs = 10_000, pingsUnanswered = 6 }: WatchOptions<Start, From, Handle>,
+  listener: WorkerListener<From>,
+): (Handle & Watched) | undefined {
+  let handle: Handle | undefined;
   let hasFailed = false;
   let silentPeriods = 0;
   let cancelPing: (() => void) | undefined;

@@ -5,11 +5,14 @@ import type { WorkerCode } from "./protocol.ts";
 export const UNREADABLE = "a message from it cannot be read";
 
 /**
- * Starts a Web Worker that may run its tools and do nothing else. Throws if this isolate itself may not run all of them.
+ * Starts a Web Worker that may run its tools, or use the network, and do nothing else. Throws if this isolate itself may not run all of them.
  * When run from source, a worker may also read the source tree: a sibling's code is read with the permissions of the worker
  * that starts it. The files inside a compiled executable need no permission.
  */
-export function createWebWorker({ entry, name, tools }: WorkerCode, onFailure: (reason: string) => void): Worker {
+export function createWebWorker(
+  { entry, name, tools, network }: WorkerCode,
+  onFailure: (reason: string) => void,
+): Worker {
   const worker = new Worker(entry, {
     type: "module",
     name,
@@ -19,7 +22,7 @@ export function createWebWorker({ entry, name, tools }: WorkerCode, onFailure: (
         env: false,
         ffi: false,
         import: false,
-        net: false,
+        net: network ?? false,
         read: entry.endsWith(".ts") ? [new URL("..", import.meta.url)] : false,
         sys: false,
         write: false,

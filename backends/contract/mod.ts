@@ -17,6 +17,7 @@ export {
   IPTABLES_TOOLS,
   IPTABLES_VARIANT_TOOLS,
   type ModeDescription,
+  type ModeRelay,
   type ModeSection,
   type ModeTool,
   type ModeTraces,

@@ -16,9 +16,18 @@ export interface ModeDescription {
   readonly figures: FigureDeclarations;
   readonly metrics: ModeMetrics;
   readonly settings: ModeSettings;
+  readonly relay: ModeRelay;
   readonly traces: ModeTraces;
   readonly traffic: ModeTraffic;
 }
+
+/**
+ * What the relay in this process carries:
+ * - `services`: every connection to a TCP or UDP service, which the rules send to it;
+ * - `localhost-node-ports`: connections to node ports at 127.0.0.1 and ::1, if the configuration names these;
+ * - `none`: nothing.
+ */
+export type ModeRelay = "services" | "localhost-node-ports" | "none";
 
 /** A tool that a mode runs. */
 export interface ModeTool {
@@ -103,7 +112,7 @@ export interface ModeSettings {
   readonly masqueradeSection: "iptables" | "nftables";
   /** The node port addresses by default; empty for all addresses of the node (KEP-3866). */
   readonly defaultNodePortAddresses: readonly string[];
-  /** Whether 127.0.0.1 can serve node ports. */
+  /** Whether the rules can serve node ports at 127.0.0.1. */
   readonly servesLocalhostNodePorts: boolean;
   /** Whether Kubernetes has deprecated the mode. */
   readonly isDeprecated: boolean;

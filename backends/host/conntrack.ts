@@ -2,6 +2,7 @@ import {
   type Family,
   type FamilyDelta,
   frontendsOf,
+  relayPortsOf,
   type ServicePort,
   type ServicePortKey,
   servicePortKey,
@@ -182,7 +183,7 @@ interface ServedFlows {
   /** Its earlier frontends, which it may have lost. */
   readonly before: ReadonlySet<UdpFrontend>;
   readonly frontends: readonly UdpFrontend[];
-  /** The endpoints that may answer them, as `address:port`. */
+  /** The endpoints that may answer them, as `address:port`; a port of the relay as `*:port`. */
   readonly endpoints: ReadonlySet<string>;
 }
 
@@ -232,6 +233,7 @@ async function removeStaleFlows({ changed, gone }: Notes, family: Family, runner
       const port = Number(flow.destinationPort), destination = udpFrontend(flow.destination, port);
       const endpoints = byFrontend.get(destination) ?? byFrontend.get(udpFrontend(undefined, port));
       if (!endpoints || endpoints.has(flow.answeredBy)) return;
+      if (endpoints.has(udpFrontend(undefined, splitHostPort(flow.answeredBy).port))) return;
       if (endpoints !== NO_ENDPOINTS || flow.answeredBy !== destination) stale.push(flow);
     });
     await deleteUdpFlows(family, runner, stale);
@@ -245,7 +247,9 @@ async function removeStaleFlows({ changed, gone }: Notes, family: Family, runner
 }
 
 function endpointsOf(port: ServicePort | undefined): Set<string> {
-  return new Set(port && [...port.clusterEndpoints, ...port.localEndpoints, ...port.lingeringEndpoints]);
+  if (port === undefined) return new Set();
+  const relay = relayPortsOf(port).map((relayPort) => udpFrontend(undefined, relayPort));
+  return new Set([...port.clusterEndpoints, ...port.localEndpoints, ...port.lingeringEndpoints, ...relay]);
 }
 
 function udpFrontendsOf(servicePort: ServicePort): UdpFrontend[] {

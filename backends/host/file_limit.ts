@@ -11,6 +11,8 @@ export interface OpenFiles {
 
 /** The limit that deploy/sluice.service sets: room for a listener on every node port, twice. */
 const ENOUGH = 65_536;
+/** The same for a relay that carries every connection, each with two files. */
+export const ENOUGH_FOR_RELAY = 262_144;
 const WARN_BELOW = 4_096;
 const TIMEOUT_MS = 2_000;
 
@@ -26,12 +28,12 @@ export async function findOpenFiles(runner: Runner): Promise<OpenFiles> {
 }
 
 /**
- * Raises the limit of this process, `pid`, as far as useful and allowed, as Go's runtime does for kube-proxy. Returns the
+ * Raises the limit of this process, `pid`, up to `enough` files, if allowed, as Go's runtime does for kube-proxy. Returns the
  * new limit. Rejects as `findOpenFiles` does, and if the limit cannot be set.
  */
-export async function raiseOpenFiles(runner: Runner, pid: number): Promise<OpenFiles> {
+export async function raiseOpenFiles(runner: Runner, pid: number, enough = ENOUGH): Promise<OpenFiles> {
   const { soft, hard } = await findOpenFiles(runner);
-  const raised = Math.min(hard, ENOUGH);
+  const raised = Math.min(hard, enough);
   if (raised <= soft) return { soft, hard };
   await prlimit(runner, ["--pid", String(pid), `--nofile=${raised}:`]);
   return { soft: raised, hard };

@@ -4,6 +4,6 @@
  * In: deltas, sysctls. Out: removed flows, findings. May run: conntrack, sysctl, prlimit, choom.
  */
 export { cleanAfterSync, createConntrackCleaner, type UdpFrontend, udpFrontend } from "./conntrack.ts";
-export { findOpenFiles, judgeOpenFiles, raiseOpenFiles } from "./file_limit.ts";
+export { ENOUGH_FOR_RELAY, findOpenFiles, judgeOpenFiles, raiseOpenFiles } from "./file_limit.ts";
 export { adjustOomScore } from "./oom_score.ts";
 export { isWritten, readSysctl, reportSetting, type Sysctl, writeSysctls } from "./sysctl.ts";

@@ -1,4 +1,4 @@
-import { servicePortKey, type SyncFigures } from "../../core/model/mod.ts";
+import { type Family, servicePortKey, type SyncFigures } from "../../core/model/mod.ts";
 import {
   type Backend,
   type BackendOptions,
@@ -14,6 +14,7 @@ import {
   createReconciler,
   examineHost,
   IPTABLES_LAYOUTS,
+  type Layout,
   type Reconciler,
   removeIptablesTraces,
   ROUTE_LOOPBACK,
@@ -27,8 +28,20 @@ import { createTcpLiberal } from "./tcp_liberal.ts";
 /** The delay of the next sync while a sysctl that the rules depend on is still unknown. */
 const WHILE_SETTING_IS_READ_MS = 1_000;
 
+/** What distinguishes the modes that share these rules. */
+export interface RulesVariant {
+  readonly layouts: Readonly<Record<Family, Layout>>;
+  /** Whether node ports on loopback addresses need a kernel that routes these. */
+  readonly routesLoopback: boolean;
+}
+
+const IPTABLES_VARIANT: RulesVariant = { layouts: IPTABLES_LAYOUTS, routesLoopback: true };
+
 /** The iptables backend of one family. */
-export function createIptablesBackend(options: BackendOptions): Backend<IptablesFigure> {
+export function createIptablesBackend(
+  options: BackendOptions,
+  variant: RulesVariant = IPTABLES_VARIANT,
+): Backend<IptablesFigure> {
   const { family, runner, logger } = options;
   const tools = createIptablesTools(family, runner);
   const conntrack = createConntrackCleaner(family, runner);
@@ -64,8 +77,8 @@ export function createIptablesBackend(options: BackendOptions): Backend<Iptables
         tcpLiberal.read(),
       ]);
       logger.info("iptables is ready", { flavour: host.flavour, hairpin: host.hairpin });
-      const ruleset = createRuleset({ ...host, tcpLiberal: tcpLiberal.value });
-      const layout = IPTABLES_LAYOUTS[family];
+      const layout = variant.layouts[family];
+      const ruleset = createRuleset({ ...host, tcpLiberal: tcpLiberal.value, layout });
       parts = {
         ruleset,
         reconciler: createReconciler({ layout, ruleset, tools, flavour: host.flavour, logger }),
@@ -80,7 +93,7 @@ export function createIptablesBackend(options: BackendOptions): Backend<Iptables
       ]);
       reconciler.touch(ruleset.apply(delta));
       if (tcpLiberal.takeLateChange()) reconciler.touch({ filter: new Set([BASE.forward]), nat: new Set() });
-      if (delta.settings) routesLoopback = delta.settings.localhostNodePorts;
+      if (delta.settings) routesLoopback = variant.routesLoopback && delta.settings.localhostNodePorts;
       if (delta.part === "head") {
         if (await reconciler.isBlank()) await reconciler.run();
         return NOTHING_DONE;

@@ -2,11 +2,19 @@ import {
   type Frontend,
   type FrontendKind,
   frontendsOf,
+  relayPortsOf,
   type ServicePort,
   type ServicePortKey,
 } from "../../core/model/mod.ts";
 import { hostPrefix } from "../../platform/mod.ts";
-import { comment, destinationPort, type ServiceChainNames, serviceChainNames, type Table } from "../xtables/mod.ts";
+import {
+  BASE,
+  comment,
+  destinationPort,
+  type ServiceChainNames,
+  serviceChainNames,
+  type Table,
+} from "../xtables/mod.ts";
 import { type DispatchEntry, frontendPlace } from "./dispatch.ts";
 
 /** The dispatch trees, by the rules that they hold. */
@@ -17,7 +25,7 @@ export type TreeName =
   | "refusedExternally"
   | "refusedNodePorts"
   | "firewall"
-  | "healthCheckNodePorts";
+  | "ownPorts";
 
 /** The table of each tree's chains. */
 export const TREE_TABLE: Readonly<Record<TreeName, Table>> = {
@@ -27,7 +35,7 @@ export const TREE_TABLE: Readonly<Record<TreeName, Table>> = {
   refusedExternally: "filter",
   refusedNodePorts: "filter",
   firewall: "filter",
-  healthCheckNodePorts: "filter",
+  ownPorts: "filter",
 };
 
 /** A rule of a dispatch tree. */
@@ -49,6 +57,7 @@ export function frontendRules(
   const rules: FrontendRule[] = [];
   for (const frontend of frontendsOf(port)) addRules(rules, frontend, { port, owner, names });
   if (port.healthCheckNodePort !== 0) rules.push(healthCheckRule(port, owner));
+  for (const relayPort of relayPortsOf(port)) rules.push(relayRule(port, owner, relayPort));
   return rules;
 }
 
@@ -104,9 +113,19 @@ function rejection(port: ServicePort): string {
 function healthCheckRule({ name, healthCheckNodePort }: ServicePort, owner: ServicePortKey): FrontendRule {
   const about = comment(`${name} health check node port`);
   return {
-    tree: "healthCheckNodePorts",
+    tree: "ownPorts",
     place: frontendPlace("", "tcp", healthCheckNodePort),
     owner,
     rule: () => `${destinationPort("tcp", about, healthCheckNodePort)}-j ACCEPT`,
+  };
+}
+
+/** Accepts only packets that the rules sent to a port of the relay: others have passed no source ranges. */
+function relayRule({ name, protocol }: ServicePort, owner: ServicePortKey, relayPort: number): FrontendRule {
+  return {
+    tree: "ownPorts",
+    place: frontendPlace("", protocol, relayPort),
+    owner,
+    rule: () => `${destinationPort(protocol, comment(`${name} relay`), relayPort)}-j ${BASE.relayed}`,
   };
 }

@@ -1,5 +1,5 @@
 /**
- * The iptables backend: the services of a family as chains of the nat and filter tables. The files of backends/xtables read
+ * The iptables backend, which userspace mode shares: the services of a family as chains of the nat and filter tables. The files of backends/xtables read
  * and write the chains; these render them:
  *
  *   service_chains.ts  the chains of one service port: choice of an endpoint, external traffic, source ranges
@@ -14,4 +14,4 @@
  *
  * In: deltas of one family. Out: rules in the kernel, problems, figures. May run: the tools of iptables, conntrack, sysctl.
  */
-export { IPTABLES_MODE } from "./mode.ts";
+export { IPTABLES_MODE, loadIptables } from "./mode.ts";

@@ -54,6 +54,7 @@ const DESCRIPTION: ModeDescription = {
     servesLocalhostNodePorts: true,
     isDeprecated: false,
   },
+  relay: "none",
   traces: {
     calls: ["iptables-save", "ip6tables-save"].map((tool) => ({ tool, args: ["-t", "nat"] })),
     line: /^:(KUBE-(?:SVC|SVL|SEP|EXT|FW|XLB)-\S*)/,
@@ -69,8 +70,11 @@ const DESCRIPTION: ModeDescription = {
   },
 };
 
+/** Loads the backend. */
+export const loadIptables = (): Promise<typeof import("./backend.ts")> => import("./backend.ts");
+
 /** The registry entry of iptables mode. */
 export const IPTABLES_MODE = {
   description: DESCRIPTION,
-  load: async () => (await import("./backend.ts")).IPTABLES_CODE,
+  load: async () => (await loadIptables()).IPTABLES_CODE,
 };

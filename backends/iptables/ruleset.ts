@@ -11,7 +11,7 @@ import {
   type BaseOptions,
   baseRules,
   type ChainsByTable,
-  IPTABLES_LAYOUTS,
+  type Layout,
   serviceChainNames,
   type Table,
   TABLES,
@@ -39,15 +39,20 @@ const ENTRY: Readonly<Record<TreeName, { readonly chain: string; readonly prefix
     refusedExternally: { chain: BASE.externalServices, prefix: "KUBE-EXT-TO-", ports: false },
     refusedNodePorts: { chain: BASE.externalNodePorts, prefix: "KUBE-EXT-NP-", ports: true },
     firewall: { chain: BASE.proxyFirewall, prefix: "KUBE-FW-TO-", ports: false },
-    healthCheckNodePorts: { chain: BASE.nodePorts, prefix: "KUBE-SVC-NP-", ports: true },
+    ownPorts: { chain: BASE.nodePorts, prefix: "KUBE-SVC-NP-", ports: true },
   };
 const TREE_NAMES = Object.keys(ENTRY) as TreeName[];
 
+/** Inputs of `createRuleset`. */
+export interface RulesetOptions extends BaseOptions {
+  readonly layout: Layout;
+}
+
 /** Creates the ruleset of a family without services. */
-export function createRuleset(options: BaseOptions): Ruleset {
+export function createRuleset(options: RulesetOptions): Ruleset {
   let settings: FamilySettings | undefined;
   let index = emptyIndex(options);
-  const { baseChains } = IPTABLES_LAYOUTS[options.family];
+  const { baseChains } = options.layout;
 
   /** Touches every chain, since every chain depends on the settings. */
   function touchAll(): Record<Table, Set<string>> {
@@ -217,6 +222,7 @@ function rankOf(index: ServiceIndex, table: Table, chain: string): number {
     if (chain === BASE.markMasquerade) return 0;
     if (index.chainOwners.has(chain)) return chain.startsWith("KUBE-FW-") ? 3 : chain.startsWith("KUBE-EXT-") ? 2 : 1;
   }
+  if (chain === BASE.relayed) return 0;
   const depth = treeOf(index, table, chain)?.depthOf(chain);
   if (depth === undefined) return ENTRY_RANK + 1;
   // The services' entry chain comes last: it jumps to node ports, at localhost through a chain that is in no tree.

@@ -1,5 +1,5 @@
 import { admittedSources, type FamilySettings, hasExternalFrontends, type ServicePort } from "../../core/model/mod.ts";
-import { hostPrefix } from "../../platform/mod.ts";
+import { hostPrefix, joinHostPort } from "../../platform/mod.ts";
 import {
   affinityListName,
   BASE,
@@ -36,11 +36,13 @@ export function renderServiceChain(port: ServicePort, chain: string, settings: F
   const names = namesBeside(chain);
   switch (chain) {
     case names.cluster:
+      if (port.relay?.cluster !== undefined) return [toRelay(port, port.relay.cluster, settings)];
       return [
         ...(port.internal === "cluster" ? internalMasquerade(port, settings) : []),
         ...endpointChoice(port, port.clusterEndpoints),
       ];
     case names.local:
+      if (port.relay?.local !== undefined) return [toRelay(port, port.relay.local, settings)];
       return [
         ...(port.internal === "local" ? internalMasquerade(port, settings) : []),
         ...endpointChoice(port, port.localEndpoints),
@@ -52,6 +54,18 @@ export function renderServiceChain(port: ServicePort, chain: string, settings: F
     default:
       throw new Error(`${port.name} has no chain ${chain}`);
   }
+}
+
+/**
+ * Sends packets to a port of the relay on this node, which connects to an endpoint from the node's own address: nothing is
+ * masqueraded. REDIRECT would also do, but drops packets from interfaces without an address, such as those that many network
+ * plugins give to pods.
+ */
+function toRelay({ protocol }: ServicePort, relayPort: number, { relayAddress }: FamilySettings): string {
+  const target = relayAddress === undefined
+    ? `-j REDIRECT --to-ports ${relayPort}`
+    : `-j DNAT --to-destination ${joinHostPort(relayAddress, relayPort)}`;
+  return `-p ${protocol} ${target}`;
 }
 
 /**
@@ -101,12 +115,15 @@ function endpointChoice(port: ServicePort, endpoints: readonly string[]): string
  * policy Cluster it masquerades everything, since the endpoint may be on another node.
  */
 function externalRules(port: ServicePort, names: ServiceChainNames, settings: FamilySettings): string[] {
-  if (port.external === "cluster") return [`-j ${BASE.markMasquerade}`, `-j ${names.cluster}`];
+  const isRelayed = port.relay?.cluster !== undefined;
+  if (port.external === "cluster") {
+    return [...(isRelayed ? [] : [`-j ${BASE.markMasquerade}`]), `-j ${names.cluster}`];
+  }
   const rules: string[] = [];
   if (port.clusterEndpoints.length > 0) {
     const pods = localMatch(settings.localTraffic, true);
     if (pods) rules.push(`${pods.source}${pods.inInterface}-j ${names.cluster}`);
-    rules.push(`-m addrtype --src-type LOCAL -j ${BASE.markMasquerade}`);
+    if (!isRelayed) rules.push(`-m addrtype --src-type LOCAL -j ${BASE.markMasquerade}`);
     rules.push(`-m addrtype --src-type LOCAL -j ${names.cluster}`);
   }
   if (port.external === "local") rules.push(`-j ${names.local}`);

@@ -46,6 +46,7 @@ const DESCRIPTION: ModeDescription = {
     servesLocalhostNodePorts: false,
     isDeprecated: true,
   },
+  relay: "localhost-node-ports",
   traces: {
     calls: [{ tool: "ip", args: ["-o", "link", "show", DUMMY_INTERFACE] }],
     line: new RegExp(`^\\d+: (${DUMMY_INTERFACE}):`),

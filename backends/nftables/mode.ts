@@ -45,6 +45,7 @@ const DESCRIPTION: ModeDescription = {
     servesLocalhostNodePorts: false,
     isDeprecated: false,
   },
+  relay: "localhost-node-ports",
   traces: {
     calls: [{ tool: "nft", args: ["list", "tables"] }],
     line: /^table (ip6? (?:kube-proxy|sluice))$/,

@@ -45,6 +45,7 @@ export async function findTraces(modes: readonly ModeDescription[], runner: Runn
   for (const mode of modes) {
     const names: string[] = [];
     const { calls, line: pattern, failsWithout } = mode.traces;
+    if (calls.length === 0) continue;
     const onLine = (line: string) => {
       const name = pattern.exec(line)?.[1];
       if (name !== undefined) names.push(name);

@@ -64,6 +64,17 @@ export const IPTABLES_LAYOUTS: Readonly<Record<Family, Layout>> = {
   IPv6: { jumps: JUMPS, baseChains: BASE_CHAINS, isServiceChain },
 };
 
+/** The layout of userspace mode: that of iptables mode and the chain that protects the relay's ports. */
+export const USERSPACE_LAYOUTS: Readonly<Record<Family, Layout>> = {
+  IPv4: withRelayed(IPTABLES_LAYOUTS.IPv4),
+  IPv6: withRelayed(IPTABLES_LAYOUTS.IPv6),
+};
+
+function withRelayed(layout: Layout): Layout {
+  const { filter, nat } = layout.baseChains;
+  return { ...layout, baseChains: { filter: [...filter, BASE.relayed], nat } };
+}
+
 /**
  * The fixed rules of a base chain, which follow those of a dispatch tree that begins in it.
  * @param hairpinAddresses the sorted addresses of endpoints on this node, for matching hairpin traffic by endpoint
@@ -78,6 +89,7 @@ export function baseRules(
   if (table === "filter") {
     if (chain === BASE.forward) return forwardRules(settings, options);
     if (chain === BASE.martians) return MARTIAN_RULES;
+    if (chain === BASE.relayed) return RELAYED_RULES;
     if (chain === BASE.externalServices) return [`-m addrtype --dst-type LOCAL -j ${BASE.externalNodePorts}`];
     return [];
   }
@@ -94,6 +106,12 @@ export function baseRules(
       return [];
   }
 }
+
+/**
+ * The rules for packets to a port of the relay. It listens on all addresses, but only packets whose destination the rules for
+ * services have rewritten may reach it; it accepts them even where the host's own rules would not.
+ */
+const RELAYED_RULES: readonly string[] = ["-m conntrack --ctstate DNAT -j ACCEPT", "-j DROP"];
 
 /** The target of a rule that masquerades. */
 export function masquerade(options: Pick<BaseOptions, "randomFully">): string {
@@ -141,7 +159,7 @@ function nodePortEntries(settings: FamilySettings, family: Family): string[] {
   const lastRule = comment("kubernetes service nodeports; NOTE: this must be the last rule in this chain");
   const local = `-m addrtype --dst-type LOCAL -j ${BASE.nodePorts}`;
   const everywhere = `! -d ${LOOPBACK[family]} ${lastRule}${local}`;
-  const atLocalhost = localhostPrefixes(settings).map((prefix) =>
+  const atLocalhost = localhostPrefixes(settings, family).map((prefix) =>
     `-d ${prefix} ${comment(AT_LOCALHOST)}-m addrtype --dst-type LOCAL -j ${BASE.localhostNodePorts}`
   );
   if (!settings.nodePortPrefixes) return [...atLocalhost, everywhere];
@@ -154,11 +172,12 @@ function nodePortEntries(settings: FamilySettings, family: Family): string[] {
 }
 
 /** The prefixes of loopback addresses that serve node ports. */
-function localhostPrefixes({ localhostNodePorts, nodePortPrefixes }: FamilySettings): string[] {
+function localhostPrefixes({ localhostNodePorts, nodePortPrefixes }: FamilySettings, family: Family): string[] {
   if (!localhostNodePorts) return [];
-  if (!nodePortPrefixes) return [LOOPBACK.IPv4];
-  if (nodePortPrefixes.some((prefix) => !isLoopback(prefix) && prefixContains(prefix, "127.0.0.1"))) {
-    return [LOOPBACK.IPv4];
+  const localhost = family === "IPv4" ? "127.0.0.1" : "::1";
+  if (!nodePortPrefixes) return [LOOPBACK[family]];
+  if (nodePortPrefixes.some((prefix) => !isLoopback(prefix) && prefixContains(prefix, localhost))) {
+    return [LOOPBACK[family]];
   }
   return nodePortPrefixes.filter(isLoopback);
 }

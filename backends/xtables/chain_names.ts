@@ -64,9 +64,9 @@ export function affinityListName(port: Pick<ServicePort, "name" | "protocol">, e
 }
 
 /**
- * The chains that packets enter. The names are kube-proxy's, with three exceptions: `externalNodePorts` has the node ports
+ * The chains that packets enter. The names are kube-proxy's, with four exceptions: `externalNodePorts` has the node ports
  * of KUBE-EXTERNAL-SERVICES, `localhostNodePorts` counts packets to KUBE-NODEPORTS at a loopback address (kube-proxy
- * deletes chains with these prefixes when it takes over), and `martians` has the rule of KUBE-FIREWALL, a chain that belongs
+ * deletes chains with these prefixes when it takes over), `relayed` protects the ports of the relay, and `martians` has the rule of KUBE-FIREWALL, a chain that belongs
  * to the kubelet.
  */
 export const BASE = {
@@ -80,6 +80,7 @@ export const BASE = {
   externalNodePorts: "KUBE-EXT-NODEPORTS",
   martians: "KUBE-MARTIANS",
   localhostNodePorts: "KUBE-SVC-LOCALHOST",
+  relayed: "KUBE-SVC-RELAYED",
 } as const;
 
 /**

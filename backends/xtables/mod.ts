@@ -28,6 +28,7 @@ export {
   markRules,
   masquerade,
   masqueradeRules,
+  USERSPACE_LAYOUTS,
 } from "./base_chains.ts";
 export {
   affinityListName,

@@ -1,6 +1,6 @@
-import { type Configuration, ipvsDeprecation, RUN } from "../../config/mod.ts";
+import { type Configuration, ipvsDeprecation, RUN, usesRelay } from "../../config/mod.ts";
 import { createProcessProblems, type ReportProblems } from "../../core/problems/mod.ts";
-import { type Clock, errorText, type Logger, searchPath } from "../../platform/mod.ts";
+import { type Clock, errorText, FAMILIES, type Logger, searchPath } from "../../platform/mod.ts";
 import type { Command, Invocation } from "./command.ts";
 import { openControlSocket, serveAnswers } from "./control_socket.ts";
 import { dropEnvPermission, droppedPermissions, dropRunPermission, inClusterEnvironment } from "./privileges.ts";
@@ -37,7 +37,7 @@ export const runCommand: Command = {
     // path after the start.
     if (!usesUnixSocket(configuration)) Deno.permissions.revokeSync({ name: "write" });
     const fileLimit = await raiseFileLimit(invocation, report);
-    const { startFamilyWorkers } = await import("../../workers/mod.ts");
+    const { relaysOnDemand, startFamilyWorkers } = await import("../../workers/mod.ts");
     const startFamily = startFamilyWorkers((reason) => lost.abort(new Error(reason)));
     if (isServing) await setOomScore(invocation);
     dropRunPermission();
@@ -46,9 +46,13 @@ export const runCommand: Command = {
     logger.debug("dropped permissions of the main isolate", { ...droppedPermissions() });
     const { runProxy } = await import("../../proxy/mod.ts");
     const onAnswers = await serveAnswers(controlSocket, invocation);
-    const ofProcess = { flags, clock, startFamily, runProgram, env, lost: lost.signal, fileLimit, processProblems };
+    const withRelays = relaysOnDemand(startFamily);
+    const ofProcess = { flags, clock, runProgram, env, lost: lost.signal, fileLimit, processProblems };
     const fixed = { ...ofProcess, onAnswers, signal };
-    return await runWithReloads(invocation, report, (reloadable) => runProxy({ ...reloadable, ...fixed }));
+    return await runWithReloads(invocation, report, async (reloadable) => {
+      const needsRelay = FAMILIES.some((family) => usesRelay(family, reloadable.configuration));
+      return await runProxy({ ...reloadable, ...fixed, startFamily: await withRelays(needsRelay) });
+    });
   },
 };
 
@@ -78,13 +82,14 @@ async function checkOtherProxies(configuration: Configuration, clock: Clock, log
  * Linux's default (proxy/file_shares.ts). Must run before the run permission is dropped.
  */
 async function raiseFileLimit(
-  { configuration: { nodeName }, clock, signal, logger }: Invocation,
+  { configuration: { nodeName, modeDescription }, clock, signal, logger }: Invocation,
   onProblems: ReportProblems,
 ): Promise<number | undefined> {
   const { createProcessRunner } = await import("../../backends/tools/mod.ts");
-  const { judgeOpenFiles, raiseOpenFiles } = await import("../../backends/host/mod.ts");
+  const { ENOUGH_FOR_RELAY, judgeOpenFiles, raiseOpenFiles } = await import("../../backends/host/mod.ts");
   const runner = createProcessRunner({ clock, path: searchPath(), signal });
-  const limit = await raiseOpenFiles(runner, Deno.pid).catch((error) => {
+  const enough = modeDescription.relay === "services" ? ENOUGH_FOR_RELAY : undefined;
+  const limit = await raiseOpenFiles(runner, Deno.pid, enough).catch((error) => {
     logger.info("limit of open files not raised", { error: errorText(error) });
     return undefined;
   });

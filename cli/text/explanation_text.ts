@@ -105,6 +105,7 @@ const MASQUERADED: Readonly<Record<MasqueradeReason, string>> = {
   "masquerade-all": "configured for all traffic to cluster IPs (masqueradeAll)",
   "not-from-local-pod": "not from a pod of this node, so replies must come back through this node",
   "external-policy-cluster": "external traffic policy Cluster; the endpoint may be on another node",
+  "relayed": "the relay connects from this node's own address",
   "from-this-node": "this node's own traffic to an external address may go to any endpoint",
 };
 

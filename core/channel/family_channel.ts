@@ -5,6 +5,7 @@ import {
   type FamilyDelta,
   type FamilySettings,
   type PacketCounts,
+  type RelayPlaces,
   type RuleDescription,
   type ServicePort,
   type ServicePortKey,
@@ -62,6 +63,8 @@ export interface FamilyChannel {
   describe(key: ServicePortKey): Promise<RuleDescription | undefined>;
   /** See `FamilyLink.packetCounts`. */
   packetCounts(): Promise<PacketCounts | undefined>;
+  /** See `FamilyLink.relayPlaces`. */
+  relayPlaces(): RelayPlaces | undefined;
   /** The number of service ports that differ from what was last sent. */
   pending(): number;
   /** Whether there are any service ports. */
@@ -157,6 +160,7 @@ export function createFamilyChannel(options: FamilyChannelOptions): FamilyChanne
     revision: outgoing.revision,
     describe: (key) => link.describe(key),
     packetCounts: () => link.packetCounts(),
+    relayPlaces: () => link.relayPlaces?.(),
     pending: outgoing.pending,
     hasServicePorts: () => outgoing.size() > 0,
     stop(options) {

@@ -7,6 +7,7 @@ import type {
   IpvsSettings,
   PacketCounts,
   ProxyMode,
+  RelayPlaces,
   RuleDescription,
   ServicePortKey,
   SyncReport,
@@ -20,12 +21,24 @@ export interface KernelSetting {
   readonly atLeast?: true;
 }
 
+/** The bounds of a family's relay. */
+export interface RelaySettings {
+  /** The number of files that this process may open. */
+  readonly files: number;
+  /** The most open connections of clients; 0 for as many as `files` allow. */
+  readonly maxConnections: number;
+  /** The time after which an idle UDP flow ends, in milliseconds; 0 for the relay's default. */
+  readonly udpIdleTimeoutMs: number;
+}
+
 /** The options of a family's worker. */
 export interface FamilyOptions {
   readonly family: Family;
   readonly mode: ProxyMode;
   /** Set only in ipvs mode. */
   readonly ipvs?: IpvsSettings;
+  /** Undefined if this family needs no relay (see `ModeRelay` in backends/contract). */
+  readonly relay?: RelaySettings;
   readonly logLevel: Level;
   readonly logFormat: "text" | "json";
   /** The host-wide sysctls that this worker sets after its setup; empty if the other family's worker sets them. */
@@ -85,6 +98,8 @@ export interface FamilyLink {
   send(delta: FamilyDelta): void;
   /** Describes the kernel objects of a service port; undefined if there are none or the worker does not answer. */
   describe(key: ServicePortKey): Promise<RuleDescription | undefined>;
+  /** Where this family's relay listens; undefined if the rules need no relay, or absent if no link has one. */
+  relayPlaces?(): RelayPlaces | undefined;
   /** The packet counts of the rules; undefined if nothing is counted or the worker does not answer. */
   packetCounts(): Promise<PacketCounts | undefined>;
   /**

@@ -1,6 +1,6 @@
 /** Stops the worker of a family without service ports. */
 import type { Clock } from "../../platform/mod.ts";
-import type { Family, FamilySettings } from "../model/mod.ts";
+import type { Family } from "../model/mod.ts";
 
 /** The time that a family must have been without service ports, and in sync, before its worker is stopped; in milliseconds. */
 export interface RestDelays {
@@ -20,11 +20,11 @@ export const REST_DELAYS: RestDelays = { firstMs: 5_000, laterMs: 300_000 };
  */
 export function mayRest(
   family: Family,
-  { localhostNodePorts }: Pick<FamilySettings, "localhostNodePorts">,
+  routesLoopback: boolean,
   otherHasServicePorts: boolean,
 ): boolean {
   if (family === "IPv6") return true;
-  return otherHasServicePorts && !localhostNodePorts;
+  return otherHasServicePorts && !routesLoopback;
 }
 
 /** Detects that a family has been idle for long enough. */

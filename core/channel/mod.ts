@@ -19,6 +19,7 @@ export type {
   FamilyListener,
   FamilyOptions,
   KernelSetting,
+  RelaySettings,
   StartFamily,
   StopOptions,
 } from "./family_link.ts";

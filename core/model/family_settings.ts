@@ -19,7 +19,7 @@ export interface FamilySettings {
   readonly masqueradeMark: number;
   /** The prefixes of node addresses that serve node ports; undefined for all addresses. */
   readonly nodePortPrefixes: readonly string[] | undefined;
-  /** Whether loopback addresses serve node ports (iptables mode, IPv4): those in `nodePortPrefixes`. */
+  /** Whether loopback addresses serve node ports: those in `nodePortPrefixes`. */
   readonly localhostNodePorts: boolean;
   /** Whether conntrack accepts out-of-window TCP packets, so that INVALID ones need not be dropped (iptables mode). */
   readonly conntrackTcpLiberal: boolean;
@@ -32,6 +32,11 @@ export interface FamilySettings {
   readonly syncPeriodMs: number;
   /** For IPVS mode; undefined in others. */
   readonly ipvs?: IpvsSettings;
+  /**
+   * The address of this node at which the relay takes connections (userspace mode). Undefined if the node's address is unknown
+   * or not its own: then the kernel picks one for each packet, by the interface on which it arrived.
+   */
+  readonly relayAddress?: string;
 }
 
 /**

@@ -6,6 +6,7 @@
  *   frontend.ts          the frontends of a service port, with their verdicts and admitted sources
  *   family_settings.ts   the settings of all services of a family
  *   delta.ts             the changes since a revision, or a full snapshot
+ *   relay_ports.ts       where the relay of userspace mode listens
  *   sync_report.ts       the result and the figures of a sync
  *   rule_description.ts  the rules of one service port, and packet counts
  *
@@ -29,6 +30,7 @@ export {
   isPolicyLocal,
 } from "./frontend.ts";
 export type { PacketCounts, RuleDescription, RulePart } from "./rule_description.ts";
+export { type RelayPlaces, type RelayPorts, relayPortsOf, withRelayPlaces } from "./relay_ports.ts";
 export {
   type LoadBalancerSources,
   type Protocol,

@@ -1,4 +1,5 @@
 import { joinFlat } from "../../platform/mod.ts";
+import type { RelayPorts } from "./relay_ports.ts";
 
 /** A transport protocol, in the lower case that the kernel's tools use. */
 export type Protocol = "tcp" | "udp" | "sctp";
@@ -70,4 +71,6 @@ export interface ServicePort {
   readonly affinitySeconds: number;
   /** Undefined admits every client, also if all ranges are of the other family (kube-proxy's rule). */
   readonly loadBalancerSources: LoadBalancerSources | undefined;
+  /** Added on the way to the worker in userspace mode; a list without a port there is served by the kernel. */
+  readonly relay?: RelayPorts;
 }

@@ -1,14 +1,15 @@
 import type { ServicePort } from "../../core/model/mod.ts";
 import { TABLES } from "../../backends/xtables/chain_names.ts";
 import { createRuleset, type Ruleset } from "../../backends/iptables/ruleset.ts";
-import type { ChainsByTable } from "../../backends/xtables/mod.ts";
+import { type ChainsByTable, IPTABLES_LAYOUTS } from "../../backends/xtables/mod.ts";
 import { fakeSettings } from "../fakes/service_port.ts";
 import { clusterServicePort, forEachService } from "./cluster.ts";
 import type { Stage } from "./stage.ts";
 
 /** A ruleset without services. */
 export function emptyRuleset(): Ruleset {
-  return createRuleset({ family: "IPv4", hairpin: "compare", randomFully: true, tcpLiberal: () => false });
+  const layout = IPTABLES_LAYOUTS.IPv4;
+  return createRuleset({ layout, family: "IPv4", hairpin: "compare", randomFully: true, tcpLiberal: () => false });
 }
 
 /** Replaces all service ports of a ruleset and returns the touched chains. */

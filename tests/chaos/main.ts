@@ -46,6 +46,7 @@ const PROGRAMS = [
   "main.ts",
   "workers/family.ts",
   "workers/plugin.ts",
+  "workers/relay.ts",
   "demo/agent.ts",
   "tests/chaos/traffic.ts",
   "tests/chaos/tls_proxy.ts",

@@ -55,6 +55,9 @@ export const CASES: readonly IptablesCase[] = [
 -A KUBE-SVC-A -p tcp -m recent --set --name KUBE-SEP-X -j DNAT --to-destination 10.1.0.1
 -A KUBE-SVC-A -m mark ! --mark 0x4000/0x4000 -j RETURN
 -A KUBE-SVC-A -m mark --mark 16384 -j RETURN
+-A KUBE-SVC-A -p tcp -j REDIRECT --to-ports 41000
+-A KUBE-SVC-A -p udp -j REDIRECT --to-ports 41000 --random
+-A KUBE-SVC-A -j REDIRECT
 -A KUBE-SVC-A -j MARK --xor-mark 0x4000
 -A KUBE-SVC-A -j MARK --or-mark 0x4000
 -A KUBE-SVC-A -j MARK --and-mark 0x4000
@@ -472,6 +475,10 @@ COMMIT
   inTable("nat", "conntrack without an option", ":A - [0:0]", ":B - [0:0]", "-A A -m conntrack -j RETURN"),
   inTable("nat", "comment without an option", ":A - [0:0]", ":B - [0:0]", "-A A -m comment -j RETURN"),
   inTable("nat", "an invalid mark", ":A - [0:0]", ":B - [0:0]", "-A A -m mark --mark zz -j RETURN"),
+  inTable("nat", "REDIRECT to a port without a protocol", ":A - [0:0]", "-A A -j REDIRECT --to-ports 41000"),
+  inTable("nat", "REDIRECT to an invalid port", ":A - [0:0]", "-A A -p tcp -j REDIRECT --to-ports 99999"),
+  inTable("filter", "REDIRECT in another table", ":A - [0:0]", "-A A -p tcp -j REDIRECT --to-ports 41000"),
+  inTable("nat", "REDIRECT in a hook that has none", "-A POSTROUTING -p tcp -j REDIRECT --to-ports 41000"),
   inTable("nat", "DNAT without a destination", ":A - [0:0]", ":B - [0:0]", "-A A -j DNAT"),
   inTable("nat", "MARK without a mark", ":A - [0:0]", ":B - [0:0]", "-A A -j MARK"),
   inTable("nat", "a target without a name", ":A - [0:0]", ":B - [0:0]", "-A A -j"),

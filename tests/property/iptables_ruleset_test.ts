@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
+import { IPTABLES_LAYOUTS } from "../../backends/xtables/mod.ts";
 import { TABLES } from "../../backends/xtables/chain_names.ts";
 import { createRuleset, type Ruleset } from "../../backends/iptables/ruleset.ts";
 import { type ServicePort, type ServicePortKey, servicePortKey } from "../../core/model/mod.ts";
@@ -47,7 +48,8 @@ for (const hairpin of ["compare", "per-endpoint"] as const) {
   Deno.test(`any history of changes ends in the chains of its final state, and reports those that changed (${hairpin})`, () => {
     fc.assert(
       fc.property(settings, steps, (first, history) => {
-        const options = { family: "IPv4", hairpin, randomFully: true, tcpLiberal: () => false } as const;
+        const layout = IPTABLES_LAYOUTS.IPv4;
+        const options = { layout, family: "IPv4", hairpin, randomFully: true, tcpLiberal: () => false } as const;
         const ruleset = createRuleset(options);
         const current = new Map<ServicePortKey, ServicePort>();
         let currentSettings = first;

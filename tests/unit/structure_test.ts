@@ -47,6 +47,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     ...["platform", "core/model", "backends/contract", "backends/host", "backends/reconcile", "backends/tools"],
     "backends/xtables",
   ],
+  "backends/userspace": ["backends/contract", "backends/iptables", "backends/xtables"],
   "backends/nftables": [
     ...["platform", "core/model", "backends/contract", "backends/host", "backends/reconcile", "backends/tools"],
   ],
@@ -62,7 +63,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   ],
   "workers": [
     ...["platform", "core/problems", "core/model", "core/channel"],
-    ...["backends", "backends/contract", "backends/host", "backends/tools", "backends/xtables"],
+    ...["backends", "backends/contract", "backends/host", "backends/tools", "backends/xtables", "relay"],
   ],
   "kpng/codec": ["platform"],
   "kpng/transport": ["platform", "kpng/codec"],
@@ -198,7 +199,9 @@ const LOADED_LATE: readonly string[] = [
   "sources/manifests/",
   "sources/state/",
   "kpng/store/",
-  "relay/relay.ts",
+  "backends/userspace/code.ts",
+  "relay/",
+  "workers/relays.ts",
 ];
 
 /** Static imports of the entries, direct or not, that must not be in the memory of every proxy; with the importer. */

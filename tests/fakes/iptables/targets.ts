@@ -13,6 +13,7 @@ export type Target =
   | { readonly action: "drop" }
   | { readonly action: "reject" }
   | { readonly action: "dnat"; readonly address: PacketAddress | undefined; readonly port: number | undefined }
+  | { readonly action: "redirect"; readonly port: number | undefined }
   | { readonly action: "masquerade" }
   | { readonly action: "mark"; readonly value: number; readonly mask: number };
 
@@ -47,7 +48,7 @@ export interface TargetRule {
 
 const UNSUPPORTED = new Set(
   ("AUDIT CHECKSUM CLASSIFY CLUSTERIP CONNMARK CONNSECMARK CT DSCP ECN HL HMARK IDLETIMER LED LOG MIRROR NETMAP NFLOG " +
-    "NFQUEUE NOTRACK QUEUE RATEEST REDIRECT SAME SECMARK SET SNAT SNPT DNPT SYNPROXY TCPMSS TCPOPTSTRIP TEE TOS TPROXY " +
+    "NFQUEUE NOTRACK QUEUE RATEEST SAME SECMARK SET SNAT SNPT DNPT SYNPROXY TCPMSS TCPOPTSTRIP TEE TOS TPROXY " +
     "TRACE TTL ULOG").split(" "),
 );
 
@@ -87,6 +88,20 @@ const KINDS: Readonly<Record<string, TargetKind>> = {
       return {
         target: { action: "dnat", address, port },
         text: ` --to-destination ${text}${flags(given, "--random", "--persistent")}`,
+        places: { table: "nat", hooks: ["PREROUTING", "OUTPUT"] },
+      };
+    },
+  },
+  REDIRECT: {
+    options: { ...option("--to-ports"), ...option("--random", false) },
+    build(given, { hasPorts }) {
+      const port = parseToPorts(given.get("--to-ports")?.value);
+      if (port !== undefined && !hasPorts) {
+        throw new ParameterProblem("Need TCP, UDP, SCTP or DCCP with port specification");
+      }
+      return {
+        target: { action: "redirect", port },
+        text: `${port === undefined ? "" : ` --to-ports ${port}`}${flags(given, "--random")}`,
         places: { table: "nat", hooks: ["PREROUTING", "OUTPUT"] },
       };
     },
@@ -155,6 +170,13 @@ function markOf(option: string, number: number, mask: number): [value: number, m
     default:
       return [number, mask];
   }
+}
+
+function parseToPorts(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
+  if (text.includes("-")) throw new Unsupported(`REDIRECT ranges (${text})`);
+  if (!/^\d+$/.test(text) || Number(text) > 65535) throw new ParameterProblem(`Port \`${text}' not valid`);
+  return Number(text);
 }
 
 function parseDestination(text: string, family: Family) {

@@ -62,6 +62,11 @@ export function walk(
           packet.destinationPort = target.port ?? packet.destinationPort;
           packet.dnat = true;
           return "accept";
+        case "redirect":
+          packet.destination = packetAddress(redirectedTo(packet, surroundings));
+          packet.destinationPort = target.port ?? packet.destinationPort;
+          packet.dnat = true;
+          return "accept";
         case "masquerade":
           packet.masqueraded = true;
           return "accept";
@@ -97,6 +102,12 @@ export function walk(
     path,
     rulesEvaluated,
   };
+}
+
+/** The node's address to which REDIRECT sends a packet; every interface of the node has its first address of the family. */
+function redirectedTo({ family, inInterface }: PacketInFlight, { nodeAddresses }: Surroundings): string {
+  if (inInterface === "") return family === "IPv4" ? "127.0.0.1" : "::1";
+  return nodeAddresses.find((address) => familyOf(address) === family)!;
 }
 
 type Hooks = (...steps: readonly (readonly [table: string, chain: string])[]) => "accept" | "drop" | "reject";

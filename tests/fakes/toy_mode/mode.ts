@@ -31,6 +31,7 @@ const DESCRIPTION: ModeDescription = {
     servesLocalhostNodePorts: false,
     isDeprecated: true,
   },
+  relay: "none",
   traces: {
     calls: [{ tool: "toyctl-save", args: [] }],
     line: /^toy (\S+)$/,

@@ -172,3 +172,34 @@ for (
     assert.doesNotMatch(text, /only from/);
   });
 }
+
+Deno.test("in userspace mode the relay carries TCP and UDP from its own address; SCTP goes through the kernel", async () => {
+  const settings = fakeSettings({ ...PODS, mode: "userspace" });
+  const text = await explanationOf("192.0.2.1:80", "pod", EDGE, { settings });
+  assert.match(text, /note: Sluice itself carries this traffic \(relay\): .*node's address.*; if an endpoint refuses/);
+  assert.match(text, /from a pod of this node: goes to one of 2 endpoints .*\n.*\n {4}masqueraded: the relay connects/);
+  const udp = service("default/udp", {
+    clusterIPs: ["10.0.0.9"],
+    ports: [{ name: "", protocol: "udp", port: 53, nodePort: 0 }],
+  });
+  assert.doesNotMatch(
+    await explanationOf("10.0.0.9:53/udp", "pod", [NODE, udp], { settings }),
+    /if an endpoint refuses/,
+  );
+  const sctp = service("default/sig", {
+    clusterIPs: ["10.0.0.9"],
+    ports: [{ name: "", protocol: "sctp", port: 9, nodePort: 0 }],
+  });
+  assert.doesNotMatch(await explanationOf("10.0.0.9:9/sctp", "pod", [NODE, sctp], { settings }), /relay/);
+});
+
+Deno.test("node ports at localhost are the relay's in nftables and ipvs mode, under every traffic policy", async () => {
+  for (const mode of ["nftables", "ipvs"]) {
+    const settings = fakeSettings({ ...PODS, mode, nodePortPrefixes: ["127.0.0.0/8"] });
+    const at = (to: string) => explanationOf(to, "node", EDGE, { settings });
+    assert.match(await at("127.0.0.1:30080"), /Sluice itself carries .*\n(.*\n)+.*goes to one of 2 endpoints/);
+    assert.doesNotMatch(await at("192.0.2.1:80"), /relay/);
+    const off = fakeSettings({ ...settings, localhostNodePorts: false });
+    assert.doesNotMatch(await explanationOf("127.0.0.1:30080", "node", EDGE, { settings: off }), /relay/);
+  }
+});

@@ -145,7 +145,7 @@ Deno.test("diff runs a mode's tools where its description says that they only re
 });
 
 Deno.test("modes have distinct names, metrics and traces", () => {
-  assert.deepEqual(MODE_DESCRIPTIONS.map(({ name }) => name), ["iptables", "nftables", "ipvs"]);
+  assert.deepEqual(MODE_DESCRIPTIONS.map(({ name }) => name), ["iptables", "nftables", "ipvs", "userspace"]);
   assert.throws(() => describeMode("toy"), /there is no mode "toy"/);
   for (const { figures } of MODE_DESCRIPTIONS) {
     const names = Object.values(figures).flatMap(({ metrics = [] }) =>

@@ -40,6 +40,7 @@ ipvs:
   tcpFinTimeout: 2s
   udpTimeout: 3s
 nftables: {masqueradeBit: 4, masqueradeAll: false, syncPeriod: 4s, minSyncPeriod: 2s}
+userspace: { maxConnections: 7, udpIdleTimeout: 8s }
 winkernel: {networkName: n, sourceVip: v, enableDSR: true, rootHnsEndpointName: r, forwardHealthCheckVip: true}
 detectLocalMode: BridgeInterface
 detectLocal: {bridgeInterface: br0, interfaceNamePrefix: veth}
@@ -99,6 +100,7 @@ windowsRunAsService: true
       udpTimeoutMs: 3000,
     },
     nftables: { masqueradeBit: 4, masqueradeAll: false, syncPeriodMs: 4000, minSyncPeriodMs: 2000 },
+    userspace: { maxConnections: 7, udpIdleTimeoutMs: 8000 },
     winkernel: {
       networkName: "n",
       sourceVip: "v",
@@ -246,7 +248,7 @@ Deno.test("a value of the wrong type is an error with file and line", () => {
 
 Deno.test("a value out of range is an error with file and line", () => {
   const table: readonly [string, RegExp][] = [
-    ["mode: userspace", /^kp\.yaml:3: mode is "userspace": .*removed/],
+    ["mode: kernelspace", /^kp\.yaml:3: mode is "kernelspace": .*Windows/],
     ["iptables:\n  masqueradeBit: 32", /^kp\.yaml:4: iptables\.masqueradeBit is 32: must be 0 to 31/],
     ["mode: nftables\nnftables: {masqueradeBit: -1}", /^kp\.yaml:4: nftables\.masqueradeBit is -1: must be 0 to 31/],
     ["iptables: {syncPeriod: -1s}", /iptables\.syncPeriod is "-1s": must be greater than 0/],

@@ -176,7 +176,6 @@ Deno.test("an invalid flag is refused with its name and the allowed values", () 
     [["--feature-gates=A"], /--feature-gates is "A": must be name=true/],
     [["--feature-gates=A=perhaps"], /--feature-gates is .*must be name=true/],
     [["--proxy-mode=iptable"], /--proxy-mode is "iptable": must be iptables, nftables, ipvs.*did you mean iptables\?/],
-    [["--proxy-mode=userspace"], /--proxy-mode is "userspace": Kubernetes 1.26 removed this mode; must be iptables/],
     [["--proxy-mode=kernelspace"], /--proxy-mode is "kernelspace": .*Windows.*must be iptables/],
     [["--bind-address=here"], /--bind-address is "here": must be an IP address/],
     [

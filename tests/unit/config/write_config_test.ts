@@ -29,7 +29,8 @@ const document = optional({
   bindAddress: fc.oneof(fc.ipV4(), fc.ipV6()),
   healthzBindAddress: fc.ipV4().map((ip) => `${ip}:1`),
   metricsBindAddress: fc.constantFrom("::", "[fd00::1]:9", "127.0.0.1"),
-  mode: fc.constantFrom("iptables", "ipvs", "nftables"),
+  mode: fc.constantFrom("iptables", "ipvs", "nftables", "userspace"),
+  userspace: optional({ maxConnections: fc.nat(1_000_000), udpIdleTimeout: duration }),
   iptables: optional({
     masqueradeBit: fc.nat(31),
     masqueradeAll: fc.boolean(),

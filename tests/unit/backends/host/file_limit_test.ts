@@ -1,5 +1,10 @@
 import assert from "node:assert/strict";
-import { findOpenFiles, judgeOpenFiles, raiseOpenFiles } from "../../../../backends/host/file_limit.ts";
+import {
+  ENOUGH_FOR_RELAY,
+  findOpenFiles,
+  judgeOpenFiles,
+  raiseOpenFiles,
+} from "../../../../backends/host/file_limit.ts";
 import { type Runner, ToolMissingError } from "../../../../backends/tools/runner.ts";
 import { shareFiles } from "../../../../proxy/file_shares.ts";
 
@@ -27,6 +32,8 @@ Deno.test("the soft limit is raised up to the hard limit, and not beyond what is
     assert.equal((await raiseOpenFiles(runner, 42)).soft, raised);
     assert.equal(calls[1], `prlimit --pid 42 --nofile=${raised}:`);
   }
+  const relaying = host(1024, 1_048_576);
+  assert.equal((await raiseOpenFiles(relaying.runner, 42, ENOUGH_FOR_RELAY)).soft, ENOUGH_FOR_RELAY);
   const { runner, calls } = host(1_048_576, 1_048_576);
   assert.equal((await raiseOpenFiles(runner, 42)).soft, 1_048_576, "never lowered");
   assert.equal(calls.length, 1);

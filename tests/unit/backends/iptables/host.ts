@@ -1,4 +1,4 @@
-import type { Backend } from "../../../../backends/contract/backend.ts";
+import type { Backend, BackendOptions } from "../../../../backends/contract/backend.ts";
 import { createIptablesBackend } from "../../../../backends/iptables/backend.ts";
 import type { Family, FamilyDelta, FamilySettings, ServicePort, ServicePortKey } from "../../../../core/model/mod.ts";
 import { createLogger } from "../../../../platform/log.ts";
@@ -30,6 +30,9 @@ export interface HostOptions {
   readonly surroundings?: Partial<Surroundings>;
 }
 
+/** Creates the backend under test. */
+type Create = (options: BackendOptions) => Backend;
+
 /** Creates a host with an empty kernel. */
 export function createHost({ bpf = true, surroundings }: HostOptions = {}): Host {
   const clock = createFakeClock();
@@ -47,10 +50,14 @@ export function podSettings(changes: Partial<FamilySettings> = {}): FamilySettin
 }
 
 /** Creates a backend on a host and runs its setup. */
-export async function backendUnderTest(host: Host = createHost(), family: Family = "IPv4"): Promise<BackendUnderTest> {
+export async function backendUnderTest(
+  host: Host = createHost(),
+  family: Family = "IPv4",
+  create: Create = createIptablesBackend,
+): Promise<BackendUnderTest> {
   const { runner, clock } = host;
   const logger = createLogger({ level: "error", format: "text", clock, write: () => {} });
-  const backend = createIptablesBackend({ family, runner, clock, logger });
+  const backend = create({ family, runner, clock, logger });
   await backend.setup();
   runner.forgetCalls();
   let revision = 0;

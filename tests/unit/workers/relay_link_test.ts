@@ -1,0 +1,199 @@
+import assert from "node:assert/strict";
+import type { FamilyHealth, FamilyListener, FamilyOptions } from "../../../core/channel/mod.ts";
+import type { FamilyDelta, FamilySettings, SyncProblem } from "../../../core/model/mod.ts";
+import { silentLogger } from "../../../platform/log.ts";
+import { linkThroughRelay } from "../../../workers/relay_link.ts";
+import type { RelayListener, RelayWorker } from "../../../workers/relay_worker.ts";
+import { placementOf } from "../../../workers/relays.ts";
+import { createFakeClock, settled } from "../../fakes/clock.ts";
+import { createFakeFamilyLink, type FakeFamilyLink } from "../../fakes/family_link.ts";
+import { fakeServicePort, fakeSettings } from "../../fakes/service_port.ts";
+
+const HERE = ["192.168.1.1", "fd00:168::1"];
+const WEB = fakeServicePort("default/web"), DNS = fakeServicePort("default/dns", { protocol: "udp", port: 53 });
+const TAKEN: SyncProblem = { code: "not-relayed", servicePort: "default/dns", message: "the port is taken" };
+
+const delta = (revision: number, changes: Partial<FamilyDelta> = {}): FamilyDelta => (
+  { revision, base: revision - 1, settings: undefined, set: [WEB], deleted: [], ...changes }
+);
+const whole = (revision: number, settings = fakeSettings({ mode: "userspace" })) =>
+  delta(revision, { base: undefined, settings });
+
+/** A relay that records what it is asked to do, and whose events a test triggers. */
+function fakeRelay() {
+  let listener: RelayListener | undefined;
+  const applied: FamilyDelta[] = [];
+  let isStopped = false;
+  const worker: RelayWorker = {
+    listen: (replaced) => void (listener = replaced),
+    apply: (given) => void applied.push(given),
+    figures: () => Promise.resolve(undefined),
+    stop() {
+      isStopped = true;
+      return Promise.resolve();
+    },
+  };
+  return {
+    worker,
+    applied,
+    isStopped: () => isStopped,
+    isDetached: () => listener === undefined,
+    answers(ports: readonly ({ cluster?: number; local?: number } | undefined)[], more: Partial<SyncProblem>[] = []) {
+      const { revision } = applied.at(-1)!;
+      const problems = more as SyncProblem[];
+      listener?.onApplied({ type: "applied", revision, ports, problems, recovered: false });
+    },
+    tell: () => listener!,
+  };
+}
+
+/** The deltas that the rules got. */
+function sentBy(family: FakeFamilyLink): readonly FamilyDelta[] {
+  return family.sent;
+}
+
+function linked() {
+  const family = createFakeFamilyLink();
+  const relays: ReturnType<typeof fakeRelay>[] = [];
+  const told: string[] = [];
+  const kept: RelayWorker[] = [];
+  const reported: string[] = [];
+  const listener: FamilyListener = {
+    onReset: () => void told.push("reset"),
+    onReport: ({ revision }) => void told.push(`report ${revision}`),
+    onProblems: (scope, problems) =>
+      void reported.push([scope, ...problems.map(({ code, subject }) => `${code} of ${subject}`)].join(" ")),
+    onHealth: (health: FamilyHealth) =>
+      void told.push(health.state === "restarting" ? `restarting: ${health.reason}` : health.state),
+  };
+  const options: FamilyOptions = {
+    family: "IPv4",
+    mode: "userspace",
+    logLevel: "error",
+    logFormat: "text",
+    kernel: [],
+    clock: createFakeClock(),
+    logger: silentLogger,
+  };
+  const link = linkThroughRelay({
+    startFamily: (_, workerListener) => family.connect(workerListener),
+    family: options,
+    listener,
+    placement: (settings: FamilySettings) => placementOf("IPv4", settings, HERE),
+    takeRelay() {
+      const relay = fakeRelay();
+      relays.push(relay);
+      return relay.worker;
+    },
+    keepRelay: (relay) => void kept.push(relay),
+  });
+  return { link, family, relays, relay: () => relays.at(-1)!, told, kept, reported };
+}
+
+Deno.test("the rules get a delta with the relay's ports and address, once the relay has applied it", () => {
+  const { link, family, relay } = linked();
+  link.send({ ...whole(1), set: [WEB, DNS] });
+  assert.deepEqual(family.sent, []);
+  relay().answers([{ cluster: 41_000 }, undefined]);
+  assert.deepEqual(sentBy(family)[0]!.set, [{ ...WEB, relay: { cluster: 41_000 } }, DNS]);
+  assert.equal(sentBy(family)[0]!.settings!.relayAddress, "192.168.1.1");
+  link.send(delta(2));
+  relay().answers([{ cluster: 41_000, local: 41_001 }]);
+  assert.deepEqual(sentBy(family)[1]!.set, [{ ...WEB, relay: { cluster: 41_000, local: 41_001 } }]);
+  assert.equal(sentBy(family)[1]!.settings, undefined);
+});
+
+Deno.test("without an address of its own, the relay listens on all, and the kernel picks one", () => {
+  for (const nodeIP of ["127.0.0.1", "203.0.113.1"]) {
+    const { link, family, relay } = linked();
+    link.send(whole(1, fakeSettings({ mode: "userspace", nodeIP })));
+    relay().answers([{ cluster: 41_000 }]);
+    assert.equal(sentBy(family)[0]!.settings!.relayAddress, undefined);
+  }
+});
+
+Deno.test("a new address of the node moves the relay, which gets the whole state", async () => {
+  const { link, family, relays, told } = linked();
+  link.send(whole(1));
+  const moved = fakeSettings({ mode: "userspace", nodeIP: "fd00:168::1" });
+  link.send(delta(2, { settings: moved }));
+  await settled();
+  assert.deepEqual(told, ["reset"]);
+  assert.deepEqual([relays.length, relays[0]!.isStopped(), relays[1]!.applied.length], [2, true, 0]);
+  link.send(whole(3, moved));
+  relays[0]!.answers([{ cluster: 1 }]);
+  assert.deepEqual(family.sent, []);
+  relays[1]!.answers([{ cluster: 41_000 }]);
+  assert.deepEqual(family.sent.map(({ revision }) => revision), [3]);
+});
+
+Deno.test("ports for a state that the worker has lost are not sent", () => {
+  const { link, family, relay } = linked();
+  link.send(whole(1));
+  relay().answers([{ cluster: 41_000 }]);
+  link.send(delta(2));
+  family.reset();
+  relay().answers([{ cluster: 41_000 }]);
+  assert.deepEqual(family.sent.map(({ revision }) => revision), [1]);
+});
+
+Deno.test("a relay that dies is reported, and the rules stay until a new one has the whole state", () => {
+  const { link, family, relay, told } = linked();
+  family.health({ state: "ready" });
+  link.send(whole(1));
+  relay().tell().onLost("out of memory", 1);
+  family.health({ state: "ready" });
+  relay().answers([{ cluster: 41_000 }]);
+  assert.deepEqual(family.sent, []);
+  relay().tell().onRestarted();
+  assert.deepEqual(told, ["ready", "restarting: the relay died: out of memory", "ready", "reset"]);
+});
+
+Deno.test("service ports that the relay cannot serve are reported until it serves them or ends", async () => {
+  const { link, relay, reported } = linked();
+  link.send(whole(1));
+  relay().answers([undefined], [TAKEN]);
+  link.send(delta(2));
+  relay().answers([{ cluster: 41_000 }]);
+  await link.stop();
+  assert.deepEqual(reported, ["relay not-relayed of default/dns (IPv4)", "relay", "relay"]);
+});
+
+Deno.test("a service port that got its listener late is sent with the whole state", () => {
+  const { link, relay, told } = linked();
+  link.send(whole(1));
+  relay().tell().onApplied({ type: "applied", revision: 1, ports: [undefined], problems: [], recovered: true });
+  assert.deepEqual(told, ["reset"]);
+});
+
+Deno.test("node ports at localhost need a relay only if the configuration names them, and the rules do not wait for it", () => {
+  const { link, family, relays } = linked();
+  const settings = (localhostNodePorts: boolean) => fakeSettings({ mode: "nftables", localhostNodePorts });
+  link.send(whole(1, settings(false)));
+  assert.equal(relays.length, 0);
+  link.send(whole(2, settings(true)));
+  link.send(delta(3));
+  assert.deepEqual(family.sent.map(({ revision }) => revision), [1, 2, 3]);
+  assert.deepEqual(relays[0]!.applied.map(({ revision }) => revision), [2, 3]);
+  assert.deepEqual(placementOf("IPv6", settings(true), HERE), { by: "localhost-node-ports", addresses: ["::1"] });
+  link.send(whole(4, settings(false)));
+  assert.equal(relays[0]!.isStopped(), true);
+});
+
+Deno.test("the relay of a family without services ends, and one that is started again is kept", async () => {
+  const resting = linked();
+  resting.link.send(whole(1));
+  resting.family.allowRest(false);
+  assert.equal(resting.link.rest(), false);
+  assert.equal(resting.relay().isStopped(), false);
+  resting.family.allowRest(true);
+  assert.equal(resting.link.rest(), true);
+  assert.equal(resting.relay().isStopped(), true);
+  for (const keepWorker of [true, false]) {
+    const { link, relay, kept, family } = linked();
+    link.send(whole(1));
+    await link.stop({ keepWorker });
+    assert.deepEqual([relay().isStopped(), kept.length, relay().isDetached()], [!keepWorker, Number(keepWorker), true]);
+    assert.equal(family.isStopped(), true);
+  }
+});

@@ -1,0 +1,115 @@
+import assert from "node:assert/strict";
+import type { FamilyDelta, ServicePort } from "../../../core/model/mod.ts";
+import { silentLogger } from "../../../platform/log.ts";
+import { createBackoff } from "../../../platform/retry.ts";
+import { systemClock } from "../../../platform/clock.ts";
+import type { FromRelay, RelayApplied, RelayStart, ToRelay } from "../../../workers/relay_protocol.ts";
+import { startRelayWorker } from "../../../workers/relay_worker.ts";
+import { spawnRelay } from "../../../workers/relays.ts";
+import type { WorkerListener } from "../../../workers/watched_worker.ts";
+import { createFakeClock, settled } from "../../fakes/clock.ts";
+import { fakeServicePort, fakeSettings } from "../../fakes/service_port.ts";
+
+const START: RelayStart = {
+  type: "start",
+  family: "IPv4",
+  placement: { by: "redirect", udpAddress: "127.0.0.1" },
+  settings: { files: 1024, maxConnections: 0, udpIdleTimeoutMs: 0 },
+  logLevel: "error",
+  logFormat: "text",
+};
+const settings = fakeSettings({ mode: "userspace" });
+const whole = (...set: ServicePort[]): FamilyDelta => ({ revision: 1, base: undefined, settings, set, deleted: [] });
+
+/** A relay worker over fake workers; the waits before a restart are 100 ms, and a worker may take a second to stop. */
+function supervised() {
+  const clock = createFakeClock();
+  const workers: { received: ToRelay[]; listener: WorkerListener<FromRelay>; isTerminated: boolean }[] = [];
+  const told: string[] = [];
+  const relay = startRelayWorker({
+    start: START,
+    spawn(listener) {
+      const worker = { received: [] as ToRelay[], listener, isTerminated: false };
+      workers.push(worker);
+      return {
+        post: (message) => void worker.received.push(message),
+        terminate: () => void (worker.isTerminated = true),
+      };
+    },
+    clock,
+    logger: silentLogger,
+    backoff: createBackoff({ firstMs: 100, longestMs: 100, jitter: 0 }),
+    stopGraceMs: 1000,
+  });
+  relay.listen({
+    onApplied: ({ revision }) => void told.push(`applied ${revision}`),
+    onLost: (reason, restarts) => void told.push(`lost ${restarts}: ${reason}`),
+    onRestarted: () => void told.push("restarted"),
+  });
+  return { relay, clock, workers, told };
+}
+
+Deno.test("a relay worker that dies is replaced after a wait, and what it missed is lost", async () => {
+  const { relay, clock, workers, told } = supervised();
+  relay.apply(whole());
+  assert.deepEqual(workers[0]!.received.map(({ type }) => type), ["start", "apply"]);
+  workers[0]!.listener.onFailure("out of memory");
+  relay.apply(whole());
+  await settled();
+  assert.deepEqual(told, ["lost 1: out of memory"]);
+  await clock.advanceSettled(100);
+  assert.deepEqual(told, ["lost 1: out of memory", "restarted"]);
+  assert.deepEqual(workers[1]!.received.map(({ type }) => type), ["start"]);
+});
+
+Deno.test("a relay worker that does not stop in time is terminated", async () => {
+  const { relay, clock, workers } = supervised();
+  const stopped = relay.stop();
+  assert.equal(workers[0]!.isTerminated, false);
+  await clock.advanceSettled(1000);
+  await stopped;
+  assert.equal(workers[0]!.isTerminated, true);
+  assert.deepEqual(clock.pending(), []);
+});
+
+Deno.test("a relay worker that has stopped is not restarted", async () => {
+  const { relay, clock, workers, told } = supervised();
+  const stopped = relay.stop();
+  workers[0]!.listener.onMessage({ type: "stopped" });
+  await stopped;
+  workers[0]!.listener.onFailure("ended");
+  await clock.advanceSettled(1000);
+  assert.deepEqual([workers.length, told], [1, []]);
+});
+
+Deno.test("a real relay worker carries connections and may do nothing but use the network", async () => {
+  const endpoint = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  const serving = (async () => {
+    for await (const client of endpoint) await client.readable.pipeTo(client.writable).catch(() => {});
+  })();
+  const relay = startRelayWorker({
+    start: START,
+    spawn: (listener) => spawnRelay("IPv4", listener),
+    clock: systemClock,
+    logger: silentLogger,
+  });
+  const applied = Promise.withResolvers<RelayApplied>();
+  relay.listen({
+    onApplied: applied.resolve,
+    onLost: (reason) => applied.reject(new Error(reason)),
+    onRestarted() {},
+  });
+  const sctp = fakeServicePort("default/sig", { protocol: "sctp" });
+  const web = fakeServicePort("default/web", { clusterEndpoints: [`127.0.0.1:${endpoint.addr.port}`] });
+  relay.apply(whole(web, sctp));
+  const { ports } = await applied.promise;
+  assert.equal(ports[1], undefined, "SCTP is not relayed");
+  const client = await Deno.connect({ hostname: "127.0.0.1", port: ports[0]!.cluster! });
+  await client.write(new TextEncoder().encode("hello"));
+  await client.closeWrite();
+  assert.equal(await new Response(client.readable).text(), "hello");
+  assert.equal((await relay.figures())!.connectionsAccepted, 1);
+  await relay.stop();
+  endpoint.close();
+  await serving;
+});

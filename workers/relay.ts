@@ -1,0 +1,75 @@
+/** The entry of a family's relay worker: connects the relay to the messages of the main isolate. */
+import { type FamilyDelta, servicePortKey } from "../core/model/mod.ts";
+import { createLogger, limitRepeats, systemClock, writeToStderr } from "../platform/mod.ts";
+import { createRelay, defaultRelayLimits, type Relay } from "../relay/mod.ts";
+import type { FromRelay, RelayStart, ToRelay } from "./relay_protocol.ts";
+
+/** The global scope of a worker; the compiler's types are those of the main isolate. */
+interface WorkerScope {
+  onmessage: ((event: MessageEvent<ToRelay>) => void) | null;
+  postMessage(message: FromRelay): void;
+}
+
+const scope = globalThis as unknown as WorkerScope;
+let running: Relay | undefined;
+/** The service ports without a listener after the last delta. */
+let unserved: ReadonlySet<string> = new Set();
+
+scope.onmessage = ({ data: message }) => {
+  switch (message.type) {
+    case "start":
+      running = start(message);
+      break;
+    case "apply":
+      if (running) apply(running, message.delta);
+      break;
+    case "figures":
+      if (running) scope.postMessage({ ...message, figures: running.figures() });
+      break;
+    case "stop":
+      stop();
+      break;
+    case "ping":
+      scope.postMessage({ type: "pong" });
+      break;
+  }
+};
+
+function start({ family, placement, settings, logLevel, logFormat }: RelayStart): Relay {
+  const clock = systemClock;
+  const log = createLogger({ level: logLevel, format: logFormat, clock, write: writeToStderr });
+  const logger = limitRepeats(log, clock).with({ family, worker: "relay" });
+  const limits = defaultRelayLimits(settings.files);
+  return createRelay({
+    family,
+    placement,
+    limits: {
+      ...limits,
+      connections: settings.maxConnections || limits.connections,
+      udpIdleMs: settings.udpIdleTimeoutMs || limits.udpIdleMs,
+      udpStreamIdleMs: settings.udpIdleTimeoutMs || limits.udpStreamIdleMs,
+    },
+    clock,
+    logger,
+  });
+}
+
+async function apply(relay: Relay, delta: FamilyDelta): Promise<void> {
+  const { ports, problems } = await relay.apply(delta);
+  const keys = delta.set.map(({ name, protocol }) => servicePortKey(name, protocol));
+  const now = new Set(problems.flatMap(({ servicePort }) => servicePort ?? []));
+  const inDelta = new Set(delta.set.map(({ name }) => name));
+  scope.postMessage({
+    type: "applied",
+    revision: delta.revision,
+    ports: keys.map((key) => ports.get(key)),
+    problems,
+    recovered: [...unserved].some((name) => !now.has(name) && !inDelta.has(name)),
+  });
+  unserved = now;
+}
+
+async function stop(): Promise<void> {
+  await running?.stop();
+  scope.postMessage({ type: "stopped" });
+}
