@@ -2,6 +2,7 @@
 import { type Finding, problemFinding } from "../../core/problems/mod.ts";
 import type { TlsFiles, WireAddress } from "../../kpng/transport/mod.ts";
 import { abortedBy, errorText, isLoopback, plural, silentLogger, splitHostPort } from "../../platform/mod.ts";
+import { readServerCertificate } from "./certificates.ts";
 import { openClusterStore } from "./cluster_store.ts";
 import type { Invocation } from "./command.ts";
 import { readServeAddresses } from "./serve_flags.ts";
@@ -69,41 +70,16 @@ async function examineTls(
   if (files === undefined) {
     return open.length > 0 ? open : [{ name, verdict: "green", message: "is not used; only this host can connect" }];
   }
-  const { ca, crt, key } = files;
-  if (crt === undefined || key === undefined) return [unusable("--listen-tls-ca needs a server certificate and key")];
   try {
-    if (ca !== undefined) await readCertificate(ca, "--listen-tls-ca");
-    return [await examineCertificate(crt, key, clock.now()), ...open];
+    return [await examineCertificate(files, clock.now()), ...open];
   } catch (error) {
     return [unusable(errorText(error))];
   }
 }
 
-/** Throws an Error that names the flag. */
-async function readCertificate(pem: string, flag: string) {
-  const { X509Certificate } = await import("node:crypto");
-  try {
-    return new X509Certificate(pem);
-  } catch (error) {
-    throw new Error(`${flag}: not a certificate in PEM form: ${errorText(error)}`);
-  }
-}
-
-async function readKey(pem: string) {
-  const { createPrivateKey } = await import("node:crypto");
-  try {
-    return createPrivateKey(pem);
-  } catch (error) {
-    throw new Error(`--listen-tls-key: not a private key in PEM form: ${errorText(error)}`);
-  }
-}
-
-async function examineCertificate(crt: string, key: string, nowMs: number): Promise<Finding> {
+async function examineCertificate(files: TlsFiles, nowMs: number): Promise<Finding> {
   const name = "TLS";
-  const certificate = await readCertificate(crt, "--listen-tls-crt");
-  if (!certificate.checkPrivateKey(await readKey(key))) {
-    throw new Error("--listen-tls-key is not the key of the certificate in --listen-tls-crt");
-  }
+  const certificate = await readServerCertificate(files);
   const fromMs = Date.parse(certificate.validFrom), toMs = Date.parse(certificate.validTo);
   if (nowMs < fromMs) throw new Error(`--listen-tls-crt: is valid only from ${certificate.validFrom}`);
   if (nowMs > toMs) throw new Error(`--listen-tls-crt: expired at ${certificate.validTo}`);
@@ -127,15 +103,21 @@ async function examineSource(invocation: Invocation): Promise<readonly Finding[]
   const within = abortedBy(signal, done.signal).signal;
   const cancel = clock.schedule(SOURCE_MS, () => done.abort());
   try {
-    const { store, problems, ended } = await openClusterStore({ ...invocation, logger: silentLogger }, within);
+    const failed = Promise.withResolvers<void>();
+    const { store, problems, ended } = await openClusterStore({ ...invocation, logger: silentLogger }, within, {
+      onProblems(_, problems) {
+        if (problems.some(({ code }) => code === "source-unreachable" || code === "file-unreadable")) failed.resolve();
+      },
+    });
     const { createChangeWaiters } = await import("../../kpng/server/mod.ts");
-    await Promise.race([createChangeWaiters(store, clock).changed(0, within).catch(() => {}), ended]);
+    await Promise.race([createChangeWaiters(store, clock).changed(0, within).catch(() => {}), failed.promise, ended]);
     if (store.ready()) {
       return [{ name, verdict: "green", message: `${text} has ${plural(store.state().services.length, "service")}` }];
     }
     const [problem] = problems.current();
-    const detail = problem === undefined ? `no complete state within ${SOURCE_MS / 1000} s` : problem.detail;
-    return [problemFinding(name, "source-unreachable", `${text}: ${detail}`)];
+    const { code, detail } = problem ??
+      { code: "source-unreachable", detail: `no complete state within ${SOURCE_MS / 1000} s` };
+    return [problemFinding(name, code, `${text}: ${detail}`)];
   } catch (error) {
     return [problemFinding(name, "source-unreachable", `${text}: ${errorText(error)}`)];
   } finally {

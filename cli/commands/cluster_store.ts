@@ -1,5 +1,5 @@
 /** A store with the cluster's state, for the commands that serve, export and watch it. */
-import { createProblemBoard, type ProblemBoard } from "../../core/problems/mod.ts";
+import { createProblemBoard, type ProblemBoard, type ReportProblems } from "../../core/problems/mod.ts";
 import type { SourceServer, SourceSink } from "../../core/objects/mod.ts";
 import type { Store } from "../../kpng/store/mod.ts";
 import type { SourceFigures } from "../../observe/serving/mod.ts";
@@ -21,11 +21,17 @@ export interface ClusterStore {
   readonly ended: Promise<void>;
 }
 
+/** Follow what the source does. */
+export interface Observers extends Pick<SourceOptions, "onApiRequest" | "onLink"> {
+  /** Takes the problems of the source and of its objects, besides the board. */
+  readonly onProblems?: ReportProblems;
+}
+
 /** Opens the configured source and fills a store from it until the signal is aborted. */
 export async function openClusterStore(
   invocation: Invocation,
   signal: AbortSignal,
-  observers: Pick<SourceOptions, "onApiRequest" | "onLink"> = {},
+  observers: Observers = {},
 ): Promise<ClusterStore> {
   const { configuration: { source: choice }, clock, logger } = invocation;
   if (choice.kind === "grpc" && choice.scope === "local") {
@@ -34,7 +40,12 @@ export async function openClusterStore(
   const { createStore } = await import("../../kpng/store/mod.ts");
   const { openSource } = await import("../../sources/mod.ts");
   const problems = createProblemBoard(clock, logger);
-  const store = createStore({ clock, onProblems: problems.report });
+  const { onProblems = () => {} } = observers;
+  const report: ReportProblems = (...given) => {
+    problems.report(...given);
+    onProblems(...given);
+  };
+  const store = createStore({ clock, onProblems: report });
   const { source, close } = await openSource({ ...invocation, ...observers }, readDetailFilters(invocation));
   const { sink, lastEventMs } = withLastEvent(store, clock);
   return {

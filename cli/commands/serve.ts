@@ -21,6 +21,7 @@ export const serveCommand: Command = {
   ],
   async start(invocation) {
     const addresses = await readServeAddresses(invocation);
+    const { followCertificates } = await import("./certificates.ts");
     const { readTlsFiles } = await import("../../kpng/transport/mod.ts");
     const tls = readTlsFiles(addresses.tls, "--listen-tls");
     const { createSourceLink } = await import("../../observe/mod.ts");
@@ -42,6 +43,7 @@ export const serveCommand: Command = {
     const { store } = cluster;
     const serving = await startServing({ address: addresses.listen, tls, store, clock, logger, onLag: metrics.lag });
     try {
+      void followCertificates({ paths: addresses.tls, current: tls, renew: serving.renew, clock, logger, signal });
       await startOperatorServers(addresses, cluster, metrics, invocation);
       await cluster.ended;
       return 0;

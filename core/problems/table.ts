@@ -333,7 +333,7 @@ export const PROBLEMS = {
     severity: "warning",
     about: "file",
     title: "a certificate expires soon",
-    fix: "renew it and restart the server",
+    fix: "renew it; sluice serve uses changed files for new connections",
     checkOnly: true,
   },
   "server-unprotected": {

@@ -1,4 +1,5 @@
 /** The gRPC server: serves the global and local state of a store to watchers. */
+import type { Http2SecureServer } from "node:http2";
 import { type Clock, errorText, type Logger } from "../../platform/mod.ts";
 import type { Store } from "../store/mod.ts";
 import { type TlsFiles, type WireAddress, wireAddressText } from "../transport/mod.ts";
@@ -35,6 +36,8 @@ export interface Serving {
   closed(reason: ClosureReason): number;
   /** What was sent and refused since the start. */
   figures(): ServingFigures;
+  /** Uses other certificates for new connections; whether client certificates are required does not change. */
+  renew(tls: TlsFiles): void;
   /**
    * Announces the end with GOAWAY, ends every call with UNAVAILABLE, then the connections; those that do not read after
    * `lingerMs`.
@@ -77,6 +80,7 @@ export async function startServing(options: ServingOptions): Promise<Serving> {
     watchers: calls.watchers,
     connections: connections.count,
     closed: closed.of,
+    renew: ({ ca, crt: cert, key }) => (server as Http2SecureServer).setSecureContext({ ca, cert, key }),
     figures: () => ({ ...traffic.figures(), connections: connections.count(), closed: closed.all() }),
     async close() {
       traffic.close();

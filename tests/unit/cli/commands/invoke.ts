@@ -12,6 +12,8 @@ export interface InvokeOptions {
   readonly signal?: AbortSignal;
   /** Called with output as it is printed. */
   readonly onPrint?: (text: string) => void;
+  /** Called with each line of the log. */
+  readonly onLog?: (line: string) => void;
 }
 
 /** Runs a command line to its end and returns its standard output and its log. */
@@ -28,6 +30,10 @@ export async function invoke(
   });
   assert(line.kind === "start", line.kind === "errors" ? line.errors.join("\n") : line.kind);
   let stdout = "", log = "";
+  const write = (line: string) => {
+    log += line;
+    options.onLog?.(line);
+  };
   const logging = { level: "info", format: "text" } as const;
   const status = await COMMANDS.find(({ name }) => name === line.command)!.start({
     configuration: line.configuration,
@@ -35,7 +41,7 @@ export async function invoke(
     flags: line.flags,
     reread: () => Promise.resolve(line),
     logging,
-    logger: createLogger({ ...logging, clock: systemClock, write: (text) => log += text }),
+    logger: createLogger({ ...logging, clock: systemClock, write }),
     clock: systemClock,
     signal: options.signal ?? new AbortController().signal,
     lost: new AbortController(),

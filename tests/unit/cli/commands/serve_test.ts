@@ -3,6 +3,8 @@ import assert from "node:assert/strict";
 import { sleep, systemClock } from "../../../../platform/clock.ts";
 import { createCertificateAuthority } from "../../../fakes/certificates.ts";
 import { connectKpngClient } from "../../../fakes/kpng.ts";
+import { createGrpcSource } from "../../../../sources/grpc/grpc_source.ts";
+import { silentLogger } from "../../../../platform/log.ts";
 import { METHODS, WATCH_REQUEST } from "../../../../kpng/messages/messages.ts";
 import { invoke } from "./invoke.ts";
 
@@ -149,3 +151,66 @@ Deno.test("check --serve compares certificate and key", async () => {
     assert.notEqual(fine!.verdict, "red");
   });
 });
+
+Deno.test("serve uses changed certificates for new connections, and ignores files that do not belong together", async () => {
+  await withFlags(async (flags, ports, folder) => {
+    const [before, after] = [await createCertificateAuthority("before"), await createCertificateAuthority("after")];
+    const certificates = `${folder}/tls`;
+    Deno.mkdirSync(certificates);
+    const put = (files: Readonly<Record<string, string>>) => {
+      for (const [name, pem] of Object.entries(files)) {
+        Deno.writeTextFileSync(`${folder}/next`, pem);
+        Deno.renameSync(`${folder}/next`, `${certificates}/${name}`);
+      }
+    };
+    const issued = async (authority: typeof before) => {
+      const { cert, key } = await authority.issue("server");
+      return { ca: authority.cert, crt: cert, key };
+    };
+    const [old, renewed] = [await issued(before), await issued(after)];
+    put(old);
+    const stop = new AbortController();
+    let log = "";
+    const tls = ["ca", "crt", "key"].flatMap((name) => [`--listen-tls-${name}`, `${certificates}/${name}`]);
+    const serving = invoke(["serve", ...flags, ...tls], { signal: stop.signal, onLog: (line) => log += line });
+    await answers(ports.health, "/readyz", 200);
+    const watched = (files: typeof old) => isWatched(ports.grpc, files);
+    assert.deepEqual([await watched(old), await watched(renewed)], [true, false]);
+
+    put({ key: renewed.key });
+    while (!log.includes("keeping the earlier ones")) await sleep(systemClock, 5);
+    assert.equal(await watched(old), true);
+
+    put(renewed);
+    while (!log.includes("using the new ones")) await sleep(systemClock, 5);
+    assert.deepEqual([await watched(old), await watched(renewed)], [false, true]);
+    stop.abort();
+    await serving;
+  });
+});
+
+/** Whether a watcher with these certificates receives the state. */
+async function isWatched(port: number, tls: { ca: string; crt: string; key: string }): Promise<boolean> {
+  const stop = new AbortController();
+  const result = Promise.withResolvers<boolean>();
+  const source = createGrpcSource({
+    addresses: [{ kind: "tcp", host: "127.0.0.1", port }],
+    tls,
+    scope: "global",
+    nodeName: "node-a",
+    inFull: true,
+    clock: systemClock,
+    logger: silentLogger,
+  });
+  const running = source.run({
+    set: () => {},
+    delete: () => {},
+    reset: () => {},
+    synced: () => result.resolve(true),
+    problems: (_, problems) => problems.length > 0 && result.resolve(false),
+  }, stop.signal);
+  const isWatched = await result.promise;
+  stop.abort();
+  await running;
+  return isWatched;
+}
