@@ -382,3 +382,13 @@ Deno.test("every command has a one-line summary and valid examples", () => {
     }
   }
 });
+
+Deno.test("a command's own flag replaces the one of run, and does not change the configuration", () => {
+  const { configuration, warnings } = accepted(
+    ["serve", "--config", "f", "--healthz-bind-address", "127.0.0.1:1", "--metrics-bind-address="],
+    { files: { f: `${HEADER}healthzBindAddress: 127.0.0.1:2\n` } },
+  );
+  assert.deepEqual(warnings, []);
+  assert.equal(configuration.healthzBindAddress, "127.0.0.1:2");
+  assert.equal(configuration.metricsBindAddress, "127.0.0.1:10249");
+});
