@@ -91,11 +91,15 @@ export function servesLocalhost(
   const { settings, relay } = modeDescription;
   const localhost = LOCALHOST[family];
   if (relay === "localhost-node-ports") {
-    return prefixes?.some((prefix) => isLoopback(prefix) && prefixContains(prefix, localhost)) ?? false;
+    return prefixes?.some((prefix) => isOfLoopback(prefix) && prefixContains(prefix, localhost)) ?? false;
   }
   if (!settings.servesLocalhostNodePorts || !iptables.localhostNodePorts) return false;
   if (family === "IPv6" && relay === "none") return false;
-  return prefixes === undefined || prefixes.some((prefix) => isLoopback(prefix) || prefixContains(prefix, localhost));
+  return prefixes === undefined || prefixes.some((prefix) => isOfLoopback(prefix) || prefixContains(prefix, localhost));
+}
+
+function isOfLoopback(prefix: string): boolean {
+  return isLoopback(prefix.slice(0, prefix.indexOf("/")));
 }
 
 /** Whether the kernel routes loopback addresses, because they serve node ports and the mode needs that. */

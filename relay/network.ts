@@ -41,11 +41,11 @@ export const systemNetwork: RelayNetwork = {
   listenTcp(address, port, onConnection) {
     const server = createServer(
       { allowHalfOpen: true, pauseOnConnect: true, noDelay: true, ...KEEP_ALIVE },
-      onConnection,
+      (client) => isOfOtherFamily(client.remoteAddress) ? client.resetAndDestroy() : onConnection(client),
     );
     return new Promise((resolve, reject) => {
       server.once("error", reject);
-      server.listen({ host: address, port, backlog: BACKLOG, ipv6Only: true }, () => {
+      server.listen({ host: address, port, backlog: BACKLOG }, () => {
         server.off("error", reject);
         // A failed accept leaves the connection in the kernel's queue.
         server.on("error", () => {});
@@ -61,12 +61,25 @@ export const systemNetwork: RelayNetwork = {
     const socket = Deno.listenDatagram({ transport: "udp", hostname: address, port });
     return {
       port: (socket.addr as Deno.NetAddr).port,
-      receive: (buffer) => socket.receive(buffer) as Promise<[Uint8Array<ArrayBuffer>, Deno.Addr]>,
+      async receive(buffer) {
+        for (;;) {
+          const [data, from] = await socket.receive(buffer);
+          if (!isOfOtherFamily((from as Deno.NetAddr).hostname)) return [data as Uint8Array<ArrayBuffer>, from];
+        }
+      },
       send: (data, to) => socket.send(data, to),
       close: () => socket.close(),
     };
   },
 };
+
+/**
+ * Whether a peer is an IPv4 client of an IPv6 socket. Deno cannot limit a socket to IPv6, and the rules of IPv4 do not protect
+ * the ports of IPv6.
+ */
+function isOfOtherFamily(address: string | undefined): boolean {
+  return address?.startsWith("::ffff:") ?? false;
+}
 
 function portOf(server: Server): number {
   const address = server.address();

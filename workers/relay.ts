@@ -55,7 +55,9 @@ function start({ family, placement, settings, logLevel, logFormat }: RelayStart)
 }
 
 async function apply(relay: Relay, delta: FamilyDelta): Promise<void> {
-  const { ports, problems } = await relay.apply(delta);
+  // The kernel serves SCTP.
+  const relayed = delta.set.filter(({ protocol }) => protocol !== "sctp");
+  const { ports, problems } = await relay.apply({ ...delta, set: relayed });
   const keys = delta.set.map(({ name, protocol }) => servicePortKey(name, protocol));
   const now = new Set(problems.flatMap(({ servicePort }) => servicePort ?? []));
   const inDelta = new Set(delta.set.map(({ name }) => name));

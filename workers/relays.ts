@@ -1,6 +1,6 @@
 /** Adds relays to the families' workers, each in a worker of its own with no right but that to use the network. */
 import { describeMode } from "../backends/mod.ts";
-import type { FamilyOptions, RelaySettings, StartFamily } from "../core/channel/mod.ts";
+import type { FamilyLink, FamilyListener, FamilyOptions, RelaySettings, StartFamily } from "../core/channel/mod.ts";
 import type { FamilySettings } from "../core/model/mod.ts";
 import { type Family, isLoopback, sameData } from "../platform/mod.ts";
 import type { RelayPlacement } from "../relay/mod.ts";
@@ -28,9 +28,9 @@ export function withRelays(startFamily: StartFamily): StartFamily {
   return (options, listener) => {
     const { family, relay: settings } = options;
     if (settings === undefined) {
-      kept.get(family)?.relay.stop();
+      const before = kept.get(family);
       kept.delete(family);
-      return startFamily(options, listener);
+      return before ? startAfter(before.relay, startFamily, options, listener) : startFamily(options, listener);
     }
     const startOf = (placement: RelayPlacement) => relayStart(options, settings, placement);
     return linkThroughRelay({
@@ -47,6 +47,28 @@ export function withRelays(startFamily: StartFamily): StartFamily {
       },
       keepRelay: (relay, placement) => kept.set(family, { relay, start: startOf(placement) }),
     });
+  };
+}
+
+/** Starts a family that needs no relay any more: the one before it ends when no rule leads to it. */
+function startAfter(
+  relay: RelayWorker,
+  startFamily: StartFamily,
+  options: FamilyOptions,
+  listener: FamilyListener,
+): FamilyLink {
+  const link = startFamily(options, {
+    ...listener,
+    onReport(report) {
+      if (report.ok && report.full) relay.stop();
+      listener.onReport(report);
+    },
+  });
+  return {
+    ...link,
+    async stop(stopOptions) {
+      await Promise.all([link.stop(stopOptions), relay.stop()]);
+    },
   };
 }
 

@@ -68,6 +68,17 @@ Deno.test("a mode change takes effect in the running process without a failed co
     assert.match(sluice.log(), /configuration file changed, applying it/);
   }));
 
+Deno.test("userspace mode takes over from nftables mode and back without a failed connection", () =>
+  withSluice("nftables", async (lab, sluice, file) => {
+    const isRelayed = async () => (await lab.run("node", ["iptables-save", "-t", "filter"])).includes("RELAYED");
+    write(file, "userspace");
+    await connectUntil(lab, sluice, isRelayed);
+    await connectUntil(lab, sluice, async () => !(await tablesOf(lab)).nft);
+    write(file, "nftables");
+    await connectUntil(lab, sluice, async () => !await isRelayed());
+    assert.deepEqual(await tablesOf(lab), { nft: true, iptables: false });
+  }));
+
 Deno.test("an invalid change is reported with its line, and the running configuration stays in effect", () =>
   withSluice("nftables", async (lab, sluice, file) => {
     write(file, "nftables", "nftables:\n  masqueradeBit: 99\n");

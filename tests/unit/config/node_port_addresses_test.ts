@@ -9,6 +9,8 @@ import { createFakeClock } from "../../fakes/clock.ts";
 import { node, service } from "../../fakes/cluster_objects.ts";
 import { createFakeFamilyLink } from "../../fakes/family_link.ts";
 import { accepted } from "./parse.ts";
+import { initSettings, usesRelay } from "../../../config/mod.ts";
+import { FAMILIES } from "../../../platform/address.ts";
 import { sayProblems } from "../../fakes/problems.ts";
 
 /** A family served with these flags on a node with these addresses, and a service with a node port. */
@@ -90,5 +92,31 @@ for (
     const iptables = args.some((arg) => arg === "--proxy-mode") ? [] : ["--proxy-mode", "iptables"];
     assert.equal(served("IPv4", [...iptables, ...args], ["192.168.1.1"]).settings().localhostNodePorts, expected);
     assert.equal(served("IPv6", [...iptables, ...args], ["192.168.1.1"]).settings().localhostNodePorts, false);
+  });
+}
+
+for (
+  const [IPv4, IPv6, ...args] of [
+    [true, true, "userspace"],
+    [true, true, "userspace", "--nodeport-addresses", "0.0.0.0/0,::/0"],
+    [false, true, "userspace", "--nodeport-addresses", "192.168.1.1/32"],
+    [true, true, "userspace", "--nodeport-addresses", "192.168.1.1/32,127.0.0.1/32"],
+    [false, false, "userspace", "--iptables-localhost-nodeports=false"],
+    [true, false, "nftables", "--nodeport-addresses", "127.0.0.0/8"],
+    [true, true, "ipvs", "--nodeport-addresses", "192.168.0.0/16,127.0.0.1/32,::1/128"],
+    [false, false, "ipvs", "--nodeport-addresses", "127.0.0.2/32"],
+    [false, false, "nftables", "--nodeport-addresses", "0.0.0.0/0,::/0"],
+    [false, false, "nftables"],
+  ] as const
+) {
+  const [mode, ...more] = args;
+  Deno.test(`the relay serves node ports at localhost in IPv4 (${IPv4}) and IPv6 (${IPv6}) with ${args.join(" ")}`, () => {
+    const given = ["--proxy-mode", mode!, ...more];
+    const at = (family: Family) => served(family, given, ["192.168.1.1"]).settings().localhostNodePorts;
+    assert.deepEqual([at("IPv4"), at("IPv6")], [IPv4, IPv6]);
+    const { configuration } = accepted(given);
+    const isNeeded = mode === "userspace" ? [true, true] : [IPv4, IPv6];
+    assert.deepEqual(FAMILIES.map((family) => usesRelay(family, configuration)), isNeeded);
+    assert.equal(initSettings(configuration).length, 0, "no kernel setting is needed");
   });
 }

@@ -135,6 +135,9 @@ Deno.test("ports for a state that the worker has lost are not sent", () => {
   family.reset();
   relay().answers([{ cluster: 41_000 }]);
   assert.deepEqual(family.sent.map(({ revision }) => revision), [1]);
+  link.send(whole(3));
+  relay().tell().onApplied({ type: "applied", revision: 2, ports: [{ cluster: 1 }], problems: [], recovered: false });
+  assert.deepEqual(family.sent.map(({ revision }) => revision), [1]);
 });
 
 Deno.test("a relay that dies is reported, and the rules stay until a new one has the whole state", () => {
