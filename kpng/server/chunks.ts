@@ -6,9 +6,11 @@ export interface Chunks {
   at(index: number): Uint8Array<ArrayBuffer> | undefined;
 }
 
-/** The size of a chunk. */
-const CHUNK_BYTES = 32 * 1024;
-const LONGEST_PIECE_BYTES = 2 * CHUNK_BYTES;
+/**
+ * The size of a chunk: fewer, larger writes take less CPU, but one beyond HTTP/2's default window (65,535 bytes) waits in memory
+ * for the reader.
+ */
+const CHUNK_BYTES = 60 * 1024;
 
 /** Chunks that are created on demand and not kept: each can be read once, in order. */
 export function lazyChunks(operations: Iterable<Uint8Array>): Chunks {
@@ -41,7 +43,7 @@ export function splitChunks(pieces: Iterable<Uint8Array<ArrayBuffer>>): Chunks {
         if (done) return undefined;
         piece = value;
       }
-      const chunk = piece.subarray(0, LONGEST_PIECE_BYTES);
+      const chunk = piece.subarray(0, CHUNK_BYTES);
       piece = piece.subarray(chunk.length);
       return chunk;
     },

@@ -23,7 +23,7 @@ interface Block {
 }
 
 /** The number of endpoints from which a block is complete: about one chunk. */
-const ENDPOINTS_PER_BLOCK = 256;
+const ENDPOINTS_PER_BLOCK = 400;
 
 /** A snapshot of this state. What nodes have in common is encoded once. */
 export function createLocalSnapshot(state: StoreState, views: LocalViews): LocalSnapshot {

@@ -12,6 +12,7 @@ import { answerLines } from "./lines.ts";
 
 const [port, count] = Deno.args.slice(0, 2).map(Number) as [number, number];
 const scope = Deno.args[2] === "local" ? "local" : "global";
+const WINDOW_BYTES = 1024 * 1024;
 const END_OF_ROUND = framesOf([SYNC]);
 
 interface Client {
@@ -21,7 +22,7 @@ interface Client {
 }
 
 /** The number of clients that connect concurrently; the nodes of a real cluster do not all start at the same moment. */
-const AT_ONCE = 50;
+const AT_ONCE = Number(Deno.args[3] ?? 50);
 
 const clients: Client[] = [];
 const startedMs = Date.now();
@@ -35,7 +36,9 @@ function watch(index: number): Client {
   const request = framesOf([WATCH_REQUEST.encode(
     scope === "local" ? { nodeName: nodeName(index), extended: true } : { extended: true, onlyNode: nodeName(index) },
   )]);
-  const session = connect(`http://127.0.0.1:${port}`);
+  // As in sources/grpc/call.ts.
+  const session = connect(`http://127.0.0.1:${port}`, { settings: { initialWindowSize: WINDOW_BYTES } });
+  session.on("connect", () => session.setLocalWindowSize(WINDOW_BYTES));
   session.on("error", (error) => console.error(error));
   const stream = session.request({
     ":method": "POST",

@@ -2,7 +2,7 @@
  * Measures the cost of a relay and the load it takes off the API server: many nodes watch one server while pods restart,
  * measured with as many nodes as fit on this machine and extrapolated to a whole cluster (docs/scale.md).
  *
- *   deno task bench:scale [NODES,NODES,… [global|local [SERVICES]]]
+ *   deno task bench:scale [NODES,NODES,… [global|local [SERVICES [JOINING_AT_ONCE]]]]
  */
 import { sleep, systemClock } from "../../platform/clock.ts";
 import { listResponse, sliceText } from "../bench/api_text.ts";
@@ -11,6 +11,8 @@ import { lineStream } from "./lines.ts";
 const COUNTS = (Deno.args[0] ?? "100,300").split(",").map(Number);
 const SCOPE = Deno.args[1] ?? "global";
 const CLUSTER = { services: Number(Deno.args[2] ?? 10_000), nodes: 7_500 };
+/** How many nodes join concurrently. */
+const AT_ONCE = Number(Deno.args[3] ?? 50);
 const PODS = Math.min(500, CLUSTER.services);
 const OVER_MS = 10_000;
 
@@ -55,7 +57,7 @@ interface Measured {
 async function measure(nodes: number): Promise<Measured> {
   const server = start("server.ts", [CLUSTER.services, CLUSTER.nodes]);
   const before = await server.ask("stats");
-  const clients = start("clients.ts", [before.port!, nodes, SCOPE]);
+  const clients = start("clients.ts", [before.port!, nodes, SCOPE, AT_ONCE]);
   const joined = await clients.ask("0");
   const afterJoin = await server.ask("stats");
 

@@ -145,7 +145,7 @@ Deno.test("stalled readers lose their slots to others, hold one chunk each, and 
   await clock.advanceSettled(1000);
   await readOn(clock, reading);
   const bytes = stalled.map((reader) => reader.bytes);
-  assert.ok(bytes.every((bytes) => bytes < 64 * 1024), bytes.join());
+  assert.ok(bytes.every((bytes) => bytes < 96 * 1024), bytes.join());
   await readOn(clock, stalled);
 });
 

@@ -106,7 +106,7 @@ Deno.test("for a stalled reader, one chunk waits and no other is computed; then 
     pieces = [...pieces, ...written()];
     assert.ok(pieces.every(({ length }) => length < 64 * 1024));
   }
-  assert.ok(pieces.length > 10);
+  assert.ok(pieces.length > 5);
   // Several changes without a reader are sent once, with the final state.
   for (let i = 1; i <= 50; i++) {
     store.set(service("default/s1", { affinitySeconds: i }));
