@@ -64,9 +64,8 @@ function explainUnknown(arg: string, flags: readonly Flag[]): string {
 }
 
 function wrongCount(rest: readonly string[], spec: CommandSpec): string[] {
-  const tooMany = rest.slice(spec.arguments.length).map((arg) =>
-    `unexpected argument ${JSON.stringify(arg)}: ${usageLine(spec)}`
-  );
+  const most = spec.arguments.at(-1)?.repeats ? Infinity : spec.arguments.length;
+  const tooMany = rest.slice(most).map((arg) => `unexpected argument ${JSON.stringify(arg)}: ${usageLine(spec)}`);
   const missing = spec.arguments.slice(rest.length).filter(({ required }) => required).map(({ name, description }) =>
     `${spec.name} needs ${name}: ${description}`
   );

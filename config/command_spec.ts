@@ -10,6 +10,8 @@ export interface ArgumentSpec {
   readonly values?: readonly string[];
   /** Other spellings of the allowed values: `svc` for `services`. */
   readonly aliases?: Readonly<Record<string, string>>;
+  /** Whether it takes any number of words; only the last argument may. */
+  readonly repeats?: true;
   /** The names that a shell completes from the running proxy. */
   readonly completes?: "service";
 }

@@ -1,12 +1,14 @@
-/** Seam for running a credential plugin from an isolate that may not start programs itself. */
+/** Seam for running a credential plugin or a hook from an isolate that may not start programs itself. */
 
-/** One run of a program, without standard input, in the environment of this process. */
+/** One run of a program, in the environment of this process. */
 export interface ProgramCall {
   /** Name on the PATH, or path. */
   readonly program: string;
   readonly args: readonly string[];
   /** Added to the environment. */
   readonly env: Readonly<Record<string, string>>;
+  /** Its standard input; none if undefined. */
+  readonly stdin?: string;
   /** The program is killed after this time. */
   readonly timeoutMs: number;
 }

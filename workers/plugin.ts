@@ -1,4 +1,4 @@
-/** The entry of the worker that runs the credential plugin of a kubeconfig; the main isolate may start no program. */
+/** The entry of the worker that runs one program, a credential plugin or a hook; the main isolate may start no program. */
 import { createProcessRunner, type Runner } from "../backends/tools/mod.ts";
 import { errorText, systemClock } from "../platform/mod.ts";
 import type { PluginOutcome, PluginRequest, PluginRole } from "./plugin_protocol.ts";
@@ -24,9 +24,10 @@ scope.onmessage = ({ data }) => {
 /** Everything except these strings and numbers was fixed before the main isolate read anything from the network. */
 async function run({ program, args, env }: PluginRole, runner: Runner, request: PluginRequest): Promise<void> {
   const number = Number(request.number);
-  const own = { ...env, KUBERNETES_EXEC_INFO: String(request.execInfo) };
+  const own = request.execInfo === undefined ? env : { ...env, KUBERNETES_EXEC_INFO: String(request.execInfo) };
+  const stdin = request.stdin === undefined ? undefined : [String(request.stdin)];
   try {
-    const result = await runner.run({ tool: program, args, env: own, timeoutMs: Number(request.timeoutMs) });
+    const result = await runner.run({ tool: program, args, env: own, stdin, timeoutMs: Number(request.timeoutMs) });
     scope.postMessage({ number, result });
   } catch (error) {
     scope.postMessage({ number, problem: errorText(error) });

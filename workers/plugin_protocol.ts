@@ -1,4 +1,4 @@
-/** The messages between the main isolate and the worker that runs a credential plugin. */
+/** The messages between the main isolate and the worker that runs a credential plugin or a hook. */
 import type { ProgramResult } from "../platform/mod.ts";
 
 /**
@@ -15,8 +15,10 @@ export interface PluginRole {
 /** Requests a run of the program; answered with an outcome of the same number. */
 export interface PluginRequest {
   readonly number: number;
-  /** The value of the variable KUBERNETES_EXEC_INFO. */
-  readonly execInfo: string;
+  /** The value of the variable KUBERNETES_EXEC_INFO; undefined for a program that is no credential plugin. */
+  readonly execInfo: string | undefined;
+  /** The standard input; none if undefined. */
+  readonly stdin: string | undefined;
   /** The time after which the program is killed, in milliseconds. */
   readonly timeoutMs: number;
 }

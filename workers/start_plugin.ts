@@ -4,14 +4,29 @@ import { createWebWorker, workerEntry } from "./web_worker.ts";
 
 /**
  * Starts a worker that may run one program and nothing else, and returns a function that requests a run. The arguments
- * and the environment are those of the role, whatever a call passes, except for KUBERNETES_EXEC_INFO. `onLost` is
+ * and the environment are those of the role, whatever a call passes, except for KUBERNETES_EXEC_INFO and the standard input. `onLost` is
  * called when the worker has ended. If this executable may not start the program, there is no worker, and every run is
  * refused with an error that explains the fix.
  */
 export function startPluginWorker(role: PluginRole, onLost: (reason: string) => void): RunProgram {
+  return startProgramWorker(role, "credential plugins", PLUGIN_FIX, onLost);
+}
+
+/** Like `startPluginWorker`, for the program of `sluice watch local --exec`. */
+export function startHookWorker(role: PluginRole, onLost: (reason: string) => void): RunProgram {
+  return startProgramWorker(role, "the hook", HOOK_FIX, onLost);
+}
+
+function startProgramWorker(
+  role: PluginRole,
+  purpose: string,
+  fix: (program: string) => string,
+  onLost: (reason: string) => void,
+): RunProgram {
   const { program } = role;
   if (Deno.permissions.querySync({ name: "run", command: program }).state !== "granted") {
-    return () => Promise.reject(new Error(whyNot(program)));
+    const text = `${program} is not installed, or this executable may not start it: ${fix(program)}`;
+    return () => Promise.reject(new Error(text));
   }
   const awaited = new Map<number, PromiseWithResolvers<ProgramResult>>();
   let numbers = 0;
@@ -19,7 +34,7 @@ export function startPluginWorker(role: PluginRole, onLost: (reason: string) => 
   const worker = createWebWorker(
     { entry: workerEntry("plugin"), name: "sluice-plugin", tools: [program] },
     (reason) => {
-      lost = new Error(`the worker for credential plugins is gone: ${reason}`);
+      lost = new Error(`the worker for ${purpose} is gone: ${reason}`);
       worker.terminate();
       for (const { reject } of awaited.values()) reject(lost);
       awaited.clear();
@@ -38,14 +53,15 @@ export function startPluginWorker(role: PluginRole, onLost: (reason: string) => 
     const waiter = Promise.withResolvers<ProgramResult>();
     const number = ++numbers;
     awaited.set(number, waiter);
-    const execInfo = call.env.KUBERNETES_EXEC_INFO ?? "";
-    worker.postMessage({ number, execInfo, timeoutMs: call.timeoutMs } satisfies PluginRequest);
+    const { env: { KUBERNETES_EXEC_INFO: execInfo }, stdin, timeoutMs } = call;
+    worker.postMessage({ number, execInfo, stdin, timeoutMs } satisfies PluginRequest);
     return waiter.promise;
   };
 }
 
-function whyNot(program: string): string {
-  return `it is not installed, or this executable may not start it: name it when Sluice is built ` +
-    `(EXEC_PLUGINS=${program} ./compile.sh), give it the name sluice-credentials (a link will do) in the kubeconfig ` +
-    "and on the PATH, or use a kubeconfig with a token or a client certificate";
-}
+const PLUGIN_FIX = (program: string) =>
+  `name it when Sluice is built (EXEC_PLUGINS=${program} ./compile.sh), give it the name sluice-credentials (a link will do) ` +
+  "in the kubeconfig and on the PATH, or use a kubeconfig with a token or a client certificate";
+
+const HOOK_FIX = (program: string) =>
+  `give it the name sluice-hook (a link will do) on the PATH, or name it when Sluice is built (EXEC_HOOKS=${program} ./compile.sh)`;

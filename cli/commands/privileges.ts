@@ -23,6 +23,16 @@ export async function startCredentialPlugin(
   return startPluginWorker({ program: command, args, env: { ...inheritedEnvironment(), ...env } }, onLost);
 }
 
+/** Starts the worker that runs the program of `--exec`; its environment is that of this process. */
+export async function startHook(
+  program: string,
+  args: readonly string[],
+  onLost: (reason: string) => void,
+): Promise<RunProgram> {
+  const { startHookWorker } = await import("../../workers/mod.ts");
+  return startHookWorker({ program, args, env: inheritedEnvironment() }, onLost);
+}
+
 /** Returns the environment, for HOME, AWS_PROFILE and the like, without LD_* and DYLD_*, with which Deno refuses to start programs. */
 function inheritedEnvironment(): Record<string, string> {
   return Object.fromEntries(Object.entries(Deno.env.toObject()).filter(([name]) => !/^(LD|DYLD)_/i.test(name)));

@@ -1,9 +1,18 @@
-import { boolean, option } from "../../config/mod.ts";
+import { boolean, duration, option, text } from "../../config/mod.ts";
 import type { DescribedOperation } from "../../kpng/messages/mod.ts";
-import { sleep } from "../../platform/mod.ts";
-import type { Command, Invocation } from "./command.ts";
+import { abortedBy, type RunProgram, sleep } from "../../platform/mod.ts";
+import { type Command, type Invocation, usageError } from "./command.ts";
 import { openClusterStore } from "./cluster_store.ts";
 import { DETAIL_FLAGS } from "./detail_flags.ts";
+import { dropRunPermission, startHook } from "./privileges.ts";
+
+const EXEC = option(
+  "exec",
+  text(),
+  "With local: run this program with the node's whole state on its standard input, after each change.",
+);
+const EXEC_TIMEOUT = option("exec-timeout", duration(), "The time after which the program is killed; 1m by default.");
+const EXEC_TIMEOUT_MS = 60_000;
 
 const CHOICES = ["services", "endpoints", "nodes", "local"] as const;
 
@@ -17,24 +26,98 @@ export const watchCommand: Command = {
     description: "only this kind; local: only what this node needs; everything by default",
     required: false,
     values: CHOICES,
+  }, {
+    name: "ARGUMENT",
+    description: "with --exec: the arguments of the program, after --",
+    required: false,
+    repeats: true,
   }],
-  flags: [option("json", boolean(), "Print one JSON object per line."), ...DETAIL_FLAGS],
+  flags: [option("json", boolean(), "Print one JSON object per line."), EXEC, EXEC_TIMEOUT, ...DETAIL_FLAGS],
   examples: [
     { line: "sluice watch endpoints", does: "added, changed and removed endpoints" },
+    {
+      line: "sluice watch local --exec sluice-hook -- --verbose",
+      does: "run a program with this node's whole state on its standard input after each change",
+    },
     { line: "sluice watch local --source grpc://10.0.0.1:12090", does: "what a server sends to this node" },
   ],
+  startsPrograms: true,
   async start(invocation) {
-    const [choice] = invocation.arguments;
-    const { store, ended } = await openClusterStore(invocation, invocation.signal);
-    await Promise.race([printChanges(store, choice, invocation), ended]);
+    const { arguments: [choice, ...args], flags, lost, signal } = invocation;
+    const program = flags.get(EXEC.name) as string | undefined;
+    if (program === undefined && args.length > 0) {
+      return usageError("watch: arguments for a program need --exec PROGRAM");
+    }
+    if (program !== undefined && choice !== "local") {
+      return usageError("--exec gets the state of one node: sluice watch local --exec PROGRAM");
+    }
+    const run = program === undefined
+      ? undefined
+      : await startHook(program, args, (reason) => lost.abort(new Error(reason)));
+    dropRunPermission();
+    const stop = abortedBy(signal, lost.signal);
+    const { store, ended } = await openClusterStore(invocation, stop.signal);
+    const output = run === undefined
+      ? printed(choice, invocation)
+      : await executed(program!, run, invocation, stop.signal);
+    await Promise.race([watchStore(store, choice, output, invocation, stop.signal), ended]);
+    await output.end();
+    if (lost.signal.aborted) throw lost.signal.reason;
     return 0;
   },
 };
 
-async function printChanges(
+/** The receiver of the operations. */
+interface Output {
+  take(operation: DescribedOperation): void;
+  /** Resolves when it can take the next round. */
+  ready(): Promise<void>;
+  /** Resolves when nothing is in progress. */
+  end(): Promise<void>;
+}
+
+/** Prints the operations. */
+function printed(choice: string | undefined, { flags, print }: Invocation): Output {
+  const known = new Set<string>();
+  return {
+    take(operation) {
+      const isWanted = operation.set === undefined || choice === undefined || choice === "local" ||
+        operation.set === choice;
+      if (isWanted) print(flags.get("json") === true ? `${JSON.stringify(operation)}\n` : line(operation, known));
+    },
+    ready: () => Promise.resolve(),
+    end: () => Promise.resolve(),
+  };
+}
+
+/** Runs a program with the whole state after each round. */
+async function executed(
+  program: string,
+  run: RunProgram,
+  { configuration: { nodeName }, clock, flags, logger }: Invocation,
+  signal: AbortSignal,
+): Promise<Output> {
+  const { createDocumentedState } = await import("../../kpng/messages/mod.ts");
+  const { createHook } = await import("./hook.ts");
+  const timeoutMs = flags.get(EXEC_TIMEOUT.name) as number | undefined ?? EXEC_TIMEOUT_MS;
+  const state = createDocumentedState(nodeName);
+  const hook = createHook({ program, run, timeoutMs, clock, logger, signal });
+  return {
+    take(operation) {
+      const document = state.take(operation);
+      if (document !== undefined) hook.give(`${JSON.stringify(document)}\n`);
+    },
+    ready: hook.idle,
+    end: hook.idle,
+  };
+}
+
+async function watchStore(
   store: Awaited<ReturnType<typeof openClusterStore>>["store"],
   choice: string | undefined,
-  { configuration: { nodeName }, clock, flags, print, signal }: Invocation,
+  output: Output,
+  { configuration: { nodeName }, clock }: Invocation,
+  signal: AbortSignal,
 ): Promise<void> {
   const { createAnswers, createSemaphore, createChangeWaiters, serveWatcher } = await import(
     "../../kpng/server/mod.ts"
@@ -42,12 +125,6 @@ async function printChanges(
   const { describeOperation } = await import("../../kpng/messages/mod.ts");
   const { createFrameReader } = await import("../../kpng/transport/mod.ts");
   const frames = createFrameReader(Number.MAX_SAFE_INTEGER);
-  const known = new Set<string>();
-  const write = (operation: DescribedOperation) => {
-    const isWanted = operation.set === undefined || choice === undefined || choice === "local" ||
-      operation.set === choice;
-    if (isWanted) print(flags.get("json") === true ? `${JSON.stringify(operation)}\n` : line(operation, known));
-  };
   const request = {
     scope: choice === "local" ? "local" : "global",
     nodeName,
@@ -55,11 +132,14 @@ async function printChanges(
     onlyNode: undefined,
   } as const;
   const stream = {
-    nextRequest: () => Promise.resolve(signal.aborted ? undefined : request),
+    async nextRequest() {
+      await output.ready();
+      return signal.aborted ? undefined : request;
+    },
     async write(bytes: Uint8Array) {
       for (const message of frames.push(bytes)) {
         const operation = describeOperation(message);
-        if (operation !== undefined) write(operation);
+        if (operation !== undefined) output.take(operation);
       }
       await sleep(clock, 0, signal);
     },

@@ -3,6 +3,12 @@
  *
  * In: objects or messages. Out: messages or objects. May touch: nothing.
  */
+export {
+  createDocumentedState,
+  type DocumentedService,
+  type DocumentedState,
+  type StateDocument,
+} from "./state_document.ts";
 export { type DescribedOperation, describeOperation } from "./describe.ts";
 export {
   eachEndpoint,

@@ -1,0 +1,74 @@
+/** Runs a program for each state of a node: `sluice watch local --exec`. */
+import { type Clock, createBackoff, errorText, type Logger, type RunProgram, sleep } from "../../platform/mod.ts";
+
+/** Options of `createHook`. */
+export interface HookOptions {
+  readonly program: string;
+  readonly run: RunProgram;
+  readonly timeoutMs: number;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** Ends the retries; a run that has begun is awaited. */
+  readonly signal: AbortSignal;
+  /** A number from 0 up to 1; Math.random by default. */
+  readonly random?: () => number;
+}
+
+/** A program that gets each state on its standard input. */
+export interface Hook {
+  /** Runs the program with this state, or after the current run; a state that still waits is replaced. */
+  give(state: string): void;
+  /** Resolves when no run is in progress: before the next one, or while a failed one waits to be repeated. */
+  idle(): Promise<void>;
+}
+
+/** Creates a hook. A run that fails is repeated with backoff, with the newest state. */
+export function createHook({ program, run, timeoutMs, clock, logger, signal, random }: HookOptions): Hook {
+  const backoff = createBackoff({ firstMs: 250, longestMs: 30_000, random });
+  const log = logger.with({ program });
+  let waiting: string | undefined;
+  let current: Promise<void> | undefined;
+  let isLooping = false;
+
+  const runOnce = async (stdin: string) => {
+    const { exitCode, stderr } = await run({ program, args: [], env: {}, stdin, timeoutMs });
+    if (exitCode !== 0) throw new Error(`exit status ${exitCode}${stderr === "" ? "" : `: ${lastLines(stderr)}`}`);
+  };
+  const loop = async () => {
+    while (waiting !== undefined && !signal.aborted) {
+      const state = waiting;
+      waiting = undefined;
+      const attempt = runOnce(state);
+      current = attempt.catch(() => {});
+      try {
+        await attempt;
+        backoff.reset();
+        log.debug("program has taken the state");
+      } catch (error) {
+        current = undefined;
+        waiting ??= state;
+        const retryInMs = Math.round(backoff.nextMs());
+        log.warn("program failed, retrying with the newest state", { error: errorText(error), retryInMs });
+        await sleep(clock, retryInMs, signal).catch(() => {});
+      }
+      current = undefined;
+    }
+    isLooping = false;
+  };
+
+  return {
+    give(state) {
+      waiting = state;
+      if (isLooping) return;
+      isLooping = true;
+      loop();
+    },
+    idle: async () => await current,
+  };
+}
+
+const LINES = 5;
+
+function lastLines(text: string): string {
+  return text.trimEnd().split("\n").slice(-LINES).join(" | ");
+}

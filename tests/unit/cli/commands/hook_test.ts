@@ -1,0 +1,83 @@
+import assert from "node:assert/strict";
+import { createHook } from "../../../../cli/commands/hook.ts";
+import { silentLogger } from "../../../../platform/log.ts";
+import type { ProgramResult } from "../../../../platform/mod.ts";
+import { createFakeClock, settled } from "../../../fakes/clock.ts";
+
+/** A hook whose program ends when the test says so. */
+function setUp() {
+  const clock = createFakeClock();
+  const given: string[] = [];
+  let end: (result: ProgramResult) => void = () => assert.fail("no run is in progress");
+  const stop = new AbortController();
+  const hook = createHook({
+    program: "hook",
+    run({ stdin = "" }) {
+      given.push(stdin);
+      return new Promise((resolve) => end = resolve);
+    },
+    timeoutMs: 1000,
+    clock,
+    logger: silentLogger,
+    signal: stop.signal,
+    random: () => 0.5,
+  });
+  return {
+    clock,
+    given,
+    hook,
+    stop,
+    async end(exitCode = 0) {
+      end({ exitCode, stdout: "", stderr: "no\n" });
+      await settled();
+    },
+  };
+}
+
+Deno.test("changes during a run are coalesced into the next one", async () => {
+  const { hook, given, end } = setUp();
+  hook.give("1");
+  hook.give("2");
+  hook.give("3");
+  assert.deepEqual(given, ["1"]);
+  await end();
+  assert.deepEqual(given, ["1", "3"]);
+  await end();
+  assert.deepEqual(given, ["1", "3"]);
+  hook.give("4");
+  assert.deepEqual(given, ["1", "3", "4"]);
+});
+
+Deno.test("a failed run is repeated after a wait, with the newest state", async () => {
+  const { hook, given, end, clock } = setUp();
+  hook.give("1");
+  await end(1);
+  assert.deepEqual(given, ["1"], "not before the wait");
+  await clock.advanceSettled(1000);
+  assert.deepEqual(given, ["1", "1"]);
+  await end(1);
+  hook.give("2");
+  await clock.advanceSettled(60_000);
+  assert.deepEqual(given, ["1", "1", "2"]);
+});
+
+Deno.test("the hook is idle except during a run", async () => {
+  const { hook, end } = setUp();
+  await hook.idle();
+  hook.give("1");
+  let isIdle = false;
+  const idle = hook.idle().then(() => isIdle = true);
+  await settled();
+  assert.equal(isIdle, false);
+  await end(1);
+  await idle;
+});
+
+Deno.test("no run begins after the signal", async () => {
+  const { hook, given, end, stop } = setUp();
+  hook.give("1");
+  hook.give("2");
+  stop.abort(new Error("stopped"));
+  await end();
+  assert.deepEqual(given, ["1"]);
+});
