@@ -5,6 +5,7 @@
  */
 export type { ApiRequestOutcome } from "./api_request.ts";
 export { addBuildInfo, addLink, addProblems, addServers } from "./common_metrics.ts";
+export { type ChangeFeed, createChangeFeed, type Feed, type FeedEvent, type PlannedOptions } from "./change_feed.ts";
 export { createDriftWatch, type DriftWatch } from "./drift_watch.ts";
 export { createEventRecorder, type EventRecorderOptions } from "./events.ts";
 export { CONTENT_TYPE, createRegistry, readWhenShown } from "./exposition.ts";

@@ -35,8 +35,8 @@ export interface SourceLinkRecord {
   current(): SourceLink;
 }
 
-/** Creates a link that is connecting. */
-export function createSourceLink(clock: Clock): SourceLinkRecord {
+/** Creates a link that is connecting. `onChange` is called with every new state. */
+export function createSourceLink(clock: Clock, onChange: (link: SourceLink) => void = () => {}): SourceLinkRecord {
   const failing = new Map<string, number>();
   let link: SourceLink = {
     state: "connecting",
@@ -50,7 +50,9 @@ export function createSourceLink(clock: Clock): SourceLinkRecord {
 
   const enter = (state: SourceLink["state"], nowMs: number) => {
     const retryAtMs = failing.size > 0 ? Math.min(...failing.values()) : undefined;
-    link = { ...link, state, retryAtMs, sinceMs: state === link.state ? link.sinceMs : nowMs };
+    const isNew = state !== link.state;
+    link = { ...link, state, retryAtMs, sinceMs: isNew ? nowMs : link.sinceMs };
+    if (isNew) onChange(link);
   };
 
   return {

@@ -2,6 +2,7 @@ import { FAMILIES, type Family, type Logger } from "../platform/mod.ts";
 import type { FamilyHealth } from "../core/channel/mod.ts";
 import type { ProblemBoard } from "../core/problems/mod.ts";
 import {
+  type ChangeFeed,
   type DriftWatch,
   type Metrics,
   type NodeEvents,
@@ -18,6 +19,7 @@ export interface FamilyObservers {
   readonly metrics: Metrics;
   readonly recorder: StatusRecorder;
   readonly problems: ProblemBoard;
+  readonly feed: ChangeFeed;
   /** Undefined without an API server to record Events at. */
   readonly nodeEvents: NodeEvents | undefined;
   readonly driftWatch: DriftWatch;
@@ -30,7 +32,7 @@ export interface FamilyObservers {
 export function notifyObservers(
   observers: FamilyObservers,
 ): Omit<ServedFamilyListener, "onHealthChecks" | "onProblems"> {
-  const { health, metrics, recorder, problems, nodeEvents, driftWatch, logger, onNoneSupported } = observers;
+  const { health, metrics, recorder, problems, feed, nodeEvents, driftWatch, logger, onNoneSupported } = observers;
   const unsupported = new Set<Family>();
 
   const noteSupport = (family: Family, state: FamilyHealth) => {
@@ -47,14 +49,17 @@ export function notifyObservers(
   };
 
   return {
-    onChange(family) {
+    onChange(family, changes, options) {
       health.queuedUpdate(family);
       metrics.queued(family);
+      feed.planned(family, changes, options);
     },
+    onSent: feed.sent,
     onReport(report, triggerTimesMs) {
       if (report.ok) health.updated(report.family);
       metrics.observe(report, triggerTimesMs);
       recorder.report(report, triggerTimesMs);
+      feed.reported(report);
       problems.report(`sync ${report.family}`, problemsOfSync(report), { isLogged: true });
       nodeEvents?.report(report);
       driftWatch.report(report);

@@ -9,6 +9,7 @@ import { shareFiles } from "./file_shares.ts";
 import { createNodeWatch } from "./node_watch.ts";
 import {
   addressesWithin,
+  createChangeFeed,
   createDriftWatch,
   createEventRecorder,
   createMetrics,
@@ -44,8 +45,9 @@ async function serve(options: ProxyOptions): Promise<number> {
   const { signal } = ending;
   const startedAtMs = clock.now();
   const recorder = createStatusRecorder();
-  const problems = createProblemBoard(clock, logger);
-  const link = createSourceLink(clock);
+  const feed = createChangeFeed(clock);
+  const problems = createProblemBoard(clock, logger, feed.problemChanged);
+  const link = createSourceLink(clock, feed.linkChanged);
   // Only the API server has this node's Node object; other sources serve nodes without a cluster or omit the pod CIDR.
   const awaitsPodCIDR = configuration.source.kind === "kube" && configuration.detectLocalMode === "NodeCIDR";
   const tracking = createTracking({
@@ -90,7 +92,7 @@ async function serve(options: ProxyOptions): Promise<number> {
     onLink: link.report,
   });
   const { answers, statusPage } = lazyAnswers(() => (
-    { configuration, tracking, families, health, recorder, problems, link, clock, startedAtMs }
+    { configuration, tracking, families, health, recorder, problems, feed, link, clock, startedAtMs }
   ));
   const observed = { configuration, health, metrics, problems, startedAtMs, statusPage, limits };
   await startOperatorServers({ ...observed, flags: options.flags ?? new Map(), clock, logger, signal });
@@ -101,7 +103,7 @@ async function serve(options: ProxyOptions): Promise<number> {
   const driftWatch = createDriftWatch({ findNeighbours: neighbours, onProblems: problems.report, logger });
   const onNoneSupported = () => ending.abort(new Error("this host can serve neither IP family"));
   const listener = {
-    ...notifyObservers({ health, metrics, recorder, problems, nodeEvents, driftWatch, logger, onNoneSupported }),
+    ...notifyObservers({ health, metrics, recorder, problems, feed, nodeEvents, driftWatch, logger, onNoneSupported }),
     onHealthChecks: serviceHealth.inEffect,
     onProblems: problems.report,
   };

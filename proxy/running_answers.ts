@@ -3,7 +3,7 @@ import { type Clock, FAMILIES, type Family, isLoopback, otherFamily, VERSION } f
 import { addressesOfHost, createAnswers, type FamilyBasis } from "../answers/mod.ts";
 import { type Configuration, isServer, sourceText } from "../config/mod.ts";
 import { type ControlAnswers, type FamilyStatusDetails, NotReadyError } from "../answers/control/mod.ts";
-import type { ProxyHealth, SourceLinkRecord, StatusRecorder } from "../observe/mod.ts";
+import type { ChangeFeed, ProxyHealth, SourceLinkRecord, StatusRecorder } from "../observe/mod.ts";
 import type { ProblemBoard } from "../core/problems/mod.ts";
 import type { ServedFamily } from "./served_family.ts";
 import type { Tracking } from "../core/tracking/mod.ts";
@@ -16,6 +16,7 @@ export interface RunningProxy {
   readonly health: ProxyHealth;
   readonly recorder: StatusRecorder;
   readonly problems: Pick<ProblemBoard, "current">;
+  readonly feed: Pick<ChangeFeed, "read">;
   /** The link to the source; meaningless if the source is a file. */
   readonly link: Pick<SourceLinkRecord, "current">;
   readonly clock: Clock;
@@ -46,6 +47,7 @@ export function answersOfProxy(proxy: RunningProxy): ControlAnswers {
     browse: (question) => whenReady(() => answers.browse(question)),
     state: (family) => whenReady(() => answers.state(family)),
     status: () => Promise.resolve(statusOf(proxy)),
+    events: (since) => Promise.resolve(proxy.feed.read(since)),
   };
 }
 

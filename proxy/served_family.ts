@@ -13,6 +13,7 @@ import {
 } from "../core/channel/mod.ts";
 import { conntrackSettings, familySettings, routesLoopback } from "../config/mod.ts";
 import type { ReportProblems } from "../core/problems/mod.ts";
+import type { PlannedOptions } from "../observe/mod.ts";
 import { createKernelView, type Refusal } from "./kernel_view.ts";
 import { createNodePortCheck } from "./node_port_check.ts";
 import {
@@ -26,6 +27,7 @@ import {
   createFamilyPlanner,
   type HealthCheckChanges,
   type NoLocalEndpoints,
+  type PlanChanges,
   type PlannedPort,
 } from "../core/planning/mod.ts";
 import { familyOptions, type ProxyOptions } from "./proxy_options.ts";
@@ -59,8 +61,10 @@ export interface ServedFamily {
 
 /** Callbacks of a served family. */
 export interface ServedFamilyListener {
-  /** A change has been planned. */
-  onChange(family: Family): void;
+  /** A change has been planned; see `ChangeFeed.planned`. */
+  onChange(family: Family, changes: PlanChanges, options: PlannedOptions): void;
+  /** Everything planned so far was sent as part of this revision. */
+  onSent(family: Family, revision: number): void;
   /**
    * A sync has ended; `triggerTimesMs` are the trigger times of the changes it brought into effect, in milliseconds since
    * 1970.
@@ -104,6 +108,7 @@ export function serveFamily(
       latencies.sent(revision);
       history.sent(revision, planner.rounds());
       kernelView.sent(revision);
+      listener.onSent(family, revision);
       healthChecks.sent(revision);
     },
     onReport(report) {
@@ -117,15 +122,18 @@ export function serveFamily(
     onHealth: (health) => listener.onHealth(family, health),
     onProblems: (scope, problems) => listener.onProblems(`worker ${family} ${scope}`, problems),
   });
+  let hasPlanned = false;
   const settings = () => familySettings(family, configuration, tracking.node.state(), tracking.serviceCIDRs.ranges());
   return {
     family,
     apply(changes) {
-      const { set, deleted } = planner.plan(changes);
+      const planned = planner.plan(changes), { set, deleted } = planned;
+      const first = hasPlanned ? undefined : [...planner.ports()].length;
+      hasPlanned = true;
       if (set.length === 0 && deleted.length === 0) return;
       checkNodePorts(tracking.node.state(), set);
       latencies.planned(changes.endpoints[family].triggerTimesMs.values());
-      listener.onChange(family);
+      listener.onChange(family, planned, { first, isDualStack: otherHasServicePorts() });
       kernelView.planned(keysOf(set));
       kernelView.planned(deleted);
       channel.set(set);

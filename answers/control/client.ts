@@ -26,6 +26,7 @@ export async function connectToProxy(path: string): Promise<ControlAnswers> {
       get("browse", Object.fromEntries(Object.entries(question).map(([name, value]) => [name, String(value)]))),
     state: (family) => get("state", { family }),
     status: () => get("status"),
+    events: (since) => get("events", { since: String(since) }),
   };
 }
 

@@ -5,6 +5,7 @@
  */
 export { AnotherSluiceError, refuseAnother } from "./another.ts";
 export { connectToProxy, NoProxyError } from "./client.ts";
+export { eventText } from "./event_text.ts";
 export { NotReadyError } from "./not_ready.ts";
 export { thisProcess } from "./process.ts";
 export { serveControlSocket } from "./serve.ts";

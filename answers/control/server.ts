@@ -3,6 +3,7 @@
  *
  *   GET /v1/process                                 ProxyProcess
  *   GET /v1/status                                  ProxyStatus
+ *   GET /v1/events?since=17                         Feed: the events after update 17
  *   GET /v1/explain?to=10.96.0.10:80/tcp&from=pod   Explanation (from: pod, node, outside or an address; optional)
  *   GET /v1/resolve?name=default/web&from=pod       Question[]
  *   GET /v1/services?search=default/web             ListedService[]
@@ -16,11 +17,14 @@ import { type Answers, QuestionError, readQuestion } from "../mod.ts";
 import { type HttpAnswer, type HttpHandler, type HttpRequest, textAnswer } from "../../platform/http/mod.ts";
 import { NotReadyError } from "./not_ready.ts";
 import { thisProcess } from "./process.ts";
+import type { Feed } from "../../observe/mod.ts";
 import type { ProxyStatus } from "./status.ts";
 
 /** Every answer that a running proxy gives. */
 export interface ControlAnswers extends Answers {
   status(): Promise<ProxyStatus>;
+  /** Returns the events that are new or have changed since the update of this number. */
+  events(since: number): Promise<Feed>;
 }
 
 /** Answers requests on the control socket. */
@@ -28,6 +32,7 @@ export function createControlHandler(answers: ControlAnswers): HttpHandler {
   const routes: Readonly<Record<string, (query: URLSearchParams) => Promise<unknown>>> = {
     "/v1/process": () => Promise.resolve(thisProcess()),
     "/v1/status": () => answers.status(),
+    "/v1/events": (query) => answers.events(Number(query.get("since")) || 0),
     "/v1/explain": (query) => answers.explain(readQuestion(query.get("to") ?? "", query.get("from") ?? undefined)),
     "/v1/resolve": (query) => answers.resolve(query.get("name") ?? "", query.get("from") ?? undefined),
     "/v1/services": (query) => answers.services(query.get("search") ?? ""),

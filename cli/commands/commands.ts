@@ -2,6 +2,7 @@ import { checkCommand } from "./check.ts";
 import type { Command } from "./command.ts";
 import { createCompletionCommand } from "./completion.ts";
 import { diffCommand } from "./diff.ts";
+import { eventsCommand } from "./events.ts";
 import { explainCommand } from "./explain.ts";
 import { exportCommand } from "./export.ts";
 import { getCommand } from "./get.ts";
@@ -24,6 +25,7 @@ export const COMMANDS: readonly Command[] = [
   uninstallCommand,
   statusCommand,
   topCommand,
+  eventsCommand,
   explainCommand,
   getCommand,
   renderCommand,

@@ -16,6 +16,8 @@ import { planService } from "./service_port.ts";
 export interface PlanChanges {
   readonly set: readonly ServicePort[];
   readonly deleted: readonly ServicePortKey[];
+  /** The earlier plans of those that had one. */
+  readonly replaced: ReadonlyMap<ServicePortKey, ServicePort>;
 }
 
 /** The number of service ports with traffic policy Local that have usable endpoints, but none on this node. */
@@ -124,15 +126,17 @@ function planServices(state: PlannerState, services: Iterable<ServiceKey>, zone:
   for (const service of services) update(state, service, node, affected);
   const set: ServicePort[] = [];
   const deleted: ServicePortKey[] = [];
+  const replaced = new Map<ServicePortKey, ServicePort>();
   for (const entry of affected) {
     const port = settle(state, entry);
     if (sameData(entry.planned, port)) continue;
+    if (entry.planned !== undefined) replaced.set(entry.key, entry.planned);
     entry.planned = port;
     entry.plannedIn = state.rounds;
     if (port === undefined) deleted.push(entry.key);
     else set.push(port);
   }
-  return { set, deleted };
+  return { set, deleted, replaced };
 }
 
 /** Updates the entries of a service and adds those whose plan may change to `affected`. */

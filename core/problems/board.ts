@@ -24,6 +24,12 @@ export interface ReportOptions {
  */
 export type ReportProblems = (scope: string, problems: readonly Problem[], options?: ReportOptions) => void;
 
+/** The begin or the end of a problem. */
+export interface ProblemChange {
+  readonly type: "raised" | "solved";
+  readonly problem: Problem;
+}
+
 /** The active problems of all scopes. */
 export interface ProblemBoard {
   /** Replaces the problems of a scope and logs the differences: new problems, new details, resolved problems. */
@@ -39,8 +45,12 @@ const SHOWN = 64;
 const KEPT = 4096;
 const SEVERITIES = ["error", "warning"];
 
-/** A board without problems. */
-export function createProblemBoard(clock: Clock, logger: Logger): ProblemBoard {
+/** A board without problems. `onChange` is called when one begins or ends. */
+export function createProblemBoard(
+  clock: Clock,
+  logger: Logger,
+  onChange: (change: ProblemChange) => void = () => {},
+): ProblemBoard {
   const scopes = new Map<string, Map<string, CurrentProblem>>();
   let kept = 0;
 
@@ -57,9 +67,11 @@ export function createProblemBoard(clock: Clock, logger: Logger): ProblemBoard {
       if (logger && detail !== known?.detail) logProblem(logger, problem);
       const count = (known?.count ?? 0) + 1;
       now.set(key, { code, subject, detail, sinceMs: known?.sinceMs ?? nowMs, lastMs: nowMs, count });
+      if (known === undefined) onChange({ type: "raised", problem });
     }
-    for (const [key, { code, subject, sinceMs }] of before ?? []) {
+    for (const [key, { code, subject, detail, sinceMs }] of before ?? []) {
       if (now.has(key)) continue;
+      onChange({ type: "solved", problem: { code, subject, detail } });
       const lastedSeconds = Math.round((nowMs - sinceMs) / 1000);
       logger?.info(`solved: ${problemKind(code).title}`, { code, subject, lastedSeconds });
     }

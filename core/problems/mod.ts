@@ -11,7 +11,13 @@
  * In: problems by scope, from every room. Out: the active ones, for the log, status, metrics and Events. May touch:
  * nothing.
  */
-export { createProblemBoard, type CurrentProblem, type ProblemBoard, type ReportProblems } from "./board.ts";
+export {
+  createProblemBoard,
+  type CurrentProblem,
+  type ProblemBoard,
+  type ProblemChange,
+  type ReportProblems,
+} from "./board.ts";
 export { type Finding, findingsText, problemFinding, worstOf } from "./finding.ts";
 export { createObjectProblems, type ObjectProblems } from "./object_problems.ts";
 export { logProblem, type Problem } from "./problem.ts";

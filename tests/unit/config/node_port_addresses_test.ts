@@ -20,7 +20,14 @@ function served(family: Family, args: readonly string[], addresses: readonly str
   const problems: string[] = [];
   const onProblems = sayProblems((where, message) => problems.push(`${where}: ${message}`));
   const { bindAddress } = configuration;
-  const tracking = createTracking({ kinds: KINDS, nodeName: "here", bindAddress, clock, onChange() {}, onProblems });
+  const tracking = createTracking({
+    kinds: KINDS,
+    nodeName: "here",
+    bindAddress,
+    clock,
+    onChange() {},
+    onProblems,
+  });
   const clusterIPs = ["10.96.0.1", "fd00:10:96::1"];
   tracking.set(service("default/web", { clusterIPs, ports: [{ name: "http", protocol: "tcp", port: 80, nodePort }] }));
   if (addresses) tracking.set(node("here", { addresses }));
@@ -34,7 +41,7 @@ function served(family: Family, args: readonly string[], addresses: readonly str
     controlSocket: undefined,
     signal: new AbortController().signal,
   } as const;
-  const listener = { onChange() {}, onReport() {}, onHealth() {}, onHealthChecks() {}, onProblems };
+  const listener = { onChange() {}, onSent() {}, onReport() {}, onHealth() {}, onHealthChecks() {}, onProblems };
   const one = serveFamily(family, tracking, options, listener, () => true);
   const apply = () => {
     const changes = tracking.take();

@@ -44,6 +44,7 @@ function setUp() {
     signal: new AbortController().signal,
   }, {
     onChange: () => {},
+    onSent: () => {},
     onReport: () => {},
     onHealth: () => {},
     onHealthChecks: (_family, counts) => reported.push(...counts),

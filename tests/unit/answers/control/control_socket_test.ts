@@ -7,6 +7,7 @@ import type { ControlAnswers } from "../../../../answers/control/server.ts";
 import { serveControlSocket } from "../../../../answers/control/serve.ts";
 import { listenOnControlSocket, SocketInUseError } from "../../../../answers/control/socket.ts";
 import type { ProxyStatus } from "../../../../answers/control/status.ts";
+import { createChangeFeed } from "../../../../observe/change_feed.ts";
 import { silentLogger } from "../../../../platform/log.ts";
 import { fakeAnswerBasis, HERE } from "../../../fakes/answer_basis.ts";
 import { createFakeClock } from "../../../fakes/clock.ts";
@@ -18,6 +19,11 @@ const basis = fakeAnswerBasis([
   endpointSlice("default/web-1", [endpoint("10.1.0.1", { nodeName: HERE }), endpoint("10.1.0.2", { ready: false })]),
 ]);
 const STATUS = { node: HERE, problems: [{ where: "Service default/wéb", message: "“odd”" }] } as unknown as ProxyStatus;
+
+const feed = createChangeFeed(createFakeClock());
+feed.problemChanged({ type: "raised", problem: { code: "sync-failed", subject: "IPv4", detail: "nft: “odd”" } });
+feed.problemChanged({ type: "solved", problem: { code: "sync-failed", subject: "IPv4", detail: "" } });
+const readFeed = (since: number) => Promise.resolve(feed.read(since));
 
 /** Runs a test with a path for a socket, in a folder that does not exist yet. */
 async function withPath(test: (path: string) => Promise<void>): Promise<void> {
@@ -42,7 +48,12 @@ async function serving(
     listener,
     answers() {
       loads++;
-      return Promise.resolve({ ...createAnswers(basis), status: () => Promise.resolve(STATUS), ...changes });
+      return Promise.resolve({
+        ...createAnswers(basis),
+        status: () => Promise.resolve(STATUS),
+        events: readFeed,
+        ...changes,
+      });
     },
     clock: createFakeClock(),
     logger: silentLogger,
@@ -72,6 +83,8 @@ Deno.test("answers through the socket equal direct ones, and nothing is loaded b
       assert.equal((await remote.endpoints("default/web")).length, 2);
       assert.deepEqual(await remote.state("IPv4"), plain(await local.state("IPv4")));
       assert.deepEqual(await remote.status(), STATUS);
+      assert.deepEqual(await remote.events(0), plain(feed.read()));
+      assert.deepEqual((await remote.events(1)).events.map(({ kind }) => kind), ["solved"]);
     });
     assert(used.loads > 0);
   }));

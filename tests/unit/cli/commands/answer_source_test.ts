@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { createAnswers } from "../../../../answers/mod.ts";
 import { serveControlSocket } from "../../../../answers/control/serve.ts";
 import { listenOnControlSocket } from "../../../../answers/control/socket.ts";
+import type { Feed } from "../../../../observe/mod.ts";
 import type { ProxyStatus } from "../../../../answers/control/status.ts";
 import { systemClock } from "../../../../platform/clock.ts";
 import { silentLogger } from "../../../../platform/log.ts";
@@ -60,7 +61,12 @@ Deno.test("the proxy on the control socket answers unless --source is given", as
   const basis = fakeAnswerBasis([node(HERE), service("running/only")]);
   const served = serveControlSocket({
     listener: await listenOnControlSocket(path),
-    answers: () => Promise.resolve({ ...createAnswers(basis), status: () => Promise.resolve({} as ProxyStatus) }),
+    answers: () =>
+      Promise.resolve({
+        ...createAnswers(basis),
+        status: () => Promise.resolve({} as ProxyStatus),
+        events: () => Promise.resolve({} as Feed),
+      }),
     clock: systemClock,
     logger: silentLogger,
     signal: end.signal,

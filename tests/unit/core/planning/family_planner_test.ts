@@ -65,7 +65,8 @@ Deno.test("an unchanged plan is not returned again", () => {
   const unrelatedPort = { name: "metrics", protocol: "tcp", port: 9090 } as const;
   const { set, deleted } = planned.set({ ...webSlice, ports: [...webSlice.ports, unrelatedPort] });
   assert.deepEqual([set, deleted], [[], []]);
-  assert.deepEqual(planned.set(endpointSlice("default/unknown-a", [endpoint("10.1.0.9")])), { set: [], deleted: [] });
+  const ofUnknown = planned.set(endpointSlice("default/unknown-a", [endpoint("10.1.0.9")]));
+  assert.deepEqual([ofUnknown.set, ofUnknown.deleted], [[], []]);
 });
 
 Deno.test("a deleted service, a removed port or a lost family is deleted from the plan", () => {
@@ -78,7 +79,8 @@ Deno.test("a deleted service, a removed port or a lost family is deleted from th
   assert.deepEqual(names(planned.set(web).set), ["default/web:http"]);
   assert.deepEqual(planned.set({ ...web, ignored: true }).deleted, ["default/web:http|tcp"]);
   planned.set(web);
-  assert.deepEqual(planned.delete(web), { set: [], deleted: ["default/web:http|tcp"] });
+  const { set, deleted, replaced } = planned.delete(web);
+  assert.deepEqual([set, deleted, [...replaced.keys()]], [[], ["default/web:http|tcp"], ["default/web:http|tcp"]]);
 });
 
 Deno.test("endpoints tracked before their service are used", () => {

@@ -1,0 +1,69 @@
+import { boolean, option } from "../../config/mod.ts";
+import type { ControlAnswers } from "../../answers/control/mod.ts";
+import type { Feed, FeedEvent } from "../../observe/mod.ts";
+import { errorText, sleep, writeToStderr } from "../../platform/mod.ts";
+import { type Command, type Invocation, usageError } from "./command.ts";
+import { outputFlags, outputOf } from "./output.ts";
+
+const OUTPUT = outputFlags(["text", "json"]);
+const REFRESH_MS = 250;
+
+/** `sluice events`: what happens on this node, live. */
+export const eventsCommand: Command = {
+  name: "events",
+  summary: "Print changes of services and their effect, repairs and problems, live.",
+  arguments: [],
+  flags: [option("once", boolean(), "Print the events so far and exit."), ...OUTPUT.flags],
+  examples: [
+    { line: "sluice events", does: "the last events, then new ones until interrupted" },
+    { line: "sluice events --once -o json", does: "the events so far, one JSON object per line" },
+  ],
+  async start(invocation) {
+    const { configuration: { controlSocket }, flags, signal } = invocation;
+    if (controlSocket === undefined) {
+      return usageError("events needs a running proxy: set --control-socket to its socket");
+    }
+    const { connectToProxy } = await import("../../answers/control/mod.ts");
+    const proxy = await connectToProxy(controlSocket);
+    const print = await createPrinter(invocation);
+    let feed = await proxy.events(0);
+    feed.events.forEach(print);
+    while (flags.get("once") !== true && !signal.aborted) {
+      await sleep(invocation.clock, REFRESH_MS, signal).catch(() => {});
+      if (!signal.aborted) feed = await nextOf(feed, proxy, print, invocation);
+    }
+    return 0;
+  },
+};
+
+async function createPrinter(invocation: Invocation): Promise<(event: FeedEvent) => void> {
+  const { print } = invocation;
+  if (outputOf(invocation, OUTPUT) === "json") return (event) => print(`${JSON.stringify(event)}\n`);
+  const { eventLine } = await import("../text/mod.ts");
+  const layout = { columns: Infinity, colour: Deno.stdout.isTerminal() && !Deno.noColor };
+  return (event) => print(`${eventLine(event, layout)}\n`);
+}
+
+/** Prints what is new since a feed. Waits while no proxy answers; one that has started since has other numbers. */
+async function nextOf(
+  { startedAtMs, last }: Feed,
+  proxy: ControlAnswers,
+  print: (event: FeedEvent) => void,
+  { clock, signal }: Invocation,
+): Promise<Feed> {
+  let isLost = false;
+  while (!signal.aborted) {
+    try {
+      const next = await proxy.events(last);
+      if (isLost) writeToStderr("sluice: the proxy answers again\n");
+      const feed = next.startedAtMs === startedAtMs ? next : await proxy.events(0);
+      feed.events.forEach(print);
+      return feed;
+    } catch (error) {
+      if (!isLost) writeToStderr(`sluice: ${errorText(error)}; waiting for it\n`);
+      isLost = true;
+      await sleep(clock, REFRESH_MS, signal).catch(() => {});
+    }
+  }
+  return { startedAtMs, last, events: [] };
+}
