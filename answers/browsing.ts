@@ -3,14 +3,21 @@ import type { Family } from "../platform/mod.ts";
 import type { AnswerBasis } from "./basis.ts";
 import { hasExternalFrontends } from "../core/model/mod.ts";
 import type { PlannedPort } from "../core/planning/mod.ts";
-import { findServicePorts, listed, type ListedEndpoint, type ListedService } from "./listing.ts";
+import { findServicePorts, type FoundServicePort, listed, type ListedEndpoint, type ListedService } from "./listing.ts";
+
+/** The orders of services: broken ones first, by name, those with the fewest endpoints first, or the last changed first. */
+export const SERVICE_ORDERS = ["broken", "name", "endpoints", "changed"] as const;
 
 /** Selects a page of services. */
 export interface BrowseQuestion {
   /** Only services whose name contains this. */
   readonly search: string;
+  /** Only services of this namespace; of all by default. */
+  readonly namespace?: string;
   /** Only broken services: refused by the kernel, without a frontend that another one has, or without endpoints. */
   readonly attention: boolean;
+  /** By name by default; services that are equal in another order are sorted by name. */
+  readonly order?: typeof SERVICE_ORDERS[number];
   /** Counted from 1; a number past the end selects the last page. */
   readonly page: number;
   readonly pageSize: number;
@@ -29,6 +36,10 @@ export interface ServicePage {
   readonly page: number;
   readonly pages: number;
   readonly services: readonly BrowsedService[];
+  /** The number of broken service ports in the cluster, whatever is selected. */
+  readonly broken: number;
+  /** The names of all namespaces with services, sorted. */
+  readonly namespaces: readonly string[];
 }
 
 /** Each service shows few endpoints on a page of many services, and nearly all on a page of few. */
@@ -38,9 +49,17 @@ const MOST_ENDPOINTS = { ofFew: 500, ofMany: 12 };
 /** Returns a page of services. Only those on the page are examined in detail. */
 export function browse(
   basis: AnswerBasis,
-  { search, attention, page: requestedPage, pageSize }: BrowseQuestion,
+  { search, namespace = "", attention, order = "name", page: requestedPage, pageSize }: BrowseQuestion,
 ): ServicePage {
-  const found = findServicePorts(basis, { search, wanted: attention ? isBroken(basis) : undefined });
+  const isBroken = brokenIn(basis), broken = new Set<PlannedPort>(), namespaces = new Set<string>();
+  const wanted = (owner: PlannedPort, family: Family) => {
+    const ofService = owner.service.slice(0, owner.service.indexOf("/"));
+    namespaces.add(ofService);
+    if (isBroken(owner, family)) broken.add(owner);
+    return owner.wanted.name.includes(search) && (namespace === "" || namespace === ofService) &&
+      (!attention || broken.has(owner));
+  };
+  const found = inOrder(findServicePorts(basis, { search: "", wanted }), order, broken);
   const pages = Math.max(1, Math.ceil(found.length / pageSize));
   const page = Math.min(Math.max(1, requestedPage), pages);
   const most = found.length <= FEW_SERVICES ? MOST_ENDPOINTS.ofFew : MOST_ENDPOINTS.ofMany;
@@ -50,11 +69,32 @@ export function browse(
     const outFirst = [...all.endpoints].sort((a, b) => Number(a.used) - Number(b.used));
     return [{ ...all.service, shownEndpoints: outFirst.slice(0, most) }];
   });
-  return { total: found.length, page, pages, services };
+  const all = { broken: broken.size, namespaces: [...namespaces].sort() };
+  return { total: found.length, page, pages, services, ...all };
+}
+
+/** Sorts service ports, given by name, in another order. */
+function inOrder(
+  found: readonly FoundServicePort[],
+  order: BrowseQuestion["order"],
+  broken: ReadonlySet<PlannedPort>,
+): readonly FoundServicePort[] {
+  if (order === "name") return found;
+  const rank = ({ owner }: FoundServicePort): number => {
+    switch (order) {
+      case "endpoints":
+        return new Set([...owner.wanted.clusterEndpoints, ...owner.wanted.localEndpoints]).size;
+      case "changed":
+        return -owner.plannedIn;
+      default:
+        return broken.has(owner) ? 0 : 1;
+    }
+  };
+  return found.map((one) => ({ one, rank: rank(one) })).sort((a, b) => a.rank - b.rank).map(({ one }) => one);
 }
 
 /** Traffic policy Local without an endpoint on this node is normal: load balancers send nothing to such a node. */
-function isBroken({ families }: AnswerBasis): (owner: PlannedPort, family: Family) => boolean {
+function brokenIn({ families }: AnswerBasis): (owner: PlannedPort, family: Family) => boolean {
   return (owner, family) => {
     const { planned, reported } = owner;
     if (planned === undefined || reported.length > 0) return true;

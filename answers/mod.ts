@@ -7,9 +7,10 @@
  */
 export { type Answers, createAnswers } from "./answers.ts";
 export { addressesOfHost, type AnswerBasis, type FamilyBasis } from "./basis.ts";
-export type { BrowsedService, BrowseQuestion, ServicePage } from "./browsing.ts";
+export { type BrowsedService, type BrowseQuestion, SERVICE_ORDERS, type ServicePage } from "./browsing.ts";
 export { explain } from "./explain.ts";
 export type { ExplainedEndpoint, ExplainedRules, ExplainedService, Explanation } from "./explanation.ts";
+export { clientText, fateText, masqueradeText, placeText, sinceText } from "./explanation_words.ts";
 export { endpointText } from "./frontend.ts";
 export { hasExternalFrontends } from "../core/model/mod.ts";
 export {
@@ -22,4 +23,4 @@ export {
 } from "./listing.ts";
 export { answerOffline } from "./offline.ts";
 export { isAddressAndPort, type Origin, ORIGINS, type Question, QuestionError, readQuestion } from "./question.ts";
-export type { FateReason, KeepReason, MasqueradeReason, Outcome, Source } from "./outcome.ts";
+export type { Outcome } from "./outcome.ts";

@@ -3,7 +3,7 @@ import { type Clock, FAMILIES, type Family, isLoopback, otherFamily, VERSION } f
 import { addressesOfHost, createAnswers, type FamilyBasis } from "../answers/mod.ts";
 import { type Configuration, isServer, sourceText } from "../config/mod.ts";
 import { type ControlAnswers, type FamilyStatusDetails, NotReadyError } from "../answers/control/mod.ts";
-import type { ChangeFeed, ProxyHealth, SourceLinkRecord, StatusRecorder } from "../observe/mod.ts";
+import type { ChangeFeed, FamilyRecord, ProxyHealth, SourceLinkRecord, StatusRecorder } from "../observe/mod.ts";
 import type { ProblemBoard } from "../core/problems/mod.ts";
 import type { ServedFamily } from "./served_family.ts";
 import type { Tracking } from "../core/tracking/mod.ts";
@@ -71,7 +71,7 @@ function statusOf(
     startedAtMs,
     healthy,
     nodeEligible: health.nodeEligible(),
-    stamp: stampOf(tracking, families),
+    stamp: stampOf(tracking, families, records),
     services: [...services.keys()].length,
     changesToPlan: FAMILIES.reduce((sum, family) => sum + endpoints[family].pending(), services.pending()),
     residentBytes: Deno.memoryUsage().rss,
@@ -94,12 +94,17 @@ function addressesOf({ node }: Tracking): readonly string[] {
   );
 }
 
-/** Returns a text that changes whenever the input or result of planning does. */
-function stampOf({ services, endpoints, node }: Tracking, families: readonly ServedFamily[]): string {
+/** Returns a text that changes whenever the input or result of planning does, or what is in effect. */
+function stampOf(
+  { services, endpoints, node }: Tracking,
+  families: readonly ServedFamily[],
+  records: readonly FamilyRecord[],
+): string {
   const counts = [services, ...FAMILIES.map((family) => endpoints[family])].flatMap((tracker) => [
     tracker.total(),
     tracker.pending(),
   ]);
   const revisions = families.map(({ basis }) => basis.revision());
-  return [...counts, ...revisions, node.state().zone].join(" ");
+  const syncs = records.map(({ syncs: [last] }) => last && `${last.endedAtMs}${last.ok ? "" : "!"}`);
+  return [...counts, ...revisions, ...syncs, node.state().zone].join(" ");
 }

@@ -22,8 +22,10 @@ export async function connectToProxy(path: string): Promise<ControlAnswers> {
     resolve: (name, from) => get("resolve", { name, ...(from === undefined ? {} : { from }) }),
     services: (search) => get("services", { search }),
     endpoints: (search) => get("endpoints", { search }),
-    browse: (question) =>
-      get("browse", Object.fromEntries(Object.entries(question).map(([name, value]) => [name, String(value)]))),
+    browse(question) {
+      const given = Object.entries(question).filter(([, value]) => value !== undefined);
+      return get("browse", Object.fromEntries(given.map(([name, value]) => [name, String(value)])));
+    },
     state: (family) => get("state", { family }),
     status: () => get("status"),
     events: (since) => get("events", { since: String(since) }),

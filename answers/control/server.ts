@@ -8,12 +8,12 @@
  *   GET /v1/resolve?name=default/web&from=pod       Question[]
  *   GET /v1/services?search=default/web             ListedService[]
  *   GET /v1/endpoints?search=default/web            ListedEndpoint[]
- *   GET /v1/browse?search=web&attention=true&page=2&pageSize=20
+ *   GET /v1/browse?search=web&namespace=shop&attention=true&order=broken&page=2&pageSize=20
  *                                                   ServicePage
  *   GET /v1/state?family=IPv4                       FamilyDelta: the desired state of the kernel, as a full snapshot
  */
 import { FAMILIES } from "../../platform/mod.ts";
-import { type Answers, QuestionError, readQuestion } from "../mod.ts";
+import { type Answers, QuestionError, readQuestion, SERVICE_ORDERS } from "../mod.ts";
 import { type HttpAnswer, type HttpHandler, type HttpRequest, textAnswer } from "../../platform/http/mod.ts";
 import { NotReadyError } from "./not_ready.ts";
 import { thisProcess } from "./process.ts";
@@ -40,6 +40,8 @@ export function createControlHandler(answers: ControlAnswers): HttpHandler {
     "/v1/browse": (query) =>
       answers.browse({
         search: query.get("search") ?? "",
+        namespace: query.get("namespace") ?? "",
+        order: SERVICE_ORDERS.find((order) => order === query.get("order")),
         attention: query.get("attention") === "true",
         page: Number(query.get("page")) || 1,
         pageSize: Number(query.get("pageSize")) || 20,

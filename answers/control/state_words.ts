@@ -1,5 +1,6 @@
 /** The state of a proxy, its families and its link to the source in words and a tone, for the page and the terminal. */
-import { durationText } from "../../platform/mod.ts";
+import { type ProblemCode, problemKind } from "../../core/problems/mod.ts";
+import { durationText, plural } from "../../platform/mod.ts";
 import type { FamilyStatusDetails, ProxyStatus } from "./status.ts";
 
 /** A state in a few words, and its urgency. */
@@ -9,6 +10,9 @@ export interface StateWords {
   /** The cause; undefined if there is nothing to add. */
   readonly reason: string | undefined;
 }
+
+/** The problems of single service ports that a sync leaves out. */
+const REFUSALS: readonly ProblemCode[] = ["rules-refused", "not-relayed"];
 
 /** The state of a family. */
 export function stateOfFamily(
@@ -35,7 +39,13 @@ export function stateOfFamily(
     return { tone: "bad", words: `syncs have been failing${times}, retrying`, reason: failure?.detail };
   }
   if (!healthy) return { tone: "bad", words: "behind: changes are overdue", reason: undefined };
-  if (last.problems > 0) return { tone: "bad", words: "in sync, with problems", reason: undefined };
+  if (last.problems > 0) {
+    const refused = problems.filter(({ code, subject }) => REFUSALS.includes(code) && subject.endsWith(`(${family})`));
+    const except = refused.length === 0
+      ? "with problems"
+      : `except for ${plural(refused.length, "refused service port")}`;
+    return { tone: "bad", words: `in sync, ${except}`, reason: undefined };
+  }
   return { tone: "good", words: changesPending > 0 ? "syncing" : "in sync", reason: undefined };
 }
 
@@ -51,7 +61,8 @@ export function stateOfLink({ link, atMs }: Pick<ProxyStatus, "link" | "atMs">):
     case "connected":
       return { tone: "good", words: `connected to ${server} for ${since}`, reason: heard };
     case "disconnected": {
-      const retry = `retry in ${lasting(Math.max(0, (retryAtMs ?? atMs) - atMs))}`;
+      const retryMs = (retryAtMs ?? atMs) - atMs;
+      const retry = retryMs < 500 ? "retrying now" : `retry in ${lasting(retryMs)}`;
       const reason = [lastError, heard, retry].filter((part) => part !== undefined).join("; ");
       return { tone: "bad", words: `disconnected from ${server} for ${since}`, reason };
     }
@@ -81,9 +92,12 @@ export function stateOfProxy(status: ProxyStatus): StateWords {
     const words = `no connection to ${status.link.server} for ${since}: the last known state stays in effect`;
     return { tone: "bad", words, reason: status.link.lastError };
   }
-  const worst = families.find(({ tone }) => tone === "bad") ?? families.find(({ tone }) => tone === "warning");
+  const tone = (["bad", "warning"] as const).find((one) => families.some(({ tone }) => tone === one));
   // The reason is shown with the family.
-  if (worst) return { tone: worst.tone, words: `${worst.name}: ${worst.words}`, reason: undefined };
+  if (tone !== undefined) {
+    const words = families.filter((one) => one.tone === tone).map(({ name, words }) => `${name}: ${words}`).join("; ");
+    return { tone, words, reason: undefined };
+  }
   if (!status.healthy) return { tone: "bad", words: "behind: changes are overdue", reason: undefined };
   if (!status.nodeEligible) {
     return {
@@ -91,6 +105,11 @@ export function stateOfProxy(status: ProxyStatus): StateWords {
       words: "the node is leaving",
       reason: "health checks tell load balancers to send no traffic here",
     };
+  }
+  const { problems } = status;
+  if (problems.length > 0) {
+    const words = `all in sync, with ${problems.length === 1 ? "a problem" : "problems"}`;
+    return { tone: "warning", words, reason: `${problems[0]!.subject}: ${problemKind(problems[0]!.code).title}` };
   }
   return { tone: "good", words: "all in sync", reason: undefined };
 }

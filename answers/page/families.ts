@@ -11,33 +11,37 @@ export function familiesPart(status: ProxyStatus): Html {
 }
 
 function familyCard(details: FamilyStatusDetails, status: ProxyStatus): Html {
-  const { family, revision, servicePorts, changesPending, syncs, latency, noLocalEndpoints } = details;
+  const { family, revision, servicePorts, changesPending, syncs, latency, noLocalEndpoints, driftRepaired } = details;
   const { tone, words, reason } = stateOfFamily(details, status);
   const local = noLocalEndpoints.internal + noLocalEndpoints.external;
+  const row = (name: string, value: HtmlOrText) =>
+    html`
+      <div>
+        <dt>${name}</dt>
+        <dd>${value}</dd>
+      </div>
+    `;
   return html`<article class="card family ${tone}" data-family="${family}">
 <header><h2>${family}</h2><span class="state ${tone}"><span class="dot"></span>${words}</span></header>
 ${reason !== undefined && html`<p class="reason">${reason}</p>`}
-${syncChart(syncs)}
-<p class="legend"><span class="swatch duration"></span>duration <span class="swatch size"></span>size of the last syncs</p>
+${syncs.length > 0 && syncChart(syncs)}
 <dl class="rows">
-<div><dt>Last sync</dt><dd>${lastSync(syncs.find(({ ok }) => ok))}</dd></div>
-<div><dt>Revision</dt><dd>${countText(revision)}</dd></div>
-<div><dt>Service ports</dt><dd>${countText(servicePorts)}${
-    changesPending > 0 && html`, <em>${countText(changesPending)} waiting</em>`
-  }</dd></div>
+${row("Last sync", lastSync(syncs.find(({ ok }) => ok)))}
 ${
-    local > 0 &&
-    html`
-      <div>
-        <dt>Policy Local</dt>
-        <dd>${plural(local, "service port")} without endpoints here</dd>
-      </div>
-    `
+    row(
+      "Service ports",
+      html`${countText(servicePorts)}${changesPending > 0 && html`, <em>${countText(changesPending)} waiting</em>`}`,
+    )
   }
+${local > 0 && row("Policy Local", `${plural(local, "service port")} without endpoints here`)}
+${driftRepaired > 0 && row("Repaired", `${plural(driftRepaired, "change")} by other programs`)}
+${row("Revision", countText(revision))}
 </dl>
 ${latencyTable(latency)}
 </article>`;
 }
+
+type HtmlOrText = Html | string;
 
 function lastSync(sync: SyncSummary | undefined): Html {
   if (sync === undefined) return html`none has succeeded yet`;
@@ -47,22 +51,18 @@ function lastSync(sync: SyncSummary | undefined): Html {
   }`;
 }
 
-function latencyTable(latency: Latency | undefined): Html {
-  if (latency === undefined) return html`<p class="quiet">No change of endpoints has come into effect yet.</p>`;
+function latencyTable(latency: Latency | undefined): Html | undefined {
+  if (latency === undefined) return undefined;
   const { changes, p50Ms, p90Ms, p99Ms, longestMs } = latency;
+  const columns = [["p50", p50Ms], ["p90", p90Ms], ["p99", p99Ms], ["longest", longestMs]] as const;
   return html`
     <table class="latency">
       <caption>From a change of endpoints to its effect here, over the last ${countText(changes)}</caption>
       <thead>
-        <tr>
-          <th scope="col">p50</th>
-          <th scope="col">p90</th>
-          <th scope="col">p99</th>
-          <th scope="col">longest</th>
-        </tr>
+        <tr>${columns.map(([name]) => html`<th scope="col">${name}</th>`)}</tr>
       </thead>
       <tbody>
-        <tr>${[p50Ms, p90Ms, p99Ms, longestMs].map((ms) => html`<td>${durationText(ms)}</td>`)}</tr>
+        <tr>${columns.map(([, ms]) => html`<td>${durationText(ms)}</td>`)}</tr>
       </tbody>
     </table>
   `;

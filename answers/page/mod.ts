@@ -5,7 +5,7 @@
  *   view.ts        the selection of services, as in the page's address
  *   html.ts        templates that escape every value
  *   document.ts    the page; style.ts and script.ts are what it embeds
- *   summary.ts, families.ts, sync_chart.ts, problems.ts, services.ts   its parts
+ *   summary.ts, problems.ts, families.ts, sync_chart.ts, events.ts, services.ts, explanation.ts   its parts
  *
  * None of this is loaded before the page is first requested.
  */

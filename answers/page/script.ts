@@ -7,12 +7,12 @@ export const LIVE_SCRIPT = `
   const EVERY_MS = 1000, TIMEOUT_MS = 10000, TYPING_MS = 150;
   const places = new Map([...document.querySelectorAll("[data-part]")].map((place) => [place.dataset.part, place]));
   const connection = document.getElementById("connection");
-  const form = document.forms[0];
+  const search = document.getElementById("search"), explain = document.getElementById("explain");
   const shown = new Map(), waiting = new Map();
   let view = new URLSearchParams(location.search);
   let seen = document.body.dataset.stamp;
   let behindMs = 0, timer, typing, polls = 0;
-  form.classList.add("live");
+  search.classList.add("live");
 
   const ageText = (seconds) =>
     seconds < 1 ? "now" : seconds < 120 ? seconds + " s ago" : seconds < 7200 ? Math.floor(seconds / 60) + " min ago"
@@ -31,8 +31,10 @@ export const LIVE_SCRIPT = `
   };
   const put = (place, markup) => {
     const before = new Map([...place.querySelectorAll("details")].map((one) => [one.dataset.key, one.open]));
+    const chosen = place.value;
     const focus = place.contains(document.activeElement) ? document.activeElement.closest("[data-key]") : null;
     place.innerHTML = markup;
+    if (chosen !== undefined) place.value = chosen;
     for (const one of place.querySelectorAll("details")) {
       if (before.has(one.dataset.key)) one.open = before.get(one.dataset.key);
       if (focus !== null && one.dataset.key === focus.dataset.key) {
@@ -82,27 +84,39 @@ export const LIVE_SCRIPT = `
     seen = "";
     poll();
   };
-  const showForm = () => {
+  const showForms = () => {
     clearTimeout(typing);
-    show(new URLSearchParams(new FormData(form)));
+    show(new URLSearchParams([...new FormData(search), ...new FormData(explain)]));
   };
-  form.addEventListener("submit", (event) => {
-    event.preventDefault();
-    showForm();
-  });
-  form.addEventListener("input", () => {
+  for (const form of [search, explain]) {
+    for (const kept of form.querySelectorAll("input[type=hidden]")) kept.remove();
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      showForms();
+    });
+  }
+  search.addEventListener("input", () => {
     clearTimeout(typing);
-    typing = setTimeout(showForm, TYPING_MS);
+    typing = setTimeout(showForms, TYPING_MS);
   });
-  places.get("services").addEventListener("click", (event) => {
+  // An emptied field has nothing to submit.
+  explain.addEventListener("input", () => explain.elements.to.value === "" && showForms());
+  document.querySelector("main").addEventListener("click", (event) => {
     const link = event.target.closest("a[data-view]");
     if (link === null || event.metaKey || event.ctrlKey || event.shiftKey || event.button !== 0) return;
     event.preventDefault();
     const next = new URL(link.href).searchParams;
-    form.elements.q.value = next.get("q") ?? "";
-    form.elements.show.checked = next.get("show") !== null;
+    const isExplanation = next.get("to") !== view.get("to") && next.has("to");
+    for (const [name, field] of [["q", search.elements.q], ["ns", search.elements.ns], ["to", explain.elements.to],
+      ["from", explain.elements.from]]) field.value = next.get(name) ?? "";
+    search.elements.show.checked = next.get("show") !== null;
     show(new URLSearchParams(next));
-    form.scrollIntoView({ block: "nearest" });
+    (isExplanation ? explain : search).scrollIntoView({ block: "nearest" });
+  });
+  document.addEventListener("keydown", (event) => {
+    if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, select")) return;
+    event.preventDefault();
+    search.elements.q.focus();
   });
   document.addEventListener("visibilitychange", () => document.hidden ? clearTimeout(timer) : poll());
   poll();

@@ -1,56 +1,62 @@
 /** Renders the status page: the whole page, or the parts that may have changed. */
-import { type ControlAnswers, NotReadyError } from "../control/mod.ts";
+import { type ControlAnswers, NotReadyError, type ProxyStatus } from "../control/mod.ts";
 import type { StatusPage } from "../../observe/mod.ts";
 import { pageDocument, type Parts } from "./document.ts";
+import { eventsPart } from "./events.ts";
+import { explanationPart } from "./explanation.ts";
 import { familiesPart } from "./families.ts";
-import { type Html, html } from "./html.ts";
+import { html } from "./html.ts";
 import { problemsPart } from "./problems.ts";
 import { LIVE_SCRIPT } from "./script.ts";
-import { servicesPart } from "./services.ts";
+import { namespaceOptions, servicesPart } from "./services.ts";
 import { STYLE } from "./style.ts";
 import { summaryPart } from "./summary.ts";
 import { PAGE_SIZE, readView, type View } from "./view.ts";
 
 /** The answers that the page is rendered from. */
-export type PageAnswers = Pick<ControlAnswers, "status" | "browse">;
+export type PageAnswers = Pick<ControlAnswers, "status" | "browse" | "events" | "explain" | "resolve">;
 
 /** The status page of a running proxy. */
 export async function createStatusPage(answers: PageAnswers): Promise<StatusPage> {
   const fields = { ...PRIVATE, "Content-Security-Policy": await contentSecurityPolicy() };
+  // Counting examines every service, so an update without news shows the last count.
+  let broken: number | undefined;
 
-  const services = async (view: View): Promise<Html> => {
+  const browsed = async (view: View): Promise<Pick<Parts, "namespaces" | "services">> => {
     try {
-      return servicesPart(await answers.browse({ ...view, pageSize: PAGE_SIZE }), view);
+      const found = await answers.browse({ ...view, order: "broken", pageSize: PAGE_SIZE });
+      broken = found.broken;
+      return { namespaces: namespaceOptions(found.namespaces, view), services: servicesPart(found, view) };
     } catch (error) {
       if (!(error instanceof NotReadyError)) throw error;
-      return html`<p class="quiet">The services have not been read yet.</p>`;
+      const services = html`<p class="quiet">The services have not been read yet.</p>`;
+      return { namespaces: namespaceOptions([], view), services };
     }
+  };
+  /** The parts of the page; those about services only if there may be news. */
+  const render = async (status: ProxyStatus, view: View, isNews: boolean): Promise<Partial<Parts>> => {
+    const ofServices = isNews ? { ...await browsed(view), explanation: await explanationPart(view, answers) } : {};
+    return {
+      summary: summaryPart(status, broken),
+      problems: problemsPart(status),
+      families: familiesPart(status),
+      events: eventsPart(await answers.events(0)),
+      ...ofServices,
+    };
   };
 
   return {
     async page({ query }) {
       const view = readView(new URLSearchParams(query));
       const status = await answers.status();
-      const parts: Parts = {
-        summary: summaryPart(status),
-        families: familiesPart(status),
-        problems: problemsPart(status),
-        services: await services(view),
-      };
-      const { markup } = pageDocument(status, parts, view);
+      const { markup } = pageDocument(status, await render(status, view, true) as Parts, view);
       return { status: 200, contentType: "text/html; charset=utf-8", fields, body: markup };
     },
     async live({ query }) {
       const parameters = new URLSearchParams(query);
       const status = await answers.status();
-      const isNews = status.stamp !== parameters.get("seen");
-      const parts: Readonly<Partial<Parts>> = {
-        summary: summaryPart(status),
-        families: familiesPart(status),
-        problems: problemsPart(status),
-        services: isNews ? await services(readView(parameters)) : undefined,
-      };
-      const markup = Object.entries(parts).map(([name, part]) => [name, part?.markup]);
+      const parts = await render(status, readView(parameters), status.stamp !== parameters.get("seen"));
+      const markup = Object.entries(parts).map(([name, part]) => [name, part.markup]);
       const body = JSON.stringify({ stamp: status.stamp, atMs: status.atMs, parts: Object.fromEntries(markup) });
       return { status: 200, contentType: "application/json", fields: PRIVATE, body };
     },

@@ -1,3 +1,13 @@
+import { SLOTS } from "./sync_chart.ts";
+
+/** Places a label of the time axis below its bar: to the left of the bar's right edge, or at the left end of the axis. */
+const LABEL_COLUMNS = Array.from({ length: SLOTS }, (_, i) => {
+  const slot = i + 1;
+  return slot < 8
+    ? `.at-${slot} { grid-column: ${slot} / span 9; }`
+    : `.at-${slot} { grid-column: ${slot - 7} / ${slot + 1}; text-align: right; }`;
+}).join("\n");
+
 /** The page's style: light or dark as the reader's system prefers, and for screens from a phone's width up. */
 export const STYLE = `
 :root {
@@ -20,23 +30,26 @@ export const STYLE = `
 * { box-sizing: border-box; }
 html { -webkit-text-size-adjust: 100%; }
 body {
-  margin: 0 auto; max-width: 72rem; padding: 1.75rem 1.25rem 3rem; background: var(--page); color: var(--ink);
+  margin: 0 auto; max-width: 82rem; padding: 1.75rem 1.25rem 3rem; background: var(--page); color: var(--ink);
   font: 15px/1.5 var(--sans); font-variant-numeric: tabular-nums; -webkit-font-smoothing: antialiased;
 }
-h1, h2, p, dl, dd, ul, table { margin: 0; padding: 0; }
+h1, h2, h3, p, dl, dd, ul, ol, table { margin: 0; padding: 0; }
 h1 { font-size: 1.4rem; font-weight: 650; letter-spacing: -0.015em; line-height: 1.2; overflow-wrap: anywhere; }
-h2 { font-size: 1rem; font-weight: 650; letter-spacing: -0.005em; }
+h2, h3 { font-size: 1rem; font-weight: 650; letter-spacing: -0.005em; }
+h3 { font-weight: 400; }
 a { color: var(--accent); text-underline-offset: 0.2em; text-decoration-thickness: 1px; }
 code { font: 0.87em/1.5 var(--mono); overflow-wrap: anywhere; }
 :focus-visible { outline: 2px solid var(--accent); outline-offset: 2px; border-radius: 4px; }
 .quiet, .legend, .count, .hint, .facts { color: var(--soft); font-size: 0.87rem; }
 .note { color: var(--warning); font-size: 0.9rem; }
 
-.top { display: flex; flex-wrap: wrap; align-items: center; gap: 0.35rem 1rem; margin-bottom: 1.25rem; }
+.top { display: grid; grid-template-columns: 1fr auto; align-items: center; gap: 0.35rem 1rem; margin-bottom: 1.25rem; }
 .brand { display: flex; align-items: center; gap: 0.65rem; }
 .logo { width: 1.9rem; height: 1.9rem; color: var(--accent); flex: none; }
-.what { color: var(--soft); }
-.connection { margin-left: auto; color: var(--soft); font-size: 0.87rem; }
+.what { grid-column: 1 / -1; color: var(--soft); font-size: 0.9rem; display: flex; flex-wrap: wrap; gap: 0 0.5rem; }
+.what span { overflow-wrap: anywhere; }
+.what span:not(:last-child)::after { content: "·"; margin-left: 0.5rem; }
+.connection { color: var(--soft); font-size: 0.87rem; }
 .live .connection::before, .lost .connection::before {
   content: ""; display: inline-block; width: 0.5rem; height: 0.5rem; border-radius: 50%; background: var(--good);
   margin-right: 0.45rem;
@@ -47,27 +60,50 @@ code { font: 0.87em/1.5 var(--mono); overflow-wrap: anywhere; }
 
 .card { background: var(--card); border: 1px solid var(--line); border-radius: 14px; padding: 1.15rem 1.3rem; }
 main { display: grid; gap: 1rem; }
-.families { display: grid; gap: 1rem; grid-template-columns: repeat(auto-fit, minmax(min(21rem, 100%), 1fr)); }
+.overview { display: grid; gap: 1rem; grid-template-columns: repeat(auto-fit, minmax(min(21rem, 100%), 1fr)); }
+.families { display: contents; }
+.family { display: flex; flex-direction: column; }
+.changes { display: grid; grid-template-rows: auto 1fr; min-height: 15rem; }
+.changes header { display: flex; justify-content: space-between; align-items: baseline; margin-bottom: 0.5rem; }
+.changes > div { contain: size; min-height: 12rem; overflow-y: auto; scrollbar-width: thin; margin-right: -0.6rem; padding-right: 0.6rem; }
+.events { list-style: none; font-size: 0.87rem; }
+.events li { display: grid; grid-template-columns: auto 1fr; gap: 0.75rem; padding: 0.22rem 0; border-top: 1px solid var(--line); overflow-wrap: anywhere; }
+.events li:first-child { border-top: 0; }
+.events .at { color: var(--soft); font: 0.95em/1.6 var(--mono); }
+.events b { font-weight: 600; }
+.events .bad { color: var(--bad); }
+.events .warning { color: var(--warning); }
+.events .good b { color: var(--good); }
+.events .waiting { font-style: italic; }
 
-.link { margin: 0.5rem 0 0; font-size: 0.9rem; }
 .dot { display: inline-block; flex: none; width: 0.6rem; height: 0.6rem; border-radius: 50%; background: var(--idle); }
 .good > .dot, .dot.good { background: var(--good); }
 .warning > .dot, .dot.warning { background: var(--warning); }
 .bad > .dot, .dot.bad { background: var(--bad); }
 
-.summary { display: flex; flex-wrap: wrap; align-items: center; justify-content: space-between; gap: 0.9rem 2rem; }
+.summary { display: grid; grid-template-columns: 1fr auto; align-items: center; gap: 0.5rem 2rem; }
+.verdict { display: flex; align-items: baseline; gap: 0.75rem; min-width: 0; }
+.verdict .dot { width: 0.8rem; height: 0.8rem; }
+.verdict strong { display: block; font-size: 1.35rem; font-weight: 650; letter-spacing: -0.015em; line-height: 1.3; overflow-wrap: anywhere; }
+.verdict .reason { display: block; }
+.verdict strong::first-letter { text-transform: uppercase; }
+.verdict.bad strong { color: var(--bad); }
+.verdict.warning strong { color: var(--warning); }
+.summary:has(.verdict.bad) { border-color: var(--bad); background: var(--tint-bad); }
+.summary:has(.verdict.warning) { border-color: var(--warning); background: var(--tint-warning); }
+.link { grid-row: 2; display: flex; align-items: baseline; gap: 0.85rem; padding-left: 0.1rem; font-size: 0.9rem; overflow-wrap: anywhere; }
+.figures { grid-row: 1 / span 2; grid-column: 2; }
 .state { display: flex; align-items: baseline; gap: 0.55rem; }
-.summary .state { font-size: 1.1rem; flex: 1 1 18rem; }
-.summary .state strong { display: block; font-weight: 600; }
-.summary .reason { display: block; font-size: 0.9rem; }
-.state.bad strong, .family .state.bad { color: var(--bad); }
-.state.warning strong, .family .state.warning { color: var(--warning); }
+.state.bad { color: var(--bad); }
+.state.warning { color: var(--warning); }
+.trouble:empty { display: none; }
 .figures { display: flex; flex-wrap: wrap; gap: 0.6rem 2.2rem; }
 .figures dt { color: var(--soft); font-size: 0.8rem; }
 .figures dd { font-size: 1.1rem; font-weight: 600; letter-spacing: -0.01em; }
 
 .family header { display: flex; justify-content: space-between; align-items: center; gap: 0.5rem 1rem; }
-.family header .state { font-size: 0.9rem; color: var(--soft); }
+.family header .state { font-size: 0.9rem; }
+.family header .state.good, .family header .state.idle { color: var(--soft); }
 .family.bad { border-color: var(--bad); }
 .reason { color: var(--soft); overflow-wrap: anywhere; }
 .family .reason { margin-top: 0.6rem; padding: 0.55rem 0.75rem; border-radius: 8px; font-size: 0.87rem; color: var(--ink);
@@ -83,36 +119,51 @@ main { display: grid; gap: 1rem; }
 .chart rect.size { fill: var(--size); }
 .chart rect.slot { fill: transparent; }
 .chart g:hover rect.slot { fill: var(--line); }
-.legend { display: flex; align-items: center; gap: 0.4rem; margin-bottom: 0.7rem; font-size: 0.8rem; }
-.swatch { width: 0.65rem; height: 0.65rem; border-radius: 2px; background: var(--bar); }
-.swatch.size { background: var(--size); margin-left: 0.4rem; }
+.axis { display: grid; grid-template-columns: repeat(${SLOTS}, 1fr); font-size: 0.75rem; color: var(--soft); }
+.axis span { grid-row: 1; white-space: nowrap; }
+${LABEL_COLUMNS}
+.legend { display: flex; flex-wrap: wrap; gap: 0.1rem 0.9rem; margin: 0.3rem 0 0.7rem; font-size: 0.8rem; }
+.legend span { display: flex; align-items: center; gap: 0.35rem; }
+.legend i { width: 0.65rem; height: 0.65rem; border-radius: 2px; background: var(--bar); }
+.legend i.full { background: var(--bar-full); }
+.legend i.partly { background: var(--warning); }
+.legend i.failed { background: var(--bad); }
+.legend i.size { background: var(--size); }
+.legend .scale { flex-basis: 100%; }
 .rows div { display: flex; justify-content: space-between; gap: 1rem; padding: 0.32rem 0; border-top: 1px solid var(--line); }
 .rows dt { color: var(--soft); }
 .rows dd { text-align: right; }
 .rows em { font-style: normal; color: var(--warning); }
-.latency { width: 100%; margin-top: 0.7rem; border-collapse: collapse; table-layout: fixed; border-top: 1px solid var(--line); }
+.latency { width: 100%; margin-top: auto; border-collapse: collapse; table-layout: fixed; border-top: 1px solid var(--line); }
 .latency caption { caption-side: bottom; text-align: left; color: var(--soft); font-size: 0.8rem; padding-top: 0.3rem; }
 .latency th { font-weight: 400; font-size: 0.8rem; color: var(--soft); text-align: left; padding: 0.6rem 0 0; }
 .latency td { font-size: 1.1rem; font-weight: 600; letter-spacing: -0.01em; padding: 0; white-space: nowrap; }
-.family > .quiet { padding-top: 0.6rem; border-top: 1px solid var(--line); }
 
-.problems { list-style: none; }
-.problems li { padding: 0.55rem 0; border-top: 1px solid var(--line); overflow-wrap: anywhere; }
-.problems:first-of-type li:first-child { border-top: 0; }
-.problems .where { color: var(--soft); font-size: 0.87rem; }
-.problems .where code { color: var(--ink); margin-right: 0.4rem; }
-.times { color: var(--warning); margin-left: 0.4rem; }
-.problems + details > summary, details[data-key="problems"] > summary { cursor: pointer; color: var(--accent); font-size: 0.9rem; }
+.problems, .occurrences { list-style: none; display: grid; gap: 0.9rem; margin-top: 0.6rem; }
+.problems > li { padding: 0.1rem 0 0.1rem 0.9rem; border-left: 3px solid var(--warning); overflow-wrap: anywhere; }
+.problems > li.bad { border-color: var(--bad); }
+.problems .title strong::first-letter { text-transform: uppercase; }
+.problems .title strong { display: inline-block; font-weight: 650; }
+.problems > .bad > .title strong { color: var(--bad); }
+.problems > .warning > .title strong { color: var(--warning); }
+.problems .title code, .problems .where { color: var(--soft); font-size: 0.87rem; font-weight: 400; }
+.occurrences { gap: 0.35rem; margin: 0.25rem 0; font-size: 0.93rem; }
+.occurrences b { font-weight: 600; }
+.problems .fix b { color: var(--accent); font-weight: 600; }
+details > summary { cursor: pointer; }
+details[data-key^="problems"] > summary { color: var(--accent); font-size: 0.9rem; margin-top: 0.6rem; }
 
 .bar { display: flex; flex-wrap: wrap; align-items: center; justify-content: space-between; gap: 0.7rem 1.5rem; }
-form { display: flex; flex-wrap: wrap; align-items: center; gap: 0.5rem 1rem; }
+form { display: flex; flex-wrap: wrap; align-items: center; gap: 0.5rem 0.75rem; }
 form label > span { position: absolute; clip-path: inset(50%); width: 1px; height: 1px; overflow: hidden; }
 form.live button { display: none; }
-input[type="search"], button {
+input[type="search"], input[list], select, button {
   font: inherit; color: inherit; background: var(--page); border: 1px solid var(--line); border-radius: 9px;
   padding: 0.4rem 0.75rem;
 }
 input[type="search"] { width: 19rem; max-width: 100%; }
+input[list] { width: 11rem; }
+select { max-width: 14rem; }
 input::placeholder { color: var(--soft); opacity: 1; }
 input[type="checkbox"] { accent-color: var(--accent); width: 1rem; height: 1rem; margin: 0; }
 button { cursor: pointer; }
@@ -120,8 +171,15 @@ button { cursor: pointer; }
 .count { margin: 0.5rem 0 0.35rem; }
 
 .service { border-top: 1px solid var(--line); }
+.service .why { grid-column: 1 / -1; padding-left: 1.2rem; font-size: 0.87rem; color: var(--soft); overflow-wrap: anywhere; }
+.service.bad .why, .service.bad .name { color: var(--bad); }
+.service.warning .why { color: var(--warning); }
+.service.bad .dot { background: var(--bad); }
+.service.warning .dot { background: var(--warning); }
+.service.good .dot { background: var(--good); }
+.service.waiting .dot { background: transparent; border: 2px solid var(--idle); }
 .service > summary {
-  display: grid; grid-template-columns: minmax(13rem, 2fr) minmax(8.5rem, 1fr) minmax(12rem, 2fr) 7.5rem; gap: 0.15rem 1rem;
+  display: grid; grid-template-columns: minmax(14rem, 2fr) minmax(9rem, 1fr) minmax(12rem, 2fr) 9rem; gap: 0.15rem 1rem;
   align-items: center; padding: 0.55rem 0.5rem; margin: 0 -0.5rem; cursor: pointer; list-style: none; border-radius: 8px;
 }
 .service > summary::-webkit-details-marker { display: none; }
@@ -133,7 +191,7 @@ button { cursor: pointer; }
 .frontends { line-height: 1.35; }
 .share { display: flex; align-items: center; justify-content: flex-end; gap: 0.6rem; white-space: nowrap; }
 .share .of { color: var(--soft); }
-.meter { width: 34px; height: 8px; }
+.meter { width: 48px; height: 8px; }
 .lit { fill: var(--bar); }
 .unlit { fill: var(--line); }
 .more { display: grid; gap: 0.5rem; padding: 0.2rem 0 1.1rem 1.2rem; }
@@ -145,6 +203,15 @@ button { cursor: pointer; }
 .endpoints .out td:first-child { color: var(--warning); }
 .endpoints .out td { color: var(--soft); }
 .here { font-size: 0.75rem; color: var(--accent); border: 1px solid var(--line); border-radius: 5px; padding: 0.05rem 0.3rem; white-space: nowrap; }
+.explanation { display: grid; gap: 0.6rem; padding-top: 0.9rem; overflow-wrap: anywhere; }
+.explanation + .explanation { margin-top: 0.9rem; border-top: 1px solid var(--line); }
+.outcomes { list-style: none; display: grid; gap: 0.35rem; }
+.outcomes li { display: flex; align-items: baseline; gap: 0.55rem; }
+.outcomes .bad strong { color: var(--bad); }
+.rows.policies dd { flex: 1 1 60%; text-align: left; }
+.rows.policies dt { flex: 1 1 40%; }
+.explanation summary { color: var(--accent); font-size: 0.9rem; padding: 0.2rem 0; }
+pre { font: 0.8rem/1.5 var(--mono); margin: 0.3rem 0 0; overflow-x: auto; }
 .pages { display: flex; justify-content: center; gap: 1.5rem; padding-top: 0.9rem; border-top: 1px solid var(--line); }
 .pages .off { color: var(--idle); }
 footer { display: flex; flex-wrap: wrap; gap: 0.3rem 1.2rem; margin-top: 1.3rem; font-size: 0.87rem; }
@@ -153,15 +220,18 @@ footer a { color: var(--soft); }
 @media (max-width: 46rem) {
   body { padding: 1rem 0.75rem 2rem; }
   .card { padding: 1rem; border-radius: 12px; }
-  .connection { margin-left: 0; }
-  .figures { gap: 0.5rem 1.6rem; }
-  form, form label:first-child, input[type="search"] { width: 100%; }
-  input[type="search"] { font-size: 16px; }
+  .top { grid-template-columns: 1fr; }
+  .summary { grid-template-columns: 1fr; }
+  .figures { grid-row: auto; grid-column: 1; gap: 0.5rem 1.6rem; }
+  .verdict strong { font-size: 1.2rem; }
+  form, form label:first-child, form label:has(select), form label:has([list]), input[type="search"], input[list], select { width: 100%; max-width: none; }
+  input[type="search"], input[list], select { font-size: 16px; }
   .service > summary { grid-template-columns: 1fr auto; }
   .kind { grid-row: 2; grid-column: 1; padding-left: 1.2rem; }
   .frontends { grid-row: 3; grid-column: 1 / -1; padding-left: 1.2rem; }
   .share { grid-row: 1; grid-column: 2; }
   .more { padding-left: 0; }
+  .rows.policies div { flex-direction: column; gap: 0; }
 }
 @media (prefers-contrast: more) { :root { --line: currentColor; --soft: var(--ink); } }
 `;

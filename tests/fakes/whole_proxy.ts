@@ -18,6 +18,9 @@ export interface WholeProxy {
   health(family: Family, health: FamilyHealth): void;
   /** Makes a family's worker report a sync. */
   report(family: Family, report: Partial<SyncReport>): void;
+  /** Keeps the reports of a family's syncs back until `release`. */
+  hold(family: Family): void;
+  release(family: Family): void;
   /** Makes a family's worker report the problems of a scope. */
   problems: (family: Family, ...problems: Parameters<FamilyListener["onProblems"]>) => void;
 }
@@ -68,6 +71,8 @@ export async function withWholeProxy(
       url,
       health: (family, health) => workers.get(family)!.listener.onHealth(health),
       report: (family, report) => workers.get(family)!.report(report),
+      hold: (family) => workers.get(family)!.hold(true),
+      release: (family) => workers.get(family)!.hold(false),
       problems: (family, scope, problems) => workers.get(family)!.listener.onProblems(scope, problems),
     });
   } finally {
@@ -103,12 +108,15 @@ interface FakeWorker {
   readonly listener: FamilyListener;
   readonly link: ReturnType<StartFamily>;
   report(report: Partial<SyncReport>): void;
+  /** Keeps the reports of syncs back, or sends those that were. */
+  hold(isHeld: boolean): void;
 }
 
 /** A worker that reports every delta as synced, with a duration that depends on its size. */
 function createFakeWorker(family: Family, listener: FamilyListener): FakeWorker {
   let revision = 0;
   const syncs: (() => void)[] = [];
+  let held: FamilyDelta[] | undefined;
   const report = (given: Partial<SyncReport>) =>
     listener.onReport({
       family,
@@ -122,6 +130,7 @@ function createFakeWorker(family: Family, listener: FamilyListener): FakeWorker 
       ...given,
     });
   const sync = (delta: FamilyDelta) => {
+    if (held !== undefined) return void held.push(delta);
     revision = delta.revision;
     const size = delta.set.length + delta.deleted.length;
     const elements = delta.set.reduce((sum, { clusterEndpoints }) => sum + 1 + clusterEndpoints.length, 0);
@@ -138,6 +147,11 @@ function createFakeWorker(family: Family, listener: FamilyListener): FakeWorker 
   return {
     listener,
     report,
+    hold(isHeld) {
+      const waiting = held ?? [];
+      held = isHeld ? waiting : undefined;
+      if (!isHeld) waiting.forEach(sync);
+    },
     link: {
       send(delta) {
         syncs.push(systemClock.schedule(2, () => sync(delta)));

@@ -3,11 +3,18 @@ import { type ManifestFolder, type WholeProxy, withManifests, withWholeProxy } f
 /** A proxy whose manifests a test can change. */
 export type ProxyUnderTest = WholeProxy & Pick<ManifestFolder, "write">;
 
-/** Runs `test` with a proxy of `node-1` on these manifests. */
-export function withProxy(manifests: string, test: (proxy: ProxyUnderTest) => Promise<void>): Promise<void> {
+/** Runs `test` with a proxy of `node-1` on these manifests, with further flags. */
+export function withProxy(
+  manifests: string,
+  test: (proxy: ProxyUnderTest) => Promise<void>,
+  flags: readonly string[] = [],
+): Promise<void> {
   return withManifests(
     manifests,
     ({ args, write }) =>
-      withWholeProxy({ args: [...args, "--hostname-override", "node-1"] }, (proxy) => test({ ...proxy, write })),
+      withWholeProxy(
+        { args: [...args, "--hostname-override", "node-1", ...flags] },
+        (proxy) => test({ ...proxy, write }),
+      ),
   );
 }

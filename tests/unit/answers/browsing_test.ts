@@ -33,7 +33,14 @@ Deno.test("services are paged by name; a page past the end shows the last one", 
     "b/out:http",
     "b/too:http",
   ]]);
-  assert.deepEqual(await ask({ search: "nothing" }), { total: 0, page: 1, pages: 1, services: [] });
+  assert.deepEqual(await ask({ search: "nothing" }), {
+    total: 0,
+    page: 1,
+    pages: 1,
+    services: [],
+    broken: 2,
+    namespaces: ["a", "b"],
+  });
 });
 
 Deno.test("with many services, few endpoints of each are shown; with few services, nearly all; unused ones first", async () => {
@@ -46,4 +53,14 @@ Deno.test("a service that lost a frontend or has no usable endpoint needs attent
   const { services } = await ask({ attention: true });
   assert.deepEqual(services.map(({ name }) => name), ["b/out:http", "b/too:http"]);
   assert.match(services[1]!.problems.join(), /b\/many/);
+});
+
+Deno.test("services can be those of a namespace, and in another order", async () => {
+  const first = async (question: Partial<BrowseQuestion>) => (await ask(question)).services.map(({ name }) => name)[0];
+  assert.equal((await ask({ namespace: "b" })).total, 3);
+  assert.equal((await ask({ namespace: "b", search: "s0" })).total, 0);
+  assert.equal(await first({ order: "broken" }), "b/out:http");
+  assert.equal(await first({ order: "endpoints" }), "b/out:http");
+  assert.equal(await first({ order: "name" }), "a/s00:http");
+  assert.equal((await ask({ order: "endpoints", page: 99 })).services.at(-1)!.name, "b/many:http");
 });

@@ -5,6 +5,8 @@ import { NotReadyError } from "../../../../answers/control/not_ready.ts";
 import type { FamilyStatusDetails, ProxyStatus } from "../../../../answers/control/status.ts";
 import { stateOfFamily, stateOfProxy } from "../../../../answers/control/state_words.ts";
 import { createStatusPage, type PageAnswers } from "../../../../answers/page/status_page.ts";
+import { createChangeFeed } from "../../../../observe/change_feed.ts";
+import { createFakeClock } from "../../../fakes/clock.ts";
 import { fakeAnswerBasis, HERE } from "../../../fakes/answer_basis.ts";
 import { endpoint, endpointSlice, node, service } from "../../../fakes/cluster_objects.ts";
 
@@ -52,8 +54,16 @@ const basis = fakeAnswerBasis([
   endpointSlice("default/web-1", [endpoint("10.1.0.1", { nodeName: HOSTILE, zone: HOSTILE })]),
 ]);
 
+const feed = createChangeFeed(createFakeClock());
+feed.problemChanged({ type: "raised", problem: { code: "sync-failed", subject: HOSTILE, detail: HOSTILE } });
+
 const pageOf = (status: ProxyStatus, changes: Partial<PageAnswers> = {}) =>
-  createStatusPage({ browse: createAnswers(basis).browse, status: () => Promise.resolve(status), ...changes });
+  createStatusPage({
+    ...createAnswers(basis),
+    status: () => Promise.resolve(status),
+    events: (since) => Promise.resolve(feed.read(since)),
+    ...changes,
+  });
 
 const request = (query = "") => ({
   method: "GET",
