@@ -4,6 +4,7 @@ import type { Clock, Logger } from "../platform/mod.ts";
 import type { RelayLimits } from "./contract.ts";
 import { dial, type Dialed } from "./dial.ts";
 import type { Counters } from "./figures.ts";
+import type { FileWatch } from "./file_watch.ts";
 import type { RelayNetwork } from "./network.ts";
 import type { Chooser, Target } from "./target.ts";
 
@@ -16,6 +17,7 @@ export interface ConnectionsOptions {
   readonly clock: Clock;
   /** Limits repetitions. */
   readonly logger: Logger;
+  readonly files: Pick<FileWatch, "note" | "touch">;
 }
 
 /** The open connections. */
@@ -39,7 +41,7 @@ interface Connection {
 
 /** Creates an empty set of connections. */
 export function createConnections(options: ConnectionsOptions): Connections {
-  const { network, chooser, limits, counters, clock, logger } = options;
+  const { network, chooser, limits, counters, clock, logger, files } = options;
   const open = new Set<Connection>();
   let onDrained = () => {};
 
@@ -74,12 +76,14 @@ export function createConnections(options: ConnectionsOptions): Connections {
       counters.connectionsAccepted++;
       counters.connectionsOpen = open.size;
       watch(connection, client);
+      files.touch();
       const address = client.remoteAddress ?? "";
       connection.cancelDial = dial(chooser.candidates(target, address), {
         network,
         clock,
         limits,
         onFailover: () => counters.failovers++,
+        onError: files.note,
         onSettled(dialed) {
           if (dialed !== undefined) {
             chooser.chosen(target, address, dialed.endpoint);

@@ -11,6 +11,8 @@ export interface DialOptions {
   readonly limits: Pick<RelayLimits, "headStartMs" | "connectMs">;
   /** Called when another endpoint is tried because one refused, failed or did not answer within its head start. */
   readonly onFailover: () => void;
+  /** Called with the error of each attempt that failed. */
+  readonly onError: (error: unknown) => void;
   /** Called once: with the connection, or with undefined when all endpoints have failed or the time is over. */
   readonly onSettled: (dialed: Dialed | undefined) => void;
 }
@@ -30,7 +32,7 @@ const MAX_ATTEMPTS = 4;
  * a call of `onSettled`.
  */
 export function dial(candidates: Iterator<string, void, void>, options: DialOptions): () => void {
-  const { network, clock, limits, onFailover, onSettled } = options;
+  const { network, clock, limits, onFailover, onError, onSettled } = options;
   const attempts = new Set<Socket>();
   let cancelHeadStart = () => {};
   const drop = (socket: Socket) => {
@@ -55,8 +57,10 @@ export function dial(candidates: Iterator<string, void, void>, options: DialOpti
       onSettled({ socket, endpoint });
     });
     // Stays for the life of the socket: an error after the last attempt concerns nobody here.
-    socket.on("error", () => {
-      if (attempts.delete(socket)) tryNext();
+    socket.on("error", (error) => {
+      if (!attempts.delete(socket)) return;
+      onError(error);
+      tryNext();
     });
   };
   const tryNext = () => {

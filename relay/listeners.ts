@@ -31,6 +31,8 @@ export interface Listeners {
   delete(key: ServicePortKey): void;
   /** Opens all missing listeners, including those that failed before. */
   openMissing(): Promise<void>;
+  /** Closes all TCP listeners and opens them again on the same ports, since they may have stopped accepting. */
+  renew(): Promise<void>;
   /** The service ports that were assigned. */
   keys(): ServicePortKey[];
   readonly ports: ReadonlyMap<ServicePortKey, RelayListeners>;
@@ -82,6 +84,22 @@ export function createListeners(options: ListenersOptions): Listeners {
     if (served.missing.length === 0) incomplete.delete(served);
     if (served.open.size > 0) ports.set(served.targets.cluster.key, portsOf(served));
   };
+  const renew = async (served: Served) => {
+    for (const [name, { place, listener }] of served.open) {
+      listener.close();
+      try {
+        const again = await options.listen({ ...place, port: listener.port }, served.targets[place.list]);
+        served.open.set(name, { place, listener: again });
+      } catch (error) {
+        served.open.delete(name);
+        options.counters.listeners--;
+        served.missing = [...served.missing, place];
+        served.problem = whyClosed(place, error);
+        incomplete.add(served);
+      }
+    }
+    ports.set(served.targets.cluster.key, portsOf(served));
+  };
   const comeBack = (key: ServicePortKey) => {
     const back = draining.get(key);
     back?.cancel();
@@ -121,10 +139,8 @@ export function createListeners(options: ListenersOptions): Listeners {
       });
       draining.set(key, { served, cancel });
     },
-    async openMissing() {
-      const waiting = [...incomplete].filter(({ missing }) => missing.length > 0);
-      for (let i = 0; i < waiting.length; i += BATCH) await Promise.all(waiting.slice(i, i + BATCH).map(open));
-    },
+    openMissing: () => inBatches([...incomplete].filter(({ missing }) => missing.length > 0), open),
+    renew: () => inBatches([...assigned.values()].filter(isTcp), renew),
     problems: () =>
       [...incomplete].map(({ targets, problem = "" }) => (
         { code: "not-relayed", servicePort: targets.cluster.servicePort.name, message: problem }
@@ -138,6 +154,14 @@ export function createListeners(options: ListenersOptions): Listeners {
       draining.clear();
     },
   };
+}
+
+function isTcp({ targets }: Served): boolean {
+  return targets.cluster.servicePort.protocol === "tcp";
+}
+
+async function inBatches(all: readonly Served[], run: (served: Served) => Promise<void>): Promise<void> {
+  for (let i = 0; i < all.length; i += BATCH) await Promise.all(all.slice(i, i + BATCH).map(run));
 }
 
 function createServed(key: ServicePortKey, servicePort: ServicePort): Served {

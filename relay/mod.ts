@@ -14,6 +14,7 @@
  *   udp_flows.ts         UDP flows
  *   idle_flows.ts        the end of idle flows
  *   datagram_buffers.ts  buffers for datagrams
+ *   file_watch.ts        a lack of files
  *   figures.ts           the counters
  *   network.ts           the sockets of the system
  *

@@ -2,6 +2,7 @@
 import { frontendsOf, type ServicePort } from "../core/model/mod.ts";
 import { errorText, type Family, familyOf, joinHostPort } from "../platform/mod.ts";
 import type { RelayPlacement } from "./contract.ts";
+import { isOutOfFiles } from "./file_watch.ts";
 import type { EndpointList } from "./target.ts";
 
 /** A place where a service port listens; port 0 stands for a free one. */
@@ -35,7 +36,7 @@ export function placeName({ list, address, port }: Place): string {
 export function whyClosed({ address, port }: Place, error: unknown): string {
   const where = `cannot listen on ${joinHostPort(address, port)}`;
   const text = errorText(error);
-  if (/EMFILE|ENFILE|too many open files/i.test(text)) return `${where}: too many open files (raise LimitNOFILE)`;
+  if (isOutOfFiles(error)) return `${where}: too many open files (raise LimitNOFILE)`;
   if (!/EADDRINUSE|address (already )?in use/i.test(text)) return `${where}: ${text}`;
   return port === 0
     ? `${where}: no free port (widen net.ipv4.ip_local_port_range)`

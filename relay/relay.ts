@@ -6,6 +6,7 @@ import { createAffinityTable } from "./affinity.ts";
 import { createConnections } from "./connections.ts";
 import type { Relay, RelayOptions, RelayUpdate } from "./contract.ts";
 import { createCounters } from "./figures.ts";
+import { createFileWatch } from "./file_watch.ts";
 import { createListeners } from "./listeners.ts";
 import { systemNetwork } from "./network.ts";
 import { createChooser } from "./target.ts";
@@ -17,8 +18,16 @@ export function createRelay(options: RelayOptions): Relay {
   const logger = limitRepeats(options.logger, clock);
   const counters = createCounters();
   const chooser = createChooser(createAffinityTable(clock, limits.affinityClients), random);
-  const connections = createConnections({ network, chooser, limits, counters, clock, logger });
-  const flows = createUdpFlows({ family, network, chooser, limits, counters, clock, logger });
+  const files = createFileWatch({
+    clock,
+    probe: () => network.bindUdp(family === "IPv4" ? "0.0.0.0" : "::", 0).close(),
+    onRecovered() {
+      logger.warn("too many files were open: opening all listeners again");
+      void inTurn(() => listeners.renew());
+    },
+  });
+  const connections = createConnections({ network, chooser, limits, counters, clock, logger, files });
+  const flows = createUdpFlows({ family, network, chooser, limits, counters, clock, logger, files });
   const listeners = createListeners({
     ...{ family, placement, limits, counters, clock },
     async listen({ address, port }, target) {
@@ -41,16 +50,18 @@ export function createRelay(options: RelayOptions): Relay {
   };
 
   let last: Promise<unknown> = Promise.resolve();
+  const inTurn = <Result>(step: () => Promise<Result>): Promise<Result> => {
+    const done = last.then(step);
+    last = done.catch(() => {});
+    return done;
+  };
   return {
-    apply(delta) {
-      const applied = last.then(() => assignAll(delta));
-      last = applied.catch(() => {});
-      return applied;
-    },
+    apply: (delta) => inTurn(() => assignAll(delta)),
     figures: () => ({ ...counters }),
     async stop() {
       await last;
       listeners.closeAll();
+      files.stop();
       const isOver = new AbortController();
       const timeout = sleep(clock, limits.stopMs, isOver.signal).catch(() => {});
       await Promise.race([connections.drained(), timeout]);

@@ -3,6 +3,7 @@ import { type Clock, type Family, type Logger, sleep, splitHostPort } from "../p
 import type { RelayLimits } from "./contract.ts";
 import { createDatagramBuffers } from "./datagram_buffers.ts";
 import type { Counters } from "./figures.ts";
+import type { FileWatch } from "./file_watch.ts";
 import { createIdleFlows } from "./idle_flows.ts";
 import type { DatagramSocket, RelayNetwork } from "./network.ts";
 import { type Chooser, endpointsOf, type Target } from "./target.ts";
@@ -17,6 +18,7 @@ export interface UdpFlowsOptions {
   readonly clock: Clock;
   /** Limits repetitions. */
   readonly logger: Logger;
+  readonly files: Pick<FileWatch, "note">;
 }
 
 /** The UDP listeners and their flows. */
@@ -146,6 +148,7 @@ export function createUdpFlows(options: UdpFlowsOptions): UdpFlows {
       counters.datagramsToEndpoints++;
     } catch (error) {
       counters.datagramsDropped++;
+      options.files.note(error);
       logger.warn("datagram dropped", { servicePort: door.target.servicePort.name, error });
     }
   };

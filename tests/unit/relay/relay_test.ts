@@ -1,9 +1,12 @@
 import assert from "node:assert/strict";
-import { connect, createServer, type Server, type Socket } from "node:net";
+import { Socket } from "node:net";
 import type { FamilyDelta, ServicePort } from "../../../core/model/mod.ts";
-import { silentLogger, systemClock } from "../../../platform/mod.ts";
+import { silentLogger, splitHostPort, systemClock } from "../../../platform/mod.ts";
 import { createRelay, defaultRelayLimits, type RelayOptions } from "../../../relay/mod.ts";
+import { systemNetwork } from "../../../relay/network.ts";
+import { createFakeClock } from "../../fakes/clock.ts";
 import { fakeServicePort, fakeSettings } from "../../fakes/service_port.ts";
+import { answerOf, closedEndpoint, open, received, startNamed, startServer } from "../../fakes/sockets.ts";
 
 const OPTIONS: RelayOptions = {
   family: "IPv4",
@@ -17,25 +20,24 @@ const state = (...set: ServicePort[]): FamilyDelta => (
   { revision: 1, base: undefined, settings: fakeSettings(), set, deleted: [] }
 );
 
+const change = (revision: number, set: ServicePort[], deleted: string[] = []): FamilyDelta => (
+  { revision, base: revision - 1, settings: undefined, set, deleted }
+);
+
 Deno.test("a connection and a datagram reach an endpoint and are answered", async () => {
-  const server: Server = createServer((socket: Socket) => void socket.pipe(socket));
-  const port = await new Promise<number>((resolve) =>
-    server.listen(0, "127.0.0.1", () => resolve((server.address() as { port: number }).port))
-  );
+  await using server = await startServer((socket) => void socket.pipe(socket));
   const udp = Deno.listenDatagram({ transport: "udp", hostname: "127.0.0.1", port: 0 });
   const udpEndpoint = `127.0.0.1:${(udp.addr as Deno.NetAddr).port}`;
   const relay = createRelay(OPTIONS);
   const { ports, problems } = await relay.apply(state(
-    fakeServicePort("default/web", { clusterEndpoints: [`127.0.0.1:${port}`] }),
+    fakeServicePort("default/web", { clusterEndpoints: [server.endpoint] }),
     fakeServicePort("default/dns", { protocol: "udp", clusterEndpoints: [udpEndpoint] }),
   ));
   assert.deepEqual(problems, []);
 
-  const client = connect(ports.get("default/web|tcp")!.cluster!, "127.0.0.1");
+  const client = open(`127.0.0.1:${ports.get("default/web|tcp")!.cluster}`);
   client.end("hello");
-  const answer: string[] = [];
-  for await (const chunk of client) answer.push(String(chunk));
-  assert.equal(answer.join(""), "hello");
+  assert.equal(await received(client), "hello");
 
   const resolver = Deno.listenDatagram({ transport: "udp", hostname: "127.0.0.1", port: 0 });
   const to: Deno.NetAddr = { transport: "udp", hostname: "127.0.0.1", port: ports.get("default/dns|udp")!.cluster! };
@@ -48,10 +50,109 @@ Deno.test("a connection and a datagram reach an endpoint and are answered", asyn
   resolver.close();
   udp.close();
   await relay.stop();
-  server.close();
   assert.deepEqual(relay.figures(), {
     ...{ connectionsOpen: 0, connectionsAccepted: 1, connectionsRefused: 0, connectionsFailed: 0, failovers: 0 },
     ...{ bytesToEndpoints: 5, bytesToClients: 5, udpFlows: 0, udpFlowsCreated: 1, udpFlowsEvicted: 0 },
     ...{ datagramsToEndpoints: 1, datagramsToClients: 1, datagramsDropped: 0, listeners: 0 },
   });
+});
+
+Deno.test("a whole state replaces everything, also in two parts", async () => {
+  const relay = createRelay(OPTIONS);
+  const [one, two, three] = ["default/one", "default/two", "default/three"].map((name) => fakeServicePort(name));
+  const { ports } = await relay.apply(state(one!, two!));
+  const portOfTwo = ports.get("default/two|tcp");
+  await relay.apply(state(two!));
+  assert.deepEqual([...ports], [["default/two|tcp", portOfTwo]]);
+  await relay.apply({ ...state(three!), part: "head" });
+  assert.deepEqual([...ports.keys()], ["default/two|tcp", "default/three|tcp"]);
+  await relay.apply({ ...change(2, [one!]), part: "rest" });
+  assert.deepEqual([...ports.keys()], ["default/three|tcp", "default/one|tcp"]);
+  await relay.apply(change(3, [two!], ["default/one|tcp"]));
+  assert.deepEqual([...ports.keys()], ["default/three|tcp", "default/two|tcp"]);
+  assert.deepEqual(ports.get("default/two|tcp"), portOfTwo);
+  await relay.stop();
+  assert.equal(relay.figures().listeners, 0);
+});
+
+Deno.test("node ports on the loopback address are served without rules, and swap", async () => {
+  await using one = await startNamed("one");
+  await using two = await startNamed("two");
+  const [first, second] = [await closedEndpoint(), await closedEndpoint()].map((at) => splitHostPort(at).port);
+  const relay = createRelay({ ...OPTIONS, placement: { by: "localhost-node-ports", addresses: ["127.0.0.1", "::1"] } });
+  const serve = (name: string, nodePort: number, endpoint: string) =>
+    fakeServicePort(name, { nodePort, clusterEndpoints: [endpoint] });
+  await relay.apply(state(serve("default/one", first!, one.endpoint), serve("default/two", second!, two.endpoint)));
+  assert.equal(await answerOf(`127.0.0.1:${first}`), "one");
+  const swapped = [serve("default/one", second!, one.endpoint), serve("default/two", first!, two.endpoint)];
+  assert.deepEqual((await relay.apply(change(2, swapped))).problems, []);
+  assert.equal(await answerOf(`127.0.0.1:${first}`), "two");
+  assert.equal(await answerOf(`127.0.0.1:${second}`), "one");
+  await relay.stop();
+});
+
+Deno.test("a port that another program holds is a problem, and the other service ports are served", async () => {
+  await using other = await startNamed("other program");
+  await using web = await startNamed("web");
+  const { port } = splitHostPort(other.endpoint);
+  const free = splitHostPort(await closedEndpoint()).port;
+  const relay = createRelay({ ...OPTIONS, placement: { by: "localhost-node-ports", addresses: ["127.0.0.1"] } });
+  const { problems } = await relay.apply(state(
+    fakeServicePort("default/taken", { nodePort: port, clusterEndpoints: [web.endpoint] }),
+    fakeServicePort("default/web", { nodePort: free, clusterEndpoints: [web.endpoint] }),
+  ));
+  assert.deepEqual(problems.map(({ servicePort, message }) => [servicePort, message]), [
+    ["default/taken", `cannot listen on 127.0.0.1:${port}: another program uses the port`],
+  ]);
+  assert.equal(await answerOf(`127.0.0.1:${free}`), "web");
+  await relay.stop();
+});
+
+Deno.test("the state of 10,000 services is applied with one listener each, and a change opens none", async () => {
+  let opened = 0;
+  const listenTcp = () => Promise.resolve({ port: ++opened, close: () => {} });
+  const relay = createRelay({ ...OPTIONS, network: { ...systemNetwork, listenTcp } });
+  const all = Array.from({ length: 10_000 }, (_, i) => fakeServicePort(`default/web-${i}`));
+  const { ports } = await relay.apply(state(...all));
+  assert.deepEqual([opened, ports.size], [10_000, 10_000]);
+  await relay.apply(change(2, [fakeServicePort("default/web-7", { clusterEndpoints: [] })]));
+  assert.equal(opened, 10_000);
+  await relay.stop();
+});
+
+Deno.test("once files are available again, listeners that stopped accepting accept at the same port", async () => {
+  await using web = await startNamed("web");
+  const clock = createFakeClock();
+  const accepting: ((client: Socket) => void)[] = [];
+  let failures = 1;
+  const relay = createRelay({
+    ...OPTIONS,
+    clock,
+    network: {
+      ...systemNetwork,
+      listenTcp(address, port, onConnection) {
+        // The first listener is deaf after its first connection, as after a failed accept.
+        const isDeaf = accepting.push(onConnection) === 1;
+        let connections = 0;
+        return systemNetwork.listenTcp(address, port, (client) => {
+          if (!isDeaf || connections++ === 0) onConnection(client);
+          else client.destroy();
+        });
+      },
+      connectTcp: (endpoint) =>
+        failures-- > 0 ? new Socket().destroy(new Error("connect EMFILE")) : systemNetwork.connectTcp(endpoint),
+    },
+  });
+  const { ports } = await relay.apply(state(fakeServicePort("default/web", { clusterEndpoints: [web.endpoint] })));
+  const port = ports.get("default/web|tcp")!.cluster;
+  await assert.rejects(answerOf(`127.0.0.1:${port}`), /ECONNRESET/);
+  assert.equal(await answerOf(`127.0.0.1:${port}`), "");
+  clock.advance(1000);
+  await relay.apply(change(2, []));
+  assert.equal(accepting.length, 2);
+  assert.equal(ports.get("default/web|tcp")!.cluster, port);
+  assert.equal(await answerOf(`127.0.0.1:${port}`), "web");
+  const stopped = relay.stop();
+  await clock.advanceSettled(60_000);
+  await stopped;
 });

@@ -1,0 +1,84 @@
+import { connect, createServer, type Server, type Socket } from "node:net";
+import { joinHostPort, splitHostPort } from "../../platform/mod.ts";
+
+/** A TCP server of a test. */
+export interface TestServer extends AsyncDisposable {
+  /** Its `address:port`. */
+  readonly endpoint: string;
+  /** The next connection that no call has returned yet. */
+  accepted(): Promise<Socket>;
+  /** Connections so far. */
+  count(): number;
+}
+
+/** Starts a TCP server on a free port; `onConnection` serves each connection. */
+export async function startServer(
+  onConnection: (socket: Socket) => void = () => {},
+  address = "127.0.0.1",
+): Promise<TestServer> {
+  const sockets: Socket[] = [];
+  const waiting: ((socket: Socket) => void)[] = [];
+  let returned = 0;
+  const server: Server = createServer({ allowHalfOpen: true }, (socket) => {
+    socket.on("error", () => {});
+    sockets.push(socket);
+    onConnection(socket);
+    if (waiting.length > 0) waiting.shift()!(sockets[returned++]!);
+  });
+  await new Promise<void>((resolve, reject) => server.once("error", reject).listen(0, address, resolve));
+  return {
+    endpoint: joinHostPort(address, (server.address() as { readonly port: number }).port),
+    accepted: () =>
+      returned < sockets.length
+        ? Promise.resolve(sockets[returned++]!)
+        : new Promise((resolve) => waiting.push(resolve)),
+    count: () => sockets.length,
+    async [Symbol.asyncDispose]() {
+      for (const socket of sockets) socket.destroy();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+/** An endpoint that answers with its name to each connection, then closes it. */
+export function startNamed(name: string, address = "127.0.0.1"): Promise<TestServer> {
+  return startServer((socket) => void socket.resume().end(name), address);
+}
+
+/** Connects to an endpoint; errors are left to the test. */
+export function open(endpoint: string): Socket {
+  const { address, port } = splitHostPort(endpoint);
+  const socket = connect({ host: address, port, allowHalfOpen: true });
+  socket.on("error", () => {});
+  return socket;
+}
+
+/** Resolves with the first argument of the next event; rejects on an error unless that is the event. */
+export function event<T = unknown>(socket: Socket, name: string): Promise<T> {
+  return new Promise((resolve, reject) => {
+    socket.once(name, resolve);
+    if (name !== "error") socket.once("error", reject);
+  });
+}
+
+/** Everything that a socket receives until its end; rejects if it is reset. */
+export async function received(socket: Socket): Promise<string> {
+  let text = "";
+  socket.on("data", (chunk: Uint8Array) => text += new TextDecoder().decode(chunk));
+  await event(socket, "end");
+  return text;
+}
+
+/** An `address:port` where nothing listens. */
+export async function closedEndpoint(address = "127.0.0.1"): Promise<string> {
+  await using server = await startServer(() => {}, address);
+  return server.endpoint;
+}
+
+/** Connects to an endpoint, and returns everything that it sends until it ends its side; then ends this side as well. */
+export async function answerOf(endpoint: string): Promise<string> {
+  const client = open(endpoint);
+  const text = await received(client);
+  client.end();
+  return text;
+}

@@ -1,0 +1,275 @@
+import assert from "node:assert/strict";
+import { Socket } from "node:net";
+import type { Family } from "../../../platform/mod.ts";
+import { silentLogger } from "../../../platform/mod.ts";
+import { createRelay, defaultRelayLimits, type Relay, type RelayLimits } from "../../../relay/mod.ts";
+import { type RelayNetwork, systemNetwork } from "../../../relay/network.ts";
+import { createFakeClock, type FakeClock } from "../../fakes/clock.ts";
+import { fakeServicePort, fakeSettings } from "../../fakes/service_port.ts";
+import { answerOf, closedEndpoint, event, open, received, startNamed, startServer } from "../../fakes/sockets.ts";
+
+const KEY = "default/web|tcp";
+
+interface Lab extends AsyncDisposable {
+  readonly relay: Relay;
+  /** Where clients connect. */
+  readonly front: string;
+}
+
+interface LabOptions {
+  readonly limits?: Partial<RelayLimits>;
+  readonly network?: Partial<RelayNetwork>;
+  readonly clock?: FakeClock;
+  readonly family?: Family;
+  readonly affinitySeconds?: number;
+}
+
+/** A relay that serves one service port; the first endpoints of the list are chosen first. */
+async function startLab(clusterEndpoints: readonly string[], options: LabOptions = {}): Promise<Lab> {
+  const { limits, network, clock = createFakeClock(), family = "IPv4", affinitySeconds = 0 } = options;
+  const address = family === "IPv4" ? "127.0.0.1" : "[::1]";
+  const relay = createRelay({
+    ...{ family, clock, logger: silentLogger, placement: { by: "redirect", udpAddress: "127.0.0.1" } },
+    limits: { ...defaultRelayLimits(20_000), ...limits },
+    network: { ...systemNetwork, ...network },
+    random: () => 0,
+  });
+  const servicePort = fakeServicePort("default/web", { clusterEndpoints, affinitySeconds });
+  const { ports } = await relay.apply(
+    { revision: 1, base: undefined, settings: fakeSettings(), set: [servicePort], deleted: [] },
+  );
+  return {
+    relay,
+    front: `${address}:${ports.get(KEY)!.cluster}`,
+    async [Symbol.asyncDispose]() {
+      const stopped = relay.stop();
+      await clock.advanceSettled(60_000);
+      await stopped;
+    },
+  };
+}
+
+Deno.test("the next endpoint serves when one refuses, at once", async () => {
+  await using two = await startNamed("two");
+  await using lab = await startLab([await closedEndpoint(), two.endpoint]);
+  assert.equal(await answerOf(lab.front), "two");
+  const { failovers, connectionsFailed } = lab.relay.figures();
+  assert.deepEqual({ failovers, connectionsFailed }, { failovers: 1, connectionsFailed: 0 });
+});
+
+Deno.test("the next endpoint serves when one does not answer within the head start", async () => {
+  await using two = await startNamed("two");
+  const clock = createFakeClock();
+  const silent = Promise.withResolvers<Socket>();
+  const connectTcp = (endpoint: string) => {
+    if (endpoint !== "192.0.2.1:80") return systemNetwork.connectTcp(endpoint);
+    const socket = new Socket();
+    silent.resolve(socket);
+    return socket;
+  };
+  await using lab = await startLab(["192.0.2.1:80", two.endpoint], { clock, network: { connectTcp } });
+  const client = open(lab.front);
+  const answer = received(client);
+  const first = await silent.promise;
+  clock.advance(249);
+  assert.equal(lab.relay.figures().failovers, 0);
+  clock.advance(1);
+  assert.equal(await answer, "two");
+  assert.ok(first.destroyed, "the attempt that lost is closed");
+});
+
+Deno.test("a client is reset when no endpoint accepts its connection, and when there is none", async () => {
+  for (const endpoints of [[await closedEndpoint(), await closedEndpoint()], []]) {
+    await using lab = await startLab(endpoints);
+    await assert.rejects(answerOf(lab.front), /ECONNRESET/);
+    assert.equal(lab.relay.figures().connectionsFailed, 1);
+  }
+});
+
+Deno.test("a client that has ended its side still receives the answer", async () => {
+  // Answers only once it has read everything.
+  await using server = await startServer((socket) => {
+    let text = "";
+    socket.on("data", (chunk: Uint8Array) => text += new TextDecoder().decode(chunk));
+    socket.on("end", () => socket.end(`got ${text}`));
+  });
+  await using lab = await startLab([server.endpoint]);
+  const client = open(lab.front);
+  client.end("question");
+  assert.equal(await received(client), "got question");
+});
+
+Deno.test("an endpoint that has ended its side still receives what the client sends", async () => {
+  await using server = await startServer();
+  await using lab = await startLab([server.endpoint]);
+  const client = open(lab.front);
+  const endpoint = await server.accepted();
+  endpoint.end("greeting");
+  assert.equal(await received(client), "greeting");
+  client.end("late");
+  assert.equal(await received(endpoint), "late");
+});
+
+Deno.test("a reset is passed on, in both directions", async () => {
+  await using server = await startServer();
+  await using lab = await startLab([server.endpoint]);
+  const one = open(lab.front);
+  const endpointOfOne = await server.accepted();
+  one.write("half a");
+  await event(endpointOfOne, "data");
+  const closed = event(endpointOfOne, "error");
+  one.resetAndDestroy();
+  assert.match(String(await closed), /ECONNRESET/);
+
+  const two = open(lab.front);
+  const endpointOfTwo = await server.accepted();
+  endpointOfTwo.write("half an answer");
+  await event(two, "data");
+  endpointOfTwo.resetAndDestroy();
+  await assert.rejects(received(two), /ECONNRESET/);
+});
+
+Deno.test("a receiver that does not read stops the sender, and the relay holds little for it", async () => {
+  const bytes = 64 << 20;
+  await using server = await startServer((socket) => void socket.pause());
+  const inside = { client: new Socket(), server: new Socket() };
+  let heldBytes = 0;
+  const stuck = Promise.withResolvers<void>();
+  await using lab = await startLab([server.endpoint], {
+    network: {
+      listenTcp: (address, port, onConnection) =>
+        systemNetwork.listenTcp(address, port, (client) => {
+          inside.client = client;
+          onConnection(client);
+        }),
+      connectTcp(endpoint) {
+        inside.server = systemNetwork.connectTcp(endpoint);
+        inside.server.once("connect", () => {
+          inside.client.on("data", () => heldBytes = Math.max(heldBytes, inside.server.writableLength));
+          // Without backpressure, the relay would take everything before the endpoint reads.
+          inside.client.once("pause", stuck.resolve).once("end", stuck.resolve);
+        });
+        return inside.server;
+      },
+    },
+  });
+  const client = open(lab.front);
+  client.end(new Uint8Array(bytes));
+  const endpoint = await server.accepted();
+  await stuck.promise;
+  let received = 0;
+  endpoint.on("data", (data: Uint8Array) => received += data.length).resume();
+  await event(endpoint, "end");
+  assert.equal(received, bytes);
+  assert.ok(heldBytes <= 256 << 10, `the relay held ${heldBytes} bytes`);
+});
+
+Deno.test("above the limit of connections a client is reset at once, and the others stay", async () => {
+  await using server = await startServer();
+  await using lab = await startLab([server.endpoint], { limits: { connections: 1 } });
+  const first = open(lab.front);
+  const endpoint = await server.accepted();
+  await assert.rejects(answerOf(lab.front), /ECONNRESET/);
+  assert.equal(lab.relay.figures().connectionsRefused, 1);
+
+  first.end("still here");
+  assert.equal(await received(endpoint), "still here");
+  endpoint.end();
+  await event(first.resume(), "close");
+  const again = open(lab.front);
+  (await server.accepted()).end("welcome");
+  assert.equal(await received(again), "welcome");
+});
+
+Deno.test("session affinity keeps a client at its endpoint until its time has passed", async () => {
+  await using one = await startNamed("one");
+  await using two = await startNamed("two");
+  const clock = createFakeClock();
+  await using lab = await startLab([one.endpoint], { clock, affinitySeconds: 60 });
+  assert.equal(await answerOf(lab.front), "one");
+  const change = (clusterEndpoints: readonly string[], revision: number) =>
+    lab.relay.apply({
+      ...{ revision, base: revision - 1, settings: undefined, deleted: [] },
+      set: [fakeServicePort("default/web", { clusterEndpoints, affinitySeconds: 60 })],
+    });
+  await change([two.endpoint, one.endpoint], 2);
+  assert.equal(await answerOf(lab.front), "one");
+  clock.advance(59_000);
+  assert.equal(await answerOf(lab.front), "one");
+  clock.advance(60_000);
+  assert.equal(await answerOf(lab.front), "two");
+  await change([one.endpoint], 3);
+  assert.equal(await answerOf(lab.front), "one");
+});
+
+Deno.test("a change of endpoints leaves open connections alone", async () => {
+  await using one = await startServer();
+  await using two = await startNamed("two");
+  await using lab = await startLab([one.endpoint]);
+  const client = open(lab.front);
+  const endpoint = await one.accepted();
+  await lab.relay.apply({
+    ...{ revision: 2, base: 1, settings: undefined, deleted: [] },
+    set: [fakeServicePort("default/web", { clusterEndpoints: [two.endpoint] })],
+  });
+  assert.equal(await answerOf(lab.front), "two");
+  client.end("old");
+  assert.equal(await received(endpoint), "old");
+});
+
+Deno.test("a deleted service port accepts connections until its listener has drained, and open ones go on", async () => {
+  await using server = await startServer();
+  const clock = createFakeClock();
+  await using lab = await startLab([server.endpoint], { clock, limits: { drainMs: 5000 } });
+  const early = open(lab.front);
+  const endpointOfEarly = await server.accepted();
+  const { ports } = await lab.relay.apply({ revision: 2, base: 1, settings: undefined, set: [], deleted: [KEY] });
+  assert.deepEqual([...ports], []);
+  const late = open(lab.front);
+  const endpointOfLate = await server.accepted();
+  clock.advance(5000);
+  assert.equal(lab.relay.figures().listeners, 0);
+  await assert.rejects(answerOf(lab.front), /ECONNREFUSED/);
+  for (const [client, endpoint] of [[early, endpointOfEarly], [late, endpointOfLate]] as const) {
+    client.end("still here");
+    assert.equal(await received(endpoint), "still here");
+  }
+});
+
+Deno.test("a stop waits for open connections, then resets them", async () => {
+  await using server = await startServer();
+  for (const isPatient of [true, false]) {
+    const clock = createFakeClock();
+    const lab = await startLab([server.endpoint], { clock, limits: { stopMs: 5000 } });
+    const client = open(lab.front);
+    const endpoint = await server.accepted();
+    const stopped = lab.relay.stop();
+    if (isPatient) {
+      client.end("bye");
+      assert.equal(await received(endpoint), "bye");
+      endpoint.end();
+      await Promise.all([stopped, received(client)]);
+    } else {
+      const reset = assert.rejects(received(client), /ECONNRESET/);
+      await clock.advanceSettled(5000);
+      await stopped;
+      await reset;
+    }
+    assert.deepEqual(clock.pending(), []);
+  }
+});
+
+Deno.test("IPv6 clients reach IPv6 endpoints", { ignore: !await hasIPv6() }, async () => {
+  await using server = await startNamed("six", "::1");
+  await using lab = await startLab([server.endpoint], { family: "IPv6" });
+  assert.equal(await answerOf(lab.front), "six");
+});
+
+async function hasIPv6(): Promise<boolean> {
+  try {
+    await using _server = await startServer(() => {}, "::1");
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,53 @@
+import assert from "node:assert/strict";
+import { createAffinityTable } from "../../../relay/affinity.ts";
+import { createChooser, type Target } from "../../../relay/target.ts";
+import { createFakeClock } from "../../fakes/clock.ts";
+import { fakeServicePort } from "../../fakes/service_port.ts";
+
+const target = (clusterEndpoints: string[], affinitySeconds = 0): Target => ({
+  ...{ key: "default/web|tcp", list: "cluster" },
+  servicePort: fakeServicePort("default/web", { clusterEndpoints, affinitySeconds, localEndpoints: ["local"] }),
+});
+const chooserOf = (random = Math.random, clock = createFakeClock()) =>
+  createChooser(createAffinityTable(clock, 100), random);
+
+Deno.test("each endpoint is a candidate once, and each comes first equally often", () => {
+  const chooser = chooserOf();
+  const firsts = new Map<string, number>();
+  for (let i = 0; i < 3000; i++) {
+    const order = [...chooser.candidates(target(["a", "b", "c"]), "10.0.0.1")];
+    assert.deepEqual([...order].sort(), ["a", "b", "c"]);
+    firsts.set(order[0]!, (firsts.get(order[0]!) ?? 0) + 1);
+  }
+  // 3000 draws of 1/3: seven standard deviations are 181.
+  for (const times of firsts.values()) assert.ok(Math.abs(times - 1000) < 181, String(times));
+});
+
+Deno.test("a listener of the local list uses the local endpoints; an empty list has no candidate", () => {
+  const chooser = chooserOf();
+  assert.deepEqual([...chooser.candidates({ ...target(["a"]), list: "local" }, "10.0.0.1")], ["local"]);
+  assert.deepEqual([...chooser.candidates(target([]), "10.0.0.1")], []);
+});
+
+Deno.test("with affinity, a client's endpoint comes first while it is in the list, for this client alone", () => {
+  const chooser = chooserOf(() => 0);
+  const web = target(["a", "b", "c"], 60);
+  chooser.chosen(web, "10.0.0.1", "c");
+  assert.equal([...chooser.candidates(web, "10.0.0.1")][0], "c");
+  assert.equal([...chooser.candidates(web, "10.0.0.2")][0], "a");
+  assert.equal([...chooser.candidates({ ...web, key: "default/other|tcp" }, "10.0.0.1")][0], "a");
+  assert.deepEqual([...chooser.candidates(target(["a", "b"], 60), "10.0.0.1")], ["a", "b"]);
+  assert.equal([...chooser.candidates(target(["a", "b", "c"]), "10.0.0.1")][0], "a");
+});
+
+Deno.test("an affinity table forgets what has expired, and what was renewed longest ago", () => {
+  const clock = createFakeClock();
+  const table = createAffinityTable(clock, 2);
+  table.put("one", "a", 10);
+  table.put("two", "b", 60);
+  table.put("one", "a", 10);
+  table.put("three", "c", 60);
+  assert.deepEqual(["one", "two", "three"].map((client) => table.get(client)), ["a", undefined, "c"]);
+  clock.advance(10_000);
+  assert.equal(table.get("one"), undefined);
+});

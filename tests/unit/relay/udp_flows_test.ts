@@ -1,0 +1,231 @@
+import assert from "node:assert/strict";
+import { type Family, silentLogger } from "../../../platform/mod.ts";
+import { createAffinityTable } from "../../../relay/affinity.ts";
+import { createCounters } from "../../../relay/figures.ts";
+import { defaultRelayLimits, type RelayLimits, type RelayNetwork } from "../../../relay/mod.ts";
+import { systemNetwork } from "../../../relay/network.ts";
+import { createChooser, type Target } from "../../../relay/target.ts";
+import { createUdpFlows } from "../../../relay/udp_flows.ts";
+import { createFakeClock, settled } from "../../fakes/clock.ts";
+import { fakeServicePort } from "../../fakes/service_port.ts";
+
+/** A UDP socket of a test, with its address. */
+interface Peer extends Disposable {
+  readonly address: Deno.NetAddr;
+  readonly endpoint: string;
+  send(text: string, to: Deno.NetAddr): Promise<number>;
+  receive(): Promise<{ readonly text: string; readonly from: Deno.NetAddr }>;
+}
+
+function openPeer(hostname = "127.0.0.1"): Peer {
+  const socket = Deno.listenDatagram({ transport: "udp", hostname, port: 0 });
+  const address = socket.addr as Deno.NetAddr;
+  return {
+    address,
+    endpoint: hostname.includes(":") ? `[${hostname}]:${address.port}` : `${hostname}:${address.port}`,
+    send: (text, to) => socket.send(new TextEncoder().encode(text), to),
+    async receive() {
+      const [data, from] = await socket.receive(new Uint8Array(65_536));
+      return { text: new TextDecoder().decode(data), from: from as Deno.NetAddr };
+    },
+    [Symbol.dispose]: () => socket.close(),
+  };
+}
+
+interface LabOptions {
+  readonly limits?: Partial<RelayLimits>;
+  readonly network?: Partial<RelayNetwork>;
+  readonly family?: Family;
+}
+
+/** A listener for one service port; the first endpoint of the list is chosen first. */
+function startLab(clusterEndpoints: readonly string[], { limits, network, family = "IPv4" }: LabOptions = {}) {
+  const clock = createFakeClock();
+  const counters = createCounters();
+  const target: Target = {
+    ...{ key: "default/dns|udp", list: "cluster" },
+    servicePort: fakeServicePort("default/dns", { protocol: "udp", clusterEndpoints }),
+  };
+  const flows = createUdpFlows({
+    ...{ family, clock, counters, logger: silentLogger, files: { note: () => {} } },
+    network: { ...systemNetwork, ...network },
+    chooser: createChooser(createAffinityTable(clock, 100), () => 0),
+    limits: { ...defaultRelayLimits(20_000), ...limits },
+  });
+  const hostname = family === "IPv4" ? "127.0.0.1" : "::1";
+  const { port, close } = flows.listen(hostname, 0, target);
+  const front: Deno.NetAddr = { transport: "udp", hostname, port };
+  const assign = (changes: Parameters<typeof fakeServicePort>[1]) =>
+    target.servicePort = fakeServicePort("default/dns", { protocol: "udp", ...changes });
+  return {
+    ...{ clock, counters, flows, front, assign, close },
+    async [Symbol.asyncDispose]() {
+      flows.closeAll();
+      // The receiving loops end with their sockets.
+      await settled();
+      assert.deepEqual(clock.pending(), []);
+    },
+  };
+}
+
+/** Sends a question through the relay, which the endpoint answers; returns the answer and who asked the endpoint. */
+async function ask(client: Peer, front: Deno.NetAddr, endpoint: Peer, text = "question") {
+  await client.send(text, front);
+  const question = await endpoint.receive();
+  await endpoint.send(`re: ${question.text}`, question.from);
+  const answer = await client.receive();
+  assert.equal(answer.from.port, front.port, "answers come from the address that was asked");
+  return { answer: answer.text, flow: question.from.port };
+}
+
+Deno.test("a client keeps its flow, and two clients have two", async () => {
+  using endpoint = openPeer();
+  using one = openPeer();
+  using two = openPeer();
+  await using lab = startLab([endpoint.endpoint]);
+  const first = await ask(one, lab.front, endpoint, "a");
+  assert.equal(first.answer, "re: a");
+  assert.equal((await ask(one, lab.front, endpoint, "b")).flow, first.flow);
+  assert.notEqual((await ask(two, lab.front, endpoint, "c")).flow, first.flow);
+  assert.equal(lab.counters.udpFlows, 2);
+});
+
+Deno.test("empty datagrams and the largest ones are carried whole", async () => {
+  using endpoint = openPeer();
+  using client = openPeer();
+  await using lab = startLab([endpoint.endpoint]);
+  for (const bytes of [0, 1, 1500, 65_000]) {
+    const text = "x".repeat(bytes);
+    assert.equal((await ask(client, lab.front, endpoint, text)).answer, `re: ${text}`);
+  }
+});
+
+Deno.test("only the endpoint of a flow can answer", async () => {
+  using endpoint = openPeer();
+  using stranger = openPeer();
+  using client = openPeer();
+  await using lab = startLab([endpoint.endpoint]);
+  await client.send("question", lab.front);
+  const { from } = await endpoint.receive();
+  const flow: Deno.NetAddr = { transport: "udp", hostname: "127.0.0.1", port: from.port };
+  await stranger.send("forged", flow);
+  await endpoint.send("answer", flow);
+  assert.equal((await client.receive()).text, "answer");
+});
+
+Deno.test("an idle flow ends; a stream lasts longer", async () => {
+  using endpoint = openPeer();
+  using client = openPeer();
+  await using lab = startLab([endpoint.endpoint], { limits: { udpIdleMs: 10_000, udpStreamIdleMs: 120_000 } });
+  await ask(client, lab.front, endpoint);
+  lab.clock.advance(9000);
+  assert.equal(lab.counters.udpFlows, 1);
+  lab.clock.advance(2000);
+  assert.equal(lab.counters.udpFlows, 0);
+
+  const { flow } = await ask(client, lab.front, endpoint);
+  lab.clock.advance(2000);
+  await ask(client, lab.front, endpoint);
+  lab.clock.advance(119_000);
+  assert.equal((await ask(client, lab.front, endpoint)).flow, flow);
+  lab.clock.advance(121_000);
+  assert.equal(lab.counters.udpFlows, 0);
+});
+
+Deno.test("a full table closes the flow that is idle for longest", async () => {
+  using endpoint = openPeer();
+  using one = openPeer();
+  using two = openPeer();
+  using three = openPeer();
+  await using lab = startLab([endpoint.endpoint], { limits: { udpFlows: 2 } });
+  const flowOfOne = (await ask(one, lab.front, endpoint)).flow;
+  const flowOfTwo = (await ask(two, lab.front, endpoint)).flow;
+  lab.clock.advance(600);
+  await ask(one, lab.front, endpoint);
+  await ask(three, lab.front, endpoint);
+  assert.equal(lab.counters.udpFlowsEvicted, 1);
+  assert.equal((await ask(one, lab.front, endpoint)).flow, flowOfOne);
+  assert.notEqual((await ask(two, lab.front, endpoint)).flow, flowOfTwo);
+});
+
+Deno.test("a client that repeats itself without an answer gets another endpoint, if endpoints answer at all", async () => {
+  using silent = openPeer();
+  using other = openPeer();
+  using client = openPeer();
+  await using lab = startLab([silent.endpoint, other.endpoint]);
+  const repeat = async () => {
+    await client.send("question", lab.front);
+    return await silent.receive();
+  };
+  // Nobody has ever answered here: a one-way protocol keeps its endpoint.
+  await repeat();
+  lab.clock.advance(1000);
+  await repeat();
+
+  using before = openPeer();
+  await ask(before, lab.front, silent);
+  lab.clock.advance(1000);
+  const { answer } = await ask(client, lab.front, other);
+  assert.equal(answer, "re: question");
+  assert.equal(lab.counters.failovers, 1);
+  lab.clock.advance(1000);
+  await ask(client, lab.front, other);
+  assert.equal(lab.counters.failovers, 1);
+});
+
+Deno.test("a flow leaves an endpoint that is gone, and stays at one that lingers", async () => {
+  using one = openPeer();
+  using two = openPeer();
+  using client = openPeer();
+  await using lab = startLab([one.endpoint]);
+  await ask(client, lab.front, one);
+  lab.assign({ clusterEndpoints: [two.endpoint], lingeringEndpoints: [one.endpoint] });
+  await ask(client, lab.front, one);
+  lab.assign({ clusterEndpoints: [two.endpoint] });
+  await ask(client, lab.front, two);
+  lab.assign({ clusterEndpoints: [] });
+  await client.send("nobody is there", lab.front);
+  while (lab.counters.datagramsDropped === 0) await settled();
+  lab.assign({ clusterEndpoints: [one.endpoint] });
+  await ask(client, lab.front, one, "again");
+});
+
+Deno.test("a socket that cannot be opened costs its datagram alone", async () => {
+  using endpoint = openPeer();
+  using client = openPeer();
+  let failures = 1;
+  const bindUdp = (address: string, port: number) => {
+    // The listener is bound to loopback, flows to the wildcard address.
+    if (address === "0.0.0.0" && failures-- > 0) throw new Error("Too many open files (os error 24)");
+    return systemNetwork.bindUdp(address, port);
+  };
+  await using lab = startLab([endpoint.endpoint], { network: { bindUdp } });
+  await client.send("lost", lab.front);
+  assert.equal((await ask(client, lab.front, endpoint, "kept")).answer, "re: kept");
+  assert.equal(lab.counters.datagramsDropped, 1);
+});
+
+Deno.test("a closed listener closes its flows", async () => {
+  using endpoint = openPeer();
+  using client = openPeer();
+  await using lab = startLab([endpoint.endpoint]);
+  await ask(client, lab.front, endpoint);
+  lab.close();
+  assert.equal(lab.counters.udpFlows, 0);
+});
+
+Deno.test("IPv6 datagrams are carried", { ignore: !hasIPv6() }, async () => {
+  using endpoint = openPeer("::1");
+  using client = openPeer("::1");
+  await using lab = startLab([endpoint.endpoint], { family: "IPv6" });
+  assert.equal((await ask(client, lab.front, endpoint)).answer, "re: question");
+});
+
+function hasIPv6(): boolean {
+  try {
+    openPeer("::1")[Symbol.dispose]();
+    return true;
+  } catch {
+    return false;
+  }
+}
