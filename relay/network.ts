@@ -47,7 +47,7 @@ export const systemNetwork: RelayNetwork = {
       server.once("error", reject);
       server.listen({ host: address, port, backlog: BACKLOG }, () => {
         server.off("error", reject);
-        // A failed accept leaves the connection in the kernel's queue.
+        // A failed accept is not reported, see file_watch.ts.
         server.on("error", () => {});
         resolve({ port: portOf(server), close: () => server.close() });
       });
