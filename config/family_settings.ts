@@ -1,7 +1,7 @@
 import type { Configuration } from "./configuration.ts";
 import type { RelaySettings } from "../core/channel/mod.ts";
 import type { Family, FamilySettings, IpvsSettings, LocalTraffic } from "../core/model/mod.ts";
-import { familyOf, isLoopback, prefixContains } from "../platform/mod.ts";
+import { FAMILIES, familyOf, isLoopback, prefixContains } from "../platform/mod.ts";
 import type { NodeState, ServiceRanges } from "../core/tracking/mod.ts";
 
 /** The settings of a family, from the configuration, the node's state and the cluster's service ranges. */
@@ -135,6 +135,11 @@ export function relaySettings(
 ): RelaySettings | undefined {
   const { maxConnections, udpIdleTimeoutMs } = configuration.userspace;
   return usesRelay(family, configuration) ? { files, maxConnections, udpIdleTimeoutMs } : undefined;
+}
+
+/** Whether any family needs a relay. */
+export function usesAnyRelay(configuration: Configuration): boolean {
+  return FAMILIES.some((family) => usesRelay(family, configuration));
 }
 
 /** Whether a family needs a relay. */

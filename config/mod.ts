@@ -41,6 +41,7 @@ export {
   nodePortPrefixes,
   relaySettings,
   routesLoopback,
+  usesAnyRelay,
   usesRelay,
 } from "./family_settings.ts";
 export { FEATURE_GATES, type FeatureName, isFeatureEnabled } from "./feature_gates.ts";

@@ -17,6 +17,7 @@ import {
   SYNC_BUCKETS,
 } from "./metric_kinds.ts";
 import { addProcessMetrics } from "./process_metrics.ts";
+import { type FamilyRelayFigures, relayMetrics } from "./relay_metrics.ts";
 import { restClientMetrics } from "./rest_client_metrics.ts";
 import type { SourceLink } from "./source_link.ts";
 
@@ -68,6 +69,8 @@ export interface MetricsOptions {
   readonly fileLimit?: number;
   /** Reads the packet counters of the rules; called at every scrape if the mode has such rules. */
   readonly readPacketCounts: () => Promise<FamilyPacketCounts>;
+  /** Reads the figures of the relays; called at every scrape. Undefined if the configuration needs none. */
+  readonly readRelayFigures?: () => Promise<FamilyRelayFigures>;
   /** Counts the current problems by code; called at every scrape. */
   readonly readProblems: () => ReadonlyMap<ProblemCode, number>;
   /** Reads the link to the source; called at every scrape. Undefined if the source is no server. */
@@ -85,9 +88,9 @@ const FAMILY = ["ip_family"] as const;
  * Creates the metrics that kube-proxy 1.36 has in this mode, with its names, labels and buckets, and further ones named
  * `sluice_…`.
  */
-export function createMetrics(
-  { mode, now, read, featureGates, fileLimit, readPacketCounts, readProblems, readLink, readServers }: MetricsOptions,
-): Metrics {
+export function createMetrics(options: MetricsOptions): Metrics {
+  const { mode, now, read, featureGates, fileLimit, readPacketCounts, readProblems, readLink, readServers } = options;
+  const { readRelayFigures } = options;
   const registry = createRegistry();
   const syncs = syncMetrics(registry, mode);
   const kube = metricMaker(registry, "kubeproxy_");
@@ -111,6 +114,7 @@ export function createMetrics(
   addFeatures(registry, featureGates);
   const readCpuTime = addProcessMetrics(registry, fileLimit);
   const updatePacketCounts = mode.metrics.countsPackets ? packetMetrics(registry, readPacketCounts) : undefined;
+  const updateRelayFigures = readRelayFigures && relayMetrics(registry, readRelayFigures);
 
   return {
     observe: syncs,
@@ -127,7 +131,7 @@ export function createMetrics(
     },
     apiRequest: restClientMetrics(registry),
     async expose() {
-      await Promise.all([updatePacketCounts?.(), readCpuTime()]);
+      await Promise.all([updatePacketCounts?.(), updateRelayFigures?.(), readCpuTime()]);
       return registry.expose();
     },
     contentType: CONTENT_TYPE,

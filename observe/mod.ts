@@ -27,6 +27,7 @@ export { createNodeEvents, type NodeEvents } from "./node_events.ts";
 export { NODE_SCOPE, watchNodePresence } from "./node_presence.ts";
 export { addProcessMetrics } from "./process_metrics.ts";
 export { createProxyHealth, type ProxyHealth, type ProxyHealthStatus } from "./proxy_health.ts";
+export type { FamilyRelayFigures } from "./relay_metrics.ts";
 export { restClientMetrics } from "./rest_client_metrics.ts";
 export { startOperatorServers } from "./servers.ts";
 export { createServiceHealth, type ServiceHealth, type ServiceHealthOptions } from "./service_health.ts";

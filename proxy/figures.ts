@@ -1,6 +1,7 @@
 /** Figures of a running proxy for its metrics. */
+import type { Family } from "../core/model/mod.ts";
 import type { Tracking } from "../core/tracking/mod.ts";
-import type { ChangeFigures, FamilyPacketCounts } from "../observe/mod.ts";
+import type { ChangeFigures, FamilyPacketCounts, FamilyRelayFigures } from "../observe/mod.ts";
 import type { ServedFamily } from "./served_family.ts";
 
 /** Returns the numbers of pending and total changes. */
@@ -18,9 +19,19 @@ export function changeFigures({ services, endpoints }: Tracking, families: reado
 }
 
 /** Reads the packet counters of the families that have them. */
-export async function packetCountsOf(families: readonly ServedFamily[]): Promise<FamilyPacketCounts> {
-  const counts = await Promise.all(
-    families.map(async (served) => [served.family, await served.packetCounts()] as const),
-  );
-  return Object.fromEntries(counts.filter(([, known]) => known !== undefined));
+export function packetCountsOf(families: readonly ServedFamily[]): Promise<FamilyPacketCounts> {
+  return readAll(families, (served) => served.packetCounts());
+}
+
+/** Reads the figures of the relays of the families that have one. */
+export function relayFiguresOf(families: readonly ServedFamily[]): Promise<FamilyRelayFigures> {
+  return readAll(families, (served) => served.relayFigures());
+}
+
+async function readAll<T>(
+  families: readonly ServedFamily[],
+  read: (served: ServedFamily) => Promise<T | undefined>,
+): Promise<Partial<Record<Family, T>>> {
+  const known = await Promise.all(families.map(async (served) => [served.family, await read(served)] as const));
+  return Object.fromEntries(known.filter(([, value]) => value !== undefined));
 }

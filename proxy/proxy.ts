@@ -1,10 +1,10 @@
 import { abortedBy, errorText, FAMILIES, type Family } from "../platform/mod.ts";
-import { type Configuration, isFeatureEnabled, isServer, nodePortPrefixes } from "../config/mod.ts";
+import { type Configuration, isFeatureEnabled, isServer, nodePortPrefixes, usesAnyRelay } from "../config/mod.ts";
 import type { ControlAnswers } from "../answers/control/mod.ts";
 import { createChangeLoop } from "./change_loop.ts";
 import { notifyObservers } from "./family_observers.ts";
 import { runCleanup, runInit } from "./family_task.ts";
-import { changeFigures, packetCountsOf } from "./figures.ts";
+import { changeFigures, packetCountsOf, relayFiguresOf } from "./figures.ts";
 import { shareFiles } from "./file_shares.ts";
 import { createNodeWatch } from "./node_watch.ts";
 import {
@@ -69,6 +69,7 @@ async function serve(options: ProxyOptions): Promise<number> {
     featureGates: configuration.featureGates,
     fileLimit: options.fileLimit,
     readPacketCounts: () => packetCountsOf(families),
+    readRelayFigures: usesAnyRelay(configuration) ? () => relayFiguresOf(families) : undefined,
     readProblems: problems.counts,
     readLink: isServer(configuration.source) ? link.current : undefined,
     readServers: () => source.servers?.() ?? [],

@@ -53,6 +53,8 @@ export interface ServedFamily {
   hasServicePorts(): boolean;
   /** Reads packet counters of rules; undefined if there are none or the worker does not answer. */
   packetCounts(): Promise<PacketCounts | undefined>;
+  /** See `FamilyLink.relayFigures`. */
+  relayFigures(): Promise<Readonly<Record<string, number>> | undefined>;
   /** Data for answers about this family. */
   readonly basis: FamilyBasis;
   /** See `FamilyLink.stop`. */
@@ -160,6 +162,7 @@ export function serveFamily(
     hasServicePorts: () => channel.hasServicePorts(),
     noLocalEndpoints: () => planner.noLocalEndpoints(),
     packetCounts: () => channel.packetCounts(),
+    relayFigures: () => channel.relayFigures(),
     basis: {
       planner,
       settings,

@@ -52,6 +52,8 @@ interface LinkState {
   /** The delta whose ports are awaited; an answer to any other is out of date. */
   awaited: FamilyDelta | undefined;
   isRelayLost: boolean;
+  relayRestarts: number;
+  workerRestarts: number;
   workerHealth: FamilyHealth | undefined;
 }
 
@@ -67,6 +69,8 @@ export function linkThroughRelay(options: RelayLinkOptions): FamilyLink {
     placed: undefined,
     awaited: undefined,
     isRelayLost: false,
+    relayRestarts: 0,
+    workerRestarts: 0,
     workerHealth: undefined,
   };
   const worker = options.startFamily(options.family, {
@@ -78,13 +82,18 @@ export function linkThroughRelay(options: RelayLinkOptions): FamilyLink {
     onProblems: listener.onProblems,
     onHealth(health) {
       state.workerHealth = health;
-      if (!state.isRelayLost) listener.onHealth(health);
+      if (health.state === "restarting") state.workerRestarts = health.restarts;
+      if (!state.isRelayLost) listener.onHealth(withRestarts(health, state));
     },
   });
   return {
     ...worker,
     send: (delta) => send(state, delta),
     relayPlaces: () => placesOf(state),
+    async relayFigures() {
+      const figures = await state.placed?.relay.figures();
+      return figures && { ...figures };
+    },
     rest() {
       const rests = worker.rest();
       if (rests) releaseRelay(state)?.relay.stop();
@@ -121,10 +130,10 @@ function place(state: LinkState, settings: FamilySettings): boolean {
   const relay = options.takeRelay(placement);
   relay.listen({
     onApplied: (applied) => noteApplied(state, applied),
-    onLost: (reason, restarts) => noteLost(state, reason, restarts),
+    onLost: (reason) => noteLost(state, reason),
     onRestarted() {
       state.isRelayLost = false;
-      if (state.workerHealth) options.listener.onHealth(state.workerHealth);
+      if (state.workerHealth) options.listener.onHealth(withRestarts(state.workerHealth, state));
       options.listener.onReset();
     },
   });
@@ -154,12 +163,19 @@ function noteApplied(state: LinkState, { revision, ports, problems, recovered }:
   if (recovered) options.listener.onReset();
 }
 
-function noteLost(state: LinkState, reason: string, restarts: number): void {
+function noteLost(state: LinkState, reason: string): void {
   const { placed, options } = state;
+  state.relayRestarts++;
   state.awaited = undefined;
   if (placed?.placement.by !== "redirect") return;
   state.isRelayLost = true;
-  options.listener.onHealth({ state: "restarting", reason: `the relay died: ${reason}`, restarts });
+  const health = { state: "restarting", reason: `the relay died: ${reason}`, restarts: 0 } as const;
+  options.listener.onHealth(withRestarts(health, state));
+}
+
+/** The health of a family with the restarts of its worker and its relay. */
+function withRestarts(health: FamilyHealth, { workerRestarts, relayRestarts }: LinkState): FamilyHealth {
+  return health.state === "restarting" ? { ...health, restarts: workerRestarts + relayRestarts } : health;
 }
 
 function problemOf({ code, servicePort, message }: SyncProblem, family: Family): Problem {

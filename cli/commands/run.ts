@@ -1,6 +1,6 @@
-import { type Configuration, ipvsDeprecation, RUN, usesRelay } from "../../config/mod.ts";
+import { type Configuration, ipvsDeprecation, RUN, usesAnyRelay } from "../../config/mod.ts";
 import { createProcessProblems, type ReportProblems } from "../../core/problems/mod.ts";
-import { type Clock, errorText, FAMILIES, type Logger, searchPath } from "../../platform/mod.ts";
+import { type Clock, errorText, type Logger, searchPath } from "../../platform/mod.ts";
 import type { Command, Invocation } from "./command.ts";
 import { openControlSocket, serveAnswers } from "./control_socket.ts";
 import { dropEnvPermission, droppedPermissions, dropRunPermission, inClusterEnvironment } from "./privileges.ts";
@@ -50,8 +50,8 @@ export const runCommand: Command = {
     const ofProcess = { flags, clock, runProgram, env, lost: lost.signal, fileLimit, processProblems };
     const fixed = { ...ofProcess, onAnswers, signal };
     return await runWithReloads(invocation, report, async (reloadable) => {
-      const needsRelay = FAMILIES.some((family) => usesRelay(family, reloadable.configuration));
-      return await runProxy({ ...reloadable, ...fixed, startFamily: await withRelays(needsRelay) });
+      const startFamily = await withRelays(usesAnyRelay(reloadable.configuration));
+      return await runProxy({ ...reloadable, ...fixed, startFamily });
     });
   },
 };

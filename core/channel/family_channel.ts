@@ -65,6 +65,8 @@ export interface FamilyChannel {
   packetCounts(): Promise<PacketCounts | undefined>;
   /** See `FamilyLink.relayPlaces`. */
   relayPlaces(): RelayPlaces | undefined;
+  /** See `FamilyLink.relayFigures`. */
+  relayFigures(): Promise<Readonly<Record<string, number>> | undefined>;
   /** The number of service ports that differ from what was last sent. */
   pending(): number;
   /** Whether there are any service ports. */
@@ -161,6 +163,7 @@ export function createFamilyChannel(options: FamilyChannelOptions): FamilyChanne
     describe: (key) => link.describe(key),
     packetCounts: () => link.packetCounts(),
     relayPlaces: () => link.relayPlaces?.(),
+    relayFigures: async () => await link.relayFigures?.(),
     pending: outgoing.pending,
     hasServicePorts: () => outgoing.size() > 0,
     stop(options) {

@@ -100,6 +100,11 @@ export interface FamilyLink {
   describe(key: ServicePortKey): Promise<RuleDescription | undefined>;
   /** Where this family's relay listens; undefined if the rules need no relay, or absent if no link has one. */
   relayPlaces?(): RelayPlaces | undefined;
+  /**
+   * The figures of this family's relay since it started, by name; undefined if there is none or it does not answer. Absent if
+   * no link has one.
+   */
+  relayFigures?(): Promise<Readonly<Record<string, number>> | undefined>;
   /** The packet counts of the rules; undefined if nothing is counted or the worker does not answer. */
   packetCounts(): Promise<PacketCounts | undefined>;
   /**

@@ -9,6 +9,7 @@ import {
   createMetrics,
   createSourceLink,
   type FamilyPacketCounts,
+  type FamilyRelayFigures,
   type SourceLink,
 } from "../../../observe/mod.ts";
 
@@ -28,7 +29,11 @@ function report(overrides: Partial<SyncReport> = {}): SyncReport {
   };
 }
 
-function setUp(mode: ProxyMode = "iptables", readLink?: () => SourceLink) {
+function setUp(
+  mode: ProxyMode = "iptables",
+  readLink?: () => SourceLink,
+  readRelayFigures?: () => Promise<FamilyRelayFigures>,
+) {
   let figures: ChangeFigures = {
     serviceChangesPending: 1,
     serviceChangesTotal: 2,
@@ -52,6 +57,7 @@ function setUp(mode: ProxyMode = "iptables", readLink?: () => SourceLink) {
     readPacketCounts: () => packets(),
     readProblems: () => problems,
     readLink,
+    readRelayFigures,
     readServers: () => servers,
   });
   const lines = async () => (await metrics.expose()).split("\n");
@@ -415,4 +421,18 @@ Deno.test("every server of the source has a series, 1 for the one in use", async
     'sluice_source_server{server="a:12090"} 0',
     'sluice_source_server{server="unix:///run/b.sock"} 1',
   ]);
+});
+
+Deno.test("the relays' figures are shown by family, and counters survive a restart of a relay", async () => {
+  const figures = { connectionsOpen: 2, connectionsAccepted: 10, failovers: 1 };
+  let read: Record<string, number> | undefined = figures;
+  const { metrics } = setUp("userspace", undefined, () => Promise.resolve({ IPv4: read }));
+  const shown = async (name: string) => (await metrics.expose()).match(new RegExp(`^${name}[{ ].*$`, "m"))?.[0];
+  const accepted = 'sluice_relay_connections_accepted_total{ip_family="IPv4"}';
+  assert.equal(await shown("sluice_relay_connections"), 'sluice_relay_connections{ip_family="IPv4"} 2');
+  assert.equal(await shown("sluice_relay_connections_accepted_total"), `${accepted} 10`);
+  read = { ...figures, connectionsAccepted: 3 };
+  assert.equal(await shown("sluice_relay_connections_accepted_total"), `${accepted} 13`);
+  const { metrics: plain } = setUp();
+  assert.doesNotMatch(await plain.expose(), /sluice_relay/);
 });

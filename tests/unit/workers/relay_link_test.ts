@@ -64,7 +64,7 @@ function linked() {
     onProblems: (scope, problems) =>
       void reported.push([scope, ...problems.map(({ code, subject }) => `${code} of ${subject}`)].join(" ")),
     onHealth: (health: FamilyHealth) =>
-      void told.push(health.state === "restarting" ? `restarting: ${health.reason}` : health.state),
+      void told.push(health.state === "restarting" ? `restart ${health.restarts}: ${health.reason}` : health.state),
   };
   const options: FamilyOptions = {
     family: "IPv4",
@@ -149,7 +149,9 @@ Deno.test("a relay that dies is reported, and the rules stay until a new one has
   relay().answers([{ cluster: 41_000 }]);
   assert.deepEqual(family.sent, []);
   relay().tell().onRestarted();
-  assert.deepEqual(told, ["ready", "restarting: the relay died: out of memory", "ready", "reset"]);
+  assert.deepEqual(told, ["ready", "restart 1: the relay died: out of memory", "ready", "reset"]);
+  family.health({ state: "restarting", reason: "hung", restarts: 2 });
+  assert.equal(told.at(-1), "restart 3: hung", "restarts of both count");
 });
 
 Deno.test("service ports that the relay cannot serve are reported until it serves them or ends", async () => {
