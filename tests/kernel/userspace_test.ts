@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import type { Attempt } from "../../demo/agent.ts";
 import { type Lab, type Namespace, NETWORK } from "../../demo/lab.ts";
-import { startSluice } from "../../demo/sluice.ts";
+import { program, startSluice } from "../../demo/sluice.ts";
 import { sleep, systemClock } from "../../platform/clock.ts";
 import { inLab } from "./in_lab.ts";
 
@@ -124,6 +124,7 @@ Deno.test("userspace mode: the relay carries TCP and UDP of both families, from 
         assert.deepEqual(await outcomes(lab, from, { protocol: "udp", ...target }, 3), ["pod-1"], from);
       }
     }
+    assert.equal(await lab.run("node", [...program(), "diff"]), "", "the kernel has the relay's ports");
     const seen = await lab.connect("outside", WEB);
     assert(seen.kind === "answered" && seen.sourceSeen !== NETWORK.client.IPv4, "the client's address is not kept");
   }));
