@@ -19,6 +19,11 @@ Deno.test("deployments name the program's version", () => {
   }
 });
 
+Deno.test("the Helm chart has the program's version", () => {
+  const { version, appVersion } = parse(read("deploy/helm/sluice/Chart.yaml")) as Record<string, string>;
+  assert.deepEqual([version, appVersion], [VERSION, VERSION]);
+});
+
 Deno.test("the security policy supports the current minor version", () => {
   const minor = VERSION.replace(/\.\d+$/, ".x");
   assert.match(read("SECURITY.md"), new RegExp(`^\\| ${minor.replaceAll(".", "\\.")} +\\| yes +\\|$`, "m"));

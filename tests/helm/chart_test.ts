@@ -1,0 +1,115 @@
+/** Renders the Helm chart with helm, and compares it with the manifests of deploy/. */
+import assert from "node:assert/strict";
+import { parseAllDocuments } from "yaml";
+import { accepted } from "../unit/config/parse.ts";
+
+const ROOT = new URL("../../", import.meta.url);
+const CHART = new URL("deploy/helm/sluice", ROOT).pathname;
+const REQUIRED = ["--set", "apiServer=10.0.0.1:6443"];
+const EVERYTHING = [
+  "podMonitor.enabled=true",
+  "alerts.enabled=true",
+  "dashboard.enabled=true",
+  "networkPolicy.enabled=true",
+  "config.metricsBindAddress=0.0.0.0:10249",
+].flatMap((value) => ["--set", value]);
+
+const isInstalled = await helm("version").then(({ success }) => success, () => false);
+if (!isInstalled) {
+  console.warn("skipped: helm is not installed (go install helm.sh/helm/v3/cmd/helm@v3.18.6)");
+}
+
+async function helm(...args: readonly string[]) {
+  const { success, stdout, stderr } = await new Deno.Command("helm", { args: [...args] }).output();
+  const text = new TextDecoder();
+  return { success, stdout: text.decode(stdout), stderr: text.decode(stderr) };
+}
+
+// deno-lint-ignore no-explicit-any -- manifests of many kinds
+type Manifest = Record<string, any>;
+
+function documents(text: string): readonly Manifest[] {
+  return parseAllDocuments(text, { merge: true }).flatMap((document) => {
+    assert.deepEqual(document.errors, []);
+    return document.toJS() ?? [];
+  });
+}
+
+async function rendered(...flags: readonly string[]): Promise<readonly Manifest[]> {
+  const args = ["template", "sluice", CHART, "--namespace", "kube-system", "--kube-version", "1.33", ...flags];
+  const { success, stdout, stderr } = await helm(...args);
+  assert.ok(success, stderr);
+  return documents(stdout);
+}
+
+function deployed(name: string): readonly Manifest[] {
+  return documents(Deno.readTextFileSync(new URL(`deploy/${name}`, ROOT)));
+}
+
+function find(manifests: readonly Manifest[], kind: string): Manifest {
+  const found = manifests.find((manifest) => manifest.kind === kind);
+  assert.ok(found, `no ${kind}`);
+  return found;
+}
+
+function test(name: string, fn: () => Promise<void>): void {
+  Deno.test({ name, ignore: !isInstalled, fn });
+}
+
+test("helm lints the chart", async () => {
+  const { success, stdout, stderr } = await helm("lint", "--strict", CHART, ...REQUIRED);
+  assert.ok(success, stdout + stderr);
+});
+
+test("the chart's DaemonSet runs Sluice as deploy/daemonset.yaml does", async () => {
+  const ofChart = find(await rendered(...REQUIRED), "DaemonSet").spec;
+  const ofDeploy = find(deployed("daemonset.yaml"), "DaemonSet").spec;
+  assert.deepEqual(ofChart.updateStrategy, ofDeploy.updateStrategy);
+  const { initContainers, containers, ...pod } = ofChart.template.spec;
+  const { initContainers: deployedInit, containers: deployedContainers, ...deployedPod } = ofDeploy.template.spec;
+  assert.deepEqual(pod, deployedPod);
+  const withoutOwn = ({ imagePullPolicy: _, ports: __, ...container }: Manifest) => container;
+  assert.deepEqual(initContainers.map(withoutOwn), deployedInit);
+  assert.deepEqual(containers.map(withoutOwn), deployedContainers);
+});
+
+test("the chart's configuration is that of deploy/daemonset.yaml, and valid", async () => {
+  const { data } = find(await rendered(...REQUIRED), "ConfigMap");
+  const [configuration] = documents(data["config.yaml"]);
+  assert.deepEqual(configuration, documents(find(deployed("daemonset.yaml"), "ConfigMap").data["config.yaml"])[0]);
+  accepted(["--config", "f", "--strict-config"], { files: { f: data["config.yaml"] } });
+  assert.match(data.kubeconfig, /server: https:\/\/10\.0\.0\.1:6443$/m);
+});
+
+test("the chart's roles are those of deploy/rbac.yaml", async () => {
+  const manifests = await rendered(...REQUIRED);
+  assert.deepEqual(find(manifests, "ClusterRole").rules, find(deployed("rbac.yaml"), "ClusterRole").rules);
+  const { roleRef, subjects } = find(deployed("rbac.yaml"), "ClusterRoleBinding");
+  const binding = find(manifests, "ClusterRoleBinding");
+  assert.deepEqual({ roleRef: binding.roleRef, subjects: binding.subjects }, { roleRef, subjects });
+});
+
+test("monitoring has the alert rules and the dashboard of deploy/, and a port that the pod has", async () => {
+  const manifests = await rendered(...REQUIRED, ...EVERYTHING);
+  assert.deepEqual(find(manifests, "PrometheusRule").spec, deployed("alerts.yaml")[0]);
+  const dashboard = manifests.find(({ data }) => data?.["sluice.json"] !== undefined);
+  const json = Deno.readTextFileSync(new URL("deploy/grafana-dashboard.json", ROOT));
+  assert.deepEqual(JSON.parse(dashboard!.data["sluice.json"]), JSON.parse(json));
+  const ports = find(manifests, "DaemonSet").spec.template.spec.containers[0].ports.map(({ name }: Manifest) => name);
+  assert.ok(ports.includes(find(manifests, "PodMonitor").spec.podMetricsEndpoints[0].port));
+  for (const { ports: admitted } of find(manifests, "NetworkPolicy").spec.ingress) {
+    for (const { port } of admitted) assert.ok(ports.includes(port), port);
+  }
+});
+
+test("bad values are refused with what to do", async () => {
+  const refusal = async (...flags: readonly string[]) => {
+    const { success, stderr } = await helm("template", "sluice", CHART, "--kube-version", "1.33", ...flags);
+    assert.equal(success, false, flags.join(" "));
+    return stderr;
+  };
+  assert.match(await refusal(), /apiServer is required: host:port of the API server/);
+  assert.match(await refusal("--set", "apiServer=kubernetes"), /apiServer/);
+  assert.match(await refusal(...REQUIRED, "--set", "bogus=1"), /additional properties 'bogus' not allowed/);
+  assert.match(await refusal(...REQUIRED, "--set", "podMonitor.enabled=true"), /needs config\.metricsBindAddress/);
+});
