@@ -1,4 +1,4 @@
-import type { Family, FamilyDelta, ServicePortKey, SyncProblem } from "../core/model/mod.ts";
+import type { Family, FamilyDelta, Protocol, ServicePortKey, SyncProblem } from "../core/model/mod.ts";
 import type { Clock, Logger } from "../platform/mod.ts";
 import type { RelayNetwork } from "./network.ts";
 
@@ -105,6 +105,8 @@ export interface RelayOptions {
   readonly logger: Logger;
   /** The sockets of the system by default. */
   readonly network?: RelayNetwork;
+  /** Whether the relay may connect to an endpoint (`address:port`); it may to all by default. Asked for each attempt. */
+  readonly mayConnect?: (endpoint: string, protocol: Protocol) => boolean;
   /** Returns a number in [0, 1), Math.random by default. */
   readonly random?: () => number;
 }

@@ -17,7 +17,8 @@ export function createRelay(options: RelayOptions): Relay {
   const { family, placement, limits, clock, network = systemNetwork, random = Math.random } = options;
   const logger = limitRepeats(options.logger, clock);
   const counters = createCounters();
-  const chooser = createChooser(createAffinityTable(clock, limits.affinityClients), random);
+  const affinity = createAffinityTable(clock, limits.affinityClients);
+  const chooser = createChooser(affinity, random, options.mayConnect);
   const files = createFileWatch({
     clock,
     probe: () => network.bindUdp(family === "IPv4" ? "0.0.0.0" : "::", 0).close(),

@@ -1,6 +1,7 @@
 /** The endpoints behind one listener, and the choice among them. */
 import type { ServicePort, ServicePortKey } from "../core/model/mod.ts";
 import type { AffinityTable } from "./affinity.ts";
+import type { RelayOptions } from "./contract.ts";
 
 /** The list of endpoints that a listener serves. */
 export type EndpointList = "cluster" | "local";
@@ -29,7 +30,23 @@ export function endpointsOf({ list, servicePort }: Target): readonly string[] {
 }
 
 /** Creates a chooser. A client keeps its endpoint across the lists of a service port, as in the kernel's modes. */
-export function createChooser(affinity: AffinityTable, random: () => number): Chooser {
+export function createChooser(
+  affinity: AffinityTable,
+  random: () => number,
+  mayConnect: RelayOptions["mayConnect"] = () => true,
+): Chooser {
+  const all = createOpenChooser(affinity, random);
+  return {
+    *candidates(target, client) {
+      const { protocol } = target.servicePort;
+      for (const endpoint of all.candidates(target, client)) if (mayConnect(endpoint, protocol)) yield endpoint;
+    },
+    chosen: all.chosen,
+  };
+}
+
+/** A chooser among all endpoints. */
+function createOpenChooser(affinity: AffinityTable, random: () => number): Chooser {
   return {
     *candidates(target, client) {
       const endpoints = endpointsOf(target);

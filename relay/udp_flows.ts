@@ -108,8 +108,12 @@ export function createUdpFlows(options: UdpFlowsOptions): UdpFlows {
 
   /** The endpoint that follows `current`: any other one if there is one. */
   const nextEndpoint = (target: Target, client: Deno.NetAddr, current: string | undefined): string | undefined => {
-    for (const endpoint of chooser.candidates(target, client.hostname)) if (endpoint !== current) return endpoint;
-    return endpointsOf(target)[0];
+    let only: string | undefined;
+    for (const endpoint of chooser.candidates(target, client.hostname)) {
+      if (endpoint !== current) return endpoint;
+      only = endpoint;
+    }
+    return only;
   };
   const move = (flow: Flow) => {
     const endpoint = nextEndpoint(flow.door.target, flow.client, flow.endpoint);

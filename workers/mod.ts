@@ -20,6 +20,7 @@
  *   relays.ts           adds relays to the families' workers
  *   relay_link.ts       sends each delta to the relay, and then with its ports to the family's worker
  *   relay_worker.ts     keeps a family's relay worker running
+ *   relay_targets.ts    the endpoints that a relay must not connect to
  *   relay.ts            the entry point of that worker
  *   relay_protocol.ts   the messages of that worker
  *   start_plugin.ts     starts the worker that runs a credential plugin

@@ -2,6 +2,7 @@
 import { type FamilyDelta, servicePortKey } from "../core/model/mod.ts";
 import { createLogger, limitRepeats, systemClock, writeToStderr } from "../platform/mod.ts";
 import { createRelay, defaultRelayLimits, type Relay } from "../relay/mod.ts";
+import { createOwnFrontends } from "./relay_targets.ts";
 import type { FromRelay, RelayStart, ToRelay } from "./relay_protocol.ts";
 
 /** The global scope of a worker; the compiler's types are those of the main isolate. */
@@ -12,6 +13,7 @@ interface WorkerScope {
 
 const scope = globalThis as unknown as WorkerScope;
 let running: Relay | undefined;
+const frontends = createOwnFrontends();
 /** The service ports without a listener after the last delta. */
 let unserved: ReadonlySet<string> = new Set();
 
@@ -49,12 +51,14 @@ function start({ family, placement, settings, logLevel, logFormat }: RelayStart)
       udpIdleMs: settings.udpIdleTimeoutMs || limits.udpIdleMs,
       udpStreamIdleMs: settings.udpIdleTimeoutMs || limits.udpStreamIdleMs,
     },
+    mayConnect: (endpoint, protocol) => !frontends.has(endpoint, protocol),
     clock,
     logger,
   });
 }
 
 async function apply(relay: Relay, delta: FamilyDelta): Promise<void> {
+  frontends.note(delta);
   // The kernel serves SCTP.
   const relayed = delta.set.filter(({ protocol }) => protocol !== "sctp");
   const { ports, problems } = await relay.apply({ ...delta, set: relayed });

@@ -14,6 +14,7 @@ import type { Problem } from "../core/problems/mod.ts";
 import { type Family, sameData } from "../platform/mod.ts";
 import type { RelayPlacement } from "../relay/mod.ts";
 import type { RelayApplied } from "./relay_protocol.ts";
+import { withoutLoopback } from "./relay_targets.ts";
 import type { RelayWorker } from "./relay_worker.ts";
 
 /** The address that stands for all addresses of the node, by family. */
@@ -117,7 +118,7 @@ function send(state: LinkState, delta: FamilyDelta): void {
   const { placed } = state;
   if (placed?.placement.by === "redirect") state.awaited = delta;
   else state.worker().send(delta);
-  placed?.relay.apply(delta);
+  placed?.relay.apply(withoutLoopback(delta));
 }
 
 /** Starts or ends the relay as the settings require. Returns whether another one has taken its place. */

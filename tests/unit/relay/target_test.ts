@@ -51,3 +51,12 @@ Deno.test("an affinity table forgets what has expired, and what was renewed long
   clock.advance(10_000);
   assert.equal(table.get("one"), undefined);
 });
+
+Deno.test("an endpoint that the relay may not connect to is no candidate, not even with affinity", () => {
+  const clock = createFakeClock();
+  const chooser = createChooser(createAffinityTable(clock, 100), () => 0, (endpoint) => endpoint !== "a");
+  const web = target(["a", "b"], 60);
+  chooser.chosen(web, "10.0.0.1", "a");
+  assert.deepEqual([...chooser.candidates(web, "10.0.0.1")], ["b"]);
+  assert.deepEqual([...chooser.candidates(target(["a"]), "10.0.0.1")], []);
+});

@@ -4,6 +4,7 @@ import type { FamilyDelta, FamilySettings, SyncProblem } from "../../../core/mod
 import { silentLogger } from "../../../platform/log.ts";
 import { linkThroughRelay } from "../../../workers/relay_link.ts";
 import type { RelayListener, RelayWorker } from "../../../workers/relay_worker.ts";
+import { createOwnFrontends } from "../../../workers/relay_targets.ts";
 import { placementOf } from "../../../workers/relays.ts";
 import { createFakeClock, settled } from "../../fakes/clock.ts";
 import { createFakeFamilyLink, type FakeFamilyLink } from "../../fakes/family_link.ts";
@@ -201,4 +202,26 @@ Deno.test("the relay of a family without services ends, and one that is started 
     assert.deepEqual([relay().isStopped(), kept.length, relay().isDetached()], [!keepWorker, Number(keepWorker), true]);
     assert.equal(family.isStopped(), true);
   }
+});
+
+Deno.test("the relay does not get endpoints at loopback addresses, where programs listen for this node alone", () => {
+  const { link, relay } = linked();
+  const clusterEndpoints = ["127.0.0.1:10249", "10.1.0.1:8080"], localEndpoints = ["[::1]:10249"];
+  link.send({ ...whole(1), set: [{ ...WEB, clusterEndpoints, localEndpoints }, DNS] });
+  assert.deepEqual(relay().applied[0]!.set, [{ ...WEB, clusterEndpoints: ["10.1.0.1:8080"], localEndpoints: [] }, DNS]);
+});
+
+Deno.test("a relay must not connect to what the rules send to it", () => {
+  const frontends = createOwnFrontends();
+  const web = { ...WEB, nodePort: 30080, loadBalancerIPs: ["192.0.2.1"] };
+  frontends.note({ ...whole(1), set: [web, DNS] });
+  const has = (...endpoints: string[]) => endpoints.map((endpoint) => frontends.has(endpoint, "tcp"));
+  assert.deepEqual(has("10.96.0.10:80", "192.0.2.1:80", "192.168.1.1:30080"), [true, true, true]);
+  assert.deepEqual(has("10.96.0.10:81", "10.1.0.1:8080", "10.96.0.10:53"), [false, false, false]);
+  assert.equal(frontends.has("10.96.0.10:53", "udp"), true);
+  frontends.note(delta(2, { set: [{ ...web, port: 81 }], deleted: ["default/dns|udp"] }));
+  assert.deepEqual(has("10.96.0.10:80", "10.96.0.10:81"), [false, true]);
+  assert.equal(frontends.has("10.96.0.10:53", "udp"), false);
+  frontends.note({ ...whole(3), set: [] });
+  assert.deepEqual(has("10.96.0.10:81"), [false]);
 });

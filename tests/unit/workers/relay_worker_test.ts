@@ -93,9 +93,9 @@ Deno.test("a real relay worker carries connections and may do nothing but use th
     clock: systemClock,
     logger: silentLogger,
   });
-  const applied = Promise.withResolvers<RelayApplied>();
+  let applied = Promise.withResolvers<RelayApplied>();
   relay.listen({
-    onApplied: applied.resolve,
+    onApplied: (result) => applied.resolve(result),
     onLost: (reason) => applied.reject(new Error(reason)),
     onRestarted() {},
   });
@@ -109,6 +109,16 @@ Deno.test("a real relay worker carries connections and may do nothing but use th
   await client.closeWrite();
   assert.equal(await new Response(client.readable).text(), "hello");
   assert.equal((await relay.figures())!.connectionsAccepted, 1);
+  const { port } = endpoint.addr;
+  const loop = { ...web, clusterIP: "127.0.0.1", port };
+  applied = Promise.withResolvers();
+  relay.apply({ ...whole(loop), revision: 2, base: 1, settings: undefined });
+  await applied.promise;
+  await assert.rejects(async () => {
+    using looping = await Deno.connect({ hostname: "127.0.0.1", port: ports[0]!.cluster! });
+    await looping.write(new TextEncoder().encode("hello"));
+    await looping.read(new Uint8Array(1));
+  }, Deno.errors.ConnectionReset);
   await relay.stop();
   endpoint.close();
   await serving;
