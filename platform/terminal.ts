@@ -17,10 +17,13 @@ export interface Screen {
 
 /** Callbacks for terminal events. */
 export interface ScreenListener {
+  /** A character, or the sequence of a key that has none (`\x1b[A` for ↑). */
   onKey(key: string): void;
   onResize(): void;
 }
 
+// deno-lint-ignore no-control-regex -- keys without a character send an escape sequence
+const KEY = /\x1b\[[0-9;]*[A-Za-z~]|\x1bO[A-Z]|[^]/gu;
 const ENTER = "\x1b[?1049h\x1b[?25l", LEAVE = "\x1b[?25h\x1b[?1049l";
 
 /** Whether standard input and output are both a terminal. */
@@ -37,7 +40,7 @@ export function openScreen(print: (text: string) => void, listener: ScreenListen
   const readKeys = async () => {
     const chunk = new Uint8Array(64);
     for (let length; !left && (length = await Deno.stdin.read(chunk)) !== null;) {
-      for (const key of new TextDecoder().decode(chunk.subarray(0, length))) listener.onKey(key);
+      for (const [key] of new TextDecoder().decode(chunk.subarray(0, length)).matchAll(KEY)) listener.onKey(key);
     }
     // The terminal was closed.
     if (!left) listener.onKey("\x04");

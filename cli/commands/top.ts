@@ -1,13 +1,12 @@
 import { boolean, option } from "../../config/mod.ts";
 import type { ServicePage } from "../../answers/mod.ts";
 import type { ControlAnswers } from "../../answers/control/mod.ts";
-import type { TopContent } from "../text/mod.ts";
+import type { TopContent, TopView } from "../text/mod.ts";
 import { abortedBy, errorText, sleep } from "../../platform/mod.ts";
 import { type Command, type Invocation, usageError } from "./command.ts";
 
 const REFRESH_MS = 1000;
-const MAX_SERVICES = 50;
-const QUIT_KEYS = ["q", "Q", "\x03", "\x04"];
+const MOST_BROKEN = 50;
 
 /** `sluice top`: the status page in a terminal. */
 export const topCommand: Command = {
@@ -27,56 +26,82 @@ export const topCommand: Command = {
     const { PLAIN, topLines } = await import("../text/mod.ts");
     const { isInteractive } = await import("../../platform/mod.ts");
     const proxy = await connectToProxy(controlSocket);
-    const fetchContent = createFetch(proxy);
-    const first = await fetchContent();
     if (flags.get("once") !== true && isInteractive()) {
-      await showLive(invocation, first, fetchContent);
+      await showLive(invocation, proxy);
       return 0;
     }
-    print(topLines(first, PLAIN).map((line) => `${line}\n`).join(""));
+    const status = await proxy.status();
+    // The proxy may not have read the cluster yet.
+    const broken = await proxy.browse({ search: "", attention: true, page: 1, pageSize: MOST_BROKEN })
+      .catch(() => undefined);
+    print(topLines({ status, services: broken, trouble: undefined }, PLAIN).map((line) => `${line}\n`).join(""));
     return 0;
   },
 };
 
-/** Returns a function that fetches the status, and the services only if they may have changed. */
-function createFetch(proxy: ControlAnswers): () => Promise<TopContent> {
-  let stamp: string | undefined;
-  let attention: ServicePage | undefined;
-  return async () => {
-    const status = await proxy.status();
-    if (status.stamp !== stamp) {
-      // The proxy may not have read the cluster yet.
-      attention = await proxy.browse({ search: "", attention: true, page: 1, pageSize: MAX_SERVICES })
-        .catch(() => undefined);
-      stamp = attention && status.stamp;
-    }
-    return { status, attention, trouble: undefined };
-  };
-}
-
-async function showLive(
-  { clock, print, signal }: Invocation,
-  first: TopContent,
-  fetchContent: () => Promise<TopContent>,
-): Promise<void> {
-  const { topLines } = await import("../text/mod.ts");
+/** Shows the report, and follows the keys, until it is quit. */
+async function showLive({ clock, print, signal }: Invocation, proxy: ControlAnswers): Promise<void> {
+  const { afterKey, FIRST_VIEW, roomForServices, topScreen } = await import("../text/mod.ts");
   const { openScreen } = await import("../../platform/mod.ts");
   const ending = abortedBy(signal);
-  let content = first;
-  const draw = () => screen.draw(topLines(content, { ...screen.size(), colour: !Deno.noColor }));
+  let content: TopContent = { status: await proxy.status(), services: undefined, trouble: undefined };
+  let view: TopView = FIRST_VIEW;
+  let pause = new AbortController();
+  const layout = () => ({ ...screen.size(), colour: !Deno.noColor });
+  const draw = () => screen.draw(topScreen(content, view, layout()));
+  const fetchServices = createServicesFetch(proxy);
   const screen = openScreen(print, {
     onKey(key) {
-      if (QUIT_KEYS.includes(key)) ending.abort();
+      const rows = roomForServices(content, layout());
+      const next = afterKey(view, key, { rows, total: content.services?.total ?? 0 });
+      if (next === undefined) ending.abort();
+      else view = next;
+      pause.abort();
     },
-    onResize: draw,
+    onResize: () => pause.abort(),
   });
+  ending.signal.addEventListener("abort", () => pause.abort());
   try {
     while (!ending.signal.aborted) {
+      pause = new AbortController();
+      try {
+        const status = await proxy.status();
+        const services = await fetchServices(
+          status.stamp,
+          view,
+          roomForServices({ status, trouble: undefined }, layout()),
+        );
+        content = { status, services, trouble: undefined };
+      } catch (error) {
+        content = { ...content, trouble: `no answer: ${errorText(error)}` };
+      }
+      if (ending.signal.aborted) break;
       draw();
-      await sleep(clock, REFRESH_MS, ending.signal).catch(() => {});
-      content = await fetchContent().catch((error) => ({ ...content, trouble: `no answer: ${errorText(error)}` }));
+      await sleep(clock, REFRESH_MS, pause.signal).catch(() => {});
     }
   } finally {
     screen.leave();
   }
+}
+
+/** Returns a function that fetches the services of a view, only if they or the view may have changed. */
+function createServicesFetch(proxy: ControlAnswers) {
+  let known: { readonly key: string; readonly services: ServicePage } | undefined;
+  return async (
+    stamp: string,
+    { search, attention, order, offset }: TopView,
+    rows: number,
+  ): Promise<ServicePage | undefined> => {
+    const key = JSON.stringify([stamp, search, attention, order, offset, rows]);
+    if (known?.key === key) return known.services;
+    const page = 1 + Math.floor(offset / rows), skipped = offset % rows;
+    const ask = (page: number) => proxy.browse({ search, attention, order, page, pageSize: rows });
+    // The proxy may not have read the cluster yet.
+    const first = await ask(page).catch(() => undefined);
+    if (first === undefined) return undefined;
+    const rest = skipped > 0 && page < first.pages ? (await ask(page + 1)).services : [];
+    const services = { ...first, services: [...first.services, ...rest].slice(skipped, skipped + rows) };
+    known = { key, services };
+    return services;
+  };
 }

@@ -9,7 +9,8 @@ import {
 } from "../../answers/control/mod.ts";
 import { countText, durationText, plural } from "../../platform/mod.ts";
 import { ago, type Layout, type Line, statePieces, textOf } from "./lines.ts";
-import { problemLines, serviceLine } from "./top_text.ts";
+import { serviceRows } from "./service_rows.ts";
+import { problemLines } from "./top_text.ts";
 
 /** The lines of the status. `broken` is the first page of broken services; undefined if the cluster was not read yet. */
 export function statusLines(
@@ -58,7 +59,7 @@ function brokenLines({ services }: ProxyStatus, broken: ServicePage | undefined)
   if (broken.total === 0) return [[`${total}, none broken`]];
   return [
     [`${total}, `, ["bad", `${plural(broken.total, "service port")} broken`]],
-    ...broken.services.map(serviceLine),
+    ...serviceRows(broken.services, false),
     ...(broken.pages > 1 ? [[["soft", "  and more; `sluice top` and the status page list them"] as const]] : []),
   ];
 }

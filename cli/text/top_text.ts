@@ -1,5 +1,5 @@
 /** The status of a running proxy as lines for a terminal: the status page in text. */
-import { type BrowsedService, type ServicePage, stoppedTraffic } from "../../answers/mod.ts";
+import type { ServicePage } from "../../answers/mod.ts";
 import { problemKind } from "../../core/problems/mod.ts";
 import { sizeOfSync, type SyncSummary } from "../../observe/mod.ts";
 import { countText, durationText, megabytesText, plural } from "../../platform/mod.ts";
@@ -10,38 +10,75 @@ import {
   stateOfLink,
   stateOfProxy,
 } from "../../answers/control/mod.ts";
+import { serviceRows } from "./service_rows.ts";
+import { KEY_HINTS, type TopView } from "./top_view.ts";
 import { ago, dot, type Layout, type Line, type Piece, statePieces, textOf } from "./lines.ts";
 
 /** The content of the report. */
 export interface TopContent {
   readonly status: ProxyStatus;
-  /** The services that need attention; undefined if unknown. */
-  readonly attention: ServicePage | undefined;
+  /** The services on the screen; undefined if unknown. */
+  readonly services: ServicePage | undefined;
   /** The reason why the status is out of date; undefined while the proxy answers. */
   readonly trouble: string | undefined;
 }
 
-/** The lines of a report. */
-export function topLines(content: TopContent, layout: Layout): readonly string[] {
-  const { status } = content;
-  const head: Line[] = [
-    ...headLines(content),
-    ...status.families.flatMap((family) => [[], ...familyLines(family, status)]),
-  ];
-  const lists = [attentionLines(content), problemLines(status)];
-  const room = Math.max(0, layout.rows - head.length);
-  const lines = [...head, ...sharedOut(lists, room)].slice(0, layout.rows);
+/** The lines of a report: broken services and all problems. */
+export function topLines({ status, services, trouble }: TopContent, layout: Layout): readonly string[] {
+  const lines = [...headLines(status, trouble), ...brokenLines(status, services), ...problemLines(status)];
   return lines.map((line) => textOf(line, layout));
 }
 
-/** Truncates the lists to the available room; room that one list does not need goes to the other. */
-function sharedOut(lists: readonly (readonly Line[])[], room: number): readonly Line[] {
-  const half = Math.floor(room / lists.length);
-  const spare = lists.reduce((sum, list) => sum + Math.max(0, half - list.length), 0);
-  return lists.flatMap((list) => list.slice(0, list.length <= half ? list.length : half + spare));
+/** A screen of the report. Problems take at most half of the room; services get the rest. */
+export function topScreen({ status, services, trouble }: TopContent, view: TopView, layout: Layout): readonly string[] {
+  const above = linesAbove({ status, trouble }, layout);
+  const rows = services === undefined ? [[["soft", "  the services have not been read yet"] as const]] : [
+    ...serviceRows(services.services, true),
+  ];
+  const shown = [...above, [], titleLine(services, view), ...rows].slice(0, layout.rows - 1);
+  const blank = Array.from({ length: Math.max(0, layout.rows - 1 - shown.length) }, (): Line => []);
+  return [...shown, ...blank, hintLine(view)].slice(-layout.rows).map((line) => textOf(line, layout));
 }
 
-function headLines({ status, trouble }: TopContent): Line[] {
+/** The number of services that fit on a screen. */
+export function roomForServices(content: Pick<TopContent, "status" | "trouble">, layout: Layout): number {
+  // A blank line, the title, the headings, and the hints.
+  return Math.max(1, layout.rows - linesAbove(content, layout).length - 4);
+}
+
+function linesAbove({ status, trouble }: Pick<TopContent, "status" | "trouble">, { rows }: Layout): readonly Line[] {
+  const head = headLines(status, trouble);
+  return [...head, ...problemLines(status).slice(0, Math.max(0, Math.floor((rows - head.length) / 2)))];
+}
+
+const ORDER_WORDS: Readonly<Record<TopView["order"], string>> = {
+  broken: "broken first",
+  name: "by name",
+  endpoints: "fewest endpoints first",
+  changed: "last changed first",
+};
+
+function titleLine(page: ServicePage | undefined, { order, search, attention, offset }: TopView): Line {
+  if (page === undefined) return [["bold", "Services"]];
+  const { total, broken, services } = page;
+  const of = `${countText(services.length === 0 ? 0 : offset + 1)}–${countText(offset + services.length)} of ${
+    countText(total)
+  }`;
+  return [
+    ["bold", "Services"],
+    `  ${of}`,
+    ...(broken === 0 ? [] : [["bad", `  ${countText(broken)} broken`] as const]),
+    ["soft", `  ${attention ? "broken only, " : ""}${ORDER_WORDS[order]}${search === "" ? "" : `, filter ${search}`}`],
+  ];
+}
+
+function hintLine({ isTyping, search }: TopView): Line {
+  return isTyping
+    ? [["bold", `/${search}`], ["soft", "▏  Enter keeps the filter, Esc removes it"]]
+    : [["soft", KEY_HINTS]];
+}
+
+function headLines(status: ProxyStatus, trouble: string | undefined): readonly Line[] {
   const { version, node, mode, source, atMs, startedAtMs, services, changesToPlan, residentBytes } = status;
   const waiting = status.families.reduce((sum, { changesPending }) => sum + changesPending, changesToPlan);
   const uptime = durationText(Math.max(1000, atMs - startedAtMs));
@@ -53,6 +90,7 @@ function headLines({ status, trouble }: TopContent): Line[] {
       `services ${countText(services)}  changes waiting ${countText(waiting)}  memory ${megabytesText(residentBytes)}` +
       `  up ${uptime}`,
     ],
+    ...status.families.flatMap((family) => [[], ...familyLines(family, status)]),
   ];
 }
 
@@ -63,24 +101,20 @@ function linkLines(status: ProxyStatus): Line[] {
 }
 
 function familyLines(details: FamilyStatusDetails, status: ProxyStatus): Line[] {
-  const { family, revision, servicePorts, changesPending, syncs, latency } = details;
+  const { family, servicePorts, changesPending, syncs, latency } = details;
   const last = syncs.find(({ ok }) => ok);
+  const facts = [
+    plural(servicePorts, "service port"),
+    ...(changesPending > 0 ? [`${countText(changesPending)} waiting`] : []),
+    ...(latency === undefined ? [] : [`p50 ${durationText(latency.p50Ms)}`, `p99 ${durationText(latency.p99Ms)}`]),
+  ];
   return [
-    [["bold", family], "  ", ...statePieces(stateOfFamily(details, status))],
+    [["bold", family], "  ", ...statePieces(stateOfFamily(details, status)), ["soft", `  ${facts.join("  ")}`]],
     [
-      "  syncs    ",
+      "  syncs ",
       ...sparkline(syncs),
       last === undefined ? "  none has succeeded yet" : `  last ${ago(status.atMs, last.endedAtMs)}, ${lastText(last)}`,
     ],
-    [
-      `  state    revision ${countText(revision)}, ${plural(servicePorts, "service port")}, ` +
-      `${countText(changesPending)} waiting`,
-    ],
-    ...(latency === undefined ? [] : [[
-      `  latency  p50 ${durationText(latency.p50Ms)}  p90 ${durationText(latency.p90Ms)}  p99 ` +
-      `${durationText(latency.p99Ms)}  longest ${durationText(latency.longestMs)}`,
-      ["soft", `  of ${plural(latency.changes, "change")}`] as const,
-    ]]),
   ];
 }
 
@@ -100,21 +134,14 @@ function sparkline(syncs: readonly SyncSummary[]): Line {
   });
 }
 
-function attentionLines({ attention, status }: TopContent): Line[] {
-  if (attention === undefined || attention.total === 0) return [];
+function brokenLines({ node }: ProxyStatus, broken: ServicePage | undefined): Line[] {
+  if (broken === undefined || broken.total === 0) return [];
   return [
     [],
-    [["bold", "Broken services"], ["soft", `  ${countText(attention.total)}`]],
-    ...attention.services.map((service) => serviceLine(service)),
-    ...(attention.pages > 1 ? [[["soft", `  and more: the status page of ${status.node} finds them`] as const]] : []),
+    [["bold", "Broken services"], ["soft", `  ${countText(broken.total)}`]],
+    ...serviceRows(broken.services, false),
+    ...(broken.pages > 1 ? [[["soft", `  and more: the status page of ${node} finds them`] as const]] : []),
   ];
-}
-
-/** A broken service, and why. */
-export function serviceLine(service: BrowsedService): Line {
-  const [note = ""] = [...service.problems, ...stoppedTraffic(service)];
-  const { name, family, usedEndpoints, endpoints } = service;
-  return [`  ${name} ${family}  ${usedEndpoints}/${endpoints}  `, ["soft", note]];
 }
 
 /** The problems of the proxy, each with its fix. */

@@ -108,6 +108,58 @@ for (const [name, key] of [["q", "q"], ["Ctrl-C", "\x03"]] as const) {
     }));
 }
 
+Deno.test("top sorts, filters and scrolls services by keys", () =>
+  withSocket((_proxy, socket) => {
+    const line = `stty rows 24 cols 100; ${quoted(top(socket))}`;
+    const rest = inTerminal(line, async ({ shows, type }) => {
+      const first = (await shows(/q quit/)).replace(STYLES, "");
+      assert.match(first, /1–2 of 2 {2}1 broken {2}broken first\s[^]*SERVICE +FAMILY +ENDPOINTS +STATE/);
+      await type("s");
+      await shows(/by name/);
+      await type("/w");
+      await shows(/Enter keeps the filter/);
+      await type("eb\r");
+      const filtered = (await shows(/1–1 of 1[^]*filter web[^]*default\/web:http[^]*q quit/)).split("\x1b[H").at(-1)!;
+      assert.ok(!filtered.includes("default/empty"), filtered);
+      await type("\x1b[B\x1b");
+      await shows(/1–2 of 2/);
+      await type("b");
+      await shows(/1–1 of 1[^]*broken only/);
+      await type("q");
+    });
+    return rest.then(() => {});
+  }));
+
+Deno.test("events prints what happened and follows until it is interrupted", () =>
+  withSocket(async (proxy, socket) => {
+    const events = (...flags: readonly string[]) => {
+      const args = ["run", "-A", "--quiet", MAIN, "events", "--control-socket", socket, ...flags];
+      return new Deno.Command(Deno.execPath(), { args, stdout: "piped", stderr: "piped" });
+    };
+    const { code, stdout } = await events("--once").output();
+    assert.equal(code, 0);
+    assert.match(
+      new TextDecoder().decode(stdout),
+      /^\d\d:\d\d:\d\d all services: 2 service ports read from the cluster, in effect after .*\n$/,
+    );
+    const following = events("-o", "json").spawn();
+    const reader = following.stdout.pipeThrough(new TextDecoderStream()).getReader();
+    let seen = "";
+    const reads = async (text: RegExp) => {
+      while (!text.test(seen)) seen += (await reader.read()).value ?? assert.fail(`it ended: ${seen}`);
+    };
+    await reads(/all services/);
+    proxy.write(manifestsOf([{ ...WEB, endpoints: [] }, EMPTY]));
+    await reads(/"effect":"in effect",.*"subject":"default\/web","text":"1 → 0 endpoints"/);
+    proxy.report("IPv4", { figures: { drift_repaired: 2 } });
+    await reads(/2 changes by other programs repaired/);
+    assert.ok(seen.trimEnd().split("\n").every((line) => typeof JSON.parse(line).id === "number"));
+    following.kill("SIGINT");
+    assert.equal((await following.status).code, 0);
+    await reader.cancel();
+    await following.stderr.cancel();
+  }));
+
 Deno.test("without a terminal, top prints once and exits", () =>
   withSocket(async (proxy, socket) => {
     proxy.report("IPv4", {
@@ -117,8 +169,11 @@ Deno.test("without a terminal, top prints once and exits", () =>
     const { code, stdout } = await new Deno.Command(command!, { args, stderr: "inherit" }).output();
     const text = new TextDecoder().decode(stdout);
     assert.equal(code, 0);
-    assert.match(text, /^node-1 {2}Sluice .*\n● IPv4: in sync, with problems\nservices 2 /);
-    assert.match(text, /Broken services {2}1\n {2}default\/empty:http IPv4 {2}0\/0 /);
+    assert.match(text, /^node-1 {2}Sluice .*\n● IPv4: in sync, except for 1 refused service port\nservices 2 /);
+    assert.match(
+      text,
+      /Broken services {2}2\n {2}default\/empty:http {2}IPv4 {4}0\/0 {2}.*\n {2}default\/web:http {4}IPv4 {4}1\/1 {2}Not in/,
+    );
     assert.match(
       text,
       /Problems\n {2}the kernel refuses .* {2}rules-refused\n {4}default\/web:http \(IPv4\) {2}refused\n/,

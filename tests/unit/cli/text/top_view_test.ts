@@ -1,0 +1,102 @@
+import assert from "node:assert/strict";
+import type { BrowsedService } from "../../../../answers/mod.ts";
+import type { ProxyStatus } from "../../../../answers/control/mod.ts";
+import { PLAIN, textOf } from "../../../../cli/text/lines.ts";
+import { serviceRows } from "../../../../cli/text/service_rows.ts";
+import { roomForServices, topScreen } from "../../../../cli/text/top_text.ts";
+import { afterKey, FIRST_VIEW, type TopView } from "../../../../cli/text/top_view.ts";
+
+const press = (keys: readonly string[], view: TopView = FIRST_VIEW, rows = 10, total = 35) =>
+  keys.reduce<TopView | undefined>((view, key) => view && afterKey(view, key, { rows, total }), view);
+
+const UP = "\x1b[A", DOWN = "\x1b[B", PAGE_UP = "\x1b[5~", PAGE_DOWN = "\x1b[6~", ESCAPE = "\x1b";
+
+Deno.test("keys scroll within the services", () => {
+  const offset = (...keys: readonly string[]) => press(keys)?.offset;
+  assert.deepEqual([offset(DOWN, DOWN), offset(DOWN, UP, UP), offset("j", "j", "k")], [2, 0, 1]);
+  assert.deepEqual([offset(PAGE_DOWN), offset(" ", " ", " ", " "), offset(PAGE_DOWN, PAGE_UP)], [10, 25, 0]);
+  assert.deepEqual([offset("G"), offset("G", "g")], [25, 0]);
+  assert.equal(press([PAGE_DOWN], FIRST_VIEW, 10, 3)?.offset, 0);
+});
+
+Deno.test("a filter is typed, kept and removed, and its letters are no commands", () => {
+  const typed = press(["/", "Q", "s", "x", "\x7f"]);
+  assert.deepEqual([typed?.search, typed?.isTyping, typed?.order], ["qs", true, "broken"]);
+  const kept = press(["\r"], typed);
+  assert.deepEqual([kept?.search, kept?.isTyping], ["qs", false]);
+  assert.equal(press([ESCAPE], typed)?.search, "");
+  assert.equal(press([ESCAPE], kept)?.search, "");
+  assert.equal(press(["/", "\x03"]), undefined);
+});
+
+Deno.test("keys sort, show only broken services, and quit", () => {
+  assert.deepEqual(["s", "ss", "sss", "ssss"].map((keys) => press([...keys])?.order), [
+    "name",
+    "endpoints",
+    "changed",
+    "broken",
+  ]);
+  assert.deepEqual([press(["G", "s"])?.offset, press(["b"])?.attention, press(["b", "b"])?.attention], [
+    0,
+    true,
+    false,
+  ]);
+  for (const key of ["q", "\x03", "\x04"]) assert.equal(press([key]), undefined);
+});
+
+const service = (name: string, changes: Partial<BrowsedService> = {}): BrowsedService => ({
+  ...{ name, family: "IPv4", type: "ClusterIP", protocol: "tcp", clusterIP: "10.0.0.1", port: 80, nodePort: 0 },
+  ...{ externalIPs: [], loadBalancerIPs: [], internal: "cluster", external: "cluster", affinitySeconds: 0 },
+  ...{ usedEndpoints: 2, endpoints: 3, problems: [], served: true, effect: undefined, shownEndpoints: [] },
+  ...changes,
+});
+const effect = { revision: 1, syncedAtMs: 0, orEarlier: false };
+
+Deno.test("the columns of services align, and each says whether it is in effect", () => {
+  const rows = serviceRows([
+    service("a/b:http"),
+    service(`shop/${"long-".repeat(20)}`, { usedEndpoints: 100, endpoints: 100 }),
+    service("a/c", { effect: { ...effect, state: "waiting" } }),
+    service("a/d", { effect: { ...effect, state: "refused", refusal: "nft: no" } }),
+    service("a/e", { usedEndpoints: 0, internal: "reject" }),
+  ], true).map((line) => textOf(line, PLAIN));
+  const [heading] = rows;
+  const column = heading!.indexOf("STATE");
+  assert.deepEqual(rows.map((row) => row.slice(column).split(":")[0]), [
+    "STATE",
+    "in effect",
+    "in effect",
+    "not in effect yet",
+    "Not in effect",
+    "Traffic to the cluster IP is rejected",
+  ]);
+  const end = heading!.indexOf("ENDPOINTS") + "ENDPOINTS".length;
+  assert.ok(rows.every((row) => row[end - 1] !== " " && row[end] === " "), rows.join("\n"));
+});
+
+Deno.test("a screen has one line for each row of the terminal, the last one with the keys", () => {
+  const status = {
+    ...{
+      version: "1",
+      node: "n",
+      nodeAddresses: [],
+      zone: "",
+      kernel: "",
+      mode: "nftables",
+      source: "kube",
+      stamp: "",
+    },
+    ...{ link: undefined, atMs: 0, startedAtMs: 0, healthy: true, nodeEligible: true, services: 1, changesToPlan: 0 },
+    ...{ residentBytes: 0, families: [], problems: [] },
+  } as ProxyStatus;
+  for (const rows of [4, 9, 30]) {
+    const layout = { columns: 80, rows, colour: false };
+    const room = roomForServices({ status, trouble: undefined }, layout);
+    const shown = Array.from({ length: room }, (_, i) => service(`a/s-${i}`));
+    const page = { total: 99, page: 1, pages: 9, services: shown, broken: 0, namespaces: [] };
+    const lines = topScreen({ status, services: page, trouble: undefined }, FIRST_VIEW, layout);
+    assert.equal(lines.length, rows);
+    assert.match(lines.at(-1)!, /^q quit/);
+    if (rows === 30) assert.match(lines.at(-2)!, new RegExp(`a/s-${room - 1} `));
+  }
+});
