@@ -14,6 +14,8 @@ export interface EventRecorderOptions {
   readonly nodeName: string;
   /** Sends a request; rejects if the API server refuses it. */
   readonly send: (request: EventRequest, signal: AbortSignal) => Promise<unknown>;
+  /** Reads the UID of a Service, by which `kubectl describe service` finds its Events; undefined if it does not exist. */
+  readonly uidOf: (service: EventObject, signal: AbortSignal) => Promise<string | undefined>;
   /** Whether the error is permanent because the proxy is not permitted to write Events. */
   readonly isRefusal: (error: unknown) => boolean;
   readonly clock: Clock;
@@ -38,7 +40,6 @@ export interface EventObject {
   readonly kind: "Service";
   readonly namespace: string;
   readonly name: string;
-  readonly uid: string;
   /** The action that was attempted, in one word. */
   readonly action: string;
 }
@@ -48,6 +49,8 @@ interface Series {
   readonly name: string;
   /** The object that it is about; undefined for this node's Node. */
   readonly object: EventObject | undefined;
+  /** The UID of the object; that of a Service is read before the Event is created. */
+  uid: string;
   readonly firstAtMs: number;
   lastAtMs: number;
   count: number;
@@ -103,6 +106,7 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
       one.state = "waiting";
       // Later records are written after the minimum interval.
       const written = one.count;
+      if (one.object !== undefined && !one.created) one.uid = await readUid(one.object);
       sleep(clock, BETWEEN_WRITES_MS, signal).then(() => {
         one.state = "written";
         if (one.count > written && takeToken()) write(one, event);
@@ -113,6 +117,12 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
     run();
   };
 
+  /** The UID of a Service; its name, as in kube-proxy, if it cannot be read. */
+  const readUid = (service: EventObject) => {
+    const instead = `${service.namespace}/${service.name}`;
+    return options.uidOf(service, signal).then((uid) => uid ?? instead, () => instead);
+  };
+
   const begin = (key: string, object: EventObject | undefined): Series => {
     // Named after the object and the time, as in client-go; random digits keep names unique.
     const nowMs = clock.now();
@@ -120,6 +130,8 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
     const one: Series = {
       name: `${object?.name ?? nodeName}.${stamp}`,
       object,
+      // `kubectl describe node` looks for the node's name in place of its UID; the kubelet and kube-proxy write it there.
+      uid: nodeName,
       firstAtMs: nowMs,
       lastAtMs: nowMs,
       count: 0,
@@ -187,13 +199,12 @@ function writeRequest(one: Series, event: (one: Series) => unknown): EventReques
 }
 
 function eventObject(nodeName: string, type: string, reason: string, one: Series): unknown {
-  // `kubectl describe node` looks for the node's name in place of its UID; the kubelet and kube-proxy write it there.
-  const { action, ...reference } = one.object ?? { kind: "Node", name: nodeName, uid: nodeName, action: undefined };
+  const { action, ...reference } = one.object ?? { kind: "Node", name: nodeName, action: undefined };
   return {
     apiVersion: "v1",
     kind: "Event",
     metadata: { name: one.name, namespace: one.object?.namespace ?? CLUSTER_NAMESPACE },
-    involvedObject: { apiVersion: "v1", ...reference },
+    involvedObject: { apiVersion: "v1", ...reference, uid: one.uid },
     action,
     type,
     reason,

@@ -1,14 +1,17 @@
-import { type Clock, VERSION } from "../platform/mod.ts";
+import { type Clock, durationText, plural, VERSION } from "../platform/mod.ts";
 import type { FamilyHealth } from "../core/channel/mod.ts";
-import type { Family, ProxyMode, SyncReport } from "../core/model/mod.ts";
-import { type ServiceKey, splitServiceKey } from "../core/tracking/mod.ts";
+import type { Family, ProxyMode, ServicePortName, SyncProblem, SyncReport } from "../core/model/mod.ts";
+import { type ServiceKey, serviceKeyOf, splitServiceKey } from "../core/tracking/mod.ts";
 import { type Problem, type ProblemCode, problemKind } from "../core/problems/mod.ts";
-import type { EventRecorder } from "./events.ts";
+import type { EventObject, EventRecorder } from "./events.ts";
+import type { SourceLink } from "./source_link.ts";
 
 /** The Events of this node's proxy: its start, and the problems that need an administrator. */
 export interface NodeEvents {
   report(report: SyncReport): void;
   workerHealth(family: Family, health: FamilyHealth): void;
+  /** Notes the state of the link to the API server, and reports that it is back after a longer time. */
+  link(link: SourceLink): void;
   /** Reports that this node's Node object does not exist. */
   nodeMissing(message: string): void;
   /** Records an Event of this problem if the table names one. For problems that none of the other methods reports. */
@@ -17,13 +20,15 @@ export interface NodeEvents {
   healthCheckFailed(service: ServiceKey, port: number, why: string): void;
 }
 
-/** A family whose syncs fail for less than this recovers without help and needs no Event. */
+/** A family or a link that fails for less than this recovers without help and needs no Event. */
 const FAILING_FOR_MS = 10_000;
 
 /** Creates the Events of a proxy and records its start. */
 export function createNodeEvents(recorder: EventRecorder, mode: ProxyMode, clock: Clock): NodeEvents {
   const failingSinceMs = new Map<Family, number>();
   const failed = new Set<Family>();
+  const refused: Record<Family, string[]> = { IPv4: [], IPv6: [] };
+  let disconnectedMs: number | undefined;
   recorder.record("Normal", "Starting", "", `Sluice ${VERSION} starts in ${mode} mode`);
 
   const reportFailure = (family: Family, code: ProblemCode, message: string) => {
@@ -32,21 +37,20 @@ export function createNodeEvents(recorder: EventRecorder, mode: ProxyMode, clock
   };
 
   return {
-    report({ family, ok, problems }) {
-      const ofServices = problems.filter(({ servicePort }) => servicePort !== undefined);
-      const [first] = ofServices;
-      if (first) {
-        const rest = ofServices.length - 1;
-        recorder.record(
-          "Warning",
-          reasonOf("rules-refused"),
-          family,
-          `${family}: ${first.servicePort}${
-            rest > 0 ? ` and ${rest} more` : ""
-          } cannot be programmed: ${first.message}`,
-        );
+    report({ family, ok, problems, figures }) {
+      const repaired = figures.drift_repaired ?? 0;
+      if (repaired > 0) {
+        const message = `${family}: ${plural(repaired, "change")} of services' rules by other programs repaired`;
+        recorder.record("Warning", "RulesRepaired", family, message);
       }
+      reportRefused(recorder, family, problems, refused[family]);
       if (ok) {
+        const accepted = refused[family].filter((name) => problems.every(({ servicePort }) => servicePort !== name));
+        for (const name of accepted) {
+          const message = `${name} (${family}) is in effect on this node again`;
+          recorder.record("Normal", "ServiceProgrammed", `${name} ${family}`, message, serviceOf(name));
+        }
+        refused[family] = refused[family].filter((name) => !accepted.includes(name));
         failingSinceMs.delete(family);
         if (failed.delete(family)) {
           recorder.record("Normal", "Synced", family, `${family}: the kernel is in sync again`);
@@ -59,6 +63,17 @@ export function createNodeEvents(recorder: EventRecorder, mode: ProxyMode, clock
       if (now - since < FAILING_FOR_MS) return;
       const why = problems.find(({ servicePort }) => servicePort === undefined)?.message ?? "the sync failed";
       reportFailure(family, "sync-failed", `${problemKind("sync-failed").title}: ${why}`);
+    },
+    link({ state, sinceMs, server }) {
+      if (state !== "connected") {
+        if (state === "disconnected") disconnectedMs ??= sinceMs;
+        return;
+      }
+      const lastedMs = sinceMs - (disconnectedMs ?? sinceMs);
+      disconnectedMs = undefined;
+      if (lastedMs < FAILING_FOR_MS) return;
+      const message = `${server} was unreachable for ${durationText(lastedMs)}; changes are applied again`;
+      recorder.record("Normal", "SourceRestored", "", message);
     },
     nodeMissing(message) {
       recorder.record("Warning", reasonOf("node-missing"), "", message);
@@ -77,10 +92,37 @@ export function createNodeEvents(recorder: EventRecorder, mode: ProxyMode, clock
         reasonOf("health-check-port-closed"),
         `${service} ${port}`,
         `health check node port ${port} is not served on this node: ${why}`,
-        { kind: "Service", ...splitServiceKey(service), uid: service, action: "Listen" },
+        { kind: "Service", ...splitServiceKey(service), action: "Listen" },
       );
     },
   };
+}
+
+/** The number of refused services in a sync that get an Event of their own. */
+const MOST_REFUSED = 5;
+
+/** Reports refused services: one Event of the node, and one of each of the first Services, which are added to `known`. */
+function reportRefused(
+  recorder: EventRecorder,
+  family: Family,
+  problems: readonly SyncProblem[],
+  known: string[],
+): void {
+  const ofServices = problems.flatMap(({ servicePort, message }) => servicePort ? [{ servicePort, message }] : []);
+  const [first] = ofServices;
+  if (first === undefined) return;
+  const reason = reasonOf("rules-refused"), rest = ofServices.length - 1;
+  const names = `${first.servicePort}${rest > 0 ? ` and ${rest} more` : ""}`;
+  recorder.record("Warning", reason, family, `${family}: ${names} cannot be programmed: ${first.message}`);
+  for (const { servicePort, message } of ofServices.slice(0, MOST_REFUSED)) {
+    if (!known.includes(servicePort)) known.push(servicePort);
+    const text = `${servicePort} (${family}) is not in effect on this node: ${message}`;
+    recorder.record("Warning", reason, `${servicePort} ${family}`, text, serviceOf(servicePort));
+  }
+}
+
+function serviceOf(servicePort: ServicePortName): EventObject {
+  return { kind: "Service", ...splitServiceKey(serviceKeyOf(servicePort)), action: "Program" };
 }
 
 /** The reason of the Event that reports a problem. */

@@ -47,7 +47,10 @@ async function serve(options: ProxyOptions): Promise<number> {
   const recorder = createStatusRecorder();
   const feed = createChangeFeed(clock);
   const problems = createProblemBoard(clock, logger, feed.problemChanged);
-  const link = createSourceLink(clock, feed.linkChanged);
+  const link = createSourceLink(clock, (link) => {
+    feed.linkChanged(link);
+    nodeEvents?.link(link);
+  });
   // Only the API server has this node's Node object; other sources serve nodes without a cluster or omit the pod CIDR.
   const awaitsPodCIDR = configuration.source.kind === "kube" && configuration.detectLocalMode === "NodeCIDR";
   const tracking = createTracking({

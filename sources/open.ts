@@ -8,7 +8,7 @@ import type { ApiErrorKind } from "./kubernetes/mod.ts";
 export interface OpenSource {
   readonly source: Source;
   /** Sends Events about this node; undefined without an API server. */
-  readonly events?: Pick<EventRecorderOptions, "send" | "isRefusal">;
+  readonly events?: Pick<EventRecorderOptions, "send" | "uidOf" | "isRefusal">;
   /** Lists the cluster's other Nodes as the end of a sentence; undefined if no Node is needed. */
   readonly otherNodes?: (signal: AbortSignal) => Promise<string>;
   close(): void;
@@ -68,8 +68,15 @@ export async function openSource(
       return { source: createGrpcSource({ addresses, ...shared }), close };
     }
     case "kube": {
-      const { ApiError, connectToApi, createKubernetesSource, listNodeNames, otherNodesText, sendObject } =
-        await import("./kubernetes/mod.ts");
+      const {
+        ApiError,
+        connectToApi,
+        createKubernetesSource,
+        listNodeNames,
+        otherNodesText,
+        readServiceUid,
+        sendObject,
+      } = await import("./kubernetes/mod.ts");
       const { kubeconfig, master, modeDescription } = configuration;
       const api = await connectToApi({ kubeconfig, master, runProgram, env, logger, clock, onRequest: onApiRequest });
       const source = createKubernetesSource({
@@ -84,6 +91,7 @@ export async function openSource(
       });
       const events: OpenSource["events"] = {
         send: (request, signal) => sendObject(api, request, signal),
+        uidOf: (service, signal) => readServiceUid(api, service, signal),
         isRefusal: (error) => error instanceof ApiError && REFUSALS.includes(error.kind),
       };
       const otherNodes = async (signal: AbortSignal) => otherNodesText(nodeName, await listNodeNames(api, signal));

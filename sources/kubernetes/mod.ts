@@ -16,6 +16,8 @@
  *   api_error.ts           failed requests, classified
  *   send_object.ts         creates or patches an object (Events)
  *   node_names.ts          the cluster's Nodes, for messages
+ *   metadata_list.ts       the metadata of listed objects
+ *   service_uid.ts         the UID of a Service, for its Events
  *   credentials.ts         finds the API server and its credentials
  *   access.ts              the server's URL and the origin of each credential
  *   kubeconfig.ts          kubeconfig files
@@ -36,3 +38,4 @@ export { listNodeNames, otherNodesText } from "./node_names.ts";
 export type { CredentialPlugin } from "./plugin.ts";
 export { resourcesOf } from "./resource.ts";
 export { sendObject } from "./send_object.ts";
+export { readServiceUid } from "./service_uid.ts";

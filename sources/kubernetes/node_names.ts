@@ -1,6 +1,7 @@
 import { suggestion } from "../../config/mod.ts";
 import { isObjectName } from "../../core/objects/mod.ts";
 import type { ApiClient } from "./http.ts";
+import { listMetadata } from "./metadata_list.ts";
 
 /** The names of a cluster's Nodes. */
 export interface NodeNames {
@@ -10,33 +11,14 @@ export interface NodeNames {
   readonly more: number;
 }
 
-/** Requests only the metadata if the server supports it: a Node has about 10 kB. */
-const METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
 const READ_LIMIT = 500;
 const LISTED_LIMIT = 10;
-const READ_DEADLINE_MS = 10_000;
 
 /** Reads the names of up to 500 Nodes. Throws an ApiError, or the signal's reason. */
 export async function listNodeNames(api: ApiClient, signal: AbortSignal): Promise<NodeNames> {
-  const decoder = new TextDecoder();
-  let text = "";
   const path = `/api/v1/nodes?limit=${READ_LIMIT}`;
-  await api.send(
-    { verb: "list", resource: "nodes", path, accept: METADATA, readDeadlineMs: READ_DEADLINE_MS },
-    (chunk) => {
-      text += decoder.decode(chunk, { stream: true });
-    },
-    signal,
-  );
-  const list: unknown = JSON.parse(text);
-  const { items = [], metadata } = list as {
-    readonly items?: readonly { readonly metadata: { readonly name: string } }[];
-    readonly metadata?: { readonly remainingItemCount?: number };
-  };
-  return {
-    names: items.map((item) => item.metadata.name).filter(isObjectName),
-    more: metadata?.remainingItemCount ?? 0,
-  };
+  const { items, remaining } = await listMetadata(api, { resource: "nodes", path }, signal);
+  return { names: items.map((item) => item.metadata.name).filter(isObjectName), more: remaining };
 }
 
 /** The end of a sentence about a missing Node: the existing ones and the most similar name. */

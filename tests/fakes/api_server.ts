@@ -7,6 +7,7 @@ export interface ApiObject {
   readonly metadata: {
     readonly namespace?: string;
     readonly name: string;
+    readonly uid?: string;
     readonly labels?: Readonly<Record<string, string>>;
     readonly resourceVersion?: string;
   };
@@ -276,8 +277,10 @@ function selected(query: Readonly<Record<string, string>>): (object: ApiObject) 
       return labels[label] === (term.startsWith("!") ? undefined : value);
     });
   const withoutHeadless = query.fieldSelector === "spec.clusterIP!=None";
-  const name = /^metadata\.name=(.*)$/.exec(query.fieldSelector ?? "")?.[1];
+  const fields = new Map((query.fieldSelector ?? "").split(",").map((term) => term.split("=") as [string, string]));
+  const name = fields.get("metadata.name"), namespace = fields.get("metadata.namespace");
   return ({ metadata, spec }) =>
     isLabelled(metadata.labels) && (name === undefined || metadata.name === name) &&
+    (namespace === undefined || metadata.namespace === namespace) &&
     !(withoutHeadless && (spec as { readonly clusterIP?: string } | undefined)?.clusterIP === "None");
 }

@@ -26,6 +26,7 @@ function setUp(answer: (request: EventRequest) => Promise<unknown> = () => Promi
       requests.push(structuredClone(request));
       return answer(request);
     },
+    uidOf: (service) => service.name === "gone" ? Promise.reject(new Error("down")) : Promise.resolve("1234"),
     isRefusal: (error) => String(error).includes("forbidden"),
     clock,
     logger: createLogger({ level: "info", format: "text", clock, write: (line) => logged.push(line) }),
@@ -174,7 +175,11 @@ Deno.test("services that cannot be programmed and failed workers are recorded; a
   events.workerHealth("IPv4", { state: "ready" });
   assert.deepEqual(recorded.slice(1), [
     "Warning ServiceNotProgrammed IPv4: default/a:http cannot be programmed: refused",
+    "Warning ServiceNotProgrammed default/a:http (IPv4) is not in effect on this node: refused",
     "Warning ServiceNotProgrammed IPv4: default/a:http and 2 more cannot be programmed: refused",
+    ...["a:http", "b", "c"].map((name) =>
+      `Warning ServiceNotProgrammed default/${name} (IPv4) is not in effect on this node: refused`
+    ),
     "Warning CannotBeServed IPv6: nft: not found",
     "Warning WorkerRestarted IPv4: it hung",
   ]);
@@ -204,7 +209,55 @@ Deno.test("a health check node port that cannot be opened is an event of its Ser
     kind: "Service",
     namespace: "shop",
     name: "web",
-    uid: "shop/web",
+    uid: "1234",
   });
   assert.match(String(message), /32000 is not served on this node: cannot listen on 192\.0\.2\.1/);
+});
+
+Deno.test("a refused service has events of its own, also when it is accepted again", async () => {
+  const { clock, recorder, requests } = setUp();
+  const events = createNodeEvents(recorder, "nftables", clock);
+  const report = {
+    family: "IPv4",
+    revision: 1,
+    ok: true,
+    full: false,
+    endedAtMs: 0,
+    durationMs: 1,
+    figures: {},
+  } as const;
+  const refused = ["shop/web:http", "shop/gone"].map((servicePort) =>
+    ({ code: "rules-refused", servicePort, message: "too long" }) as const
+  );
+  events.report({ ...report, problems: refused });
+  events.report({ ...report, problems: [refused[1]!] });
+  events.report({ ...report, problems: [refused[1]!] });
+  await settled();
+  const ofServices = requests.map(({ object }) =>
+    object as Record<string, string> & { involvedObject: Record<string, string> }
+  )
+    .filter(({ involvedObject }) => involvedObject.kind === "Service")
+    .map(({ reason, involvedObject: { namespace, name, uid } }) => [reason, `${namespace}/${name}`, uid]);
+  assert.deepEqual(ofServices, [
+    ["ServiceNotProgrammed", "shop/web", "1234"],
+    ["ServiceNotProgrammed", "shop/gone", "shop/gone"],
+    ["ServiceProgrammed", "shop/web", "1234"],
+  ]);
+});
+
+Deno.test("repairs and the return of the API server are recorded, a short outage is not", () => {
+  const { recorded, events, report } = nodeEvents();
+  report({ figures: { drift_repaired: 2 } });
+  const link = { server: "https://api:6443", lastReceivedMs: 0, lastError: "", lastErrorMs: 0, retryAtMs: undefined };
+  const outage = (startMs: number, endMs: number) => {
+    events.link({ ...link, state: "disconnected", sinceMs: startMs });
+    events.link({ ...link, state: "connected", sinceMs: endMs });
+  };
+  events.link({ ...link, state: "connected", sinceMs: 0 });
+  outage(1_000, 9_000);
+  outage(100_000, 160_000);
+  assert.deepEqual(recorded.slice(1), [
+    "Warning RulesRepaired IPv4: 2 changes of services' rules by other programs repaired",
+    "Normal SourceRestored https://api:6443 was unreachable for 60 s; changes are applied again",
+  ]);
 });

@@ -95,6 +95,7 @@ Deno.test("the permissions on events are those needed to write them", async () =
       used.push(`${verb} ${resource}${group === "" ? "" : `.${group}`}`);
       return Promise.resolve({});
     },
+    uidOf: () => Promise.resolve(undefined),
     isRefusal: () => false,
     clock,
     logger: silentLogger,
