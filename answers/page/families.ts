@@ -57,7 +57,7 @@ function latencyTable(latency: Latency | undefined): Html | undefined {
   const columns = [["p50", p50Ms], ["p90", p90Ms], ["p99", p99Ms], ["longest", longestMs]] as const;
   return html`
     <table class="latency">
-      <caption>From a change of endpoints to its effect here, over the last ${countText(changes)}</caption>
+      <caption>From endpoint change to effect, over the last ${countText(changes)}</caption>
       <thead>
         <tr>${columns.map(([name]) => html`<th scope="col">${name}</th>`)}</tr>
       </thead>

@@ -18,6 +18,10 @@ const NAMES: Readonly<Record<string, readonly string[]>> = {
 };
 const NODES = ["node-1", "node-2", "node-3"];
 
+const ADDRESSES = {
+  addresses: [{ type: "InternalIP", address: "192.168.10.21" }, { type: "InternalIP", address: "fd00:192::21" }],
+};
+
 const NUMBER = Object.values(NAMES).flat().length;
 
 /** The number of services that change in each round before the screenshot. */
@@ -69,7 +73,11 @@ function objectsOf(cluster: readonly TestService[]): ApiObject[] {
 const browser = await startBrowser();
 const server = startFakeApiServer();
 server.apply(
-  { kind: "Node", metadata: { name: "node-1", labels: { "topology.kubernetes.io/zone": "zone-a" } }, status: {} },
+  {
+    kind: "Node",
+    metadata: { name: "node-1", labels: { "topology.kubernetes.io/zone": "zone-a" } },
+    status: ADDRESSES,
+  },
   ...objectsOf(services()),
 );
 const minSyncPeriod = ["--proxy-mode", "iptables", "--iptables-min-sync-period", "0s"];
@@ -98,7 +106,7 @@ await withWholeProxy({ args }, async ({ url }) => {
       await page.mouse.move(0, 0);
       await page.evaluate("scrollTo(0, 0)");
       await page.screenshot({ path: new URL(`../../docs/status-${colorScheme}.png`, import.meta.url).pathname });
-    }, { colorScheme, viewport: { width: 1120, height: 1010 } });
+    }, { colorScheme, viewport: { width: 1280, height: 1100 } });
   }
 });
 await server.close();
