@@ -103,12 +103,14 @@ export function createChangeFeed(clock: Clock): ChangeFeed {
   return {
     planned(family, changes, { first, isDualStack }) {
       for (const line of serviceLines(changes, first)) addLine(state, family, line, isDualStack);
+      forgetDropped(state, family);
     },
     sent(family, revision) {
       const changes = [...state.unsent[family].values()];
       if (changes.length === 0) return;
       state.unsent[family].clear();
       state.inFlight[family] = [...state.inFlight[family], { revision, changes }];
+      forgetDropped(state, family);
     },
     reported: (report) => settle(state, report),
     linkChanged({ state: to, server, lastError }) {
@@ -138,6 +140,14 @@ function record(state: FeedState, fields: Pick<FeedEvent, "kind" | "subject" | "
 
 function change(state: FeedState, event: MutableEvent, fields: Partial<FeedEvent>): void {
   Object.assign(event, fields, { update: ++state.lastUpdate });
+}
+
+/** Forgets changes whose event is no longer kept, so that little is held while a family fails for long. */
+function forgetDropped(state: FeedState, family: Family): void {
+  const isDropped = ({ event }: Pending) => event.id <= state.lastId - MOST_EVENTS;
+  const unsent = state.unsent[family];
+  for (const [key, pending] of unsent) if (isDropped(pending)) unsent.delete(key);
+  state.inFlight[family] = state.inFlight[family].filter(({ changes }) => !changes.every(isDropped));
 }
 
 function addLine(state: FeedState, family: Family, line: ServiceLine, isDualStack: boolean): void {

@@ -178,3 +178,18 @@ Deno.test("repairs, the link and problems are events; problems of one kind at on
     "Service d: solved: parts of an object cannot be used and are ignored",
   ]);
 });
+
+Deno.test("after a long failure, the changes that are still kept take effect", () => {
+  const { clock, planned, sent, reported, lines } = setUp();
+  for (let i = 0; i < 1000; i++) {
+    planned(plan([port(`a/s-${i}:http`, 1), port(`a/s-${i}:http`, 2)]));
+    if (i % 2 === 0) sent();
+    reported({ ok: false });
+  }
+  clock.advance(5);
+  sent();
+  reported();
+  assert.deepEqual([...new Set(lines().map((line) => line.replace(/^.*: /, "")))], [
+    "1 → 2 endpoints, in effect after 5 ms",
+  ]);
+});
