@@ -106,10 +106,12 @@ export function stateOfProxy(status: ProxyStatus): StateWords {
       reason: "health checks tell load balancers to send no traffic here",
     };
   }
-  const { problems } = status;
-  if (problems.length > 0) {
-    const words = `all in sync, with ${problems.length === 1 ? "a problem" : "problems"}`;
-    return { tone: "warning", words, reason: `${problems[0]!.subject}: ${problemKind(problems[0]!.code).title}` };
+  const [problem, ...others] = status.problems;
+  if (problem !== undefined) {
+    const { title } = problemKind(problem.code);
+    return others.length === 0
+      ? { tone: "warning", words: "all in sync, with a problem", reason: `${problem.subject}: ${title}` }
+      : { tone: "warning", words: "all in sync, with problems", reason: title };
   }
   return { tone: "good", words: "all in sync", reason: undefined };
 }
