@@ -59,7 +59,7 @@ export function browse(
     return owner.wanted.name.includes(search) && (namespace === "" || namespace === ofService) &&
       (!attention || broken.has(owner));
   };
-  const found = inOrder(findServicePorts(basis, { search: "", wanted }), order, broken);
+  const found = inOrder(basis, findServicePorts(basis, { search: "", wanted }), order, broken);
   const pages = Math.max(1, Math.ceil(found.length / pageSize));
   const page = Math.min(Math.max(1, requestedPage), pages);
   const most = found.length <= FEW_SERVICES ? MOST_ENDPOINTS.ofFew : MOST_ENDPOINTS.ofMany;
@@ -75,30 +75,37 @@ export function browse(
 
 /** Sorts service ports, given by name, in another order. */
 function inOrder(
+  basis: AnswerBasis,
   found: readonly FoundServicePort[],
   order: BrowseQuestion["order"],
   broken: ReadonlySet<PlannedPort>,
 ): readonly FoundServicePort[] {
   if (order === "name") return found;
-  const rank = ({ owner }: FoundServicePort): number => {
+  const rank = (one: FoundServicePort): number => {
+    const { owner } = one;
     switch (order) {
       case "endpoints":
         return new Set([...owner.wanted.clusterEndpoints, ...owner.wanted.localEndpoints]).size;
       case "changed":
         return -owner.plannedIn;
       default:
-        return broken.has(owner) ? 0 : 1;
+        // Those that Sluice cannot serve come before those without endpoints.
+        return !broken.has(owner) ? 2 : isServed(basis, one) ? 1 : 0;
     }
   };
   return found.map((one) => ({ one, rank: rank(one) })).sort((a, b) => a.rank - b.rank).map(({ one }) => one);
 }
 
+/** Whether a service port has its cluster IP, and the kernel does not refuse it. */
+function isServed({ families }: AnswerBasis, { owner, family }: FoundServicePort): boolean {
+  return owner.planned !== undefined && families[family].since(owner)?.state !== "refused";
+}
+
 /** Traffic policy Local without an endpoint on this node is normal: load balancers send nothing to such a node. */
-function brokenIn({ families }: AnswerBasis): (owner: PlannedPort, family: Family) => boolean {
+function brokenIn(basis: AnswerBasis): (owner: PlannedPort, family: Family) => boolean {
   return (owner, family) => {
     const { planned, reported } = owner;
-    if (planned === undefined || reported.length > 0) return true;
-    if (families[family].since(owner)?.state === "refused") return true;
+    if (planned === undefined || reported.length > 0 || !isServed(basis, { owner, family })) return true;
     return planned.internal === "reject" || hasExternalFrontends(planned) && planned.external === "reject";
   };
 }
