@@ -23,6 +23,9 @@ export interface KernelView {
   refusal(name: ServicePortName): Refusal | undefined;
 }
 
+/** The number of revisions in flight that are kept apart. */
+const MOST_IN_FLIGHT = 16;
+
 /** Creates a view of a kernel that has everything. */
 export function createKernelView(): KernelView {
   let unsent = new Set<ServicePortKey>();
@@ -37,6 +40,10 @@ export function createKernelView(): KernelView {
       if (unsent.size === 0) return;
       inFlight.push({ revision, keys: unsent });
       unsent = new Set();
+      // While syncs fail, revisions accumulate; the oldest are then in effect with the one after them.
+      if (inFlight.length <= MOST_IN_FLIGHT) return;
+      const [oldest, next, ...rest] = inFlight;
+      inFlight = [{ revision: next!.revision, keys: oldest!.keys.union(next!.keys) }, ...rest];
     },
     reported({ ok, revision, problems, endedAtMs }) {
       if (!ok) return;

@@ -51,3 +51,15 @@ Deno.test("a service port is refused from the first sync that failed for it unti
   view.reported(report(4));
   assert.equal(view.refusal("default/web"), undefined);
 });
+
+Deno.test("changes stay counted and bounded over a long series of failures", () => {
+  const view = createKernelView();
+  for (let revision = 1; revision <= 1000; revision++) {
+    view.planned([`port ${revision % 10}`]);
+    view.sent(revision);
+    view.reported(report(revision, { ok: false }));
+  }
+  assert.equal(view.waiting(false), 10);
+  view.reported(report(1000));
+  assert.equal(view.waiting(false), 0);
+});
