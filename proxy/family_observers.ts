@@ -1,5 +1,4 @@
-import { FAMILIES, type Family, type Logger } from "../platform/mod.ts";
-import type { FamilyHealth } from "../core/channel/mod.ts";
+import type { Logger } from "../platform/mod.ts";
 import type { ProblemBoard } from "../core/problems/mod.ts";
 import {
   type ChangeFeed,
@@ -11,6 +10,7 @@ import {
   type ProxyHealth,
   type StatusRecorder,
 } from "../observe/mod.ts";
+import { watchSupport } from "./family_support.ts";
 import type { ServedFamilyListener } from "./served_family.ts";
 
 /** Observers of the families. */
@@ -24,8 +24,8 @@ export interface FamilyObservers {
   readonly nodeEvents: NodeEvents | undefined;
   readonly driftWatch: DriftWatch;
   readonly logger: Logger;
-  /** Called when this host can serve neither family. */
-  readonly onNoneSupported: () => void;
+  /** Called when this host can serve neither family, with the reason of each. */
+  readonly onNoneSupported: (reasons: string) => void;
 }
 
 /** Returns a listener that forwards the families' events to the observers. */
@@ -33,20 +33,7 @@ export function notifyObservers(
   observers: FamilyObservers,
 ): Omit<ServedFamilyListener, "onHealthChecks" | "onProblems"> {
   const { health, metrics, recorder, problems, feed, nodeEvents, driftWatch, logger, onNoneSupported } = observers;
-  const unsupported = new Set<Family>();
-
-  const noteSupport = (family: Family, state: FamilyHealth) => {
-    if (state.state !== "unfit" || !state.unsupported) {
-      unsupported.delete(family);
-      return;
-    }
-    if (!unsupported.has(family)) {
-      const { reason } = state;
-      logger.warn("this host cannot serve an IP family, serving the other one only", { family, reason });
-    }
-    unsupported.add(family);
-    if (unsupported.size === FAMILIES.length) onNoneSupported();
-  };
+  const noteSupport = watchSupport(logger, onNoneSupported);
 
   return {
     onChange(family, changes, options) {

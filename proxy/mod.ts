@@ -6,6 +6,7 @@
  *   change_loop.ts       plans tracked changes and sends them to the families
  *   served_family.ts     planner, channel and worker of one family
  *   family_observers.ts  forwards events of the families to health, metrics and Events
+ *   family_support.ts   warns about a family that this host cannot serve
  *   family_task.ts       one-time tasks: --cleanup and --init-only
  *   node_watch.ts        reacts to this node's Node object
  *   node_port_check.ts   reports node ports on more addresses than configured

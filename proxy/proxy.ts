@@ -105,7 +105,8 @@ async function serve(options: ProxyOptions): Promise<number> {
   options.processProblems?.attach(reportWithEvents);
   const neighbours = () => findNeighbours(configuration, clock);
   const driftWatch = createDriftWatch({ findNeighbours: neighbours, onProblems: problems.report, logger });
-  const onNoneSupported = () => ending.abort(new Error("this host can serve neither IP family"));
+  const onNoneSupported = (reasons: string) =>
+    ending.abort(new Error(`this host can serve neither IP family (${reasons})`));
   const listener = {
     ...notifyObservers({ health, metrics, recorder, problems, feed, nodeEvents, driftWatch, logger, onNoneSupported }),
     onHealthChecks: serviceHealth.inEffect,
