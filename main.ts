@@ -7,11 +7,20 @@ import {
   startCredentialPlugin,
 } from "./cli/commands/mod.ts";
 import { MODE_DESCRIPTIONS } from "./backends/mod.ts";
-import { type CommandLine, type Configuration, readCommandLine, writeDocument } from "./config/mod.ts";
+import {
+  type CommandLine,
+  type Configuration,
+  type InstalledService,
+  partOfInstalled,
+  readCommandLine,
+  withInstalled,
+  writeDocument,
+} from "./config/mod.ts";
 import { errorText, systemClock, writeToStderr, writeToStdout } from "./platform/mod.ts";
 
 /** Runs the command line and resolves with the exit status: 0, 1 for a failure, 2 for a usage error. */
-export async function main(args: readonly string[]): Promise<number> {
+export async function main(given: readonly string[]): Promise<number> {
+  const { args, installed } = await withInstalledService(given);
   const read = () =>
     readCommandLine(args, {
       readFile: (path) => Deno.readTextFileSync(path),
@@ -20,6 +29,9 @@ export async function main(args: readonly string[]): Promise<number> {
       modes: MODE_DESCRIPTIONS,
       commands: COMMANDS,
     });
+  if (installed !== undefined) {
+    writeToStderr(`sluice: using ${[installed.configuration, ...installed.words].join(" ")}\n`);
+  }
   const line = await read();
   switch (line.kind) {
     case "help": {
@@ -38,8 +50,20 @@ export async function main(args: readonly string[]): Promise<number> {
       for (const warning of line.warnings) writeToStderr(`sluice: warning: ${warning}\n`);
       return await writeConfig(line.path, line.configuration);
     case "start":
-      return await start(line, read);
+      return await start(line, read, installed !== undefined);
   }
+}
+
+/** Adds the flags of the installed service for commands that use it; `installed` is set if its configuration is used. */
+async function withInstalledService(
+  args: readonly string[],
+): Promise<{ readonly args: readonly string[]; readonly installed?: InstalledService }> {
+  const part = partOfInstalled(args, COMMANDS);
+  if (part === undefined) return { args };
+  const { installedService } = await import("./cli/installation/mod.ts");
+  const installed = installedService("");
+  if (installed === undefined) return { args };
+  return { args: withInstalled(args, part, installed), installed: part === "configuration" ? installed : undefined };
 }
 
 async function writeConfig(path: string, configuration: Configuration): Promise<number> {
@@ -54,7 +78,11 @@ async function writeConfig(path: string, configuration: Configuration): Promise<
   }
 }
 
-async function start(line: CommandLine & { kind: "start" }, reread: () => Promise<CommandLine>): Promise<number> {
+async function start(
+  line: CommandLine & { kind: "start" },
+  reread: () => Promise<CommandLine>,
+  isInstalled: boolean,
+): Promise<number> {
   const { configuration, warnings, arguments: given, flags } = line;
   const { logger, logging } = createProcessLogger(configuration);
   const command = COMMANDS.find(({ name }) => name === line.command)!;
@@ -71,6 +99,7 @@ async function start(line: CommandLine & { kind: "start" }, reread: () => Promis
       configuration,
       arguments: given,
       flags,
+      isInstalled,
       reread,
       logger,
       logging,

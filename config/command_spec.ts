@@ -29,6 +29,11 @@ export interface CommandSpec {
   readonly flags: readonly Flag[];
   /** Whether it reads neither the cluster nor a server, so that its help leaves out the flags of the source. */
   readonly withoutSource?: true;
+  /**
+   * The part of the installed service that applies if no flag of `run` is given: its configuration and flags, or only the
+   * path of its control socket. It does not apply with one of the flags in `unless`.
+   */
+  readonly installed?: { readonly part: "configuration" | "socket"; readonly unless?: readonly string[] };
   /** Complete command lines, each with a short explanation. */
   readonly examples: readonly { readonly line: string; readonly does: string }[];
 }

@@ -4,6 +4,7 @@
  *   command_line.ts              the command line and its configuration
  *   command_spec.ts              the interface of a command
  *   arguments.ts                 Go's flag syntax
+ *   installed.ts                 flags of the installed service for commands without flags
  *   flags.ts                     the description of a flag
  *   flag_table.ts                every flag of `run`
  *   settings.ts                  settings from file and flags, and their origins
@@ -50,6 +51,7 @@ export { FLAG_GROUPS, FLAGS, SOURCE_FLAGS } from "./flag_table.ts";
 
 export { choice, type ChoiceFlag, type Flag, type FlagGroup, option } from "./flags.ts";
 export { conntrackSettings, initSettings } from "./host_settings.ts";
+export { type InstalledService, partOfInstalled, withInstalled } from "./installed.ts";
 export { ipvsDeprecation } from "./ipvs.ts";
 export { suggestion } from "./nearest.ts";
 export { applicable, followConfiguration } from "./reload.ts";

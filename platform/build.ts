@@ -9,6 +9,8 @@ export const KUBERNETES_VERSION = "v1.36.2";
 /** Shipped files by name, as paths in the source tree; `compile.sh` puts them next to the code in the executable. */
 const SHIPPED = {
   "sluice.service": "../deploy/sluice.service",
+  "sluice.openrc": "../deploy/sluice.openrc",
+  "rbac.yaml": "../deploy/rbac.yaml",
   "config.yaml": "../deploy/config.yaml",
 } as const;
 

@@ -10,8 +10,8 @@ import type { Invocation } from "./command.ts";
  * of this process for the configured source. Prints to standard error which one it is.
  */
 export async function answersOf(invocation: Invocation): Promise<Answers | ControlAnswers> {
-  const { configuration: { controlSocket: path }, flags } = invocation;
-  if (path === undefined || flags.has("source")) return await answersOfSource(invocation);
+  const { configuration: { controlSocket: path }, flags, isInstalled } = invocation;
+  if (path === undefined || flags.has("source") && !isInstalled) return await answersOfSource(invocation);
   const { connectToProxy, NoProxyError } = await import("../../answers/control/mod.ts");
   try {
     const answers = await connectToProxy(path);

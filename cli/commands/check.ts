@@ -17,8 +17,9 @@ export const checkCommand: Command = {
     option("serve", boolean(), "Check what sluice serve needs instead: its ports, certificates and source."),
     ...LISTEN_FLAGS,
   ],
+  installed: { part: "configuration", unless: ["serve"] },
   examples: [
-    { line: "sluice check --config /etc/sluice/config.yaml", does: "exits with status 1 if a check is red" },
+    { line: "sluice check", does: "the installed configuration; exits with status 1 if a check is red" },
     {
       line: "sluice check --proxy-mode nftables --source file:services.yaml",
       does: "only the node, for another mode",

@@ -12,6 +12,8 @@ export interface Invocation extends Pick<ProxyOptions, "logger" | "logging" | "c
   readonly arguments: readonly string[];
   /** Values of all flags given, including the command's own, by name. */
   readonly flags: GivenFlags;
+  /** Whether the configuration is that of the installed service, since no flag selects another. */
+  readonly isInstalled: boolean;
   /** Reads the command line and the configuration file again. */
   readonly reread: () => Promise<CommandLine>;
   /** Aborted by SIGTERM or SIGINT. */

@@ -14,6 +14,7 @@ export const diffCommand: Command = {
   summary: "Show how the kernel differs from the desired state; changes nothing.",
   arguments: [],
   flags: [FAMILY_FLAG, ...OUTPUT.flags],
+  installed: { part: "configuration" },
   examples: [
     { line: "sluice diff", does: "exit status 0 without differences, 1 with differences, 2 after a failure" },
     {

@@ -14,6 +14,7 @@ export const eventsCommand: Command = {
   summary: "Print changes of services and their effect, repairs and problems, live.",
   arguments: [],
   flags: [option("once", boolean(), "Print the events so far and exit."), ...OUTPUT.flags],
+  installed: { part: "socket" },
   examples: [
     { line: "sluice events", does: "the last events, then new ones until interrupted" },
     { line: "sluice events --once -o json", does: "the events so far, one JSON object per line" },

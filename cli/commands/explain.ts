@@ -26,6 +26,7 @@ export const explainCommand: Command = {
     option("all", boolean(), "Show every endpoint and every rule."),
     ...OUTPUT.flags,
   ],
+  installed: { part: "configuration" },
   examples: [
     { line: "sluice explain 10.96.0.10:80", does: "from a pod on this node, from the node and from outside" },
     { line: "sluice explain default/web", does: "by the name of a service: every port of its cluster IPs" },

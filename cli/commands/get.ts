@@ -28,6 +28,7 @@ export const getCommand: Command = {
     },
   ],
   flags: OUTPUT.flags,
+  installed: { part: "configuration" },
   examples: [
     { line: "sluice get services", does: "every service port with its frontends and its number of endpoints in use" },
     { line: "sluice get endpoints default/web", does: "why an endpoint gets no traffic" },

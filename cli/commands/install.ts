@@ -1,30 +1,39 @@
-import { type Finding, problemFinding } from "../../core/problems/mod.ts";
 import { boolean, type CommandSpec, option, text } from "../../config/mod.ts";
-import type { Step } from "../installation/mod.ts";
-import { findingsOf } from "./check.ts";
+import type { InstallationRecord, Step, Wanted } from "../installation/mod.ts";
+import { writeToStderr } from "../../platform/mod.ts";
 import type { Command, Invocation } from "./command.ts";
 import { manualText } from "./man.ts";
-import { runCommand } from "./run.ts";
 
 /** Flag of install and uninstall: an alternative root folder. */
 export const ROOT_FLAG = option("root", text(), "Root folder to use instead of /, for example of a mounted image.");
 
+/** Flags whose value is a path. */
+const PATH_FLAGS = ["kubeconfig", "api-client-tls-ca", "api-client-tls-crt", "api-client-tls-key"];
+
 /** Flag of install and uninstall: print the steps only. */
 export const DRY_RUN_FLAG = option("dry-run", boolean(), "Print what would be done without doing it.");
 
-/** Flags of `run` that apply to one run only and are not installed. */
-const ONE_RUN_FLAGS = ["config", "strict-config", "write-config-to", "init-only", "cleanup"];
+const FORCE_FLAG = option(
+  "force",
+  boolean(),
+  "Replace an installed configuration that differs from these flags; the old one is kept as config.yaml.DATE.",
+);
 
 /** Creates `sluice install`, which installs completions and the man page for these commands too. */
 export function createInstallCommand(commands: () => readonly CommandSpec[]): Command {
   return {
     name: "install",
-    summary: "Install this executable as a service of this node: program, systemd unit, configuration.",
+    summary: "Install this executable as a service of this node, or upgrade it: program, service, configuration.",
     arguments: [],
     flags: [
       ROOT_FLAG,
       DRY_RUN_FLAG,
-      option("now", boolean(), "Also start the service and enable it at boot, unless a check is red."),
+      FORCE_FLAG,
+      option(
+        "now",
+        boolean(),
+        "Also enable the service at boot, start or restart it unless a check is red, and wait until everything is in effect.",
+      ),
     ],
     examples: [
       {
@@ -35,11 +44,12 @@ export function createInstallCommand(commands: () => readonly CommandSpec[]): Co
         line: "sluice install --config kube-proxy.yaml --now",
         does: "use kube-proxy's configuration and start the service",
       },
+      { line: "sluice install --now", does: "by a newer executable: upgrade to it and keep the configuration" },
       { line: "sluice install --root /mnt/image --proxy-mode nftables", does: "install into the image of a node" },
     ],
     startsPrograms: true,
     async start(invocation) {
-      const { flags, print } = invocation;
+      const { flags, print, clock } = invocation;
       const { runsFromSource } = await import("../../platform/mod.ts");
       if (runsFromSource()) {
         throw new Error("cannot install when running from source (build the executable with ./compile.sh first)");
@@ -47,54 +57,46 @@ export function createInstallCommand(commands: () => readonly CommandSpec[]): Co
       const root = rootOf(invocation);
       const dryRun = flags.get("dry-run") === true;
       requireRoot(root, dryRun);
-      const { install } = await import("../installation/mod.ts");
-      const { files, configurationText, words } = await filesToInstall(invocation, commands());
-      const steps = await install(files, { root, dryRun });
-      print(stepsText(steps, root, dryRun));
+      const { filesOf, install, readRecord } = await import("../installation/mod.ts");
+      const wanted = await wantedOf(invocation, root);
+      if (wanted.difference !== "" && flags.get(FORCE_FLAG.name) !== true) return refuse(wanted.difference);
+      const helpers = await helpersOf(commands());
+      const before = readRecord(root);
+      const steps = await install(filesOf({ ...wanted, program: Deno.execPath(), helpers }), {
+        root,
+        dryRun,
+        nowMs: clock.now(),
+      });
+      print((await upgradeText(before, steps)) + stepsText(steps, root, dryRun));
       if (root !== "" || dryRun) {
         print(
           `\nNode checks skipped: ${dryRun ? "this is a dry run" : `they apply to the system that runs in ${root}`}.\n`,
         );
         return 0;
       }
-      return await checkAndStart(invocation, steps, configurationText, words);
+      const { checkAndStart } = await import("./install_start.ts");
+      return await checkAndStart(invocation, wanted);
     },
   };
 }
 
-/** Checks the node, starts the service with --now unless a check is red, and prints the next steps. */
-async function checkAndStart(
-  invocation: Invocation,
-  steps: readonly Step[],
-  configurationText: string,
-  words: readonly string[],
-): Promise<0 | 1> {
-  const { flags, print } = invocation;
-  const { CONFIGURATION, PROGRAM } = await import("../installation/mod.ts");
-  const { findingsText, worstOf } = await import("../../core/problems/mod.ts");
-  const isKept = steps.some(({ path, decision }) => path === CONFIGURATION && decision === "keep");
-  const findings = await checkInstalled(
-    invocation,
-    isKept ? Deno.readTextFileSync(CONFIGURATION) : configurationText,
-    words,
+/** Prints how the installed configuration differs from the flags, and returns the exit status. */
+function refuse(difference: string): 1 {
+  writeToStderr(
+    `sluice install: the installed configuration differs from these flags; nothing was changed:\n\n${difference}\n` +
+      "Replace it with --force, which keeps a copy; keep it by leaving out the flags; or edit the file yourself.\n",
   );
-  print(`\n${findingsText(findings)}\n`);
-  const isRed = worstOf(findings) === "red";
-  const now = flags.get("now") === true;
-  if (!now) {
-    const fix = isRed ? `, fix the red checks (sluice check --config ${CONFIGURATION} repeats them)` : "";
-    print(`Next: review ${CONFIGURATION}${fix}, then start the service:\n`);
-    print("  systemctl daemon-reload && systemctl enable --now sluice\n");
-  } else if (isRed) {
-    print("Not started because a check is red. Fix it, then run sluice install --now again.\n");
-  } else {
-    if (!await startService(invocation)) {
-      throw new Error("systemctl succeeded, but the service is not running (is this a chroot?)");
-    }
-    print("The service is running and starts at boot: systemctl status sluice, journalctl -u sluice\n");
-  }
-  print(`To uninstall: ${PROGRAM} uninstall --now --cleanup\n`);
-  return isRed && now ? 1 : 0;
+  return 1;
+}
+
+/** A line about the replaced version; empty for a first installation, or the same executable. */
+async function upgradeText(before: InstallationRecord | undefined, steps: readonly Step[]): Promise<string> {
+  const { PROGRAM } = await import("../installation/mod.ts");
+  if (steps.find(({ path }) => path === PROGRAM)?.decision !== "replace") return "";
+  const { readBuild } = await import("../../platform/mod.ts");
+  const text = ({ version, commit }: { readonly version: string; readonly commit?: string }) =>
+    commit === undefined ? version : `${version} (commit ${commit.slice(0, 12)})`;
+  return `Upgrade from Sluice ${before === undefined ? "of unknown version" : text(before)} to ${text(readBuild())}\n`;
 }
 
 /** Returns the root folder without a trailing slash; empty for /. */
@@ -128,34 +130,38 @@ const WOULD_DO: Readonly<Record<Step["decision"], string>> = {
 export function stepsText(steps: readonly Step[], root: string, dryRun: boolean): string {
   const words = dryRun ? WOULD_DO : DONE;
   const width = Math.max(...Object.values(words).map((word) => word.length));
-  return steps.map(({ path, decision }) =>
-    `${words[decision].padEnd(width)}  ${root}${path}${decision === "keep" ? " (your edited file)" : ""}\n`
-  ).join("");
+  return steps.map(({ path, decision, backup }) => {
+    const note = decision === "keep"
+      ? " (your edited file)"
+      : backup === undefined
+      ? ""
+      : ` (the old one: ${root}${backup})`;
+    return `${words[decision].padEnd(width)}  ${root}${path}${note}\n`;
+  }).join("");
 }
 
-async function filesToInstall({ flags }: Invocation, commands: readonly CommandSpec[]) {
+async function wantedOf({ flags }: Invocation, root: string): Promise<Wanted> {
   const { resolve } = await import("node:path");
-  const { CONFIGURATION, filesOf, flagsBesideFile, unitWith, withFlags } = await import("../installation/mod.ts");
+  const { CONFIGURATION, serviceManagerIn, wantedInstallation } = await import("../installation/mod.ts");
   const { shippedText } = await import("../../platform/mod.ts");
   const given = new Map(flags);
-  const kubeconfig = flags.get("kubeconfig") as string | undefined;
-  if (kubeconfig) given.set("kubeconfig", resolve(kubeconfig));
+  for (const name of PATH_FLAGS) {
+    const path = flags.get(name) as string | undefined;
+    if (path) given.set(name, resolve(path));
+  }
   const source = /^(file|state):(.+)$/s.exec(flags.get("source") as string | undefined ?? "");
   if (source) given.set("source", `${source[1]}:${resolve(source[2]!)}`);
   const template = flags.get("config") as string | undefined;
-  const configurationText = template === undefined
-    ? withFlags(shippedText("config.yaml"), given)
-    : Deno.readTextFileSync(template);
-  const isConfigured = configurationText !== shippedText("config.yaml");
-  const words = flagsBesideFile(given, ONE_RUN_FLAGS);
-  const files = filesOf({
-    program: Deno.execPath(),
-    unit: unitWith(shippedText("sluice.service"), words),
-    configuration: configurationText,
-    isConfigured: isConfigured && (template === undefined || resolve(template) !== CONFIGURATION),
-    helpers: await helpersOf(commands),
+  return wantedInstallation({
+    root,
+    // An empty folder becomes a package or an image, for systemd.
+    manager: serviceManagerIn(root) ?? (root === "" ? undefined : "systemd"),
+    flags: given,
+    template: template === undefined || resolve(template) === root + CONFIGURATION
+      ? undefined
+      : Deno.readTextFileSync(template),
+    initial: shippedText("config.yaml"),
   });
-  return { files, configurationText, words };
 }
 
 /** Returns completions and the man page by path, in the folders for software that is not from a package. */
@@ -167,34 +173,4 @@ async function helpersOf(commands: readonly CommandSpec[]): Promise<Readonly<Rec
     "/usr/local/share/zsh/site-functions/_sluice": completionScript("zsh", commands),
     "/usr/local/share/fish/vendor_completions.d/sluice.fish": completionScript("fish", commands),
   };
-}
-
-/** Checks the node for the installed configuration, which may contain more than the flags. */
-async function checkInstalled(
-  invocation: Invocation,
-  configurationText: string,
-  words: readonly string[],
-): Promise<readonly Finding[]> {
-  const { readCommandLine } = await import("../../config/mod.ts");
-  const { CONFIGURATION } = await import("../installation/mod.ts");
-  const { MODE_DESCRIPTIONS } = await import("../../backends/mod.ts");
-  const line = await readCommandLine(["run", "--config", CONFIGURATION, ...words], {
-    readFile: (path) => path === CONFIGURATION ? configurationText : Deno.readTextFileSync(path),
-    hostname: () => Deno.hostname(),
-    kernelRelease: () => Deno.osRelease(),
-    modes: MODE_DESCRIPTIONS,
-    commands: [runCommand],
-  });
-  if (line.kind === "start") return await findingsOf(invocation, line.configuration);
-  const message = line.kind === "errors" ? line.errors.join("; ") : `has the effect of --${line.kind}`;
-  return [problemFinding("configuration", "configuration-invalid", message, `edit ${CONFIGURATION}`)];
-}
-
-/** Starts the service. Returns whether it is running: in a chroot, systemctl ignores requests and reports success. */
-async function startService({ clock, signal }: Invocation): Promise<boolean> {
-  const { runSystemctl } = await import("./systemctl.ts");
-  for (const args of [["daemon-reload"], ["enable", "sluice"], ["restart", "sluice"]]) {
-    await runSystemctl(args, { clock, signal });
-  }
-  return (await runSystemctl(["is-active", "sluice"], { clock, signal })).trim() === "active";
 }

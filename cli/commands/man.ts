@@ -20,11 +20,12 @@ export function createManCommand(commands: () => readonly CommandSpec[]): Comman
 /** Returns the man page for these commands. */
 export async function manualText(commands: readonly CommandSpec[]): Promise<string> {
   const { manPage } = await import("../manual/mod.ts");
-  const { CONFIGURATION, RECORD, UNIT } = await import("../installation/mod.ts");
+  const { CONFIGURATION, RECORD, SCRIPT, UNIT } = await import("../installation/mod.ts");
   return manPage(commands, {
     files: {
       [CONFIGURATION]: "configuration of the service (KubeProxyConfiguration)",
       [UNIT]: "systemd unit",
+      [SCRIPT]: "OpenRC script, on systems without systemd",
       "/run/sluice/control.sock": "control socket of the running proxy, used by explain, get, render, diff and top",
       [RECORD]: "record of the installed files, used by uninstall",
     },

@@ -7,6 +7,7 @@ export const renderCommand: Command = {
   summary: "Print the input of the kernel's tools without running them.",
   arguments: [],
   flags: [FAMILY_FLAG],
+  installed: { part: "configuration" },
   examples: [
     { line: "sluice render --source file:services.yaml", does: "the input of iptables-restore and ip6tables-restore" },
     { line: "sluice render --source file:services.yaml --proxy-mode nftables --family IPv6", does: "the input of nft" },

@@ -15,6 +15,7 @@ export const topCommand: Command = {
   arguments: [],
   flags: [option("once", boolean(), "Print the status once and exit; the default if the output is not a terminal.")],
   withoutSource: true,
+  installed: { part: "socket" },
   examples: [
     { line: "sluice top", does: "live, until you press q" },
     { line: "sluice top --once", does: "once, as plain lines" },

@@ -14,6 +14,7 @@ export const uninstallCommand: Command = {
     option("all", boolean(), "Also remove edited files."),
   ],
   withoutSource: true,
+  installed: { part: "socket", unless: ["root"] },
   examples: [
     {
       line: "sluice uninstall --now --cleanup",
@@ -30,7 +31,11 @@ export const uninstallCommand: Command = {
     const actsHere = root === "" && !dryRun;
     if (actsHere && flags.get("now") === true) await stopService(invocation);
     if (actsHere && await isRunning(configuration.controlSocket)) {
-      throw new Error("the proxy is still running (sluice uninstall --now stops its service first)");
+      const { serviceHere } = await import("./service.ts");
+      const how = serviceHere(invocation) === undefined || flags.get("now") === true
+        ? "stop it first: it does not run as a service of systemd or OpenRC"
+        : "sluice uninstall --now stops its service first";
+      throw new Error(`the proxy is still running (${how})`);
     }
     const { leftBehind, uninstall } = await import("../installation/mod.ts");
     const steps = await uninstall({ root, dryRun, all: flags.get("all") === true });
@@ -66,9 +71,10 @@ async function isRunning(controlSocket: string | undefined): Promise<boolean> {
   }
 }
 
-async function stopService({ clock, signal }: Invocation): Promise<void> {
-  const { runSystemctl } = await import("./systemctl.ts");
-  await runSystemctl(["disable", "--now", "sluice"], { clock, signal });
+/** Stops and disables the service; without a service manager there is nothing to disable. */
+async function stopService(invocation: Invocation): Promise<void> {
+  const { serviceHere } = await import("./service.ts");
+  await serviceHere(invocation)?.stop();
 }
 
 async function removeRules({ configuration, logger, logging, clock, signal }: Invocation): Promise<number> {

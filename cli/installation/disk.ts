@@ -25,7 +25,10 @@ async function hashOfBytes(bytes: Uint8Array<ArrayBuffer>): Promise<string> {
 }
 
 /** Writes a file atomically, so that a running program is not modified. */
-export async function putFile(root: string, { path, mode, content }: InstalledFile): Promise<void> {
+export async function putFile(
+  root: string,
+  { path, mode, content }: Pick<InstalledFile, "path" | "mode" | "content">,
+): Promise<void> {
   const target = root + path;
   const temporary = `${target}.new`;
   await Deno.mkdir(dirname(target), { recursive: true });

@@ -1,11 +1,18 @@
+import type { InstalledService } from "./service_files.ts";
+
+/**
+ * The treatment of an existing file that differs from the one to install: `always` and `backup` replace it, the latter after
+ * copying it; `unedited` replaces it unless it was edited since its installation; `never` keeps it.
+ */
+export type Replacement = "always" | "backup" | "unedited" | "never";
+
 /** A file to install. */
 export interface InstalledFile {
   /** Absolute path, without the root. */
   readonly path: string;
   readonly mode: number;
   readonly content: { readonly text: string } | { readonly copyOf: string };
-  /** Whether the file belongs to the administrator; an existing one is then kept. */
-  readonly isYours: boolean;
+  readonly replacement: Replacement;
 }
 
 /** Installation path of the executable. */
@@ -14,44 +21,33 @@ export const PROGRAM = "/usr/local/bin/sluice";
 /** Installation path of the configuration. */
 export const CONFIGURATION = "/etc/sluice/config.yaml";
 
-/** Installation path of the systemd unit. */
-export const UNIT = "/etc/systemd/system/sluice.service";
-
 /** Contents of an installation. */
 export interface Parts {
   /** Path of the executable to copy. */
   readonly program: string;
-  readonly unit: string;
+  /** The service's file; undefined if no supported service manager is there. */
+  readonly service: InstalledService | undefined;
   readonly configuration: string;
-  /** Whether flags or --config determined the configuration, rather than the shipped default. */
-  readonly isConfigured: boolean;
+  /** The treatment of an existing configuration and service file. */
+  readonly replacement: { readonly configuration: Replacement; readonly service: Replacement };
   /** Completions and man page by path. */
   readonly helpers: Readonly<Record<string, string>>;
 }
 
 /** Returns the files to install. */
-export function filesOf({ program, unit, configuration, isConfigured, helpers }: Parts): readonly InstalledFile[] {
-  const text = (path: string, text: string, isYours = false): InstalledFile => ({
+export function filesOf({ program, service, configuration, replacement, helpers }: Parts): readonly InstalledFile[] {
+  const text = (path: string, text: string, replacement: Replacement = "unedited"): InstalledFile => ({
     path,
     mode: 0o644,
     content: { text },
-    isYours,
+    replacement,
   });
   return [
-    { path: PROGRAM, mode: 0o755, content: { copyOf: program }, isYours: false },
-    text(UNIT, unit),
-    text(CONFIGURATION, configuration, !isConfigured),
+    { path: PROGRAM, mode: 0o755, content: { copyOf: program }, replacement: "always" },
+    ...(service === undefined
+      ? []
+      : [{ ...service, content: { text: service.text }, replacement: replacement.service }]),
+    text(CONFIGURATION, configuration, replacement.configuration),
     ...Object.entries(helpers).map(([path, content]) => text(path, content)),
   ];
-}
-
-/** Appends words to the proxy's command line in a systemd unit. */
-export function unitWith(unit: string, words: readonly string[]): string {
-  return unit.replace(/^ExecStart=.*$/m, (line) => [line, ...words.map(unitWord)].join(" "));
-}
-
-/** Quotes a word for ExecStart, without expansion of specifiers and variables (systemd.service(5), systemd.unit(5)). */
-function unitWord(word: string): string {
-  const text = word.replaceAll("%", "%%").replaceAll("$", "$$$$");
-  return /^[\w@%+=:,./$-]+$/.test(text) ? text : `"${text.replaceAll("\\", "\\\\").replaceAll('"', '\\"')}"`;
 }

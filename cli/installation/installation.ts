@@ -1,7 +1,7 @@
 /** Installs and removes Sluice's files on a node, keeping edited ones. */
-import { VERSION } from "../../platform/mod.ts";
+import { readBuild } from "../../platform/mod.ts";
 import { hashOf, hashOfContent, putFile, removeFile } from "./disk.ts";
-import { type InstalledFile, PROGRAM } from "./files.ts";
+import type { InstalledFile, Replacement } from "./files.ts";
 import { readRecord, RECORD } from "./record.ts";
 
 /** The action of install on a file. */
@@ -25,6 +25,8 @@ interface FileHashes {
 export interface Step {
   readonly path: string;
   readonly decision: Decision | "remove";
+  /** Path of the copy of the replaced file, if one is kept. */
+  readonly backup?: string;
 }
 
 /** Options of `install` and `uninstall`. */
@@ -35,29 +37,44 @@ export interface InstallationOptions {
   readonly dryRun: boolean;
 }
 
+/** Options of `install`. */
+export interface InstallOptions extends InstallationOptions {
+  /** The time in the names of backups, in milliseconds since 1970. */
+  readonly nowMs: number;
+}
+
 /** Writes the files, except edited ones, and records what it wrote. */
 export async function install(
   files: readonly InstalledFile[],
-  { root, dryRun }: InstallationOptions,
+  { root, dryRun, nowMs }: InstallOptions,
 ): Promise<readonly Step[]> {
   const recorded = readRecord(root)?.files ?? {};
   const steps: Step[] = [];
   const written: Record<string, string> = { ...recorded };
   for (const file of files) {
-    const { path } = file;
+    const { path, replacement } = file;
     const wanted = await hashOfContent(file);
-    const kind = path === PROGRAM ? "program" : file.isYours ? "yours" : "shipped";
-    const decision = decideInstallation({ wanted, found: await hashOf(root + path), recorded: recorded[path] }, kind);
-    steps.push({ path, decision });
+    const hashes = { wanted, found: await hashOf(root + path), recorded: recorded[path] };
+    const decision = decideInstallation(hashes, replacement);
+    const backup = decision === "replace" && replacement === "backup" ? `${path}.${dateOf(nowMs)}` : undefined;
+    steps.push({ path, decision, backup });
     if (decision === "keep") continue;
     written[path] = wanted;
-    if (decision !== "same" && !dryRun) await putFile(root, file);
+    if (decision === "same" || dryRun) continue;
+    if (backup !== undefined) await Deno.copyFile(root + path, root + backup);
+    await putFile(root, file);
   }
   if (!dryRun) {
-    const text = JSON.stringify({ version: VERSION, files: written }, null, 2) + "\n";
-    await putFile(root, { path: RECORD, mode: 0o644, content: { text }, isYours: false });
+    const { version, commit } = readBuild();
+    const text = JSON.stringify({ version, commit, files: written }, null, 2) + "\n";
+    await putFile(root, { path: RECORD, mode: 0o644, content: { text } });
   }
   return steps;
+}
+
+/** A time for a file name: `2026-01-31T120000Z`. */
+function dateOf(ms: number): string {
+  return new Date(ms).toISOString().replace(/:|\.\d+/g, "");
 }
 
 /** Folders used only by an installation. */
@@ -93,18 +110,13 @@ export function leftBehind(root: string): readonly string[] {
   });
 }
 
-/**
- * Decides what install does with a file. Edited files are kept. The program is always replaced; an existing file of kind
- * `yours` never is.
- */
-function decideInstallation(
-  { wanted, found, recorded }: FileHashes,
-  kind: "program" | "yours" | "shipped",
-): Decision {
+/** Decides what install does with a file, which its `replacement` limits. */
+function decideInstallation({ wanted, found, recorded }: FileHashes, replacement: Replacement): Decision {
   if (found === undefined) return "write";
-  if (found === wanted) return "same";
-  if (kind === "program") return "replace";
-  return kind === "shipped" && found === recorded ? "replace" : "keep";
+  // The wanted text may contain an administrator's edits, which are not this installation's.
+  if (found === wanted) return replacement === "never" && found !== recorded ? "keep" : "same";
+  if (replacement === "always" || replacement === "backup") return "replace";
+  return replacement === "unedited" && found === recorded ? "replace" : "keep";
 }
 
 /** Whether uninstall removes an installed file: if it is unedited, or with `all`. */

@@ -1,6 +1,8 @@
 /** Record of the files that install wrote, to recognize edits made since. */
 export interface InstallationRecord {
   readonly version: string;
+  /** Absent in the records of older versions. */
+  readonly commit?: string;
   /** SHA-256 of the written content by path. */
   readonly files: Readonly<Record<string, string>>;
 }

@@ -53,7 +53,8 @@ function commandHelp(spec: CommandSpec): string {
     ? withoutEffect()
     : spec.withoutSource
     ? ""
-    : `\nThe flags of sluice ${RUN} are also accepted; sluice ${RUN} --help lists them.\n`;
+    : `\nThe flags of sluice ${RUN} are also accepted; sluice ${RUN} --help lists them.\n` +
+      (spec.installed === undefined ? "" : "Without them, the configuration of the installed service is used.\n");
   return text + more + examplesOf(spec);
 }
 

@@ -77,6 +77,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   "observe/serving": ["platform", "platform/http", "core/objects", "core/problems", "kpng/server", "observe"],
   "sources/kubernetes": ["platform", "core/", "config", "observe"],
   "sources/preflight": ["platform", "core/", "sources/kubernetes"],
+  "sources/identity": ["platform", "core/objects", "sources/kubernetes"],
   "sources/manifests": ["platform", "core/"],
   "sources/state": ["platform", "core/", "kpng/", "sources/manifests"],
   "sources/grpc": ["platform", "core/", "kpng/", "observe"],
@@ -194,6 +195,7 @@ const LOADED_LATE: readonly string[] = [
   "answers/page/",
   "observe/serving/",
   "sources/preflight/",
+  "sources/identity/",
   "kpng/server/",
   "sources/grpc/",
   "sources/manifests/",
@@ -243,7 +245,7 @@ function secretStarters(tree: Tree): string[] {
   return [...tree].filter(([path, text]) =>
     path.startsWith("cli/commands/") && /: Command = \{|\): Command \{/.test(text) &&
     !text.includes("startsPrograms: true") &&
-    /createProcessRunner|\/systemctl\.ts"|startFamilyWorkers/.test(text)
+    /createProcessRunner|\/service\.ts"|startFamilyWorkers/.test(text)
   ).map(([path]) => path);
 }
 

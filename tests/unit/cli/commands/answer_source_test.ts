@@ -76,6 +76,8 @@ Deno.test("the proxy on the control socket answers unless --source is given", as
     assert.match(running.printed, /running\/only:http/);
     const source = await run("get", "services", "--control-socket", path, ...OFFLINE);
     assert.ok(!source.printed.includes("running/only"));
+    const ofService = await invoke(["get", "services", "--control-socket", path, ...OFFLINE], { isInstalled: true });
+    assert.match(ofService.stdout, /running\/only/, "the service's own --source does not replace its proxy");
     const rendered = await run("render", "--control-socket", path, "--family", "IPv4");
     assert.match(rendered.printed, /10\.0\.0\.1\/32 .*running\/only:http has no endpoints/);
   } finally {

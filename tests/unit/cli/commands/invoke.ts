@@ -14,6 +14,8 @@ export interface InvokeOptions {
   readonly onPrint?: (text: string) => void;
   /** Called with each line of the log. */
   readonly onLog?: (line: string) => void;
+  /** Whether the flags are those of the installed service. */
+  readonly isInstalled?: boolean;
 }
 
 /** Runs a command line to its end and returns its standard output and its log. */
@@ -39,6 +41,7 @@ export async function invoke(
     configuration: line.configuration,
     arguments: line.arguments,
     flags: line.flags,
+    isInstalled: options.isInstalled ?? false,
     reread: () => Promise.resolve(line),
     logging,
     logger: createLogger({ ...logging, clock: systemClock, write }),

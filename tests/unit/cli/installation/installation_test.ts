@@ -1,43 +1,78 @@
 import assert from "node:assert/strict";
 import { flagsBesideFile, withFlags } from "../../../../cli/installation/edited_configuration.ts";
-import { CONFIGURATION, filesOf, PROGRAM, UNIT, unitWith } from "../../../../cli/installation/files.ts";
+import { CONFIGURATION, filesOf, type Parts, PROGRAM } from "../../../../cli/installation/files.ts";
 import { install, leftBehind, type Step, uninstall } from "../../../../cli/installation/installation.ts";
-import { RECORD } from "../../../../cli/installation/record.ts";
+import { readRecord, RECORD } from "../../../../cli/installation/record.ts";
+import {
+  SCRIPT,
+  scriptWith,
+  serviceManagerIn,
+  UNIT,
+  unitWith,
+  wordsOfScript,
+  wordsOfUnit,
+} from "../../../../cli/installation/service_files.ts";
+import { wantedInstallation } from "../../../../cli/installation/wanted.ts";
+import { VERSION } from "../../../../platform/build.ts";
 import { accepted } from "../../config/parse.ts";
 import { parse } from "../../config/parse.ts";
 
 const DEPLOY = new URL("../../../../deploy/", import.meta.url);
 const unit = await Deno.readTextFile(new URL("sluice.service", DEPLOY));
+const script = await Deno.readTextFile(new URL("sluice.openrc", DEPLOY));
 const configuration = await Deno.readTextFile(new URL("config.yaml", DEPLOY));
 
-/** Runs a test with an empty root and a program to install there. */
-async function inRoot(
-  test: (place: { root: string; program: string; steps: (given?: Partial<Given>) => Promise<string> }) => Promise<void>,
-): Promise<void> {
+/** An empty root, and a program to install there. */
+interface Place {
+  readonly root: string;
+  readonly program: string;
+  /** Installs and returns the steps. */
+  steps(given?: Partial<Given>): Promise<string>;
+  /** Installs with the flags of a command line, as the command does; throws with the difference if there is one. */
+  withFlags(
+    args: readonly string[],
+    options?: { readonly force?: boolean; readonly template?: string },
+  ): Promise<string>;
+}
+
+interface Given extends Pick<Parts, "configuration" | "replacement"> {
+  readonly unit: string;
+  readonly dryRun: boolean;
+}
+
+const UNEDITED = { configuration: "never", service: "unedited" } as const;
+const NOW = Date.UTC(2026, 0, 31, 12);
+
+async function inRoot(test: (place: Place) => Promise<void>): Promise<void> {
   const folder = await Deno.makeTempDir();
   const program = `${folder}/built`;
   await Deno.writeTextFile(program, "one");
   const root = `${folder}/root`;
   const steps = async (given: Partial<Given> = {}) => {
-    const { isConfigured = false, dryRun = false, ...texts } = given;
-    const files = filesOf({ program, unit, configuration, isConfigured, helpers: {}, ...texts });
-    return textOf(await install(files, { root, dryRun }));
+    const { dryRun = false, unit: text = unit, ...rest } = given;
+    const service = { path: UNIT, mode: 0o644, text };
+    const files = filesOf({ program, service, configuration, replacement: UNEDITED, helpers: {}, ...rest });
+    return textOf(await install(files, { root, dryRun, nowMs: NOW }));
+  };
+  const installWith: Place["withFlags"] = async (args, { force = false, template } = {}) => {
+    const line = parse(args);
+    assert(line.kind === "start");
+    const { flags } = line;
+    const wanted = wantedInstallation({ root, manager: "systemd", flags, template, initial: configuration });
+    if (wanted.difference !== "" && !force) throw new Error(wanted.difference);
+    return textOf(await install(filesOf({ program, helpers: {}, ...wanted }), { root, dryRun: false, nowMs: NOW }));
   };
   try {
-    await test({ root, program, steps });
+    await test({ root, program, steps, withFlags: installWith });
   } finally {
     await Deno.remove(folder, { recursive: true });
   }
 }
 
-interface Given {
-  readonly configuration: string;
-  readonly unit: string;
-  readonly isConfigured: boolean;
-  readonly dryRun: boolean;
-}
-
-const textOf = (steps: readonly Step[]) => steps.map(({ path, decision }) => `${decision} ${path}`).join("\n");
+const textOf = (steps: readonly Step[]) =>
+  steps.map(({ path, decision, backup }) => `${decision} ${path}${backup === undefined ? "" : ` (${backup})`}`).join(
+    "\n",
+  );
 const read = (path: string) => Deno.readTextFile(path);
 
 Deno.test("install writes program, unit and configuration with their modes", () =>
@@ -67,19 +102,67 @@ Deno.test("a newer program replaces the older one; edited files are kept", () =>
     await Deno.writeTextFile(program, "two");
     await Deno.writeTextFile(root + CONFIGURATION, `${configuration}\n# mine\n`);
     await Deno.writeTextFile(root + UNIT, `${unit}\n# mine\n`);
-    assert.equal(await steps({ isConfigured: true }), `replace ${PROGRAM}\nkeep ${UNIT}\nkeep ${CONFIGURATION}`);
+    assert.equal(await steps(), `replace ${PROGRAM}\nkeep ${UNIT}\nkeep ${CONFIGURATION}`);
     assert.equal(await read(root + PROGRAM), "two");
     assert.match(await read(root + CONFIGURATION), /# mine/);
+    assert.equal(readRecord(root)?.version, VERSION);
   }));
 
-Deno.test("an unedited unit is replaced by a newer one, an unedited configuration only if flags were given", () =>
-  inRoot(async ({ root, steps }) => {
-    const requested = withFlags(configuration, new Map([["proxy-mode", "nftables"]]));
-    await steps({ configuration: requested, isConfigured: true });
-    const next = { unit: `${unit}\n# newer\n` };
-    assert.match(await steps(next), new RegExp(`replace ${UNIT}\nkeep ${CONFIGURATION}`), "no flags were given");
+Deno.test("an unedited unit is replaced by a newer one; a configuration stays without flags", () =>
+  inRoot(async ({ root, steps, withFlags }) => {
+    await withFlags(["--proxy-mode=nftables"]);
+    assert.match(await steps({ unit: `${unit}\n# newer\n` }), new RegExp(`replace ${UNIT}\nkeep ${CONFIGURATION}`));
     assert.match(await read(root + CONFIGURATION), /^mode: nftables$/m);
-    assert.match(await steps({ ...next, isConfigured: true }), new RegExp(`same ${UNIT}\nreplace ${CONFIGURATION}`));
+  }));
+
+Deno.test("an upgrade without flags keeps the configuration and the flags in the unit", () =>
+  inRoot(async ({ root, program, withFlags }) => {
+    await withFlags(["--proxy-mode=nftables", "--source=file:/a b"]);
+    await Deno.writeTextFile(program, "two");
+    assert.equal(await withFlags([]), `replace ${PROGRAM}\nsame ${UNIT}\nsame ${CONFIGURATION}`);
+    assert.deepEqual(wordsOfUnit(await read(root + UNIT)), ["--source=file:/a b"]);
+    await Deno.writeTextFile(root + CONFIGURATION, `# mine\n${await read(root + CONFIGURATION)}`);
+    assert.match(await withFlags([]), new RegExp(`keep ${CONFIGURATION}$`));
+    assert.match(textOf(await uninstall({ root, dryRun: true, all: false })), new RegExp(`keep ${CONFIGURATION}`));
+  }));
+
+Deno.test("flags that are installed already change nothing, even in an edited configuration", () =>
+  inRoot(async ({ root, withFlags }) => {
+    const flags = ["--kubeconfig=/k", "--cluster-cidr=10.1.0.0/16", "--iptables-sync-period=30s"];
+    await withFlags(flags);
+    await Deno.writeTextFile(root + CONFIGURATION, `${await read(root + CONFIGURATION)}\n\n# mine\n`);
+    assert.match(await withFlags(flags), new RegExp(`keep ${CONFIGURATION}$`));
+  }));
+
+Deno.test("other flags are refused with the difference; forced, they are applied and a copy is kept", () =>
+  inRoot(async ({ root, withFlags }) => {
+    await withFlags(["--kubeconfig=/k", "--source=file:/m"]);
+    const before = await read(root + CONFIGURATION);
+    const other = ["--proxy-mode=nftables", "--source=file:/other"];
+    const refused = await withFlags(other).then(() => "", ({ message }: Error) => message);
+    assert.match(refused, /^-mode: iptables\n\+mode: nftables$/m);
+    assert.match(refused, /^-\*?--source=file:\/m\n\+--source=file:\/other$/m);
+    assert.doesNotMatch(refused, /^[-+].*kubeconfig/m, "an installed flag that is not given stays");
+    assert.equal(await read(root + CONFIGURATION), before);
+    const backup = "2026-01-31T120000Z";
+    assert.equal(
+      await withFlags(other, { force: true }),
+      `same ${PROGRAM}\nreplace ${UNIT} (${UNIT}.${backup})\nreplace ${CONFIGURATION} (${CONFIGURATION}.${backup})`,
+    );
+    assert.equal(await read(`${root}${CONFIGURATION}.${backup}`), before);
+    assert.match(await read(root + CONFIGURATION), /^mode: nftables$/m);
+    assert.match(await read(root + CONFIGURATION), /kubeconfig: \/k$/m);
+  }));
+
+Deno.test("a file given with --config replaces an installed configuration only by force", () =>
+  inRoot(async ({ root, withFlags }) => {
+    await withFlags([]);
+    const template = "kind: KubeProxyConfiguration\nmode: ipvs\n";
+    await assert.rejects(withFlags([], { template }), /\+mode: ipvs/);
+    await withFlags(["--hostname-override=n1"], { template, force: true });
+    assert.equal(await read(root + CONFIGURATION), `${template}hostnameOverride: n1\n`);
+    await Deno.writeTextFile(root + CONFIGURATION, "mode: [");
+    await assert.rejects(withFlags(["--proxy-mode=nftables"]), /not valid YAML/);
   }));
 
 Deno.test("replacing a running program does not affect it", () =>
@@ -105,7 +188,7 @@ Deno.test("uninstall removes installed files, keeps edited ones, and removes tho
     assert.equal(await read(root + CONFIGURATION), "changed");
     assert.deepEqual(leftBehind(root), [root + CONFIGURATION]);
     await assert.rejects(uninstall(only), /not installed/);
-    await steps({ isConfigured: true });
+    await steps();
     await uninstall({ root, dryRun: false, all: true });
     assert.equal(await read(root + CONFIGURATION), "changed", "not written by that installation");
     await Deno.remove(root + CONFIGURATION);
@@ -146,6 +229,8 @@ Deno.test("flags are written to the configuration with the same meaning; its com
   }
   assert.equal(fromFile.conntrack.maxPerCore, 0);
   assert.equal(withFlags(configuration, new Map()), configuration);
+  const inMode = withFlags("mode: nftables\n", new Map([["masquerade-all", true]]));
+  assert.equal(inMode, "mode: nftables\nnftables:\n  masqueradeAll: true\n");
 });
 
 Deno.test("flags without a configuration field are written to the unit, quoted for systemd", () => {
@@ -160,4 +245,35 @@ Deno.test("flags without a configuration field are written to the unit, quoted f
     /^ExecStart=\/usr\/local\/bin\/sluice --config \/etc\/sluice\/config\.yaml "--source=file:\/a b\/100%%" --control-socket=$/m,
   );
   assert.equal(unitWith(unit, []), unit);
+});
+
+Deno.test("words survive the quoting of a unit and of a script", () => {
+  const words = ["--source=file:/a b/100%", `--control-socket=/$HOME/"x"/it's`, "--master=https://[::1]:6443", "-v=4"];
+  assert.deepEqual(wordsOfUnit(unitWith(unit, words)), words);
+  assert.deepEqual(wordsOfScript(scriptWith(script, words)), words);
+  assert.deepEqual(wordsOfUnit(unit), []);
+  assert.deepEqual(
+    wordsOfUnit("ExecStart=/usr/local/bin/sluice run --config /c \\\n  --source 'file:/a b' -v 4"),
+    ["--source=file:/a b", "-v=4"],
+    "as an administrator writes them",
+  );
+});
+
+Deno.test("the service manager is the one of the root", async () => {
+  const root = await Deno.makeTempDir();
+  try {
+    assert.equal(serviceManagerIn(root), undefined);
+    await Deno.mkdir(`${root}/sbin`);
+    await Deno.writeTextFile(`${root}/sbin/openrc-run`, "");
+    assert.equal(serviceManagerIn(root), "openrc");
+    await Deno.mkdir(`${root}/usr/lib/systemd/systemd`, { recursive: true });
+    assert.equal(serviceManagerIn(root), "systemd");
+    const flags = new Map([["source", "file:/m"]]);
+    const wanted = wantedInstallation({ root, manager: "openrc", flags, template: undefined, initial: configuration });
+    assert.equal(wanted.service?.path, SCRIPT);
+    assert.equal(wanted.service?.mode, 0o755);
+    assert.match(wanted.service?.text ?? "", /^command_args="--config .* '--source=file:\/m'"$/m);
+  } finally {
+    await Deno.remove(root, { recursive: true });
+  }
 });

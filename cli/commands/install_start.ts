@@ -1,0 +1,146 @@
+/** The second half of `sluice install`: checks the node, starts the service and waits until it works. */
+import { type CommandLine, readCommandLine } from "../../config/mod.ts";
+import { type Finding, findingsText, problemFinding, worstOf } from "../../core/problems/mod.ts";
+import { MODE_DESCRIPTIONS } from "../../backends/mod.ts";
+import { CONFIGURATION, PROGRAM, type Wanted } from "../installation/mod.ts";
+import { durationText, errorText, plural, sleep } from "../../platform/mod.ts";
+import { awaitOrder } from "./await_order.ts";
+import { findingsOf } from "./check.ts";
+import type { Invocation } from "./command.ts";
+import { runCommand } from "./run.ts";
+import { createProgress, waitingFor } from "./progress.ts";
+import { type Service, serviceHere, type ServiceState } from "./service.ts";
+
+/** The maximum wait until everything is in effect, in milliseconds. */
+const START_MS = 30_000;
+/** The wait for a proxy without a control socket, in milliseconds: long enough to see it exit. */
+const BLIND_MS = 5_000;
+/** The number of restarts after which a service counts as failed. */
+const MAX_RESTARTS = 3;
+
+/** Checks the node, starts the service with --now unless a check is red, and prints the next steps. Returns the exit status. */
+export async function checkAndStart(
+  invocation: Invocation,
+  wanted: Wanted,
+): Promise<0 | 1> {
+  const { flags, print } = invocation;
+  const line = await installedLine(wanted);
+  const findings = await checkInstalled(invocation, line);
+  print(`\n${findingsText(findings)}\n`);
+  const isRed = worstOf(findings) === "red";
+  const isNow = flags.get("now") === true;
+  const service = serviceHere(invocation);
+  if (isRed && isNow) {
+    print("Not started because a check is red. Fix it, then run sluice install --now again.\n");
+    return 1;
+  }
+  if (service === undefined) {
+    print(manualStart(wanted));
+    return isNow ? 1 : 0;
+  }
+  if (isNow) return await startAndWait(invocation, service, line);
+  const fix = isRed ? ", fix the red checks (sluice check repeats them)" : "";
+  print(`Next: review ${CONFIGURATION}${fix}, then start the service:\n  ${service.manual.start}\n`);
+  print(UNINSTALL);
+  return 0;
+}
+
+const UNINSTALL = `To uninstall: ${PROGRAM} uninstall --now --cleanup\n`;
+
+/** The instructions for a system without a running service manager. */
+function manualStart({ service, words }: Wanted): string {
+  const command = [PROGRAM, "--config", CONFIGURATION, ...words].map(shellWord).join(" ");
+  const later = service === undefined
+    ? ""
+    : `${service.path} takes effect at the next boot once the service is enabled (systemctl enable sluice). `;
+  return `Neither systemd nor OpenRC runs here. ${later}Run this as root, and restart it whenever it exits:\n  ${command}\n`;
+}
+
+function installedLine({ configuration, words }: Wanted): Promise<CommandLine> {
+  return readCommandLine(["run", "--config", CONFIGURATION, ...words], {
+    readFile: (path) => path === CONFIGURATION ? configuration : Deno.readTextFileSync(path),
+    hostname: () => Deno.hostname(),
+    kernelRelease: () => Deno.osRelease(),
+    modes: MODE_DESCRIPTIONS,
+    commands: [runCommand],
+  });
+}
+
+/** Checks the node for the installed configuration, which may contain more than the flags. */
+async function checkInstalled(invocation: Invocation, line: CommandLine): Promise<readonly Finding[]> {
+  if (line.kind === "start") return await findingsOf(invocation, line.configuration);
+  const message = line.kind === "errors" ? line.errors.join("; ") : `has the effect of --${line.kind}`;
+  return [problemFinding("configuration", "configuration-invalid", message, `edit ${CONFIGURATION}`)];
+}
+
+/** Starts the service and waits until everything is in effect. Returns the exit status. */
+async function startAndWait(invocation: Invocation, service: Service, line: CommandLine): Promise<0 | 1> {
+  const { print } = invocation;
+  const socket = line.kind === "start" ? line.configuration.controlSocket : undefined;
+  await service.start();
+  const failure = socket === undefined
+    ? await awaitBlindly(invocation, service)
+    : await awaitService(invocation, service, socket);
+  if (failure === undefined) {
+    print(`The service runs and starts at boot: sluice status, ${service.manual.log}\n${UNINSTALL}`);
+    return 0;
+  }
+  const log = await service.log().catch((error) => `no log: ${errorText(error)}\n`);
+  print(
+    `The service is not in order: ${failure}. The end of its log (${service.manual.log}):\n\n${log}\n` +
+      `It stays enabled and keeps trying. See its state with sluice status, or stop it: ${service.manual.stop}\n`,
+  );
+  return 1;
+}
+
+/**
+ * Waits for the proxy that answers on the control socket, and prints its status if everything is in effect; else returns what
+ * is missing.
+ */
+async function awaitService(invocation: Invocation, service: Service, socket: string): Promise<string | undefined> {
+  const { clock, print } = invocation;
+  const progress = createProgress(invocation);
+  const startMs = clock.monotonic();
+  const restartsSince = await countRestarts(service);
+  let crash: string | undefined;
+  const report = await awaitOrder(invocation, socket, {
+    waitMs: START_MS,
+    async onAttempt(found) {
+      const state = await service.state();
+      const restarts = restartsSince(state);
+      if (restarts >= MAX_RESTARTS) crash = `it has exited ${restarts} times`;
+      const isUp = state.isActive && restarts === 0;
+      progress.show(
+        isUp ? await waitingFor(found) : `the service exits: ${state.words}, ${plural(restarts, "restart")}`,
+      );
+      return crash !== undefined;
+    },
+  });
+  progress.end();
+  if (crash !== undefined) return crash;
+  const { isInOrder } = await import("../../answers/control/mod.ts");
+  if (typeof report === "string" || !isInOrder(report.status)) {
+    return `after ${durationText(clock.monotonic() - startMs)}, ${await waitingFor(report)}`;
+  }
+  const { statusLines } = await import("../text/mod.ts");
+  const layout = { columns: Infinity, colour: Deno.stdout.isTerminal() && !Deno.noColor };
+  print(`${statusLines(report.status, report.broken, layout).join("\n")}\n\n`);
+  return undefined;
+}
+
+/** A function that returns the restarts since now: systemd keeps the count of a service that is started while it restarts. */
+async function countRestarts(service: Service): Promise<(state: ServiceState) => number> {
+  const { restarts: before } = await service.state();
+  return ({ restarts }) => restarts < before ? restarts : restarts - before;
+}
+
+async function awaitBlindly({ clock, signal }: Invocation, service: Service): Promise<string | undefined> {
+  const restartsSince = await countRestarts(service);
+  await sleep(clock, BLIND_MS, signal);
+  const state = await service.state();
+  return state.isActive && restartsSince(state) === 0 ? undefined : state.words;
+}
+
+function shellWord(word: string): string {
+  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
+}

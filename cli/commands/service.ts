@@ -1,0 +1,105 @@
+/** The installed service, as its service manager runs it. */
+import { createProcessRunner, runOrThrow } from "../../backends/tools/mod.ts";
+import { isSystemdRunning, OPENRC_LOG, serviceManagerIn } from "../installation/mod.ts";
+import { searchPath } from "../../platform/mod.ts";
+import type { Invocation } from "./command.ts";
+
+/** The state of the service. */
+export interface ServiceState {
+  readonly isActive: boolean;
+  /** The number of automatic restarts since the last start; 0 if the service manager does not count them. */
+  readonly restarts: number;
+  /** The state in the service manager's words: `activating (auto-restart), exit status 1`. */
+  readonly words: string;
+}
+
+/** The service under one service manager. */
+export interface Service {
+  /** Starts or restarts it, and enables it at boot. Throws with the service manager's message if that fails. */
+  start(): Promise<void>;
+  /** Stops and disables it, if it is installed. */
+  stop(): Promise<void>;
+  state(): Promise<ServiceState>;
+  /** The last lines of its log. */
+  log(): Promise<string>;
+  /** Command lines for an administrator. */
+  readonly manual: { readonly start: string; readonly stop: string; readonly log: string };
+}
+
+const LOG_LINES = 20;
+
+/** Returns the service under the service manager that runs this system; undefined if there is none. */
+export function serviceHere(invocation: Pick<Invocation, "clock" | "signal">): Service | undefined {
+  const { clock, signal } = invocation;
+  const runner = createProcessRunner({ clock, signal, path: searchPath() });
+  const run = async (tool: string, ...args: readonly string[]) =>
+    (await runOrThrow(runner, { tool, args }, [tool, ...args].join(" "))).stdout;
+  if (isSystemdRunning()) return systemdService(run);
+  return serviceManagerIn("") === "openrc"
+    ? openrcService(run, async () => (await runner.run({ tool: "rc-service", args: ["sluice", "status"] })).exitCode)
+    : undefined;
+}
+
+type Run = (tool: string, ...args: readonly string[]) => Promise<string>;
+
+function systemdService(run: Run): Service {
+  const show = async () => {
+    const names = "LoadState,ActiveState,SubState,NRestarts,ExecMainStatus";
+    const text = await run("systemctl", "show", "sluice", `--property=${names}`);
+    return new Map(text.split("\n").map((line) => line.split("=", 2) as [string, string]));
+  };
+  return {
+    async start() {
+      await run("systemctl", "daemon-reload");
+      await run("systemctl", "enable", "sluice");
+      await run("systemctl", "restart", "sluice");
+    },
+    async stop() {
+      if ((await show()).get("LoadState") === "loaded") await run("systemctl", "disable", "--now", "sluice");
+    },
+    async state() {
+      const values = await show();
+      const [active = "unknown", sub = "", status = "0"] = ["ActiveState", "SubState", "ExecMainStatus"]
+        .map((name) => values.get(name));
+      const exit = status === "0" ? "" : `, exit status ${status}`;
+      return {
+        isActive: active === "active",
+        restarts: Number(values.get("NRestarts") ?? 0),
+        words: `${active} (${sub})${exit}`,
+      };
+    },
+    log: () => run("journalctl", "-u", "sluice", "-n", String(LOG_LINES), "--no-pager"),
+    manual: {
+      start: "systemctl daemon-reload && systemctl enable sluice && systemctl restart sluice",
+      stop: "systemctl disable --now sluice",
+      log: "journalctl -u sluice",
+    },
+  };
+}
+
+function openrcService(run: Run, exitOfStatus: () => Promise<number>): Service {
+  return {
+    async start() {
+      await run("rc-update", "add", "sluice", "default");
+      await run("rc-service", "sluice", "restart");
+    },
+    async stop() {
+      await run("rc-service", "--ifexists", "sluice", "stop");
+      // Fails if it is not enabled.
+      await run("rc-update", "del", "sluice", "default").catch(() => {});
+    },
+    async state() {
+      const exit = await exitOfStatus();
+      return { isActive: exit === 0, restarts: 0, words: exit === 0 ? "started" : `not started (status ${exit})` };
+    },
+    async log() {
+      const lines = (await Deno.readTextFile(OPENRC_LOG)).trimEnd().split("\n");
+      return `${lines.slice(-LOG_LINES).join("\n")}\n`;
+    },
+    manual: {
+      start: "rc-update add sluice default && rc-service sluice restart",
+      stop: "rc-service sluice stop && rc-update del sluice",
+      log: `tail ${OPENRC_LOG}`,
+    },
+  };
+}

@@ -1,0 +1,141 @@
+/** The wait of `install --now` and `status --wait`: attempts, and what they show. */
+import assert from "node:assert/strict";
+import type { ControlAnswers } from "../../../../answers/control/mod.ts";
+import { serveControlSocket } from "../../../../answers/control/serve.ts";
+import { listenOnControlSocket } from "../../../../answers/control/socket.ts";
+import type { FamilyStatusDetails, ProxyStatus } from "../../../../answers/control/status.ts";
+import { createAnswers } from "../../../../answers/mod.ts";
+import { awaitOrder } from "../../../../cli/commands/await_order.ts";
+import { createProgress, waitingFor } from "../../../../cli/commands/progress.ts";
+import { systemClock } from "../../../../platform/clock.ts";
+import { silentLogger } from "../../../../platform/log.ts";
+import { fakeAnswerBasis, HERE } from "../../../fakes/answer_basis.ts";
+import { createFakeClock } from "../../../fakes/clock.ts";
+import { node } from "../../../fakes/cluster_objects.ts";
+
+const SYNC = { revision: 1, ok: true, full: true, endedAtMs: 0, durationMs: 1, figures: {}, problems: 0 };
+
+const family = (fields: Partial<FamilyStatusDetails> = {}): FamilyStatusDetails => ({
+  family: "IPv4",
+  worker: { state: "ready" },
+  syncs: [SYNC],
+  latency: undefined,
+  lastChangeMs: undefined,
+  driftRepaired: 0,
+  healthy: true,
+  revision: 1,
+  servicePorts: 1,
+  changesPending: 0,
+  noLocalEndpoints: { internal: 0, external: 0 },
+  ...fields,
+});
+
+const status = (fields: Partial<ProxyStatus> = {}): ProxyStatus => ({
+  link: undefined,
+  nodeAddresses: [],
+  zone: "",
+  kernel: "6.1.0",
+  version: "0.2.0",
+  node: HERE,
+  mode: "nftables",
+  source: "kube",
+  atMs: 10_000,
+  startedAtMs: 0,
+  stamp: "a",
+  healthy: true,
+  nodeEligible: true,
+  services: 1,
+  changesToPlan: 0,
+  residentBytes: 1,
+  families: [family(), family({ family: "IPv6", worker: { state: "resting" }, syncs: [] })],
+  problems: [],
+  ...fields,
+});
+
+const waiting = (fields: Partial<ProxyStatus>) => waitingFor({ status: status(fields), broken: undefined });
+
+Deno.test("the wait ends with the first status that has everything in effect", async () => {
+  const folder = await Deno.makeTempDir();
+  const path = `${folder}/control.sock`;
+  const end = new AbortController();
+  const starting = status({ families: [family({ worker: { state: "starting" }, syncs: [] })] });
+  const statuses = [starting, starting, status()];
+  const answers = { ...createAnswers(fakeAnswerBasis([node(HERE)])), status: () => Promise.resolve(statuses.shift()!) };
+  const seen: string[] = [];
+  const onAttempt = async (found: Parameters<typeof waitingFor>[0]) => {
+    seen.push(await waitingFor(found));
+    return false;
+  };
+  const options = { waitMs: 60_000, onAttempt };
+  const invocation = { clock: systemClock, signal: end.signal };
+  try {
+    assert.match(String(await awaitOrder(invocation, path, { waitMs: 0 })), /there is no control socket at /);
+    const served = serveControlSocket({
+      listener: await listenOnControlSocket(path),
+      answers: () => Promise.resolve(answers as unknown as ControlAnswers),
+      clock: systemClock,
+      logger: silentLogger,
+      signal: end.signal,
+    });
+    const report = await awaitOrder(invocation, path, options);
+    assert(typeof report !== "string");
+    assert.equal(report.status.families[0]!.worker.state, "ready");
+    assert.deepEqual(seen, ["IPv4: starting", "IPv4: starting"]);
+    statuses.push(starting, starting);
+    const given = await awaitOrder(invocation, path, { ...options, onAttempt: () => Promise.resolve(true) });
+    assert(typeof given !== "string");
+    assert.equal(statuses.length, 1, "the caller gave up after one attempt");
+    end.abort();
+    await served;
+  } finally {
+    end.abort();
+    await Deno.remove(folder, { recursive: true });
+  }
+});
+
+Deno.test("the wait names the API server first, then the family with its reason", async () => {
+  const link = {
+    server: "https://10.0.0.1",
+    sinceMs: 7000,
+    lastReceivedMs: undefined,
+    lastErrorMs: undefined,
+    retryAtMs: 12_000,
+  };
+  assert.equal(
+    await waiting({ link: { ...link, state: "connecting", lastError: undefined } }),
+    "API server or relay: connecting for 3 s",
+  );
+  assert.match(
+    await waiting({ link: { ...link, state: "disconnected", lastError: "refused" } }),
+    /^API server or relay: disconnected from https:\/\/10\.0\.0\.1 .*\(refused; /,
+  );
+  const unfit = (name: "IPv4" | "IPv6") =>
+    family({ family: name, worker: { state: "unfit", reason: `no tool for ${name}`, unsupported: false } });
+  assert.equal(await waiting({ families: [family(), unfit("IPv6")] }), "IPv6: cannot be served (no tool for IPv6)");
+  assert.equal(
+    await waiting({ families: [unfit("IPv4"), unfit("IPv6")] }),
+    "neither IP family can be served (no tool for IPv4)",
+  );
+  assert.equal(await waitingFor("there is no control socket at /s"), "there is no control socket at /s");
+});
+
+Deno.test("progress is one redrawn line on a terminal, and a line per change elsewhere", () => {
+  for (
+    const [isTerminal, expected] of [
+      [true, "\r\x1b[K0 s  a\r\x1b[K1 s  a\r\x1b[K1 s  b\r\x1b[K"],
+      [false, "waiting: a\nwaiting: b\n"],
+    ] as const
+  ) {
+    const clock = createFakeClock();
+    let printed = "";
+    const progress = createProgress({ clock, print: (text) => printed += text }, isTerminal);
+    progress.show("a");
+    clock.advance(500);
+    progress.show("a");
+    clock.advance(500);
+    progress.show("a");
+    progress.show("b");
+    progress.end();
+    assert.equal(printed, expected);
+  }
+});
