@@ -7,6 +7,7 @@ import { explainCommand } from "./explain.ts";
 import { exportCommand } from "./export.ts";
 import { getCommand } from "./get.ts";
 import { createInstallCommand } from "./install.ts";
+import { kubeconfigCommand } from "./kubeconfig.ts";
 import { createManCommand } from "./man.ts";
 import { renderCommand } from "./render.ts";
 import { runCommand } from "./run.ts";
@@ -23,6 +24,7 @@ export const COMMANDS: readonly Command[] = [
   checkCommand,
   createInstallCommand(() => COMMANDS),
   uninstallCommand,
+  kubeconfigCommand,
   statusCommand,
   topCommand,
   eventsCommand,

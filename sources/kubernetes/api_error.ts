@@ -71,6 +71,15 @@ export function statusOf(raw: unknown): ApiStatus | undefined {
   };
 }
 
+/** Resources that the cluster role of kube-proxy grants. */
+const OF_A_PROXY = [
+  "services",
+  "endpointslices.discovery.k8s.io",
+  "nodes",
+  "servicecidrs.networking.k8s.io",
+  "events",
+];
+
 /** The error for an HTTP status, or for the Status in a watch's ERROR event. `retryAfterMs` is from the Retry-After header. */
 export function errorOfStatus(
   subject: RequestSubject,
@@ -97,8 +106,10 @@ export function errorOfStatus(
     return create(
       "forbidden",
       "retrying",
-      `this user needs the verb "${subject.verb}" on "${subject.resource}", which kube-proxy has from the cluster role ` +
-        "system:node-proxier",
+      `this user needs the verb "${subject.verb}" on "${subject.resource}"` +
+        (OF_A_PROXY.includes(subject.resource)
+          ? ", which kube-proxy has from the cluster role system:node-proxier"
+          : ""),
     );
   }
   if (code === 404) {

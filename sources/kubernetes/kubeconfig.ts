@@ -3,7 +3,7 @@ import { isRawObject, type RawObject } from "../../core/objects/mod.ts";
 import { loadYaml } from "../../platform/mod.ts";
 import { type Access, serverUrl } from "./access.ts";
 import { execExtension, readExecSection } from "./exec_plugin.ts";
-import type { Material } from "./material.ts";
+import { createMaterialReader, type Material } from "./material.ts";
 import type { CredentialPlugin } from "./plugin.ts";
 
 /**
@@ -76,6 +76,20 @@ export async function readKubeconfig(path: string, master?: string): Promise<Acc
       ]
       : [],
   };
+}
+
+/** The API server of a kubeconfig. */
+export interface ApiServer {
+  /** Scheme, host, port and path prefix, without a slash at the end. */
+  readonly server: string;
+  /** The certificates (PEM) that it is verified with; undefined for the system's. */
+  readonly ca: string | undefined;
+}
+
+/** Reads the API server of a kubeconfig's current context; `master` overrides its URL. Rejects as `readKubeconfig` does. */
+export async function readApiServer(kubeconfig: string, master: string | undefined): Promise<ApiServer> {
+  const { server, ca } = await readKubeconfig(kubeconfig, master ? serverUrl(master, "--master") : undefined);
+  return { server, ca: ca && createMaterialReader(ca).read() };
 }
 
 /** The credential plugin of a kubeconfig's user; undefined without one or if the file cannot be read. */

@@ -15,6 +15,7 @@
  *   http.ts                the HTTP client
  *   api_error.ts           failed requests, classified
  *   send_object.ts         creates or patches an object (Events)
+ *   read_object.ts         reads an object
  *   node_names.ts          the cluster's Nodes, for messages
  *   metadata_list.ts       the metadata of listed objects
  *   service_uid.ts         the UID of a Service, for its Events
@@ -33,9 +34,10 @@
 export { ApiError, type ApiErrorKind } from "./api_error.ts";
 export type { ApiClient } from "./http.ts";
 export { connectToApi, createKubernetesSource } from "./kubernetes_source.ts";
-export { pluginOf } from "./kubeconfig.ts";
+export { type ApiServer, pluginOf, readApiServer } from "./kubeconfig.ts";
 export { listNodeNames, otherNodesText } from "./node_names.ts";
 export type { CredentialPlugin } from "./plugin.ts";
+export { readText } from "./read_object.ts";
 export { resourcesOf } from "./resource.ts";
 export { sendObject } from "./send_object.ts";
 export { readServiceUid } from "./service_uid.ts";

@@ -8,6 +8,7 @@ import {
   connectToApi,
   listNodeNames,
   otherNodesText,
+  readText,
   resourcesOf,
   sendObject,
 } from "../kubernetes/mod.ts";
@@ -70,7 +71,6 @@ export async function examineApi(options: ApiPreflightOptions): Promise<readonly
 const API_SERVER = "API server";
 const FIX_CREDENTIALS =
   "--config with the configuration of the service (/etc/sluice/config.yaml), or a kubeconfig for this node by --kubeconfig";
-const READ_DEADLINE_MS = 10_000;
 
 /** The permissions of a proxy that reads objects of these kinds. */
 export function permissionsOf(kinds: readonly Kind[]): readonly Permission[] {
@@ -87,26 +87,13 @@ function permissionsToRead(kinds: readonly Kind[]): readonly Permission[] {
 
 async function getVersion(api: ApiClient, { clock, signal }: ApiPreflightOptions) {
   const headers = { date: "" };
-  const text = await get(api, { resource: "version", path: "/version" }, signal, (answer) => {
+  const onHeaders = (answer: Headers) => {
     headers.date = answer.get("date") ?? "";
-  });
+  };
+  const text = await readText(api, { resource: "version", path: "/version", onHeaders }, signal);
   const { gitVersion = "(unknown version)" } = JSON.parse(text) as { gitVersion?: string };
   const serverMs = Date.parse(headers.date);
   return { version: gitVersion, skewMs: Number.isNaN(serverMs) ? undefined : serverMs - clock.now() };
-}
-
-async function get(
-  api: ApiClient,
-  { resource, path }: { readonly resource: string; readonly path: string },
-  signal: AbortSignal,
-  onHeaders?: (headers: Headers) => void,
-): Promise<string> {
-  const decoder = new TextDecoder();
-  let text = "";
-  await api.send({ verb: "get", resource, path, onHeaders, readDeadlineMs: READ_DEADLINE_MS }, (chunk) => {
-    text += decoder.decode(chunk, { stream: true });
-  }, signal);
-  return text;
 }
 
 /** Checks a permission by a SelfSubjectAccessReview, which every authenticated user may create (ClusterRole system:basic-user). */
@@ -131,7 +118,7 @@ async function examineNodeObject(
 ): Promise<Finding> {
   const name = "node";
   try {
-    await get(api, { resource: "nodes", path: `/api/v1/nodes/${encodeURIComponent(nodeName)}` }, signal);
+    await readText(api, { resource: "nodes", path: `/api/v1/nodes/${encodeURIComponent(nodeName)}` }, signal);
     return { name, verdict: "green", message: `Node ${nodeName} exists` };
   } catch (error) {
     signal.throwIfAborted();

@@ -1,0 +1,153 @@
+/** The kubeconfig command against an API server that keeps the objects it receives. */
+import assert from "node:assert/strict";
+import { type FakeApiServer, type SeenRequest, startFakeApiServer, statusResponse } from "../../../fakes/api_server.ts";
+import { invoke } from "./invoke.ts";
+
+const CA = btoa("-----BEGIN CERTIFICATE-----\n");
+
+interface Cluster {
+  readonly api: FakeApiServer;
+  readonly folder: string;
+  /** Stored objects by path. */
+  readonly objects: ReadonlyMap<string, Record<string, unknown>>;
+  /** Requests that the server refuses with 403. */
+  readonly forbidden: Set<string>;
+  run(...args: readonly string[]): Promise<{ status: number; stdout: string }>;
+}
+
+/** Answers as an API server with a namespace kube-system and a controller that fills Secrets at the second read. */
+function answer(objects: Map<string, Record<string, unknown>>, forbidden: Set<string>) {
+  let reads = 0;
+  return ({ verb, path, query, body }: SeenRequest): Response | undefined => {
+    const isDry = query.dryRun === "All";
+    if (forbidden.has(path.split("/").at(verb === "patch" ? -2 : -1)!)) {
+      return statusResponse(403, "Forbidden", "User cannot do that");
+    }
+    if (path.includes("/namespaces/") && !path.includes("/namespaces/kube-system/")) {
+      return statusResponse(404, "NotFound", "namespaces not found");
+    }
+    if (path.endsWith("/token")) {
+      return Response.json({ status: { token: "short", expirationTimestamp: "2027-01-01T00:00:00Z" } }, {
+        status: 201,
+      });
+    }
+    if (verb === "list") {
+      const object = objects.get(path);
+      if (object === undefined) return statusResponse(404, "NotFound", "not found");
+      return Response.json(reads++ === 0 ? object : { ...object, data: { token: btoa("long"), "ca.crt": CA } });
+    }
+    const object = JSON.parse(body);
+    const place = verb === "patch" ? path : `${path}/${object.metadata.name}`;
+    if (verb === "patch" && !objects.has(place)) return statusResponse(404, "NotFound", "not found");
+    if (!isDry) objects.set(place, object);
+    return Response.json(object, { status: verb === "patch" ? 200 : 201 });
+  };
+}
+
+async function inCluster(test: (cluster: Cluster) => Promise<void>): Promise<void> {
+  const api = startFakeApiServer();
+  const folder = await Deno.makeTempDir();
+  const objects = new Map<string, Record<string, unknown>>();
+  const forbidden = new Set<string>();
+  api.fault(answer(objects, forbidden));
+  const admin = {
+    "current-context": "a",
+    contexts: [{ name: "a", context: { cluster: "c", user: "u" } }],
+    clusters: [{ name: "c", cluster: { server: api.url } }],
+    users: [{ name: "u", user: { token: "admin" } }],
+  };
+  await Deno.writeTextFile(`${folder}/admin.conf`, JSON.stringify(admin));
+  const run = (...args: readonly string[]) => invoke(["kubeconfig", "--kubeconfig", `${folder}/admin.conf`, ...args]);
+  try {
+    await test({ api, folder, objects, forbidden, run });
+  } finally {
+    await api.close();
+    await Deno.remove(folder, { recursive: true });
+  }
+}
+
+const RBAC = "/apis/rbac.authorization.k8s.io/v1";
+const ACCOUNT = "/api/v1/namespaces/kube-system/serviceaccounts/sluice";
+const SECRET = "/api/v1/namespaces/kube-system/secrets/sluice-token";
+
+Deno.test("kubeconfig creates the identity and writes a kubeconfig that only its owner can read", () =>
+  inCluster(async ({ api, folder, objects, run }) => {
+    const { status, stdout } = await run("--output", `${folder}/out`);
+    assert.equal(status, 0);
+    assert.deepEqual([...objects.keys()], [
+      ACCOUNT,
+      `${RBAC}/clusterroles/sluice`,
+      `${RBAC}/clusterrolebindings/sluice`,
+      SECRET,
+    ]);
+    const binding = objects.get(`${RBAC}/clusterrolebindings/sluice`) as { subjects: unknown; roleRef: unknown };
+    assert.deepEqual(binding.subjects, [{ kind: "ServiceAccount", name: "sluice", namespace: "kube-system" }]);
+    assert.match(stdout, /^created {2}ServiceAccount kube-system\/sluice$/m);
+    assert.match(stdout, /token lasts until Secret kube-system\/sluice-token is deleted/);
+    assert.equal((await Deno.stat(`${folder}/out`)).mode! & 0o777, 0o600);
+    const text = await Deno.readTextFile(`${folder}/out`);
+    assert.match(text, /^ +token: long$/m);
+    assert.ok(text.includes(`server: ${api.url}\n`));
+    const { readKubeconfig } = await import("../../../../sources/kubernetes/kubeconfig.ts");
+    const access = await readKubeconfig(`${folder}/out`);
+    assert.deepEqual(access.token, { text: "long" });
+    assert.equal(access.server, api.url);
+
+    const again = await run("--output", `${folder}/out`);
+    assert.match(
+      again.stdout,
+      /^updated {2}ClusterRoleBinding sluice$/m,
+      "a repetition updates the objects and the file",
+    );
+    assert.doesNotMatch(again.stdout, /^created/m);
+  }));
+
+Deno.test("a dry run lets the API server check the requests and changes nothing", () =>
+  inCluster(async ({ api, folder, objects, run }) => {
+    const { stdout } = await run("--output", `${folder}/out`, "--dry-run");
+    assert.match(stdout, /^would create +ClusterRole sluice$/m);
+    assert.match(stdout, new RegExp(`^would write +${folder}/out, for ${api.url}$`, "m"));
+    assert.equal(objects.size, 0);
+    assert.ok(api.requests.every(({ query }) => query.dryRun === "All"));
+    await assert.rejects(Deno.stat(`${folder}/out`), Deno.errors.NotFound);
+  }));
+
+Deno.test("missing rights are all named, and nothing is created", () =>
+  inCluster(async ({ folder, objects, forbidden, run }) => {
+    forbidden.add("clusterroles").add("secrets");
+    const error = await run("--output", `${folder}/out`).then(() => "", ({ message }: Error) => message);
+    assert.match(
+      error,
+      /^ClusterRole sluice: .*needs the verb "patch" on "clusterroles\.rbac\.authorization\.k8s\.io"$/m,
+    );
+    assert.match(error, /^Secret kube-system\/sluice-token: .*Forbidden/m);
+    assert.doesNotMatch(error, /system:node-proxier/, "that role would not help");
+    assert.equal(objects.size, 0);
+  }));
+
+Deno.test("a token with a lifetime needs no Secret", () =>
+  inCluster(async ({ api, folder, objects, run }) => {
+    const { stdout } = await run("--output", `${folder}/out`, "--token-duration=24h");
+    assert.ok(!objects.has(SECRET));
+    const request = api.requests.find(({ path }) => path === `${ACCOUNT}/token`)!;
+    assert.equal(JSON.parse(request.body).spec.expirationSeconds, 86_400);
+    assert.match(await Deno.readTextFile(`${folder}/out`), /token: short$/m);
+    assert.match(stdout, /expires at 2027-01-01T00:00:00Z/);
+  }));
+
+Deno.test("the kubeconfig goes to standard output with --output -", () =>
+  inCluster(async ({ run }) => {
+    const { stdout } = await run("--output", "-");
+    assert.match(stdout, /^apiVersion: v1\n/);
+    assert.doesNotMatch(stdout, /created|Next/);
+  }));
+
+Deno.test("bad input is refused before the API server is asked", () =>
+  inCluster(async ({ api, folder, run }) => {
+    assert.equal((await invoke(["kubeconfig"])).status, 2);
+    assert.equal((await run("--namespace", "../x")).status, 2);
+    assert.equal((await run("--token-duration=1m")).status, 2);
+    await assert.rejects(run("--output", `${folder}/admin.conf`), /exists and is not a kubeconfig of this command/);
+    assert.equal(api.requests.length, 0);
+    await assert.rejects(run("--output", `${folder}/out`, "--namespace", "nowhere"), /there is no namespace nowhere/);
+  }));
