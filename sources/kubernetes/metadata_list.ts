@@ -1,4 +1,5 @@
 import type { ApiClient } from "./http.ts";
+import { readText } from "./read_object.ts";
 
 /** The metadata of listed objects. */
 export interface MetadataList {
@@ -9,7 +10,6 @@ export interface MetadataList {
 
 /** Requests only the metadata if the server supports it: a Node has about 10 kB. */
 const METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
-const READ_DEADLINE_MS = 10_000;
 
 /** Lists the metadata of objects. Throws an ApiError, or the signal's reason. */
 export async function listMetadata(
@@ -17,11 +17,7 @@ export async function listMetadata(
   { resource, path }: { readonly resource: string; readonly path: string },
   signal: AbortSignal,
 ): Promise<MetadataList> {
-  const decoder = new TextDecoder();
-  let text = "";
-  await api.send({ verb: "list", resource, path, accept: METADATA, readDeadlineMs: READ_DEADLINE_MS }, (chunk) => {
-    text += decoder.decode(chunk, { stream: true });
-  }, signal);
+  const text = await readText(api, { verb: "list", resource, path, accept: METADATA }, signal);
   const { items = [], metadata } = JSON.parse(text) as Partial<MetadataList> & {
     readonly metadata?: { readonly remainingItemCount?: number };
   };
