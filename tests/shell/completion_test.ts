@@ -9,12 +9,15 @@ type Complete = (words: readonly string[]) => Promise<readonly string[]>;
 const quoted = (text: string) => `'${text.replaceAll("'", "'\\''")}'`;
 const sorted = (text: string) => [...new Set(text.split("\n").filter((line) => line !== ""))].sort();
 
+/** Replaces an installed program, whose proxy would complete its services. */
+const NO_PROGRAM = { posix: "sluice() { false; }\n", fish: "function sluice; false; end\n" };
+
 /** Runs the script in bash, which splits words at `=` (COMP_WORDBREAKS). */
 const inBash: Complete = async (words) => {
   const split = words.flatMap((word) =>
     word.split(/(=)/).filter((part, i, all) => part !== "" || i === all.length - 1 && all.length === 1)
   );
-  const script = `${completionScript("bash", COMMANDS)}
+  const script = `${NO_PROGRAM.posix}${completionScript("bash", COMMANDS)}
     COMP_WORDS=(${split.map(quoted).join(" ")}) COMP_CWORD=${split.length - 1}
     _sluice
     printf '%s\\n' "\${COMPREPLY[@]}"`;
@@ -23,7 +26,7 @@ const inBash: Complete = async (words) => {
 
 /** Runs the script in zsh, with zsh's completion functions replaced by ones that print the matching candidates. */
 const inZsh: Complete = async (words) => {
-  const script = `
+  const script = `${NO_PROGRAM.posix}
     fit() { for one in "$@"; do one=\${one%%:*}; [[ $one == $current* ]] && print -r -- "$one"; done }
     _describe() { shift 3; while (( $# )); do [[ $1 != -- ]] && fit "\${(@P)1}"; shift; done }
     _files() { print files }
@@ -36,7 +39,7 @@ const inZsh: Complete = async (words) => {
 
 /** Runs fish's own completion; it prints a flag's value together with the flag. */
 const inFish: Complete = async (words) => {
-  const script = `${completionScript("fish", COMMANDS)}
+  const script = `${NO_PROGRAM.fish}${completionScript("fish", COMMANDS)}
     complete -C ${quoted(words.join(" "))}`;
   const lines = sorted(await run("fish", ["--no-config"], script));
   return lines.map((line) => line.split("\t")[0]!.replace(/^--[^=]+=/, "")).sort();
@@ -53,7 +56,7 @@ for (const [shell, complete] of Object.entries(COMPLETE)) {
       assert.deepEqual(await complete(["sluice", "ex"]), ["explain", "export"]);
       for (const name of names) assert((await complete(["sluice", ""])).includes(name), name);
       assert.deepEqual(await complete(["sluice", "get", ""]), ["endpoints", "services"]);
-      assert.deepEqual(await complete(["sluice", "get", "services", "-o", ""]), ["json", "table", "yaml"]);
+      assert.deepEqual(await complete(["sluice", "get", "services", "-o", ""]), ["json", "name", "table", "yaml"]);
       assert.deepEqual(await complete(["sluice", "get", "services", "--output", "y"]), ["yaml"]);
       assert.deepEqual(await complete(["sluice", "explain", "10.0.0.1:80", "--output", ""]), ["json", "text"]);
       assert.deepEqual(await complete(["sluice", "--proxy-mode", "nf"]), ["nftables"]);
