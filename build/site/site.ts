@@ -21,7 +21,7 @@ export function buildSite(root: URL): SiteFiles {
   for (const page of pages) {
     const rendered = render(Deno.readTextFileSync(new URL(page.source, root)));
     const linked = relink(rendered.html, page, pages, repository);
-    found.push(...sections(rendered, page.file, page.name));
+    found.push(...sections({ ...rendered, html: linked.html }, page.file, page.name));
     site.set(page.file, layout({ page, headings: rendered.headings, html: linked.html }, groups));
     for (const file of linked.files) site.set(`files/${file}`, Deno.readFileSync(new URL(file, root)));
     for (const target of linked.targets) targets.set(target, page.source);
