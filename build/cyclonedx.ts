@@ -54,7 +54,7 @@ function component({ type, name, version, licence, purl, sha512 }: Part) {
     name: own,
     version,
     ...(sha512 === undefined ? {} : { hashes: [{ alg: "SHA-512", content: hex(sha512) }] }),
-    licenses: [/^[\w.+-]+$/.test(licence) ? { license: { id: licence } } : { expression: licence }],
+    licenses: [/^(?!LicenseRef-)[\w.+-]+$/.test(licence) ? { license: { id: licence } } : { expression: licence }],
     purl,
   };
 }

@@ -12,11 +12,15 @@ Deno.test("the newest section of the changelog is the program's version", () => 
 });
 
 Deno.test("deployments name the program's version", () => {
-  for (const path of ["deploy/Containerfile", "deploy/daemonset.yaml", "docs/migrate.md"]) {
+  for (const path of ["deploy/daemonset.yaml", "deploy/serve.yaml", "docs/migrate.md"]) {
     const tags = [...read(path).matchAll(/\/sluice:(\d+\.\d+\.\d+)/g)].map(([, tag]) => tag);
     assert.ok(tags.length > 0, path);
     assert.deepEqual([...new Set(tags)], [VERSION], path);
   }
+});
+
+Deno.test("the install script installs the program's version by default", () => {
+  assert.match(read("install.sh"), new RegExp(`^version=${VERSION.replaceAll(".", "\\.")}$`, "m"));
 });
 
 Deno.test("the Helm chart has the program's version", () => {
