@@ -136,7 +136,7 @@ if [[ $(od -An -tu2 -j18 -N2 "$executable" | tr -d ' ') != "$machine" ]]; then
   rm "$executable"
   fail "$executable is not for $target: DENORT_BIN=${DENORT_BIN:-} is the base binary of another target"
 fi
-for trace in "$root" "$stage" "$HOME/" fast-check; do
+for trace in "$root" "$stage" "$HOME/" fast-check MiniSearch; do
   if grep -qaF -- "$trace" "$executable"; then
     fail "$executable contains “$trace” from the build machine or from development"
   fi
