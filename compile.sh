@@ -60,6 +60,8 @@ node_tools=ss,systemctl,journalctl,rc-update,rc-service,prlimit
 # The program of `sluice watch local --exec`; others are added with EXEC_HOOKS.
 exec_hooks=sluice-hook${EXEC_HOOKS:+,$EXEC_HOOKS}
 exec_plugins=sluice-credentials,aws,aws-iam-authenticator,az,doctl,gcloud,gke-gcloud-auth-plugin,ibmcloud,kubectl-oidc_login,kubelogin,oci,tsh
+# `sluice cluster`, also as kubectl-sluice, asks other nodes with the user's kubectl.
+workstation_tools=kubectl
 permissions=(
   --no-prompt
   --allow-net                 # API server and bind addresses are the operator's choice
@@ -67,7 +69,7 @@ permissions=(
   --allow-write               # --write-config-to and --control-socket take any path; dropped by a run once it listens
   --allow-env                 # client-node's `debug` and its exec plugins fail to load unless they can read the whole environment
   --allow-sys=hostname,networkInterfaces,osRelease,homedir,uid,cpus
-  "--allow-run=$kernel_tools,$node_tools,$exec_hooks,$exec_plugins${EXEC_PLUGINS:+,$EXEC_PLUGINS}"
+  "--allow-run=$kernel_tools,$node_tools,$workstation_tools,$exec_hooks,$exec_plugins${EXEC_PLUGINS:+,$EXEC_PLUGINS}"
 )
 # Measured (docs/performance.md): 170 MB instead of 252 with 10,000 services of 3 endpoints, for 10 % more CPU.
 v8_flags=${V8_FLAGS---optimize-for-size,--max-semi-space-size=1,--initial-heap-size=32,--gc-memory-reducer-start-delay-ms=1000}

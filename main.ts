@@ -1,9 +1,11 @@
 /** Entry point: reads the command line and starts one command. */
 import {
+  argumentsUnder,
   COMMANDS,
   createProcessLogger,
   credentialPlugin,
   dropRunPermission,
+  programNames,
   startCredentialPlugin,
 } from "./cli/commands/mod.ts";
 import { MODE_DESCRIPTIONS } from "./backends/mod.ts";
@@ -129,4 +131,4 @@ function shutdownSignal(): AbortSignal {
   return shutdown.signal;
 }
 
-if (import.meta.main) Deno.exit(await main(Deno.args));
+if (import.meta.main) Deno.exit(await main(argumentsUnder(programNames(), Deno.args)));

@@ -12,4 +12,5 @@ export { serveControlSocket } from "./serve.ts";
 export type { ControlAnswers } from "./server.ts";
 export { listenOnControlSocket, SocketInUseError } from "./socket.ts";
 export { isInOrder, stateOfFamily, stateOfLink, stateOfProxy, type StateWords } from "./state_words.ts";
+export { type StatusSummary, summaryOf } from "./summary.ts";
 export type { FamilyStatusDetails, ProxyStatus } from "./status.ts";

@@ -23,5 +23,7 @@ export {
   type Runner,
   type ToolCall,
   ToolMissingError,
+  ToolMovedError,
   type ToolResult,
+  ToolTimeoutError,
 } from "./runner.ts";

@@ -1,4 +1,5 @@
 import { checkCommand } from "./check.ts";
+import { clusterCommand } from "./cluster.ts";
 import type { Command } from "./command.ts";
 import { createCompletionCommand } from "./completion.ts";
 import { diffCommand } from "./diff.ts";
@@ -32,6 +33,7 @@ export const COMMANDS: readonly Command[] = [
   getCommand,
   renderCommand,
   diffCommand,
+  clusterCommand,
   serveCommand,
   exportCommand,
   watchCommand,

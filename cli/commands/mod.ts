@@ -5,4 +5,5 @@
  */
 export { COMMANDS } from "./commands.ts";
 export { createProcessLogger } from "./logging.ts";
+export { argumentsUnder, programNames } from "./plugin.ts";
 export { credentialPlugin, dropRunPermission, startCredentialPlugin } from "./privileges.ts";

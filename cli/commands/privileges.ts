@@ -34,7 +34,7 @@ export async function startHook(
 }
 
 /** Returns the environment, for HOME, AWS_PROFILE and the like, without LD_* and DYLD_*, with which Deno refuses to start programs. */
-function inheritedEnvironment(): Record<string, string> {
+export function inheritedEnvironment(): Record<string, string> {
   return Object.fromEntries(Object.entries(Deno.env.toObject()).filter(([name]) => !/^(LD|DYLD)_/i.test(name)));
 }
 
@@ -44,6 +44,12 @@ export function inClusterEnvironment(): (name: string) => string | undefined {
     ["KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"].map((name) => [name, Deno.env.get(name)]),
   );
   return (name) => copy.get(name);
+}
+
+/** Drops the permissions to use the network and to write files, irrevocably. */
+export function dropNetAndWritePermissions(): void {
+  Deno.permissions.revokeSync({ name: "net" });
+  Deno.permissions.revokeSync({ name: "write" });
 }
 
 /** Drops the permission to start programs, irrevocably. */

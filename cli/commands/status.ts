@@ -33,13 +33,14 @@ export const statusCommand: Command = {
       writeToStderr(`sluice: ${report}\n`);
       return NOT_RUNNING;
     }
-    const { isInOrder } = await import("../../answers/control/mod.ts");
-    if (outputOf(invocation, OUTPUT) === "json") print(jsonText(report));
+    const { summaryOf } = await import("../../answers/control/mod.ts");
+    const summary = summaryOf(report.status);
+    if (outputOf(invocation, OUTPUT) === "json") print(jsonText({ summary, ...report }));
     else {
       const { statusLines } = await import("../text/mod.ts");
       const layout = { columns: Infinity, colour: Deno.stdout.isTerminal() && !Deno.noColor };
       print(statusLines(report.status, report.broken, layout).map((line) => `${line}\n`).join(""));
     }
-    return isInOrder(report.status) ? 0 : 1;
+    return summary.inOrder ? 0 : 1;
   },
 };

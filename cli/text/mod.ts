@@ -2,6 +2,7 @@
  * Answers as text for a terminal.
  */
 export { eventLine } from "./event_line.ts";
+export { clusterLines } from "./cluster_text.ts";
 export { explanationText } from "./explanation_text.ts";
 export { PLAIN } from "./lines.ts";
 export { statusLines } from "./status_text.ts";

@@ -86,7 +86,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   "answers/control": ["platform", "platform/http", "core/", "observe", "answers"],
   "answers/page": ["platform", "platform/http", "core/problems", "observe", "answers", "answers/control"],
   "proxy": ["platform", "platform/http", "core/", "config", "observe", "sources", "answers", "answers/"],
-  "cli/text": ["platform", "core/problems", "answers", "answers/control", "observe"],
+  "cli/cluster": ["platform", "backends/tools", "answers/control"],
+  "cli/text": ["platform", "core/problems", "answers", "answers/control", "observe", "cli/cluster"],
   "cli/installation": ["platform", "config"],
   "cli/manual": ["platform", "config"],
   "cli/commands": [

@@ -370,7 +370,7 @@ Deno.test("every command has a one-line summary and valid examples", () => {
     assert.match(summary, /^[A-Z].*\.$/, name);
     assert(examples.length > 0, name);
     for (const { line } of examples) {
-      const [program, ...args] = line.split(" ");
+      const [program, ...args] = line.replace(/^kubectl sluice /, "sluice cluster ").split(" ");
       assert.equal(program, "sluice");
       const files = Object.fromEntries(args.map((arg) => [arg, HEADER]));
       const command = parse(args, { files });

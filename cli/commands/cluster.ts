@@ -1,0 +1,250 @@
+import { duration, type Flag, option, suggestion, text } from "../../config/mod.ts";
+import { errorText, searchPath, writeToStderr } from "../../platform/mod.ts";
+import type { Inventory, Kubectl, NodeEntry, NodeReport } from "../cluster/mod.ts";
+import { type Command, type Invocation, jsonText, usageError } from "./command.ts";
+import { diffCommand } from "./diff.ts";
+import { eventsCommand } from "./events.ts";
+import { explainCommand } from "./explain.ts";
+import { getCommand } from "./get.ts";
+import { outputFlags } from "./output.ts";
+import { dropNetAndWritePermissions, inheritedEnvironment } from "./privileges.ts";
+
+/** The commands that run on one node. */
+const ON_ONE_NODE = [explainCommand, getCommand, diffCommand, eventsCommand];
+const STATUS = { name: "status", flags: outputFlags(["text", "json"]).flags };
+
+const NODE = option("node", text(), "The node to ask; needed for all but status.");
+const NAMESPACE = option(
+  "namespace",
+  text("kube-system"),
+  "The namespace of Sluice's pods; kube-system by default.",
+  "n",
+);
+const SELECTOR = option(
+  "selector",
+  text("app.kubernetes.io/name=sluice"),
+  "The labels of Sluice's pods; app.kubernetes.io/name=sluice by default.",
+  "l",
+);
+const TIMEOUT = option(
+  "timeout",
+  duration(),
+  "The maximum time of each answer; 10s by default.",
+);
+const TIMEOUT_MS = 10_000;
+/** The minimum time for the lists of nodes and pods, which are long in a large cluster. */
+const LIST_TIMEOUT_MS = 30_000;
+/** The flags that kubectl gets. */
+const KUBECTL_FLAGS = [
+  option("kubeconfig", text(), "kubectl's kubeconfig file."),
+  option("context", text(), "The context of the kubeconfig."),
+  option("cluster", text(), "The cluster of the kubeconfig."),
+  option("user", text(), "The user of the kubeconfig."),
+  option("as", text(), "The user to impersonate."),
+];
+const OWN = [NODE, NAMESPACE, SELECTOR, TIMEOUT, ...KUBECTL_FLAGS];
+
+/** The exit status if the cluster or the node does not answer, as of `sluice status` without a proxy. */
+const NO_ANSWER = 3;
+
+/** `kubectl sluice`, or `sluice cluster`: the nodes of a cluster, asked through kubectl. */
+export const clusterCommand: Command = {
+  name: "cluster",
+  summary: "Ask Sluice on the nodes of a cluster through kubectl; as a plugin: kubectl sluice.",
+  arguments: [
+    {
+      name: [STATUS, ...ON_ONE_NODE].map(({ name }) => name).join("|"),
+      description:
+        "status: every node, one line each; the others as the commands of this name, on one node; events: those so far",
+      required: true,
+      values: [STATUS, ...ON_ONE_NODE].map(({ name }) => name),
+    },
+    { name: "ARGUMENT", description: "the arguments of explain and get", required: false, repeats: true },
+  ],
+  flags: [...OWN, ...flagsOfAll()],
+  withoutSource: true,
+  examples: [
+    {
+      line: "kubectl sluice status",
+      does: "exit status 0: all in effect; 1: something is broken; 3: a node is silent",
+    },
+    { line: "kubectl sluice explain default/web --node node-7", does: "where node-7 sends connections to a service" },
+    { line: "kubectl sluice diff --node node-7 --context test", does: "how the kernel of node-7 differs" },
+  ],
+  startsPrograms: true,
+  async start(invocation) {
+    const [action, ...words] = invocation.arguments;
+    const command = [STATUS, ...ON_ONE_NODE].find(({ name }) => name === action)!;
+    const given = flagsFor(command, invocation);
+    if (typeof given === "string") return usageError(given);
+    const node = invocation.flags.get(NODE.name) as string | undefined;
+    if (command === STATUS && words.length > 0) return usageError("status takes no argument; use --node NAME");
+    if (command !== STATUS && node === undefined) return usageError(`${action} needs --node NAME, the node to ask`);
+    dropNetAndWritePermissions();
+    const { createKubectl, KubectlError } = await import("../cluster/mod.ts");
+    const { createProcessRunner } = await import("../../backends/tools/mod.ts");
+    const { clock, signal, flags } = invocation;
+    const kubectl = createKubectl({
+      runner: createProcessRunner({ clock, signal, path: searchPath() }),
+      env: inheritedEnvironment(),
+      flags: KUBECTL_FLAGS.flatMap(({ name }) => flags.has(name) ? [`--${name}=${flags.get(name)}`] : []),
+      signal,
+    });
+    try {
+      return command === STATUS
+        ? await status(kubectl, node, invocation)
+        : await onOneNode(kubectl, node!, [action!, ...given, ...fixedFlags(command), ...separated(words)], invocation);
+    } catch (error) {
+      if (!(error instanceof KubectlError)) throw error;
+      writeToStderr(`sluice: ${error.message}\n`);
+      return NO_ANSWER;
+    }
+  },
+};
+
+/** The flags of all actions, each once, with the values that any of them takes. */
+function flagsOfAll(): readonly Flag[] {
+  const all = new Map<string, Flag>();
+  for (const flag of [STATUS, ...ON_ONE_NODE].flatMap(({ flags }) => flags)) {
+    const values = [...new Set([...all.get(flag.name)?.values ?? [], ...flag.values ?? []])];
+    all.set(flag.name, values.length === 0 ? flag : { ...flag, values });
+  }
+  return [...all.values()];
+}
+
+/** The given flags of an action, as words of its command line; or the mistake in them. */
+function flagsFor(
+  { name, flags }: { readonly name: string; readonly flags: readonly Flag[] },
+  invocation: Invocation,
+): readonly string[] | string {
+  const words: string[] = [];
+  for (const [given, value] of invocation.flags) {
+    if (OWN.some(({ name }) => name === given)) continue;
+    const flag = flags.find(({ name }) => name === given);
+    if (flag === undefined) return `${name} of another node takes no --${given}`;
+    const text = String(value);
+    if (flag.values !== undefined && !flag.values.includes(text)) {
+      return `--${given} is ${JSON.stringify(text)}: ${name} takes ${flag.values.join(" or ")}`;
+    }
+    words.push(`--${given}=${text}`);
+  }
+  return words;
+}
+
+/** The flags that an action always has. A container keeps running a live command after kubectl has ended. */
+function fixedFlags({ name }: { readonly name: string }): readonly string[] {
+  return name === eventsCommand.name ? ["--once=true"] : [];
+}
+
+/** Arguments after `--`, so that none is taken for a flag. */
+function separated(words: readonly string[]): readonly string[] {
+  return words.length === 0 ? [] : ["--", ...words];
+}
+
+async function status(kubectl: Kubectl, node: string | undefined, invocation: Invocation): Promise<number> {
+  const { exitStatusOf, showProgress, surveyNodes } = await import("../cluster/mod.ts");
+  let progress = "sluice: listing nodes and pods";
+  const end = showProgress({
+    clock: invocation.clock,
+    text: () => progress,
+    write: writeToStderr,
+    isTerminal: Deno.stderr.isTerminal(),
+  });
+  try {
+    const inventory = await inventoryOf(kubectl, invocation);
+    const one = node === undefined ? undefined : entryOf(node, inventory);
+    if (typeof one === "string") return usageError(one);
+    const entries = one === undefined ? inventory.entries : [one];
+    const onAnswer = (answers: number) => progress = `sluice: ${answers} of ${entries.length} nodes asked`;
+    onAnswer(0);
+    const reports = await surveyNodes(kubectl, entries, { ...podsOf(invocation), onAnswer });
+    end();
+    await printReports(reports, inventory, invocation);
+    return exitStatusOf(reports);
+  } finally {
+    end();
+  }
+}
+
+async function printReports(
+  reports: readonly NodeReport[],
+  { nodesUnknown }: Inventory,
+  invocation: Invocation,
+): Promise<void> {
+  const { flags, print } = invocation;
+  const { namespace, selector } = podsOf(invocation);
+  if (nodesUnknown !== undefined) {
+    writeToStderr(`sluice: cannot list nodes, showing those with a pod: ${nodesUnknown}\n`);
+  }
+  if (reports.every(({ answer }) => answer === "no pod")) {
+    writeToStderr(
+      `sluice: no pod has the labels ${selector} in namespace ${namespace} (use -n and -l; a node where Sluice is a ` +
+        `system service answers only to sluice status on it)\n`,
+    );
+  }
+  if (flags.get("json") === true || flags.get("output") === "json") return print(jsonText({ nodes: reports }));
+  const { clusterLines } = await import("../text/mod.ts");
+  const layout = { columns: Infinity, colour: Deno.stdout.isTerminal() && !Deno.noColor };
+  print(clusterLines(reports, layout).map((line) => `${line}\n`).join(""));
+}
+
+/** Runs a command on a node, prints its output and returns its exit status. */
+async function onOneNode(
+  kubectl: Kubectl,
+  node: string,
+  args: readonly string[],
+  invocation: Invocation,
+): Promise<number> {
+  const { askNode, KubectlError } = await import("../cluster/mod.ts");
+  const entry = entryOf(node, await inventoryOf(kubectl, invocation));
+  if (typeof entry === "string") return usageError(entry);
+  const { namespace, selector, timeoutMs } = podsOf(invocation);
+  if (entry.pod === undefined) {
+    throw new KubectlError(`node ${node} has no pod with the labels ${selector} in namespace ${namespace}`);
+  }
+  const onLine = (line: string) => invocation.print(`${printable(line)}\n`);
+  try {
+    const { exitStatus, stderr } = await askNode(kubectl, { ...entry, pod: entry.pod }, {
+      namespace,
+      args,
+      timeoutMs,
+      onLine,
+    });
+    if (stderr !== "") writeToStderr(`${stderr.split("\n").map(printable).join("\n")}\n`);
+    return exitStatus;
+  } catch (error) {
+    if (!(error instanceof KubectlError)) throw error;
+    throw new KubectlError(`node ${node} does not answer`, errorText(error));
+  }
+}
+
+/** A line from a node, without characters that would control the terminal. */
+function printable(line: string): string {
+  // deno-lint-ignore no-control-regex -- terminals interpret these
+  return line.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]+/g, " ");
+}
+
+async function inventoryOf(kubectl: Kubectl, invocation: Invocation): Promise<Inventory> {
+  const { KubectlError, readInventory } = await import("../cluster/mod.ts");
+  const selection = podsOf(invocation);
+  try {
+    return await readInventory(kubectl, { ...selection, timeoutMs: Math.max(selection.timeoutMs, LIST_TIMEOUT_MS) });
+  } catch (error) {
+    if (!(error instanceof KubectlError)) throw error;
+    throw new KubectlError("cannot list Sluice's pods", errorText(error));
+  }
+}
+
+/** The entry of a node, or a message with the nearest name if there is none. */
+function entryOf(name: string, { entries }: Inventory): NodeEntry | string {
+  const entry = entries.find(({ node }) => node === name);
+  return entry ?? `there is no node ${JSON.stringify(name)}${suggestion(name, entries.map(({ node }) => node))}`;
+}
+
+function podsOf({ flags }: Invocation): { namespace: string; selector: string; timeoutMs: number } {
+  return {
+    namespace: (flags.get(NAMESPACE.name) ?? NAMESPACE.field.initial) as string,
+    selector: (flags.get(SELECTOR.name) ?? SELECTOR.field.initial) as string,
+    timeoutMs: flags.get(TIMEOUT.name) as number | undefined ?? TIMEOUT_MS,
+  };
+}

@@ -1,0 +1,69 @@
+/** The answer of `sluice cluster status`: one line for each node. */
+import type { NodeReport } from "../cluster/mod.ts";
+import { countText, durationText, plural } from "../../platform/mod.ts";
+import { dot, type Layout, type Line, type Piece, textOf } from "./lines.ts";
+
+const HEADINGS = ["node", "version", "mode", "state", "broken", "link", "since", "reason"];
+/** The number of broken services that a line names. */
+const NAMED = 3;
+
+/** The lines of the survey: the verdict in one sentence, then the nodes in the given order. */
+export function clusterLines(
+  reports: readonly NodeReport[],
+  layout: Pick<Layout, "columns" | "colour">,
+): readonly string[] {
+  const rows = reports.map((report): readonly Piece[] => [["bold", report.node], ...cellsOf(report)]);
+  const headings = HEADINGS.map((heading): Piece => ["soft", heading.toUpperCase()]);
+  const table = [headings, ...rows];
+  const widths = HEADINGS.map((_, column) => Math.max(...table.map((row) => wordsOf(row[column]!).length)));
+  const lines = table.map((row) => row.flatMap((cell, column) => [cell, " ".repeat(gap(cell, widths[column]!))]));
+  return [verdict(reports), ...lines].map((line) => textOf(line, layout));
+}
+
+function cellsOf({ state, status }: NodeReport): readonly Piece[] {
+  return [
+    status?.version ?? "-",
+    status?.mode ?? "-",
+    [state.tone, state.words],
+    brokenCell(status),
+    linkCell(status),
+    status?.lastingMs === undefined ? "-" : durationText(Math.max(1000, status.lastingMs)),
+    ["soft", state.reason ?? ""],
+  ];
+}
+
+function brokenCell(status: NodeReport["status"]): Piece {
+  if (status?.broken === undefined) return "-";
+  const { total, names } = status.broken;
+  if (total === 0) return "none";
+  const named = names.slice(0, NAMED);
+  const more = total - named.length;
+  return ["bad", [...named, ...(more > 0 ? [`${countText(more)} more`] : [])].join(", ")];
+}
+
+function linkCell(status: NodeReport["status"]): Piece {
+  return status?.link === undefined ? "-" : [status.link.tone, status.link.words];
+}
+
+function verdict(reports: readonly NodeReport[]): Line {
+  const count = (test: (report: NodeReport) => boolean) => reports.filter(test).length;
+  const broken = count(({ status }) => status?.inOrder === false);
+  const silent = count(({ answer }) => answer === "none");
+  const without = count(({ answer }) => answer === "no pod");
+  const parts = [
+    ...(broken > 0 ? [`${countText(broken)} not in order`] : []),
+    ...(silent > 0 ? [`${countText(silent)} without an answer`] : []),
+    ...(without > 0 ? [`${countText(without)} without a pod of Sluice`] : []),
+  ];
+  const tone = broken + silent > 0 ? "bad" : without > 0 ? "idle" : "good";
+  const words = `${plural(reports.length, "node")}: ${parts.length === 0 ? "all in order" : parts.join(", ")}`;
+  return [dot(tone), [tone, words]];
+}
+
+function wordsOf(piece: Piece): string {
+  return typeof piece === "string" ? piece : piece[1];
+}
+
+function gap(cell: Piece, width: number): number {
+  return width - wordsOf(cell).length + 2;
+}
