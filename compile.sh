@@ -66,7 +66,7 @@ permissions=(
   --no-prompt
   --allow-net                 # API server and bind addresses are the operator's choice
   --allow-read                # paths of configuration, manifests, certificates and tokens too
-  --allow-write               # --write-config-to and --control-socket take any path; dropped by a run once it listens
+  --allow-write               # --write-config-to, --control-socket and --state-directory take any path; dropped by a run once it listens
   --allow-env                 # client-node's `debug` and its exec plugins fail to load unless they can read the whole environment
   --allow-sys=hostname,networkInterfaces,osRelease,homedir,uid,cpus
   "--allow-run=$kernel_tools,$node_tools,$workstation_tools,$exec_hooks,$exec_plugins${EXEC_PLUGINS:+,$EXEC_PLUGINS}"

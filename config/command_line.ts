@@ -10,7 +10,14 @@ import { ipvsSchedulers } from "./ipvs.ts";
 import type { Settings } from "./kube_proxy_configuration.ts";
 import { suggestion } from "./nearest.ts";
 import { readSettings } from "./settings.ts";
-import { checkSourceFlags, MAX_MSG_SIZE, readSource, SERVICE_PROXY_NAME } from "./source.ts";
+import {
+  checkSourceFlags,
+  DEFAULT_STATE_DELAY_MS,
+  MAX_MSG_SIZE,
+  readSource,
+  SERVICE_PROXY_NAME,
+  STATE_DELAY,
+} from "./source.ts";
 import { type Decisions, validate } from "./validation.ts";
 
 /** The parsed command line. Warnings are for the log, in the order in which they were found. */
@@ -161,6 +168,8 @@ function configurationOf(
     maxMessageBytes: given.get(MAX_MSG_SIZE) as number | undefined ?? DEFAULT_MESSAGE_BYTES,
     serviceProxyName: given.get(SERVICE_PROXY_NAME) as string | undefined || undefined,
     controlSocket: (given.get("control-socket") as string | undefined ?? DEFAULT_CONTROL_SOCKET) || undefined,
+    stateDirectory: given.get("state-directory") as string | undefined || undefined,
+    stateDelayMs: given.get(STATE_DELAY) as number | undefined ?? DEFAULT_STATE_DELAY_MS,
     verbosity: settings.logging.verbosity,
     loggingFormat: (settings.logging.format || undefined) as LoggingFormat | undefined,
     strictConfig: given.get("strict-config") === true,

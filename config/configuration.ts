@@ -79,6 +79,10 @@ export interface Configuration extends DeepReadonly<Omit<Settings, Decided>> {
   readonly master: string | undefined;
   /** The path of the control socket; undefined for none. */
   readonly controlSocket: string | undefined;
+  /** The folder where the last state of a server is kept; undefined for none. */
+  readonly stateDirectory: string | undefined;
+  /** How long the server may take at the start before the kept state is served. */
+  readonly stateDelayMs: number;
   /** klog's `-v` number. */
   readonly verbosity: number;
   /** Undefined if unset. */

@@ -1,10 +1,10 @@
 import { MODE_DESCRIPTIONS } from "../backends/mod.ts";
 import { DEFAULT_MESSAGE_BYTES } from "../kpng/transport/mod.ts";
 import { LOCAL_MODES, LOGGING_FORMATS, PROXY_MODES } from "./configuration.ts";
-import { boolean, type Field, fieldAt, integer, text } from "./fields.ts";
+import { boolean, durationOrZero, type Field, fieldAt, integer, text } from "./fields.ts";
 import { type Flag, type FlagGroup, option } from "./flags.ts";
 import { FIELDS, type SettingPath } from "./kube_proxy_configuration.ts";
-import { MAX_MSG_SIZE, SERVICE_PROXY_NAME } from "./source.ts";
+import { DEFAULT_STATE_DELAY_MS, MAX_MSG_SIZE, SERVICE_PROXY_NAME, STATE_DELAY } from "./source.ts";
 
 type FlagField = Flag["field"];
 type Setting = SettingPath | ((mode: string) => SettingPath);
@@ -100,6 +100,16 @@ export const FLAG_GROUPS: readonly FlagGroup[] = [
         text(),
         "Serve exactly the services with this value of the label service.kubernetes.io/service-proxy-name; by default, " +
           "those without the label.",
+      ),
+      option(
+        "state-directory",
+        text(),
+        "The folder where the last state of a server is kept, to be served at a start without the server; none by default.",
+      ),
+      option(
+        STATE_DELAY,
+        durationOrZero(DEFAULT_STATE_DELAY_MS),
+        "How long the server may take at the start before the kept state is served; 1s by default, 0s to serve it at once.",
       ),
       option("master", text(), "The API server's address; overrides the one in the kubeconfig."),
       setting("hostname-override", "hostnameOverride", "The node name to use instead of the host name.", BESIDE_CONFIG),

@@ -57,6 +57,11 @@ export function addLink(registry: Registry, read: () => SourceLink): void {
     "When the API server or relay last sent anything, in seconds since 1970",
     ({ lastReceivedMs }) => lastReceivedMs === undefined ? undefined : lastReceivedMs / 1000,
   );
+  gauge(
+    "kept_state_timestamp_seconds",
+    "The time of the kept state that is served until the API server or relay has sent its own, in seconds since 1970",
+    ({ keptMs }) => keptMs === undefined ? undefined : keptMs / 1000,
+  );
 }
 
 /** Registers `sluice_source_server` with a series for every server of a gRPC source. */

@@ -27,11 +27,15 @@ export interface SourceLink {
   readonly lastErrorMs: number | undefined;
   /** The latest time of the next attempt; undefined unless disconnected. */
   readonly retryAtMs: number | undefined;
+  /** The time of the kept state that is served instead of the server's; undefined once that has arrived. */
+  readonly keptMs?: number;
 }
 
 /** Keeps the state of the link to the source. */
 export interface SourceLinkRecord {
   readonly report: ReportLink;
+  /** A kept state of this time is served instead of the server's; undefined: no longer. */
+  serveKept(keptMs: number | undefined): void;
   current(): SourceLink;
 }
 
@@ -67,6 +71,10 @@ export function createSourceLink(clock: Clock, onChange: (link: SourceLink) => v
       const wasFailing = failing.delete(stream);
       link = { ...link, server, lastReceivedMs: nowMs };
       if (wasFailing || link.state === "connecting") enter(failing.size === 0 ? "connected" : "disconnected", nowMs);
+    },
+    serveKept(keptMs) {
+      const { keptMs: _, ...rest } = link;
+      link = keptMs === undefined ? rest : { ...rest, keptMs };
     },
     current: () => link,
   };

@@ -3,4 +3,5 @@
  *
  * In: the configuration. Out: objects, to a `SourceSink`. May touch: the network, files, credential plugins.
  */
+export type { StateFile } from "./kept/mod.ts";
 export { openSource, type SourceOptions } from "./open.ts";

@@ -1,7 +1,8 @@
 import { type Clock, loadYaml, type Logger, type RunProgram } from "../platform/mod.ts";
 import type { ApiRequestOutcome, EventRecorderOptions, ReportLink } from "../observe/mod.ts";
-import type { Configuration } from "../config/mod.ts";
+import { type Configuration, isServer, sourceText } from "../config/mod.ts";
 import { createDecode, type DetailFilters, KINDS, type Source } from "../core/objects/mod.ts";
+import type { KeptSourceOptions } from "./kept/mod.ts";
 import type { ApiErrorKind } from "./kubernetes/mod.ts";
 
 /** An opened source and its resources. */
@@ -28,6 +29,8 @@ export interface SourceOptions {
   readonly onApiRequest?: (outcome: ApiRequestOutcome) => void;
   /** Receives the state of the link to the server, if the source is one. */
   readonly onLink?: ReportLink;
+  /** Keeps the state of a server, to serve it at the next start if the server does not answer; without effect on files. */
+  readonly kept?: Pick<KeptSourceOptions, "file" | "objects" | "onServing">;
   /** The environment, for the in-cluster address; the process's by default. */
   readonly env?: (name: string) => string | undefined;
 }
@@ -36,7 +39,24 @@ export interface SourceOptions {
  * Opens the configured source: for what this node's proxy needs, or with `details` for everything (all kinds, all nodes, and
  * these labels and annotations of Kubernetes' objects), to pass it on. Throws an Error that names the problem and its place.
  */
-export async function openSource(
+export async function openSource(options: SourceOptions, details?: DetailFilters): Promise<OpenSource> {
+  const { configuration: { source, nodeName, serviceProxyName, stateDelayMs, modeDescription }, kept } = options;
+  const opened = await openConfigured(options, details);
+  if (kept === undefined || !isServer(source)) return opened;
+  const { createKeptSource } = await import("./kept/mod.ts");
+  const keptSource = createKeptSource({
+    ...kept,
+    source: opened.source,
+    origin: { node: nodeName, source: sourceText(source), proxyName: serviceProxyName ?? "" },
+    delayMs: stateDelayMs,
+    kinds: modeDescription.kinds,
+    clock: options.clock,
+    logger: options.logger,
+  });
+  return { ...opened, source: keptSource };
+}
+
+async function openConfigured(
   { configuration, logger, clock, runProgram, onApiRequest, onLink, env }: SourceOptions,
   details?: DetailFilters,
 ): Promise<OpenSource> {

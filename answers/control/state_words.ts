@@ -1,6 +1,7 @@
 /** The state of a proxy, its families and its link to the source in words and a tone, for the page and the terminal. */
 import { type ProblemCode, problemKind } from "../../core/problems/mod.ts";
-import { durationText, plural } from "../../platform/mod.ts";
+import type { SourceLink } from "../../observe/mod.ts";
+import { durationText, plural, timeOfDay } from "../../platform/mod.ts";
 import type { FamilyStatusDetails, ProxyStatus } from "./status.ts";
 
 /** A state in a few words, and its urgency. */
@@ -70,10 +71,11 @@ export function stateOfLink({ link, atMs }: Pick<ProxyStatus, "link" | "atMs">):
 }
 
 /**
- * Whether everything is in effect: each family has synced, or needs no sync, nothing is broken, and the link to the source
- * works.
+ * Whether everything is in effect: each family has synced, or needs no sync, nothing is broken, the link to the source works,
+ * and the state is the source's, not a kept one.
  */
 export function isInOrder(status: ProxyStatus): boolean {
+  if (status.link?.keptMs !== undefined) return false;
   const hasSynced = ({ worker, syncs }: FamilyStatusDetails) =>
     worker.state === "resting" || worker.state === "unfit" && worker.unsupported || syncs.length > 0;
   return status.families.every(hasSynced) && status.link?.state !== "connecting" && stateOfProxy(status).tone !== "bad";
@@ -87,6 +89,7 @@ export function stateOfProxy(status: ProxyStatus): StateWords {
   if (families.length > 0 && families.every(({ tone, words }) => tone === "bad" && words === "cannot be served")) {
     return { tone: "bad", words: "neither IP family can be served", reason: families[0]!.reason };
   }
+  if (!isFailing && status.link?.keptMs !== undefined) return servingKept(status, status.link, status.link.keptMs);
   if (!isFailing && status.link?.state === "disconnected") {
     const since = lasting(status.atMs - status.link.sinceMs);
     const words = `no connection to ${status.link.server} for ${since}: the last known state stays in effect`;
@@ -114,6 +117,22 @@ export function stateOfProxy(status: ProxyStatus): StateWords {
       : { tone: "warning", words: "all in sync, with problems", reason: title };
   }
   return { tone: "good", words: "all in sync", reason: undefined };
+}
+
+/** The state of a proxy that serves a kept state. */
+function servingKept({ source, atMs }: ProxyStatus, { state, lastError }: SourceLink, keptMs: number): StateWords {
+  const serving = `serving the state of ${timeText(keptMs, atMs)}`;
+  const server = source === "kube" ? "API server" : "server";
+  if (state === "connected") {
+    return { tone: "warning", words: `${serving} until that of the ${server} is read`, reason: undefined };
+  }
+  return { tone: "bad", words: `${serving}, ${server} unreachable`, reason: lastError };
+}
+
+/** A time as `14:03 UTC`, with its date unless that is today's. */
+function timeText(timeMs: number, nowMs: number): string {
+  const [date, today] = [timeMs, nowMs].map((ms) => new Date(ms).toISOString().slice(0, 10));
+  return `${date === today ? "" : `${date} `}${timeOfDay(timeMs).slice(0, 5)} UTC`;
 }
 
 /** A duration in whole seconds: `1 min 5 s`. */

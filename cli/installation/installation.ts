@@ -80,6 +80,9 @@ function dateOf(ms: number): string {
 /** Folders used only by an installation. */
 const FOLDERS = ["/etc/sluice", "/var/lib/sluice"];
 
+/** The state that the unit's service keeps: a later installation may be for another cluster. */
+const STATE = "/var/lib/sluice/state";
+
 /** Removes the files of the last installation, edited ones only with `all`. */
 export async function uninstall({ root, dryRun, all }: InstallationOptions & { readonly all: boolean }): Promise<
   readonly Step[]
@@ -93,6 +96,10 @@ export async function uninstall({ root, dryRun, all }: InstallationOptions & { r
     const goes = decideRemoval({ found, recorded }, all);
     steps.push({ path, decision: goes ? "remove" : "keep" });
     if (goes && !dryRun) await removeFile(root, path, FOLDERS);
+  }
+  if (await hashOf(root + STATE) !== undefined) {
+    steps.push({ path: STATE, decision: "remove" });
+    if (!dryRun) await removeFile(root, STATE, FOLDERS);
   }
   if (!dryRun) await removeFile(root, RECORD, FOLDERS);
   return steps;

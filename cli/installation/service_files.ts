@@ -78,11 +78,14 @@ function unitWord(word: string): string {
   return /^[\w@%+=:,./$-]+$/.test(text) ? text : `"${text.replaceAll("\\", "\\\\").replaceAll('"', '\\"')}"`;
 }
 
+/** The flag in the shipped unit, besides --config; another value after it wins. */
+const SHIPPED_WORD = "--state-directory=/var/lib/sluice";
+
 /** The words that `unitWith` added, or an administrator. */
 export function wordsOfUnit(unit: string): readonly string[] {
   const line = /^ExecStart=(.*)$/m.exec(unit.replace(/\\\n/g, " "))?.[1] ?? "";
   const words = splitWords(line).map((word) => word.replaceAll("%%", "%").replaceAll("$$", "$"));
-  return withoutConfig(words.slice(1));
+  return withoutConfig(words.slice(1)).filter((word) => word !== SHIPPED_WORD);
 }
 
 /** Appends words to the proxy's command line in an OpenRC script. */

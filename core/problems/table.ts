@@ -188,6 +188,13 @@ export const PROBLEMS = {
     title: "a server cannot listen on its address",
     fix: "stop the program that holds the port, or set another healthzBindAddress or metricsBindAddress",
   },
+  "state-not-kept": {
+    severity: "warning",
+    about: "file",
+    title:
+      "the state of the cluster cannot be written to disk, so a start without the server uses an older one or none",
+    fix: "free disk space, or correct --state-directory or the permissions of its folder; see the detail",
+  },
   "control-socket-closed": {
     severity: "warning",
     about: "file",

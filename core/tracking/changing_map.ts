@@ -2,6 +2,8 @@
 export interface ChangingMap<T> {
   get(key: string): T | undefined;
   keys(): Iterable<string>;
+  /** The values; the iteration may continue after changes. */
+  values(): Iterable<T>;
   /** Sets the value of a key, or deletes the key if the value is undefined. Returns whether that changed anything. */
   put(key: string, value: T | undefined): boolean;
   /** The number of keys whose value differs from that at the last `take`. */
@@ -22,6 +24,7 @@ export function createChangingMap<T>(same: (a: T, b: T) => boolean): ChangingMap
   return {
     get: (key) => values.get(key),
     keys: () => values.keys(),
+    values: () => values.values(),
     put(key, value) {
       const before = values.get(key);
       if (equal(before, value)) return false;

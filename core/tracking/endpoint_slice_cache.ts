@@ -20,6 +20,8 @@ export interface EndpointSliceCache {
   delete(namespace: string, name: string): EndpointSlice | undefined;
   /** The keys of all slices: `namespace/name`. */
   keys(): Iterable<string>;
+  /** All slices; the iteration may continue after changes. */
+  values(): Iterable<EndpointSlice>;
   /** The slices of a service, by name. */
   slicesOf(service: ServiceKey): readonly EndpointSlice[];
   /**
@@ -78,6 +80,7 @@ export function createEndpointSliceCache(): EndpointSliceCache {
       return before;
     },
     keys: slices.keys,
+    values: slices.values,
     slicesOf: (service) => byService.get(service) ?? NO_SLICES,
     endpointsOf(service, portName, protocol) {
       return endpointsOfSlices(byService.get(service) ?? NO_SLICES, portName, protocol);

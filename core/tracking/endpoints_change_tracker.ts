@@ -14,7 +14,8 @@ export interface EndpointChanges {
 }
 
 /** Tracks the endpoints of one family and their changes (kube-proxy's EndpointsChangeTracker). */
-export interface EndpointsChangeTracker extends Pick<EndpointSliceCache, "keys" | "slicesOf" | "endpointsOf"> {
+export interface EndpointsChangeTracker
+  extends Pick<EndpointSliceCache, "keys" | "values" | "slicesOf" | "endpointsOf"> {
   /** Adds or updates a slice of this family. */
   update(slice: EndpointSlice): void;
   delete(namespace: string, name: string): void;
@@ -40,6 +41,7 @@ export function createEndpointsChangeTracker(options: EndpointsChangeTrackerOpti
 
   return {
     keys: cache.keys,
+    values: cache.values,
     slicesOf: cache.slicesOf,
     endpointsOf: cache.endpointsOf,
     update(slice) {

@@ -36,6 +36,8 @@ export interface NodeTracker {
   delete(name: string): void;
   /** The name of the Node object, if it exists. */
   keys(): Iterable<string>;
+  /** The Node object, if it exists. */
+  values(): Iterable<Node>;
   state(): NodeState;
   /** Whether a pod CIDR of this node is known. */
   hasPodCIDR(): boolean;
@@ -56,7 +58,7 @@ const LOOPBACK: Readonly<Record<Family, string>> = { IPv4: "127.0.0.1", IPv6: ":
 /** A tracker without a Node yet. It chooses node addresses as kube-proxy's detectNodeIPs does. */
 export function createNodeTracker(options: NodeTrackerOptions): NodeTracker {
   const bindAddress = boundTo(options.bindAddress);
-  let present = false;
+  let present: Node | undefined;
   let state = withBindAddress({
     nodeIPs: LOOPBACK,
     primaryFamily: "IPv4",
@@ -71,16 +73,17 @@ export function createNodeTracker(options: NodeTrackerOptions): NodeTracker {
   return {
     update(node) {
       if (node.name !== options.nodeName) return;
-      present = true;
+      present = node;
       const described = withBindAddress(describe(node, state), bindAddress);
       state = sameData(described, taken) ? taken : described;
     },
     delete(name) {
-      if (name !== options.nodeName || !present) return;
-      present = false;
+      if (name !== options.nodeName || present === undefined) return;
+      present = undefined;
       state = { ...state, deleted: true };
     },
-    keys: () => present ? [options.nodeName] : [],
+    keys: () => present === undefined ? [] : [options.nodeName],
+    values: () => present === undefined ? [] : [present],
     state: () => state,
     hasPodCIDR: () => Object.values(state.podCIDRs).some((prefix) => prefix !== undefined),
     pending: () => state !== taken,

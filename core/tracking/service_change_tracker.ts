@@ -10,6 +10,8 @@ export interface ServiceChangeTracker {
   delete(key: ServiceKey): void;
   get(key: ServiceKey): Service | undefined;
   keys(): Iterable<ServiceKey>;
+  /** The Services to serve; the iteration may continue after changes. */
+  values(): Iterable<Service>;
   /** The number of services changed since the last `take`. */
   pending(): number;
   /** The number of updates so far, including those that changed nothing. */
@@ -33,6 +35,7 @@ export function createServiceChangeTracker(): ServiceChangeTracker {
     },
     get: services.get,
     keys: services.keys,
+    values: services.values,
     pending: services.pending,
     total: () => total,
     take: () => new Set(services.take().keys()),

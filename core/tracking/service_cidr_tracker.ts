@@ -10,6 +10,8 @@ export interface ServiceCIDRTracker {
   delete(name: string): void;
   /** The names of the ServiceCIDRs. */
   keys(): Iterable<string>;
+  /** The ServiceCIDRs; the iteration may continue after changes. */
+  values(): Iterable<ServiceCIDR>;
   ranges(): ServiceRanges;
   pending(): boolean;
   /** Whether the ranges changed since the last `take`. */
@@ -18,12 +20,12 @@ export interface ServiceCIDRTracker {
 
 /** A tracker without ServiceCIDRs. */
 export function createServiceCIDRTracker(): ServiceCIDRTracker {
-  const cidrs = new Map<string, readonly string[]>();
+  const objects = new Map<string, ServiceCIDR>();
   let taken: ServiceRanges = { IPv4: [], IPv6: [] };
   let ranges = taken;
 
   const combine = () => {
-    const all = [...new Set([...cidrs.values()].flat())].sort();
+    const all = [...new Set([...objects.values()].flatMap(({ cidrs }) => cidrs))].sort();
     const combined = {
       IPv4: all.filter((prefix) => familyOf(prefix) === "IPv4"),
       IPv6: all.filter((prefix) => familyOf(prefix) === "IPv6"),
@@ -33,13 +35,14 @@ export function createServiceCIDRTracker(): ServiceCIDRTracker {
 
   return {
     update(object) {
-      cidrs.set(object.name, object.cidrs);
+      objects.set(object.name, object);
       combine();
     },
     delete(name) {
-      if (cidrs.delete(name)) combine();
+      if (objects.delete(name)) combine();
     },
-    keys: () => cidrs.keys(),
+    keys: () => objects.keys(),
+    values: () => objects.values(),
     ranges: () => ranges,
     pending: () => ranges !== taken,
     take() {

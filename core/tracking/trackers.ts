@@ -28,6 +28,8 @@ export interface Tracking extends SourceSink {
   readonly endpoints: Readonly<Record<Family, EndpointsChangeTracker>>;
   readonly node: NodeTracker;
   readonly serviceCIDRs: ServiceCIDRTracker;
+  /** All objects, as tracked: Services that are not served are left out. The iteration may continue after changes. */
+  objects(): Iterable<ClusterObject>;
   /** Whether every kind has been synced; before that, the state is incomplete. */
   ready(): boolean;
   /** The changes since the last call. */
@@ -73,6 +75,7 @@ export function createTracking(options: TrackingOptions): Tracking {
 
   return {
     ...trackers,
+    objects: () => objectsOf(trackers),
     ready: () => unsynced.size === 0,
     set(object) {
       resets.confirm(refOf(object));
@@ -125,6 +128,13 @@ function createTrackers({ nodeName, bindAddress, clock }: TrackingOptions): Trac
 function hasChanges({ services, endpoints, node, serviceCIDRs }: Trackers): boolean {
   return services.pending() > 0 || node.pending() || serviceCIDRs.pending() ||
     FAMILIES.some((family) => endpoints[family].pending() > 0);
+}
+
+function* objectsOf({ services, endpoints, node, serviceCIDRs }: Trackers): Generator<ClusterObject> {
+  yield* node.values();
+  yield* serviceCIDRs.values();
+  yield* services.values();
+  for (const family of FAMILIES) yield* endpoints[family].values();
 }
 
 function refsOfKind({ services, endpoints, node, serviceCIDRs }: Trackers, kind: Kind): ObjectRef[] {

@@ -6,7 +6,7 @@ import { createBackoff } from "../../platform/retry.ts";
 import { statusResponse } from "../fakes/api_server.ts";
 import { change, cluster, clusterSlice } from "./cluster.ts";
 import { takeSnapshot } from "./kernel.ts";
-import { API_LINK, type ChaosLab, withLab } from "./lab.ts";
+import { type ChaosLab, setApiLink, withLab } from "./lab.ts";
 import { applyEcho, startTraffic } from "./probes.ts";
 import { type Extent, type Figures, type Scenario } from "./scenario.ts";
 import { startSluice } from "./sluice.ts";
@@ -88,10 +88,10 @@ const FAULTS: readonly Fault[] = [
   {
     name: "the link down for two seconds",
     async run(_lab, change) {
-      await link("down");
+      await setApiLink("down");
       change();
       await pause(2000);
-      await link("up");
+      await setApiLink("up");
     },
   },
   {
@@ -156,11 +156,11 @@ function isUnreachableAtStart(): Promise<Figures> {
     const traffic = startTraffic(lab, SERVICES);
     await pause(1000);
     await before.end("SIGKILL");
-    await link("down");
+    await setApiLink("down");
     const sluice = await startSluice(lab, { mode: MODE });
     await pause(5000);
     assert.ok(await first.matches(), "the rules of the previous run changed");
-    await link("up");
+    await setApiLink("up");
     const tookMs = await marker.move(60_000);
     await marker.settle();
     const figures = await traffic.end();
@@ -171,12 +171,6 @@ function isUnreachableAtStart(): Promise<Figures> {
       ...figures,
     };
   });
-}
-
-async function link(state: "up" | "down"): Promise<void> {
-  const args = ["link", "set", API_LINK.device, state];
-  const { success } = await new Deno.Command("ip", { args, stdin: "null" }).output();
-  assert.ok(success, `cannot set the link to the API server ${state}`);
 }
 
 /** The retry times of nodes that all failed at the same moment, with the source's backoff. */

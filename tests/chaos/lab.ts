@@ -18,6 +18,13 @@ export interface ChaosLab extends Lab {
   readonly logs: (() => string)[];
 }
 
+/** Takes the link between the node and the API server up or down. */
+export async function setApiLink(state: "up" | "down"): Promise<void> {
+  const args = ["link", "set", API_LINK.device, state];
+  const { success } = await new Deno.Command("ip", { args, stdin: "null" }).output();
+  if (!success) throw new Error(`cannot set the link to the API server ${state}`);
+}
+
 /** Creates a lab, runs a scenario in it and tears it down. */
 export async function withLab<T>(scenario: (lab: ChaosLab) => Promise<T>): Promise<T> {
   const lab = await createLab();

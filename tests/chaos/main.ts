@@ -22,6 +22,7 @@ import { model } from "./model/mod.ts";
 import { drift } from "./drift.ts";
 import { outsideConnections } from "./outside_connections.ts";
 import { overload } from "./overload.ts";
+import { reboot } from "./reboot.ts";
 import type { Scenario } from "./scenario.ts";
 import { tools } from "./tools.ts";
 
@@ -36,6 +37,7 @@ const SCENARIOS: readonly Scenario[] = [
   ...apiSilence,
   ...apiCredentials,
   ...apiFailover,
+  ...reboot,
   ...drift,
   ...model,
   ...longRun,
@@ -49,6 +51,7 @@ const PROGRAMS = [
   "workers/relay.ts",
   "demo/agent.ts",
   "tests/chaos/traffic.ts",
+  "tests/chaos/state_writer.ts",
   "tests/chaos/tls_proxy.ts",
 ];
 

@@ -19,6 +19,8 @@ export interface SluiceOptions {
   readonly cluster?: Readonly<Record<string, unknown>>;
   /** Fields of the kubeconfig's user; none by default. */
   readonly user?: Readonly<Record<string, unknown>>;
+  /** The folder of the kept state; none by default. */
+  readonly stateDirectory?: string;
   /** Additional environment variables. */
   readonly env?: Readonly<Record<string, string>>;
 }
@@ -40,7 +42,7 @@ export const METRICS_URL = `http://${API_LINK.node}:${METRICS_PORT}/metrics`;
 /** Starts Sluice. */
 export async function startSluice(lab: ChaosLab, options: SluiceOptions): Promise<ChaosSluice> {
   const { mode, minSyncPeriod = "0s", syncPeriod = "30s", toolsFirst, openFiles, env, cluster, user = {} } = options;
-  const { nodePortAddresses } = options;
+  const { nodePortAddresses, stateDirectory = "" } = options;
   const kubeconfig = `${lab.folder}/kubeconfig.json`, config = `${lab.folder}/config.json`;
   await Deno.writeTextFile(
     kubeconfig,
@@ -72,7 +74,7 @@ export async function startSluice(lab: ChaosLab, options: SluiceOptions): Promis
   );
   const path = Deno.env.get("PATH") ?? "";
   const limited = openFiles ? ["prlimit", `--nofile=${openFiles.join(":")}`] : [];
-  const child = lab.start("node", [...limited, ...program(), "--config", config], {
+  const child = lab.start("node", [...limited, ...program(), "--config", config, "--state-directory", stateDirectory], {
     stdout: "null",
     stderr: "piped",
     env: { ...env, ...(toolsFirst ? { PATH: `${toolsFirst}:${path}` } : {}) },

@@ -136,6 +136,8 @@ windowsRunAsService: true
     maxMessageBytes: 4_194_304,
     master: undefined,
     controlSocket: "/run/sluice/control.sock",
+    stateDirectory: undefined,
+    stateDelayMs: 1000,
     verbosity: 4,
     loggingFormat: "text",
     strictConfig: false,

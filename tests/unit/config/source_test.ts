@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { checkSourceFlags, readSource, sourceText } from "../../../config/source.ts";
 import { readWireAddress, wireAddressText } from "../../../kpng/transport/address.ts";
+import { accepted } from "./parse.ts";
 
 const read = (source: string, flags: Record<string, unknown> = {}) =>
   readSource(new Map<string, unknown>([["source", source], ...Object.entries(flags)]));
@@ -92,4 +93,14 @@ Deno.test("an invalid list of servers is an error that names the entry", () => {
     "unix:///run/a,b.sock": /"b.sock" needs grpc:\/\/ or unix:\/\/ in front \(commas separate servers\)/,
   };
   for (const [text, message] of Object.entries(WRONG)) assert.match(read(text).errors.join(), message, text);
+});
+
+Deno.test("--state-directory is off by default, and --state-delay is a second that can be 0", () => {
+  const read = (...words: string[]) => {
+    const { stateDirectory, stateDelayMs } = accepted(words).configuration;
+    return [stateDirectory, stateDelayMs];
+  };
+  assert.deepEqual(read(), [undefined, 1000]);
+  assert.deepEqual(read("--state-directory=", "--state-delay=0s"), [undefined, 0]);
+  assert.deepEqual(read("--state-directory=/var/lib/sluice", "--state-delay=3s"), ["/var/lib/sluice", 3000]);
 });

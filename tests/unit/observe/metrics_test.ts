@@ -410,6 +410,11 @@ Deno.test("the link to a server is a metric; a source that is a file has none", 
   ]);
   link.report("services", "https://api", { type: "failed", error: "refused", retryInMs: 1 });
   assert.deepEqual((await samplesOf("sluice_source_"))[0], "sluice_source_connected 0");
+  link.serveKept(1_600_000_000_000);
+  const kept = "sluice_source_kept_state_timestamp_seconds";
+  assert.deepEqual(await samplesOf(kept), [`${kept} 1600000000`]);
+  link.serveKept(undefined);
+  assert.deepEqual(await samplesOf(kept), []);
   assert.deepEqual(await setUp("nftables").samplesOf("sluice_source_"), []);
 });
 

@@ -1,0 +1,94 @@
+import type { ClusterObject, Kind, Source } from "../../core/objects/mod.ts";
+import { abortedBy, type Clock, errorText, type Logger, sleep } from "../../platform/mod.ts";
+import { createKeeper } from "./keeper.ts";
+import { unpackObjects } from "./payload.ts";
+import type { StateOrigin } from "./slot.ts";
+import { createStandIn, type StandIn } from "./stand_in.ts";
+import type { StateFile } from "./state_file.ts";
+
+/** Options of `createKeptSource`. */
+export interface KeptSourceOptions {
+  readonly source: Source;
+  readonly file: StateFile;
+  readonly origin: StateOrigin;
+  /** How long the source may take to sync at the start before the kept state is served. */
+  readonly delayMs: number;
+  /** The kinds that the source reports. */
+  readonly kinds: readonly Kind[];
+  /** The objects that the sink has. */
+  readonly objects: () => Iterable<ClusterObject>;
+  /** Receives the time of the kept state that is served, in milliseconds since 1970; undefined once it is replaced. */
+  readonly onServing: (atMs: number | undefined) => void;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/**
+ * The source, with a kept state: that of the file is served if the source has not synced every kind in time, and replaced kind
+ * by kind when it does. From then on the objects are kept in the file.
+ */
+export function createKeptSource(options: KeptSourceOptions): Source {
+  const { source, objects, kinds, onServing, logger } = options;
+  return {
+    servers: source.servers,
+    async run(sink, signal) {
+      let isServing = false;
+      const keeper = createKeeper({ ...options, onProblems: sink.problems });
+      const onSynced = () => {
+        keeper.start();
+        if (!isServing) return;
+        logger.info("the source has answered, and its state has replaced the kept one");
+        onServing(undefined);
+      };
+      const standIn = createStandIn({ sink, kinds, objects, onChange: keeper.changed, onSynced });
+      const ended = new AbortController();
+      const serve = (kept: readonly ClusterObject[], atMs: number) => {
+        standIn.serve(kept);
+        isServing = true;
+        onServing(atMs);
+      };
+      serveKept(options, { isOver: standIn.isOver, serve }, abortedBy(signal, ended.signal).signal);
+      try {
+        await source.run(standIn.sink, signal);
+      } finally {
+        ended.abort();
+        await keeper.stop();
+      }
+    },
+  };
+}
+
+/** What `serveKept` needs of a stand-in. */
+interface KeptSink extends Pick<StandIn, "isOver"> {
+  /** Serves these objects, the state of `atMs`. */
+  serve(kept: readonly ClusterObject[], atMs: number): void;
+}
+
+/** Serves the kept state if the source does not sync in time. Never rejects. */
+async function serveKept(
+  { file, origin, delayMs, clock, logger }: KeptSourceOptions,
+  { isOver, serve }: KeptSink,
+  signal: AbortSignal,
+): Promise<void> {
+  try {
+    if (delayMs > 0) await sleep(clock, delayMs, signal);
+    if (isOver()) return;
+    const { state, ignored } = await file.read(origin);
+    for (const reason of ignored) logger.warn("ignored a kept state", { file: file.path, reason });
+    if (state === undefined) {
+      logger.info("the source has not answered, and there is no kept state to serve", { file: file.path });
+      return;
+    }
+    const objects = await unpackObjects(state.payload, clock);
+    if (isOver() || signal.aborted) return;
+    serve(objects, state.atMs);
+    const of = new Date(state.atMs).toISOString();
+    logger.warn("the source has not answered, serving the kept state", {
+      of,
+      objects: objects.length,
+      file: file.path,
+    });
+  } catch (error) {
+    if (!signal.aborted) logger.warn("ignored a kept state", { file: file.path, reason: errorText(error) });
+  }
+}

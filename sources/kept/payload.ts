@@ -1,0 +1,59 @@
+/** Objects as compressed lines (gzip). */
+import type { ClusterObject } from "../../core/objects/mod.ts";
+import { type Clock, startTurn } from "../../platform/mod.ts";
+import { lineOf, objectOfLine } from "./object_line.ts";
+
+/** Compressed objects. */
+export interface Packed {
+  readonly payload: Uint8Array<ArrayBuffer>;
+  /** How long the event loop was held in total, in milliseconds. */
+  readonly busyMs: number;
+}
+
+/** The text compressed at once, in characters: about a millisecond of work. */
+const PIECE = 32_768;
+/** The longest stretch of work, in milliseconds: a change of the cluster waits no longer for it. */
+const TURN_MS = 5;
+
+/** Compresses objects, in pieces; objects that are added, changed or deleted meanwhile may be in the result or not. */
+export async function packObjects(objects: Iterable<ClusterObject>, clock: Clock): Promise<Packed> {
+  const gzip = new CompressionStream("gzip");
+  const packed = new Response(gzip.readable).bytes();
+  const writer = gzip.writable.getWriter();
+  const encoder = new TextEncoder();
+  const yieldTurn = startTurn(clock, TURN_MS);
+  let busyMs = 0;
+  let startMs = clock.monotonic();
+  let piece = "";
+  const flush = async () => {
+    await writer.write(encoder.encode(piece));
+    piece = "";
+    busyMs += clock.monotonic() - startMs;
+    await yieldTurn();
+    startMs = clock.monotonic();
+  };
+  for (const object of objects) {
+    piece += lineOf(object);
+    if (piece.length >= PIECE) await flush();
+  }
+  await flush();
+  await writer.close();
+  return { payload: await packed, busyMs };
+}
+
+/** Reads compressed objects, in pieces. Throws an Error if they are not of this version. */
+export async function unpackObjects(payload: Uint8Array<ArrayBuffer>, clock: Clock): Promise<readonly ClusterObject[]> {
+  const yieldTurn = startTurn(clock);
+  const objects: ClusterObject[] = [];
+  let rest = "";
+  const text = new Blob([payload]).stream().pipeThrough(new DecompressionStream("gzip"))
+    .pipeThrough(new TextDecoderStream());
+  for await (const piece of text) {
+    const lines = (rest + piece).split("\n");
+    rest = lines.pop()!;
+    for (const line of lines) objects.push(objectOfLine(line));
+    await yieldTurn();
+  }
+  if (rest !== "") throw new Error("its last line is incomplete");
+  return objects;
+}

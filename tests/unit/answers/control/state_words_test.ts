@@ -1,0 +1,68 @@
+import assert from "node:assert/strict";
+import { isInOrder, stateOfProxy } from "../../../../answers/control/state_words.ts";
+import type { ProxyStatus } from "../../../../answers/control/status.ts";
+import { createSourceLink } from "../../../../observe/mod.ts";
+import { createFakeClock } from "../../../fakes/clock.ts";
+
+const AFTERNOON = Date.UTC(2026, 10, 22, 14, 3, 20);
+const SERVER = "https://10.0.0.1:6443";
+
+function start() {
+  const clock = createFakeClock(AFTERNOON + 60_000);
+  const link = createSourceLink(clock);
+  const status = (source = "kube"): ProxyStatus => ({
+    link: link.current(),
+    nodeAddresses: [],
+    zone: "",
+    kernel: "6.1.0",
+    version: "0.2.0",
+    node: "here",
+    mode: "nftables",
+    source,
+    atMs: clock.now(),
+    startedAtMs: AFTERNOON,
+    stamp: "",
+    healthy: true,
+    nodeEligible: true,
+    services: 0,
+    changesToPlan: 0,
+    residentBytes: 0,
+    families: [],
+    problems: [],
+  });
+  return { clock, link, status };
+}
+
+Deno.test("a proxy that serves the kept state says of when it is, and that the server is unreachable", () => {
+  const { link, status } = start();
+  link.report("services", SERVER, { type: "failed", error: "no route to host", retryInMs: 250 });
+  link.serveKept(AFTERNOON);
+  assert.deepEqual(stateOfProxy(status()), {
+    tone: "bad",
+    words: "serving the state of 14:03 UTC, API server unreachable",
+    reason: "no route to host",
+  });
+  assert.match(stateOfProxy(status("grpc://a:1")).words, /, server unreachable$/);
+  assert.equal(isInOrder(status()), false);
+});
+
+Deno.test("a kept state of another day has its date", () => {
+  const { link, status } = start();
+  link.serveKept(AFTERNOON - 86_400_000);
+  assert.match(stateOfProxy(status()).words, /^serving the state of 2026-11-21 14:03 UTC, /);
+});
+
+Deno.test("while the server sends its state, the kept one is in effect, and not all is in order", () => {
+  const { link, status } = start();
+  link.serveKept(AFTERNOON);
+  link.report("services", SERVER, { type: "answered" });
+  const { tone, words } = stateOfProxy(status());
+  assert.deepEqual([tone, words], [
+    "warning",
+    "serving the state of 14:03 UTC until that of the API server is read",
+  ]);
+  assert.equal(isInOrder(status()), false);
+  link.serveKept(undefined);
+  assert.equal(stateOfProxy(status()).words, "all in sync");
+  assert.equal(isInOrder(status()), true);
+});

@@ -1,0 +1,266 @@
+import assert from "node:assert/strict";
+import fc from "fast-check";
+import { createKeptSource } from "../../../../sources/kept/kept_source.ts";
+import { packObjects, unpackObjects } from "../../../../sources/kept/payload.ts";
+import type { KeptState, StateFile } from "../../../../sources/kept/state_file.ts";
+import { type ClusterObject, type Kind, KINDS, refOf, type SourceSink } from "../../../../core/objects/mod.ts";
+import type { Problem } from "../../../../core/problems/mod.ts";
+import { createTracking } from "../../../../core/tracking/mod.ts";
+import { silentLogger, systemClock } from "../../../../platform/mod.ts";
+import { setImmediate } from "node:timers";
+import { createFakeClock } from "../../../fakes/clock.ts";
+import { endpoint, endpointSlice, node, service } from "../../../fakes/cluster_objects.ts";
+
+const ORIGIN = { node: "here", source: "kube", proxyName: "" };
+const WEB = service("default/web");
+const WEB_1 = endpointSlice("default/web-1", [endpoint("10.244.0.1")]);
+const HERE = node("here", { zone: "a", addresses: ["10.1.0.1"] });
+const KEPT_MS = 1_600_000_000_000;
+
+/** Lets streams finish, which need several turns of the event loop. */
+async function settle(): Promise<void> {
+  for (let i = 0; i < 30; i++) await new Promise((resolve) => setImmediate(resolve));
+}
+
+/** A state file in memory. */
+interface FakeFile extends StateFile {
+  /** The state of the last write. */
+  state: KeptState | undefined;
+  /** The error of every write. */
+  error: string | undefined;
+}
+
+function createFakeFile(state?: KeptState): FakeFile {
+  return {
+    path: "state",
+    state,
+    error: undefined,
+    read() {
+      return Promise.resolve({ state: this.state, ignored: [] });
+    },
+    write(_origin, state) {
+      if (this.error !== undefined) return Promise.reject(new Error(this.error));
+      this.state = state;
+      return Promise.resolve();
+    },
+  };
+}
+
+/** A file with these objects as the kept state. */
+async function keep(objects: readonly ClusterObject[]): Promise<FakeFile> {
+  const { payload } = await packObjects(objects, systemClock);
+  return createFakeFile({ payload, atMs: KEPT_MS });
+}
+
+/** A tracked proxy that starts with this storage, and the source's side of it. */
+function start(file: StateFile, kinds: readonly Kind[] = KINDS, delayMs = 1000) {
+  const clock = createFakeClock();
+  const problems: Problem[] = [];
+  const tracking = createTracking({
+    kinds,
+    nodeName: "here",
+    bindAddress: "",
+    clock,
+    onChange: () => {},
+    onProblems: (_scope, list) => problems.splice(0, problems.length, ...list),
+  });
+  const served: (number | undefined)[] = [];
+  const sinks = Promise.withResolvers<SourceSink>();
+  const ended = new AbortController();
+  const running = createKeptSource({
+    source: {
+      run(sink, signal) {
+        sinks.resolve(sink);
+        return new Promise((resolve) => signal.addEventListener("abort", () => resolve()));
+      },
+    },
+    file,
+    origin: ORIGIN,
+    delayMs,
+    kinds,
+    objects: tracking.objects,
+    onServing: (atMs) => served.push(atMs),
+    clock,
+    logger: silentLogger,
+  }).run(tracking, ended.signal);
+  const pass = async (ms: number) => {
+    const stepMs = Math.min(ms, 1000);
+    for (let passedMs = 0; passedMs < ms; passedMs += stepMs) {
+      await clock.advanceSettled(stepMs);
+      await settle();
+    }
+  };
+  const stop = async () => {
+    ended.abort();
+    await running;
+  };
+  return { clock, tracking, problems, served, source: sinks.promise, pass, stop };
+}
+
+function textOf(objects: Iterable<ClusterObject>): string[] {
+  return Array.from(objects, (object) => JSON.stringify(object)).sort();
+}
+
+async function stored({ state }: FakeFile): Promise<string[] | undefined> {
+  return state && textOf(await unpackObjects(state.payload, systemClock));
+}
+
+Deno.test("the kept state is served when the source has been silent for the delay", async () => {
+  const run = start(await keep([WEB, WEB_1, HERE]));
+  await run.pass(500);
+  assert.equal(run.tracking.ready(), false);
+  await run.pass(1000);
+  assert.equal(run.tracking.ready(), true);
+  assert.deepEqual(textOf(run.tracking.objects()), textOf([WEB, WEB_1, HERE]));
+  assert.deepEqual(run.served, [KEPT_MS]);
+  await run.stop();
+});
+
+Deno.test("without a delay, it is served at once", async () => {
+  const run = start(await keep([WEB]), KINDS, 0);
+  await settle();
+  assert.equal(run.tracking.ready(), true);
+  await run.stop();
+});
+
+Deno.test("a source that syncs in time never sees the kept state", async () => {
+  const run = start(await keep([WEB, WEB_1]));
+  const source = await run.source;
+  source.set(HERE);
+  for (const kind of KINDS) source.synced(kind);
+  await run.pass(3000);
+  assert.deepEqual(textOf(run.tracking.objects()), textOf([HERE]));
+  assert.deepEqual(run.served, []);
+  await run.stop();
+});
+
+Deno.test("a late source replaces the kept state by the difference only", async () => {
+  const gone = service("default/gone");
+  const run = start(await keep([WEB, WEB_1, gone, HERE]));
+  await run.pass(1500);
+  run.tracking.take();
+  const source = await run.source;
+  source.set(WEB);
+  source.set(service("default/new"));
+  source.synced("Service");
+  source.set({ ...WEB_1, triggerTimeMs: 5 });
+  source.synced("EndpointSlice");
+  assert.deepEqual(run.served, [KEPT_MS]);
+  source.set(HERE);
+  source.synced("Node");
+  source.synced("ServiceCIDR");
+  assert.deepEqual(run.served, [KEPT_MS, undefined]);
+  const changes = run.tracking.take();
+  assert.deepEqual([...changes.services].sort(), ["default/gone", "default/new"]);
+  assert.equal(changes.endpoints.IPv4.services.size, 0);
+  assert.equal(changes.node, undefined);
+  await run.stop();
+});
+
+Deno.test("kinds that the source has synced are its own, and so are objects that it has set in others", async () => {
+  const other = endpointSlice("default/web-1", [endpoint("10.244.0.9")]);
+  const run = start(await keep([WEB, WEB_1, endpointSlice("default/web-2", []), HERE]));
+  const source = await run.source;
+  source.synced("Service");
+  source.set(other);
+  await run.pass(1500);
+  assert.deepEqual(textOf(run.tracking.objects()), textOf([other, endpointSlice("default/web-2", []), HERE]));
+  source.synced("EndpointSlice");
+  assert.deepEqual(textOf(run.tracking.objects()), textOf([other, HERE]));
+  await run.stop();
+});
+
+Deno.test("nothing is written before the source has synced, nor while the kept state is served", async () => {
+  const file = await keep([WEB]);
+  const before = file.state;
+  const run = start(file);
+  await run.pass(60_000);
+  (await run.source).set(HERE);
+  await run.pass(60_000);
+  await run.stop();
+  assert.equal(file.state, before);
+});
+
+Deno.test("the state of the source is written, at most once in 10 s, and what is left at the stop", async () => {
+  const file = createFakeFile();
+  const run = start(file);
+  const source = await run.source;
+  source.set(WEB);
+  for (const kind of KINDS) source.synced(kind);
+  await run.pass(2000);
+  assert.deepEqual(await stored(file), textOf([WEB]));
+  source.set(WEB_1);
+  await run.pass(7000);
+  assert.deepEqual(await stored(file), textOf([WEB]), "not yet");
+  await run.pass(4000);
+  assert.deepEqual(await stored(file), textOf([WEB, WEB_1]));
+  source.delete(refOf(WEB_1));
+  await run.stop();
+  assert.deepEqual(await stored(file), textOf([WEB]));
+});
+
+Deno.test("a full disk is a problem until a write succeeds", async () => {
+  const file = createFakeFile();
+  const run = start(file);
+  file.error = "No space left on device";
+  const source = await run.source;
+  source.set(WEB);
+  for (const kind of KINDS) source.synced(kind);
+  await run.pass(2000);
+  assert.deepEqual(run.problems.map(({ code, detail }) => [code, detail]), [
+    ["state-not-kept", "No space left on device"],
+  ]);
+  file.error = undefined;
+  await run.pass(20_000);
+  assert.deepEqual(run.problems, []);
+  assert.deepEqual(await stored(file), textOf([WEB]));
+  await run.stop();
+});
+
+Deno.test("a source without kept state waits as it always did", async () => {
+  const run = start(createFakeFile());
+  await run.pass(5000);
+  assert.equal(run.tracking.ready(), false);
+  assert.deepEqual(run.served, []);
+  await run.stop();
+});
+
+const names = ["default/a", "default/b", "default/c"];
+const anyObject: fc.Arbitrary<ClusterObject> = fc.oneof(
+  fc.record({ name: fc.constantFrom(...names), affinitySeconds: fc.integer({ min: 0, max: 2 }) })
+    .map(({ name, affinitySeconds }) => service(name, { affinitySeconds })),
+  fc.record({ name: fc.constantFrom(...names), address: fc.integer({ min: 1, max: 3 }) })
+    .map(({ name, address }) => endpointSlice(`${name}-1`, [endpoint(`10.0.0.${address}`)])),
+  fc.constantFrom("a", "b").map((zone) => node("here", { zone })),
+  fc.constantFrom("10.96.0.0/16", "10.97.0.0/16").map((cidr): ClusterObject => (
+    { kind: "ServiceCIDR", name: "kubernetes", cidrs: [cidr] }
+  )),
+);
+const cluster = fc.uniqueArray(anyObject, { selector: (object) => object.kind + object.name, maxLength: 8 });
+
+Deno.test("whenever the source speaks, the kept state and the difference are the source's state", async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      cluster,
+      cluster,
+      fc.nat({ max: 12 }),
+      fc.shuffledSubarray([...KINDS], { minLength: 4 }),
+      async (kept, real, spoken, order) => {
+        const run = start(await keep(kept));
+        const source = await run.source;
+        const words = order.flatMap((kind) => [
+          ...real.filter((object) => object.kind === kind).map((object) => () => source.set(object)),
+          () => source.synced(kind),
+        ]);
+        // What the source sets before the kept state is served is not set again: a kind is listed once.
+        const before = words.slice(0, spoken);
+        before.forEach((speak) => speak());
+        await run.pass(1500);
+        words.slice(spoken).forEach((speak) => speak());
+        assert.deepEqual(textOf(run.tracking.objects()), textOf(real));
+        await run.stop();
+      },
+    ),
+    { numRuns: 60, seed: 1 },
+  );
+});
