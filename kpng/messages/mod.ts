@@ -9,6 +9,7 @@ export {
   type DocumentedState,
   type StateDocument,
 } from "./state_document.ts";
+export { annotateAffinity } from "./affinity_annotation.ts";
 export { type DescribedOperation, describeOperation } from "./describe.ts";
 export {
   eachEndpoint,

@@ -1,5 +1,6 @@
 import { canonicalPrefix, FAMILIES, familyOf } from "../../platform/mod.ts";
 import { type Decoded, decodeService, type Service } from "../../core/objects/mod.ts";
+import { readAffinityAnnotation } from "./affinity_annotation.ts";
 import { ipSet, type IPSetMessage, listIps, PROTOCOLS, type ServiceMessage } from "./messages.ts";
 
 /** Converts a service to KPNG's message; docs/wire.md lists what it cannot express. */
@@ -40,8 +41,10 @@ export function serviceMessage(service: Service): ServiceMessage {
 
 /**
  * Decodes the service in a message like a Service of the API, with the same validation; with `inFull`, including its details.
+ * Session affinity may be in the annotation of `annotateAffinity`, since a KPNG that reads a state file has it only there.
  */
-export function serviceOfMessage(message: ServiceMessage, inFull: boolean): Decoded {
+export function serviceOfMessage(received: ServiceMessage, inFull: boolean): Decoded {
+  const message = readAffinityAnnotation(received);
   const { namespace, name, type, ips = {}, ports = [], clientIP } = message;
   const filters = readFilters(message);
   const served = (set: IPSetMessage | undefined) => listIps(set).filter((ip) => !filters.closed.has(ip));

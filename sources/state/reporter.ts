@@ -1,7 +1,6 @@
 import type { ReportProblems } from "../../core/problems/mod.ts";
 import { createAssembler, readGlobalEndpoint } from "../../kpng/receiving/mod.ts";
 import type { SourceSink } from "../../core/objects/mod.ts";
-import { readAffinityAnnotation } from "./affinity_annotation.ts";
 import type { StateItem } from "./document.ts";
 import { type Section, SECTIONS } from "./items.ts";
 import type { ReadItem } from "./reading.ts";
@@ -53,7 +52,7 @@ export function createReporter(path: string, sink: SourceSink, inFull: boolean):
       return 0;
     }
     const { message: { namespace, name = "" }, endpoints } = item;
-    assembler.setService(path, readAffinityAnnotation(item.message));
+    assembler.setService(path, item.message);
     endpoints.forEach(({ line: at, message }, index) => {
       line = at;
       const info = { ...message, namespace: namespace || "default", serviceName: name, sourceName: name };

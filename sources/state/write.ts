@@ -1,5 +1,6 @@
 import type { StoreState } from "../../kpng/store/mod.ts";
 import {
+  annotateAffinity,
   ENDPOINT_INFO,
   endpointInfoMessage,
   endpointMessage,
@@ -10,7 +11,6 @@ import {
   serviceMessage,
 } from "../../kpng/messages/mod.ts";
 import { inLowerCase } from "../../kpng/codec/mod.ts";
-import { annotateAffinity } from "./affinity_annotation.ts";
 
 /** Formats the state as a KPNG state file: YAML with one line per node, service and endpoint, for comparison by line. */
 export function* writeStateFile({ services, scoped }: StoreState): Generator<string, void> {

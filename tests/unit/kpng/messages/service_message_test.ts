@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import type { Service } from "../../../../core/objects/cluster_object.ts";
+import { annotateAffinity } from "../../../../kpng/messages/affinity_annotation.ts";
 import { SERVICE, type ServiceMessage } from "../../../../kpng/messages/messages.ts";
 import { serviceMessage, serviceOfMessage } from "../../../../kpng/messages/service_message.ts";
 import { service } from "../../../fakes/cluster_objects.ts";
@@ -70,4 +71,26 @@ Deno.test("cluster and external IPs are always in a message, even empty, because
     SERVICE.encode(serviceMessage(service("default/web", { clusterIPs: [], externalIPs: [] }))),
   );
   assert.deepEqual(ips, { clusterIPs: {}, externalIPs: {}, headless: true });
+});
+
+Deno.test("session affinity that a KPNG passed on as an annotation of its state file is kept", () => {
+  const sticky = service("default/web", {
+    affinitySeconds: 600,
+    details: { labels: {}, annotations: {}, mapIP: false },
+  });
+  const message = SERVICE.decode(SERVICE.encode(annotateAffinity(serviceMessage(sticky))));
+  assert.equal(message.clientIP, undefined);
+  const { object } = serviceOfMessage(message, true);
+  assert.equal(object?.kind === "Service" && object.affinitySeconds, 600);
+  assert.deepEqual(object?.kind === "Service" && object.details?.annotations, {});
+});
+
+Deno.test("session affinity in a message takes precedence over its annotation, and an invalid annotation is ignored", () => {
+  const affinity = (message: Partial<ServiceMessage>) => {
+    const { object } = serviceOfMessage({ ...serviceMessage(service("default/web")), ...message }, false);
+    return object?.kind === "Service" ? object.affinitySeconds : undefined;
+  };
+  const annotations = { "sluice/affinity-seconds": "600" };
+  assert.equal(affinity({ annotations, clientIP: { timeoutSeconds: 30 } }), 30);
+  assert.equal(affinity({ annotations: { "sluice/affinity-seconds": "-1" } }), 0);
 });
