@@ -56,10 +56,24 @@ export async function readTable(tools: NftTools): Promise<Listing | undefined> {
     } else if (line.startsWith("\t\telements = { ")) {
       takeElements(line.slice("\t\telements = { ".length));
     } else {
-      lines.push(line.trimStart());
+      lines.push(withNumericPriority(line.trimStart()));
     }
   });
   return found ? { elements, declarations, clientSets: clients, chains } : undefined;
+}
+
+/** The priority that nftables names dstnat. */
+const DSTNAT = -100;
+
+/**
+ * A line with the priority of an output hook as a number. nft up to 1.0.9 prints the number, since dstnat was a name for
+ * prerouting only; later versions print `dstnat` and `dstnat - 10`.
+ */
+function withNumericPriority(line: string): string {
+  return line.replace(
+    /^(type \w+ hook output priority )dstnat(?: ([+-]) (\d+))?;/,
+    (_, start: string, sign?: string, offset = "0") => `${start}${DSTNAT + Number(`${sign ?? "+"}${offset}`)};`,
+  );
 }
 
 function addElement(into: Map<string, string>, element: string): void {
