@@ -3,7 +3,10 @@ import { boolean, type Configuration, option } from "../../config/mod.ts";
 import type { ProxyMode } from "../../core/model/mod.ts";
 import { machineCores, searchPath } from "../../platform/mod.ts";
 import { type Command, type Invocation, jsonText } from "./command.ts";
+import { outputFlags, outputOf } from "./output.ts";
 import { LISTEN_FLAGS } from "./serve_flags.ts";
+
+const OUTPUT = outputFlags(["text", "json"]);
 
 /** `sluice check`: preflight checks. */
 export const checkCommand: Command = {
@@ -12,7 +15,7 @@ export const checkCommand: Command = {
     "Check whether this node and its API access meet the requirements of the proxy, or of a server; changes nothing.",
   arguments: [],
   flags: [
-    option("json", boolean(), "Write JSON."),
+    ...OUTPUT.flags,
     option("strict", boolean(), "Exit with status 1 for yellow results too, not only for red ones."),
     option("serve", boolean(), "Check what sluice serve needs instead: its ports, certificates and source."),
     ...LISTEN_FLAGS,
@@ -38,7 +41,9 @@ export const checkCommand: Command = {
       : await findingsOf(invocation, invocation.configuration);
     const worst = worstOf(findings);
     print(
-      flags.get("json") === true ? jsonText({ verdict: worst, findings }) : findingsText(findings, supportsColor()),
+      outputOf(invocation, OUTPUT) === "json"
+        ? jsonText({ verdict: worst, findings })
+        : findingsText(findings, supportsColor()),
     );
     return worst === "red" || worst === "yellow" && flags.get("strict") === true ? 1 : 0;
   },

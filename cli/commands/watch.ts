@@ -1,11 +1,13 @@
-import { boolean, duration, option, text } from "../../config/mod.ts";
+import { duration, option, text } from "../../config/mod.ts";
 import type { DescribedOperation } from "../../kpng/messages/mod.ts";
 import { abortedBy, type RunProgram, sleep } from "../../platform/mod.ts";
 import { type Command, type Invocation, usageError } from "./command.ts";
 import { openClusterStore } from "./cluster_store.ts";
 import { DETAIL_FLAGS } from "./detail_flags.ts";
+import { outputFlags, outputOf } from "./output.ts";
 import { dropRunPermission, startHook } from "./privileges.ts";
 
+const OUTPUT = outputFlags(["text", "json"]);
 const EXEC = option(
   "exec",
   text(),
@@ -32,7 +34,7 @@ export const watchCommand: Command = {
     required: false,
     repeats: true,
   }],
-  flags: [option("json", boolean(), "Print one JSON object per line."), EXEC, EXEC_TIMEOUT, ...DETAIL_FLAGS],
+  flags: [...OUTPUT.flags, EXEC, EXEC_TIMEOUT, ...DETAIL_FLAGS],
   examples: [
     { line: "sluice watch endpoints", does: "added, changed and removed endpoints" },
     {
@@ -77,13 +79,15 @@ interface Output {
 }
 
 /** Prints the operations. */
-function printed(choice: string | undefined, { flags, print }: Invocation): Output {
+function printed(choice: string | undefined, invocation: Invocation): Output {
+  const { print } = invocation;
+  const isJson = outputOf(invocation, OUTPUT) === "json";
   const known = new Set<string>();
   return {
     take(operation) {
       const isWanted = operation.set === undefined || choice === undefined || choice === "local" ||
         operation.set === choice;
-      if (isWanted) print(flags.get("json") === true ? `${JSON.stringify(operation)}\n` : line(operation, known));
+      if (isWanted) print(isJson ? `${JSON.stringify(operation)}\n` : line(operation, known));
     },
     ready: () => Promise.resolve(),
     end: () => Promise.resolve(),
