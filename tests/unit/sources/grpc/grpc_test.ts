@@ -182,7 +182,7 @@ Deno.test("a unix socket works, and only its owner may open it", async () => {
   assert.equal(Deno.statSync(address.path).mode! & 0o777, 0o600);
   await withSource(0, (sink) => sink.until("set Service default/web"), { addresses: [address] });
   await serving.close();
-  Deno.writeTextFileSync(address.path, "somebody else's");
+  Deno.writeTextFileSync(address.path, "another program's");
   await assert.rejects(serve, /cannot listen: /);
   Deno.removeSync(folder, { recursive: true });
 });
