@@ -64,6 +64,7 @@ const OF_PROCESS: readonly ProblemCode[] = [
   "open-files-limited",
   "control-socket-closed",
   "configuration-invalid",
+  "state-not-kept",
 ];
 
 /** Causes at the API server. */
