@@ -19,6 +19,14 @@ const SERVICES = 1000;
 const WITHIN_MS = 20_000;
 const SERVING = "serving the kept state";
 
+/** The kinds that a change of the cluster concerns, as the API names them. */
+const KINDS = ["services", "endpointslices.discovery.k8s.io", "nodes"];
+
+/** Whether the log says that a kind could not be read and then could. */
+function isSolved(log: string, kind: string): boolean {
+  return log.split("\n").some((line) => line.includes("solved: the source") && line.includes(`"subject":"${kind}"`));
+}
+
 /** Both modes, and the file alone. */
 export const reboot: readonly Scenario[] = [
   ...MODES.map((mode) => ({
@@ -52,8 +60,15 @@ async function reboots(lab: ChaosLab, mode: ProxyMode): Promise<Figures> {
   assert.ok(await kept.matches(), "the kept state changed");
 
   await setApiLink("up");
-  const backMs = await marker.move(60_000);
+  const upMs = systemClock.monotonic();
+  // Each kind is listed again by itself.
+  await waitFor(
+    "every kind was read from the server",
+    60_000,
+    () => KINDS.every((kind) => isSolved(sluice.log(), kind)),
+  );
   await marker.settle();
+  const backMs = systemClock.monotonic() - upMs;
   const figures = await traffic.end();
   await sluice.end("SIGTERM");
   await equalsFreshStart(lab, mode);
