@@ -1,5 +1,5 @@
 import { type Clock, FAMILIES, type Family, plural } from "../platform/mod.ts";
-import type { SyncReport } from "../core/model/mod.ts";
+import { refusedPorts, type SyncReport } from "../core/model/mod.ts";
 import type { PlanChanges } from "../core/planning/mod.ts";
 import { type ProblemChange, type ProblemCode, problemKind } from "../core/problems/mod.ts";
 import { type ServiceLine, serviceLines } from "./service_lines.ts";
@@ -192,7 +192,7 @@ function settle(state: FeedState, { family, ok, revision, endedAtMs, problems, f
     record(state, { kind: "drift", subject: family, text, tone: "warning" });
   }
   if (!ok) return;
-  const refused = new Set(problems.flatMap(({ servicePort }) => servicePort ?? []));
+  const refused = new Set(refusedPorts(problems).map(({ servicePort }) => servicePort));
   for (const { changes } of state.inFlight[family].filter((one) => one.revision <= revision)) {
     for (const { event, line } of changes) {
       if (event.effect !== "waiting") continue;

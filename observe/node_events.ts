@@ -1,6 +1,13 @@
 import { type Clock, durationText, plural, VERSION } from "../platform/mod.ts";
 import type { FamilyHealth } from "../core/channel/mod.ts";
-import type { Family, ProxyMode, ServicePortName, SyncProblem, SyncReport } from "../core/model/mod.ts";
+import {
+  type Family,
+  type ProxyMode,
+  refusedPorts,
+  type ServicePortName,
+  type SyncProblem,
+  type SyncReport,
+} from "../core/model/mod.ts";
 import { type ServiceKey, serviceKeyOf, splitServiceKey } from "../core/tracking/mod.ts";
 import { type Problem, type ProblemCode, problemKind } from "../core/problems/mod.ts";
 import type { EventObject, EventRecorder } from "./events.ts";
@@ -108,7 +115,7 @@ function reportRefused(
   problems: readonly SyncProblem[],
   known: string[],
 ): void {
-  const ofServices = problems.flatMap(({ servicePort, message }) => servicePort ? [{ servicePort, message }] : []);
+  const ofServices = refusedPorts(problems);
   const [first] = ofServices;
   if (first === undefined) return;
   const reason = reasonOf("rules-refused"), rest = ofServices.length - 1;

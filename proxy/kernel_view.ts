@@ -1,4 +1,4 @@
-import type { ServicePortKey, ServicePortName, SyncReport } from "../core/model/mod.ts";
+import { refusedPorts, type ServicePortKey, type ServicePortName, type SyncReport } from "../core/model/mod.ts";
 
 /** A service port that the kernel refuses. Plain data. */
 export interface Refusal {
@@ -50,8 +50,7 @@ export function createKernelView(): KernelView {
       inFlight = inFlight.filter((one) => one.revision > revision);
       const before = refused;
       refused = new Map();
-      for (const { servicePort, message } of problems) {
-        if (servicePort === undefined) continue;
+      for (const { servicePort, message } of refusedPorts(problems)) {
         refused.set(servicePort, { message, sinceMs: before.get(servicePort)?.sinceMs ?? endedAtMs });
       }
     },

@@ -18,6 +18,7 @@ import { createKernelView, type Refusal } from "./kernel_view.ts";
 import { createNodePortCheck } from "./node_port_check.ts";
 import {
   type PacketCounts,
+  refusedPorts,
   type ServicePort,
   type ServicePortKey,
   servicePortKey,
@@ -198,7 +199,7 @@ function createHeldHealthChecks(family: Family, listener: ServedFamilyListener) 
   let lastInEffect: SyncReport | undefined;
   const release = () => {
     if (lastInEffect === undefined) return;
-    const failed = new Set(lastInEffect.problems.flatMap(({ servicePort }) => servicePort ?? []).map(serviceKeyOf));
+    const failed = new Set(refusedPorts(lastInEffect.problems).map(({ servicePort }) => serviceKeyOf(servicePort)));
     const arrived = held.inEffect(lastInEffect.revision, failed);
     if (arrived.size > 0) listener.onHealthChecks(family, arrived);
   };

@@ -43,6 +43,8 @@ export {
 export {
   type CommonFigures,
   isCommonFigure,
+  type RefusedPort,
+  refusedPorts,
   type SyncFigures,
   type SyncProblem,
   type SyncReport,

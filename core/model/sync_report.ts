@@ -61,3 +61,17 @@ export function isCommonFigure(name: string): name is keyof CommonFigures {
 export type SyncFigures<Declared extends string = never> = Readonly<
   Partial<CommonFigures> & Partial<Record<Declared, number>>
 >;
+
+/** A service port that the kernel refuses. */
+export interface RefusedPort {
+  readonly servicePort: ServicePortName;
+  /** The tool that failed and its error message. */
+  readonly message: string;
+}
+
+/** The service ports that the kernel refuses. Other problems are of service ports that are served. */
+export function refusedPorts(problems: readonly SyncProblem[]): readonly RefusedPort[] {
+  return problems.flatMap(({ code, servicePort, message }) =>
+    code === "rules-refused" && servicePort !== undefined ? [{ servicePort, message }] : []
+  );
+}

@@ -63,3 +63,11 @@ Deno.test("changes stay counted and bounded over a long series of failures", () 
   view.reported(report(1000));
   assert.equal(view.waiting(false), 0);
 });
+
+Deno.test("a service port with a problem that leaves it served is not refused", () => {
+  const view = createKernelView();
+  view.reported(
+    report(1, { problems: [{ code: "not-relayed", servicePort: "default/web", message: "no free port" }] }),
+  );
+  assert.equal(view.refusal("default/web"), undefined);
+});
