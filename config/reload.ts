@@ -1,14 +1,6 @@
 /** Reloads the configuration file of a running proxy when it changes. */
 import { dirname } from "node:path";
-import {
-  type Clock,
-  errorText,
-  type Logger,
-  openDenoWatch,
-  type OpenWatch,
-  sameData,
-  watchChanges,
-} from "../platform/mod.ts";
+import { type Clock, errorText, type Logger, type OpenWatch, sameData, watchChanges } from "../platform/mod.ts";
 import type { ReportProblems } from "../core/problems/mod.ts";
 import type { CommandLine } from "./command_line.ts";
 import type { Configuration } from "./configuration.ts";
@@ -57,15 +49,8 @@ const SCOPE = "configuration";
 /** Starts to follow a configuration file; its current contents count as read. */
 export function followConfiguration(options: ConfigurationFollowerOptions): ConfigurationFollower {
   const { path, read, readText = Deno.readTextFileSync, clock, logger, onProblems, signal } = options;
-  const changes = watchChanges({
-    clock,
-    logger,
-    signal,
-    openWatch: options.openWatch ?? openDenoWatch,
-    quietMs: QUIET_MS,
-    longestQuietMs: 10 * QUIET_MS,
-    pollMs: POLL_MS,
-  });
+  const { openWatch } = options;
+  const changes = watchChanges({ clock, logger, signal, openWatch, quietMs: QUIET_MS, pollMs: POLL_MS });
 
   const currentText = (): string => {
     try {

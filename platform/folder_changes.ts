@@ -26,22 +26,21 @@ export interface ChangesOptions {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly signal: AbortSignal;
-  readonly openWatch: OpenWatch;
-  /** Quiet period after the last event. */
+  /** `Deno.watchFs` by default. */
+  readonly openWatch?: OpenWatch;
+  /** Quiet period after the last event; ten of them at most after the first one while more keep coming. */
   readonly quietMs: number;
-  /** Maximum delay after the first event while more keep coming. */
-  readonly longestQuietMs: number;
   /** Poll interval. Watches are lost when a folder is replaced, and some file systems do not support them. */
   readonly pollMs: number;
 }
 
-/** Watches a folder, not its subfolders, with Deno.watchFs. */
-export const openDenoWatch: OpenWatch = (folder: string): ReturnType<OpenWatch> =>
-  Deno.watchFs(folder, { recursive: false });
+/** Watches a folder, not its subfolders. */
+const openDenoWatch: OpenWatch = (folder: string): ReturnType<OpenWatch> => Deno.watchFs(folder, { recursive: false });
 
 /** Creates a watcher that watches no folder yet. */
 export function watchChanges(options: ChangesOptions): Changes {
-  const { clock, signal, quietMs, longestQuietMs, pollMs } = options;
+  const { clock, signal, quietMs, pollMs } = options;
+  const longestQuietMs = 10 * quietMs;
   let touched = new Set<string>();
   let due = false;
   let wake = () => {};
@@ -101,7 +100,7 @@ export function watchChanges(options: ChangesOptions): Changes {
 
 /** Creates the watch on the current folder, without a folder at first. */
 function createFolderWatch(
-  { logger, signal, openWatch }: ChangesOptions,
+  { logger, signal, openWatch = openDenoWatch }: ChangesOptions,
   onStart: () => void,
   onEvent: (event: Deno.FsEvent) => void,
 ) {

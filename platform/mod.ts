@@ -40,7 +40,7 @@ export {
 export { KUBERNETES_VERSION, readBuild, runsFromSource, shippedText, VERSION } from "./build.ts";
 export { type Clock, sleep, startTurn, systemClock } from "./clock.ts";
 export { compact, joinFlat } from "./compact.ts";
-export { openDenoWatch, type OpenWatch, watchChanges } from "./folder_changes.ts";
+export { type OpenWatch, watchChanges } from "./folder_changes.ts";
 export { machineCores, networkNamespace, searchPath } from "./host.ts";
 export {
   createLogger,

@@ -2,7 +2,7 @@
 import type { X509Certificate } from "node:crypto";
 import { dirname } from "node:path";
 import { readTlsFiles, type TlsFiles, type TlsPaths } from "../../kpng/transport/mod.ts";
-import { type Clock, errorText, type Logger, openDenoWatch, sameData, watchChanges } from "../../platform/mod.ts";
+import { type Clock, errorText, type Logger, sameData, watchChanges } from "../../platform/mod.ts";
 
 /** Returns the server's certificate. Throws an Error that names the flag if the files do not belong together. */
 export async function readServerCertificate({ ca, crt, key }: TlsFiles): Promise<X509Certificate> {
@@ -51,15 +51,7 @@ export async function followCertificates(options: CertificateFollowerOptions): P
   const { paths, renew, clock, logger, signal } = options;
   let { current } = options;
   if (current === undefined || paths.crt === undefined) return;
-  const changes = watchChanges({
-    clock,
-    logger,
-    signal,
-    openWatch: openDenoWatch,
-    quietMs: QUIET_MS,
-    longestQuietMs: 10 * QUIET_MS,
-    pollMs: POLL_MS,
-  });
+  const changes = watchChanges({ clock, logger, signal, quietMs: QUIET_MS, pollMs: POLL_MS });
   let refused = "";
   while (!signal.aborted) {
     await changes.watch(dirname(paths.crt));

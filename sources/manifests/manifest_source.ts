@@ -1,13 +1,5 @@
 /** A watched file or folder of Kubernetes manifests as a source, to run Sluice without a cluster. */
-import {
-  type Clock,
-  errorText,
-  type Logger,
-  openDenoWatch,
-  type OpenWatch,
-  startTurn,
-  watchChanges,
-} from "../../platform/mod.ts";
+import { type Clock, errorText, type Logger, type OpenWatch, startTurn, watchChanges } from "../../platform/mod.ts";
 import { type Decode, decodeObject, KINDS, type Source, type SourceSink } from "../../core/objects/mod.ts";
 import { createEmitter } from "./emitter.ts";
 import { createFiles } from "./files.ts";
@@ -38,12 +30,12 @@ export interface ManifestSourceOptions {
  * neither a missing path nor a set of invalid files may look like a cluster without services.
  */
 export function createManifestSource(options: ManifestSourceOptions): Source {
-  const { path, clock, logger, readText = Deno.readTextFile, openWatch = openDenoWatch } = options;
+  const { path, clock, logger, readText = Deno.readTextFile, openWatch } = options;
   const { decode = decodeObject } = options;
   const { quietMs = 100, pollMs = 3000 } = options;
   return {
     async run(sink, signal) {
-      const changes = watchChanges({ clock, logger, signal, openWatch, quietMs, longestQuietMs: 10 * quietMs, pollMs });
+      const changes = watchChanges({ clock, logger, signal, openWatch, quietMs, pollMs });
       const emitter = createEmitter(sink);
       const files = createFiles({ sink, logger, readText, decode, startTurn: () => startTurn(clock) });
       const pathProblem = createPathProblem(path, sink);

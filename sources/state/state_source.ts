@@ -1,5 +1,5 @@
 /** A state file of KPNG (`kpng file`) as a source, watched, and polled every second as in KPNG. */
-import { type Clock, errorText, type Logger, openDenoWatch, startTurn, watchChanges } from "../../platform/mod.ts";
+import { type Clock, errorText, type Logger, startTurn, watchChanges } from "../../platform/mod.ts";
 import { findFiles, folderOf } from "../manifests/mod.ts";
 import type { Source } from "../../core/objects/mod.ts";
 import { readStateFile } from "./reading.ts";
@@ -25,15 +25,7 @@ const POLL_MS = 1000;
 export function createStateSource({ path, inFull, clock, logger }: StateSourceOptions): Source {
   return {
     async run(sink, signal) {
-      const changes = watchChanges({
-        clock,
-        logger,
-        signal,
-        openWatch: openDenoWatch,
-        quietMs: QUIET_MS,
-        longestQuietMs: 10 * QUIET_MS,
-        pollMs: POLL_MS,
-      });
+      const changes = watchChanges({ clock, logger, signal, quietMs: QUIET_MS, pollMs: POLL_MS });
       const reporter = createReporter(path, sink, inFull);
       let seen: string | undefined;
 
