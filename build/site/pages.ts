@@ -27,7 +27,12 @@ const GROUPS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     "docs/edge.md": "Edge nodes",
     "docs/security.md": "Security",
   },
-  "Migrate": { "docs/migrate.md": "Migrate", "docs/upgrade.md": "Upgrade", "CHANGELOG.md": "Changelog" },
+  "Migrate": {
+    "docs/versions.md": "Supported versions",
+    "docs/migrate.md": "Migrate",
+    "docs/upgrade.md": "Upgrade",
+    "CHANGELOG.md": "Changelog",
+  },
   "Reference": {
     "docs/userspace.md": "Userspace mode",
     "docs/ipvs.md": "IPVS mode",

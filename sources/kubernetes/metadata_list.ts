@@ -18,8 +18,10 @@ export async function listMetadata(
   signal: AbortSignal,
 ): Promise<MetadataList> {
   const text = await readText(api, { verb: "list", resource, path, accept: METADATA }, signal);
-  const { items = [], metadata } = JSON.parse(text) as Partial<MetadataList> & {
+  const { items, metadata } = JSON.parse(text) as {
+    // Kubernetes 1.36 answers null for an empty list of metadata, [] for one of whole objects.
+    readonly items?: MetadataList["items"] | null;
     readonly metadata?: { readonly remainingItemCount?: number };
   };
-  return { items, remaining: metadata?.remainingItemCount ?? 0 };
+  return { items: items ?? [], remaining: metadata?.remainingItemCount ?? 0 };
 }

@@ -1,6 +1,8 @@
 /** Renders the Helm chart with helm, and compares it with the manifests of deploy/. */
 import assert from "node:assert/strict";
 import { parseAllDocuments } from "yaml";
+import { API_VERSIONS } from "../fakes/api_shapes.ts";
+import { type ApiObject, validationOf } from "../fakes/api_validation.ts";
 import { accepted } from "../unit/config/parse.ts";
 
 const ROOT = new URL("../../", import.meta.url);
@@ -101,6 +103,41 @@ test("monitoring has the alert rules and the dashboard of deploy/, and a port th
     for (const { port } of admitted) assert.ok(ports.includes(port), port);
   }
 });
+
+/** Flags that set most values to something else than their defaults. */
+const OTHER_VALUES = [
+  "fullnameOverride=other",
+  `image.digest=sha256:${"0".repeat(64)}`,
+  "imagePullSecrets[0].name=registry",
+  "config.mode=nftables",
+  "extraArgs[0]=-v=4",
+  "resources.limits.memory=256Mi",
+  "nodeSelector.proxy=sluice",
+  "tolerations[0].key=edge",
+  "affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0].matchExpressions[0].key=edge",
+  "affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0].matchExpressions[0].operator=Exists",
+  "priorityClassName=",
+  "updateStrategy.rollingUpdate.maxUnavailable=1",
+  "podAnnotations.sample=text",
+  "podLabels.sample=text",
+  "serviceAccount.name=other",
+  "networkPolicy.from[0].podSelector.matchLabels.app=prometheus",
+  "podMonitor.labels.release=prometheus",
+].flatMap((value) => ["--set", value]);
+
+for (const version of API_VERSIONS) {
+  test(`the chart's objects are valid in Kubernetes ${version}, without unknown fields`, async () => {
+    const validate = validationOf(version);
+    const sets = [[], EVERYTHING, [...EVERYTHING, ...OTHER_VALUES], [
+      "--set",
+      "rbac.create=false,serviceAccount.create=false",
+    ]];
+    for (const set of sets) {
+      const objects = await rendered(...REQUIRED, ...set) as readonly ApiObject[];
+      assert.deepEqual(objects.flatMap(validate), [], set.join(" "));
+    }
+  });
+}
 
 test("bad values are refused with what to do", async () => {
   const refusal = async (...flags: readonly string[]) => {

@@ -17,6 +17,8 @@ Deno.test("one page of Node metadata is read, with the number of remaining Nodes
     assert.deepEqual(await listNodeNames(api, signal), { names: ["a", "b"], more: 7 });
     assert.equal(server.requests[0]!.query.limit, "500");
     assert.match(server.requests[0]!.headers.get("accept")!, /as=PartialObjectMetadataList.*,application\/json$/);
+    server.fault(() => Response.json({ kind: "PartialObjectMetadataList", metadata: {}, items: null }));
+    assert.deepEqual(await listNodeNames(api, signal), { names: [], more: 0 });
     server.fault(() => statusResponse(403, "Forbidden", "not for you"));
     await assert.rejects(listNodeNames(api, signal), /403 Forbidden: not for you/);
   } finally {
