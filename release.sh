@@ -11,7 +11,8 @@
 # Environment:
 #   DENO              the deno command (see compile.sh), which downloads its base binaries (default: that of build/denort.sh)
 #   NFPM              the nfpm command (default: installed into the cache by `go install`)
-#   REPOSITORY_URL    address of the repository, in packages, image and provenance
+#   REPOSITORY_URL    address of the repository, in packages, image, provenance and install.sh
+#   MAINTAINER        NAME <ADDRESS> of the packages' maintainer
 #   BUILDER_ID        who builds, in the provenance
 #   SOURCE_DATE_EPOCH time in all files, in seconds since 1970 (default: that of the commit)
 set -euo pipefail
@@ -34,10 +35,12 @@ readonly nfpm_version=v2.43.0
 readonly out=dist/release
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
 COMMIT=$(git rev-parse HEAD)
-REPOSITORY_URL=${REPOSITORY_URL:-https://sluice.example/sluice}
+readonly placeholder=https://sluice.example/sluice
+REPOSITORY_URL=${REPOSITORY_URL:-$placeholder}
+MAINTAINER=${MAINTAINER:-Sluice maintainers <maintainers@users.noreply.github.com>}
 VERSION=$(sed -n 's/^export const VERSION = "\(.*\)";$/\1/p' platform/build.ts)
-readonly SOURCE_DATE_EPOCH VERSION REPOSITORY_URL COMMIT
-export SOURCE_DATE_EPOCH VERSION REPOSITORY_URL COMMIT LC_ALL=C TZ=UTC
+readonly SOURCE_DATE_EPOCH VERSION REPOSITORY_URL MAINTAINER COMMIT
+export SOURCE_DATE_EPOCH VERSION REPOSITORY_URL MAINTAINER COMMIT LC_ALL=C TZ=UTC
 umask 022
 
 # Debian's names of the architectures and their targets.
@@ -102,7 +105,7 @@ stage_packages() {
   gzip -9n "$stage/sluice.8" "$stage/CHANGELOG.md"
   {
     printf 'sluice (%s-1) unstable; urgency=medium\n\n  * See changelog.gz.\n\n' "$VERSION"
-    printf ' -- Sluice maintainers <maintainers@users.noreply.github.com>  %s\n' "$(date -R --date="@$SOURCE_DATE_EPOCH")"
+    printf ' -- %s  %s\n' "$MAINTAINER" "$(date -R --date="@$SOURCE_DATE_EPOCH")"
   } | gzip -9n > "$stage/changelog.Debian.gz"
 }
 
@@ -147,7 +150,8 @@ cp -rL deploy/helm/sluice "$work/chart/"
 chmod -R a+rX,go-w "$work/chart"
 archive "$work/chart" sluice | gzip -9n > "$out/sluice-chart-$VERSION.tgz"
 cp dist/sluice.cdx.json "$out/sluice-$VERSION.cdx.json"
-install -m 755 install.sh "$out/install.sh"
+sed "s|$placeholder|$REPOSITORY_URL|" install.sh > "$out/install.sh"
+chmod 755 "$out/install.sh"
 script build/release/provenance.ts "$out" "$out/sluice-$VERSION.provenance.json"
 (cd "$out" && sha256sum -- * > SHA256SUMS)
 ls -l "$out" | awk 'NR > 1 { printf "%12d  %s\n", $5, $9 }'
