@@ -87,6 +87,7 @@ export function withTakeover(
     },
     describe: backend.describe,
     packetCounts: backend.packetCounts,
+    readTraffic: backend.readTraffic,
   };
 }
 

@@ -24,8 +24,16 @@ export function familySettings(
     conntrackTcpLiberal: configuration.conntrack.tcpBeLiberal,
     serviceRanges: kinds.includes("ServiceCIDR") ? serviceRanges[family] : [],
     syncPeriodMs: configuration.syncPeriodMs,
+    ...(countsTraffic(configuration) ? { countTraffic: true } : {}),
     ipvs: ipvsSettings(family, configuration),
   };
+}
+
+/** Whether the rules count traffic. */
+export function countsTraffic(
+  { traffic, modeDescription }: Pick<Configuration, "traffic" | "modeDescription">,
+): boolean {
+  return traffic.metrics && modeDescription.metrics.countsTraffic;
 }
 
 /** Without a prefix of this family, no traffic is local, as in kube-proxy. */

@@ -146,6 +146,11 @@ export const FLAG_GROUPS: readonly FlagGroup[] = [
         "kube-proxy's feature gates; a warning names those without effect.",
       ),
       setting("oom-score-adj", "oomScoreAdj", "The oom-score-adj of the process, -1000 to 1000."),
+      setting(
+        "traffic-metrics",
+        "traffic.metrics",
+        "Count connections, packets and bytes of each service in the kernel; off by default.",
+      ),
       option(
         "control-socket",
         text("/run/sluice/control.sock"),

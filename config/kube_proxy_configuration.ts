@@ -93,6 +93,14 @@ export const FIELDS = {
     /** 0 stands for the relay's default. */
     udpIdleTimeout: duration(),
   }),
+  /** Sluice's own: counts of connections, packets and bytes. */
+  traffic: section({
+    metrics: boolean(),
+    /** Whether each endpoint has metrics of its own, besides its service port. */
+    endpointMetrics: boolean(),
+    /** The time between two readings of the kernel's counters. */
+    period: duration(10 * SECOND),
+  }),
   winkernel: section({
     networkName: text(),
     sourceVip: text(),

@@ -36,6 +36,7 @@ export type { Configuration, LocalMode, LoggingFormat, SourceChoice } from "./co
 export { documentOf, writeDocument } from "./document.ts";
 export { formatDuration } from "./duration.ts";
 export {
+  countsTraffic,
   familySettings,
   ipvsSettings,
   lacksPrimaryAddress,

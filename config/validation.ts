@@ -19,6 +19,9 @@ export const HEALTHZ_PORT = 10256;
 /** The default port of the metrics server (pkg/cluster/ports). */
 export const METRICS_PORT = 10249;
 
+/** Reading the counters more often would cost more than it shows. */
+const SHORTEST_TRAFFIC_PERIOD_MS = 1_000;
+
 /** A problem with a setting: its dotted path and the message that follows it (`is 40: must be 0 to 31`). */
 export interface Problem {
   readonly path: string;
@@ -74,6 +77,15 @@ export function validate(
   }
   notNegative("userspace.udpIdleTimeout", settings.userspace.udpIdleTimeoutMs);
   range("userspace.maxConnections", settings.userspace.maxConnections, 0, 1_000_000);
+  if (settings.traffic.periodMs < SHORTEST_TRAFFIC_PERIOD_MS) {
+    report("traffic.period", formatDuration(settings.traffic.periodMs), "must be 1s or more");
+  }
+  if (settings.traffic.metrics && !mode.metrics.countsTraffic) {
+    warnings.push({
+      path: "traffic.metrics",
+      message: `has no effect: rules of ${mode.name} mode cannot count traffic`,
+    });
+  }
   range("oomScoreAdj", settings.oomScoreAdj, -1000, 1000);
   range("conntrack.maxPerCore", conntrack.maxPerCore, 0, 2 ** 31 - 1);
   range("conntrack.min", conntrack.min, 0, 2 ** 31 - 1);

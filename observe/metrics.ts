@@ -71,6 +71,11 @@ export interface MetricsOptions {
   readonly readPacketCounts: () => Promise<FamilyPacketCounts>;
   /** Reads the figures of the relays; called at every scrape. Undefined if the configuration needs none. */
   readonly readRelayFigures?: () => Promise<FamilyRelayFigures>;
+  /**
+   * Adds the metrics of traffic, and returns a function that updates them, which is called at every scrape. Undefined if
+   * traffic metrics are off.
+   */
+  readonly addTraffic?: (registry: Registry) => () => Promise<void>;
   /** Counts the current problems by code; called at every scrape. */
   readonly readProblems: () => ReadonlyMap<ProblemCode, number>;
   /** Reads the link to the source; called at every scrape. Undefined if the source is no server. */
@@ -90,7 +95,7 @@ const FAMILY = ["ip_family"] as const;
  */
 export function createMetrics(options: MetricsOptions): Metrics {
   const { mode, now, read, featureGates, fileLimit, readPacketCounts, readProblems, readLink, readServers } = options;
-  const { readRelayFigures } = options;
+  const { readRelayFigures, addTraffic } = options;
   const registry = createRegistry();
   const syncs = syncMetrics(registry, mode);
   const kube = metricMaker(registry, "kubeproxy_");
@@ -114,6 +119,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
   addFeatures(registry, featureGates);
   const readCpuTime = addProcessMetrics(registry, fileLimit);
   const updatePacketCounts = mode.metrics.countsPackets ? packetMetrics(registry, readPacketCounts) : undefined;
+  const updateTraffic = addTraffic?.(registry);
   const updateRelayFigures = readRelayFigures && relayMetrics(registry, readRelayFigures);
 
   return {
@@ -131,7 +137,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
     },
     apiRequest: restClientMetrics(registry),
     async expose() {
-      await Promise.all([updatePacketCounts?.(), updateRelayFigures?.(), readCpuTime()]);
+      await Promise.all([updatePacketCounts?.(), updateRelayFigures?.(), updateTraffic?.(), readCpuTime()]);
       return registry.expose();
     },
     contentType: CONTENT_TYPE,

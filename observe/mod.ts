@@ -8,7 +8,7 @@ export { addBuildInfo, addLink, addProblems, addServers } from "./common_metrics
 export { type ChangeFeed, createChangeFeed, type Feed, type FeedEvent, type PlannedOptions } from "./change_feed.ts";
 export { createDriftWatch, type DriftWatch } from "./drift_watch.ts";
 export { createEventRecorder, type EventRecorderOptions } from "./events.ts";
-export { CONTENT_TYPE, createRegistry, readWhenShown } from "./exposition.ts";
+export { CONTENT_TYPE, createRegistry, readWhenShown, type Registry } from "./exposition.ts";
 export { problemsOfSync, problemsOfWorker } from "./family_problems.ts";
 export { type HealthzServerOptions, startHealthzServer } from "./healthz_server.ts";
 export { listeningProblem } from "./listening_problem.ts";

@@ -11,6 +11,7 @@ import {
   type StatusRecorder,
 } from "../observe/mod.ts";
 import { watchSupport } from "./family_support.ts";
+import type { Traffic } from "./traffic.ts";
 import type { ServedFamilyListener } from "./served_family.ts";
 
 /** Observers of the families. */
@@ -23,6 +24,8 @@ export interface FamilyObservers {
   /** Undefined without an API server to record Events at. */
   readonly nodeEvents: NodeEvents | undefined;
   readonly driftWatch: DriftWatch;
+  /** Undefined if traffic metrics are off. */
+  readonly traffic: Pick<Traffic, "note" | "recorder"> | undefined;
   readonly logger: Logger;
   /** Called when this host can serve neither family, with the reason of each. */
   readonly onNoneSupported: (reasons: string) => void;
@@ -32,7 +35,8 @@ export interface FamilyObservers {
 export function notifyObservers(
   observers: FamilyObservers,
 ): Omit<ServedFamilyListener, "onHealthChecks" | "onProblems"> {
-  const { health, metrics, recorder, problems, feed, nodeEvents, driftWatch, logger, onNoneSupported } = observers;
+  const { health, metrics, recorder, problems, feed, nodeEvents, driftWatch, traffic, logger, onNoneSupported } =
+    observers;
   const noteSupport = watchSupport(logger, onNoneSupported);
 
   return {
@@ -40,6 +44,7 @@ export function notifyObservers(
       health.queuedUpdate(family);
       metrics.queued(family);
       feed.planned(family, changes, options);
+      traffic?.recorder.forget(family, changes.deleted);
     },
     onSent: feed.sent,
     onReport(report, triggerTimesMs) {
@@ -51,6 +56,7 @@ export function notifyObservers(
       nodeEvents?.report(report);
       driftWatch.report(report);
     },
+    onTraffic: (family, reading) => traffic?.note(family, reading),
     onHealth(family, state) {
       health.workerHealth(family, state);
       metrics.workerHealth(family, state);

@@ -1,5 +1,12 @@
 import { abortedBy, errorText, FAMILIES, type Family } from "../platform/mod.ts";
-import { type Configuration, isFeatureEnabled, isServer, nodePortPrefixes, usesAnyRelay } from "../config/mod.ts";
+import {
+  type Configuration,
+  countsTraffic,
+  isFeatureEnabled,
+  isServer,
+  nodePortPrefixes,
+  usesAnyRelay,
+} from "../config/mod.ts";
 import type { ControlAnswers } from "../answers/control/mod.ts";
 import { createChangeLoop } from "./change_loop.ts";
 import { notifyObservers } from "./family_observers.ts";
@@ -65,6 +72,9 @@ async function serve(options: ProxyOptions): Promise<number> {
   };
   const { syncPeriodMs } = configuration;
   const health = createProxyHealth({ clock, syncPeriodMs, onProblems: reportWithEvents, signal });
+  const traffic = countsTraffic(configuration)
+    ? await (await import("./traffic.ts")).startTraffic({ configuration, families: () => families, clock })
+    : undefined;
   const metrics = createMetrics({
     mode: modeDescription,
     now: () => clock.now(),
@@ -73,6 +83,7 @@ async function serve(options: ProxyOptions): Promise<number> {
     fileLimit: options.fileLimit,
     readPacketCounts: () => packetCountsOf(families),
     readRelayFigures: usesAnyRelay(configuration) ? () => relayFiguresOf(families) : undefined,
+    addTraffic: traffic?.addMetrics,
     readProblems: problems.counts,
     readLink: isServer(configuration.source) ? link.current : undefined,
     readServers: () => source.servers?.() ?? [],
@@ -97,7 +108,7 @@ async function serve(options: ProxyOptions): Promise<number> {
     kept: options.stateFile && { file: options.stateFile, objects: tracking.objects, onServing: link.serveKept },
   });
   const { answers, statusPage } = lazyAnswers(() => (
-    { configuration, tracking, families, health, recorder, problems, feed, link, clock, startedAtMs }
+    { configuration, tracking, families, traffic, health, recorder, problems, feed, link, clock, startedAtMs }
   ));
   const observed = { configuration, health, metrics, problems, startedAtMs, statusPage, limits };
   await startOperatorServers({ ...observed, flags: options.flags ?? new Map(), clock, logger, signal });
@@ -109,7 +120,18 @@ async function serve(options: ProxyOptions): Promise<number> {
   const onNoneSupported = (reasons: string) =>
     ending.abort(new Error(`this host can serve neither IP family (${reasons})`));
   const listener = {
-    ...notifyObservers({ health, metrics, recorder, problems, feed, nodeEvents, driftWatch, logger, onNoneSupported }),
+    ...notifyObservers({
+      health,
+      metrics,
+      recorder,
+      problems,
+      feed,
+      nodeEvents,
+      driftWatch,
+      traffic,
+      logger,
+      onNoneSupported,
+    }),
     onHealthChecks: serviceHealth.inEffect,
     onProblems: problems.report,
   };
@@ -134,6 +156,7 @@ async function serve(options: ProxyOptions): Promise<number> {
     return exitStatus(options, signal);
   } finally {
     close();
+    traffic?.stop();
     const keepWorker = options.replaced?.aborted && !options.signal.aborted;
     await Promise.all(families.map((family) => family.stop({ keepWorker })));
   }

@@ -6,6 +6,7 @@ import { type ControlAnswers, type FamilyStatusDetails, NotReadyError } from "..
 import type { ChangeFeed, FamilyRecord, ProxyHealth, SourceLinkRecord, StatusRecorder } from "../observe/mod.ts";
 import type { ProblemBoard } from "../core/problems/mod.ts";
 import type { ServedFamily } from "./served_family.ts";
+import type { Traffic } from "./traffic.ts";
 import type { Tracking } from "../core/tracking/mod.ts";
 
 /** Parts of a running proxy that its answers are taken from. */
@@ -13,6 +14,8 @@ export interface RunningProxy {
   readonly configuration: Configuration;
   readonly tracking: Tracking;
   readonly families: readonly ServedFamily[];
+  /** Undefined if traffic metrics are off. */
+  readonly traffic: Pick<Traffic, "recorder" | "refresh"> | undefined;
   readonly health: ProxyHealth;
   readonly recorder: StatusRecorder;
   readonly problems: Pick<ProblemBoard, "current">;

@@ -23,6 +23,7 @@ import {
   type ServicePortKey,
   servicePortKey,
   type SyncReport,
+  type TrafficReading,
 } from "../core/model/mod.ts";
 import {
   createFamilyPlanner,
@@ -54,6 +55,8 @@ export interface ServedFamily {
   hasServicePorts(): boolean;
   /** Reads packet counters of rules; undefined if there are none or the worker does not answer. */
   packetCounts(): Promise<PacketCounts | undefined>;
+  /** See `FamilyLink.readTraffic`. */
+  readTraffic(): void;
   /** See `FamilyLink.relayFigures`. */
   relayFigures(): Promise<Readonly<Record<string, number>> | undefined>;
   /** Data for answers about this family. */
@@ -73,6 +76,8 @@ export interface ServedFamilyListener {
    * 1970.
    */
   onReport(report: SyncReport, triggerTimesMs: readonly number[]): void;
+  /** See `FamilyListener.onTraffic`. */
+  onTraffic?(family: Family, reading: TrafficReading): void;
   onHealth(family: Family, health: FamilyHealth): void;
   /** The rules for these numbers of local endpoints are in effect. */
   onHealthChecks(family: Family, localReadyEndpoints: ReadonlyMap<ServiceKey, number>): void;
@@ -122,6 +127,7 @@ export function serveFamily(
       }
       listener.onReport(report, report.ok ? latencies.inEffect(report.revision) : []);
     },
+    onTraffic: (reading) => listener.onTraffic?.(family, reading),
     onHealth: (health) => listener.onHealth(family, health),
     onProblems: (scope, problems) => listener.onProblems(`worker ${family} ${scope}`, problems),
   });
@@ -163,6 +169,7 @@ export function serveFamily(
     hasServicePorts: () => channel.hasServicePorts(),
     noLocalEndpoints: () => planner.noLocalEndpoints(),
     packetCounts: () => channel.packetCounts(),
+    readTraffic: () => channel.readTraffic(),
     relayFigures: () => channel.relayFigures(),
     basis: {
       planner,

@@ -4,6 +4,7 @@
  */
 import { isProblemCode, type Problem } from "../core/problems/mod.ts";
 import {
+  FAILURE_REASONS,
   type FamilyDelta,
   type FamilySettings,
   type IpvsSettings,
@@ -13,6 +14,8 @@ import {
   type RelayPorts,
   type ServicePort,
   type SyncReport,
+  type TrafficFailure,
+  type TrafficReading,
 } from "../core/model/mod.ts";
 import type { ModeDescription } from "../backends/contract/mod.ts";
 import { MODE_DESCRIPTIONS } from "../backends/mod.ts";
@@ -120,6 +123,7 @@ const SETTINGS: Fields<Omit<FamilySettings, "mode">> = {
   serviceRanges: list(isPrefix),
   // Deno's timers take 31 bits of milliseconds; longer periods are clipped when the timer is set.
   syncPeriodMs: (value) => typeof value === "number" && value > 0,
+  countTraffic: optional(oneOf(true)),
   ipvs: optional(isIpvs),
   relayAddress: optional(isAddress),
 };
@@ -158,6 +162,7 @@ function messageChecks(modes: readonly ModeDescription[]): MessageChecks {
     sync: { type, delta: isDelta },
     count: { type, number: isCount },
     describe: { type, number: isCount, key: (value) => typeof value === "string" },
+    "read-traffic": { type },
     cleanup: { type },
     stop: { type, keepWorker: isBoolean },
     ping: { type },
@@ -189,6 +194,22 @@ export function createMessageCheck(modes: readonly ModeDescription[]): (message:
 
 /** Checks a message of this product's modes (see `createMessageCheck`). */
 export const checkedMessage = createMessageCheck(MODE_DESCRIPTIONS);
+
+/** A reading of a worker, without rows that are not numbers, or that count less than nothing. */
+export function checkedTraffic(reading: TrafficReading): TrafficReading | undefined {
+  const { durationMs, ports, endpoints, counts, failures } = reading;
+  const isText = (value: unknown) => typeof value === "string";
+  const isValid = Number.isFinite(durationMs) && list(isText)(ports) && list(isText)(endpoints) &&
+    counts instanceof Float64Array && counts.length === 3 * ports.length && endpoints.length === ports.length &&
+    counts.every((count) => count >= 0 && count < Infinity) && list(isFailure)(failures);
+  return isValid ? reading : undefined;
+}
+
+const isFailure = record<TrafficFailure>({
+  port: (value) => typeof value === "string",
+  reason: oneOf(...FAILURE_REASONS),
+  packets: isCount,
+});
 
 /** The problems of a worker whose code is in the table. */
 export function checkedProblems(problems: readonly Problem[]): readonly Problem[] {

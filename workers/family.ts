@@ -47,6 +47,9 @@ const { post, close } = connectToMain(familyCode, (message, role) => {
     case "count":
       count(message);
       break;
+    case "read-traffic":
+      readTraffic();
+      break;
     case "cleanup":
       running?.then(({ loop }) => loop.cleanup());
       break;
@@ -108,6 +111,22 @@ async function count({ number }: { readonly number: number }): Promise<void> {
     return undefined;
   });
   post({ type: "counted", number, counts });
+}
+
+let isReadingTraffic = false;
+
+async function readTraffic(): Promise<void> {
+  if (isReadingTraffic) return;
+  isReadingTraffic = true;
+  const { backend, log } = await running ?? {};
+  try {
+    const reading = await backend?.readTraffic?.();
+    if (reading) post({ type: "traffic", reading });
+  } catch (error) {
+    log?.warn("cannot read the counters of traffic", { error: errorText(error) });
+  } finally {
+    isReadingTraffic = false;
+  }
 }
 
 async function stop({ keepWorker }: { readonly keepWorker: boolean }): Promise<void> {

@@ -8,6 +8,7 @@ import type {
   RuleDescription,
   ServicePortKey,
   SyncReport,
+  TrafficReading,
 } from "../core/model/mod.ts";
 
 /** Starts the sync loop of a family. */
@@ -48,6 +49,8 @@ export type ToWorker =
   | { readonly type: "describe"; readonly number: number; readonly key: ServicePortKey }
   /** Read the packet counters of rules; answered with `counted` of the same number, even during a sync. */
   | { readonly type: "count"; readonly number: number }
+  /** Read the counters of traffic; answered with `traffic`, even during a sync, unless a reading is under way. */
+  | { readonly type: "read-traffic" }
   /** Remove every trace from the kernel; answered with `cleaned`. */
   | { readonly type: "cleanup" }
   /**
@@ -78,6 +81,8 @@ export type FromWorker =
   | { readonly type: "described"; readonly number: number; readonly rules: RuleDescription | undefined }
   /** `counts` is undefined if they cannot be read, or if the mode counts nothing. */
   | { readonly type: "counted"; readonly number: number; readonly counts: PacketCounts | undefined }
+  /** The traffic since the last message of this type. */
+  | { readonly type: "traffic"; readonly reading: TrafficReading }
   /** `problem` lists what could not be removed; undefined if everything was. */
   | { readonly type: "cleaned"; readonly problem: string | undefined }
   | { readonly type: "stopped" }

@@ -3,7 +3,7 @@ import { describeMode } from "../backends/mod.ts";
 import type { FamilyHealth, FamilyLink, FamilyListener, StopOptions } from "../core/channel/mod.ts";
 import type { PacketCounts, RuleDescription } from "../core/model/mod.ts";
 import { type Backoff, createBackoff, type Logger } from "../platform/mod.ts";
-import { checkedProblems, checkedReport } from "./checked_message.ts";
+import { checkedProblems, checkedReport, checkedTraffic } from "./checked_message.ts";
 import type { MemoryWatch } from "./memory_watch.ts";
 import type { FromWorker, StartMessage, ToWorker } from "./protocol.ts";
 import { createQuestions } from "./questions.ts";
@@ -64,6 +64,11 @@ export function superviseFamily(options: SuperviseOptions): FamilyLink {
       case "counted":
         counts.answer(message.number, message.counts);
         break;
+      case "traffic": {
+        const reading = checkedTraffic(message.reading);
+        if (reading) listener.onTraffic?.(reading);
+        break;
+      }
       case "cleaned":
         if (message.problem === undefined) cleaning?.resolve();
         else cleaning?.reject(new Error(message.problem));
@@ -91,6 +96,7 @@ export function superviseFamily(options: SuperviseOptions): FamilyLink {
       const worker = lifecycle.worker();
       return worker && await counts.ask((number) => worker.post({ type: "count", number }));
     },
+    readTraffic: () => lifecycle.worker()?.post({ type: "read-traffic" }),
     rest: () => cleaning === undefined && lifecycle.rest(),
     wake: () => lifecycle.wake(),
     cleanup() {

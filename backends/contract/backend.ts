@@ -7,6 +7,7 @@ import type {
   ServicePortKey,
   SyncFigures,
   SyncProblem,
+  TrafficReading,
 } from "../../core/model/mod.ts";
 import type { ReportProblems } from "../../core/problems/mod.ts";
 import type { Clock, Logger } from "../../platform/mod.ts";
@@ -63,6 +64,11 @@ export interface Backend<Figure extends string = string> {
    * Describes the rules of a service port, from the desired state; undefined if the service port is not part of it.
    */
   describe?(key: ServicePortKey): RuleDescription | undefined;
+  /**
+   * Returns the traffic since the last call; undefined if the settings do not ask for it. May run beside a sync. Absent
+   * in modes that cannot count it.
+   */
+  readTraffic?(): Promise<TrafficReading | undefined>;
   /** Reads the packet counters of rules; may run beside a sync. Absent in modes whose rules count nothing. */
   packetCounts?(): Promise<PacketCounts>;
 }

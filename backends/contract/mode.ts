@@ -99,6 +99,8 @@ export interface ModeMetrics {
   readonly splitsDurations: boolean;
   /** Whether its rules count packets (`Backend.packetCounts`). */
   readonly countsPackets: boolean;
+  /** Whether its rules can count traffic (`Backend.readTraffic`). */
+  readonly countsTraffic: boolean;
 }
 
 /** A section of KubeProxyConfiguration that holds the settings of a mode. */

@@ -46,7 +46,7 @@ const DESCRIPTION: ModeDescription = {
     "xt_mark",
   ],
   figures: FIGURES,
-  metrics: { splitsDurations: true, countsPackets: true },
+  metrics: { splitsDurations: true, countsPackets: true, countsTraffic: false },
   settings: {
     section: "iptables",
     masqueradeSection: "iptables",

@@ -38,7 +38,7 @@ const DESCRIPTION: ModeDescription = {
   ],
   modules: ["nf_conntrack", "nf_nat", "ip_vs", "ip_set", "xt_set", "dummy", "xt_MASQUERADE", "xt_mark"],
   figures: FIGURES,
-  metrics: { splitsDurations: false, countsPackets: false },
+  metrics: { splitsDurations: false, countsPackets: false, countsTraffic: false },
   settings: {
     section: "ipvs",
     masqueradeSection: "iptables",

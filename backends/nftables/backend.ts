@@ -14,7 +14,9 @@ import type { NftablesFigure } from "./mode.ts";
 import { createReconciler } from "./reconcile.ts";
 import { createNftSession } from "./session.ts";
 import { DIALECTS } from "./table.ts";
+import { errorText } from "../../platform/mod.ts";
 import { createNftTools } from "./tools.ts";
+import type { TrafficReader } from "./traffic_reader.ts";
 
 /** The nftables backend of one family. */
 export function createNftablesBackend(options: BackendOptions): Backend<NftablesFigure> {
@@ -23,6 +25,22 @@ export function createNftablesBackend(options: BackendOptions): Backend<Nftables
   const conntrack = createConntrackCleaner(family, runner);
   const desired = createDesired();
   const reconciler = createReconciler({ desired, tools, dialect: DIALECTS[family], clock, logger });
+
+  let traffic: TrafficReader | undefined;
+
+  /** Starts to count traffic, before the first sync, if the settings ask for it. A failure does not fail the sync. */
+  async function startTraffic(): Promise<void> {
+    if (!desired.settings()?.countTraffic) {
+      traffic = undefined;
+      return;
+    }
+    const { createTrafficReader } = await import("./traffic_reader.ts");
+    traffic ??= createTrafficReader({ desired, dialect: DIALECTS[family], runner, clock });
+    traffic.forgetOwners();
+    await traffic.start().catch((error: unknown) => {
+      logger.warn("cannot read the counters of traffic", { error: errorText(error) });
+    });
+  }
 
   /** Removes stale flows and gathers the result of a sync. */
   async function finish(): Promise<SyncResult<NftablesFigure>> {
@@ -48,7 +66,11 @@ export function createNftablesBackend(options: BackendOptions): Backend<Nftables
     },
     async sync(delta) {
       conntrack.noteDelta(desired, delta);
+      const counted = desired.settings()?.countTraffic;
       reconciler.touch(desired.apply(delta));
+      // The sets differ, which only a listing finds.
+      if (desired.settings()?.countTraffic !== counted) reconciler.invalidate();
+      await startTraffic();
       if (delta.part === "head") {
         if (await reconciler.isBlank()) await reconciler.run();
         return NOTHING_DONE;
@@ -64,6 +86,7 @@ export function createNftablesBackend(options: BackendOptions): Backend<Nftables
       await removeNftablesTraces(options);
       reconciler.invalidate();
     },
+    readTraffic: async () => await traffic?.read(),
     describe(key) {
       const parts = describeServicePort(desired, DIALECTS[family], key);
       return parts && { parts, problem: reconciler.problemOf(key)?.message };

@@ -1,6 +1,7 @@
 import type { FamilySettings } from "../../core/model/mod.ts";
 import { clearMark, frontendKey, localMatch, prefixText, setMark, unmarked } from "./statements.ts";
 import type { Dialect } from "./table.ts";
+import { countFailure, countPackets, trafficChains } from "./traffic.ts";
 
 /** A chain that exists even without services. */
 export interface BaseChain {
@@ -27,6 +28,7 @@ export function baseChains(settings: FamilySettings, dialect: Dialect): BaseChai
   const key = frontendKey(dialect, false), nodePortKey = frontendKey(dialect, true);
   const inner = (name: string, rules: readonly string[]): BaseChain => ({ name, hook: undefined, rules });
   const hooked = (name: string, hook: string, rules: readonly string[]): BaseChain => ({ name, hook, rules });
+  const count = trafficChains(settings, dialect);
   // kube-proxy's cluster-ips-check: packets to a service already have another destination here, after DNAT.
   const checkClusterIPs = [
     `ct state new ${ip} daddr @cluster-ips reject`,
@@ -39,10 +41,15 @@ export function baseChains(settings: FamilySettings, dialect: Dialect): BaseChai
       `${key} vmap @services`,
       ...nodePortEntries(settings, dialect).map((match) => `${match}goto nodeports`),
     ]),
-    inner("nodeports-check", [`${nodePortKey} @refused reject`, `${nodePortKey} @dropped drop`]),
-    inner("services-check", [`${key} @refused reject`, `${key} @dropped drop`]),
-    inner("firewalled", [`${key} . ${ip} saddr @source-ranges return`, "drop"]),
+    inner("nodeports-check", refusals(settings, dialect, true)),
+    inner("services-check", refusals(settings, dialect, false)),
+    inner("firewalled", [
+      `${key} . ${ip} saddr @source-ranges return`,
+      `${countFailure(settings, "source-ranges", dialect)}drop`,
+    ]),
     inner("firewall-check", [`${key} @firewalled goto firewalled`]),
+    ...count.inner,
+    ...count.hooked,
     hooked("filter-prerouting", "type filter hook prerouting priority dstnat - 10; policy accept;", [
       "ct state new jump firewall-check",
     ]),
@@ -50,14 +57,17 @@ export function baseChains(settings: FamilySettings, dialect: Dialect): BaseChai
       "ct state new jump firewall-check",
     ]),
     hooked("filter-input", "type filter hook input priority filter; policy accept;", [
+      ...countPackets(settings, "input"),
       "ct state new jump services-check",
       ...nodePortEntries(settings, dialect).map((match) => `ct state new ${match}goto nodeports-check`),
     ]),
     hooked("filter-forward", "type filter hook forward priority filter; policy accept;", [
+      ...countPackets(settings, "forward"),
       "ct state new jump services-check",
       ...checkClusterIPs,
     ]),
     hooked("filter-output", "type filter hook output priority filter; policy accept;", [
+      ...countPackets(settings, "output"),
       "ct state new jump services-check",
       ...checkClusterIPs,
     ]),
@@ -69,6 +79,15 @@ export function baseChains(settings: FamilySettings, dialect: Dialect): BaseChai
     ]),
     hooked("nat-prerouting", "type nat hook prerouting priority dstnat; policy accept;", ["jump services"]),
     hooked(LAST_BASE_CHAIN, "type nat hook output priority -100; policy accept;", ["jump services"]),
+  ];
+}
+
+/** The rules that refuse packets to frontends without usable endpoints. */
+function refusals(settings: FamilySettings, dialect: Dialect, nodePort: boolean): string[] {
+  const key = frontendKey(dialect, nodePort);
+  return [
+    `${key} @refused ${countFailure(settings, "refused", dialect, nodePort)}reject`,
+    `${key} @dropped ${countFailure(settings, "dropped", dialect, nodePort)}drop`,
   ];
 }
 

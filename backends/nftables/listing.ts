@@ -1,6 +1,7 @@
 import { type UdpFrontend, udpFrontend } from "../host/mod.ts";
 import { isClientSet } from "./affinity.ts";
 import type { Dialect, SetName } from "./table.ts";
+import { isTrafficSet } from "./traffic.ts";
 import type { NftTools } from "./tools.ts";
 
 /** The content of the table in the kernel. */
@@ -50,7 +51,9 @@ export async function readTable(tools: NftTools): Promise<Listing | undefined> {
       name = block[2]!;
       lines = [];
       into = undefined;
-      if (kind !== "chain" && !isClientSet(name)) elements.set(name as SetName, into = new Map());
+      if (kind !== "chain" && !isClientSet(name) && !isTrafficSet(name)) {
+        elements.set(name as SetName, into = new Map());
+      }
     } else if (line === "\t}") {
       finishBlock();
     } else if (line.startsWith("\t\telements = { ")) {

@@ -37,7 +37,7 @@ const DESCRIPTION: ModeDescription = {
   }],
   modules: ["nf_conntrack", "nf_tables", "nft_chain_nat", "nft_nat", "nft_masq", "nft_numgen", "nft_ct"],
   figures: FIGURES,
-  metrics: { splitsDurations: true, countsPackets: false },
+  metrics: { splitsDurations: true, countsPackets: false, countsTraffic: true },
   settings: {
     section: "nftables",
     masqueradeSection: "nftables",

@@ -3,7 +3,8 @@ import { baseChains } from "./base_chains.ts";
 import type { Contribution } from "./contribution.ts";
 import { parsePickChain, pickRules } from "./pick_chains.ts";
 import { type Applied, chainId, chainText, type Shadow, sharedIds } from "./shadow.ts";
-import { declareSets, type Dialect, type SetDeclaration, type SetName } from "./table.ts";
+import type { Dialect, SetDeclaration, SetName } from "./table.ts";
+import { allSets } from "./traffic.ts";
 import { type ChainDeletion, type ChainWrite, difference, type SetDeletion, type Transaction } from "./transaction.ts";
 
 /** A change of one service port's part of the table. */
@@ -64,7 +65,7 @@ interface Draft extends TransactionInput {
 
 /** Plans a transaction on the table that the shadow describes. */
 export function planTransaction(input: TransactionInput): PlannedTransaction {
-  const { changes, shadow, dialect, stage } = input;
+  const { changes, shadow, settings, dialect, stage } = input;
   const draft: Draft = {
     ...input,
     creates: stage === "frame" || stage === "all",
@@ -85,7 +86,9 @@ export function planTransaction(input: TransactionInput): PlannedTransaction {
   const gone = draft.finishes ? planDeletions(draft) : [];
 
   const newSets = new Map<string, SetDeclaration>(
-    [...declareSets(dialect)].filter(([name]) => draft.creates && (stage === "all" || shadow.missingSets.has(name))),
+    [...allSets(settings, dialect)].filter(([name]) =>
+      draft.creates && (stage === "all" || shadow.missingSets.has(name))
+    ),
   );
   const table = stage === "all" ? "replace" : newSets.size > 0 ? "create" : "keep";
   for (const [name, declaration] of draft.newClientSets) newSets.set(name, declaration);

@@ -7,13 +7,13 @@ import type { Listing } from "./listing.ts";
 import { parsePickChain } from "./pick_chains.ts";
 import {
   declarationText,
-  declareSets,
   type Dialect,
   type SetDeclaration,
   type SetDeclarations,
   type SetName,
   type SharedSetName,
 } from "./table.ts";
+import { allSets } from "./traffic.ts";
 import { type ChainDeletion, elementId, type SetDeletion } from "./transaction.ts";
 
 /** A service port whose part of the table is in effect. */
@@ -106,7 +106,7 @@ export function compare(
   dialect: Dialect,
   spelling: Unclaimed["spelling"],
 ): Comparison {
-  const declared = declareSets(dialect);
+  const declared = allSets(settings, dialect);
   const isDifferent = ([name, declaration]: [SetName, SetDeclaration]) => {
     const read = listing?.declarations.get(name);
     return read !== undefined && spelling(name, read) !== declarationText(declaration);

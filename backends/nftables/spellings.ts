@@ -1,7 +1,8 @@
 import { contributionOf } from "./contribution.ts";
 import type { Listing } from "./listing.ts";
 import { chainText, type Shadow } from "./shadow.ts";
-import { declarationText, declareSets, type Dialect } from "./table.ts";
+import { declarationText, type Dialect } from "./table.ts";
+import { allSets } from "./traffic.ts";
 
 /** Texts that this host's nft prints differently from how they were written, which is no drift. */
 export interface Spellings {
@@ -32,7 +33,7 @@ export function createSpellings(dialect: Dialect): Spellings {
 
   /** A set cannot be changed in place: if it reads differently from how it was created, that is a spelling. */
   function learnDeclarations(listing: Listing): void {
-    for (const [name, declaration] of declareSets(dialect)) {
+    for (const [name, declaration] of allSets({ countTraffic: true }, dialect)) {
       const read = listing.declarations.get(name), text = declarationText(declaration);
       if (read !== undefined && read !== text) known.set(name, { read, written: text });
     }

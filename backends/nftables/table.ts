@@ -45,7 +45,19 @@ export type SetName =
   | `${Protocol}-endpoints`
   /** The same for this node's own traffic to frontends of policy Local. */
   | `${Protocol}-shortcut-endpoints`
-  | SharedSetName;
+  | SharedSetName
+  | TrafficSetName;
+
+/** The sets with counters, whose elements rules add (see traffic.ts). */
+export type TrafficSetName =
+  /** Frontend and endpoint, for each connection. */
+  | "count-connections"
+  /** The same, for each packet of both directions. */
+  | "count-packets"
+  /** Frontends, for packets that are rejected or dropped, by reason. */
+  | "count-rejected"
+  | "count-dropped"
+  | "count-outside";
 
 /** The sets with elements that several service ports may share. */
 export type SharedSetName =

@@ -41,6 +41,7 @@ export interface FamilyChannelOptions {
   readonly onReport?: (report: SyncReport) => void;
   readonly onHealth?: (health: FamilyHealth) => void;
   readonly onProblems?: FamilyListener["onProblems"];
+  readonly onTraffic?: FamilyListener["onTraffic"];
 }
 
 /** Sends one family's state to its worker. All changes of one turn of the event loop are sent together. */
@@ -63,6 +64,8 @@ export interface FamilyChannel {
   describe(key: ServicePortKey): Promise<RuleDescription | undefined>;
   /** See `FamilyLink.packetCounts`. */
   packetCounts(): Promise<PacketCounts | undefined>;
+  /** See `FamilyLink.readTraffic`. */
+  readTraffic(): void;
   /** See `FamilyLink.relayPlaces`. */
   relayPlaces(): RelayPlaces | undefined;
   /** See `FamilyLink.relayFigures`. */
@@ -137,6 +140,7 @@ export function createFamilyChannel(options: FamilyChannelOptions): FamilyChanne
     },
     onHealth: (health) => options.onHealth?.(health),
     onProblems: (scope, problems) => options.onProblems?.(scope, problems),
+    onTraffic: (reading) => options.onTraffic?.(reading),
   });
 
   const change = (update: () => void) => {
@@ -162,6 +166,7 @@ export function createFamilyChannel(options: FamilyChannelOptions): FamilyChanne
     revision: outgoing.revision,
     describe: (key) => link.describe(key),
     packetCounts: () => link.packetCounts(),
+    readTraffic: () => link.readTraffic?.(),
     relayPlaces: () => link.relayPlaces?.(),
     relayFigures: async () => await link.relayFigures?.(),
     pending: outgoing.pending,

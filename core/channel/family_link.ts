@@ -11,6 +11,7 @@ import type {
   RuleDescription,
   ServicePortKey,
   SyncReport,
+  TrafficReading,
 } from "../model/mod.ts";
 
 /** A sysctl and its wanted value: `net.netfilter.nf_conntrack_max`, `131072`. */
@@ -81,6 +82,8 @@ export interface FamilyListener {
   onHealth(health: FamilyHealth): void;
   /** Replaces the problems of one scope that fail no sync. */
   onProblems(scope: string, problems: readonly Problem[]): void;
+  /** The traffic since the previous call. */
+  onTraffic?(reading: TrafficReading): void;
 }
 
 /** Options of `FamilyLink.stop`. */
@@ -107,6 +110,8 @@ export interface FamilyLink {
   relayFigures?(): Promise<Readonly<Record<string, number>> | undefined>;
   /** The packet counts of the rules; undefined if nothing is counted or the worker does not answer. */
   packetCounts(): Promise<PacketCounts | undefined>;
+  /** Requests a reading of the counters of traffic; `onTraffic` follows if there are any. Absent if nothing counts. */
+  readTraffic?(): void;
   /**
    * Stops the worker until `wake`, after everything sent took effect. Returns whether it did: only if the other family's
    * worker can start it again.

@@ -30,6 +30,8 @@ export interface FamilySettings {
   readonly serviceRanges: readonly string[];
   /** The interval of comparisons with the kernel. */
   readonly syncPeriodMs: number;
+  /** Whether the rules count traffic; absent if they do not. */
+  readonly countTraffic?: true;
   /** For IPVS mode; undefined in others. */
   readonly ipvs?: IpvsSettings;
   /**

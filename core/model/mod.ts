@@ -8,6 +8,7 @@
  *   delta.ts             the changes since a revision, or a full snapshot
  *   relay_ports.ts       where the relay of userspace mode listens
  *   sync_report.ts       the result and the figures of a sync
+ *   traffic.ts           counts of traffic since the previous reading
  *   rule_description.ts  the rules of one service port, and packet counts
  *
  * In: nothing. Out: types, and functions that read them. May touch: nothing.
@@ -40,6 +41,7 @@ export {
   type ServicePortName,
   type Verdict,
 } from "./service_port.ts";
+export { FAILURE_REASONS, type FailureReason, type TrafficFailure, type TrafficReading } from "./traffic.ts";
 export {
   type CommonFigures,
   isCommonFigure,

@@ -11,6 +11,7 @@ export function sendThrough(table: NftTable, request: PacketRequest, situation: 
     protocol: request.protocol ?? "tcp",
     state: (request.state ?? "NEW").toLowerCase(),
     inInterface,
+    original: { to: canonical(request.to), port: request.port },
     to: canonical(request.to),
     port: request.port,
     mark: request.mark ?? 0,
@@ -18,6 +19,7 @@ export function sendThrough(table: NftTable, request: PacketRequest, situation: 
     masqueraded: false,
   };
   const end = traverseHooks(packet, situation, (hook) => {
+    if (hook === "input" && packet.inInterface === "") packet.inInterface = "lo";
     for (const { name, isNat } of hooked(table, hook)) {
       // nat chains see the first packet of a connection only.
       if (isNat && packet.state !== "new") continue;

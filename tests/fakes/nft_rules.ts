@@ -9,8 +9,8 @@ export interface NftSituation {
   readonly chance: (probability: number) => boolean;
   /** The time of the host, in milliseconds. */
   readonly nowMs: () => number;
-  /** Called when a rule adds a client to a set. */
-  readonly remember: (set: NftSet, address: string) => void;
+  /** Called when a rule adds an element to a set, or updates it. */
+  readonly remember: (set: NftSet, key: string) => void;
 }
 
 /** The verdict of a chain; undefined if the packet reaches its end without one. */
@@ -21,8 +21,10 @@ export interface NftPacket {
   readonly from: string;
   readonly protocol: PacketProtocol;
   readonly state: string;
-  /** Empty if this node sends the packet. */
-  readonly inInterface: string;
+  /** Empty if this node sends the packet, until it receives it. */
+  inInterface: string;
+  /** The destination before translation. */
+  readonly original: { readonly to: string; readonly port: number };
   to: string;
   port: number;
   mark: number;
@@ -50,6 +52,16 @@ export function runChain(table: NftTable, name: string, packet: NftPacket, situa
         return "0.0.0.0";
       case "daddr & ::":
         return "::";
+      case "ct original ip daddr":
+      case "ct original ip6 daddr":
+        return packet.original.to;
+      case "ct original proto-dst":
+        return String(packet.original.port);
+      case "ct reply ip saddr":
+      case "ct reply ip6 saddr":
+        return packet.to;
+      case "ct reply proto-src":
+        return String(packet.port);
       case "meta l4proto":
         return packet.protocol;
       case "th dport":
@@ -124,8 +136,8 @@ export function runChain(table: NftTable, name: string, packet: NftPacket, situa
       } else if ((match = take(/^dnat to \[?([^\]]+?)\]?:(\d+)$/))) {
         packet.rewrittenTo = `${match[1]} . ${match[2]}`;
         return { verdict: "accept" };
-      } else if ((match = take(/^update @(\S+) \{ ip6? saddr \}/))) {
-        situation.remember(table.sets.get(match[1]!)!, packet.from);
+      } else if ((match = take(/^update @(\S+) \{ ([^}]+) \}/))) {
+        situation.remember(table.sets.get(match[1]!)!, key(match[2]!));
       } else if ((match = take(/^meta l4proto (tcp|udp|sctp)\b(?! \.)/))) must(packet.protocol === match[1]);
       else if ((match = take(/^numgen random mod (\d+) (\d+)(?= )/))) {
         must(

@@ -18,6 +18,7 @@ import {
   type NftSet,
   type NftTables,
   printChains,
+  printSet,
   printTable,
 } from "./nft_tables.ts";
 import { deliverOutput } from "./runner.ts";
@@ -52,6 +53,11 @@ export interface FakeNftHost extends PacketHost {
   readonly conntrack: ConntrackEntry[];
 }
 
+/** The protocols as `nft -n` prints them. */
+function numeric(text: string): string {
+  return text.replace("tcp", "6").replace("udp", "17").replace("sctp", "132");
+}
+
 /** Creates a host with an empty kernel and no iptables. */
 export function createFakeNftHost(options: FakeNftHostOptions = {}): FakeNftHost {
   const { random = Math.random, clock = createFakeClock() } = options;
@@ -69,6 +75,13 @@ export function createFakeNftHost(options: FakeNftHostOptions = {}): FakeNftHost
       if (!content) return answer("", 1, "Error: No such file or directory\n");
       host.listings++;
       return deliverOutput(answer([...printTable(table, content), ""].join("\n")), call);
+    }
+    const [, ofTable, set] = /^-n list set (\S+ \S+) (\S+)$/.exec(args) ?? [];
+    if (set !== undefined) {
+      const content = host.tables.get(ofTable!)?.sets.get(set);
+      if (!content) return answer("", 1, "Error: No such file or directory\n");
+      const lines = [`table ${ofTable} {`, ...printSet(set, content), "}", ""];
+      return deliverOutput(answer(lines.join("\n").replace(/ \. (tcp|udp|sctp) \. /g, numeric)), call);
     }
     const family = /^list (chains|tables) (\S+)$/.exec(args);
     if (!family) throw new Error(`the fake nft does not support ${args}`);
@@ -132,7 +145,9 @@ export function createFakeNftHost(options: FakeNftHostOptions = {}): FakeNftHost
     return sendThrough(content, packet, { surroundings, chance, nowMs, remember });
   };
   const keep = (set: NftSet, client: string) => {
-    const seconds = Number(/^timeout (\d+)s$/m.exec(set.lines.join("\n"))?.[1] ?? Infinity);
+    const [, count = Infinity, unit] = /^timeout (\d+)([sm])$/m.exec(set.lines.join("\n")) ?? [];
+    const seconds = Number(count) * (unit === "m" ? 60 : 1);
+    if (set.lines.includes("counter")) set.counters.set(client, (set.counters.get(client) ?? 0) + 1);
     set.clients.set(client, nowMs() + seconds * 1000);
   };
 

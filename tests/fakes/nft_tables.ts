@@ -6,6 +6,8 @@ export interface NftSet {
   readonly kind: "set" | "map";
   readonly lines: readonly string[];
   readonly elements: Map<string, string>;
+  /** The packets that each element added by rules has counted; empty if the set has no counters. */
+  readonly counters: Map<string, number>;
   /** Elements added by rules, with the time at which they expire, in milliseconds of the host's clock. */
   readonly clients: Map<string, number>;
 }
@@ -103,7 +105,7 @@ export function applyStatement(tables: NftTables, statement: string): void {
 function declaredSet(kind: "set" | "map", body: string): NftSet {
   const lines = /^\{ (.*); \}$/.exec(body)?.[1]?.split("; ");
   if (!lines) throw new NftError(`syntax error, in "${body}"`);
-  return { kind, lines, elements: new Map(), clients: new Map() };
+  return { kind, lines, elements: new Map(), counters: new Map(), clients: new Map() };
 }
 
 function addElement(table: NftTable, set: NftSet, key: string, value: string): void {
@@ -137,18 +139,10 @@ function isReferenced(table: NftTable, name: string): boolean {
 export function* printTable(name: string, { sets, chains }: NftTable): Generator<string> {
   yield `table ${name} {`;
   let isFirst = true;
-  for (const [set, { kind, lines, elements, clients }] of sets) {
+  for (const [set, content] of sets) {
     if (!isFirst) yield "";
     isFirst = false;
-    yield `\t${kind} ${set} {`;
-    for (const line of lines) {
-      yield `\t\t${line.replace(/(?<=^timeout )(\d+)s$/, (_, seconds) => duration(Number(seconds)))}`;
-    }
-    yield* printElements([
-      ...[...elements].map(([key, value]) => value === "" ? key : `${key} : ${value}`),
-      ...[...clients.keys()].map((client) => `${client} expires 59s`),
-    ]);
-    yield "\t}";
+    yield* printSet(set, content);
   }
   for (const [chain, { hook, rules }] of chains) {
     if (!isFirst) yield "";
@@ -157,6 +151,26 @@ export function* printTable(name: string, { sets, chains }: NftTable): Generator
   }
   yield "}";
 }
+
+/** A set or map in its table, as nft prints it. */
+export function* printSet(set: string, { kind, lines, elements, counters, clients }: NftSet): Generator<string> {
+  yield `\t${kind} ${set} {`;
+  for (const line of lines) {
+    yield `\t\t${line.replace(/(?<=^timeout )(\d+)s$/, (_, seconds) => duration(Number(seconds)))}`;
+  }
+  const counted = (client: string) => {
+    const packets = counters.get(client);
+    return packets === undefined ? "" : ` counter packets ${packets} bytes ${packets * PACKET_BYTES}`;
+  };
+  yield* printElements([
+    ...[...elements].map(([key, value]) => value === "" ? key : `${key} : ${value}`),
+    ...[...clients.keys()].map((client) => `${client}${counted(client)} expires 59s`),
+  ]);
+  yield "\t}";
+}
+
+/** The size of every packet, with its IP header. */
+const PACKET_BYTES = 60;
 
 /** Seconds in nft's units: `1m30s`. */
 function duration(seconds: number): string {

@@ -70,5 +70,6 @@ export function everyKindOfSettings(family: Family): FamilySettings[] {
       masqueradeMark: 2 ** 31,
     }),
     nftSettings({ localTraffic: { by: "none" }, masqueradeAll: true, conntrackTcpLiberal: true, nodePortPrefixes: [] }),
+    nftSettings({ localTraffic: { by: "none" }, nodePortPrefixes: undefined, countTraffic: true }),
   ];
 }

@@ -23,7 +23,7 @@ const DESCRIPTION: ModeDescription = {
   }],
   modules: ["toy_nat"],
   figures: FIGURES,
-  metrics: { splitsDurations: false, countsPackets: false },
+  metrics: { splitsDurations: false, countsPackets: false, countsTraffic: false },
   settings: {
     section: "iptables",
     masqueradeSection: "iptables",

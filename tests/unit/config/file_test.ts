@@ -41,6 +41,7 @@ ipvs:
   udpTimeout: 3s
 nftables: {masqueradeBit: 4, masqueradeAll: false, syncPeriod: 4s, minSyncPeriod: 2s}
 userspace: { maxConnections: 7, udpIdleTimeout: 8s }
+traffic: { metrics: true, endpointMetrics: true, period: 9s }
 winkernel: {networkName: n, sourceVip: v, enableDSR: true, rootHnsEndpointName: r, forwardHealthCheckVip: true}
 detectLocalMode: BridgeInterface
 detectLocal: {bridgeInterface: br0, interfaceNamePrefix: veth}
@@ -101,6 +102,7 @@ windowsRunAsService: true
     },
     nftables: { masqueradeBit: 4, masqueradeAll: false, syncPeriodMs: 4000, minSyncPeriodMs: 2000 },
     userspace: { maxConnections: 7, udpIdleTimeoutMs: 8000 },
+    traffic: { metrics: true, endpointMetrics: true, periodMs: 9000 },
     winkernel: {
       networkName: "n",
       sourceVip: "v",

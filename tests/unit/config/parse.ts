@@ -61,7 +61,7 @@ export function fromFile(body: string, args: readonly string[] = [], given: Give
 
 /** The warnings other than those about missing effects. */
 export function beyondEffect(warnings: readonly string[]): readonly string[] {
-  return warnings.filter((warning) => !/no effect in Sluice($|,)/.test(warning));
+  return warnings.filter((warning) => !/no effect in Sluice($|,)|mode cannot count traffic$/.test(warning));
 }
 
 /** The help requested by the arguments. */

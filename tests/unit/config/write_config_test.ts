@@ -31,6 +31,7 @@ const document = optional({
   metricsBindAddress: fc.constantFrom("::", "[fd00::1]:9", "127.0.0.1"),
   mode: fc.constantFrom("iptables", "ipvs", "nftables", "userspace"),
   userspace: optional({ maxConnections: fc.nat(1_000_000), udpIdleTimeout: duration }),
+  traffic: optional({ metrics: fc.boolean(), endpointMetrics: fc.boolean(), period: fc.constantFrom("1s", "1m") }),
   iptables: optional({
     masqueradeBit: fc.nat(31),
     masqueradeAll: fc.boolean(),

@@ -1,7 +1,8 @@
 import { describeMode } from "../../../backends/mod.ts";
 import assert from "node:assert/strict";
 import type { ProblemCode } from "../../../core/problems/mod.ts";
-import { checkedMessage, checkedProblems, checkedReport } from "../../../workers/checked_message.ts";
+import type { TrafficReading } from "../../../core/model/mod.ts";
+import { checkedMessage, checkedProblems, checkedReport, checkedTraffic } from "../../../workers/checked_message.ts";
 import { fakeServicePort, fakeSettings, fakeSources } from "../../fakes/service_port.ts";
 
 const NFTABLES = describeMode("nftables");
@@ -133,4 +134,26 @@ Deno.test("a report with an unknown code counts as a failed sync; known codes pa
   const codes =
     checkedReport(report(problem('x"} 1'), problem("constructor"), problem("rules-refused")), NFTABLES).problems;
   assert.deepEqual(codes.map(({ code }) => code), ["sync-failed", "sync-failed", "rules-refused"]);
+});
+
+Deno.test("a reading of traffic passes only if every row has its three counts", () => {
+  const reading = {
+    durationMs: 1,
+    ports: ["default/web|tcp"],
+    endpoints: ["10.1.0.1:80"],
+    counts: Float64Array.of(1, 2, 3),
+    failures: [{ port: "default/web|tcp", reason: "no-endpoints", packets: 1 }],
+  } as const;
+  assert.equal(checkedTraffic(reading), reading);
+  const invalid: readonly Partial<TrafficReading>[] = [
+    { durationMs: NaN },
+    { ports: [] },
+    { endpoints: [] },
+    { counts: Float64Array.of(1, 2) },
+    { counts: Float64Array.of(1, 2, -3) },
+    { counts: Float64Array.of(1, 2, Infinity) },
+    { failures: [{ port: "default/web|tcp", reason: "nothing" as "no-endpoints", packets: 1 }] },
+    { failures: [{ port: "default/web|tcp", reason: "no-endpoints", packets: -1 }] },
+  ];
+  for (const change of invalid) assert.equal(checkedTraffic({ ...reading, ...change }), undefined);
 });

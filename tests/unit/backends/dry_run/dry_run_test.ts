@@ -82,6 +82,7 @@ Deno.test("nftables: an unchanged kernel shows no difference; changed elements, 
     lines: ["typeof ip daddr : verdict"],
     elements: new Map(),
     clients: new Map(),
+    counters: new Map(),
   });
   const before = JSON.stringify([...table().sets].map(([name, { elements }]) => [name, [...elements]]));
   assert.deepEqual(brief(await compare("nftables", host.runner)), [

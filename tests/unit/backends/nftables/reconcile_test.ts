@@ -106,6 +106,7 @@ Deno.test("a table with other set declarations is replaced in one transaction", 
     lines: ["typeof ip daddr : verdict"],
     elements: new Map(),
     clients: new Map(),
+    counters: new Map(),
   });
   first.host.transactions.length = 0;
   const second = backendUnderTest(first.host);
@@ -123,6 +124,7 @@ Deno.test("if the kernel refuses one service port of a replacement, all others a
       lines: ["typeof ip daddr : verdict"],
       elements: new Map(),
       clients: new Map(),
+      counters: new Map(),
     }]]),
     chains: new Map(),
   });

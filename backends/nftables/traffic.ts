@@ -1,0 +1,115 @@
+/**
+ * Counters of traffic in the kernel, if traffic metrics are on. Rules add an element with a counter to a set for each
+ * pair of frontend and endpoint, and for each frontend whose packets fail. Elements expire with the traffic, so that
+ * the sets hold the active pairs only.
+ *
+ * A connection is counted in nat chains, which see its first packet only: right before the sources are translated, or, if
+ * the endpoint is on the host network, right before delivery. A packet is counted where it is forwarded, sent, or
+ * received from another host. The original destination and the source of replies are those of the connection, so that
+ * packets of both directions count for the same pair.
+ */
+import type { FamilySettings, Protocol } from "../../core/model/mod.ts";
+import type { BaseChain } from "./base_chains.ts";
+import { frontendKey } from "./statements.ts";
+import {
+  declareSets,
+  type Dialect,
+  PROTOCOLS,
+  type SetDeclaration,
+  type SetDeclarations,
+  type TrafficSetName,
+} from "./table.ts";
+
+/** The sets of failures, by the set that refuses the packets. */
+const FAILURE_SETS = {
+  refused: "count-rejected",
+  dropped: "count-dropped",
+  "source-ranges": "count-outside",
+} as const satisfies Readonly<Record<string, TrafficSetName>>;
+
+/**
+ * The maximum number of active pairs; further ones are not counted. A hash table for this number of elements takes 1 MB
+ * from the start.
+ */
+const MOST_PAIRS = 131_072;
+/** The maximum number of frontends whose packets fail. */
+const MOST_FAILING = 16_384;
+/** Much longer than the time between two readings, so that no count expires unread. */
+const EXPIRY_MINUTES = 10;
+
+/** All sets of a family, those with counters included if traffic metrics are on. */
+export function allSets(settings: Pick<FamilySettings, "countTraffic">, dialect: Dialect): SetDeclarations {
+  return new Map([...declareSets(dialect), ...trafficSets(settings, dialect)]);
+}
+
+function trafficSets(
+  settings: Pick<FamilySettings, "countTraffic">,
+  dialect: Dialect,
+): readonly (readonly [TrafficSetName, SetDeclaration])[] {
+  if (!settings.countTraffic) return [];
+  const { ip, addressType } = dialect;
+  const set = (type: string, size: number): SetDeclaration => ({
+    kind: "set",
+    lines: [type, `size ${size}`, "flags dynamic,timeout", "counter", `timeout ${EXPIRY_MINUTES}m`],
+  });
+  // nft 1.0.6 crashes if it derives the type of this key from its expression.
+  const pairs = set(`type ${addressType} . inet_proto . inet_service . ${addressType} . inet_service`, MOST_PAIRS);
+  const frontends = set(`typeof ${ip} daddr . meta l4proto . th dport`, MOST_FAILING);
+  return [
+    ["count-connections", pairs],
+    ["count-packets", pairs],
+    ["count-rejected", frontends],
+    ["count-dropped", frontends],
+    ["count-outside", frontends],
+  ];
+}
+
+/** Whether rules, and not Sluice, add the elements of a set. */
+export function isTrafficSet(name: string): boolean {
+  return name.startsWith("count-");
+}
+
+/** The chains that count: those that are jumped to, and those with hooks of their own. */
+export function trafficChains(settings: FamilySettings, dialect: Dialect): {
+  readonly inner: readonly BaseChain[];
+  readonly hooked: readonly BaseChain[];
+} {
+  if (!settings.countTraffic) return { inner: [], hooked: [] };
+  const { ip } = dialect;
+  const pair =
+    `ct original ${ip} daddr . meta l4proto . ct original proto-dst . ct reply ${ip} saddr . ct reply proto-src`;
+  // nft 1.0.6 knows the type of ct's ports only after a match of one protocol.
+  const count = (set: TrafficSetName) =>
+    PROTOCOLS.map((protocol: Protocol) => `meta l4proto ${protocol} update @${set} { ${pair} }`);
+  const connections = (name: string, hook: string): BaseChain => (
+    { name, hook, rules: ["ct status dnat jump count-connections"] }
+  );
+  return {
+    inner: [
+      { name: "count-connections", hook: undefined, rules: count("count-connections") },
+      { name: "count-packets", hook: undefined, rules: count("count-packets") },
+    ],
+    hooked: [
+      // Other programs may masquerade at srcnat, and later nat chains would not see the packet.
+      connections("count-postrouting", "type nat hook postrouting priority srcnat - 1; policy accept;"),
+      connections("count-input", "type nat hook input priority 99; policy accept;"),
+    ],
+  };
+}
+
+/** The rules that count packets at the start of a filter chain; none if traffic metrics are off. */
+export function countPackets({ countTraffic }: FamilySettings, hook: "input" | "forward" | "output"): string[] {
+  if (!countTraffic) return [];
+  // Packets of this node to itself are counted when they are sent.
+  return [`${hook === "input" ? 'iifname != "lo" ' : ""}ct status dnat jump count-packets`];
+}
+
+/** The statement that counts a packet of a new connection that the set refuses, with a trailing space. */
+export function countFailure(
+  { countTraffic }: FamilySettings,
+  set: keyof typeof FAILURE_SETS,
+  dialect: Dialect,
+  nodePort = false,
+): string {
+  return countTraffic ? `update @${FAILURE_SETS[set]} { ${frontendKey(dialect, nodePort)} } ` : "";
+}

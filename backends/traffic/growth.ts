@@ -1,0 +1,77 @@
+import { joinFlat } from "../../platform/mod.ts";
+
+/** The growth of counters of the kernel between readings. */
+export interface Growth {
+  /**
+   * Notes a counter of the current reading. Returns how much it has grown since the previous one: all of it if it is
+   * new, or smaller than before and thus restarted.
+   */
+  note(key: string, packets: number, bytes: number): Grown | undefined;
+  /** Ends a reading: counters that were not noted are forgotten. */
+  endReading(): void;
+}
+
+/** How much a counter has grown. */
+export interface Grown {
+  readonly packets: number;
+  readonly bytes: number;
+}
+
+const FIRST_CAPACITY = 64;
+
+/**
+ * Creates the state without counters. A counter takes some 130 bytes: its key, and its numbers in arrays that all
+ * counters share.
+ */
+export function createGrowth(): Growth {
+  const places = new Map<string, number>();
+  const free: number[] = [];
+  let used = 0;
+  let reading = 0;
+  let packetsOf = new Float64Array(FIRST_CAPACITY), bytesOf = new Float64Array(FIRST_CAPACITY);
+  let notedIn = new Uint32Array(FIRST_CAPACITY);
+
+  const place = (key: string): number => {
+    const known = places.get(key);
+    if (known !== undefined) return known;
+    const fresh = free.pop() ?? used++;
+    if (fresh >= notedIn.length) {
+      packetsOf = larger(packetsOf, Float64Array);
+      bytesOf = larger(bytesOf, Float64Array);
+      notedIn = larger(notedIn, Uint32Array);
+    }
+    packetsOf[fresh] = bytesOf[fresh] = 0;
+    // A copy, since a part of a line would keep the whole line in memory.
+    places.set(joinFlat(" ", ...key.split(" ")), fresh);
+    return fresh;
+  };
+
+  return {
+    note(key, packets, bytes) {
+      const at = place(key);
+      const restarted = packets < packetsOf[at]!;
+      const grown = {
+        packets: restarted ? packets : packets - packetsOf[at]!,
+        bytes: restarted ? bytes : bytes - bytesOf[at]!,
+      };
+      packetsOf[at] = packets;
+      bytesOf[at] = bytes;
+      notedIn[at] = reading;
+      return grown.packets === 0 ? undefined : grown;
+    },
+    endReading() {
+      for (const [key, at] of places) {
+        if (notedIn[at] === reading) continue;
+        places.delete(key);
+        free.push(at);
+      }
+      reading = (reading + 1) >>> 0;
+    },
+  };
+}
+
+function larger<T extends Float64Array | Uint32Array>(full: T, kind: new (length: number) => T): T {
+  const copy = new kind(2 * full.length);
+  copy.set(full);
+  return copy;
+}

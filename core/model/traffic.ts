@@ -1,0 +1,33 @@
+import type { ServicePortKey } from "./service_port.ts";
+
+/**
+ * Why packets of new connections reached no endpoint:
+ * - `no-endpoints`: rejected, since no endpoint is usable;
+ * - `traffic-policy`: dropped by traffic policy Local, since this node has no usable endpoint;
+ * - `source-range`: dropped, since the client is outside the load balancer's source ranges;
+ * - `unanswered`: sent to an endpoint that did not answer.
+ */
+export const FAILURE_REASONS = ["no-endpoints", "traffic-policy", "source-range", "unanswered"] as const;
+
+/** One of `FAILURE_REASONS`. */
+export type FailureReason = typeof FAILURE_REASONS[number];
+
+/** The traffic of one family since the previous reading: only what has grown, by service port and endpoint. */
+export interface TrafficReading {
+  /** The duration of the reading. */
+  readonly durationMs: number;
+  /** The service port of each row. */
+  readonly ports: readonly ServicePortKey[];
+  /** The endpoint of each row, as `address:port`. */
+  readonly endpoints: readonly string[];
+  /** Three numbers for each row: new connections, packets and bytes of both directions. */
+  readonly counts: Float64Array;
+  readonly failures: readonly TrafficFailure[];
+}
+
+/** Packets of new connections to one service port that reached no endpoint, since the previous reading. */
+export interface TrafficFailure {
+  readonly port: ServicePortKey;
+  readonly reason: FailureReason;
+  readonly packets: number;
+}

@@ -1,0 +1,180 @@
+import {
+  FAILURE_REASONS,
+  type FailureReason,
+  type Family,
+  type ServicePortKey,
+  type TrafficReading,
+} from "../../core/model/mod.ts";
+import type { Clock } from "../../platform/mod.ts";
+
+/** Connections, and packets and bytes of both directions. Bytes include the IP headers. */
+export interface TrafficCounts {
+  readonly connections: number;
+  readonly packets: number;
+  readonly bytes: number;
+}
+
+/** Counts since this proxy started counting, and per second between the last two readings. */
+export interface CountedTraffic extends TrafficCounts {
+  readonly perSecond: TrafficCounts;
+}
+
+/** The traffic of a service port of one family. */
+export interface ServiceTraffic extends CountedTraffic {
+  /** Packets of new connections that reached no endpoint, by reason; without reasons that have not occurred. */
+  readonly failures: Readonly<Partial<Record<FailureReason, number>>>;
+}
+
+/** Adds up the readings of the workers. */
+export interface TrafficRecorder {
+  note(family: Family, reading: TrafficReading): void;
+  /** Forgets service ports that are gone. */
+  forget(family: Family, keys: Iterable<ServicePortKey>): void;
+  /** The traffic of a service port; undefined if none was counted. */
+  ofPort(family: Family, key: ServicePortKey): ServiceTraffic | undefined;
+  /** The traffic of an endpoint (`address:port`) of a service port; undefined if none was counted. */
+  ofEndpoint(family: Family, key: ServicePortKey, endpoint: string): CountedTraffic | undefined;
+  /** Iterates over all service ports with traffic. */
+  ports(): Iterable<RecordedPort>;
+  /** When the counters of a family were last read, in milliseconds of the monotonic clock; undefined if never. */
+  lastReadMs(family: Family): number | undefined;
+}
+
+/** A service port with traffic. */
+export interface RecordedPort {
+  readonly family: Family;
+  readonly key: ServicePortKey;
+  readonly traffic: ServiceTraffic;
+  /** The endpoints with traffic, by `address:port`. */
+  readonly endpoints: Iterable<readonly [string, CountedTraffic]>;
+}
+
+/** Options of `createTrafficRecorder`. */
+export interface TrafficRecorderOptions {
+  readonly clock: Clock;
+  /** The endpoints of a known service port; undefined for an unknown one, whose counts are ignored. */
+  readonly endpointsOf: (family: Family, key: ServicePortKey) => ReadonlySet<string> | undefined;
+}
+
+/** Six numbers: the totals of connections, packets and bytes, then what the last reading added to them. */
+type Numbers = Float64Array;
+
+interface PortRecord {
+  readonly numbers: Numbers;
+  /** The number of the reading that added last. */
+  reading: number;
+  readonly failures: Partial<Record<FailureReason, number>>;
+  readonly endpoints: Map<string, EndpointRecord>;
+}
+
+type EndpointRecord = Pick<PortRecord, "numbers" | "reading">;
+
+interface FamilyRecord {
+  readonly ports: Map<ServicePortKey, PortRecord>;
+  reading: number;
+  lastReadMs: number | undefined;
+  /** The time between the last two readings, in seconds; 0 before the second one. */
+  seconds: number;
+}
+
+/** A recorder without traffic. Endpoints that are gone are forgotten; their counts stay in those of the service port. */
+export function createTrafficRecorder({ clock, endpointsOf }: TrafficRecorderOptions): TrafficRecorder {
+  const families = new Map<Family, FamilyRecord>();
+  const familyOf = (family: Family): FamilyRecord => {
+    const known = families.get(family);
+    if (known) return known;
+    const fresh: FamilyRecord = { ports: new Map(), reading: 0, lastReadMs: undefined, seconds: 0 };
+    families.set(family, fresh);
+    return fresh;
+  };
+  const portOf = (family: Family, record: FamilyRecord, key: ServicePortKey): PortRecord | undefined => {
+    const known = record.ports.get(key);
+    if (known !== undefined || endpointsOf(family, key) === undefined) return known;
+    const fresh: PortRecord = { ...noEndpointTraffic(), failures: {}, endpoints: new Map() };
+    record.ports.set(key, fresh);
+    return fresh;
+  };
+
+  return {
+    note(family, { ports, endpoints, counts, failures }) {
+      const record = familyOf(family);
+      const nowMs = clock.monotonic();
+      record.seconds = record.lastReadMs === undefined ? 0 : (nowMs - record.lastReadMs) / 1000;
+      record.lastReadMs = nowMs;
+      record.reading++;
+      ports.forEach((key, row) => {
+        const port = portOf(family, record, key);
+        if (port === undefined) return;
+        const endpoint = endpoints[row]!;
+        let to = port.endpoints.get(endpoint);
+        if (to === undefined) port.endpoints.set(endpoint, to = noEndpointTraffic());
+        const added = counts.subarray(3 * row, 3 * row + 3);
+        add(port, record.reading, added);
+        add(to, record.reading, added);
+      });
+      for (const key of new Set(ports)) {
+        const current = endpointsOf(family, key), port = record.ports.get(key);
+        if (port === undefined || current === undefined) continue;
+        for (const endpoint of port.endpoints.keys()) if (!current.has(endpoint)) port.endpoints.delete(endpoint);
+      }
+      for (const { port: key, reason, packets } of failures) {
+        const port = portOf(family, record, key);
+        if (port) port.failures[reason] = (port.failures[reason] ?? 0) + packets;
+      }
+    },
+    forget(family, keys) {
+      for (const key of keys) families.get(family)?.ports.delete(key);
+    },
+    ofPort(family, key) {
+      const record = families.get(family), port = record?.ports.get(key);
+      return record && port && portTraffic(port, record);
+    },
+    ofEndpoint(family, key, endpoint) {
+      const record = families.get(family), to = record?.ports.get(key)?.endpoints.get(endpoint);
+      return record && to && counted(to, record);
+    },
+    *ports() {
+      for (const [family, record] of families) {
+        for (const [key, port] of record.ports) {
+          const endpoints = [...port.endpoints].map(([endpoint, to]) => [endpoint, counted(to, record)] as const);
+          yield { family, key, traffic: portTraffic(port, record), endpoints };
+        }
+      }
+    },
+    lastReadMs: (family) => families.get(family)?.lastReadMs,
+  };
+}
+
+function noEndpointTraffic(): EndpointRecord {
+  return { numbers: new Float64Array(6), reading: 0 };
+}
+
+function add(to: EndpointRecord, reading: number, added: Float64Array): void {
+  const { numbers } = to;
+  const isFirst = to.reading !== reading;
+  to.reading = reading;
+  added.forEach((by, i) => {
+    numbers[i]! += by;
+    numbers[3 + i] = (isFirst ? 0 : numbers[3 + i]!) + by;
+  });
+}
+
+function counted({ numbers, reading }: EndpointRecord, record: FamilyRecord): CountedTraffic {
+  const grew = reading === record.reading && record.seconds > 0;
+  const rate = (i: number) => grew ? numbers[3 + i]! / record.seconds : 0;
+  return {
+    connections: numbers[0]!,
+    packets: numbers[1]!,
+    bytes: numbers[2]!,
+    perSecond: { connections: rate(0), packets: rate(1), bytes: rate(2) },
+  };
+}
+
+function portTraffic(port: PortRecord, record: FamilyRecord): ServiceTraffic {
+  return { ...counted(port, record), failures: { ...port.failures } };
+}
+
+/** The number of packets that failed, whatever the reason. */
+export function failedPackets({ failures }: Pick<ServiceTraffic, "failures">): number {
+  return FAILURE_REASONS.reduce((sum, reason) => sum + (failures[reason] ?? 0), 0);
+}
