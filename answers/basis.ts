@@ -5,6 +5,7 @@ import { ownAddresses } from "../observe/mod.ts";
 import type { FamilyPlanner, PlannedPort } from "../core/planning/mod.ts";
 import type { Tracking } from "../core/tracking/mod.ts";
 import type { Effect } from "../core/channel/mod.ts";
+import type { TrafficRecorder } from "../observe/traffic/mod.ts";
 import type { ExplainedRules } from "./explanation.ts";
 
 /** The data behind answers about one family. */
@@ -30,6 +31,8 @@ export interface AnswerBasis {
   readonly families: Readonly<Record<Family, FamilyBasis>>;
   /** Whether `families` return the rules of a running proxy, or those that one would write. */
   readonly rulesFrom: ExplainedRules["from"];
+  /** The counted traffic; absent if traffic metrics are off, or no proxy runs. */
+  readonly traffic?: Pick<TrafficRecorder, "ofPort" | "ofEndpoint">;
   /** This host's own addresses, canonical, in addition to those in the Node object. */
   hostAddresses(): readonly string[];
 }

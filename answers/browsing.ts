@@ -5,8 +5,11 @@ import { hasExternalFrontends } from "../core/model/mod.ts";
 import type { PlannedPort } from "../core/planning/mod.ts";
 import { findServicePorts, type FoundServicePort, listed, type ListedEndpoint, type ListedService } from "./listing.ts";
 
-/** The orders of services: broken ones first, by name, those with the fewest endpoints first, or the last changed first. */
-export const SERVICE_ORDERS = ["broken", "name", "endpoints", "changed"] as const;
+/**
+ * The orders of services: broken ones first, by name, those with the fewest endpoints first, the last changed first, or
+ * those with the most traffic first.
+ */
+export const SERVICE_ORDERS = ["broken", "name", "endpoints", "changed", "traffic"] as const;
 
 /** Selects a page of services. */
 export interface BrowseQuestion {
@@ -40,6 +43,8 @@ export interface ServicePage {
   readonly broken: number;
   /** The names of all namespaces with services, sorted. */
   readonly namespaces: readonly string[];
+  /** Whether traffic is counted, so that services have `traffic`; absent if it is not. */
+  readonly countsTraffic?: true;
 }
 
 /** Each service shows few endpoints on a page of many services, and nearly all on a page of few. */
@@ -70,7 +75,10 @@ export function browse(
     return [{ ...all.service, shownEndpoints: outFirst.slice(0, most) }];
   });
   const all = { broken: broken.size, namespaces: [...namespaces].sort() };
-  return { total: found.length, page, pages, services, ...all };
+  return {
+    ...{ total: found.length, page, pages, services, ...all },
+    ...(basis.traffic && { countsTraffic: true }),
+  };
 }
 
 /** Sorts service ports, given by name, in another order. */
@@ -86,6 +94,10 @@ function inOrder(
     switch (order) {
       case "endpoints":
         return new Set([...owner.wanted.clusterEndpoints, ...owner.wanted.localEndpoints]).size;
+      case "traffic": {
+        const { bytes = 0, connections = 0 } = basis.traffic?.ofPort(one.family, owner.key).perSecond ?? {};
+        return -(bytes + connections);
+      }
       case "changed":
         return -owner.plannedIn;
       default:

@@ -1,4 +1,4 @@
-import { FAMILIES, type Family, joinHostPort } from "../platform/mod.ts";
+import { countText, FAMILIES, type Family, joinHostPort } from "../platform/mod.ts";
 import {
   hasExternalFrontends,
   type Protocol,
@@ -10,6 +10,7 @@ import type { AnswerBasis } from "./basis.ts";
 import type { Effect } from "../core/channel/mod.ts";
 import { explainServiceEndpoints, specOf } from "./endpoints.ts";
 import type { ExplainedEndpoint } from "./explanation.ts";
+import type { CountedTraffic, ServiceTraffic } from "../observe/traffic/mod.ts";
 import type { PlannedPort } from "../core/planning/mod.ts";
 
 /** The fields of a service port that a list shows. */
@@ -29,6 +30,8 @@ export interface ListedService extends ListedPort {
   readonly served: boolean;
   /** Whether its last change is in the kernel; undefined if no proxy runs. */
   readonly effect: Effect | undefined;
+  /** Absent if traffic metrics are off, or no proxy runs. */
+  readonly traffic?: ServiceTraffic;
 }
 
 /** An endpoint of a service port of one family. */
@@ -36,6 +39,8 @@ export interface ListedEndpoint extends ExplainedEndpoint {
   readonly service: ServicePortName;
   readonly family: Family;
   readonly protocol: Protocol;
+  /** Absent if traffic metrics are off, or no proxy runs. */
+  readonly traffic?: CountedTraffic;
 }
 
 /** Lists the service ports whose name contains `search`; all by default. */
@@ -75,7 +80,7 @@ export function findServicePorts(basis: AnswerBasis, { search, wanted }: Service
 
 /** The details of a service port; undefined if its service has changed since it was planned. */
 export function listed(
-  { tracking, nodeName, families }: AnswerBasis,
+  { tracking, nodeName, families, traffic }: AnswerBasis,
   { family, owner }: FoundServicePort,
 ): { readonly service: ListedService; readonly endpoints: readonly ListedEndpoint[] } | undefined {
   const { planned, wanted, reported } = owner;
@@ -97,12 +102,14 @@ export function listed(
       problems: reported,
       served: planned !== undefined,
       effect: families[family].since(owner),
+      ...(traffic && { traffic: traffic.ofPort(family, owner.key) }),
     },
     endpoints: endpoints.map((endpoint): ListedEndpoint => ({
       service: wanted.name,
       family,
       protocol: wanted.protocol,
       ...endpoint,
+      ...(traffic && { traffic: traffic.ofEndpoint(family, owner.key, endpoint.target) }),
     })),
   };
 }
@@ -126,6 +133,11 @@ export function stoppedTraffic(service: ListedService): readonly string[] {
     ...(inside === undefined ? [] : [`Traffic to the cluster IP is ${inside}.`]),
     ...(outside === undefined ? [] : [`Traffic from outside is ${outside}.`]),
   ];
+}
+
+/** The packets of new connections that failed, by reason: `no-endpoints 12, source-range 3`; empty if none did. */
+export function failuresText({ failures }: ServiceTraffic): string {
+  return Object.entries(failures).map(([reason, packets]) => `${reason} ${countText(packets)}`).join(", ");
 }
 
 function stopText(verdict: Verdict): string | undefined {

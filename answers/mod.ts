@@ -14,6 +14,7 @@ export { clientText, fateText, masqueradeText, placeText, sinceText } from "./ex
 export { endpointText } from "./frontend.ts";
 export { hasExternalFrontends } from "../core/model/mod.ts";
 export {
+  failuresText,
   frontendsOfService,
   type ListedEndpoint,
   type ListedService,

@@ -57,5 +57,5 @@ export { type Backoff, createBackoff, retry } from "./retry.ts";
 export type { ProgramResult, RunProgram } from "./run_program.ts";
 export { sameData } from "./same_data.ts";
 export { isInteractive, openScreen } from "./terminal.ts";
-export { countLines, countText, durationText, megabytesText, plural, timeOfDay } from "./text.ts";
+export { countLines, countText, durationText, megabytesText, plural, rateText, timeOfDay } from "./text.ts";
 export { loadYaml, type Yaml } from "./yaml.ts";

@@ -36,6 +36,15 @@ export function megabytesText(bytes: number): string {
   return `${countText(bytes / 1e6)} MB`;
 }
 
+/** Formats a rate with three digits: `0`, `0.05`, `12.3`, `4.56k`, `1.2M`. */
+export function rateText(perSecond: number): string {
+  const units = [[1e9, "G"], [1e6, "M"], [1e3, "k"]] as const;
+  const [size, unit] = units.find(([size]) => perSecond >= size * 0.9995) ?? [1, ""];
+  const value = perSecond / size;
+  const digits = value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2;
+  return `${Number(value.toFixed(digits))}${unit}`;
+}
+
 /** Formats a time as `12:03:41` in UTC, as in the log. */
 export function timeOfDay(atMs: number): string {
   return new Date(atMs).toISOString().slice(11, 19);

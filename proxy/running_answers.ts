@@ -28,7 +28,7 @@ export interface RunningProxy {
 
 /** Creates the answers of a running proxy. All but the status throw NotReadyError until the source has synced. */
 export function answersOfProxy(proxy: RunningProxy): ControlAnswers {
-  const { configuration: { nodeName, modeDescription: mode }, tracking, families } = proxy;
+  const { configuration: { nodeName, modeDescription: mode }, tracking, families, traffic } = proxy;
   const bases = Object.fromEntries(families.map(({ family, basis }) => [family, basis])) as Record<Family, FamilyBasis>;
   const answers = createAnswers({
     nodeName,
@@ -36,18 +36,24 @@ export function answersOfProxy(proxy: RunningProxy): ControlAnswers {
     tracking,
     families: bases,
     rulesFrom: "running proxy",
+    ...(traffic && { traffic: traffic.recorder }),
     hostAddresses: addressesOfHost,
   });
   const whenReady = async <T>(ask: () => Promise<T>): Promise<T> => {
     if (!tracking.ready()) throw new NotReadyError("the proxy has not finished reading the cluster");
     return await ask();
   };
+  const withTraffic = <T>(ask: () => Promise<T>): Promise<T> =>
+    whenReady(async () => {
+      await traffic?.refresh();
+      return await ask();
+    });
   return {
     explain: (question) => whenReady(() => answers.explain(question)),
     resolve: (name, from) => whenReady(() => answers.resolve(name, from)),
-    services: (search) => whenReady(() => answers.services(search)),
-    endpoints: (search) => whenReady(() => answers.endpoints(search)),
-    browse: (question) => whenReady(() => answers.browse(question)),
+    services: (search) => withTraffic(() => answers.services(search)),
+    endpoints: (search) => withTraffic(() => answers.endpoints(search)),
+    browse: (question) => withTraffic(() => answers.browse(question)),
     state: (family) => whenReady(() => answers.state(family)),
     status: () => Promise.resolve(statusOf(proxy)),
     events: (since) => Promise.resolve(proxy.feed.read(since)),
@@ -55,7 +61,7 @@ export function answersOfProxy(proxy: RunningProxy): ControlAnswers {
 }
 
 function statusOf(
-  { configuration, tracking, families, health, recorder, problems, link, clock, startedAtMs }: RunningProxy,
+  { configuration, tracking, families, traffic, health, recorder, problems, link, clock, startedAtMs }: RunningProxy,
 ) {
   const { nodeName, mode, source } = configuration;
   const { services, endpoints } = tracking;
@@ -74,7 +80,7 @@ function statusOf(
     startedAtMs,
     healthy,
     nodeEligible: health.nodeEligible(),
-    stamp: stampOf(tracking, families, records),
+    stamp: stampOf(tracking, families, records, traffic),
     services: [...services.keys()].length,
     changesToPlan: FAMILIES.reduce((sum, family) => sum + endpoints[family].pending(), services.pending()),
     residentBytes: Deno.memoryUsage().rss,
@@ -102,6 +108,7 @@ function stampOf(
   { services, endpoints, node }: Tracking,
   families: readonly ServedFamily[],
   records: readonly FamilyRecord[],
+  traffic: RunningProxy["traffic"],
 ): string {
   const counts = [services, ...FAMILIES.map((family) => endpoints[family])].flatMap((tracker) => [
     tracker.total(),
@@ -109,5 +116,6 @@ function stampOf(
   ]);
   const revisions = families.map(({ basis }) => basis.revision());
   const syncs = records.map(({ syncs: [last] }) => last && `${last.endedAtMs}${last.ok ? "" : "!"}`);
-  return [...counts, ...revisions, ...syncs, node.state().zone].join(" ");
+  const counted = FAMILIES.map((family) => traffic?.recorder.lastReadMs(family) ?? "");
+  return [...counts, ...revisions, ...syncs, node.state().zone, ...counted].join(" ").trimEnd();
 }

@@ -1,12 +1,14 @@
-import { countText, joinHostPort, plural } from "../../platform/mod.ts";
+import { countText, joinHostPort, plural, rateText } from "../../platform/mod.ts";
 import {
   type BrowsedService,
+  failuresText,
   frontendsOfService,
   hasExternalFrontends,
   type ServicePage,
   stoppedTraffic,
 } from "../mod.ts";
 import { endpointTable } from "./endpoint_table.ts";
+import type { ServiceTraffic } from "../../observe/traffic/mod.ts";
 import { type Html, html, literally } from "./html.ts";
 import { addressOf, type View, WHOLE } from "./view.ts";
 
@@ -54,7 +56,7 @@ function stateOf(service: BrowsedService): { readonly tone: string; readonly not
 }
 
 function serviceRow(service: BrowsedService, view: View): Html {
-  const { name, family, type, protocol, usedEndpoints, endpoints } = service;
+  const { name, family, type, protocol, usedEndpoints, endpoints, traffic } = service;
   const slash = name.indexOf("/");
   const { tone, notes } = stateOf(service);
   return html`
@@ -71,6 +73,10 @@ function serviceRow(service: BrowsedService, view: View): Html {
     <span class="share">${meter(usedEndpoints, endpoints)}<span>${countText(
       usedEndpoints,
     )}<span class="of"> / ${countText(endpoints)}</span></span></span>
+    ${traffic &&
+      html`<span class="traffic">${rateText(traffic.perSecond.connections)} conn/s · ${
+        rateText(traffic.perSecond.bytes)
+      }B/s</span>`}
     ${notes[0] !== undefined && html`<span class="why">${notes[0]}</span>`}
       </summary>
       <div class="more">${notes.slice(1).map((note) => html`<p class="note">${note}</p>`)}
@@ -85,14 +91,23 @@ function serviceRow(service: BrowsedService, view: View): Html {
 }
 
 function serviceFacts(service: BrowsedService): Html | false {
-  const { internal, external, affinitySeconds } = service;
+  const { internal, external, affinitySeconds, traffic } = service;
   const facts = [
+    ...(traffic === undefined ? [] : trafficFacts(traffic)),
     ...frontendsOfService(service).slice(3),
     ...(internal === "local" ? ["internal traffic stays on this node"] : []),
     ...(hasExternalFrontends(service) && external === "local" ? ["traffic from outside stays on this node"] : []),
     ...(affinitySeconds > 0 ? [`clients stay with their endpoint for ${countText(affinitySeconds)} s`] : []),
   ];
   return facts.length > 0 && html`<p class="facts">${facts.join(" · ")}</p>`;
+}
+
+function trafficFacts(traffic: ServiceTraffic): string[] {
+  const { connections, packets, bytes } = traffic, failures = failuresText(traffic);
+  return [
+    `${plural(connections, "connection")}, ${plural(packets, "packet")}, ${plural(bytes, "byte")} so far`,
+    ...(failures === "" ? [] : [`failed packets: ${failures}`]),
+  ];
 }
 
 const METER_WIDTH = 48;

@@ -191,6 +191,7 @@ button { cursor: pointer; }
 .frontends { line-height: 1.35; }
 .share { display: flex; align-items: center; justify-content: flex-end; gap: 0.6rem; white-space: nowrap; }
 .share .of { color: var(--soft); }
+.traffic { grid-column: 3 / -1; justify-self: end; color: var(--soft); font-size: 0.87rem; white-space: nowrap; }
 .meter { width: 48px; height: 8px; }
 .lit { fill: var(--bar); }
 .unlit { fill: var(--line); }

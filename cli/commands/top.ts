@@ -54,7 +54,11 @@ async function showLive({ clock, print, signal }: Invocation, proxy: ControlAnsw
   const screen = openScreen(print, {
     onKey(key) {
       const rows = roomForServices(content, layout());
-      const next = afterKey(view, key, { rows, total: content.services?.total ?? 0 });
+      const next = afterKey(view, key, {
+        rows,
+        total: content.services?.total ?? 0,
+        countsTraffic: content.services?.countsTraffic ?? false,
+      });
       if (next === undefined) ending.abort();
       else view = next;
       pause.abort();
@@ -72,6 +76,11 @@ async function showLive({ clock, print, signal }: Invocation, proxy: ControlAnsw
           view,
           roomForServices({ status, trouble: undefined }, layout()),
         );
+        // Unless the user chose another order meanwhile, traffic decides which services are on the first screen.
+        if (content.services === undefined && services?.countsTraffic && view === FIRST_VIEW) {
+          view = { ...view, order: "traffic" };
+          pause.abort();
+        }
         content = { status, services, trouble: undefined };
       } catch (error) {
         content = { ...content, trouble: `no answer: ${errorText(error)}` };
@@ -94,7 +103,7 @@ function createServicesFetch(proxy: ControlAnswers) {
     rows: number,
   ): Promise<ServicePage | undefined> => {
     const key = JSON.stringify([stamp, search, attention, order, offset, rows]);
-    if (known?.key === key) return known.services;
+    if (known?.key === key && !known.services.countsTraffic) return known.services;
     const page = 1 + Math.floor(offset / rows), skipped = offset % rows;
     const ask = (page: number) => proxy.browse({ search, attention, order, page, pageSize: rows });
     // The proxy may not have read the cluster yet.

@@ -1,14 +1,24 @@
 import { type BrowsedService, stoppedTraffic } from "../../answers/mod.ts";
+import { rateText } from "../../platform/mod.ts";
 import type { Line, Piece, Style } from "./lines.ts";
 
 /** The widest column of names; longer ones are truncated. */
 const WIDEST_NAME = 56;
 
 /** The headings of `serviceRows`, in their columns. */
-const HEADINGS = { name: "SERVICE", family: "FAMILY", endpoints: "ENDPOINTS", state: "STATE" };
+const HEADINGS = {
+  name: "SERVICE",
+  family: "FAMILY",
+  endpoints: "ENDPOINTS",
+  rates: ["CONN/S", "BYTES/S"],
+  state: "STATE",
+};
+/** The width of a rate with its heading. */
+const RATE_WIDTH = 7;
 
-/** Service ports as aligned rows: name, family, endpoints in use of all, state and reason. With headings if `isHeaded`. */
+/** Service ports as aligned rows: name, family, endpoints in use of all, rates if counted, state and reason. With headings if `isHeaded`. */
 export function serviceRows(services: readonly BrowsedService[], isHeaded: boolean): readonly Line[] {
+  const isCounted = services.some(({ traffic }) => traffic !== undefined);
   const headed = isHeaded ? [HEADINGS] : [];
   const names = [...services.map(({ name }) => name), ...headed.map(({ name }) => name)];
   const name = Math.min(WIDEST_NAME, Math.max(0, ...names.map(({ length }) => length)));
@@ -16,17 +26,28 @@ export function serviceRows(services: readonly BrowsedService[], isHeaded: boole
   const row = (columns: typeof HEADINGS, style: Style | undefined, rest: readonly Piece[]): Line => {
     const text = `  ${cell(columns.name, name)}  ${columns.family.padEnd(6)}  ${
       columns.endpoints.padStart(endpoints)
-    }  `;
+    }  ${isCounted ? columns.rates.map((rate) => `${rate.padStart(RATE_WIDTH)}  `).join("") : ""}`;
     return [style === undefined ? text : [style, text], ...rest];
   };
   return [
     ...headed.map((headings) => row(headings, "soft", [["soft", headings.state]])),
     ...services.map((service) => {
       const { style, state } = stateOf(service);
-      const columns = { name: service.name, family: service.family, endpoints: endpointsText(service), state };
+      const columns = {
+        name: service.name,
+        family: service.family,
+        endpoints: endpointsText(service),
+        rates: ratesOf(service),
+        state,
+      };
       return row(columns, undefined, [[style, state]]);
     }),
   ];
+}
+
+function ratesOf({ traffic }: BrowsedService): string[] {
+  const { connections = 0, bytes = 0 } = traffic?.perSecond ?? {};
+  return [rateText(connections), rateText(bytes)];
 }
 
 function endpointsText({ usedEndpoints, endpoints }: BrowsedService): string {

@@ -1,4 +1,7 @@
+import { rateText } from "../../platform/mod.ts";
+import type { CountedTraffic, ServiceTraffic } from "../../observe/traffic/mod.ts";
 import {
+  failuresText,
   frontendsOfService,
   hasExternalFrontends,
   type ListedEndpoint,
@@ -7,7 +10,12 @@ import {
 
 /** Service ports as a table for a terminal. */
 export function servicesTable(services: readonly ListedService[]): string {
-  const headings = ["name", "type", "frontends", "internal", "external", "endpoints", "state", "notes"];
+  const counted = services.some(({ traffic }) => traffic !== undefined);
+  const headings = [
+    ...["name", "type", "frontends", "internal", "external", "endpoints"],
+    ...(counted ? ["conn/s", "bytes/s", "failed"] : []),
+    ...["state", "notes"],
+  ];
   return tableText(
     headings,
     services.map((service) => [
@@ -17,6 +25,7 @@ export function servicesTable(services: readonly ListedService[]): string {
       service.internal,
       hasExternalFrontends(service) ? service.external : "-",
       `${service.usedEndpoints}/${service.endpoints}`,
+      ...(counted ? trafficCells(service.traffic) : []),
       service.served ? service.effect?.state ?? "-" : "not served",
       notesOf(service),
     ]),
@@ -25,7 +34,12 @@ export function servicesTable(services: readonly ListedService[]): string {
 
 /** Endpoints as a table for a terminal. */
 export function endpointsTable(endpoints: readonly ListedEndpoint[]): string {
-  const headings = ["service", "endpoint", "node", "zone", "use", "why"];
+  const counted = endpoints.some(({ traffic }) => traffic !== undefined);
+  const headings = [
+    ...["service", "endpoint", "node", "zone", "use"],
+    ...(counted ? ["conn/s", "bytes/s"] : []),
+    "why",
+  ];
   return tableText(
     headings,
     endpoints.map((endpoint) => [
@@ -34,9 +48,20 @@ export function endpointsTable(endpoints: readonly ListedEndpoint[]): string {
       endpoint.node || "-",
       endpoint.zone || "-",
       endpoint.used ? "in" : "out",
+      ...(counted ? rateCells(endpoint.traffic) : []),
       endpoint.reason,
     ]),
   );
+}
+
+function rateCells(traffic: CountedTraffic | undefined): string[] {
+  const { connections = 0, bytes = 0 } = traffic?.perSecond ?? {};
+  return [rateText(connections), rateText(bytes)];
+}
+
+/** The rates, and the number of failed packets with their reasons. */
+function trafficCells(traffic: ServiceTraffic | undefined): string[] {
+  return [...rateCells(traffic), traffic === undefined ? "-" : failuresText(traffic) || "-"];
 }
 
 function notesOf({ problems, affinitySeconds, effect }: ListedService): string {

@@ -56,6 +56,7 @@ const ORDER_WORDS: Readonly<Record<TopView["order"], string>> = {
   name: "by name",
   endpoints: "fewest endpoints first",
   changed: "last changed first",
+  traffic: "most traffic first",
 };
 
 function titleLine(page: ServicePage | undefined, { order, search, attention, offset }: TopView): Line {

@@ -33,11 +33,16 @@ export const KEY_HINTS = "q quit  s sort  / filter  b broken only  ↑↓ PgUp P
  * The view after a key; undefined if it quits.
  * @param rows the number of services on the screen
  * @param total the number of services selected
+ * @param countsTraffic whether they can be sorted by traffic
  */
 export function afterKey(
   view: TopView,
   key: string,
-  { rows, total }: { readonly rows: number; readonly total: number },
+  { rows, total, countsTraffic = false }: {
+    readonly rows: number;
+    readonly total: number;
+    readonly countsTraffic?: boolean;
+  },
 ): TopView | undefined {
   if (view.isTyping) return STOP.includes(key) ? undefined : afterTyping(view, key);
   if (QUIT.includes(key)) return undefined;
@@ -49,11 +54,7 @@ export function afterKey(
   if (END.includes(key)) return scrolled(total);
   switch (key) {
     case "s":
-      return {
-        ...view,
-        offset: 0,
-        order: SERVICE_ORDERS[(SERVICE_ORDERS.indexOf(view.order) + 1) % SERVICE_ORDERS.length]!,
-      };
+      return { ...view, offset: 0, order: orderAfter(view.order, countsTraffic) };
     case "b":
       return { ...view, offset: 0, attention: !view.attention };
     case "/":
@@ -63,6 +64,11 @@ export function afterKey(
     default:
       return view;
   }
+}
+
+function orderAfter(order: TopView["order"], countsTraffic: boolean): TopView["order"] {
+  const orders = SERVICE_ORDERS.filter((one) => one !== "traffic" || countsTraffic);
+  return orders[(orders.indexOf(order) + 1) % orders.length]!;
 }
 
 function afterTyping(view: TopView, key: string): TopView {

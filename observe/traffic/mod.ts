@@ -9,7 +9,6 @@
 export {
   type CountedTraffic,
   createTrafficRecorder,
-  failedPackets,
   type RecordedPort,
   type ServiceTraffic,
   type TrafficCounts,

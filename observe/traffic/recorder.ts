@@ -1,10 +1,4 @@
-import {
-  FAILURE_REASONS,
-  type FailureReason,
-  type Family,
-  type ServicePortKey,
-  type TrafficReading,
-} from "../../core/model/mod.ts";
+import type { FailureReason, Family, ServicePortKey, TrafficReading } from "../../core/model/mod.ts";
 import type { Clock } from "../../platform/mod.ts";
 
 /** Connections, and packets and bytes of both directions. Bytes include the IP headers. */
@@ -30,10 +24,10 @@ export interface TrafficRecorder {
   note(family: Family, reading: TrafficReading): void;
   /** Forgets service ports that are gone. */
   forget(family: Family, keys: Iterable<ServicePortKey>): void;
-  /** The traffic of a service port; undefined if none was counted. */
-  ofPort(family: Family, key: ServicePortKey): ServiceTraffic | undefined;
-  /** The traffic of an endpoint (`address:port`) of a service port; undefined if none was counted. */
-  ofEndpoint(family: Family, key: ServicePortKey, endpoint: string): CountedTraffic | undefined;
+  /** The traffic of a service port. */
+  ofPort(family: Family, key: ServicePortKey): ServiceTraffic;
+  /** The traffic of an endpoint (`address:port`) of a service port. */
+  ofEndpoint(family: Family, key: ServicePortKey, endpoint: string): CountedTraffic;
   /** Iterates over all service ports with traffic. */
   ports(): Iterable<RecordedPort>;
   /** When the counters of a family were last read, in milliseconds of the monotonic clock; undefined if never. */
@@ -127,11 +121,11 @@ export function createTrafficRecorder({ clock, endpointsOf }: TrafficRecorderOpt
     },
     ofPort(family, key) {
       const record = families.get(family), port = record?.ports.get(key);
-      return record && port && portTraffic(port, record);
+      return record && port ? portTraffic(port, record) : { ...NONE, failures: {} };
     },
     ofEndpoint(family, key, endpoint) {
       const record = families.get(family), to = record?.ports.get(key)?.endpoints.get(endpoint);
-      return record && to && counted(to, record);
+      return record && to ? counted(to, record) : NONE;
     },
     *ports() {
       for (const [family, record] of families) {
@@ -144,6 +138,9 @@ export function createTrafficRecorder({ clock, endpointsOf }: TrafficRecorderOpt
     lastReadMs: (family) => families.get(family)?.lastReadMs,
   };
 }
+
+const NO_COUNTS: TrafficCounts = { connections: 0, packets: 0, bytes: 0 };
+const NONE: CountedTraffic = { ...NO_COUNTS, perSecond: NO_COUNTS };
 
 function noEndpointTraffic(): EndpointRecord {
   return { numbers: new Float64Array(6), reading: 0 };
@@ -172,9 +169,4 @@ function counted({ numbers, reading }: EndpointRecord, record: FamilyRecord): Co
 
 function portTraffic(port: PortRecord, record: FamilyRecord): ServiceTraffic {
   return { ...counted(port, record), failures: { ...port.failures } };
-}
-
-/** The number of packets that failed, whatever the reason. */
-export function failedPackets({ failures }: Pick<ServiceTraffic, "failures">): number {
-  return FAILURE_REASONS.reduce((sum, reason) => sum + (failures[reason] ?? 0), 0);
 }

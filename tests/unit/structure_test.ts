@@ -88,7 +88,9 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   "sources": ["platform", "core/", "config", "kpng/transport", "observe", "sources/"],
   "answers": ["platform", "core/", "backends/contract", "config", "observe", "observe/traffic", "sources"],
   "answers/control": ["platform", "platform/http", "core/", "observe", "answers"],
-  "answers/page": ["platform", "platform/http", "core/problems", "observe", "answers", "answers/control"],
+  "answers/page": [
+    ...["platform", "platform/http", "core/problems", "observe", "observe/traffic", "answers", "answers/control"],
+  ],
   "proxy": [
     "platform",
     "platform/http",

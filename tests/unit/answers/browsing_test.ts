@@ -65,3 +65,29 @@ Deno.test("services can be those of a namespace, and in another order", async ()
   assert.equal(await first({ order: "name" }), "a/s00:http");
   assert.equal((await ask({ order: "endpoints", page: 99 })).services.at(-1)!.name, "b/many:http");
 });
+
+Deno.test("services are sorted by their traffic, which every list shows if it is counted", async () => {
+  const rates: Readonly<Record<string, number>> = { "a/few:http|tcp": 5, "a/most:http|tcp": 500 };
+  const counted = (connections: number) => {
+    const perSecond = { connections, packets: 0, bytes: 0 };
+    return { connections, packets: 0, bytes: 0, perSecond, failures: {} };
+  };
+  const counting = createAnswers({
+    ...fakeAnswerBasis(["few", "most", "none"].flatMap((name, i) => [
+      service(`a/${name}`, { clusterIPs: [ip(i + 10)] }),
+      endpointSlice(`a/${name}-1`, endpoints(1)),
+    ])),
+    traffic: {
+      ofPort: (_family, key) => counted(rates[key] ?? 0),
+      ofEndpoint: () => counted(7),
+    },
+  });
+  const page = await counting.browse({ search: "", attention: false, page: 1, pageSize: 10, order: "traffic" });
+  assert.deepEqual(page.services.map(({ name }) => name), ["a/most:http", "a/few:http", "a/none:http"]);
+  assert.equal(page.countsTraffic, true);
+  assert.equal(page.services[0]!.shownEndpoints[0]!.traffic?.connections, 7);
+  assert.equal((await counting.services("most"))[0]!.traffic?.connections, 500);
+  const plain = await ask({});
+  assert.equal(plain.countsTraffic, undefined);
+  assert.ok(!("traffic" in plain.services[0]!));
+});

@@ -100,3 +100,27 @@ Deno.test("a screen has one line for each row of the terminal, the last one with
     if (rows === 30) assert.match(lines.at(-2)!, new RegExp(`a/s-${room - 1} `));
   }
 });
+
+Deno.test("services can be sorted by traffic only if it is counted", () => {
+  const orders = (countsTraffic: boolean) => {
+    const seen = new Set<TopView["order"]>();
+    let view = FIRST_VIEW;
+    for (let i = 0; i < 6; i++) {
+      seen.add(view.order);
+      view = afterKey(view, "s", { rows: 10, total: 35, countsTraffic })!;
+    }
+    return seen;
+  };
+  assert.ok(orders(true).has("traffic"));
+  assert.ok(!orders(false).has("traffic"));
+});
+
+Deno.test("rates have columns of their own, only if traffic is counted", () => {
+  const perSecond = { connections: 12.5, packets: 1, bytes: 3_400_000 };
+  const traffic = { connections: 1, packets: 1, bytes: 1, perSecond, failures: {} };
+  const lines = (services: readonly BrowsedService[]) => serviceRows(services, true).map((line) => textOf(line, PLAIN));
+  const [headings, row] = lines([service("a/b", { traffic })]);
+  assert.match(lines([service("a/b")])[0]!, /ENDPOINTS +STATE$/);
+  assert.match(headings!, /ENDPOINTS +CONN\/S +BYTES\/S +STATE$/);
+  assert.match(row!, / 12\.5 +3\.4M +in effect$/);
+});
