@@ -1,6 +1,6 @@
 import { createProblemBoard, type ReportProblems } from "../core/problems/mod.ts";
 import { abortedBy, FAMILIES, type Family } from "../platform/mod.ts";
-import { familySettings, isFeatureEnabled } from "../config/mod.ts";
+import { balanceOptions, familySettings, isFeatureEnabled } from "../config/mod.ts";
 import type { FamilyDelta, RelayPlaces, RelayPorts, RuleDescription, ServicePortKey } from "../core/model/mod.ts";
 import { createFamilyPlanner, type FamilyPlanner } from "../core/planning/mod.ts";
 import { openSource, type SourceOptions } from "../sources/mod.ts";
@@ -40,7 +40,13 @@ export async function answerOffline(options: OfflineOptions): Promise<Answers> {
   return answers;
 
   function basisOf(family: Family) {
-    const planner = createFamilyPlanner({ family, nodeName, tracking, onProblems });
+    const planner = createFamilyPlanner({
+      family,
+      nodeName,
+      tracking,
+      balance: balanceOptions(configuration),
+      onProblems,
+    });
     planner.plan(changes);
     return {
       planner,

@@ -101,6 +101,13 @@ export const FIELDS = {
     /** The time between two readings of the kernel's counters. */
     period: duration(10 * SECOND),
   }),
+  /** Sluice's own: the algorithm of Services without an annotation of it. */
+  balance: section({
+    /** Empty for the default of the mode. */
+    algorithm: text(),
+    /** For maglev: `flow` or `client`; empty for flow. */
+    affinityHash: text(),
+  }),
   winkernel: section({
     networkName: text(),
     sourceVip: text(),

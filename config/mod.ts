@@ -19,6 +19,7 @@
  *   nearest.ts                   suggests similar names
  *   feature_gates.ts             the feature gates of kube-proxy
  *   source.ts                    `--source` and its flags
+ *   balance.ts                   how services can be balanced in the mode
  *   ipvs.ts                      schedulers and deprecation of ipvs mode
  *   configuration.ts             the validated, frozen result
  *   document.ts                  writes a configuration as a file
@@ -51,6 +52,7 @@ export { boolean, duration, fieldAt, text } from "./fields.ts";
 export { FLAG_GROUPS, FLAGS, SOURCE_FLAGS } from "./flag_table.ts";
 
 export { choice, type ChoiceFlag, type Flag, type FlagGroup, option } from "./flags.ts";
+export { balanceOptions } from "./balance.ts";
 export { conntrackSettings, initSettings } from "./host_settings.ts";
 export { type InstalledService, partOfInstalled, withInstalled } from "./installed.ts";
 export { ipvsDeprecation } from "./ipvs.ts";

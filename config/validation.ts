@@ -7,7 +7,7 @@ import {
   KUBERNETES_VERSION,
 } from "../platform/mod.ts";
 import type { ModeDescription, ModeSection } from "../backends/contract/mod.ts";
-import type { ProxyMode } from "../core/model/mod.ts";
+import { BALANCE_HASHES, type ProxyMode } from "../core/model/mod.ts";
 import { LOCAL_MODES, type LocalMode, LOGGING_FORMATS } from "./configuration.ts";
 import { formatDuration } from "./duration.ts";
 import { checkFeatureGates } from "./feature_gates.ts";
@@ -75,6 +75,7 @@ export function validate(
     notNegative("ipvs.udpTimeout", ipvs.udpTimeoutMs);
     checkScheduler(ipvs.scheduler, schedulers, report);
   }
+  checkBalance(settings.balance, mode, report);
   notNegative("userspace.udpIdleTimeout", settings.userspace.udpIdleTimeoutMs);
   range("userspace.maxConnections", settings.userspace.maxConnections, 0, 1_000_000);
   if (settings.traffic.periodMs < SHORTEST_TRAFFIC_PERIOD_MS) {
@@ -144,6 +145,19 @@ function checkMode(given: string, modes: readonly ModeDescription[], report: Rep
     report("mode", given, `${allowed}${suggestion(given, names)}`);
   }
   return mode ?? byDefault!;
+}
+
+function checkBalance(
+  { algorithm, affinityHash }: Settings["balance"],
+  { name, balance: { algorithms } }: ModeDescription,
+  report: Report,
+): void {
+  if (algorithm !== "" && !algorithms.some((one) => one === algorithm)) {
+    report("balance.algorithm", algorithm, `in ${name} mode, it must be ${algorithms.join(", ")} or empty`);
+  }
+  if (affinityHash !== "" && !BALANCE_HASHES.some((one) => one === affinityHash)) {
+    report("balance.affinityHash", affinityHash, `must be ${BALANCE_HASHES.join(", ")} or empty`);
+  }
 }
 
 function checkScheduler(given: string, schedulers: () => readonly string[], report: Report): void {

@@ -23,6 +23,8 @@ export interface NodeEvents {
   nodeMissing(message: string): void;
   /** Records an Event of this problem if the table names one. For problems that none of the other methods reports. */
   problem(problem: Problem): void;
+  /** Records an Event of this problem of a Service; the action is one word. */
+  serviceProblem(service: ServiceKey, problem: Problem, action: string): void;
   /** Reports that a health check node port cannot be opened, as an Event of the Service like kube-proxy's. */
   healthCheckFailed(service: ServiceKey, port: number, why: string): void;
 }
@@ -92,6 +94,10 @@ export function createNodeEvents(recorder: EventRecorder, mode: ProxyMode, clock
     problem({ code, subject, detail }) {
       const { event, title } = problemKind(code);
       if (event !== undefined) recorder.record("Warning", event, subject, `${subject}: ${title}: ${detail}`);
+    },
+    serviceProblem(service, { code, detail }, action) {
+      const { title } = problemKind(code), about = { kind: "Service", ...splitServiceKey(service), action } as const;
+      recorder.record("Warning", reasonOf(code), service, `${title}: ${detail}`, about);
     },
     healthCheckFailed(service, port, why) {
       recorder.record(

@@ -1,4 +1,4 @@
-import { type HealthCheckPlanner, servicesFirst } from "../core/planning/mod.ts";
+import { type BalanceReports, type HealthCheckPlanner, servicesFirst } from "../core/planning/mod.ts";
 import type { NodeChange, Tracking } from "../core/tracking/mod.ts";
 import type { ServiceHealth } from "../observe/mod.ts";
 import type { Clock } from "../platform/mod.ts";
@@ -10,6 +10,8 @@ export interface ChangeLoopOptions {
   readonly families: readonly ServedFamily[];
   /** Plans the health check node ports. */
   readonly healthChecks: HealthCheckPlanner;
+  /** Reports annotations of balancing that have no effect. */
+  readonly balanceReports: BalanceReports;
   /** Opens and closes the health check node ports. */
   readonly serviceHealth: Pick<ServiceHealth, "apply">;
   readonly onNodeChange: (change: NodeChange) => void;
@@ -23,7 +25,7 @@ const BATCH_DELAY_MS = 2;
 
 /** Creates a function that schedules a round: planning tracked changes and sending them to the families' workers. */
 export function createChangeLoop(options: ChangeLoopOptions): () => void {
-  const { tracking, families, healthChecks, serviceHealth, onNodeChange, onStarted, clock } = options;
+  const { tracking, families, healthChecks, balanceReports, serviceHealth, onNodeChange, onStarted, clock } = options;
   let started = false;
   let startedAhead = false;
 
@@ -49,6 +51,7 @@ export function createChangeLoop(options: ChangeLoopOptions): () => void {
       family.apply(changes);
       if (!started) family.start();
     }
+    balanceReports.update(changes);
     const planned = healthChecks.plan(changes);
     serviceHealth.apply(planned);
     for (const family of families) family.holdHealthChecks(planned);

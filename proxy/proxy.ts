@@ -1,5 +1,6 @@
 import { abortedBy, errorText, FAMILIES, type Family } from "../platform/mod.ts";
 import {
+  balanceOptions,
   type Configuration,
   countsTraffic,
   isFeatureEnabled,
@@ -30,7 +31,7 @@ import {
 } from "../observe/mod.ts";
 import { createConnectionLimits } from "../platform/http/mod.ts";
 import { createProblemBoard, type ReportProblems } from "../core/problems/mod.ts";
-import { createHealthCheckPlanner } from "../core/planning/mod.ts";
+import { createBalanceReports, createHealthCheckPlanner } from "../core/planning/mod.ts";
 import type { ProxyOptions } from "./proxy_options.ts";
 import type { RunningProxy } from "./running_answers.ts";
 import { type ServedFamily, type ServedFamilyListener, serveFamily } from "./served_family.ts";
@@ -143,6 +144,12 @@ async function serve(options: ProxyOptions): Promise<number> {
     tracking,
     families,
     healthChecks: createHealthCheckPlanner({ nodeName, tracking }),
+    balanceReports: createBalanceReports({
+      tracking,
+      balance: balanceOptions(configuration),
+      onProblems: problems.report,
+      onProblem: (service, problem) => nodeEvents?.serviceProblem(service, problem, "Balance"),
+    }),
     serviceHealth,
     onNodeChange: nodeWatch.onChange,
     onStarted: () => logger.info("caches synced", { mode, node: nodeName }),

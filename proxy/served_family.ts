@@ -11,7 +11,7 @@ import {
   REST_DELAYS,
   type StopOptions,
 } from "../core/channel/mod.ts";
-import { conntrackSettings, familySettings, routesLoopback } from "../config/mod.ts";
+import { balanceOptions, conntrackSettings, familySettings, routesLoopback } from "../config/mod.ts";
 import type { ReportProblems } from "../core/problems/mod.ts";
 import type { PlannedOptions } from "../observe/mod.ts";
 import { createKernelView, type Refusal } from "./kernel_view.ts";
@@ -101,7 +101,8 @@ export function serveFamily(
   const history = createEffectHistory();
   const kernelView = createKernelView();
   const healthChecks = createHeldHealthChecks(family, listener);
-  const planner = createFamilyPlanner({ family, nodeName, tracking, onProblems: listener.onProblems });
+  const balance = balanceOptions(configuration);
+  const planner = createFamilyPlanner({ family, nodeName, tracking, balance, onProblems: listener.onProblems });
   const checkNodePorts = createNodePortCheck(family, configuration, listener.onProblems);
   const kernel = family === "IPv4" ? conntrackSettings(configuration.conntrack, machineCores()) : [];
   const channel: FamilyChannel = createFamilyChannel({

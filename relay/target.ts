@@ -16,8 +16,8 @@ export interface Target {
 /** Chooses endpoints. */
 export interface Chooser {
   /**
-   * Yields the endpoints of a target for a client address, each one once: the one that session affinity asks for, then
-   * the others at random.
+   * Yields the endpoints of a target for a client address, each one once: the one that session affinity asks for or one by
+   * weight, then the others at random.
    */
   candidates(target: Target, client: string): Generator<string, void, void>;
   /** Notes which endpoint serves the client, for session affinity. */
@@ -27,6 +27,18 @@ export interface Chooser {
 /** The endpoints of a target. */
 export function endpointsOf({ list, servicePort }: Target): readonly string[] {
   return list === "cluster" ? servicePort.clusterEndpoints : servicePort.localEndpoints;
+}
+
+/** The weights of the endpoints of a target, in their order; undefined if all are equal. */
+function weightsOf({ list, servicePort: { balance } }: Target): readonly number[] | undefined {
+  return list === "cluster" ? balance?.clusterWeights : balance?.localWeights;
+}
+
+/** The index that a random number in [0, 1) selects. */
+function pick(count: number, weights: readonly number[] | undefined, random: number): number {
+  if (weights === undefined) return Math.floor(random * count);
+  let left = Math.floor(random * weights.reduce((sum, weight) => sum + weight, 0));
+  return weights.findIndex((weight) => (left -= weight) < 0);
 }
 
 /** Creates a chooser. A client keeps its endpoint across the lists of a service port, as in the kernel's modes. */
@@ -53,7 +65,7 @@ function createOpenChooser(affinity: AffinityTable, random: () => number): Choos
       const wanted = target.servicePort.affinitySeconds > 0 ? affinity.get(clientOf(target, client)) : undefined;
       const first = wanted !== undefined && endpoints.includes(wanted)
         ? wanted
-        : endpoints[Math.floor(random() * endpoints.length)];
+        : endpoints[pick(endpoints.length, weightsOf(target), random())];
       if (first === undefined) return;
       yield first;
       // Most connections end here, so that a long list is not copied for them.

@@ -4,13 +4,17 @@
  */
 import { isProblemCode, type Problem } from "../core/problems/mod.ts";
 import {
+  type Balance,
+  BALANCE_ALGORITHMS,
   FAILURE_REASONS,
   type FamilyDelta,
   type FamilySettings,
+  IPVS_SCHEDULERS,
   type IpvsSettings,
   isCommonFigure,
   type LoadBalancerSources,
   type LocalTraffic,
+  MAX_WEIGHT,
   type RelayPorts,
   type ServicePort,
   type SyncReport,
@@ -78,6 +82,14 @@ const isVerdict = oneOf("cluster", "local", "reject", "drop");
 const isPortNumber = integer(1, 65_535), isPortNumberOrNone = integer(0, 65_535);
 const isSeconds = integer(0, 2 ** 31 - 1), isCount = integer(0, Number.MAX_SAFE_INTEGER);
 
+const isWeights = optional(list(integer(0, MAX_WEIGHT)));
+const isBalance = record<Balance>({
+  algorithm: oneOf(...BALANCE_ALGORITHMS, ...IPVS_SCHEDULERS),
+  hash: optional(oneOf("flow", "client")),
+  clusterWeights: isWeights,
+  localWeights: isWeights,
+});
+
 const SERVICE_PORT: Fields<ServicePort> = {
   name: text(SERVICE_PORT_NAME),
   protocol: isProtocol,
@@ -94,6 +106,7 @@ const SERVICE_PORT: Fields<ServicePort> = {
   endpointsOnThisNode: list(isEndpoint),
   lingeringEndpoints: list(isEndpoint),
   affinitySeconds: isSeconds,
+  balance: optional(isBalance),
   loadBalancerSources: optional(record<LoadBalancerSources>({ ranges: list(isPrefix), includeNode: isBoolean })),
   relay: optional(record<RelayPorts>({ cluster: optional(isPortNumber), local: optional(isPortNumber) })),
 };

@@ -16,6 +16,7 @@ export {
   type FigureMetric,
   IPTABLES_TOOLS,
   IPTABLES_VARIANT_TOOLS,
+  type ModeBalance,
   type ModeDescription,
   type ModeRelay,
   type ModeSection,

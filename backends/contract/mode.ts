@@ -1,5 +1,5 @@
 import type { Kind } from "../../core/objects/mod.ts";
-import type { ProxyMode } from "../../core/model/mod.ts";
+import type { BalanceAlgorithm, ProxyMode } from "../../core/model/mod.ts";
 import type { ToolCall } from "../tools/mod.ts";
 
 /**
@@ -19,6 +19,14 @@ export interface ModeDescription {
   readonly relay: ModeRelay;
   readonly traces: ModeTraces;
   readonly traffic: ModeTraffic;
+  readonly balance: ModeBalance;
+}
+
+/** The ways in which a mode balances connections. */
+export interface ModeBalance {
+  readonly algorithms: readonly BalanceAlgorithm[];
+  /** The algorithm of services that ask for none; in IPVS mode the configured scheduler replaces it. */
+  readonly byDefault: BalanceAlgorithm;
 }
 
 /**

@@ -60,6 +60,7 @@ const DESCRIPTION: ModeDescription = {
     line: /^:(KUBE-(?:SVC|SVL|SEP|EXT|FW|XLB)-\S*)/,
     text: (chains) => `${chains.length} chains of services (mode iptables)`,
   },
+  balance: { algorithms: ["random"], byDefault: "random" },
   traffic: {
     by: "rules",
     unusedPort: "untouched",

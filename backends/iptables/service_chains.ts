@@ -9,6 +9,7 @@ import {
   oneOf,
   type ServiceChainNames,
   serviceChainNames,
+  shareOf,
 } from "../xtables/mod.ts";
 
 /** Whether a service port has an external chain. */
@@ -39,13 +40,13 @@ export function renderServiceChain(port: ServicePort, chain: string, settings: F
       if (port.relay?.cluster !== undefined) return [toRelay(port, port.relay.cluster, settings)];
       return [
         ...(port.internal === "cluster" ? internalMasquerade(port, settings) : []),
-        ...endpointChoice(port, port.clusterEndpoints),
+        ...endpointChoice(port, port.clusterEndpoints, port.balance?.clusterWeights),
       ];
     case names.local:
       if (port.relay?.local !== undefined) return [toRelay(port, port.relay.local, settings)];
       return [
         ...(port.internal === "local" ? internalMasquerade(port, settings) : []),
-        ...endpointChoice(port, port.localEndpoints),
+        ...endpointChoice(port, port.localEndpoints, port.balance?.localWeights),
       ];
     case names.external:
       return externalRules(port, names, settings);
@@ -89,11 +90,16 @@ function internalMasquerade(port: ServicePort, settings: FamilySettings): string
  * One rule per endpoint that picks it with the right probability and rewrites the destination; with session affinity, preceded
  * by one rule per endpoint for the clients that it served last.
  */
-function endpointChoice(port: ServicePort, endpoints: readonly string[]): string[] {
+function endpointChoice(
+  port: ServicePort,
+  endpoints: readonly string[],
+  weights: readonly number[] | undefined,
+): string[] {
+  const chance = chances(endpoints.length, weights);
   const to = (endpoint: string) => `-j DNAT --to-destination ${endpoint}`;
   const protocol = `-p ${port.protocol} `;
   if (port.affinitySeconds === 0) {
-    return endpoints.map((endpoint, i) => protocol + oneOf(endpoints.length - i) + to(endpoint));
+    return endpoints.flatMap((endpoint, i) => chance[i] === undefined ? [] : [protocol + chance[i] + to(endpoint)]);
   }
   const mask = port.clusterIP.includes(":") ? "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff" : "255.255.255.255";
   const remembered = endpoints.map((endpoint) =>
@@ -103,10 +109,25 @@ function endpointChoice(port: ServicePort, endpoints: readonly string[]): string
     ...endpoints.map((endpoint, i) =>
       `${protocol}-m recent --update --seconds ${port.affinitySeconds} --reap ${remembered[i]}${to(endpoint)}`
     ),
-    ...endpoints.map((endpoint, i) =>
-      `${protocol}${oneOf(endpoints.length - i)}-m recent --set ${remembered[i]}${to(endpoint)}`
+    ...endpoints.flatMap((endpoint, i) =>
+      chance[i] === undefined ? [] : [`${protocol}${chance[i]}-m recent --set ${remembered[i]}${to(endpoint)}`]
     ),
   ];
+}
+
+/**
+ * The match of the rule of each endpoint, given that the rules before it did not match; undefined for an endpoint of weight
+ * 0, which has none.
+ */
+function chances(count: number, weights: readonly number[] | undefined): (string | undefined)[] {
+  if (weights === undefined) return Array.from({ length: count }, (_, i) => oneOf(count - i));
+  let left = weights.reduce((sum, weight) => sum + weight, 0);
+  return weights.map((weight) => {
+    if (weight === 0) return undefined;
+    const match = shareOf(weight, left);
+    left -= weight;
+    return match;
+  });
 }
 
 /**

@@ -36,11 +36,11 @@ export function contributionOf(port: ServicePort, circumstances: Circumstances):
   const addresses = new Set<string>();
   const entries = new Set<Entry>();
   const closedToNode: string[] = [];
-  const definition = serverDefinition(scheduler, port.affinitySeconds);
+  const definition = serverDefinition(schedulerOf(port, scheduler), port.affinitySeconds, port.balance?.hash);
   const enter = (kind: SetKind, element: string) => entries.add(entryOf(kind, family, element));
-  const serve = (address: string, number: number, realServers: readonly string[]) => {
+  const serve = (address: string, number: number, reals: Pick<VirtualServer, "realServers" | "weights">) => {
     const key = serverKey(port.protocol, address, number);
-    if (!servers.has(key)) servers.set(key, { definition, realServers });
+    if (!servers.has(key)) servers.set(key, { definition, ...reals });
   };
   const bind = (address: string) => {
     addresses.add(address);
@@ -57,18 +57,18 @@ export function contributionOf(port: ServicePort, circumstances: Circumstances):
   }
   for (const frontend of frontendsOf(port)) {
     const { kind, address } = frontend;
-    const realServers = realServersOf(port, frontend);
+    const reals = realServersOf(port, frontend);
     if (kind === "nodePort") {
       const { all, local } = NODE_PORT_SETS[port.protocol];
       for (const own of nodePortAddresses(circumstances)) {
-        serve(own, port.nodePort, realServers);
+        serve(own, port.nodePort, reals);
         const element = port.protocol === "sctp" ? `${own},sctp:${port.nodePort}` : String(port.nodePort);
         enter(all, element);
         if (keepsSource) enter(local, element);
       }
       continue;
     }
-    serve(address, port.port, realServers);
+    serve(address, port.port, reals);
     if (kind === "clusterIP" || !isNodes(address)) bind(address);
     if (kind === "clusterIP") enter("clusterIP", at(address));
     if (kind === "externalIP") enter(keepsSource ? "externalIPLocal" : "externalIP", at(address));
@@ -97,9 +97,41 @@ export function nodePortAddresses({ settings, nodeAddresses }: Circumstances): r
  * empty. With external traffic policy Local it lists the endpoints of this node. If there are none it lists those of
  * other nodes, so that this node's pods reach them; other clients get no reply from those (kubernetes PR 97081).
  */
-function realServersOf(port: ServicePort, { verdict, ownVerdict }: Frontend): readonly string[] {
-  if (verdict === "local") return port.localEndpoints;
-  return ownVerdict === "cluster" ? port.clusterEndpoints : [];
+function realServersOf(
+  { clusterEndpoints, localEndpoints, balance }: ServicePort,
+  { verdict, ownVerdict }: Frontend,
+): Pick<VirtualServer, "realServers" | "weights"> {
+  if (verdict === "local") return weighted(localEndpoints, balance?.localWeights);
+  return ownVerdict === "cluster" ? weighted(clusterEndpoints, balance?.clusterWeights) : { realServers: [] };
+}
+
+/** Real servers with their weights. One of weight 0 would be terminating, so that it is left out. */
+function weighted(
+  endpoints: readonly string[],
+  weights: readonly number[] | undefined,
+): Pick<VirtualServer, "realServers" | "weights"> {
+  if (weights === undefined) return { realServers: endpoints };
+  return {
+    realServers: endpoints.filter((_, i) => weights[i] !== 0),
+    weights: weights.filter((weight) => weight !== 0),
+  };
+}
+
+/** The schedulers for the algorithms that other modes know as well. */
+const SCHEDULERS: Readonly<Record<string, string>> = {
+  "round-robin": "rr",
+  "least-connections": "lc",
+  "maglev": "mh",
+};
+
+/** The schedulers that ignore weights, and those that do the same with weights. */
+const WITH_WEIGHTS: Readonly<Record<string, string>> = { rr: "wrr", lc: "wlc" };
+
+function schedulerOf({ balance }: ServicePort, configured: string): string {
+  if (balance === undefined) return configured;
+  const scheduler = SCHEDULERS[balance.algorithm] ?? balance.algorithm;
+  const isWeighted = balance.clusterWeights !== undefined || balance.localWeights !== undefined;
+  return isWeighted ? WITH_WEIGHTS[scheduler] ?? scheduler : scheduler;
 }
 
 /** The set entries that restrict a load balancer IP to some sources. */

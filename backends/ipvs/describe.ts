@@ -1,15 +1,17 @@
 import { DUMMY_INTERFACE, type RulePart } from "../../core/model/mod.ts";
 import type { Contribution } from "./contribution.ts";
 import type { Entry } from "./sets.ts";
-import { operationLine } from "./virtual_servers.ts";
+import { operationLine, weightsOf } from "./virtual_servers.ts";
 
 /** Describes a contribution in the tools' own notation: virtual servers, set elements and addresses. */
 export function describeContribution({ servers, entries, addresses }: Contribution): readonly RulePart[] {
-  const virtual = [...servers].map(([server, { definition, realServers }]): RulePart => ({
+  const virtual = [...servers].map(([server, virtual]): RulePart => ({
     place: `virtual server ${server}`,
     lines: [
-      operationLine({ does: "add", server, definition }).trimEnd(),
-      ...realServers.map((real) => operationLine({ does: "add-real", server, real, weight: 1 }).trimEnd()),
+      operationLine({ does: "add", server, definition: virtual.definition }).trimEnd(),
+      ...[...weightsOf(virtual)].map(([real, weight]) =>
+        operationLine({ does: "add-real", server, real, weight }).trimEnd()
+      ),
     ],
   }));
   const bySet = new Map<string, Entry[]>();

@@ -116,8 +116,8 @@ export function createDesired(family: Family, scheduler: string): Desired {
 function sameServer(a: HeldServer | undefined, b: HeldServer | undefined): boolean {
   if (!a || !b) return a === b;
   if (a.definition !== b.definition || a.misweighted || b.misweighted) return false;
-  if (a.realServers === b.realServers) return true;
+  if (a.realServers === b.realServers && a.weights === b.weights) return true;
   if (a.realServers.length !== b.realServers.length) return false;
-  const those = new Set(b.realServers);
-  return a.realServers.every((real) => those.has(real));
+  const those = new Map(b.realServers.map((real, i) => [real, b.weights?.[i] ?? 1]));
+  return a.realServers.every((real, i) => those.get(real) === (a.weights?.[i] ?? 1));
 }

@@ -1,4 +1,4 @@
-import { DUMMY_INTERFACE } from "../../core/model/mod.ts";
+import { DUMMY_INTERFACE, IPVS_SCHEDULERS } from "../../core/model/mod.ts";
 import { type FigureDeclarations, IPTABLES_TOOLS, type ModeDescription } from "../contract/mod.ts";
 
 const FIGURES = {
@@ -52,6 +52,10 @@ const DESCRIPTION: ModeDescription = {
     line: new RegExp(`^\\d+: (${DUMMY_INTERFACE}):`),
     failsWithout: true,
     text: () => `the interface ${DUMMY_INTERFACE} (mode ipvs)`,
+  },
+  balance: {
+    algorithms: ["round-robin", "least-connections", "maglev", ...IPVS_SCHEDULERS],
+    byDefault: "rr",
   },
   traffic: { by: "virtual-servers" },
 };

@@ -15,6 +15,7 @@ import {
   type ServerKey,
   serverOperations,
   terminatingAfter,
+  weightsOf,
 } from "./virtual_servers.ts";
 
 /** Brings the kernel's virtual servers to the desired state. */
@@ -69,7 +70,7 @@ export function createServerSync(options: ServerSyncOptions): ServerSync {
     for (const [key, listed] of await servers.list()) {
       const wanted = ledger.wanted(key);
       if (!wanted && isExcluded(key, excludePrefixes)) continue;
-      const { server, ending } = interpret(listed, wanted?.realServers);
+      const { server, ending } = interpret(listed, wanted);
       held.set(key, server);
       if (ending.size > 0) terminating.set(key, ending);
     }
@@ -165,16 +166,19 @@ function udpFrontendsOf(keys: Iterable<ServerKey>): Set<UdpFrontend> {
 /** Converts a listed virtual server. If its real servers are the desired ones it shares their list, to save memory. */
 function interpret(
   { definition, weights }: ListedServer,
-  wanted: readonly string[] | undefined,
+  wanted: HeldServer | undefined,
 ): { readonly server: HeldServer; readonly ending: ReadonlySet<string> } {
+  const desired = wanted?.weights && weightsOf(wanted);
   const realServers: string[] = [];
   const ending = new Set<string>(), misweighted = new Set<string>();
   for (const [real, weight] of weights) {
-    if (weight === 1) realServers.push(real);
-    else if (weight === 0) ending.add(real);
+    if (weight === 0) ending.add(real);
+    else if (weight === (desired?.get(real) ?? 1)) realServers.push(real);
     else misweighted.add(real);
   }
-  const isWanted = wanted?.length === realServers.length && wanted.every((real) => weights.get(real) === 1);
-  const server = { definition, realServers: isWanted ? wanted : realServers };
+  const isWanted = wanted?.realServers.length === realServers.length &&
+    wanted.realServers.every((real, i) => weights.get(real) === (wanted.weights?.[i] ?? 1));
+  const ofReals = desired && realServers.map((real) => desired.get(real) ?? 1);
+  const server = isWanted ? { ...wanted, definition } : { definition, realServers, ...ofReals && { weights: ofReals } };
   return { server: misweighted.size > 0 ? { ...server, misweighted } : server, ending };
 }

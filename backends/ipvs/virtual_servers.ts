@@ -2,7 +2,7 @@
  * Virtual and real servers, the operations on them, and their text: `ipvsadm --save -n` prints the same text that
  * `ipvsadm --restore` reads, so the kernel's state is compared as text.
  */
-import type { Family, Protocol } from "../../core/model/mod.ts";
+import type { BalanceHash, Family, Protocol } from "../../core/model/mod.ts";
 import type { PlaceChange } from "../tools/mod.ts";
 import { canonicalAddress, familyOf, joinHostPort, splitHostPort } from "../../platform/mod.ts";
 
@@ -13,13 +13,15 @@ export type ServerKey = string;
 export interface VirtualServer {
   /** Its scheduler, session affinity and flags, as ipvsadm writes them: `-s rr -p 10800`. */
   readonly definition: string;
-  /** Its real servers of weight 1, as `address:port`, each once. */
+  /** Its real servers, as `address:port`, each once. */
   readonly realServers: readonly string[];
+  /** The weights of its real servers, in their order, none of them 0; absent if all are 1. */
+  readonly weights?: readonly number[];
 }
 
 /** A virtual server as the kernel holds it, or should hold it. */
 export interface HeldServer extends VirtualServer {
-  /** Real servers whose weight is neither 1 nor 0, set by another program. */
+  /** Real servers whose weight is neither 0 nor the desired one, set by another program. */
   readonly misweighted?: ReadonlySet<string>;
 }
 
@@ -42,12 +44,13 @@ export function parseServerKey(
 }
 
 /**
- * The definition of a virtual server. The scheduler `mh` hashes the client's port too, as in kube-proxy.
+ * The definition of a virtual server. The scheduler `mh` hashes the client's port too, as in kube-proxy, unless the service
+ * asks for its address alone.
  * @param affinitySeconds how long a client stays with its real server; 0 without session affinity
  */
-export function serverDefinition(scheduler: string, affinitySeconds: number): string {
+export function serverDefinition(scheduler: string, affinitySeconds: number, hash: BalanceHash = "flow"): string {
   const persistence = affinitySeconds === 0 ? "" : ` -p ${affinitySeconds}`;
-  return `-s ${scheduler}${persistence}${scheduler === "mh" ? " -b mh-port" : ""}`;
+  return `-s ${scheduler}${persistence}${scheduler === "mh" && hash === "flow" ? " -b mh-port" : ""}`;
 }
 
 /**
@@ -130,11 +133,12 @@ export function* serverOperations(
   }
   if (!held) yield { does: "add", server, definition: wanted.definition };
   else if (held.definition !== wanted.definition) yield { does: "update", server, definition: wanted.definition };
-  const there = new Set(held?.realServers);
-  for (const real of wanted.realServers) {
-    if (there.has(real)) continue;
-    const isThere = terminating.has(real) || held?.misweighted?.has(real);
-    yield { does: isThere ? "update-real" : "add-real", server, real, weight: 1 };
+  const there = weightsOf(held);
+  for (const [real, weight] of weightsOf(wanted)) {
+    const before = there.get(real);
+    if (before === weight) continue;
+    const isThere = before !== undefined || terminating.has(real) || held?.misweighted?.has(real);
+    yield { does: isThere ? "update-real" : "add-real", server, real, weight };
   }
   const stay = new Set(wanted.realServers);
   const graceful = terminatesGracefully(server);
@@ -145,6 +149,11 @@ export function* serverOperations(
   }
   if (graceful) return;
   for (const real of terminating) if (!stay.has(real)) yield { does: "delete-real", server, real };
+}
+
+/** The weight of each real server of a virtual server. */
+export function weightsOf(server: VirtualServer | undefined): ReadonlyMap<string, number> {
+  return new Map(server?.realServers.map((real, i) => [real, server.weights?.[i] ?? 1]));
 }
 
 /** The real servers that terminate after these operations. */

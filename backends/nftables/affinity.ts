@@ -1,5 +1,6 @@
 import { type FamilySettings, hasExternalFrontends, isPolicyLocal, type ServicePort } from "../../core/model/mod.ts";
 import { shortHash } from "../reconcile/mod.ts";
+import { drawOf, drawText, type ListName, tableOf } from "./slots.ts";
 import { fromThisNode, setMark } from "./statements.ts";
 import type { Dialect } from "./table.ts";
 
@@ -63,10 +64,10 @@ export function affinityChains(port: ServicePort, settings: FamilySettings, dial
   const names = affinityChainNames(port);
   const chains: OwnChain[] = [];
   if (port.clusterEndpoints.length > 0) {
-    chains.push({ name: names.cluster, rules: choice(port, port.clusterEndpoints, dialect) });
+    chains.push({ name: names.cluster, rules: choice(port, "cluster", dialect) });
   }
   if (port.localEndpoints.length > 0) {
-    chains.push({ name: names.local, rules: choice(port, port.localEndpoints, dialect) });
+    chains.push({ name: names.local, rules: choice(port, "local", dialect) });
   }
   if (!hasExternalFrontends(port)) return chains;
   if (port.external === "cluster" && port.clusterEndpoints.length > 0) {
@@ -85,15 +86,44 @@ export function affinityChains(port: ServicePort, settings: FamilySettings, dial
 }
 
 /** A rule per endpoint for its clients, and one for new clients that picks it with the right probability. */
-function choice(port: ServicePort, endpoints: readonly string[], { ip }: Dialect): string[] {
+function choice(port: ServicePort, name: ListName, dialect: Dialect): string[] {
+  const { ip } = dialect, endpoints = name === "cluster" ? port.clusterEndpoints : port.localEndpoints;
   const protocol = `meta l4proto ${port.protocol}`;
   const go = (endpoint: string) =>
     `update @${clientSetName(port, endpoint)} { ${ip} saddr } ${protocol} dnat to ${endpoint}`;
   return [
     ...endpoints.map((endpoint) => `${ip} saddr @${clientSetName(port, endpoint)} ${go(endpoint)}`),
-    ...endpoints.map((endpoint, i) => {
-      const left = endpoints.length - i;
-      return left === 1 ? go(endpoint) : `numgen random mod ${left} 0 ${go(endpoint)}`;
-    }),
+    ...picks(port, name, dialect).map(({ endpoint, match }) => match + go(endpoint)),
   ];
+}
+
+/** A rule for new clients: its endpoint, and what it matches, with a trailing space; empty if it matches all. */
+interface Pick {
+  readonly endpoint: string;
+  readonly match: string;
+}
+
+/** The rules for new clients, in turn: the last one matches all that the others leave. */
+function picks(port: ServicePort, name: ListName, { ip }: Dialect): Pick[] {
+  const endpoints = name === "cluster" ? port.clusterEndpoints : port.localEndpoints;
+  const table = tableOf(port, name), draw = drawOf(port);
+  if (table === undefined) {
+    return endpoints.map((endpoint, i) => {
+      const left = endpoints.length - i;
+      return { endpoint, match: left === 1 ? "" : `${drawText(draw, left, ip, port.protocol)} 0 ` };
+    });
+  }
+  const slots = endpoints.map((): number[] => []);
+  table.forEach((index, slot) => slots[index]!.push(slot));
+  const used = endpoints.flatMap((endpoint, i) => slots[i]!.length > 0 ? [{ endpoint, own: slots[i]! }] : []);
+  const isHash = draw === "flow" || draw === "client";
+  let left = table.length;
+  return used.map(({ endpoint, own }, i) => {
+    const of = left;
+    left -= own.length;
+    if (i === used.length - 1) return { endpoint, match: "" };
+    if (!isHash) return { endpoint, match: `${drawText(draw, of, ip, port.protocol)} < ${own.length} ` };
+    const match = own.length === 1 ? own[0] : `{ ${own.join(", ")} }`;
+    return { endpoint, match: `${drawText(draw, table.length, ip, port.protocol)} ${match} ` };
+  });
 }

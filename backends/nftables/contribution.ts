@@ -7,7 +7,8 @@ import {
 } from "../../core/model/mod.ts";
 import { prefixContains, splitHostPort } from "../../platform/mod.ts";
 import { affinityChainNames, affinityChains, type ClientSet, clientSets, type OwnChain } from "./affinity.ts";
-import { type PickChain, pickChainName } from "./pick_chains.ts";
+import { type PickChain, pickChainName, type PickKind } from "./pick_chains.ts";
+import { counterOwner, type ListName, type SlotList, slotList } from "./slots.ts";
 import { prefixText } from "./statements.ts";
 import type { Dialect, SetName, SharedSetName } from "./table.ts";
 
@@ -58,18 +59,30 @@ export function contributionOf(port: ServicePort, settings: FamilySettings, dial
   const pickChains = new Set<string>();
   const withAffinity = port.affinitySeconds > 0;
   const own = withAffinity ? affinityChainNames(port) : undefined;
+  const slotsOf = (list: ListName) => withAffinity ? NO_SLOTS : slotList(port, list);
+  const lists: Readonly<Record<ListName, SlotList>> = { cluster: slotsOf("cluster"), local: slotsOf("local") };
 
   /** Sends packets to a frontend to the chain that picks an endpoint: the service port's own, or a shared one. */
-  const dispatch = (set: SetName, frontend: Frontend, ownChain: string | undefined, chain: PickChain) => {
-    const name = ownChain ?? pickChainName(chain);
+  const dispatch = (
+    set: SetName,
+    frontend: Frontend,
+    ownChain: string | undefined,
+    kind: PickKind,
+    list: ListName,
+  ) => {
+    const name = ownChain ?? pickChainName(pickChain(kind, frontend, list));
     if (ownChain === undefined) pickChains.add(name);
     elements.push({ set, key: keyOf(frontend), value: `goto ${name}` });
   };
-  const list = (set: SetName, frontend: Frontend, endpoints: readonly string[]) => {
-    if (withAffinity) return;
+  const pickChain = (kind: PickKind, frontend: Frontend, list: ListName): PickChain => {
+    const { draw, slots: { length: slots } } = lists[list];
+    const owner = draw === "turn" ? counterOwner(port) : undefined;
+    return { kind, protocol, slots, draw, owner, nodePort: frontend.kind === "nodePort" };
+  };
+  const fill = (set: SetName, frontend: Frontend, list: ListName) => {
     const address = addressOf(frontend);
-    endpoints.forEach((endpoint, i) => {
-      elements.push({ set, key: `${address} . ${frontend.port} . ${i}`, value: endpointElement(endpoint) });
+    lists[list].slots.forEach((value, i) => {
+      elements.push({ set, key: `${address} . ${frontend.port} . ${i}`, value });
     });
   };
   const addressOf = ({ kind, address }: Frontend) => kind === "nodePort" ? dialect.anyAddress : address;
@@ -80,35 +93,19 @@ export function contributionOf(port: ServicePort, settings: FamilySettings, dial
     if (verdict !== "cluster" && verdict !== "local") return;
     const endpoints = verdict === "cluster" ? clusterEndpoints : localEndpoints;
     if (endpoints.length === 0) return;
-    dispatch("services", frontend, own?.[verdict], {
-      kind: "pick",
-      protocol,
-      endpoints: endpoints.length,
-      nodePort: false,
-    });
-    list(`${protocol}-endpoints`, frontend, endpoints);
+    dispatch("services", frontend, own?.[verdict], "pick", verdict);
+    fill(`${protocol}-endpoints`, frontend, verdict);
   };
 
   const addExternal = (frontend: Frontend) => {
     const { verdict, ownVerdict } = frontend;
-    const nodePort = frontend.kind === "nodePort";
-    const endpoints = verdict === "cluster" ? clusterEndpoints : localEndpoints;
+    const list = verdict === "cluster" ? "cluster" : "local";
     if (ownVerdict !== "cluster" || verdict !== "local" && clusterEndpoints.length === 0) return;
-    dispatch("services", frontend, own?.external, {
-      kind: isPolicyLocal(verdict) ? "external-local" : "external",
-      protocol,
-      endpoints: endpoints.length,
-      nodePort,
-    });
-    list(`${protocol}-endpoints`, frontend, endpoints);
+    dispatch("services", frontend, own?.external, isPolicyLocal(verdict) ? "external-local" : "external", list);
+    fill(`${protocol}-endpoints`, frontend, list);
     if (ownVerdict === verdict || withAffinity || clusterEndpoints.length === 0) return;
-    dispatch("shortcuts", frontend, undefined, {
-      kind: "shortcut",
-      protocol,
-      endpoints: clusterEndpoints.length,
-      nodePort,
-    });
-    list(`${protocol}-shortcut-endpoints`, frontend, clusterEndpoints);
+    dispatch("shortcuts", frontend, undefined, "shortcut", "cluster");
+    fill(`${protocol}-shortcut-endpoints`, frontend, "cluster");
   };
 
   for (const frontend of frontendsOf(port)) {
@@ -125,6 +122,9 @@ export function contributionOf(port: ServicePort, settings: FamilySettings, dial
     clientSets: withAffinity ? clientSets(port, dialect) : [],
   };
 }
+
+/** Session affinity has no slots: its chains name the endpoints. */
+const NO_SLOTS: SlotList = { draw: "random", slots: [] };
 
 type KeyOf = (frontend: Frontend) => string;
 
@@ -146,11 +146,6 @@ function restrictSources(elements: Element[], frontend: Frontend, keyOf: KeyOf):
   for (const range of disjoint(frontend.sources)) {
     elements.push({ set: "source-ranges", key: `${key} . ${prefixText(range)}`, value: "" });
   }
-}
-
-function endpointElement(endpoint: string): string {
-  const { address, port } = splitHostPort(endpoint);
-  return `${address} . ${port}`;
 }
 
 /**

@@ -51,6 +51,7 @@ const DESCRIPTION: ModeDescription = {
     line: /^table (ip6? (?:kube-proxy|sluice))$/,
     text: (tables) => `the tables ${tables.join(", ")} (mode nftables)`,
   },
+  balance: { algorithms: ["random", "round-robin", "maglev"], byDefault: "random" },
   traffic: {
     by: "rules",
     unusedPort: "rejected",

@@ -52,6 +52,12 @@ export function oneOf(left: number): string {
   return text;
 }
 
+/** A match with the probability `part` / `whole`, with a space at its end; empty for the whole. */
+export function shareOf(part: number, whole: number): string {
+  if (part >= whole) return "";
+  return `-m statistic --mode random --probability ${probabilityText(Math.round(0x80000000 * part / whole))} `;
+}
+
 /**
  * A probability of `kept` / 2^31 in 11 decimals, rounded as by C's printf: a tie goes to the even digit (1/4096 is
  * 0.00024414062), where `toFixed` rounds up.

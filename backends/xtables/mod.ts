@@ -43,7 +43,7 @@ export { removeIptablesTraces, removeTracesOfOtherVariant } from "./cleanup.ts";
 export { examineHost, type Host } from "./host.ts";
 export { jump, type Layout, NO_LAYOUT } from "./layout.ts";
 export { ROUTE_LOOPBACK, withMartians, writeHostSettings } from "./martians.ts";
-export { comment, destinationPort, localMatch, LOOPBACK, oneOf } from "./matches.ts";
+export { comment, destinationPort, localMatch, LOOPBACK, oneOf, shareOf } from "./matches.ts";
 export { createReconciler, type Reconciler } from "./reconcile.ts";
 export { createIptablesTools, type IptablesTools } from "./tools.ts";
 export type { ChainsByTable, RenderedChain, WantedChains } from "./wanted_chains.ts";

@@ -34,6 +34,7 @@ const GROUPS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     "CHANGELOG.md": "Changelog",
   },
   "Reference": {
+    "docs/balance.md": "Choosing endpoints",
     "docs/userspace.md": "Userspace mode",
     "docs/ipvs.md": "IPVS mode",
     "docs/wire.md": "gRPC protocol",

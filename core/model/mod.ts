@@ -3,6 +3,8 @@
  * Addresses are canonical strings (see platform/address.ts), endpoints are `address:port` strings.
  *
  *   service_port.ts      one port of one Service, with every decision taken
+ *   balance.ts           how connections are spread over the endpoints, and the share of each
+ *   slot_table.ts        tables of consistent hashing and of weights
  *   frontend.ts          the frontends of a service port, with their verdicts and admitted sources
  *   family_settings.ts   the settings of all services of a family
  *   delta.ts             the changes since a revision, or a full snapshot
@@ -14,6 +16,20 @@
  * In: nothing. Out: types, and functions that read them. May touch: nothing.
  */
 export type { Family } from "../../platform/mod.ts";
+export {
+  type Balance,
+  BALANCE_ALGORITHMS,
+  BALANCE_HASHES,
+  type BalanceAlgorithm,
+  type BalancedList,
+  type BalanceHash,
+  balanceShares,
+  balanceTable,
+  IPVS_SCHEDULERS,
+  MAX_WEIGHT,
+  MOST_MAGLEV_ENDPOINTS,
+} from "./balance.ts";
+export type { EndpointIndex } from "./slot_table.ts";
 export { completesState, type FamilyDelta } from "./delta.ts";
 export {
   DUMMY_INTERFACE,

@@ -1,4 +1,5 @@
 import { joinFlat } from "../../platform/mod.ts";
+import type { Balance } from "./balance.ts";
 import type { RelayPorts } from "./relay_ports.ts";
 
 /** A transport protocol, in the lower case that the kernel's tools use. */
@@ -69,6 +70,8 @@ export interface ServicePort {
   readonly lingeringEndpoints: readonly string[];
   /** The timeout of session affinity in seconds; 0 without session affinity. */
   readonly affinitySeconds: number;
+  /** How new connections are spread over the endpoints; absent for the default of the mode. */
+  readonly balance?: Balance;
   /** Undefined admits every client, also if all ranges are of the other family (kube-proxy's rule). */
   readonly loadBalancerSources: LoadBalancerSources | undefined;
   /** Added on the way to the worker in userspace mode; a list without a port there is served by the kernel. */

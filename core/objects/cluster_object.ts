@@ -1,6 +1,7 @@
 /** The Kubernetes objects that Sluice watches, reduced to the fields it uses; addresses and prefixes are canonical. */
 import type { Family } from "../../platform/mod.ts";
 import type { Protocol } from "../model/mod.ts";
+import type { BalanceAnnotations } from "./balance_annotations.ts";
 
 /** An object of any watched kind. */
 export type ClusterObject = Service | EndpointSlice | Node | ServiceCIDR;
@@ -52,6 +53,8 @@ export interface Service {
   readonly ignored: boolean;
   /** Whether the label `k8s-app: kube-dns` marks it as cluster DNS. */
   readonly isClusterDNS?: true;
+  /** How it asks to be balanced; absent without an annotation of that. */
+  readonly balancing?: BalanceAnnotations;
   readonly details?: ServiceDetails;
 }
 

@@ -1,3 +1,4 @@
+import { readBalanceAnnotations } from "./balance_annotations.ts";
 import { canonicalAddress, compact, familyOf } from "../../platform/mod.ts";
 import type { PortTarget, Service, ServicePortSpec } from "./cluster_object.ts";
 import type { DecodeOptions } from "./decode_options.ts";
@@ -25,6 +26,7 @@ export function decodeService(raw: RawObject, { serviceProxyName, details }: Dec
   const spec = rawObject(raw.spec);
   const type = readOneOf(spec.type, "spec.type", SERVICE_TYPES, problems);
   const externalIPs = readAddresses(spec.externalIPs, "spec.externalIPs", problems);
+  const balancing = readBalanceAnnotations(annotations);
   const externalPolicyLocal = isExternallyAccessible(type, externalIPs) &&
     readOneOf(spec.externalTrafficPolicy, "spec.externalTrafficPolicy", POLICIES, problems) === "Local";
 
@@ -45,6 +47,7 @@ export function decodeService(raw: RawObject, { serviceProxyName, details }: Dec
     healthCheckNodePort: type === "LoadBalancer" && externalPolicyLocal ? readHealthCheckNodePort(spec, problems) : 0,
     ignored: labels[SERVICE_PROXY_NAME] !== serviceProxyName,
     ...labels[APP] === CLUSTER_DNS && { isClusterDNS: true },
+    ...balancing && { balancing },
     ...details && {
       details: {
         labels: stringsOf(labels, details.serviceLabels),

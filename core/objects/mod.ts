@@ -10,12 +10,14 @@
  *   metadata.ts               names and namespaces, and the result of decoding
  *   fields.ts                 readers of addresses, prefixes and ports
  *   raw.ts                    JSON of unknown shape
+ *   balance_annotations.ts    how a Service asks to be balanced
  *   problems.ts               collects the problems of one object
  *   intern.ts                 shares equal values in memory
  *   source.ts                 the contract of sources
  *
  * In: objects of the Kubernetes API as parsed JSON. Out: `ClusterObject`s and the problems found in them. May touch: nothing.
  */
+export { BALANCE_ANNOTATIONS, type BalanceAnnotations, balanceAnnotations } from "./balance_annotations.ts";
 export {
   type ClusterObject,
   type EndpointPort,

@@ -2,6 +2,7 @@ import type { ReportProblems } from "../problems/mod.ts";
 import { type Family, type ServicePort, type ServicePortKey, servicePortKey } from "../model/mod.ts";
 import { sameData } from "../../platform/mod.ts";
 import type { ServiceKey, TrackedChanges, Tracking } from "../tracking/mod.ts";
+import type { BalanceOptions } from "./balance.ts";
 import type { NodeContext } from "./endpoints.ts";
 import {
   type Claimant,
@@ -61,6 +62,8 @@ export interface FamilyPlannerOptions {
   readonly family: Family;
   readonly nodeName: string;
   readonly tracking: Tracking;
+  /** How services can be balanced; undefined for the mode's default in every case. */
+  readonly balance?: BalanceOptions;
   /** Receives the frontends that a service port claimed and lost to another; each service port is a scope. */
   readonly onProblems: ReportProblems;
 }
@@ -158,7 +161,7 @@ function update(state: PlannerState, service: ServiceKey, node: NodeContext, aff
 }
 
 function portsWanted(options: FamilyPlannerOptions, key: ServiceKey, node: NodeContext): ServicePort[] {
-  const { family, tracking } = options;
+  const { family, tracking, balance } = options;
   const service = tracking.services.get(key);
   if (service === undefined) return [];
   return planService({
@@ -166,6 +169,7 @@ function portsWanted(options: FamilyPlannerOptions, key: ServiceKey, node: NodeC
     family,
     node,
     nodeIP: tracking.node.state().nodeIPs[family],
+    balance,
     endpointsOf: (portName, protocol) => tracking.endpoints[family].endpointsOf(key, portName, protocol),
   });
 }

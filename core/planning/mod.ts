@@ -5,12 +5,17 @@
  *   family_planner.ts   plans the services that changed, in one family
  *   service_port.ts     one port of a service: its traffic policies, frontends and endpoints
  *   endpoints.ts        selects endpoints by readiness, termination and topology
+ *   balance.ts          how connections are spread over the endpoints
+ *   weight_terms.ts     reads the annotation of weights
+ *   balance_reports.ts  annotations of balancing that have no effect
  *   frontend_claims.ts  assigns each frontend to one service port
  *   health_checks.ts    health check node ports of load balancers
  *   services_first.ts   the services that a starting node needs first
  *
  * In: trackers and their changes. Out: changed `ServicePort`s, and why an endpoint is used or not. May touch: nothing.
  */
+export { type BalanceOptions, type DefaultBalance } from "./balance.ts";
+export { type BalanceReports, createBalanceReports } from "./balance_reports.ts";
 export {
   categorizeEndpoints,
   type EndpointExplanation,

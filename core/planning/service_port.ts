@@ -2,6 +2,7 @@ import { type Family, familyOf, joinFlat, prefixContains } from "../../platform/
 import type { LoadBalancerSources, Protocol, ServicePort, ServicePortName, Verdict } from "../model/mod.ts";
 import type { Service, ServicePortSpec } from "../objects/mod.ts";
 import { type ServiceEndpoint, serviceKey } from "../tracking/mod.ts";
+import { type BalanceOptions, balanceRequest, planBalance } from "./balance.ts";
 import { categorizeEndpoints, type EndpointCategories, type EndpointUse, type NodeContext } from "./endpoints.ts";
 
 /** The data that the ports of a service are planned from. */
@@ -11,6 +12,8 @@ export interface ServicePlanInput {
   readonly node: NodeContext;
   /** This node's primary address of the family. */
   readonly nodeIP: string;
+  /** How services can be balanced; undefined for the mode's default in every case. */
+  readonly balance?: BalanceOptions;
   /** The endpoints of one of its ports, sorted, without duplicates. */
   readonly endpointsOf: (portName: string, protocol: Protocol) => readonly ServiceEndpoint[];
 }
@@ -24,11 +27,14 @@ export function planService(input: ServicePlanInput): ServicePort[] {
   const clusterIP = service.clusterIPs.find((address) => familyOf(address) === family);
   if (clusterIP === undefined) return [];
   const frontends = frontendsOf(service, family, clusterIP, nodeIP);
+  const request = input.balance && balanceRequest(service, input.balance);
   const planned: ServicePort[] = [];
   for (const spec of service.ports) {
     if (isRepeatedLater(service.ports, spec)) continue;
     const policies = trafficPolicies(service, family, spec);
-    const found = categorizeEndpoints(input.endpointsOf(spec.name, spec.protocol), policies.use, input.node);
+    const known = input.endpointsOf(spec.name, spec.protocol);
+    const found = categorizeEndpoints(known, policies.use, input.node);
+    const balance = request && planBalance(request, found, known, input.balance!.modeDefault);
     planned.push({
       name: servicePortName(service, spec),
       protocol: spec.protocol,
@@ -43,6 +49,7 @@ export function planService(input: ServicePlanInput): ServicePort[] {
       endpointsOnThisNode: found.onThisNode,
       lingeringEndpoints: spec.protocol === "udp" ? found.lingering : NONE,
       affinitySeconds: service.affinitySeconds,
+      ...balance && { balance },
     });
   }
   return planned;

@@ -128,6 +128,13 @@ export const PROBLEMS = {
     title: "another service port has the same frontend and keeps it",
     fix: "give one of the two another address or port",
   },
+  "balance-ignored": {
+    severity: "warning",
+    about: "Service",
+    title: "an annotation of balancing has no effect",
+    fix: "correct the annotation that the detail names; docs/balance.md has what each mode can do",
+    event: "BalanceIgnored",
+  },
   "health-check-port-closed": {
     severity: "error",
     about: "Service",

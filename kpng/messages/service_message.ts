@@ -1,11 +1,11 @@
 import { canonicalPrefix, FAMILIES, familyOf } from "../../platform/mod.ts";
-import { type Decoded, decodeService, type Service } from "../../core/objects/mod.ts";
+import { balanceAnnotations, type Decoded, decodeService, type Service } from "../../core/objects/mod.ts";
 import { readAffinityAnnotation } from "./affinity_annotation.ts";
 import { ipSet, type IPSetMessage, listIps, PROTOCOLS, type ServiceMessage } from "./messages.ts";
 
 /** Converts a service to KPNG's message; docs/wire.md lists what it cannot express. */
 export function serviceMessage(service: Service): ServiceMessage {
-  const { clusterIPs, externalIPs, loadBalancerIPs, sourceRanges, details, affinitySeconds } = service;
+  const { clusterIPs, externalIPs, loadBalancerIPs, sourceRanges, details, affinitySeconds, balancing } = service;
   const loadBalancer = ipSet(loadBalancerIPs);
   return {
     namespace: service.namespace,
@@ -30,7 +30,7 @@ export function serviceMessage(service: Service): ServiceMessage {
     externalTrafficToLocal: service.externalPolicyLocal,
     internalTrafficToLocal: service.internalPolicyLocal,
     labels: details?.labels,
-    annotations: details?.annotations,
+    annotations: balancing ? { ...details?.annotations, ...balanceAnnotations(balancing) } : details?.annotations,
     ipFilters: sourceRanges.length === 0 || loadBalancer === undefined
       ? undefined
       : [{ targetIPs: loadBalancer, sourceRanges }],
@@ -51,7 +51,7 @@ export function serviceOfMessage(received: ServiceMessage, inFull: boolean): Dec
   const clusterIPs = ips.headless ? ["None"] : served(ips.clusterIPs);
   const decoded = decodeService({
     // In a state file, a service without a namespace is in the default one.
-    metadata: { namespace: namespace || "default", name },
+    metadata: { namespace: namespace || "default", name, annotations: message.annotations },
     spec: {
       type,
       clusterIPs,

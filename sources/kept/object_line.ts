@@ -1,5 +1,6 @@
 /** One object as a line of JSON. */
 import {
+  type BalanceAnnotations,
   type ClusterObject,
   type EndpointPort,
   type EndpointSlice,
@@ -98,6 +99,13 @@ const READERS: { readonly [K in ClusterObject["kind"]]: Read<Extract<ClusterObje
     healthCheckNodePort: whole,
     ignored: flag,
     isClusterDNS: (value) => value === undefined ? undefined : true,
+    balancing: optional(
+      fields<BalanceAnnotations>({
+        balance: optional(shared),
+        affinityHash: optional(shared),
+        weights: optional(shared),
+      }),
+    ),
     details: absent,
   }),
   EndpointSlice: fields<EndpointSlice>({

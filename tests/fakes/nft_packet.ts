@@ -8,6 +8,7 @@ export function sendThrough(table: NftTable, request: PacketRequest, situation: 
   const { address, inInterface } = originOf(request, situation.surroundings);
   const packet: NftPacket = {
     from: address,
+    fromPort: request.sourcePort ?? 40_000,
     protocol: request.protocol ?? "tcp",
     state: (request.state ?? "NEW").toLowerCase(),
     inInterface,

@@ -1,3 +1,4 @@
+import { drawByHash, registersOf } from "./jhash.ts";
 import { prefixContains } from "../../platform/address.ts";
 import type { NftSet, NftTable } from "./nft_tables.ts";
 import { isLocal, type PacketProtocol, type Surroundings } from "./packet.ts";
@@ -7,6 +8,8 @@ export interface NftSituation {
   readonly surroundings: Surroundings;
   /** Decides an event of this probability. */
   readonly chance: (probability: number) => boolean;
+  /** Returns the next number of the counter of a rule, by its chain and text (`numgen inc`). */
+  readonly count: (rule: string, modulus: number) => number;
   /** The time of the host, in milliseconds. */
   readonly nowMs: () => number;
   /** Called when a rule adds an element to a set, or updates it. */
@@ -19,6 +22,7 @@ export type Verdict = "accept" | "reject" | "drop" | undefined;
 /** A packet that passes through the rules. */
 export interface NftPacket {
   readonly from: string;
+  readonly fromPort: number;
   readonly protocol: PacketProtocol;
   readonly state: string;
   /** Empty if this node sends the packet, until it receives it. */
@@ -42,7 +46,18 @@ export function runChain(table: NftTable, name: string, packet: NftPacket, situa
     while (!situation.chance(1 / (modulus - drawn))) drawn++;
     return drawn;
   };
-  const field = (what: string): string => {
+  /** The number that an expression draws; undefined for another expression. */
+  const drawn = (what: string, rule: string): number | undefined => {
+    const number = /^numgen (random|inc) mod (\d+)$/.exec(what);
+    if (number) {
+      return number[1] === "inc" ? situation.count(`${name} ${rule}`, Number(number[2])) : draw(Number(number[2]));
+    }
+    const hash = /^jhash ip6? saddr( \. \w+ sport)? mod (\d+) seed (0x\w+)$/.exec(what);
+    if (!hash) return undefined;
+    const bytes = registersOf(packet.from, hash[1] === undefined ? undefined : packet.fromPort);
+    return drawByHash(bytes, Number(hash[2]), Number(hash[3]));
+  };
+  const field = (what: string, rule: string): string => {
     switch (what.replace(/^ip6? /, "").trim()) {
       case "saddr":
         return packet.from;
@@ -68,17 +83,19 @@ export function runChain(table: NftTable, name: string, packet: NftPacket, situa
       case `${packet.protocol} dport`:
         return String(packet.port);
       default: {
-        const modulus = /^numgen random mod (\d+)$/.exec(what)?.[1];
-        if (modulus !== undefined) return String(draw(Number(modulus)));
+        const number = drawn(what, rule);
+        if (number !== undefined) return String(number);
         throw new Mismatch();
       }
     }
   };
-  const key = (text: string) => text.split(" . ").map(field).join(" . ");
-  const lookUp = (set: string, text: string): string | undefined => {
+  // The fields of a hash are separated like those of the key around it.
+  const key = (text: string, rule: string) =>
+    text.split(/ \. (?!\w+ sport mod)/).map((what) => field(what, rule)).join(" . ");
+  const lookUp = (set: string, text: string, rule: string): string | undefined => {
     const content = table.sets.get(set);
     if (!content) throw new Error(`set ${set} does not exist`);
-    const wanted = key(text), exact = content.elements.get(wanted);
+    const wanted = key(text, rule), exact = content.elements.get(wanted);
     if (content.clients.has(wanted)) return content.clients.get(wanted)! > situation.nowMs() ? "" : undefined;
     if (exact !== undefined || !content.lines.includes("flags interval")) return exact;
     const parts = wanted.split(" . ");
@@ -129,7 +146,7 @@ export function runChain(table: NftTable, name: string, packet: NftPacket, situa
       else if ((match = take(/^meta mark set meta mark ([|&]) (0x\w+)/))) {
         packet.mark = match[1] === "|" ? packet.mark | Number(match[2]) : packet.mark & Number(match[2]);
       } else if ((match = take(/^dnat ip6? to (.+ map @(\S+))$/))) {
-        const target = lookUp(match[2]!, match[1]!.slice(0, match[1]!.indexOf(" map @")));
+        const target = lookUp(match[2]!, match[1]!.slice(0, match[1]!.indexOf(" map @")), rule);
         must(target !== undefined);
         packet.rewrittenTo = target;
         return { verdict: "accept" };
@@ -137,19 +154,25 @@ export function runChain(table: NftTable, name: string, packet: NftPacket, situa
         packet.rewrittenTo = `${match[1]} . ${match[2]}`;
         return { verdict: "accept" };
       } else if ((match = take(/^update @(\S+) \{ ([^}]+) \}/))) {
-        situation.remember(table.sets.get(match[1]!)!, key(match[2]!));
+        situation.remember(table.sets.get(match[1]!)!, key(match[2]!, rule));
       } else if ((match = take(/^meta l4proto (tcp|udp|sctp)\b(?! \.)/))) must(packet.protocol === match[1]);
       else if ((match = take(/^numgen random mod (\d+) (\d+)(?= )/))) {
         must(
           match[2] === "0" ? situation.chance(1 / Number(match[1])) : draw(Number(match[1])) === Number(match[2]),
         );
+      } else if ((match = take(/^((?:numgen|jhash) .+?) (\{ [\d, ]+ \}|< \d+|\d+)(?= (?:update|meta|dnat) )/))) {
+        const number = drawn(match[1]!, rule), wanted = match[2]!;
+        if (number === undefined) throw new Error(`the fake nft does not support "${match[1]}"`);
+        must(
+          wanted.startsWith("<") ? number < Number(wanted.slice(2)) : wanted.match(/\d+/g)!.includes(String(number)),
+        );
       } else if ((match = take(/^ip6? (saddr|daddr) (!= )?([0-9a-f:.\/]*[0-9a-f:][0-9a-f:.\/]*)(?= )/))) {
         must(isAddress(match[3]!, match[1] === "saddr" ? packet.from : packet.to) === (match[2] === undefined));
       } else if ((match = take(/^(ip6? [^@]+?) vmap @(\S+)/))) {
-        const verdict = lookUp(match[2]!, match[1]!);
+        const verdict = lookUp(match[2]!, match[1]!, rule);
         must(verdict !== undefined);
         return { verdict: run(verdict!.slice("goto ".length)) };
-      } else if ((match = take(/^(ip6? [^@]+?) @(\S+)/))) must(lookUp(match[2]!, match[1]!) !== undefined);
+      } else if ((match = take(/^(ip6? [^@]+?) @(\S+)/))) must(lookUp(match[2]!, match[1]!, rule) !== undefined);
       else if ((match = take(/^goto (\S+)/))) return { verdict: run(match[1]!) };
       else if ((match = take(/^jump (\S+)/))) {
         const verdict = run(match[1]!);

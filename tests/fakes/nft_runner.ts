@@ -11,6 +11,7 @@ import { createFakeClock, type FakeClock } from "./clock.ts";
 import { type ConntrackEntry, createConntrackTool } from "./iptables/conntrack_tool.ts";
 import { everyOutcome } from "./every_outcome.ts";
 import { sendThrough } from "./nft_packet.ts";
+import type { NftSituation } from "./nft_rules.ts";
 import {
   applyStatement,
   copyTables,
@@ -139,10 +140,19 @@ export function createFakeNftHost(options: FakeNftHostOptions = {}): FakeNftHost
   }
 
   const nowMs = () => clock.monotonic();
-  const sendWith = (packet: PacketRequest, chance: (probability: number) => boolean, remember: typeof keep) => {
+  const counters = new Map<string, number>();
+  const sendWith = (
+    packet: PacketRequest,
+    { chance, count, remember }: Pick<NftSituation, "chance" | "count" | "remember">,
+  ) => {
     const table = familyOf(canonical(packet.to)) === "IPv4" ? "ip sluice" : "ip6 sluice";
     const content = host.tables.get(table) ?? { sets: new Map(), chains: new Map() };
-    return sendThrough(content, packet, { surroundings, chance, nowMs, remember });
+    return sendThrough(content, packet, { surroundings, chance, count, nowMs, remember });
+  };
+  const nextCount = (rule: string, modulus: number) => {
+    const next = ((counters.get(rule) ?? -1) + 1) % modulus;
+    counters.set(rule, next);
+    return next;
   };
   const keep = (set: NftSet, client: string) => {
     const [, count = Infinity, unit] = /^timeout (\d+)([sm])$/m.exec(set.lines.join("\n")) ?? [];
@@ -152,8 +162,18 @@ export function createFakeNftHost(options: FakeNftHostOptions = {}): FakeNftHost
   };
 
   const host: FakeNftHost = {
-    send: (packet) => sendWith(packet, (probability) => random() < probability, keep),
-    outcomes: (packet) => everyOutcome((chance) => sendWith(packet, chance, () => {})),
+    send: (packet) =>
+      sendWith(packet, { chance: (probability) => random() < probability, count: nextCount, remember: keep }),
+    // A counter may have any value before the packet.
+    outcomes: (packet) =>
+      everyOutcome((chance) => {
+        const count = (_: string, modulus: number) => {
+          let drawn = 0;
+          while (!chance(1 / (modulus - drawn))) drawn++;
+          return drawn;
+        };
+        return sendWith(packet, { chance, count, remember: () => {} });
+      }),
     runner: {
       run(call) {
         if (call.tool === "nft") return Promise.resolve().then(() => nft(call));

@@ -37,6 +37,23 @@ export function everyKindOfPort(family: Family): ServicePort[] {
     { affinitySeconds: 10_800, external: "cluster", nodePort: 30008, endpointsOnThisNode: [endpoint(1)] },
     { affinitySeconds: 90, external: "local", localEndpoints: three.slice(2), nodePort: 30009, protocol: "udp" },
     { affinitySeconds: 7, external: "drop", nodePort: 30010 },
+    { balance: { algorithm: "round-robin" }, external: "cluster", nodePort: 30011 },
+    { balance: { algorithm: "maglev", hash: "flow" }, external: "cluster", nodePort: 30012 },
+    {
+      balance: { algorithm: "maglev", hash: "client", localWeights: [1, 3] },
+      external: "local",
+      localEndpoints: three.slice(1),
+      loadBalancerIPs: [address(9, 13)],
+      protocol: "udp",
+    },
+    { balance: { algorithm: "random", clusterWeights: [3, 0, 1] }, protocol: "sctp" },
+    ...(["round-robin", "random", "maglev"] as const).flatMap((algorithm) =>
+      [undefined, [5, 1, 4]].map((clusterWeights): Partial<ServicePort> => ({
+        balance: { algorithm, hash: algorithm === "maglev" ? "flow" : undefined, clusterWeights },
+        affinitySeconds: 60,
+      }))
+    ),
+    { balance: { algorithm: "maglev", hash: "client" }, affinitySeconds: 60, protocol: "udp" },
   ];
   return all.map((changes, i) =>
     fakeServicePort(`default/s${i}:p`, {

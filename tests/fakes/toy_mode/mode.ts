@@ -37,6 +37,7 @@ const DESCRIPTION: ModeDescription = {
     line: /^toy (\S+)$/,
     text: (names) => `toy rules (mode toy, ${names.length} of them)`,
   },
+  balance: { algorithms: ["random"], byDefault: "random" },
   traffic: {
     by: "rules",
     unusedPort: "rejected",

@@ -42,6 +42,7 @@ ipvs:
 nftables: {masqueradeBit: 4, masqueradeAll: false, syncPeriod: 4s, minSyncPeriod: 2s}
 userspace: { maxConnections: 7, udpIdleTimeout: 8s }
 traffic: { metrics: true, endpointMetrics: true, period: 9s }
+balance: { algorithm: maglev, affinityHash: client }
 winkernel: {networkName: n, sourceVip: v, enableDSR: true, rootHnsEndpointName: r, forwardHealthCheckVip: true}
 detectLocalMode: BridgeInterface
 detectLocal: {bridgeInterface: br0, interfaceNamePrefix: veth}
@@ -103,6 +104,7 @@ windowsRunAsService: true
     nftables: { masqueradeBit: 4, masqueradeAll: false, syncPeriodMs: 4000, minSyncPeriodMs: 2000 },
     userspace: { maxConnections: 7, udpIdleTimeoutMs: 8000 },
     traffic: { metrics: true, endpointMetrics: true, periodMs: 9000 },
+    balance: { algorithm: "maglev", affinityHash: "client" },
     winkernel: {
       networkName: "n",
       sourceVip: "v",

@@ -60,3 +60,21 @@ Deno.test("an endpoint that the relay may not connect to is no candidate, not ev
   assert.deepEqual([...chooser.candidates(web, "10.0.0.1")], ["b"]);
   assert.deepEqual([...chooser.candidates(target(["a"]), "10.0.0.1")], []);
 });
+
+Deno.test("the first candidate is chosen by weight, and the others follow", () => {
+  const chooser = chooserOf();
+  const { servicePort, ...rest } = target(["a", "b", "c"]);
+  const weighted = {
+    ...rest,
+    servicePort: { ...servicePort, balance: { algorithm: "random", clusterWeights: [3, 0, 1] } },
+  } as const;
+  const firsts: Record<string, number> = { a: 0, b: 0, c: 0 };
+  for (let i = 0; i < 4000; i++) {
+    const order = [...chooser.candidates(weighted, "10.0.0.1")];
+    assert.deepEqual([...order].sort(), ["a", "b", "c"]);
+    firsts[order[0]!]!++;
+  }
+  assert.equal(firsts["b"], 0);
+  // 4000 draws of 3/4: seven standard deviations are 192.
+  assert.ok(Math.abs(firsts["a"]! - 3000) < 192, String(firsts["a"]));
+});

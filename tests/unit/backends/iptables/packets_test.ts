@@ -116,3 +116,20 @@ Deno.test("if a sysctl fails or hangs, the settings decide about INVALID packets
     });
   }
 });
+
+Deno.test("endpoints are picked by weight, with and without session affinity, and weight 0 gets nothing", async () => {
+  for (const affinitySeconds of [0, 60]) {
+    const host = createHost();
+    const port = fakeServicePort("default/web:http", {
+      clusterEndpoints: ["10.1.0.1:8080", "10.1.0.2:8080", "10.1.0.3:8080", "10.1.0.4:8080"],
+      balance: { algorithm: "random", clusterWeights: [5, 0, 2, 3] },
+      affinitySeconds,
+    });
+    await (await backendUnderTest(host)).snapshot([port]);
+    assert.deepEqual(outcomeShares(host.runner, { from: "pod-on-node", to: "10.96.0.10", port: 80 }), {
+      "10.1.0.1:8080": 0.5,
+      "10.1.0.3:8080": 0.2,
+      "10.1.0.4:8080": 0.3,
+    });
+  }
+});

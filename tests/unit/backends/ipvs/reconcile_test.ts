@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { UnsupportedHostError } from "../../../../backends/contract/backend.ts";
 import { loadBackend } from "../../../../backends/registry.ts";
-import type { ServicePort } from "../../../../core/model/mod.ts";
+import { IPVS_SCHEDULERS, type ServicePort } from "../../../../core/model/mod.ts";
 import { silentLogger } from "../../../../platform/log.ts";
 import { hasAddress } from "../../../fakes/ipvs/kernel.ts";
 import { outcomeShares } from "../../../fakes/packet.ts";
@@ -377,4 +377,50 @@ Deno.test("a set element that the kernel refuses is reported and delays no other
   assert.deepEqual([...new Set(problems.map(({ servicePort }) => servicePort))], ["default/bad:http"]);
   assert.match(problems[0]!.message, /the kernel refuses the set element .*10\.96\.0\.66.*Element cannot be added/);
   assert.ok([...runner.ipvs.sets.get("KUBE-CLUSTER-IP")!.entries].some((entry) => entry.includes("10.96.0.10,")));
+});
+
+Deno.test("each service port has the scheduler of its algorithm, with weights where it has them", async () => {
+  const cases: readonly [ServicePort["balance"], string][] = [
+    [undefined, "-s rr"],
+    [{ algorithm: "round-robin" }, "-s rr"],
+    [{ algorithm: "round-robin", clusterWeights: [3, 1] }, "-s wrr"],
+    [{ algorithm: "least-connections" }, "-s lc"],
+    [{ algorithm: "least-connections", clusterWeights: [3, 1] }, "-s wlc"],
+    [{ algorithm: "maglev", hash: "flow" }, "-s mh -b mh-port"],
+    [{ algorithm: "maglev", hash: "client", clusterWeights: [3, 1] }, "-s mh"],
+    [{ algorithm: "sed" }, "-s sed"],
+  ];
+  for (const [balance, definition] of cases) {
+    const host = createIpvsHost();
+    for (const scheduler of IPVS_SCHEDULERS) host.runner.ipvs.schedulers.add(scheduler);
+    const { snapshot, takeWrites } = await backendUnderTest(host);
+    await snapshot([web({ balance })]);
+    const [first = 1, second = 1] = balance?.clusterWeights ?? [];
+    const [, , added, , reals] = takeWrites().map(({ input }) => input);
+    assert.equal(added, `-A ${KEY} ${definition}\n`);
+    assert.equal(
+      reals,
+      `-a ${KEY} -r ${ENDPOINTS[0]} -m -w ${first}\n-a ${KEY} -r ${ENDPOINTS[1]} -m -w ${second}\n`,
+    );
+  }
+});
+
+Deno.test("changed weights update real servers, one of weight 0 terminates, and a restart keeps them", async () => {
+  const host = createIpvsHost();
+  const weighted = (...clusterWeights: number[]) => web({ balance: { algorithm: "rr", clusterWeights } });
+  const { snapshot, change, takeWrites } = await backendUnderTest(host);
+  await snapshot([weighted(3, 1)]);
+  takeWrites();
+  await change([weighted(3, 2)]);
+  assert.deepEqual(takeWrites().map(({ input }) => input), [`-e ${KEY} -r ${ENDPOINTS[1]} -m -w 2\n`]);
+  const restarted = await backendUnderTest(host);
+  await restarted.snapshot([weighted(3, 2)]);
+  assert.deepEqual(restarted.takeWrites(), []);
+  host.runner.ipvs.servers.get(KEY)!.reals.get(ENDPOINTS[0]!)!.weight = 9;
+  await restarted.backend.resync();
+  assert.deepEqual(weights(host), { [ENDPOINTS[0]!]: 3, [ENDPOINTS[1]!]: 2 });
+  await restarted.change([weighted(3, 0)]);
+  assert.deepEqual(weights(host), { [ENDPOINTS[0]!]: 3, [ENDPOINTS[1]!]: 0 });
+  await restarted.change([web()]);
+  assert.deepEqual(weights(host), { [ENDPOINTS[0]!]: 1, [ENDPOINTS[1]!]: 1 });
 });

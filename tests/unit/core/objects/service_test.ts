@@ -282,3 +282,15 @@ Deno.test("a hundred bad ports become ten sentences and a count", () => {
   assert.equal(problems.length, 11);
   assert.equal(problems[10], "90 more parts cannot be used and are ignored");
 });
+
+Deno.test("of the annotations, only those of balancing are kept", () => {
+  const annotations = {
+    "sluice.dev/balance": "maglev",
+    "sluice.dev/weights": 3,
+    "sluice.dev/affinity-hash": null,
+    other: "x",
+  };
+  const { service: kept } = decoded(manifest({ ports: [http] }, { annotations }));
+  assert.deepEqual(kept.balancing, { balance: "maglev", weights: "3" });
+  assert.equal("balancing" in decoded(manifest({ ports: [http] }, { annotations: { other: "x" } })).service, false);
+});

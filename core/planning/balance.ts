@@ -1,0 +1,158 @@
+import {
+  type Balance,
+  BALANCE_ALGORITHMS,
+  BALANCE_HASHES,
+  type BalanceAlgorithm,
+  type BalanceHash,
+  IPVS_SCHEDULERS,
+  MOST_MAGLEV_ENDPOINTS,
+} from "../model/mod.ts";
+import { BALANCE_ANNOTATIONS, quote, type Service } from "../objects/mod.ts";
+import type { ServiceEndpoint } from "../tracking/mod.ts";
+import { readWeightTerms, weightOf, type WeightTerm } from "./weight_terms.ts";
+
+/** The algorithm of services that do not ask for one. */
+export interface DefaultBalance {
+  /** Undefined for the mode's own default. */
+  readonly algorithm: BalanceAlgorithm | undefined;
+  readonly hash: BalanceHash;
+}
+
+/** How services can be balanced on this node. */
+export interface BalanceOptions {
+  /** The name of the mode, for problems. */
+  readonly mode: string;
+  /** The algorithms of the mode. */
+  readonly algorithms: readonly BalanceAlgorithm[];
+  /** The algorithm of a service port without `Balance`. */
+  readonly modeDefault: BalanceAlgorithm;
+  readonly byDefault: DefaultBalance;
+}
+
+/** How a service is balanced: its annotations, as far as the mode can follow them. */
+export interface BalanceRequest {
+  /** Undefined for the mode's default. */
+  readonly algorithm: BalanceAlgorithm | undefined;
+  readonly hash: BalanceHash;
+  /** Undefined for equal weights. */
+  readonly terms: readonly WeightTerm[] | undefined;
+  /** The parts of the annotations that have no effect, one sentence each. */
+  readonly problems: readonly string[];
+}
+
+const NO_PROBLEMS: readonly string[] = Object.freeze([]);
+
+/** Reads how a service asks to be balanced. */
+export function balanceRequest({ balancing }: Pick<Service, "balancing">, options: BalanceOptions): BalanceRequest {
+  const { byDefault } = options;
+  if (balancing === undefined) return { ...byDefault, terms: undefined, problems: NO_PROBLEMS };
+  const problems: string[] = [];
+  const algorithm = balancing.balance === undefined
+    ? byDefault.algorithm
+    : readAlgorithm(balancing.balance, options, problems);
+  const hash = balancing.affinityHash === undefined
+    ? byDefault.hash
+    : readHash(balancing.affinityHash, algorithm, byDefault.hash, problems);
+  const terms = balancing.weights === undefined ? undefined : readTerms(balancing.weights, problems);
+  return { algorithm, hash, terms, problems };
+}
+
+function readAlgorithm(
+  text: string,
+  { mode, algorithms, modeDefault, byDefault }: BalanceOptions,
+  problems: string[],
+): BalanceAlgorithm | undefined {
+  const wanted = text.trim();
+  const found = algorithms.find((algorithm) => algorithm === wanted);
+  if (found !== undefined) return found === modeDefault ? undefined : found;
+  const instead = `balanced by ${byDefault.algorithm ?? modeDefault}`;
+  const known: readonly string[] = [...BALANCE_ALGORITHMS, ...IPVS_SCHEDULERS];
+  problems.push(
+    known.includes(wanted)
+      ? `annotation ${BALANCE_ANNOTATIONS.balance}: ${mode} mode has no ${wanted}; ${instead}`
+      : `annotation ${BALANCE_ANNOTATIONS.balance} is ${quote(text)}, not ${orList(algorithms)}; ${instead}`,
+  );
+  return byDefault.algorithm;
+}
+
+function readHash(
+  text: string,
+  algorithm: BalanceAlgorithm | undefined,
+  byDefault: BalanceHash,
+  problems: string[],
+): BalanceHash {
+  const field = `annotation ${BALANCE_ANNOTATIONS.affinityHash}`;
+  const found = BALANCE_HASHES.find((hash) => hash === text.trim());
+  if (found === undefined) {
+    problems.push(`${field} is ${quote(text)}, not ${orList(BALANCE_HASHES)}; using ${byDefault}`);
+  } else if (algorithm !== "maglev") problems.push(`${field} has no effect without maglev`);
+  return found ?? byDefault;
+}
+
+function readTerms(text: string, problems: string[]): readonly WeightTerm[] | undefined {
+  const { terms, problem } = readWeightTerms(text);
+  if (problem !== undefined) {
+    problems.push(`annotation ${BALANCE_ANNOTATIONS.weights}: ${problem}; all endpoints have the same weight`);
+  }
+  return terms;
+}
+
+function orList(words: readonly string[]): string {
+  return `${words.slice(0, -1).join(", ")} or ${words.at(-1)}`;
+}
+
+/** The endpoints that a service port uses, by policy. */
+export interface BalancedEndpoints {
+  readonly cluster: readonly string[];
+  readonly local: readonly string[];
+}
+
+/** One object for each algorithm and hash, so that ten thousand services share it. */
+const plain = new Map<string, Balance>();
+
+/**
+ * Decides how a service port is balanced; undefined for the mode's default with equal weights.
+ * @param known all endpoints of the service port
+ */
+export function planBalance(
+  { algorithm, hash, terms }: BalanceRequest,
+  used: BalancedEndpoints,
+  known: readonly ServiceEndpoint[],
+  modeDefault: BalanceAlgorithm,
+): Balance | undefined {
+  const weights = terms && weightsByTarget(known, terms);
+  const clusterWeights = weights && weightsOf(used.cluster, weights);
+  const localWeights = weights && weightsOf(used.local, weights);
+  const isTooLarge = Math.max(used.cluster.length, used.local.length) > MOST_MAGLEV_ENDPOINTS;
+  const feasible = algorithm === "maglev" && isTooLarge ? undefined : algorithm;
+  const isWeighted = clusterWeights !== undefined || localWeights !== undefined;
+  const effective = feasible ?? (isWeighted ? modeDefault : undefined);
+  if (effective === undefined) return undefined;
+  const shared = plainBalance(effective, effective === "maglev" ? hash : undefined);
+  return isWeighted
+    ? { ...shared, ...clusterWeights && { clusterWeights }, ...localWeights && { localWeights } }
+    : shared;
+}
+
+function plainBalance(algorithm: BalanceAlgorithm, hash: BalanceHash | undefined): Balance {
+  const key = `${algorithm} ${hash ?? ""}`;
+  let found = plain.get(key);
+  if (found === undefined) {
+    found = Object.freeze(hash === undefined ? { algorithm } : { algorithm, hash });
+    plain.set(key, found);
+  }
+  return found;
+}
+
+function weightsByTarget(
+  known: readonly ServiceEndpoint[],
+  terms: readonly WeightTerm[],
+): ReadonlyMap<string, number> {
+  return new Map(known.map(({ target, endpoint }) => [target, weightOf(endpoint, terms)]));
+}
+
+/** The weights of a list; undefined if they are equal, which includes that all are 0: serving comes before weights. */
+function weightsOf(targets: readonly string[], byTarget: ReadonlyMap<string, number>): readonly number[] | undefined {
+  const weights = targets.map((target) => byTarget.get(target)!);
+  return weights.every((weight) => weight === weights[0]) ? undefined : weights;
+}

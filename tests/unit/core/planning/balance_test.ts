@@ -1,0 +1,169 @@
+import assert from "node:assert/strict";
+import { MODE_DESCRIPTIONS } from "../../../../backends/registry.ts";
+import type { ProxyMode } from "../../../../core/model/mod.ts";
+import type { BalanceAnnotations } from "../../../../core/objects/balance_annotations.ts";
+import type { Service } from "../../../../core/objects/cluster_object.ts";
+import { type BalanceOptions, balanceRequest } from "../../../../core/planning/balance.ts";
+import { createBalanceReports } from "../../../../core/planning/balance_reports.ts";
+import { planService } from "../../../../core/planning/service_port.ts";
+import { endpoint, service } from "../../../fakes/cluster_objects.ts";
+import { fakeTracking } from "../../../fakes/tracking.ts";
+
+function optionsOf(mode: ProxyMode, byDefault: Partial<BalanceOptions["byDefault"]> = {}): BalanceOptions {
+  const { balance } = MODE_DESCRIPTIONS.find(({ name }) => name === mode)!;
+  return {
+    mode,
+    algorithms: balance.algorithms,
+    modeDefault: balance.byDefault,
+    byDefault: { algorithm: undefined, hash: "flow", ...byDefault },
+  };
+}
+
+const ENDPOINTS = [
+  endpoint("10.1.0.1", { zone: "a", nodeName: "n1" }),
+  endpoint("10.1.0.2", { zone: "b", nodeName: "n2" }),
+  endpoint("10.1.0.3", { zone: "b", nodeName: "here" }),
+];
+
+/** The decision for a service with these annotations and its endpoints. */
+function decided(
+  balancing: BalanceAnnotations | undefined,
+  options = optionsOf("nftables"),
+  fields: Partial<Service> = {},
+) {
+  const [port] = planService({
+    service: service("default/web", { balancing, ...fields }),
+    family: "IPv4",
+    node: { name: "here", zone: "b" },
+    nodeIP: "192.0.2.1",
+    balance: options,
+    endpointsOf: () => ENDPOINTS.map((each) => ({ target: `${each.address}:80`, endpoint: each })),
+  });
+  return port!.balance;
+}
+
+Deno.test("without an annotation, and with one for the default, a service port has no decision about balancing", () => {
+  assert.equal(decided(undefined), undefined);
+  assert.equal(decided({ balance: "random" }), undefined);
+  assert.equal(decided({ weights: "*: 7" }), undefined);
+  assert.equal(decided({ balance: "rr" }, optionsOf("ipvs")), undefined);
+});
+
+Deno.test("an annotation chooses the algorithm, and for maglev what is hashed", () => {
+  assert.deepEqual(decided({ balance: "round-robin" }), { algorithm: "round-robin" });
+  assert.deepEqual(decided({ balance: "maglev" }), { algorithm: "maglev", hash: "flow" });
+  assert.deepEqual(decided({ balance: " maglev ", affinityHash: "client" }), { algorithm: "maglev", hash: "client" });
+  assert.deepEqual(decided({ balance: "least-connections" }, optionsOf("ipvs")), { algorithm: "least-connections" });
+  assert.deepEqual(decided({ balance: "sh" }, optionsOf("ipvs")), { algorithm: "sh" });
+});
+
+Deno.test("the configuration decides for services without an annotation", () => {
+  const options = optionsOf("nftables", { algorithm: "maglev", hash: "client" });
+  assert.deepEqual(decided(undefined, options), { algorithm: "maglev", hash: "client" });
+  assert.deepEqual(decided({ affinityHash: "flow" }, options), { algorithm: "maglev", hash: "flow" });
+  assert.equal(decided({ balance: "random" }, options), undefined);
+  // One object, however many services there are.
+  assert.equal(decided(undefined, options), decided(undefined, options));
+});
+
+Deno.test("weights follow the first term that matches an endpoint, and count for each policy's own list", () => {
+  assert.deepEqual(decided({ weights: "zone=a: 3, node=here: 2" }), {
+    algorithm: "random",
+    clusterWeights: [3, 1, 2],
+  });
+  assert.deepEqual(decided({ weights: "node=n2:0\n zone = b : 5\n*:2", balance: "maglev" }), {
+    ...{ algorithm: "maglev", hash: "flow" },
+    clusterWeights: [2, 0, 5],
+  });
+  assert.deepEqual(decided({ weights: "zone=a: 2" }, optionsOf("ipvs")), {
+    algorithm: "rr",
+    clusterWeights: [2, 1, 1],
+  });
+  const local = { type: "NodePort", externalPolicyLocal: true, internalPolicyLocal: true } as const;
+  assert.deepEqual(decided({ weights: "zone=a: 2" }, optionsOf("iptables"), local), undefined);
+});
+
+Deno.test("weights that would leave no endpoint are ignored", () => {
+  assert.equal(decided({ weights: "*: 0" }), undefined);
+});
+
+Deno.test("more endpoints than maglev has tables for are balanced by the default", () => {
+  const many = Array.from({ length: 1025 }, (_, i) => `10.2.${i >> 8}.${i & 255}:80`);
+  const [port] = planService({
+    service: service("default/web", { balancing: { balance: "maglev" } }),
+    family: "IPv4",
+    node: { name: "here", zone: "" },
+    nodeIP: "192.0.2.1",
+    balance: optionsOf("nftables"),
+    endpointsOf: () => many.map((target) => ({ target, endpoint: endpoint(target.split(":")[0]!) })),
+  });
+  assert.equal(port!.balance, undefined);
+});
+
+const problems: readonly [ProxyMode, BalanceAnnotations, string][] = [
+  [
+    "nftables",
+    { balance: "magelv" },
+    'sluice.dev/balance is "magelv", not random, round-robin or maglev; balanced by random',
+  ],
+  ["iptables", { balance: "maglev" }, "sluice.dev/balance: iptables mode has no maglev; balanced by random"],
+  [
+    "nftables",
+    { balance: "least-connections" },
+    "sluice.dev/balance: nftables mode has no least-connections; balanced by random",
+  ],
+  ["ipvs", { balance: "random" }, "sluice.dev/balance: ipvs mode has no random; balanced by rr"],
+  [
+    "nftables",
+    { balance: "maglev", affinityHash: "port" },
+    'sluice.dev/affinity-hash is "port", not flow or client; using flow',
+  ],
+  ["nftables", { affinityHash: "client" }, "sluice.dev/affinity-hash has no effect without maglev"],
+  [
+    "nftables",
+    { weights: "zone=a: 1, zone b: 2" },
+    'sluice.dev/weights: "zone b: 2" is not zone=NAME: WEIGHT, node=NAME: WEIGHT or *: WEIGHT; all endpoints have the same weight',
+  ],
+  [
+    "nftables",
+    { weights: "zone=a: 1001" },
+    'sluice.dev/weights: "zone=a: 1001" has a weight above 1000; all endpoints have the same weight',
+  ],
+  ["nftables", { weights: " , " }, "sluice.dev/weights: it has no term; all endpoints have the same weight"],
+];
+
+for (const [mode, balancing, expected] of problems) {
+  Deno.test(`${mode}, ${JSON.stringify(balancing)}: the problem names the annotation`, () => {
+    const { problems } = balanceRequest(service("default/web", { balancing }), optionsOf(mode));
+    assert.deepEqual(problems, [`annotation ${expected}`]);
+  });
+}
+
+Deno.test("a service is reported once, until its annotation is corrected or it is gone", () => {
+  const tracking = fakeTracking();
+  const current = new Map<string, readonly string[]>(), events: string[] = [];
+  const reports = createBalanceReports({
+    tracking,
+    balance: optionsOf("iptables"),
+    onProblems: (scope, list) => current.set(scope, list.map(({ code, subject }) => `${code} ${subject}`)),
+    onProblem: (key, { detail }) => events.push(`${key}: ${detail}`),
+  });
+  const set = (balance: string | undefined, affinitySeconds = 0) => {
+    const balancing = balance === undefined ? undefined : { balance };
+    tracking.set(service("default/web", { balancing, affinitySeconds }));
+    reports.update(tracking.take());
+  };
+  set("maglev");
+  set("maglev", 60);
+  assert.deepEqual([...current], [["balance of default/web", ["balance-ignored default/web"]]]);
+  assert.deepEqual(events, [
+    "default/web: annotation sluice.dev/balance: iptables mode has no maglev; balanced by random",
+  ]);
+  set(undefined);
+  assert.deepEqual([...current], [["balance of default/web", []]]);
+  set("nonsense");
+  assert.equal(events.length, 2);
+  tracking.delete({ kind: "Service", namespace: "default", name: "web" });
+  reports.update(tracking.take());
+  assert.deepEqual([...current], [["balance of default/web", []]]);
+});
