@@ -1,8 +1,9 @@
 import type { Clock } from "../../platform/mod.ts";
-import type { Change, ServiceState, Store, StoreDifference, StoreState } from "../store/mod.ts";
+import type { Change, ClusterScoped, ServiceState, Store, StoreDifference, StoreState } from "../store/mod.ts";
 import { serviceKey } from "../../core/tracking/mod.ts";
 import { createGlobalView, createLocalViews, difference, everythingOf, type LocalViews, RESET } from "../views/mod.ts";
 import { type Chunks, lazyChunks, sharedChunks } from "./chunks.ts";
+import { createDeadline, type Deadline } from "./deadline.ts";
 import { createLocalSnapshot, type LocalSnapshot } from "./local_snapshot.ts";
 
 /** The request of a watcher. */
@@ -38,8 +39,10 @@ export interface Answers {
   since(position: Position | undefined, subscription: Subscription): Answer;
 }
 
-/** How long a full snapshot is kept for other watchers that arrive at the same time. */
+/** How long a full snapshot is kept for other watchers after the last one that used it. */
 const WHOLE_STATE_MS = 10_000;
+/** The share of the services above which a snapshot with the changes since is replaced by a new one. */
+const MOST_CHANGED = 0.1;
 /** The number of revisions from which the step to the newest is kept. */
 const STEPS_KEPT = 16;
 
@@ -53,6 +56,7 @@ export function createAnswers(store: Store, clock: Clock): Answers {
     return changes.get(revision);
   };
 
+  const scopedFor = createScopedObjects(store);
   const services = createGlobalServices(store, clock, changesSince);
   const localViews = createSharedLocalViews(store, clock, changesSince);
 
@@ -80,11 +84,10 @@ export function createAnswers(store: Store, clock: Clock): Answers {
     }
     const { state, chunks } = services.whole(extended);
     const later = changesSince(state.revision)!;
-    const { scoped } = everythingOf(store.state());
     return {
       parts: [
         lazyChunks([RESET]),
-        lazyChunks(difference({ scoped, services: [] }, view)),
+        lazyChunks(difference({ scoped: scopedFor(onlyNode), services: [] }, view)),
         chunks,
         services.step(state.revision, extended, later.services),
       ],
@@ -101,11 +104,10 @@ export function createAnswers(store: Store, clock: Clock): Answers {
     const changed = past === undefined ? undefined : changesSince(past.revision);
     if (past === undefined || changed === undefined) {
       const { state, partsFor } = localViews.snapshot(extended);
-      const { scoped } = everythingOf(store.state());
       return {
         parts: [
           lazyChunks([RESET]),
-          lazyChunks(difference({ scoped, services: [] }, view)),
+          lazyChunks(difference({ scoped: scopedFor(nodeName), services: [] }, view)),
           ...partsFor(node),
           lazyChunks(difference({ services: changesSince(state.revision)!.services, scoped: [] }, view)),
         ],
@@ -132,10 +134,32 @@ export function createAnswers(store: Store, clock: Clock): Answers {
   };
 }
 
+/** The cluster-scoped objects of a full snapshot: those of one node, so that its watcher does not cost a look at all others. */
+function createScopedObjects(store: Store) {
+  let known: { readonly revision: number; readonly others: readonly ClusterScoped[] } | undefined;
+
+  const exceptNodes = (): readonly ClusterScoped[] => {
+    const revision = store.revision();
+    if (known?.revision !== revision) {
+      known = { revision, others: store.state().scoped.filter(({ kind }) => kind !== "Node") };
+    }
+    return known.others;
+  };
+
+  return (nodeName: string | undefined): StoreDifference["scoped"] => {
+    const node = nodeName === undefined ? undefined : store.node(nodeName);
+    const objects = nodeName === undefined ? store.state().scoped : [...node ? [node] : [], ...exceptNodes()];
+    return objects.map((after) => ({ before: undefined, after }));
+  };
+}
+
 /** All services and their changes for global watchers, computed once for several of them. */
 function createGlobalServices(store: Store, clock: Clock, changesSince: Store["since"]) {
   // By kind of view: the full snapshot, and the steps from each revision to the newest.
-  const snapshots = new Map<boolean, { readonly state: StoreState; readonly chunks: Chunks }>();
+  const snapshots = new Map<
+    boolean,
+    { readonly state: StoreState; readonly chunks: Chunks; readonly expiry: Deadline }
+  >();
   const steps = new Map<string, Chunks>();
   const views = new Map(
     [false, true].map((extended) => [extended, createGlobalView({ extended, nodeName: undefined })]),
@@ -143,17 +167,25 @@ function createGlobalServices(store: Store, clock: Clock, changesSince: Store["s
 
   const whole = (extended: boolean) => {
     const known = snapshots.get(extended);
-    if (known !== undefined && changesSince(known.state.revision) !== undefined) return known;
+    if (known !== undefined && isCurrent(known.state)) {
+      known.expiry.set(WHOLE_STATE_MS);
+      return known;
+    }
+    known?.expiry.stop();
     const state = store.state();
     const made = {
       state,
       chunks: sharedChunks(difference({ ...everythingOf(state), scoped: [] }, views.get(extended)!)),
+      expiry: createDeadline(clock, () => snapshots.delete(extended)),
     };
+    made.expiry.set(WHOLE_STATE_MS);
     snapshots.set(extended, made);
-    clock.schedule(WHOLE_STATE_MS, () => {
-      if (snapshots.get(extended) === made) snapshots.delete(extended);
-    });
     return made;
+  };
+
+  const isCurrent = ({ revision, services }: StoreState): boolean => {
+    const later = changesSince(revision);
+    return later !== undefined && later.services.length <= Math.max(1, services.length * MOST_CHANGED);
   };
 
   const step = (from: number, extended: boolean, services: StoreDifference["services"]): Chunks => {

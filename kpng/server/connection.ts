@@ -13,6 +13,7 @@ import {
 } from "../transport/mod.ts";
 import type { ClosedConnections, ClosureReason } from "./closed_connections.ts";
 import type { Limits } from "./limits.ts";
+import { windowMoved } from "./window.ts";
 
 /** Options of `guardConnection`. */
 export interface GuardOptions {
@@ -65,7 +66,7 @@ export function guardConnection({ session, socket, limits, clock, closed, onIdle
       else if (type === FRAME.headers && !opened.take()) close("streams opened too fast", ERROR_CODE.enhanceYourCalm);
       else if (needsAnswer(type) && !controlFrames.take()) {
         close("PING or SETTINGS flood", ERROR_CODE.enhanceYourCalm);
-      }
+      } else if (type === FRAME.windowUpdate) windowMoved(session);
     }),
   );
 

@@ -18,6 +18,8 @@
  *   change_waiters.ts      wakes watchers after changes
  *   waiting.ts             waits in order of arrival
  *   chunks.ts              operations in chunks
+ *   window.ts              waits for the client's flow control
+ *   deadline.ts            a deadline that is moved often
  *   traffic.ts             counts what was sent
  *   lag.ts                 measures the time to the last watcher
  *   semaphore.ts           limits concurrency

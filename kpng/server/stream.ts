@@ -2,13 +2,15 @@ import type { ServerHttp2Stream } from "node:http2";
 import type { Clock } from "../../platform/mod.ts";
 import { createFrameReader, STATUS, StatusError } from "../transport/mod.ts";
 import { WireError } from "../codec/mod.ts";
+import { createDeadline } from "./deadline.ts";
 import type { Limits } from "./limits.ts";
+import { whenWindowIsOpen } from "./window.ts";
 
 /** The requests of a call, and its answers. */
 export interface RequestStream<T> {
   /** Resolves with the next request; undefined after the last one. Rejects with the reason of the call's end. */
   next(): Promise<T | undefined>;
-  /** Resolves when the reader has accepted the bytes. Rejects if it is gone or has stalled. */
+  /** Resolves when the reader has accepted the bytes. Rejects if it is gone or has stalled. Called for one write at a time. */
   write(bytes: Uint8Array): Promise<void>;
 }
 
@@ -40,6 +42,13 @@ export function openStream<T>(stream: ServerHttp2Stream, options: StreamOptions<
     abort.abort(new StatusError(STATUS.invalidArgument, "no request received"));
   });
 
+  // One timer and one listener for all writes: there are thousands of writes per second.
+  let rejectWrite: (reason: unknown) => void = () => {};
+  const stall = createDeadline(clock, () => {
+    onStall();
+    abort.abort(new StatusError(STATUS.resourceExhausted, "the client does not read"));
+  });
+
   stream.on("data", (bytes: Uint8Array) => {
     if (signal.aborted) return;
     try {
@@ -65,7 +74,11 @@ export function openStream<T>(stream: ServerHttp2Stream, options: StreamOptions<
     cancelIdle();
     abort.abort(new Error("the stream was closed"));
   });
-  signal.addEventListener("abort", () => wake());
+  signal.addEventListener("abort", () => {
+    stall.stop();
+    rejectWrite(signal.reason);
+    wake();
+  });
 
   return {
     async next() {
@@ -78,26 +91,18 @@ export function openStream<T>(stream: ServerHttp2Stream, options: StreamOptions<
     },
     write(bytes) {
       signal.throwIfAborted();
-      return writeAndWait(bytes);
+      return new Promise((resolve, reject) => {
+        rejectWrite = reject;
+        stall.set(limits.stallMs);
+        // After a failed write the stream closes, which aborts.
+        stream.write(bytes, (error) => {
+          if (error) return;
+          whenWindowIsOpen(stream.session, () => {
+            stall.clear();
+            resolve();
+          });
+        });
+      });
     },
   };
-
-  function writeAndWait(bytes: Uint8Array): Promise<void> {
-    return new Promise((resolve, reject) => {
-      const settle = (then: () => void) => () => {
-        cancelStall();
-        signal.removeEventListener("abort", onAbort);
-        then();
-      };
-      const cancelStall = clock.schedule(limits.stallMs, () => {
-        onStall();
-        abort.abort(new StatusError(STATUS.resourceExhausted, "the client does not read"));
-      });
-      const onAbort = settle(() => reject(signal.reason));
-      signal.addEventListener("abort", onAbort);
-      const onTaken = settle(resolve);
-      // After a failed write the stream closes, which aborts.
-      stream.write(bytes, (error) => error || onTaken());
-    });
-  }
 }

@@ -1,7 +1,8 @@
-import { type Clock, sleep } from "../../platform/mod.ts";
+import { type Clock, startTurn } from "../../platform/mod.ts";
 import { framesOf } from "../transport/mod.ts";
 import { RESET, SYNC } from "../views/mod.ts";
 import type { Answer, Answers, Position, Subscription } from "./answers.ts";
+import { createDeadline } from "./deadline.ts";
 import type { Semaphore, SemaphoreSlot } from "./semaphore.ts";
 import type { ChangeWaiters } from "./change_waiters.ts";
 import type { WatcherTraffic } from "./traffic.ts";
@@ -28,9 +29,15 @@ export interface WatcherOptions {
 }
 
 const BEGINNING_OF_EVERYTHING = framesOf([RESET]);
+const EMPTY = new Uint8Array(0);
 const END_OF_ROUND = framesOf([SYNC]);
 /** The chunks of an answer that may be written without a slot: enough for ordinary rounds of changes. */
 const CHUNKS_WITHOUT_SLOT = 4;
+/** A last chunk up to this size is written together with the end of the round: a write costs more than the copy. */
+const JOINED_BYTES = 8 * 1024;
+/** How long a watcher may hold the event loop between two chunks. */
+const TURN_MS = 5;
+
 /**
  * Answers each request of a watcher with the changes since its last one, computed when the watcher can accept them, and waits
  * until there are some. Resolves after the last request.
@@ -45,6 +52,7 @@ export async function serveWatcher(stream: WatcherStream, options: WatcherOption
     for (;;) {
       const request = await stream.nextRequest();
       if (request === undefined) return;
+      let last: Uint8Array | undefined;
       for (;;) {
         const isSnapshot = answers.needsSnapshot(position);
         if (isSnapshot) {
@@ -57,13 +65,13 @@ export async function serveWatcher(stream: WatcherStream, options: WatcherOption
         const answer = answers.since(position, request);
         position = answer.position;
         const parts = isSnapshot ? answer.parts.slice(1) : answer.parts;
-        const wrote = await writeParts(parts, stream, slot, options);
+        last = await writeParts(parts, stream, slot, options);
         slot.leave();
-        if (wrote || isSnapshot) break;
+        if (last !== undefined || isSnapshot) break;
         traffic?.upToDate(position.revision);
         await changed(position.revision, signal);
       }
-      await stream.write(END_OF_ROUND);
+      await stream.write(endOfRound(last));
       traffic?.roundEnded();
       traffic?.upToDate(position.revision);
     }
@@ -72,25 +80,47 @@ export async function serveWatcher(stream: WatcherStream, options: WatcherOption
   }
 }
 
-/** Returns whether there was anything to write. */
+/** Returns the last chunk if it is short and was not written, an empty one if all were, and undefined if there was none. */
 async function writeParts(
   parts: Answer["parts"],
   stream: WatcherStream,
   slot: SemaphoreSlot,
   { clock, transfers, signal }: WatcherOptions,
-): Promise<boolean> {
-  let wrote = false;
-  for (const part of parts) {
-    for (let i = 0;; i++) {
-      if (i >= CHUNKS_WITHOUT_SLOT) await slot.enter(signal);
-      const chunk = part.at(i);
-      if (chunk === undefined) break;
-      const lapse = clock.schedule(transfers.holdLimitMs(), () => slot.leave());
-      await stream.write(chunk).finally(lapse);
-      wrote = true;
-      // Let other work run before the next chunk is computed.
-      if (i > 0) await sleep(clock, 0, signal);
+): Promise<Uint8Array | undefined> {
+  const lapse = createDeadline(clock, () => slot.leave());
+  const yieldTurn = startTurn(clock, TURN_MS);
+  const write = async (chunk: Uint8Array) => {
+    lapse.set(transfers.holdLimitMs());
+    await stream.write(chunk);
+    lapse.clear();
+    // Let other work run before the next chunk is computed.
+    await yieldTurn();
+    signal.throwIfAborted();
+  };
+  let last: Uint8Array | undefined;
+  try {
+    for (const part of parts) {
+      for (let i = 0;; i++) {
+        if (i >= CHUNKS_WITHOUT_SLOT) await slot.enter(signal);
+        const chunk = part.at(i);
+        if (chunk === undefined) break;
+        if (last !== undefined && last.length > 0) await write(last);
+        last = chunk;
+        if (chunk.length <= JOINED_BYTES) continue;
+        await write(chunk);
+        last = EMPTY;
+      }
     }
+  } finally {
+    lapse.stop();
   }
-  return wrote;
+  return last;
+}
+
+function endOfRound(last: Uint8Array | undefined): Uint8Array {
+  if (last === undefined || last.length === 0) return END_OF_ROUND;
+  const bytes = new Uint8Array(last.length + END_OF_ROUND.length);
+  bytes.set(last);
+  bytes.set(END_OF_ROUND, last.length);
+  return bytes;
 }

@@ -14,7 +14,7 @@ import { manyServices } from "./served.ts";
 import { sayProblems } from "../../../fakes/problems.ts";
 
 const PLACES = 4;
-const END_OF_ROUND = String(framesOf([SYNC]));
+const END_OF_ROUND = framesOf([SYNC]);
 /** The bytes that every watcher receives before it needs a slot. */
 const BEGINNING_BYTES = framesOf([RESET]).length;
 
@@ -65,7 +65,7 @@ function joining(count: number) {
           : Promise.resolve(undefined),
       write(piece) {
         bytes += piece.length;
-        complete = String(piece) === END_OF_ROUND;
+        complete = String(piece.subarray(-END_OF_ROUND.length)) === String(END_OF_ROUND);
         return new Promise((resolve) => {
           taken = () => {
             taken = undefined;
