@@ -12,3 +12,4 @@ export {
   MODE_DESCRIPTIONS,
   MODES,
 } from "./registry.ts";
+export { findTraces, isKernelEmpty, type Traces } from "./traces.ts";

@@ -12,11 +12,11 @@ import { suggestion } from "./nearest.ts";
 import { readSettings } from "./settings.ts";
 import {
   checkSourceFlags,
-  DEFAULT_STATE_DELAY_MS,
   MAX_MSG_SIZE,
   readSource,
   SERVICE_PROXY_NAME,
   STATE_DELAY,
+  STATE_DIRECTORY,
 } from "./source.ts";
 import { type Decisions, validate } from "./validation.ts";
 
@@ -168,8 +168,8 @@ function configurationOf(
     maxMessageBytes: given.get(MAX_MSG_SIZE) as number | undefined ?? DEFAULT_MESSAGE_BYTES,
     serviceProxyName: given.get(SERVICE_PROXY_NAME) as string | undefined || undefined,
     controlSocket: (given.get("control-socket") as string | undefined ?? DEFAULT_CONTROL_SOCKET) || undefined,
-    stateDirectory: given.get("state-directory") as string | undefined || undefined,
-    stateDelayMs: given.get(STATE_DELAY) as number | undefined ?? DEFAULT_STATE_DELAY_MS,
+    stateDirectory: given.get(STATE_DIRECTORY) as string | undefined || undefined,
+    stateDelayMs: given.get(STATE_DELAY) as number | undefined,
     verbosity: settings.logging.verbosity,
     loggingFormat: (settings.logging.format || undefined) as LoggingFormat | undefined,
     strictConfig: given.get("strict-config") === true,

@@ -4,7 +4,7 @@ import { LOCAL_MODES, LOGGING_FORMATS, PROXY_MODES } from "./configuration.ts";
 import { boolean, durationOrZero, type Field, fieldAt, integer, text } from "./fields.ts";
 import { type Flag, type FlagGroup, option } from "./flags.ts";
 import { FIELDS, type SettingPath } from "./kube_proxy_configuration.ts";
-import { DEFAULT_STATE_DELAY_MS, MAX_MSG_SIZE, SERVICE_PROXY_NAME, STATE_DELAY } from "./source.ts";
+import { MAX_MSG_SIZE, SERVICE_PROXY_NAME, STATE_DELAY, STATE_DIRECTORY } from "./source.ts";
 
 type FlagField = Flag["field"];
 type Setting = SettingPath | ((mode: string) => SettingPath);
@@ -102,14 +102,15 @@ export const FLAG_GROUPS: readonly FlagGroup[] = [
           "those without the label.",
       ),
       option(
-        "state-directory",
+        STATE_DIRECTORY,
         text(),
         "The folder where the last state of a server is kept, to be served at a start without the server; none by default.",
       ),
       option(
         STATE_DELAY,
-        durationOrZero(DEFAULT_STATE_DELAY_MS),
-        "How long the server may take at the start before the kept state is served; 1s by default, 0s to serve it at once.",
+        durationOrZero(0),
+        "How long the server may take at the start before the kept state is served, unless it fails earlier; 1s by default, or " +
+          "0s if the kernel has no rules of a service proxy, as after a reboot.",
       ),
       option("master", text(), "The API server's address; overrides the one in the kubeconfig."),
       setting("hostname-override", "hostnameOverride", "The node name to use instead of the host name.", BESIDE_CONFIG),

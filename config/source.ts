@@ -29,9 +29,9 @@ export function sourceText(source: SourceChoice): string {
   return source.addresses.map(text).join();
 }
 
-/** The flag of the time after which the kept state is served, and its default in milliseconds. */
+/** The flag of the folder of the kept state, and that of the time after which it is served. */
+export const STATE_DIRECTORY = "state-directory";
 export const STATE_DELAY = "state-delay";
-export const DEFAULT_STATE_DELAY_MS = 1_000;
 
 /** Reads `--source` and the flags that apply only to some sources. */
 export function readSource(given: GivenFlags): SourceReading {

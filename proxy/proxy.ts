@@ -106,7 +106,7 @@ async function serve(options: ProxyOptions): Promise<number> {
     ...options,
     onApiRequest: metrics.apiRequest,
     onLink: link.report,
-    kept: options.stateFile && { file: options.stateFile, objects: tracking.objects, onServing: link.serveKept },
+    kept: options.kept && { ...options.kept, objects: tracking.objects, onServing: link.serveKept },
   });
   const { answers, statusPage } = lazyAnswers(() => (
     { configuration, tracking, families, traffic, health, recorder, problems, feed, link, clock, startedAtMs }

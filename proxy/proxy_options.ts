@@ -4,7 +4,7 @@ import type { ControlAnswers } from "../answers/control/mod.ts";
 import type { FamilyOptions, KernelSetting, RestDelays, StartFamily } from "../core/channel/mod.ts";
 import type { Family } from "../core/model/mod.ts";
 import type { ProcessProblems } from "../core/problems/mod.ts";
-import type { StateFile } from "../sources/mod.ts";
+import type { KeptState } from "../sources/mod.ts";
 
 /** Options of one run of the proxy. */
 export interface ProxyOptions {
@@ -24,8 +24,8 @@ export interface ProxyOptions {
   readonly restDelays?: RestDelays;
   /** Limit of open files; undefined if unknown. */
   readonly fileLimit?: number;
-  /** The file of the kept state; undefined if none is kept. */
-  readonly stateFile?: StateFile;
+  /** The file of the kept state, and what else it is served by; undefined if none is kept. */
+  readonly kept?: KeptState;
   /** Problems of the process, which last from run to run. */
   readonly processProblems?: Pick<ProcessProblems, "attach">;
   /** Called once the proxy can answer queries; the answers are loaded with the first one. */

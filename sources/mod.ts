@@ -3,5 +3,4 @@
  *
  * In: the configuration. Out: objects, to a `SourceSink`. May touch: the network, files, credential plugins.
  */
-export type { StateFile } from "./kept/mod.ts";
-export { openSource, type SourceOptions } from "./open.ts";
+export { type KeptState, openSource, type SourceOptions } from "./open.ts";

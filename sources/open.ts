@@ -8,6 +8,8 @@ import type { ApiErrorKind } from "./kubernetes/mod.ts";
 /** An opened source and its resources. */
 export interface OpenSource {
   readonly source: Source;
+  /** The URL of the API server; undefined for other sources. */
+  readonly server?: string;
   /** Sends Events about this node; undefined without an API server. */
   readonly events?: Pick<EventRecorderOptions, "send" | "uidOf" | "isRefusal">;
   /** Lists the cluster's other Nodes as the end of a sentence; undefined if no Node is needed. */
@@ -17,6 +19,9 @@ export interface OpenSource {
 
 /** The errors after which sending an Event again is pointless. */
 const REFUSALS: readonly ApiErrorKind[] = ["unauthorized", "forbidden", "not-found", "rejected", "garbled"];
+
+/** The kept state of this process, whatever the configuration of a run. */
+export type KeptState = Pick<KeptSourceOptions, "file" | "isKernelEmpty">;
 
 /** Options of `openSource`. */
 export interface SourceOptions {
@@ -30,7 +35,7 @@ export interface SourceOptions {
   /** Receives the state of the link to the server, if the source is one. */
   readonly onLink?: ReportLink;
   /** Keeps the state of a server, to serve it at the next start if the server does not answer; without effect on files. */
-  readonly kept?: Pick<KeptSourceOptions, "file" | "objects" | "onServing">;
+  readonly kept?: KeptState & Pick<KeptSourceOptions, "objects" | "onServing">;
   /** The environment, for the in-cluster address; the process's by default. */
   readonly env?: (name: string) => string | undefined;
 }
@@ -41,14 +46,25 @@ export interface SourceOptions {
  */
 export async function openSource(options: SourceOptions, details?: DetailFilters): Promise<OpenSource> {
   const { configuration: { source, nodeName, serviceProxyName, stateDelayMs, modeDescription }, kept } = options;
-  const opened = await openConfigured(options, details);
-  if (kept === undefined || !isServer(source)) return opened;
+  if (kept === undefined || !isServer(source)) return await openConfigured(options, details);
+  const failure = Promise.withResolvers<void>();
+  const onLink: ReportLink = (stream, server, event) => {
+    // With several servers, the next one is tried at once.
+    if (event.type === "failed" && event.retryInMs > 0) failure.resolve();
+    options.onLink?.(stream, server, event);
+  };
+  const opened = await openConfigured({ ...options, onLink }, details);
   const { createKeptSource } = await import("./kept/mod.ts");
   const keptSource = createKeptSource({
     ...kept,
     source: opened.source,
-    origin: { node: nodeName, source: sourceText(source), proxyName: serviceProxyName ?? "" },
+    origin: {
+      node: nodeName,
+      source: [sourceText(source), opened.server].filter((part) => part !== undefined).join(" "),
+      proxyName: serviceProxyName ?? "",
+    },
     delayMs: stateDelayMs,
+    failed: failure.promise,
     kinds: modeDescription.kinds,
     clock: options.clock,
     logger: options.logger,
@@ -115,7 +131,7 @@ async function openConfigured(
         isRefusal: (error) => error instanceof ApiError && REFUSALS.includes(error.kind),
       };
       const otherNodes = async (signal: AbortSignal) => otherNodesText(nodeName, await listNodeNames(api, signal));
-      return { source, events, otherNodes, close: () => api.close() };
+      return { source, server: api.server, events, otherNodes, close: () => api.close() };
     }
   }
 }

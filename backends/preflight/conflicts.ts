@@ -1,7 +1,7 @@
 import { type Finding, type ProblemCode, problemFinding } from "../../core/problems/mod.ts";
 import type { ProxyMode } from "../../core/model/mod.ts";
-import type { ModeDescription } from "../contract/mod.ts";
-import { failureText, type Runner, type ToolCall, ToolMissingError } from "../tools/mod.ts";
+import type { Traces } from "../mod.ts";
+import { type Runner, type ToolCall, ToolMissingError } from "../tools/mod.ts";
 
 /** A process that listens on TCP. */
 export interface Listener {
@@ -10,16 +10,6 @@ export interface Listener {
   readonly process: string;
   /** 0 if it is not visible. */
   readonly pid: number;
-}
-
-/** Traces of proxies on this node. */
-export interface Traces {
-  /** The names of the traces, by the mode that leaves them. */
-  readonly byMode: ReadonlyMap<ModeDescription, readonly string[]>;
-  /** The first failure of a tool: `iptables-save failed with …`; undefined if everything could be read. */
-  readonly unreadable: string | undefined;
-  /** Whether iptables-legacy has rules in addition to those of nf_tables. */
-  readonly legacyBeside: boolean;
 }
 
 /** The processes that listen on TCP, listed with `ss`; undefined if it is not installed. */
@@ -35,31 +25,6 @@ function readListeners(line: string): readonly Listener[] {
   const users = [...line.matchAll(/\("((?:[^"\\]|\\.)*)",pid=(\d+)/g)];
   if (users.length === 0) return [{ port: Number(port), process: "", pid: 0 }];
   return users.map(([, process, pid]) => ({ port: Number(port), process: process!, pid: Number(pid) }));
-}
-
-/** Finds the traces of each mode on this node. Tools that are not installed have left none. */
-export async function findTraces(modes: readonly ModeDescription[], runner: Runner): Promise<Traces> {
-  const byMode = new Map<ModeDescription, readonly string[]>();
-  let legacyBeside = false;
-  let unreadable: string | undefined;
-  for (const mode of modes) {
-    const names: string[] = [];
-    const { calls, line: pattern, failsWithout } = mode.traces;
-    if (calls.length === 0) continue;
-    const onLine = (line: string) => {
-      const name = pattern.exec(line)?.[1];
-      if (name !== undefined) names.push(name);
-    };
-    for (const call of calls) {
-      const result = await resultOf(runner, { ...call, onLine });
-      if (result === undefined) continue;
-      if (result.exitCode !== 0 && !failsWithout) unreadable ??= failureText(call.tool, result);
-      // iptables-save itself notices that the other variant of iptables has tables, too.
-      if (/legacy tables present/.test(result.stderr)) legacyBeside = true;
-    }
-    byMode.set(mode, names);
-  }
-  return { byMode, unreadable, legacyBeside };
 }
 
 /** Judges the listening processes for a proxy that will serve health and metrics on these ports. */

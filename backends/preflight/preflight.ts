@@ -1,10 +1,10 @@
 /** Examines the node before a proxy runs on it: its tools, its kernel, and other proxies. */
 import { type Finding, problemFinding } from "../../core/problems/mod.ts";
 import type { IpvsSettings, ProxyMode } from "../../core/model/mod.ts";
-import type { Mode } from "../mod.ts";
+import { findTraces, type Mode } from "../mod.ts";
 import { findOpenFiles, judgeOpenFiles } from "../host/mod.ts";
 import type { Runner } from "../tools/mod.ts";
-import { findListeners, findTraces, judgeListeners, judgeTraces } from "./conflicts.ts";
+import { findListeners, judgeListeners, judgeTraces } from "./conflicts.ts";
 import { findConntrackSize, judgeConntrack } from "./conntrack.ts";
 import { findModules, judgeModules, judgeTrials, tryKernel } from "./kernel.ts";
 import { findTools, judgeTools } from "./tools.ts";

@@ -5,7 +5,7 @@ import type { Command, Invocation } from "./command.ts";
 import { openControlSocket, serveAnswers } from "./control_socket.ts";
 import { dropEnvPermission, droppedPermissions, dropRunPermission, inClusterEnvironment } from "./privileges.ts";
 import { runWithReloads } from "./reload.ts";
-import { openStateFile } from "./state_file.ts";
+import { openKeptState } from "./kept_state.ts";
 
 /** `sluice run`: the proxy. */
 export const runCommand: Command = {
@@ -34,7 +34,7 @@ export const runCommand: Command = {
     const controlSocket = await openControlSocket(configuration, flags.has("control-socket"), clock, report);
     const isServing = !configuration.cleanup && !configuration.initOnly;
     if (isServing) await checkOtherProxies(configuration, clock, logger);
-    const stateFile = await openStateFile(configuration, report);
+    const kept = await openKeptState(configuration, clock, report);
     // A run opens no more files for writing. But connecting to a unix socket needs the write permission, which cannot be limited to one
     // path after the start.
     if (!usesUnixSocket(configuration)) Deno.permissions.revokeSync({ name: "write" });
@@ -49,7 +49,7 @@ export const runCommand: Command = {
     const { runProxy } = await import("../../proxy/mod.ts");
     const onAnswers = await serveAnswers(controlSocket, invocation);
     const withRelays = relaysOnDemand(startFamily);
-    const ofProcess = { flags, clock, runProgram, env, lost: lost.signal, fileLimit, stateFile, processProblems };
+    const ofProcess = { flags, clock, runProgram, env, lost: lost.signal, fileLimit, kept, processProblems };
     const fixed = { ...ofProcess, onAnswers, signal };
     return await runWithReloads(invocation, report, async (reloadable) => {
       const startFamily = await withRelays(usesAnyRelay(reloadable.configuration));

@@ -78,14 +78,14 @@ function unitWord(word: string): string {
   return /^[\w@%+=:,./$-]+$/.test(text) ? text : `"${text.replaceAll("\\", "\\\\").replaceAll('"', '\\"')}"`;
 }
 
-/** The flag in the shipped unit, besides --config; another value after it wins. */
+/** The flag in the shipped unit and script, besides --config; another value after it wins. */
 const SHIPPED_WORD = "--state-directory=/var/lib/sluice";
 
 /** The words that `unitWith` added, or an administrator. */
 export function wordsOfUnit(unit: string): readonly string[] {
   const line = /^ExecStart=(.*)$/m.exec(unit.replace(/\\\n/g, " "))?.[1] ?? "";
   const words = splitWords(line).map((word) => word.replaceAll("%%", "%").replaceAll("$$", "$"));
-  return withoutConfig(words.slice(1)).filter((word) => word !== SHIPPED_WORD);
+  return withoutShipped(words.slice(1));
 }
 
 /** Appends words to the proxy's command line in an OpenRC script. */
@@ -98,18 +98,18 @@ export function scriptWith(script: string, words: readonly string[]): string {
 /** The words that `scriptWith` added, or an administrator. */
 export function wordsOfScript(script: string): readonly string[] {
   const args = /^command_args="(.*)"$/m.exec(script)?.[1] ?? "";
-  return withoutConfig(splitWords(args.replace(/\\(.)/g, "$1")));
+  return withoutShipped(splitWords(args.replace(/\\(.)/g, "$1")));
 }
 
-/** Flags in the form `--name=value`, without `--config`. */
-function withoutConfig(words: readonly string[]): readonly string[] {
+/** Flags in the form `--name=value`, without those of the shipped file. */
+function withoutShipped(words: readonly string[]): readonly string[] {
   const flags: string[] = [];
   for (const word of words) {
     if (word.startsWith("-")) flags.push(word);
     // A proxy has no arguments, so this is the value of the flag before it.
     else if (flags.length > 0) flags.push(`${flags.pop()}=${word}`);
   }
-  return flags.filter((flag) => !flag.startsWith("--config="));
+  return flags.filter((flag) => !flag.startsWith("--config=") && flag !== SHIPPED_WORD);
 }
 
 /** Splits a command line at spaces outside quotes, with quotes and backslashes as in a shell. */

@@ -11,8 +11,15 @@ export interface KeptSourceOptions {
   readonly source: Source;
   readonly file: StateFile;
   readonly origin: StateOrigin;
-  /** How long the source may take to sync at the start before the kept state is served. */
-  readonly delayMs: number;
+  /**
+   * How long the source may take to sync at the start before the kept state is served, unless it fails earlier. By default a
+   * second, or no time if the kernel is empty: then nothing is served meanwhile.
+   */
+  readonly delayMs?: number;
+  /** Whether the kernel had no rules of a service proxy at the start, as after a reboot; unknown by default. */
+  readonly isKernelEmpty?: Promise<boolean>;
+  /** Resolves when a request of the source has failed and is repeated later; never by default. */
+  readonly failed?: Promise<void>;
   /** The kinds that the source reports. */
   readonly kinds: readonly Kind[];
   /** The objects that the sink has. */
@@ -58,6 +65,22 @@ export function createKeptSource(options: KeptSourceOptions): Source {
   };
 }
 
+/** The default of `delayMs` for a kernel that has rules. */
+const DELAY_MS = 1_000;
+
+/** Resolves when the kept state is to be served. Rejects if the signal is aborted. */
+async function waitForSource({ delayMs, isKernelEmpty, failed, clock }: KeptSourceOptions, signal: AbortSignal) {
+  if (delayMs === 0) return;
+  const ends = [sleep(clock, delayMs ?? DELAY_MS, signal)];
+  if (failed !== undefined) ends.push(failed);
+  if (delayMs === undefined && isKernelEmpty !== undefined) {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    isKernelEmpty.then((isEmpty) => isEmpty && resolve());
+    ends.push(promise);
+  }
+  await Promise.race(ends);
+}
+
 /** What `serveKept` needs of a stand-in. */
 interface KeptSink extends Pick<StandIn, "isOver"> {
   /** Serves these objects, the state of `atMs`. */
@@ -66,12 +89,13 @@ interface KeptSink extends Pick<StandIn, "isOver"> {
 
 /** Serves the kept state if the source does not sync in time. Never rejects. */
 async function serveKept(
-  { file, origin, delayMs, clock, logger }: KeptSourceOptions,
+  options: KeptSourceOptions,
   { isOver, serve }: KeptSink,
   signal: AbortSignal,
 ): Promise<void> {
+  const { file, origin, clock, logger } = options;
   try {
-    if (delayMs > 0) await sleep(clock, delayMs, signal);
+    await waitForSource(options, signal);
     if (isOver()) return;
     const { state, ignored } = await file.read(origin);
     for (const reason of ignored) logger.warn("ignored a kept state", { file: file.path, reason });
@@ -83,7 +107,7 @@ async function serveKept(
     if (isOver() || signal.aborted) return;
     serve(objects, state.atMs);
     const of = new Date(state.atMs).toISOString();
-    logger.warn("the source has not answered, serving the kept state", {
+    logger.warn("serving the kept state until the source has answered", {
       of,
       objects: objects.length,
       file: file.path,

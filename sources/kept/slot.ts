@@ -3,7 +3,7 @@ import { sameData } from "../../platform/mod.ts";
 /** The source that a state is from. A state of another source, node or proxy name is not served. */
 export interface StateOrigin {
   readonly node: string;
-  /** As on the command line: `kube`. */
+  /** As on the command line, with the URL of the API server: `kube https://10.0.0.1:6443`. */
   readonly source: string;
   /** The value of the label `service.kubernetes.io/service-proxy-name`; empty for services without it. */
   readonly proxyName: string;

@@ -83,7 +83,7 @@ export function createStateFile(path: string, storage: Storage, readOnly?: strin
         const { states, ignored } = await load();
         const found = states.find(({ header }) => isSameOrigin(header.origin, origin));
         if (found !== undefined) return { state: { payload: found.payload, atMs: found.header.atMs }, ignored };
-        return { state: undefined, ignored: [...ignored, ...states.slice(0, 1).map(otherOrigin)] };
+        return { state: undefined, ignored: [...ignored, ...states.slice(0, 1).map(({ header }) => otherOrigin(header.origin, origin))] };
       }),
     write: (origin, state) => inTurn(() => write(origin, state)),
   };
@@ -133,7 +133,10 @@ function whyIgnored(slot: Slot, index: number): string[] {
   }
 }
 
-function otherOrigin({ header: { origin: { node, source, proxyName } } }: Found): string {
-  const proxy = proxyName === "" ? "" : `, service proxy name ${proxyName}`;
-  return `its state is of another origin (node ${node}, source ${source}${proxy})`;
+function otherOrigin(found: StateOrigin, wanted: StateOrigin): string {
+  return `its state is of another origin (${originText(found)}; this is ${originText(wanted)})`;
+}
+
+function originText({ node, source, proxyName }: StateOrigin): string {
+  return `node ${node}, source ${source}${proxyName === "" ? "" : `, service proxy name ${proxyName}`}`;
 }

@@ -123,6 +123,7 @@ const OTHER_VALUES = [
   "serviceAccount.name=other",
   "networkPolicy.from[0].podSelector.matchLabels.app=prometheus",
   "podMonitor.labels.release=prometheus",
+  "containerRuntimeEndpoint=unix:///run/containerd/containerd.sock",
 ].flatMap((value) => ["--set", value]);
 
 for (const version of API_VERSIONS) {
@@ -139,6 +140,28 @@ for (const version of API_VERSIONS) {
   });
 }
 
+test("the kept state and the container runtime's socket are folders of the node, if they are set", async () => {
+  const folders = async (...values: readonly string[]) => {
+    const { containers, initContainers, volumes } = find(await rendered(...REQUIRED, ...values), "DaemonSet").spec.template.spec;
+    const paths = new Map(volumes.map(({ name, hostPath }: Manifest) => [name, hostPath?.path]));
+    const mounted = ({ volumeMounts }: Manifest) =>
+      volumeMounts.map(({ name, mountPath, readOnly }: Manifest) => {
+        if (paths.get(name)) assert.equal(paths.get(name), mountPath);
+        return `${mountPath}${readOnly ? " read-only" : ""}`;
+      });
+    return { args: containers[0].args.slice(4), mounts: mounted(containers[0]), ofInit: mounted(initContainers[0]) };
+  };
+  const RUNTIME = "/run/containerd read-only";
+  const without = await folders("--set", "stateDirectory=");
+  assert.deepEqual(without.args, []);
+  assert.ok(!without.mounts.includes("/var/lib/sluice"));
+  const endpoint = "unix:///run/containerd/containerd.sock";
+  const both = await folders("--set", `stateDirectory=/data/sluice,containerRuntimeEndpoint=${endpoint}`);
+  assert.deepEqual(both.args, ["--state-directory", "/data/sluice", "--container-runtime-endpoint", endpoint]);
+  assert.ok(both.mounts.includes("/data/sluice") && both.mounts.includes(RUNTIME));
+  assert.ok(!both.ofInit.includes(RUNTIME));
+});
+
 test("bad values are refused with what to do", async () => {
   const refusal = async (...flags: readonly string[]) => {
     const { success, stderr } = await helm("template", "sluice", CHART, "--kube-version", "1.33", ...flags);
@@ -147,6 +170,10 @@ test("bad values are refused with what to do", async () => {
   };
   assert.match(await refusal(), /apiServer is required: host:port of the API server/);
   assert.match(await refusal("--set", "apiServer=kubernetes"), /apiServer/);
+  assert.match(await refusal(...REQUIRED, "--set", "stateDirectory=var/lib"), /stateDirectory/);
+  assert.match(await refusal(...REQUIRED, "--set", "containerRuntimeEndpoint=tcp://a:1"), /containerRuntimeEndpoint/);
+  const runtime = "containerRuntimeEndpoint=/run/containerd/containerd.sock";
+  assert.match(await refusal(...REQUIRED, "--set", `${runtime},stateDirectory=`), /needs a stateDirectory/);
   assert.match(await refusal(...REQUIRED, "--set", "bogus=1"), /additional properties 'bogus' not allowed/);
   assert.match(await refusal(...REQUIRED, "--set", "podMonitor.enabled=true"), /needs config\.metricsBindAddress/);
 });

@@ -141,7 +141,7 @@ windowsRunAsService: true
     master: undefined,
     controlSocket: "/run/sluice/control.sock",
     stateDirectory: undefined,
-    stateDelayMs: 1000,
+    stateDelayMs: undefined,
     verbosity: 4,
     loggingFormat: "text",
     strictConfig: false,

@@ -1,6 +1,7 @@
 import { describeMode, type Mode, MODE_DESCRIPTIONS, MODES } from "../../../../backends/mod.ts";
 import assert from "node:assert/strict";
-import { findListeners, findTraces, judgeListeners, judgeTraces } from "../../../../backends/preflight/conflicts.ts";
+import { findListeners, judgeListeners, judgeTraces } from "../../../../backends/preflight/conflicts.ts";
+import { findTraces, isKernelEmpty } from "../../../../backends/traces.ts";
 import { findConntrackSize, judgeConntrack } from "../../../../backends/preflight/conntrack.ts";
 import { judgeModules, judgeTrials, tryKernel } from "../../../../backends/preflight/kernel.ts";
 import { judgeRights } from "../../../../backends/preflight/preflight.ts";
@@ -155,6 +156,16 @@ Deno.test("state left by other proxies is taken over by the same mode and remove
   );
   const none = await findTraces(MODE_DESCRIPTIONS, host({}));
   assert.deepEqual(lines(judgeTraces(none, "iptables", undefined)), ["green rules: none left by another proxy"]);
+});
+
+Deno.test("a kernel is empty if every tool that is installed shows no rules of a proxy", async () => {
+  const isEmpty = (output: Record<string, string>) => isKernelEmpty(MODE_DESCRIPTIONS, host(output));
+  const EMPTY = { "iptables-save": "*nat\n:PREROUTING ACCEPT [0:0]\nCOMMIT\n", ip: "!Device does not exist" };
+  assert.equal(await isEmpty(EMPTY), true);
+  assert.equal(await isEmpty({ ...EMPTY, nft: "table ip filter\n" }), true);
+  assert.equal(await isEmpty({ ...EMPTY, nft: "table ip6 sluice\n" }), false);
+  assert.equal(await isEmpty({ ...EMPTY, "ip6tables-save": NAT }), false);
+  assert.equal(await isEmpty({ ...EMPTY, nft: "!Operation not permitted" }), false, "unknown");
 });
 
 Deno.test("a nearly full connection table is reported unless the configuration makes room", async () => {

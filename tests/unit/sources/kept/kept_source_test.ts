@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { createKeptSource } from "../../../../sources/kept/kept_source.ts";
+import { createKeptSource, type KeptSourceOptions } from "../../../../sources/kept/kept_source.ts";
 import { packObjects, unpackObjects } from "../../../../sources/kept/payload.ts";
 import type { KeptState, StateFile } from "../../../../sources/kept/state_file.ts";
-import { type ClusterObject, type Kind, KINDS, refOf, type SourceSink } from "../../../../core/objects/mod.ts";
+import { type ClusterObject, KINDS, refOf, type SourceSink } from "../../../../core/objects/mod.ts";
 import type { Problem } from "../../../../core/problems/mod.ts";
 import { createTracking } from "../../../../core/tracking/mod.ts";
 import { silentLogger, systemClock } from "../../../../platform/mod.ts";
@@ -53,7 +53,8 @@ async function keep(objects: readonly ClusterObject[]): Promise<FakeFile> {
 }
 
 /** A tracked proxy that starts with this storage, and the source's side of it. */
-function start(file: StateFile, kinds: readonly Kind[] = KINDS, delayMs = 1000) {
+function start(file: StateFile, options: Partial<KeptSourceOptions> = {}) {
+  const { kinds = KINDS } = options;
   const clock = createFakeClock();
   const problems: Problem[] = [];
   const tracking = createTracking({
@@ -76,7 +77,7 @@ function start(file: StateFile, kinds: readonly Kind[] = KINDS, delayMs = 1000) 
     },
     file,
     origin: ORIGIN,
-    delayMs,
+    ...options,
     kinds,
     objects: tracking.objects,
     onServing: (atMs) => served.push(atMs),
@@ -117,7 +118,31 @@ Deno.test("the kept state is served when the source has been silent for the dela
 });
 
 Deno.test("without a delay, it is served at once", async () => {
-  const run = start(await keep([WEB]), KINDS, 0);
+  const run = start(await keep([WEB]), { delayMs: 0 });
+  await settle();
+  assert.equal(run.tracking.ready(), true);
+  await run.stop();
+});
+
+Deno.test("with an empty kernel, it is served at once, unless a delay is given", async () => {
+  const isServed = async (options: Partial<KeptSourceOptions>) => {
+    const run = start(await keep([WEB]), options);
+    await settle();
+    const isReady = run.tracking.ready();
+    await run.stop();
+    return isReady;
+  };
+  assert.equal(await isServed({ isKernelEmpty: Promise.resolve(true) }), true);
+  assert.equal(await isServed({ isKernelEmpty: Promise.resolve(false) }), false);
+  assert.equal(await isServed({ isKernelEmpty: Promise.resolve(true), delayMs: 1000 }), false);
+});
+
+Deno.test("it is served as soon as the source has failed", async () => {
+  const failure = Promise.withResolvers<void>();
+  const run = start(await keep([WEB]), { failed: failure.promise, delayMs: 60_000 });
+  await settle();
+  assert.equal(run.tracking.ready(), false);
+  failure.resolve();
   await settle();
   assert.equal(run.tracking.ready(), true);
   await run.stop();

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
-import { encodeSlot, SLOT_BYTES } from "../../../../sources/kept/slot.ts";
+import { encodeSlot, SLOT_BYTES, type StateOrigin } from "../../../../sources/kept/slot.ts";
 import { createStateFile } from "../../../../sources/kept/state_file.ts";
 import { createFakeStorage, type FakeStorage } from "../../../fakes/storage.ts";
 
-const ORIGIN = { node: "node-1", source: "kube", proxyName: "" };
+const ORIGIN: StateOrigin = { node: "node-1", source: "kube https://10.0.0.1:6443", proxyName: "" };
 const PATH = "/var/lib/sluice/state";
 
 function state(text: string, atMs = 1) {
@@ -94,10 +94,17 @@ Deno.test("a state of a later version is named and ignored, and an older one of 
 Deno.test("a state of another node, source or proxy name is named and not served", async () => {
   const storage = createFakeStorage();
   await createStateFile(PATH, storage).write(ORIGIN, state("one"));
-  for (const other of [{ node: "node-2" }, { source: "grpc://10.0.0.1:12090" }, { proxyName: "edge" }]) {
+  const OTHERS: readonly (readonly [Partial<StateOrigin>, string])[] = [
+    [{ node: "node-2" }, "node node-2, source kube https://10.0.0.1:6443"],
+    [{ source: "kube https://10.9.9.9:6443" }, "node node-1, source kube https://10.9.9.9:6443"],
+    [{ source: "grpc://10.0.0.1:12090" }, "node node-1, source grpc://10.0.0.1:12090"],
+    [{ proxyName: "edge" }, "node node-1, source kube https://10.0.0.1:6443, service proxy name edge"],
+  ];
+  for (const [other, wanted] of OTHERS) {
     const { text, ignored } = await read(storage, { ...ORIGIN, ...other });
     assert.equal(text, undefined);
-    assert.deepEqual(ignored, ["its state is of another origin (node node-1, source kube)"]);
+    const found = "node node-1, source kube https://10.0.0.1:6443";
+    assert.deepEqual(ignored, [`its state is of another origin (${found}; this is ${wanted})`]);
   }
 });
 
