@@ -13,6 +13,7 @@ const ROOMS = [
   "workers",
   "backends",
   "relay",
+  "cri",
   "core",
   "platform",
 ];

@@ -81,6 +81,8 @@ export interface Configuration extends DeepReadonly<Omit<Settings, Decided>> {
   readonly controlSocket: string | undefined;
   /** The folder where the last state of a server is kept; undefined for none. */
   readonly stateDirectory: string | undefined;
+  /** The path of the container runtime's socket, which is asked for the addresses of pods while the kept state is served; undefined for none. */
+  readonly runtimeSocket: string | undefined;
   /** How long the server may take at the start before the kept state is served; undefined for the default. */
   readonly stateDelayMs: number | undefined;
   /** klog's `-v` number. */

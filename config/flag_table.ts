@@ -4,7 +4,7 @@ import { LOCAL_MODES, LOGGING_FORMATS, PROXY_MODES } from "./configuration.ts";
 import { boolean, durationOrZero, type Field, fieldAt, integer, text } from "./fields.ts";
 import { type Flag, type FlagGroup, option } from "./flags.ts";
 import { FIELDS, type SettingPath } from "./kube_proxy_configuration.ts";
-import { MAX_MSG_SIZE, SERVICE_PROXY_NAME, STATE_DELAY, STATE_DIRECTORY } from "./source.ts";
+import { MAX_MSG_SIZE, RUNTIME_ENDPOINT, SERVICE_PROXY_NAME, STATE_DELAY, STATE_DIRECTORY } from "./source.ts";
 
 type FlagField = Flag["field"];
 type Setting = SettingPath | ((mode: string) => SettingPath);
@@ -111,6 +111,12 @@ export const FLAG_GROUPS: readonly FlagGroup[] = [
         durationOrZero(0),
         "How long the server may take at the start before the kept state is served, unless it fails earlier; 1s by default, or " +
           "0s if the kernel has no rules of a service proxy, as after a reboot.",
+      ),
+      option(
+        RUNTIME_ENDPOINT,
+        text(),
+        "The container runtime's socket, asked for the addresses of this node's pods while the kept state is served: " +
+          "unix:///run/containerd/containerd.sock, as for the kubelet; not asked by default.",
       ),
       option("master", text(), "The API server's address; overrides the one in the kubeconfig."),
       setting("hostname-override", "hostnameOverride", "The node name to use instead of the host name.", BESIDE_CONFIG),

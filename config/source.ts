@@ -32,6 +32,8 @@ export function sourceText(source: SourceChoice): string {
 /** The flag of the folder of the kept state, and that of the time after which it is served. */
 export const STATE_DIRECTORY = "state-directory";
 export const STATE_DELAY = "state-delay";
+/** The flag of the container runtime's socket. */
+export const RUNTIME_ENDPOINT = "container-runtime-endpoint";
 
 /** Reads `--source` and the flags that apply only to some sources. */
 export function readSource(given: GivenFlags): SourceReading {
@@ -97,7 +99,30 @@ export const MAX_MSG_SIZE = "max-msg-size";
 
 /** The errors of the flags that apply to some sources only, apart from those that `readSource` reads. */
 export function checkSourceFlags(given: GivenFlags, source: SourceChoice | undefined): readonly string[] {
-  return [...checkServiceProxyName(given, source), ...checkMaxMsgSize(given, source)];
+  return [
+    ...checkServiceProxyName(given, source),
+    ...checkMaxMsgSize(given, source),
+    ...checkRuntimeEndpoint(given, source),
+  ];
+}
+
+/** The path of the container runtime's socket, from the kubelet's spelling or a plain path; undefined for anything else. */
+export function runtimeSocketOf(given: GivenFlags): string | undefined {
+  return /^(?:unix:\/\/)?(\/.*[^/])$/s.exec(given.get(RUNTIME_ENDPOINT) as string | undefined ?? "")?.[1];
+}
+
+function checkRuntimeEndpoint(given: GivenFlags, source: SourceChoice | undefined): readonly string[] {
+  const text = given.get(RUNTIME_ENDPOINT) as string | undefined;
+  if (!text) return [];
+  if (runtimeSocketOf(given) === undefined) {
+    const form = "must be a unix socket: unix:///run/containerd/containerd.sock or its path";
+    return [`--${RUNTIME_ENDPOINT} is ${JSON.stringify(text)}: ${form}`];
+  }
+  if (!given.get(STATE_DIRECTORY)) {
+    return [`--${RUNTIME_ENDPOINT} needs --${STATE_DIRECTORY}, whose endpoints it updates`];
+  }
+  if (source === undefined || source.kind === "kube") return [];
+  return [`--${RUNTIME_ENDPOINT} needs the API server as the source: others do not name the pods of endpoints`];
 }
 
 /** The name must be the value of a label, and only some sources have labels. */

@@ -29,13 +29,23 @@ export interface SourceLink {
   readonly retryAtMs: number | undefined;
   /** The time of the kept state that is served instead of the server's; undefined once that has arrived. */
   readonly keptMs?: number;
+  /** The endpoints of the kept state that differ from it, since the container runtime shows other pods; undefined if it is not known. */
+  readonly keptEndpoints?: RevisedEndpoints;
+}
+
+/** The kept endpoints of this node that have been revised. */
+export interface RevisedEndpoints {
+  /** Those with another address. */
+  readonly replaced: number;
+  /** Those whose pod does not run. */
+  readonly leftOut: number;
 }
 
 /** Keeps the state of the link to the source. */
 export interface SourceLinkRecord {
   readonly report: ReportLink;
-  /** A kept state of this time is served instead of the server's; undefined: no longer. */
-  serveKept(keptMs: number | undefined): void;
+  /** A kept state of this time, with these endpoints revised, is served instead of the server's; undefined: no longer. */
+  serveKept(keptMs: number | undefined, keptEndpoints?: RevisedEndpoints): void;
   current(): SourceLink;
 }
 
@@ -72,9 +82,10 @@ export function createSourceLink(clock: Clock, onChange: (link: SourceLink) => v
       link = { ...link, server, lastReceivedMs: nowMs };
       if (wasFailing || link.state === "connecting") enter(failing.size === 0 ? "connected" : "disconnected", nowMs);
     },
-    serveKept(keptMs) {
-      const { keptMs: _, ...rest } = link;
-      link = keptMs === undefined ? rest : { ...rest, keptMs };
+    serveKept(keptMs, keptEndpoints) {
+      const { keptMs: _, keptEndpoints: __, ...rest } = link;
+      if (keptMs === undefined) link = rest;
+      else link = keptEndpoints === undefined ? { ...rest, keptMs } : { ...rest, keptMs, keptEndpoints };
     },
     current: () => link,
   };

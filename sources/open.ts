@@ -21,7 +21,7 @@ export interface OpenSource {
 const REFUSALS: readonly ApiErrorKind[] = ["unauthorized", "forbidden", "not-found", "rejected", "garbled"];
 
 /** The kept state of this process, whatever the configuration of a run. */
-export type KeptState = Pick<KeptSourceOptions, "file" | "isKernelEmpty">;
+export type KeptState = Pick<KeptSourceOptions, "file" | "isKernelEmpty" | "pods">;
 
 /** Options of `openSource`. */
 export interface SourceOptions {
@@ -73,13 +73,13 @@ export async function openSource(options: SourceOptions, details?: DetailFilters
 }
 
 async function openConfigured(
-  { configuration, logger, clock, runProgram, onApiRequest, onLink, env }: SourceOptions,
+  { configuration, logger, clock, runProgram, onApiRequest, onLink, env, kept }: SourceOptions,
   details?: DetailFilters,
 ): Promise<OpenSource> {
   const { source: choice, nodeName } = configuration;
   const { serviceProxyName, maxMessageBytes } = configuration;
   const inFull = details !== undefined;
-  const decode = createDecode({ serviceProxyName, details });
+  const decode = createDecode({ serviceProxyName, details, podsOf: kept?.pods && nodeName });
   const close = () => {};
   switch (choice.kind) {
     case "file": {

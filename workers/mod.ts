@@ -1,6 +1,6 @@
 /**
  * Web Workers: one per IP family for the kernel side, one per family that carries connections if the mode needs a relay, one
- * that runs credential plugins. Each has no more permissions than it needs.
+ * that runs credential plugins, one that asks the container runtime. Each has no more permissions than it needs.
  *
  *   start.ts            starts the families' workers
  *   worker_pool.ts      the workers of both families, each of which can start the other's successor
@@ -26,8 +26,11 @@
  *   start_plugin.ts     starts the worker that runs a credential plugin
  *   plugin.ts           the entry point of that worker
  *   plugin_protocol.ts  the messages of that worker
+ *   start_runtime.ts    starts the worker that asks the container runtime for its pods
+ *   runtime.ts          the entry point of that worker
  *
  * In: deltas and questions as messages, every field checked. Out: reports. May run: the tools of backends/contract.
  */
 export { relaysOnDemand, startFamilyWorkers } from "./start.ts";
+export { startRuntimeWatch } from "./start_runtime.ts";
 export { startHookWorker, startPluginWorker } from "./start_plugin.ts";

@@ -37,6 +37,8 @@ export interface WorkerCode {
   readonly tools: readonly string[];
   /** Whether it may use the network; it may do nothing else. */
   readonly network?: true;
+  /** The unix socket that it may connect to; it may do nothing else. */
+  readonly socket?: string;
 }
 
 /** A message to a family's worker. */

@@ -5,14 +5,17 @@ import type { WorkerCode } from "./protocol.ts";
 export const UNREADABLE = "a message from it cannot be read";
 
 /**
- * Starts a Web Worker that may run its tools, or use the network, and do nothing else. Throws if this isolate itself may not run all of them.
+ * Starts a Web Worker that may run its tools, use the network, or connect to its socket, and do nothing else. Throws if this isolate itself may not run all of them.
  * When run from source, a worker may also read the source tree: a sibling's code is read with the permissions of the worker
  * that starts it. The files inside a compiled executable need no permission.
  */
 export function createWebWorker(
-  { entry, name, tools, network }: WorkerCode,
+  { entry, name, tools, network, socket }: WorkerCode,
   onFailure: (reason: string) => void,
 ): Worker {
+  // Deno requires net, read and write to connect to a socket.
+  const ofSocket = socket === undefined ? [] : [socket];
+  const readable = [...(entry.endsWith(".ts") ? [new URL("..", import.meta.url)] : []), ...ofSocket];
   const worker = new Worker(entry, {
     type: "module",
     name,
@@ -22,10 +25,10 @@ export function createWebWorker(
         env: false,
         ffi: false,
         import: false,
-        net: network ?? false,
-        read: entry.endsWith(".ts") ? [new URL("..", import.meta.url)] : false,
+        net: network ?? (socket === undefined ? false : [`unix:${socket}`]),
+        read: readable.length > 0 ? readable : false,
         sys: false,
-        write: false,
+        write: socket === undefined ? false : ofSocket,
       },
     },
   });

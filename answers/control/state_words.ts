@@ -120,13 +120,20 @@ export function stateOfProxy(status: ProxyStatus): StateWords {
 }
 
 /** The state of a proxy that serves a kept state. */
-function servingKept({ source, atMs }: ProxyStatus, { state, lastError }: SourceLink, keptMs: number): StateWords {
-  const serving = `serving the state of ${timeText(keptMs, atMs)}`;
+function servingKept({ source, atMs }: ProxyStatus, link: SourceLink, keptMs: number): StateWords {
+  const { state, lastError } = link;
+  const serving = `serving the state of ${timeText(keptMs, atMs)}${revisedText(link)}`;
   const server = source === "kube" ? "API server" : "server";
   if (state === "connected") {
     return { tone: "warning", words: `${serving} until that of the ${server} is read`, reason: undefined };
   }
   return { tone: "bad", words: `${serving}, ${server} unreachable`, reason: lastError };
+}
+
+/** How the kept endpoints were revised; empty if they were not. */
+function revisedText({ keptEndpoints: { replaced, leftOut } = { replaced: 0, leftOut: 0 } }: SourceLink): string {
+  if (replaced === 0 && leftOut === 0) return "";
+  return ` (pods of this node: ${plural(replaced, "endpoint")} with a new address, ${leftOut} left out)`;
 }
 
 /** A time as `14:03 UTC`, with its date unless that is today's. */

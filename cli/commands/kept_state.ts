@@ -5,22 +5,24 @@ import { type Clock, errorText, searchPath } from "../../platform/mod.ts";
 import type { KeptState } from "../../sources/mod.ts";
 
 /**
- * Opens the file of the kept state, and starts to look for rules in the kernel; must run before the permissions to write files and to
- * start programs are dropped. The proxy works without a file; why there is none is reported as a problem.
+ * Opens the file of the kept state, and starts to look for rules in the kernel and for pods in the container runtime; must run
+ * before the permissions to write files and to start programs are dropped. The proxy works without a file; why there is none is reported as a problem.
  */
 export async function openKeptState(
-  { stateDirectory, source, cleanup, initOnly }: Configuration,
+  { stateDirectory, runtimeSocket, source, cleanup, initOnly }: Configuration,
   clock: Clock,
   onProblems: ReportProblems,
 ): Promise<KeptState | undefined> {
   if (stateDirectory === undefined || !isServer(source) || cleanup || initOnly) return undefined;
   const { openStateDirectory } = await import("../../sources/kept/mod.ts");
   const { isKernelEmpty, MODE_DESCRIPTIONS } = await import("../../backends/mod.ts");
+  const { startRuntimeWatch } = await import("../../workers/mod.ts");
   const { createProcessRunner } = await import("../../backends/tools/mod.ts");
   try {
     const file = openStateDirectory(stateDirectory);
     const runner = createProcessRunner({ clock, path: searchPath() });
-    return { file, isKernelEmpty: isKernelEmpty(MODE_DESCRIPTIONS, runner) };
+    const pods = runtimeSocket === undefined ? undefined : startRuntimeWatch(runtimeSocket);
+    return { file, isKernelEmpty: isKernelEmpty(MODE_DESCRIPTIONS, runner), pods };
   } catch (error) {
     onProblems("state directory", [{ code: "state-not-kept", subject: stateDirectory, detail: errorText(error) }]);
     return undefined;

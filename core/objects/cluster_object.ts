@@ -107,7 +107,16 @@ export interface SliceEndpoint {
   readonly zoneHints: readonly string[] | undefined;
   /** The nodes that should use it; undefined without a hint. */
   readonly nodeHints: readonly string[] | undefined;
+  /** Its pod; only kept where `DecodeOptions.podsOf` asks for it. */
+  readonly pod?: PodRef;
   readonly details?: EndpointDetails;
+}
+
+/** A reference to a pod. */
+export interface PodRef {
+  readonly namespace: string;
+  readonly name: string;
+  readonly uid: string;
 }
 
 /** A Node. */

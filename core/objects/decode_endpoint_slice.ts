@@ -1,5 +1,5 @@
 import { canonicalAddress, compact, type Family, familyOf } from "../../platform/mod.ts";
-import type { EndpointDetails, EndpointPort, EndpointSlice, SliceEndpoint } from "./cluster_object.ts";
+import type { EndpointDetails, EndpointPort, EndpointSlice, PodRef, SliceEndpoint } from "./cluster_object.ts";
 import type { DecodeOptions } from "./decode_options.ts";
 import { readPort } from "./fields.ts";
 import { createInterner, internString, internStrings } from "./intern.ts";
@@ -13,7 +13,7 @@ const HEADLESS = "service.kubernetes.io/headless";
 const TRIGGER_TIME = "endpoints.kubernetes.io/last-change-trigger-time";
 
 /** Decodes an EndpointSlice. */
-export function decodeEndpointSlice(raw: RawObject, { details }: DecodeOptions): Decoded {
+export function decodeEndpointSlice(raw: RawObject, options: DecodeOptions): Decoded {
   const { ref, labels, annotations, problem } = readMetadata("EndpointSlice", raw);
   if (ref === undefined) return { ref, object: undefined, problems: [problem!] };
   const refused = (...problems: string[]): Decoded => ({ ref, object: undefined, problems });
@@ -37,7 +37,7 @@ export function decodeEndpointSlice(raw: RawObject, { details }: DecodeOptions):
     serviceName: internString(serviceName),
     family,
     ports: readEndpointPorts(raw.ports, problems),
-    endpoints: readEndpoints(raw.endpoints, family, problems, details !== undefined),
+    endpoints: readEndpoints(raw.endpoints, { namespace: ref.namespace, family }, problems, options),
     triggerTimeMs: readTriggerTime(annotations[TRIGGER_TIME]),
   };
   return { ref, object: slice, problems: problems.sentences() };
@@ -55,9 +55,9 @@ function readEndpointPorts(value: unknown, problems: Problems): readonly Endpoin
 
 function readEndpoints(
   value: unknown,
-  family: Family,
+  { namespace, family }: Pick<EndpointSlice, "namespace" | "family">,
   problems: Problems,
-  inFull: boolean,
+  { details: inFull, podsOf }: DecodeOptions,
 ): readonly SliceEndpoint[] {
   const endpoints: SliceEndpoint[] = [];
   let number = 0;
@@ -66,8 +66,11 @@ function readEndpoints(
     const raw = rawObject(item);
     const endpoint = readEndpoint(raw, family, number, problems);
     if (endpoint === undefined) continue;
-    const details = inFull ? readEndpointDetails(raw) : undefined;
-    endpoints.push(details === undefined ? endpoint : { ...endpoint, details });
+    const pod = endpoint.nodeName === podsOf ? readPod(raw, namespace) : undefined;
+    const details = inFull === undefined ? undefined : readEndpointDetails(raw);
+    // Two shapes cost less memory than one with absent fields.
+    if (pod === undefined && details === undefined) endpoints.push(endpoint);
+    else endpoints.push({ ...endpoint, ...(pod && { pod }), ...(details && { details }) });
   }
   return compact(endpoints);
 }
@@ -113,6 +116,19 @@ function readEndpoint(
     zone: internString(textOf(raw.zone)),
     zoneHints: readHints(hints.forZones),
     nodeHints: readHints(hints.forNodes),
+  };
+}
+
+/** The pod of an endpoint, by default in the namespace of its slice; undefined if its target is none. */
+function readPod(raw: RawObject, inNamespace: string): PodRef | undefined {
+  const { kind, namespace, name, uid } = rawObject(raw.targetRef);
+  const [podName, podUid] = [textOf(name), textOf(uid)];
+  if (kind !== "Pod" || podName === "") return undefined;
+  // The same pod is an endpoint of several services.
+  return {
+    namespace: internString(textOf(namespace) || inNamespace),
+    name: internString(podName),
+    uid: internString(podUid),
   };
 }
 

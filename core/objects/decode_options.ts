@@ -18,4 +18,6 @@ export interface DecodeOptions {
   readonly serviceProxyName?: string;
   /** With it, objects are decoded with their details, to pass them on. */
   readonly details?: DetailFilters;
+  /** The node of whose endpoints the pods are kept; none by default. */
+  readonly podsOf?: string;
 }

@@ -27,6 +27,7 @@ export {
   KINDS,
   type Node,
   type ObjectRef,
+  type PodRef,
   refOf,
   type Service,
   type ServiceCIDR,

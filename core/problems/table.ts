@@ -202,6 +202,14 @@ export const PROBLEMS = {
       "the state of the cluster cannot be written to disk, so a start without the server uses an older one or none",
     fix: "free disk space, or correct --state-directory or the permissions of its folder; see the detail",
   },
+  "runtime-unreachable": {
+    severity: "warning",
+    about: "server",
+    title: "the container runtime does not tell the addresses of this node's pods; kept endpoints keep theirs",
+    fix:
+      "check that the runtime runs, that it has CRI version v1 (containerd 1.6, CRI-O 1.20 or later), and that --container-runtime-endpoint is " +
+      "its socket, as in the kubelet's configuration; Sluice keeps retrying until the API server answers",
+  },
   "control-socket-closed": {
     severity: "warning",
     about: "file",

@@ -7,6 +7,8 @@ export interface ResetTracker {
   start(kind: Kind, known: Iterable<ObjectRef>): void;
   /** The object was set again, or deleted. */
   confirm(ref: ObjectRef): void;
+  /** Whether the object was neither set again nor deleted since the start of the reset; false without one. */
+  isOpen(ref: ObjectRef): boolean;
   /** Ends the reset and returns the objects not confirmed; empty if no reset was started. */
   finish(kind: Kind): readonly ObjectRef[];
 }
@@ -21,6 +23,7 @@ export function createResetTracker(): ResetTracker {
     confirm({ kind, namespace, name }) {
       open.get(kind)?.delete(serviceKey(namespace, name));
     },
+    isOpen: ({ kind, namespace, name }) => open.get(kind)?.has(serviceKey(namespace, name)) === true,
     finish(kind) {
       const left = [...open.get(kind)?.values() ?? []];
       open.delete(kind);

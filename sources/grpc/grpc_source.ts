@@ -11,7 +11,8 @@ import { METHODS, WATCH_REQUEST } from "../../kpng/messages/mod.ts";
 import { createReceiver } from "../../kpng/receiving/mod.ts";
 import type { Source } from "../../core/objects/mod.ts";
 import type { ReportLink } from "../../observe/mod.ts";
-import { call, ServerLeavingError } from "./call.ts";
+import { ServerLeavingError } from "../../kpng/client/mod.ts";
+import { call } from "./call.ts";
 import { createOutageReport } from "./outage.ts";
 import { createRotation } from "./rotation.ts";
 

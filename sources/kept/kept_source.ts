@@ -1,7 +1,10 @@
 import type { ClusterObject, Kind, Source } from "../../core/objects/mod.ts";
 import { abortedBy, type Clock, errorText, type Logger, sleep } from "../../platform/mod.ts";
+import type { PodWatch } from "../../cri/mod.ts";
 import { createKeeper } from "./keeper.ts";
 import { unpackObjects } from "./payload.ts";
+import type { RevisedCounts } from "./pod_addresses.ts";
+import { createPodFollower, type PodFollower, type PodFollowerOptions } from "./pod_follower.ts";
 import type { StateOrigin } from "./slot.ts";
 import { createStandIn, type StandIn } from "./stand_in.ts";
 import type { StateFile } from "./state_file.ts";
@@ -24,8 +27,13 @@ export interface KeptSourceOptions {
   readonly kinds: readonly Kind[];
   /** The objects that the sink has. */
   readonly objects: () => Iterable<ClusterObject>;
-  /** Receives the time of the kept state that is served, in milliseconds since 1970; undefined once it is replaced. */
-  readonly onServing: (atMs: number | undefined) => void;
+  /** The pods of this node, for the addresses of kept endpoints; not asked by default. It is ended once the source has synced. */
+  readonly pods?: PodWatch;
+  /**
+   * Receives the time of the kept state that is served, in milliseconds since 1970, and how many of its endpoints have been revised if
+   * the pods are known; undefined once it is replaced.
+   */
+  readonly onServing: (atMs: number | undefined, revised?: RevisedCounts) => void;
   readonly clock: Clock;
   readonly logger: Logger;
 }
@@ -39,26 +47,37 @@ export function createKeptSource(options: KeptSourceOptions): Source {
   return {
     servers: source.servers,
     async run(sink, signal) {
-      let isServing = false;
+      let servingMs: number | undefined;
       const keeper = createKeeper({ ...options, onProblems: sink.problems });
       const onSynced = () => {
         keeper.start();
-        if (!isServing) return;
+        follower?.stop();
+        options.pods?.end();
+        if (servingMs === undefined) return;
         logger.info("the source has answered, and its state has replaced the kept one");
         onServing(undefined);
       };
       const standIn = createStandIn({ sink, kinds, objects, onChange: keeper.changed, onSynced });
+      const onChange: PodFollowerOptions["onChange"] = (slices, counts) => {
+        standIn.revise(slices);
+        onServing(servingMs, counts);
+      };
+      const watch = options.pods?.isEnded() ? undefined : options.pods;
+      const follower = watch && createPodFollower({ ...options, watch, onChange, onProblems: sink.problems });
       const ended = new AbortController();
       const serve = (kept: readonly ClusterObject[], atMs: number) => {
-        standIn.serve(kept);
-        isServing = true;
-        onServing(atMs);
+        const revised = follower?.start(kept);
+        servingMs = atMs;
+        standIn.serve(revised?.objects ?? kept);
+        onServing(atMs, revised?.counts);
       };
-      serveKept(options, { isOver: standIn.isOver, serve }, abortedBy(signal, ended.signal).signal);
+      const heard = follower?.heard ?? (() => Promise.resolve());
+      serveKept(options, { isOver: standIn.isOver, heard, serve }, abortedBy(signal, ended.signal).signal);
       try {
         await source.run(standIn.sink, signal);
       } finally {
         ended.abort();
+        follower?.stop();
         await keeper.stop();
       }
     },
@@ -82,7 +101,7 @@ async function waitForSource({ delayMs, isKernelEmpty, failed, clock }: KeptSour
 }
 
 /** What `serveKept` needs of a stand-in. */
-interface KeptSink extends Pick<StandIn, "isOver"> {
+interface KeptSink extends Pick<StandIn, "isOver">, Pick<PodFollower, "heard"> {
   /** Serves these objects, the state of `atMs`. */
   serve(kept: readonly ClusterObject[], atMs: number): void;
 }
@@ -90,7 +109,7 @@ interface KeptSink extends Pick<StandIn, "isOver"> {
 /** Serves the kept state if the source does not sync in time. Never rejects. */
 async function serveKept(
   options: KeptSourceOptions,
-  { isOver, serve }: KeptSink,
+  { isOver, heard, serve }: KeptSink,
   signal: AbortSignal,
 ): Promise<void> {
   const { file, origin, clock, logger } = options;
@@ -103,7 +122,7 @@ async function serveKept(
       logger.info("the source has not answered, and there is no kept state to serve", { file: file.path });
       return;
     }
-    const objects = await unpackObjects(state.payload, clock);
+    const [objects] = await Promise.all([unpackObjects(state.payload, clock), heard()]);
     if (isOver() || signal.aborted) return;
     serve(objects, state.atMs);
     const of = new Date(state.atMs).toISOString();

@@ -25,6 +25,8 @@ export interface StandIn {
    * synced. When it syncs such a kind, those that it has not set are deleted: only the difference has an effect.
    */
   serve(kept: readonly ClusterObject[]): void;
+  /** Sets objects that were served, except for those that the source has set or deleted, or whose kind it has synced. */
+  revise(kept: readonly ClusterObject[]): void;
 }
 
 /** Creates a stand-in that has not served anything yet. */
@@ -63,6 +65,9 @@ export function createStandIn({ sink, kinds, objects, onChange, onSynced }: Stan
         unconfirmed.start(kind, missing.filter((object) => object.kind === kind).map(refOf));
         sink.synced(kind);
       }
+    },
+    revise(kept) {
+      for (const object of kept) if (unconfirmed.isOpen(refOf(object))) sink.set(object);
     },
   };
 }

@@ -83,7 +83,10 @@ export function createStateFile(path: string, storage: Storage, readOnly?: strin
         const { states, ignored } = await load();
         const found = states.find(({ header }) => isSameOrigin(header.origin, origin));
         if (found !== undefined) return { state: { payload: found.payload, atMs: found.header.atMs }, ignored };
-        return { state: undefined, ignored: [...ignored, ...states.slice(0, 1).map(({ header }) => otherOrigin(header.origin, origin))] };
+        return {
+          state: undefined,
+          ignored: [...ignored, ...states.slice(0, 1).map(({ header }) => otherOrigin(header.origin, origin))],
+        };
       }),
     write: (origin, state) => inTurn(() => write(origin, state)),
   };

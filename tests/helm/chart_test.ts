@@ -142,7 +142,8 @@ for (const version of API_VERSIONS) {
 
 test("the kept state and the container runtime's socket are folders of the node, if they are set", async () => {
   const folders = async (...values: readonly string[]) => {
-    const { containers, initContainers, volumes } = find(await rendered(...REQUIRED, ...values), "DaemonSet").spec.template.spec;
+    const { containers, initContainers, volumes } =
+      find(await rendered(...REQUIRED, ...values), "DaemonSet").spec.template.spec;
     const paths = new Map(volumes.map(({ name, hostPath }: Manifest) => [name, hostPath?.path]));
     const mounted = ({ volumeMounts }: Manifest) =>
       volumeMounts.map(({ name, mountPath, readOnly }: Manifest) => {

@@ -141,6 +141,7 @@ windowsRunAsService: true
     master: undefined,
     controlSocket: "/run/sluice/control.sock",
     stateDirectory: undefined,
+    runtimeSocket: undefined,
     stateDelayMs: undefined,
     verbosity: 4,
     loggingFormat: "text",

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { checkSourceFlags, readSource, sourceText } from "../../../config/source.ts";
 import { readWireAddress, wireAddressText } from "../../../kpng/transport/address.ts";
-import { accepted } from "./parse.ts";
+import { accepted, refused } from "./parse.ts";
 
 const read = (source: string, flags: Record<string, unknown> = {}) =>
   readSource(new Map<string, unknown>([["source", source], ...Object.entries(flags)]));
@@ -103,4 +103,25 @@ Deno.test("--state-directory is off by default, and --state-delay, which can be 
   assert.deepEqual(read(), [undefined, undefined]);
   assert.deepEqual(read("--state-directory=", "--state-delay=0s"), [undefined, 0]);
   assert.deepEqual(read("--state-directory=/var/lib/sluice", "--state-delay=3s"), ["/var/lib/sluice", 3000]);
+});
+
+Deno.test("--container-runtime-endpoint is a socket, for the API server's kept state", () => {
+  const kept = ["--state-directory=/var/lib/sluice"];
+  const socket = (text: string, ...words: readonly string[]) =>
+    accepted([`--container-runtime-endpoint=${text}`, ...words]).configuration.runtimeSocket;
+  assert.equal(socket(""), undefined);
+  assert.equal(socket("unix:///run/containerd/containerd.sock", ...kept), "/run/containerd/containerd.sock");
+  assert.equal(socket("/run/crio/crio.sock", ...kept), "/run/crio/crio.sock");
+  const WRONG: Readonly<Record<string, RegExp>> = {
+    "tcp://10.0.0.1:1": /must be a unix socket: unix:\/\/\/run/,
+    "npipe:////./pipe/containerd": /must be a unix socket/,
+    "containerd.sock": /must be a unix socket/,
+    "unix://": /must be a unix socket/,
+  };
+  for (const [text, message] of Object.entries(WRONG)) {
+    assert.match(refused([`--container-runtime-endpoint=${text}`, ...kept]).join(), message, text);
+  }
+  const endpoint = "--container-runtime-endpoint=/run/crio/crio.sock";
+  assert.match(refused([endpoint]).join(), /needs --state-directory/);
+  assert.match(refused([endpoint, ...kept, "--source=grpc://a:1"]).join(), /needs the API server as the source/);
 });

@@ -62,7 +62,10 @@ Deno.test("the state of an API server is served by later starts that cannot reac
 
   const renamed = await served(storage, ["--master", server.url.replace("127.0.0.1", "localhost"), "--state-delay=0s"]);
   assert.deepEqual([renamed.names, renamed.isKept], [[], false]);
-  assert.match(renamed.log, /ignored a kept state .*source kube http:\/\/127\.0\.0\.1:\d+; this is .*http:\/\/localhost:/);
+  assert.match(
+    renamed.log,
+    /ignored a kept state .*source kube http:\/\/127\.0\.0\.1:\d+; this is .*http:\/\/localhost:/,
+  );
   const otherName = await served(storage, ["--master", server.url, "--state-delay=0s", "--service-proxy-name", "edge"]);
   assert.deepEqual(otherName.isKept, false);
 });

@@ -46,6 +46,19 @@ Deno.test("a proxy that serves the kept state says of when it is, and that the s
   assert.equal(isInOrder(status()), false);
 });
 
+Deno.test("kept endpoints that were revised are counted, unless all pods are where they were", () => {
+  const { link, status } = start();
+  link.serveKept(AFTERNOON, { replaced: 0, leftOut: 0 });
+  assert.match(stateOfProxy(status()).words, /^serving the state of 14:03 UTC, API/);
+  link.serveKept(AFTERNOON, { replaced: 12, leftOut: 3 });
+  assert.equal(
+    stateOfProxy(status()).words,
+    "serving the state of 14:03 UTC (pods of this node: 12 endpoints with a new address, 3 left out), API server unreachable",
+  );
+  link.serveKept(undefined);
+  assert.equal(link.current().keptEndpoints, undefined);
+});
+
 Deno.test("a kept state of another day has its date", () => {
   const { link, status } = start();
   link.serveKept(AFTERNOON - 86_400_000);

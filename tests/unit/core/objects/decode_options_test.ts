@@ -1,7 +1,8 @@
 /** Which services are this proxy's, and which labels and annotations are kept. */
 import assert from "node:assert/strict";
-import type { Node, Service } from "../../../../core/objects/cluster_object.ts";
+import type { EndpointSlice, Node, Service } from "../../../../core/objects/cluster_object.ts";
 import { createDecode, decodeObject } from "../../../../core/objects/decode.ts";
+import type { DecodeOptions } from "../../../../core/objects/decode_options.ts";
 
 const PROXY_NAME = "service.kubernetes.io/service-proxy-name";
 
@@ -41,4 +42,29 @@ Deno.test("only the chosen labels and annotations are kept, each by its own filt
     annotations: {},
   });
   assert.equal((decodeObject("Service", object).object as Service).details, undefined);
+});
+
+Deno.test("the pods of one node's endpoints are kept, if they are asked for", () => {
+  const targetRef = { kind: "Pod", namespace: "other", name: "web-1", uid: "u1" };
+  const object = {
+    metadata: { name: "web-1", namespace: "default", labels: { "kubernetes.io/service-name": "web" } },
+    addressType: "IPv4",
+    endpoints: [
+      { addresses: ["10.1.0.1"], nodeName: "here", targetRef },
+      { addresses: ["10.1.0.2"], nodeName: "here", targetRef: { kind: "Pod", name: "web-2" } },
+      { addresses: ["10.1.0.3"], nodeName: "here", targetRef: { kind: "VirtualMachine", name: "vm", uid: "u3" } },
+      { addresses: ["10.1.0.4"], nodeName: "here" },
+      { addresses: ["10.2.0.1"], nodeName: "there", targetRef },
+    ],
+  };
+  const podsWith = (options: DecodeOptions) =>
+    (createDecode(options)("EndpointSlice", object).object as EndpointSlice).endpoints.map(({ pod }) => pod);
+  assert.deepEqual(podsWith({ podsOf: "here" }), [
+    { namespace: "other", name: "web-1", uid: "u1" },
+    { namespace: "default", name: "web-2", uid: "" },
+    undefined,
+    undefined,
+    undefined,
+  ]);
+  assert.deepEqual(podsWith({}), [undefined, undefined, undefined, undefined, undefined]);
 });

@@ -8,7 +8,8 @@ import { LIVENESS } from "../../../../kpng/transport/liveness.ts";
 import { METHODS } from "../../../../kpng/messages/messages.ts";
 import { RESET, SYNC } from "../../../../kpng/views/operations.ts";
 import { systemClock } from "../../../../platform/clock.ts";
-import { call, ServerLeavingError } from "../../../../sources/grpc/call.ts";
+import { ServerLeavingError } from "../../../../kpng/client/connection.ts";
+import { call } from "../../../../sources/grpc/call.ts";
 import { withSource } from "./grpc_source.ts";
 
 const ANSWER = { ":status": 200, "content-type": "application/grpc" };

@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { createKeptSource, type KeptSourceOptions } from "../../../../sources/kept/kept_source.ts";
+import type { PodReport, PodWatch } from "../../../../cri/mod.ts";
+import type { RevisedCounts } from "../../../../sources/kept/pod_addresses.ts";
 import { packObjects, unpackObjects } from "../../../../sources/kept/payload.ts";
 import type { KeptState, StateFile } from "../../../../sources/kept/state_file.ts";
 import { type ClusterObject, KINDS, refOf, type SourceSink } from "../../../../core/objects/mod.ts";
@@ -66,6 +68,7 @@ function start(file: StateFile, options: Partial<KeptSourceOptions> = {}) {
     onProblems: (_scope, list) => problems.splice(0, problems.length, ...list),
   });
   const served: (number | undefined)[] = [];
+  const revised: RevisedCounts[] = [];
   const sinks = Promise.withResolvers<SourceSink>();
   const ended = new AbortController();
   const running = createKeptSource({
@@ -80,7 +83,10 @@ function start(file: StateFile, options: Partial<KeptSourceOptions> = {}) {
     ...options,
     kinds,
     objects: tracking.objects,
-    onServing: (atMs) => served.push(atMs),
+    onServing(atMs, counts) {
+      served.push(atMs);
+      if (counts !== undefined) revised.push(counts);
+    },
     clock,
     logger: silentLogger,
   }).run(tracking, ended.signal);
@@ -95,7 +101,7 @@ function start(file: StateFile, options: Partial<KeptSourceOptions> = {}) {
     ended.abort();
     await running;
   };
-  return { clock, tracking, problems, served, source: sinks.promise, pass, stop };
+  return { clock, tracking, problems, served, revised, source: sinks.promise, pass, stop };
 }
 
 function textOf(objects: Iterable<ClusterObject>): string[] {
@@ -247,6 +253,94 @@ Deno.test("a source without kept state waits as it always did", async () => {
   await run.pass(5000);
   assert.equal(run.tracking.ready(), false);
   assert.deepEqual(run.served, []);
+  await run.stop();
+});
+
+const HERE_POD = { namespace: "default", name: "web", uid: "u1" };
+const LOCAL = endpointSlice("default/web-1", [{ ...endpoint("10.1.0.1"), pod: HERE_POD }, endpoint("10.2.0.1")]);
+
+/** A watch of pods whose reports a test makes. */
+function createFakeWatch() {
+  const listeners = new Set<(report: PodReport) => void>();
+  let isEnded = false;
+  const watch: PodWatch = {
+    endpoint: "unix:///cri.sock",
+    follow(listener) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+    end() {
+      isEnded = true;
+    },
+    isEnded: () => isEnded,
+  };
+  const report = (report: PodReport) => listeners.forEach((listener) => listener(report));
+  const runs = (...addresses: readonly string[]) =>
+    report({ pods: [{ ...HERE_POD, isStatic: false, usesHostNetwork: false, addresses }] });
+  return { watch, report, runs, listeners };
+}
+
+/** The addresses in the tracked slices. */
+function addresses(run: ReturnType<typeof start>): readonly string[] {
+  return Array.from(run.tracking.objects()).flatMap((object) =>
+    object.kind === "EndpointSlice" ? object.endpoints.map(({ address }) => address) : []
+  );
+}
+
+Deno.test("kept endpoints follow the pods of this node until the source has synced", async () => {
+  const pods = createFakeWatch();
+  const run = start(await keep([WEB, LOCAL]), { pods: pods.watch });
+  await settle();
+  pods.runs("10.1.0.7");
+  await run.pass(1500);
+  assert.deepEqual(addresses(run), ["10.1.0.7", "10.2.0.1"]);
+  pods.report({ pods: [] });
+  assert.deepEqual(addresses(run), ["10.2.0.1"]);
+  pods.runs("10.1.0.8");
+  assert.deepEqual(addresses(run), ["10.1.0.8", "10.2.0.1"]);
+  assert.deepEqual(run.revised, [
+    { replaced: 1, leftOut: 0 },
+    { replaced: 0, leftOut: 1 },
+    { replaced: 1, leftOut: 0 },
+  ]);
+  const source = await run.source;
+  source.set(LOCAL);
+  pods.runs("10.1.0.9");
+  assert.deepEqual(addresses(run), ["10.1.0.1", "10.2.0.1"], "the source knows better");
+  for (const kind of KINDS) source.synced(kind);
+  assert.deepEqual([pods.watch.isEnded(), pods.listeners.size], [true, 0]);
+  await run.stop();
+});
+
+Deno.test("the kept state waits a quarter of a second for the runtime, and then follows it later", async () => {
+  const pods = createFakeWatch();
+  const run = start(await keep([WEB, LOCAL]), { pods: pods.watch, delayMs: 0 });
+  await settle();
+  assert.equal(run.tracking.ready(), false);
+  await run.pass(250);
+  assert.deepEqual(addresses(run), ["10.1.0.1", "10.2.0.1"]);
+  pods.runs("10.1.0.7");
+  assert.deepEqual(addresses(run), ["10.1.0.7", "10.2.0.1"]);
+  await run.stop();
+  assert.equal(pods.watch.isEnded(), false, "a run with a new configuration goes on with it");
+});
+
+Deno.test("a runtime that cannot be reached is a problem while the kept state is served, which stays as it is", async () => {
+  const pods = createFakeWatch();
+  const run = start(await keep([WEB, LOCAL]), { pods: pods.watch });
+  await settle();
+  pods.report({ problem: "connect ENOENT" });
+  assert.deepEqual(run.problems, []);
+  await run.pass(1500);
+  const found = run.problems.map(({ code, subject, detail }) => [code, subject, detail]);
+  assert.deepEqual(found, [["runtime-unreachable", "unix:///cri.sock", "connect ENOENT"]]);
+  assert.deepEqual(addresses(run), ["10.1.0.1", "10.2.0.1"]);
+  pods.runs("10.1.0.7");
+  assert.deepEqual(run.problems, []);
+  pods.report({ problem: "the connection was closed" });
+  assert.deepEqual(addresses(run), ["10.1.0.7", "10.2.0.1"], "what is known stays");
+  for (const kind of KINDS) (await run.source).synced(kind);
+  assert.deepEqual(run.problems, []);
   await run.stop();
 });
 

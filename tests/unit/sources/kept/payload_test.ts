@@ -21,6 +21,7 @@ const OBJECTS: readonly ClusterObject[] = [
   endpointSlice("default/web-1", [
     endpoint("10.244.1.1", { zone: "a", zoneHints: ["a", "b"], nodeHints: ["here"] }),
     endpoint("10.244.2.1", { ready: false, terminating: true }),
+    endpoint("10.244.1.2", { pod: { namespace: "default", name: "web-1", uid: "u1" } }),
   ]),
 ];
 

@@ -1,0 +1,17 @@
+/** The entry of the worker that asks the container runtime; the main isolate may not connect to its socket. */
+import { type PodReport, watchPods } from "../cri/mod.ts";
+import { systemClock } from "../platform/mod.ts";
+
+/** The global scope of a worker; the compiler's types are those of the main isolate. */
+interface WorkerScope {
+  onmessage: ((event: MessageEvent<string>) => void) | null;
+  postMessage(message: PodReport): void;
+}
+
+const scope = globalThis as unknown as WorkerScope;
+
+/** The only message is the path of the socket. Other sockets are outside of this worker's permissions. */
+scope.onmessage = ({ data: path }) => {
+  scope.onmessage = null;
+  watchPods(path, systemClock, (report) => scope.postMessage(report));
+};
