@@ -3,8 +3,8 @@ import { NETWORK } from "../../demo/lab.ts";
 import type { Family } from "../../platform/address.ts";
 import type { ApiObject, FakeApiServer } from "../fakes/api_server.ts";
 
-/** An endpoint: the name of a lab pod, or the address of a pod that does not exist. */
-export type EndpointTarget = keyof typeof NETWORK.pods | { readonly address: string };
+/** An endpoint: the name of a lab pod, the address of a pod that does not exist, or a pod of this node with another address. */
+export type EndpointTarget = keyof typeof NETWORK.pods | { readonly address: string; readonly pod?: string };
 
 /** The two pods behind every probed service. */
 export const SERVING = ["pod-2", "pod-3"] as const;
@@ -62,6 +62,11 @@ export function service(name: string, clusterIPs: readonly string[], spec: Recor
   };
 }
 
+/** The UID of a pod. */
+export function uidOf(pod: string): string {
+  return `uid-of-${pod}`;
+}
+
 /** The EndpointSlice of a service in one family. */
 export function slice(serviceName: string, family: Family, targets: readonly EndpointTarget[]): ApiObject {
   return {
@@ -72,11 +77,17 @@ export function slice(serviceName: string, family: Family, targets: readonly End
       labels: { "kubernetes.io/service-name": serviceName },
     },
     addressType: family,
-    endpoints: targets.map((target) => ({
-      addresses: [typeof target === "string" ? NETWORK.pods[target][family] : target.address],
-      conditions: { ready: true, serving: true, terminating: false },
-      nodeName: target === "pod-1" || target === "pod-2" ? NETWORK.nodeName : "other-node",
-    })),
+    endpoints: targets.map((target) => {
+      const { address, pod } = typeof target === "string"
+        ? { address: NETWORK.pods[target][family], pod: target }
+        : target;
+      return {
+        addresses: [address],
+        conditions: { ready: true, serving: true, terminating: false },
+        nodeName: pod === undefined || pod === "pod-3" ? "other-node" : NETWORK.nodeName,
+        targetRef: pod === undefined ? undefined : { kind: "Pod", namespace: "default", name: pod, uid: uidOf(pod) },
+      };
+    }),
     ports: [{ name: "http", protocol: "TCP", port: NETWORK.podPort }],
   };
 }

@@ -23,6 +23,7 @@ import { drift } from "./drift.ts";
 import { outsideConnections } from "./outside_connections.ts";
 import { overload } from "./overload.ts";
 import { reboot } from "./reboot.ts";
+import { rebootPods } from "./reboot_pods.ts";
 import type { Scenario } from "./scenario.ts";
 import { tools } from "./tools.ts";
 
@@ -38,6 +39,7 @@ const SCENARIOS: readonly Scenario[] = [
   ...apiCredentials,
   ...apiFailover,
   ...reboot,
+  ...rebootPods,
   ...drift,
   ...model,
   ...longRun,
@@ -49,6 +51,7 @@ const PROGRAMS = [
   "workers/family.ts",
   "workers/plugin.ts",
   "workers/relay.ts",
+  "workers/runtime.ts",
   "demo/agent.ts",
   "tests/chaos/traffic.ts",
   "tests/chaos/state_writer.ts",

@@ -61,12 +61,7 @@ async function reboots(lab: ChaosLab, mode: ProxyMode): Promise<Figures> {
 
   await setApiLink("up");
   const upMs = systemClock.monotonic();
-  // Each kind is listed again by itself.
-  await waitFor(
-    "every kind was read from the server",
-    60_000,
-    () => KINDS.every((kind) => isSolved(sluice.log(), kind)),
-  );
+  await untilRead(sluice);
   await marker.settle();
   const backMs = systemClock.monotonic() - upMs;
   const figures = await traffic.end();
@@ -80,8 +75,13 @@ async function reboots(lab: ChaosLab, mode: ProxyMode): Promise<Figures> {
   };
 }
 
+/** Waits until every kind was read from the server after an outage: each is listed again by itself. */
+export async function untilRead({ log }: ChaosSluice): Promise<void> {
+  await waitFor("every kind was read from the server", 60_000, () => KINDS.every((kind) => isSolved(log(), kind)));
+}
+
 /** Compares the rules with those of a Sluice that never had a kept state. */
-async function equalsFreshStart(lab: ChaosLab, mode: ProxyMode): Promise<void> {
+export async function equalsFreshStart(lab: ChaosLab, mode: ProxyMode): Promise<void> {
   const found = await takeSnapshot(lab, mode);
   await lab.run("node", ["nft", "flush", "ruleset"]);
   const fresh: ChaosSluice = await startSluice(lab, { mode });

@@ -21,6 +21,8 @@ export interface SluiceOptions {
   readonly user?: Readonly<Record<string, unknown>>;
   /** The folder of the kept state; none by default. */
   readonly stateDirectory?: string;
+  /** The socket of the container runtime; none by default. */
+  readonly runtimeSocket?: string;
   /** Additional environment variables. */
   readonly env?: Readonly<Record<string, string>>;
 }
@@ -42,7 +44,7 @@ export const METRICS_URL = `http://${API_LINK.node}:${METRICS_PORT}/metrics`;
 /** Starts Sluice. */
 export async function startSluice(lab: ChaosLab, options: SluiceOptions): Promise<ChaosSluice> {
   const { mode, minSyncPeriod = "0s", syncPeriod = "30s", toolsFirst, openFiles, env, cluster, user = {} } = options;
-  const { nodePortAddresses, stateDirectory = "" } = options;
+  const { nodePortAddresses, stateDirectory = "", runtimeSocket = "" } = options;
   const kubeconfig = `${lab.folder}/kubeconfig.json`, config = `${lab.folder}/config.json`;
   await Deno.writeTextFile(
     kubeconfig,
@@ -74,7 +76,15 @@ export async function startSluice(lab: ChaosLab, options: SluiceOptions): Promis
   );
   const path = Deno.env.get("PATH") ?? "";
   const limited = openFiles ? ["prlimit", `--nofile=${openFiles.join(":")}`] : [];
-  const child = lab.start("node", [...limited, ...program(), "--config", config, "--state-directory", stateDirectory], {
+  const flags = [
+    "--config",
+    config,
+    "--state-directory",
+    stateDirectory,
+    "--container-runtime-endpoint",
+    runtimeSocket,
+  ];
+  const child = lab.start("node", [...limited, ...program(), ...flags], {
     stdout: "null",
     stderr: "piped",
     env: { ...env, ...(toolsFirst ? { PATH: `${toolsFirst}:${path}` } : {}) },

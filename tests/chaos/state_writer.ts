@@ -9,7 +9,7 @@ import { openStateDirectory } from "../../sources/kept/folder.ts";
 import type { StateOrigin } from "../../sources/kept/slot.ts";
 
 /** The origin of the states. */
-export const ORIGIN: StateOrigin = { node: "node", source: "kube", proxyName: "" };
+export const ORIGIN: StateOrigin = { node: "node", source: "kube https://10.0.0.1:6443", proxyName: "" };
 
 /** The payload of a write: its number, over and over, in a length that differs from that of its neighbours. */
 export function payloadOf(number: number): Uint8Array<ArrayBuffer> {
