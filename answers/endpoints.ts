@@ -10,6 +10,7 @@ import {
   trafficPolicies,
 } from "../core/planning/mod.ts";
 import { serviceKey, type Tracking } from "../core/tracking/mod.ts";
+import { sharesByTarget } from "./balance.ts";
 import type { ExplainedEndpoint } from "./explanation.ts";
 
 /** The endpoints of a service port with the fate of each, and how they were chosen. */
@@ -30,6 +31,8 @@ export interface EndpointsQuestion {
   readonly spec: ServicePortSpec;
   readonly family: Family;
   readonly node: NodeContext;
+  /** The plan, for the shares of its endpoints. */
+  readonly port: ServicePort;
   /** The policies to give reasons for; all that are in use by default. */
   readonly policies?: ReadonlySet<"cluster" | "local">;
 }
@@ -37,14 +40,15 @@ export interface EndpointsQuestion {
 /** Explains which endpoints of a service port the planner uses, and why. */
 export function explainServiceEndpoints(
   tracking: Tracking,
-  { service, spec, family, node, policies }: EndpointsQuestion,
+  { service, spec, family, node, port, policies }: EndpointsQuestion,
 ): ExplainedEndpoints {
   const { use } = trafficPolicies(service, family, spec);
   const key = serviceKey(service.namespace, service.name);
   const known = tracking.endpoints[family].endpointsOf(key, spec.name, spec.protocol);
   const { topology, ignoredHints, endpoints: fates } = explainFates(known, use, node);
+  const allShares = sharesByTarget(port);
   const endpoints = known.map(({ target, endpoint }, i): ExplainedEndpoint => {
-    const { cluster, local } = fates[i]!;
+    const { cluster, local } = fates[i]!, shares = allShares.get(target);
     return {
       target,
       node: endpoint.nodeName,
@@ -56,6 +60,7 @@ export function explainServiceEndpoints(
       used: isUsed(cluster) || isUsed(local),
       cluster,
       local,
+      ...shares && { shares },
       reason: reasonOf(
         policies?.has("cluster") === false ? "unused" : cluster,
         policies?.has("local") === false ? "unused" : local,

@@ -82,7 +82,7 @@ async function explainService(
   const node = { name: basis.nodeName, zone: basis.tracking.node.state().zone };
   const relevant = new Set(outcomes.flatMap(({ policy }) => policy ?? []));
   const policies = relevant.size === 0 ? undefined : relevant;
-  const endpoints = explainServiceEndpoints(basis.tracking, { service, spec, family, node, policies });
+  const endpoints = explainServiceEndpoints(basis.tracking, { service, spec, family, node, port, policies });
   const reached = new Set(outcomes.flatMap(({ endpoints }) => endpoints));
   return {
     name: port.name,

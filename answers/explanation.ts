@@ -1,6 +1,7 @@
 import type { Effect } from "../core/channel/mod.ts";
 import type { Family, FrontendKind, Protocol, ProxyMode, RuleDescription } from "../core/model/mod.ts";
 import type { EndpointFate, TopologyMode } from "../core/planning/mod.ts";
+import type { EndpointShares } from "./balance.ts";
 import type { Outcome } from "./outcome.ts";
 
 /** The fate of new connections to a destination, and the reasons for it, as plain data. */
@@ -58,6 +59,8 @@ export interface ExplainedEndpoint {
   readonly used: boolean;
   readonly cluster: EndpointFate;
   readonly local: EndpointFate;
+  /** Its shares of new connections; absent with the default of the mode, where all are equal. */
+  readonly shares?: EndpointShares;
   /** The reason why it is used or not, in a few words. */
   readonly reason: string;
 }

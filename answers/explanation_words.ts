@@ -1,4 +1,5 @@
 /** The words of an explanation, for the terminal and the page. */
+import { choiceText } from "./balance.ts";
 import type { ExplainedEndpoint, ExplainedRules } from "./explanation.ts";
 import type { FateReason, KeepReason, MasqueradeReason, Outcome, Source } from "./outcome.ts";
 import type { Origin } from "./question.ts";
@@ -22,7 +23,7 @@ export function fateText(outcome: Outcome, mode: string): string {
       const whose = outcome.policy === "local" ? " on this node" : "";
       return length === 1
         ? `goes to ${outcome.endpoints[0]}`
-        : `goes to one of ${length} endpoints${whose} with equal probability`;
+        : `goes to one of ${length} endpoints${whose} ${choiceText(outcome.balance)}`;
     }
     case "rejected":
       return `is rejected: ${reasonText(outcome.reason, mode)}`;

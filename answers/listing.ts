@@ -16,7 +16,7 @@ import type { PlannedPort } from "../core/planning/mod.ts";
 /** The fields of a service port that a list shows. */
 type ListedPort =
   & Pick<ServicePort, "name" | "protocol" | "clusterIP" | "port" | "externalIPs" | "loadBalancerIPs" | "nodePort">
-  & Pick<ServicePort, "internal" | "external" | "affinitySeconds">;
+  & Pick<ServicePort, "internal" | "external" | "affinitySeconds" | "balance">;
 
 /** A planned service port of one family. */
 export interface ListedService extends ListedPort {
@@ -88,8 +88,8 @@ export function listed(
   const spec = service && specOf(service, wanted);
   if (service === undefined || spec === undefined) return undefined;
   const node = { name: nodeName, zone: tracking.node.state().zone };
-  const { endpoints } = explainServiceEndpoints(tracking, { service, spec, family, node });
   const port = planned ?? wanted;
+  const { endpoints } = explainServiceEndpoints(tracking, { service, spec, family, node, port });
   const { name, protocol, clusterIP, externalIPs, loadBalancerIPs, nodePort, internal, external, affinitySeconds } =
     port;
   const frontends = { clusterIP, port: port.port, externalIPs, loadBalancerIPs, nodePort, internal, external };
@@ -99,6 +99,7 @@ export function listed(
       usedEndpoints: endpoints.filter(({ used }) => used).length,
       endpoints: endpoints.length,
       affinitySeconds,
+      ...port.balance && { balance: port.balance },
       problems: reported,
       served: planned !== undefined,
       effect: families[family].since(owner),

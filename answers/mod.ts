@@ -9,6 +9,7 @@ export { type Answers, createAnswers } from "./answers.ts";
 export { addressesOfHost, type AnswerBasis, type FamilyBasis } from "./basis.ts";
 export { type BrowsedService, type BrowseQuestion, SERVICE_ORDERS, type ServicePage } from "./browsing.ts";
 export { explain } from "./explain.ts";
+export { balanceText, type EndpointShares, sharesText } from "./balance.ts";
 export type { ExplainedEndpoint, ExplainedRules, ExplainedService, Explanation } from "./explanation.ts";
 export { clientText, fateText, masqueradeText, placeText, sinceText } from "./explanation_words.ts";
 export { endpointText } from "./frontend.ts";

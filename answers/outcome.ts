@@ -1,5 +1,5 @@
 import { prefixContains, splitHostPort } from "../platform/mod.ts";
-import type { FamilySettings, ServicePort } from "../core/model/mod.ts";
+import type { Balance, FamilySettings, ServicePort } from "../core/model/mod.ts";
 import type { Origin } from "./question.ts";
 
 /** Where a connection comes from. */
@@ -11,7 +11,7 @@ export interface Source {
 
 /**
  * The fate of a new connection:
- * - `balanced`: it goes to one of `endpoints`, each with the same probability;
+ * - `balanced`: it goes to one of `endpoints`, each with the same probability unless `balance` differs;
  * - `rejected`: the client gets a refusal at once;
  * - `dropped`: the client gets no answer;
  * - `untouched`: no rule matches it, and it follows the routes.
@@ -69,6 +69,8 @@ export interface Outcome {
   /** The traffic policy that chose the endpoints. */
   readonly policy: "cluster" | "local" | undefined;
   readonly endpoints: readonly string[];
+  /** How one of them is chosen; absent for the default of the mode. */
+  readonly balance?: Balance;
   /** The admitted sources; others are dropped. Undefined if every source, or the one in the question, is admitted. */
   readonly onlySources: readonly string[] | undefined;
   /** Whether and why the connection is masqueraded; undefined unless it is balanced. */
@@ -112,6 +114,7 @@ export function balanced(
     reason: "endpoints",
     policy,
     endpoints,
+    ...port.balance && { balance: port.balance },
     onlySources: undefined,
     masquerade,
     hairpin,

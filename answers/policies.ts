@@ -1,6 +1,7 @@
 import { familyOf } from "../platform/mod.ts";
 import type { FamilySettings, FrontendKind, ServicePort } from "../core/model/mod.ts";
-import type { Service, ServicePortSpec } from "../core/objects/mod.ts";
+import { balanceAnnotations, type Service, type ServicePortSpec } from "../core/objects/mod.ts";
+import { balanceText } from "./balance.ts";
 import { type NodeContext, trafficPolicies } from "../core/planning/mod.ts";
 import type { ExplainedEndpoints } from "./endpoints.ts";
 import type { ExplainedPolicy } from "./explanation.ts";
@@ -23,6 +24,7 @@ export function policiesOf(context: PolicyContext): readonly ExplainedPolicy[] {
     frontend === "clusterIP" ? internalPolicy(context) : externalPolicy(context),
     ...topologyPolicy(context),
     ...affinityPolicy(context),
+    ...balancePolicy(context),
     ...(frontend === "loadBalancerIP" ? sourceRangePolicy(context) : []),
     ...(frontend === "nodePort" ? nodePortPolicy(context) : []),
     ...(frontend === "clusterIP" ? masqueradePolicy(context) : []),
@@ -73,6 +75,15 @@ function affinityPolicy({ port: { affinitySeconds } }: PolicyContext): Explained
   if (affinitySeconds === 0) return [];
   const effect = `a client address stays with its endpoint for ${affinitySeconds} s after its last new connection`;
   return [{ name: "sessionAffinity", value: "ClientIP", effect }];
+}
+
+function balancePolicy({ service: { balancing }, port: { balance } }: PolicyContext): ExplainedPolicy[] {
+  if (balance === undefined && balancing === undefined) return [];
+  const asked = balancing === undefined
+    ? "set for all services"
+    : Object.entries(balanceAnnotations(balancing)).map(([key, value]) => `${key}: ${value.replaceAll(/\s+/g, " ")}`)
+      .join("; ");
+  return [{ name: "balance", value: balance === undefined ? "default" : balanceText(balance), effect: asked }];
 }
 
 function sourceRangePolicy({ service, port }: PolicyContext): ExplainedPolicy[] {

@@ -1,5 +1,6 @@
 import { countText, joinHostPort, plural, rateText } from "../../platform/mod.ts";
 import {
+  balanceText,
   type BrowsedService,
   failuresText,
   frontendsOfService,
@@ -91,12 +92,13 @@ function serviceRow(service: BrowsedService, view: View): Html {
 }
 
 function serviceFacts(service: BrowsedService): Html | false {
-  const { internal, external, affinitySeconds, traffic } = service;
+  const { internal, external, affinitySeconds, balance, traffic } = service;
   const facts = [
     ...(traffic === undefined ? [] : trafficFacts(traffic)),
     ...frontendsOfService(service).slice(3),
     ...(internal === "local" ? ["internal traffic stays on this node"] : []),
     ...(hasExternalFrontends(service) && external === "local" ? ["traffic from outside stays on this node"] : []),
+    ...(balance === undefined ? [] : [`balanced: ${balanceText(balance)}`]),
     ...(affinitySeconds > 0 ? [`clients stay with their endpoint for ${countText(affinitySeconds)} s`] : []),
   ];
   return facts.length > 0 && html`<p class="facts">${facts.join(" · ")}</p>`;

@@ -9,6 +9,7 @@ import {
   masqueradeText,
   type Outcome,
   placeText,
+  sharesText,
   sinceText,
 } from "../../answers/mod.ts";
 
@@ -71,11 +72,13 @@ function endpointLines(endpoints: readonly ExplainedEndpoint[], all: boolean): s
   const shown = all ? sorted : sorted.slice(0, MOST_ENDPOINTS);
   const target = Math.max(0, ...shown.map((endpoint) => endpoint.target.length));
   const place = Math.max(0, ...shown.map((endpoint) => placeText(endpoint).length));
+  const shareOf = ({ shares }: ExplainedEndpoint) => shares === undefined ? "" : sharesText(shares);
+  const share = Math.max(0, ...shown.map((endpoint) => shareOf(endpoint).length));
   const left = endpoints.length - shown.length;
   return [
     ...shown.map((endpoint) =>
       `  ${endpoint.used ? "in " : "out"} ${endpoint.target.padEnd(target)}  ${placeText(endpoint).padEnd(place)}  ` +
-      endpoint.reason
+      (share === 0 ? "" : `${shareOf(endpoint).padStart(share)}  `) + endpoint.reason
     ),
     ...(left > 0 ? [`  and ${left} more (--all shows them)`] : []),
   ];

@@ -1,18 +1,22 @@
 import { rateText } from "../../platform/mod.ts";
 import type { CountedTraffic, ServiceTraffic } from "../../observe/traffic/mod.ts";
 import {
+  balanceText,
   failuresText,
   frontendsOfService,
   hasExternalFrontends,
   type ListedEndpoint,
   type ListedService,
+  sharesText,
 } from "../../answers/mod.ts";
 
 /** Service ports as a table for a terminal. */
 export function servicesTable(services: readonly ListedService[]): string {
   const counted = services.some(({ traffic }) => traffic !== undefined);
+  const balanced = services.some(({ balance }) => balance !== undefined);
   const headings = [
     ...["name", "type", "frontends", "internal", "external", "endpoints"],
+    ...(balanced ? ["balance"] : []),
     ...(counted ? ["conn/s", "bytes/s", "failed"] : []),
     ...["state", "notes"],
   ];
@@ -25,6 +29,7 @@ export function servicesTable(services: readonly ListedService[]): string {
       service.internal,
       hasExternalFrontends(service) ? service.external : "-",
       `${service.usedEndpoints}/${service.endpoints}`,
+      ...(balanced ? [service.balance === undefined ? "-" : balanceText(service.balance)] : []),
       ...(counted ? trafficCells(service.traffic) : []),
       service.served ? service.effect?.state ?? "-" : "not served",
       notesOf(service),
@@ -35,8 +40,10 @@ export function servicesTable(services: readonly ListedService[]): string {
 /** Endpoints as a table for a terminal. */
 export function endpointsTable(endpoints: readonly ListedEndpoint[]): string {
   const counted = endpoints.some(({ traffic }) => traffic !== undefined);
+  const balanced = endpoints.some(({ shares }) => shares !== undefined);
   const headings = [
     ...["service", "endpoint", "node", "zone", "use"],
+    ...(balanced ? ["share"] : []),
     ...(counted ? ["conn/s", "bytes/s"] : []),
     "why",
   ];
@@ -48,6 +55,7 @@ export function endpointsTable(endpoints: readonly ListedEndpoint[]): string {
       endpoint.node || "-",
       endpoint.zone || "-",
       endpoint.used ? "in" : "out",
+      ...(balanced ? [sharesText(endpoint.shares ?? {}) || "-"] : []),
       ...(counted ? rateCells(endpoint.traffic) : []),
       endpoint.reason,
     ]),

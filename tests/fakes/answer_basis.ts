@@ -5,6 +5,7 @@ import type { Family, FamilySettings, RuleDescription, ServicePort } from "../..
 import type { ClusterObject } from "../../core/objects/cluster_object.ts";
 import { createFamilyPlanner } from "../../core/planning/mod.ts";
 import { FAMILIES } from "../../platform/address.ts";
+import { fakeBalance } from "./balance.ts";
 import { fakeSettings } from "./service_port.ts";
 import { fakeTracking } from "./tracking.ts";
 
@@ -30,7 +31,10 @@ export function fakeAnswerBasis(
   for (const object of objects) tracking.set(object);
   const changes = tracking.take();
   const planFamily = (family: Family) => {
-    const planner = createFamilyPlanner({ family, nodeName: HERE, tracking, onProblems });
+    const planner = createFamilyPlanner({
+      ...{ family, nodeName: HERE, tracking, onProblems },
+      balance: fakeBalance(mode),
+    });
     const { set } = planner.plan(changes);
     const basis = {
       planner,

@@ -203,3 +203,32 @@ Deno.test("node ports at localhost are the relay's in nftables and ipvs mode, un
     assert.doesNotMatch(await explanationOf("127.0.0.1:30080", "node", EDGE, { settings: off }), /relay/);
   }
 });
+
+const WEIGHTED = (balance: string, weights: string) => [
+  NODE,
+  service("default/web", { balancing: { balance, weights } }),
+  endpointSlice("default/web-1", [
+    endpoint("10.1.0.1", { nodeName: HERE, zone: "a" }),
+    endpoint("10.2.0.1", { nodeName: "far", zone: "b" }),
+    endpoint("10.2.0.2", { ready: false, serving: false, zone: "b" }),
+  ]),
+];
+
+Deno.test("an explanation shows how a service is balanced, and each endpoint's share", async () => {
+  const nftables = { settings: fakeSettings({ mode: "nftables" }) };
+  const text = await explanationOf("10.0.0.1:80", "outside", WEIGHTED("random", "zone=a: 3"), nftables);
+  assert.match(text, /goes to one of 2 endpoints at random, by weight\n/);
+  assert.match(text, /\n {2}balance random, weighted +sluice.dev\/balance: random; sluice.dev\/weights: zone=a: 3\n/);
+  assert.match(text, /\n {2}in {2}10\.1\.0\.1:8080 {2}this node \(a\) {2}75 % {2}ready\n/);
+  assert.match(text, /\n {2}in {2}10\.2\.0\.1:8080 {2}far \(b\) {8}25 % {2}ready\n/);
+  assert.match(text, /\n {2}out 10\.2\.0\.2:8080 {2}other \(b\) {12}not ready\n/);
+  const hashed = await explanationOf("10.0.0.1:80", "outside", WEIGHTED("maglev", ""), nftables);
+  assert.match(hashed, /goes to one of 2 endpoints by a hash of the client's address and port\n/);
+  assert.match(hashed, / {2}50 % {2}ready\n/);
+});
+
+Deno.test("what the mode cannot do is shown as asked, and as balanced by default", async () => {
+  const text = await explanationOf("10.0.0.1:80", "outside", WEIGHTED("maglev", "zone=a: 1"));
+  assert.match(text, /goes to one of 2 endpoints with equal probability\n/);
+  assert.match(text, /\n {2}balance default +sluice.dev\/balance: maglev; sluice.dev\/weights: zone=a: 1\n/);
+});

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { describeMode } from "../../../../backends/mod.ts";
 import { createAnswers } from "../../../../answers/mod.ts";
 import { endpointsTable, servicesTable } from "../../../../cli/text/tables.ts";
 import { fakeAnswerBasis, HERE } from "../../../fakes/answer_basis.ts";
@@ -43,5 +44,32 @@ port releases it
   assert.match(
     endpointsTable(await answers.endpoints("edge")),
     /10\.2\.0\.2:8080\/TCP {2}far +- +out {2}policy Cluster: term/,
+  );
+});
+
+Deno.test("the algorithm and the shares have columns if a service is not balanced by default", async () => {
+  const mode = describeMode("nftables");
+  const answers = createAnswers(fakeAnswerBasis([
+    service("default/web", { balancing: { balance: "maglev", affinityHash: "client", weights: "zone=a: 3" } }),
+    endpointSlice("default/web-1", [endpoint("10.1.0.1", { zone: "a" }), endpoint("10.2.0.1", { ready: false })]),
+    endpointSlice("default/web-2", [endpoint("10.2.0.3")]),
+    service("default/plain", { clusterIPs: ["10.0.0.2"] }),
+    endpointSlice("default/plain-1", [endpoint("10.1.0.9")]),
+  ], { mode }));
+  assert.equal(
+    servicesTable(await answers.services("")),
+    `NAME                TYPE       FRONTENDS        INTERNAL  EXTERNAL  ENDPOINTS  BALANCE                     STATE  NOTES
+default/plain:http  ClusterIP  10.0.0.2:80/TCP  cluster   -         1/1        -                           -
+default/web:http    ClusterIP  10.0.0.1:80/TCP  cluster   -         2/3        maglev by client, weighted  -
+`,
+  );
+  assert.equal(
+    endpointsTable(await answers.endpoints("")),
+    `SERVICE             ENDPOINT           NODE   ZONE  USE  SHARE  WHY
+default/plain:http  10.1.0.9:8080/TCP  other  -     in   -      ready
+default/web:http    10.1.0.1:8080/TCP  other  a     in   75 %   ready
+default/web:http    10.2.0.1:8080/TCP  other  -     out  -      not ready
+default/web:http    10.2.0.3:8080/TCP  other  -     in   25 %   ready
+`,
   );
 });

@@ -6,17 +6,12 @@ import type { Service } from "../../../../core/objects/cluster_object.ts";
 import { type BalanceOptions, balanceRequest } from "../../../../core/planning/balance.ts";
 import { createBalanceReports } from "../../../../core/planning/balance_reports.ts";
 import { planService } from "../../../../core/planning/service_port.ts";
+import { fakeBalance } from "../../../fakes/balance.ts";
 import { endpoint, service } from "../../../fakes/cluster_objects.ts";
 import { fakeTracking } from "../../../fakes/tracking.ts";
 
 function optionsOf(mode: ProxyMode, byDefault: Partial<BalanceOptions["byDefault"]> = {}): BalanceOptions {
-  const { balance } = MODE_DESCRIPTIONS.find(({ name }) => name === mode)!;
-  return {
-    mode,
-    algorithms: balance.algorithms,
-    modeDefault: balance.byDefault,
-    byDefault: { algorithm: undefined, hash: "flow", ...byDefault },
-  };
+  return fakeBalance(MODE_DESCRIPTIONS.find(({ name }) => name === mode)!, byDefault);
 }
 
 const ENDPOINTS = [
