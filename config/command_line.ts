@@ -131,6 +131,9 @@ export function parseCommandLine(
   ];
   const { source, errors: sourceErrors } = readSource(given);
   errors.push(...sourceErrors, ...checkSourceFlags(given, source));
+  if (settings.site.name !== "" && source !== undefined && source.kind !== "kube") {
+    errors.push(`${originOf("site.name")} needs the API server as the source (remove --source)`);
+  }
   const nodeName = nodeNameOf(settings.hostnameOverride || context.hostname());
   if (nodeName === "") errors.push(`${originOf("hostnameOverride")}: the node must have a name`);
   if (errors.length > 0 || source === undefined) return { kind: "errors", exitCode: 2, errors, warnings };

@@ -108,6 +108,21 @@ export const FIELDS = {
     /** For maglev: `flow` or `client`; empty for flow. */
     affinityHash: text(),
   }),
+  /** Sluice's own: several nodes behind one line, of which one watches the API server (docs/sites.md). */
+  site: section({
+    /** The name of the site; none if empty. */
+    name: text(),
+    leaseNamespace: text("kube-system"),
+    leaseDuration: duration(30 * SECOND),
+    renewPeriod: duration(10 * SECOND),
+    /** HOST:PORT on which a leader serves the other nodes. */
+    listenAddress: text(":12091"),
+    /** This node's host for the other nodes; its Node's first address if empty. */
+    advertiseAddress: text(),
+    tlsCAFile: text(),
+    tlsCertFile: text(),
+    tlsPrivateKeyFile: text(),
+  }),
   winkernel: section({
     networkName: text(),
     sourceVip: text(),

@@ -20,6 +20,7 @@
  *   feature_gates.ts             the feature gates of kube-proxy
  *   source.ts                    `--source` and its flags
  *   balance.ts                   how services can be balanced in the mode
+ *   site.ts                      the settings of a site
  *   ipvs.ts                      schedulers and deprecation of ipvs mode
  *   configuration.ts             the validated, frozen result
  *   document.ts                  writes a configuration as a file
@@ -59,6 +60,7 @@ export { ipvsDeprecation } from "./ipvs.ts";
 export { suggestion } from "./nearest.ts";
 export { applicable, followConfiguration } from "./reload.ts";
 export { FIELDS } from "./kube_proxy_configuration.ts";
+export { readSiteAddress } from "./site.ts";
 export { isServer, sourceText } from "./source.ts";
 
 export { HEALTHZ_PORT, METRICS_PORT, parseBindAddress } from "./validation.ts";

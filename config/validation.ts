@@ -13,6 +13,7 @@ import { formatDuration } from "./duration.ts";
 import { checkFeatureGates } from "./feature_gates.ts";
 import type { Settings } from "./kube_proxy_configuration.ts";
 import { suggestion } from "./nearest.ts";
+import { checkSite } from "./site.ts";
 
 /** The default port of the health server (pkg/cluster/ports). */
 export const HEALTHZ_PORT = 10256;
@@ -98,6 +99,7 @@ export function validate(
   if (settings.configSyncPeriodMs <= 0) {
     report("configSyncPeriod", formatDuration(settings.configSyncPeriodMs), "must be greater than 0");
   }
+  checkSite(settings.site, report);
   warnings.push(...checkPortRange(settings.portRange));
   const gates = checkFeatureGates(settings.featureGates);
   problems.push(...gates.refused.map((message) => ({ path: "featureGates", message })));

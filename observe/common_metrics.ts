@@ -3,6 +3,7 @@ import { PROBLEM_CODES, type ProblemCode, problemKind } from "../core/problems/m
 import { KUBERNETES_VERSION, VERSION } from "../platform/mod.ts";
 import { readWhenShown, type Registry } from "./exposition.ts";
 import { metricMaker } from "./metric_kinds.ts";
+import type { SiteStatus } from "./site_status.ts";
 import type { SourceLink } from "./source_link.ts";
 
 /** The codes of the problems that a running process can have. */
@@ -62,6 +63,22 @@ export function addLink(registry: Registry, read: () => SourceLink): void {
     "The time of the kept state that is served until the API server or relay has sent its own, in seconds since 1970",
     ({ keptMs }) => keptMs === undefined ? undefined : keptMs / 1000,
   );
+}
+
+/** Registers the part of this node in its site; without one, nothing is shown. */
+export function addSite(registry: Registry, read: () => SourceLink): void {
+  const gauge = (name: string, help: string, value: (site: SiteStatus) => number) =>
+    readWhenShown(registry, "gauge", { name: `sluice_site_${name}`, help, labels: ["site"] }, () => {
+      const { site } = read();
+      return site === undefined ? [] : [[{ site: site.name }, value(site)] as const];
+    });
+  gauge("leader", "Whether this node leads its site", ({ role }) => Number(role === "leader"));
+  gauge(
+    "lease_confirmed",
+    "Whether the Lease of the site names the leader that this node follows or is",
+    ({ isConfirmed }) => Number(isConfirmed),
+  );
+  gauge("leader_changes", "How often the leader of the site has changed", ({ transitions }) => transitions);
 }
 
 /** Registers `sluice_source_server` with a series for every server of a gRPC source. */

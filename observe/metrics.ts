@@ -6,7 +6,7 @@ import type { SourceServer } from "../core/objects/mod.ts";
 import type { Family, PacketCounts, SyncReport } from "../core/model/mod.ts";
 import type { ProblemCode } from "../core/problems/mod.ts";
 import type { NoLocalEndpoints } from "../core/planning/mod.ts";
-import { addBuildInfo, addLink, addProblems, addServers } from "./common_metrics.ts";
+import { addBuildInfo, addLink, addProblems, addServers, addSite } from "./common_metrics.ts";
 import type { HealthEndpoint } from "./healthz_server.ts";
 import { CONTENT_TYPE, createRegistry, readWhenShown, type Registry } from "./exposition.ts";
 import {
@@ -113,7 +113,10 @@ export function createMetrics(options: MetricsOptions): Metrics {
   const restartsSeen = new Map<Family, number>();
   addChangeMetrics(registry, read);
   addProblems(registry, readProblems);
-  if (readLink) addLink(registry, readLink);
+  if (readLink) {
+    addLink(registry, readLink);
+    addSite(registry, readLink);
+  }
   if (readServers) addServers(registry, readServers);
   addBuildInfo(registry);
   addFeatures(registry, featureGates);

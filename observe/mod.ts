@@ -46,4 +46,5 @@ export {
   type StatusRecorder,
   type SyncSummary,
 } from "./status.ts";
+export type { SiteStatus } from "./site_status.ts";
 export { sizeOfSync } from "./sync_size.ts";

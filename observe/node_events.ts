@@ -11,6 +11,7 @@ import {
 import { type ServiceKey, serviceKeyOf, splitServiceKey } from "../core/tracking/mod.ts";
 import { type Problem, type ProblemCode, problemKind } from "../core/problems/mod.ts";
 import type { EventObject, EventRecorder } from "./events.ts";
+import type { SiteStatus } from "./site_status.ts";
 import type { SourceLink } from "./source_link.ts";
 
 /** The Events of this node's proxy: its start, and the problems that need an administrator. */
@@ -19,6 +20,8 @@ export interface NodeEvents {
   workerHealth(family: Family, health: FamilyHealth): void;
   /** Notes the state of the link to the API server, and reports that it is back after a longer time. */
   link(link: SourceLink): void;
+  /** Reports that this node leads its site from now on. */
+  site(site: SiteStatus): void;
   /** Reports that this node's Node object does not exist. */
   nodeMissing(message: string): void;
   /** Records an Event of this problem if the table names one. For problems that none of the other methods reports. */
@@ -38,6 +41,7 @@ export function createNodeEvents(recorder: EventRecorder, mode: ProxyMode, clock
   const failed = new Set<Family>();
   const refused: Record<Family, string[]> = { IPv4: [], IPv6: [] };
   let disconnectedMs: number | undefined;
+  let isLeader = false;
   recorder.record("Normal", "Starting", "", `Sluice ${VERSION} starts in ${mode} mode`);
 
   const reportFailure = (family: Family, code: ProblemCode, message: string) => {
@@ -83,6 +87,13 @@ export function createNodeEvents(recorder: EventRecorder, mode: ProxyMode, clock
       if (lastedMs < FAILING_FOR_MS) return;
       const message = `${server} was unreachable for ${durationText(lastedMs)}; changes are applied again`;
       recorder.record("Normal", "SourceRestored", "", message);
+    },
+    site({ name, role, isConfirmed, transitions }) {
+      const wasLeader = isLeader;
+      isLeader = role === "leader" && (isConfirmed || wasLeader);
+      if (!isLeader || wasLeader) return;
+      const message = `this node watches the API server for site ${name} (leader number ${transitions + 1})`;
+      recorder.record("Normal", "SiteLeader", name, message);
     },
     nodeMissing(message) {
       recorder.record("Warning", reasonOf("node-missing"), "", message);

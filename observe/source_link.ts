@@ -1,4 +1,5 @@
 import type { Clock } from "../platform/mod.ts";
+import type { SiteStatus } from "./site_status.ts";
 
 /** A change of one request stream of a source. Plain data. */
 export type LinkEvent =
@@ -7,7 +8,9 @@ export type LinkEvent =
   /** An event of the cluster arrived, or the confirmation that there was none. */
   | { readonly type: "received" }
   /** A request failed, and is sent again within this time. */
-  | { readonly type: "failed"; readonly error: string; readonly retryInMs: number };
+  | { readonly type: "failed"; readonly error: string; readonly retryInMs: number }
+  /** The stream is no longer used, whether it failed or not. */
+  | { readonly type: "ended" };
 
 /** Reports an event of a stream; `stream` names it within the source (`services`), and `server` the server it goes to. */
 export type ReportLink = (stream: string, server: string, event: LinkEvent) => void;
@@ -31,6 +34,8 @@ export interface SourceLink {
   readonly keptMs?: number;
   /** The endpoints of the kept state that differ from it, since the container runtime shows other pods; undefined if it is not known. */
   readonly keptEndpoints?: RevisedEndpoints;
+  /** The part of this node in its site; undefined without one. */
+  readonly site?: SiteStatus;
 }
 
 /** The kept endpoints of this node that have been revised. */
@@ -46,6 +51,8 @@ export interface SourceLinkRecord {
   readonly report: ReportLink;
   /** A kept state of this time, with these endpoints revised, is served instead of the server's; undefined: no longer. */
   serveKept(keptMs: number | undefined, keptEndpoints?: RevisedEndpoints): void;
+  /** This node's part in its site has changed. */
+  enterSite(site: SiteStatus): void;
   current(): SourceLink;
 }
 
@@ -72,6 +79,10 @@ export function createSourceLink(clock: Clock, onChange: (link: SourceLink) => v
   return {
     report(stream, server, event) {
       const nowMs = clock.now();
+      if (event.type === "ended") {
+        if (failing.delete(stream) && failing.size === 0) enter("connecting", nowMs);
+        return;
+      }
       if (event.type === "failed") {
         failing.set(stream, nowMs + event.retryInMs);
         link = { ...link, server, lastError: event.error, lastErrorMs: nowMs };
@@ -86,6 +97,9 @@ export function createSourceLink(clock: Clock, onChange: (link: SourceLink) => v
       const { keptMs: _, keptEndpoints: __, ...rest } = link;
       if (keptMs === undefined) link = rest;
       else link = keptEndpoints === undefined ? { ...rest, keptMs } : { ...rest, keptMs, keptEndpoints };
+    },
+    enterSite(site) {
+      link = { ...link, site };
     },
     current: () => link,
   };

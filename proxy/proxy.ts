@@ -106,6 +106,13 @@ async function serve(options: ProxyOptions): Promise<number> {
     ...options,
     onApiRequest: metrics.apiRequest,
     onLink: link.report,
+    site: {
+      memoryFile: options.kept?.siteFile,
+      onSite(site) {
+        link.enterSite(site);
+        nodeEvents?.site(site);
+      },
+    },
     kept: options.kept && { ...options.kept, objects: tracking.objects, onServing: link.serveKept },
   });
   const { answers, statusPage } = lazyAnswers(() => (

@@ -1,9 +1,10 @@
 import { type Clock, loadYaml, type Logger, type RunProgram } from "../platform/mod.ts";
-import type { ApiRequestOutcome, EventRecorderOptions, ReportLink } from "../observe/mod.ts";
-import { type Configuration, isServer, sourceText } from "../config/mod.ts";
+import type { ApiRequestOutcome, EventRecorderOptions, ReportLink, SiteStatus } from "../observe/mod.ts";
+import { type Configuration, isServer, readSiteAddress, sourceText } from "../config/mod.ts";
 import { createDecode, type DetailFilters, KINDS, type Source } from "../core/objects/mod.ts";
-import type { KeptSourceOptions } from "./kept/mod.ts";
-import type { ApiErrorKind } from "./kubernetes/mod.ts";
+import type { KeptSourceOptions, StateFile } from "./kept/mod.ts";
+import type { ApiClient, ApiErrorKind } from "./kubernetes/mod.ts";
+import type { SiteSource } from "./site/mod.ts";
 
 /** An opened source and its resources. */
 export interface OpenSource {
@@ -18,10 +19,13 @@ export interface OpenSource {
 }
 
 /** The errors after which sending an Event again is pointless. */
-const REFUSALS: readonly ApiErrorKind[] = ["unauthorized", "forbidden", "not-found", "rejected", "garbled"];
+const REFUSALS: readonly ApiErrorKind[] = ["unauthorized", "forbidden", "not-found", "conflict", "rejected", "garbled"];
 
 /** The kept state of this process, whatever the configuration of a run. */
-export type KeptState = Pick<KeptSourceOptions, "file" | "isKernelEmpty" | "pods">;
+export interface KeptState extends Pick<KeptSourceOptions, "file" | "isKernelEmpty" | "pods"> {
+  /** The file that remembers the leader of the site; undefined without a site. */
+  readonly siteFile?: StateFile;
+}
 
 /** Options of `openSource`. */
 export interface SourceOptions {
@@ -36,8 +40,23 @@ export interface SourceOptions {
   readonly onLink?: ReportLink;
   /** Keeps the state of a server, to serve it at the next start if the server does not answer; without effect on files. */
   readonly kept?: KeptState & Pick<KeptSourceOptions, "objects" | "onServing">;
+  /** Takes part in the site of the configuration, if there is one. */
+  readonly site?: SitePart;
   /** The environment, for the in-cluster address; the process's by default. */
   readonly env?: (name: string) => string | undefined;
+}
+
+/** What taking part in a site needs. */
+export interface SitePart {
+  /** Remembers the leader across restarts; undefined without a state directory. */
+  readonly memoryFile: StateFile | undefined;
+  /** Receives every change of this node's part in the site. */
+  readonly onSite: (status: SiteStatus) => void;
+}
+
+/** An opened source that may take part in a site. */
+interface Opened extends OpenSource {
+  readonly site?: SiteSource;
 }
 
 /**
@@ -45,8 +64,8 @@ export interface SourceOptions {
  * these labels and annotations of Kubernetes' objects), to pass it on. Throws an Error that names the problem and its place.
  */
 export async function openSource(options: SourceOptions, details?: DetailFilters): Promise<OpenSource> {
-  const { configuration: { source, nodeName, serviceProxyName, stateDelayMs, modeDescription }, kept } = options;
-  if (kept === undefined || !isServer(source)) return await openConfigured(options, details);
+  const { configuration: { source, nodeName, serviceProxyName, stateDelayMs, modeDescription, site }, kept } = options;
+  if (kept === undefined || !isServer(source)) return forSite(await openConfigured(options, details));
   const failure = Promise.withResolvers<void>();
   const onLink: ReportLink = (stream, server, event) => {
     // With several servers, the next one is tried at once.
@@ -60,22 +79,33 @@ export async function openSource(options: SourceOptions, details?: DetailFilters
     source: opened.source,
     origin: {
       node: nodeName,
-      source: [sourceText(source), opened.server].filter((part) => part !== undefined).join(" "),
+      source: [sourceText(source), opened.server, opened.site && `site ${site.name}`]
+        .filter((part) => part !== undefined).join(" "),
       proxyName: serviceProxyName ?? "",
     },
     delayMs: stateDelayMs,
     failed: failure.promise,
-    kinds: modeDescription.kinds,
+    // Every node of a site keeps the whole state, to serve it if it leads.
+    kinds: opened.site === undefined ? modeDescription.kinds : KINDS,
+    objects: opened.site?.objects ?? kept.objects,
     clock: options.clock,
     logger: options.logger,
   });
-  return { ...opened, source: keptSource };
+  return forSite({ ...opened, source: keptSource });
+}
+
+/** The source, which also fills the state that this node serves if it leads its site. */
+function forSite({ site, ...opened }: Opened): OpenSource {
+  if (site === undefined) return opened;
+  const { source } = opened;
+  return { ...opened, source: { run: (sink, signal) => source.run(site.tee(sink), signal) } };
 }
 
 async function openConfigured(
-  { configuration, logger, clock, runProgram, onApiRequest, onLink, env, kept }: SourceOptions,
+  options: SourceOptions,
   details?: DetailFilters,
-): Promise<OpenSource> {
+): Promise<Opened> {
+  const { configuration, logger, clock, runProgram, onApiRequest, onLink, env, kept } = options;
   const { source: choice, nodeName } = configuration;
   const { serviceProxyName, maxMessageBytes } = configuration;
   const inFull = details !== undefined;
@@ -115,7 +145,10 @@ async function openConfigured(
       } = await import("./kubernetes/mod.ts");
       const { kubeconfig, master, modeDescription } = configuration;
       const api = await connectToApi({ kubeconfig, master, runProgram, env, logger, clock, onRequest: onApiRequest });
-      const source = createKubernetesSource({
+      const site = options.site && configuration.site.name !== ""
+        ? await openSite(options, options.site, api)
+        : undefined;
+      const source = site ?? createKubernetesSource({
         api,
         kinds: inFull ? KINDS : modeDescription.kinds,
         nodeName: inFull ? undefined : nodeName,
@@ -131,7 +164,40 @@ async function openConfigured(
         isRefusal: (error) => error instanceof ApiError && REFUSALS.includes(error.kind),
       };
       const otherNodes = async (signal: AbortSignal) => otherNodesText(nodeName, await listNodeNames(api, signal));
-      return { source, server: api.server, events, otherNodes, close: () => api.close() };
+      return { source, site, server: api.server, events, otherNodes, close: () => api.close() };
     }
   }
+}
+
+/** Opens the source of a node in a site; each node reads every kind in full, to serve it if it leads. */
+async function openSite(
+  { configuration, onLink, kept, clock, logger }: SourceOptions,
+  { memoryFile, onSite }: SitePart,
+  api: ApiClient,
+): Promise<SiteSource> {
+  const { createKubernetesSource } = await import("./kubernetes/mod.ts");
+  const { createSiteSource, givenCertificates, NO_DETAILS } = await import("./site/mod.ts");
+  const { nodeName, serviceProxyName, maxMessageBytes, site } = configuration;
+  const { leaseDurationMs: leaseMs, renewPeriodMs: renewMs, leaseNamespace } = site;
+  const decode = createDecode({ serviceProxyName, details: NO_DETAILS, podsOf: kept?.pods && nodeName });
+  const kinds = KINDS;
+  const certificates = givenCertificates({ ca: site.tlsCAFile, crt: site.tlsCertFile, key: site.tlsPrivateKeyFile });
+  return createSiteSource({
+    site: site.name,
+    nodeName,
+    api,
+    openApi: (onLink) =>
+      createKubernetesSource({ api, kinds, nodeName: undefined, serviceProxyName, decode, onLink, logger, clock }),
+    leaseNamespace,
+    timing: { leaseMs, renewMs },
+    listen: readSiteAddress(site.listenAddress)!,
+    advertisedHost: site.advertiseAddress || undefined,
+    certificates,
+    memoryFile,
+    maxMessageBytes,
+    onLink,
+    onSite,
+    clock,
+    logger,
+  });
 }

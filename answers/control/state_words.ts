@@ -70,6 +70,27 @@ export function stateOfLink({ link, atMs }: Pick<ProxyStatus, "link" | "atMs">):
   }
 }
 
+/** This node's part in its site; undefined without one. */
+export function stateOfSite({ link, atMs }: Pick<ProxyStatus, "link" | "atMs">): StateWords | undefined {
+  if (link?.site === undefined) return undefined;
+  const { name, role, isConfirmed, leader, address, from, sinceMs } = link.site;
+  const since = `for ${lasting(atMs - sinceMs)}`;
+  const unconfirmed = isConfirmed ? undefined : "its Lease cannot be read or renewed";
+  if (role === "leader") {
+    return { tone: isConfirmed ? "good" : "warning", words: `${name}: leader ${since}`, reason: unconfirmed };
+  }
+  if (role === "follower") {
+    const words = `${name}: follower of ${leader} (grpc://${address}) ${since}`;
+    if (from === "leader") return { tone: isConfirmed ? "good" : "warning", words, reason: unconfirmed };
+    const reason = from === "api" ? "it does not answer, so the API server is watched" : "it has not answered yet";
+    return { tone: "warning", words, reason };
+  }
+  if (role === "alone") {
+    return { tone: "warning", words: `${name}: alone ${since}`, reason: "its Lease cannot be used" };
+  }
+  return { tone: "warning", words: `${name}: no leader is known ${since}`, reason: undefined };
+}
+
 /**
  * Whether everything is in effect: each family has synced, or needs no sync, nothing is broken, the link to the source works,
  * and the state is the source's, not a kept one.

@@ -25,6 +25,7 @@ const GROUPS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     "docs/problems.md": "Problems",
     "docs/scale.md": "Many nodes",
     "docs/edge.md": "Edge nodes",
+    "docs/sites.md": "Sites",
     "docs/security.md": "Security",
   },
   "Migrate": {

@@ -9,7 +9,7 @@ import type { KeptState } from "../../sources/mod.ts";
  * before the permissions to write files and to start programs are dropped. The proxy works without a file; why there is none is reported as a problem.
  */
 export async function openKeptState(
-  { stateDirectory, runtimeSocket, source, cleanup, initOnly }: Configuration,
+  { stateDirectory, runtimeSocket, source, site, cleanup, initOnly }: Configuration,
   clock: Clock,
   onProblems: ReportProblems,
 ): Promise<KeptState | undefined> {
@@ -20,9 +20,10 @@ export async function openKeptState(
   const { createProcessRunner } = await import("../../backends/tools/mod.ts");
   try {
     const file = openStateDirectory(stateDirectory);
+    const siteFile = site.name === "" ? undefined : openStateDirectory(stateDirectory, "site");
     const runner = createProcessRunner({ clock, path: searchPath() });
     const pods = runtimeSocket === undefined ? undefined : startRuntimeWatch(runtimeSocket);
-    return { file, isKernelEmpty: isKernelEmpty(MODE_DESCRIPTIONS, runner), pods };
+    return { file, siteFile, isKernelEmpty: isKernelEmpty(MODE_DESCRIPTIONS, runner), pods };
   } catch (error) {
     onProblems("state directory", [{ code: "state-not-kept", subject: stateDirectory, detail: errorText(error) }]);
     return undefined;

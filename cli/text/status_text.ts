@@ -6,6 +6,7 @@ import {
   stateOfFamily,
   stateOfLink,
   stateOfProxy,
+  stateOfSite,
 } from "../../answers/control/mod.ts";
 import { countText, durationText, plural } from "../../platform/mod.ts";
 import { ago, type Layout, type Line, statePieces, textOf } from "./lines.ts";
@@ -20,9 +21,11 @@ export function statusLines(
 ): readonly string[] {
   const { node, nodeAddresses, zone, kernel, version, mode, source, atMs, startedAtMs } = status;
   const link = stateOfLink(status);
+  const site = stateOfSite(status);
   const lines: Line[] = [
     statePieces(stateOfProxy(status)),
     ["source    ", ...(link === undefined ? [source] : statePieces(link))],
+    ...(site === undefined ? [] : [["site      ", ...statePieces(site)]]),
     ["node      ", ["bold", node], `  ${[...nodeAddresses, ...(zone === "" ? [] : [`zone ${zone}`])].join("  ")}`],
     [`proxy     Sluice ${version}, ${mode} mode, up ${
       durationText(Math.max(1000, atMs - startedAtMs))

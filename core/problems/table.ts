@@ -210,6 +210,18 @@ export const PROBLEMS = {
       "check that the runtime runs, that it has CRI version v1 (containerd 1.6, CRI-O 1.20 or later), and that --container-runtime-endpoint is " +
       "its socket, as in the kubelet's configuration; Sluice keeps retrying until the API server answers",
   },
+  "site-lease-refused": {
+    severity: "warning",
+    about: "API resource",
+    title: "the Lease of the site cannot be used, so this node watches the API server itself",
+    fix: "let the user of the kubeconfig get, create and patch Leases, as in deploy/sites.yaml (docs/sites.md)",
+  },
+  "site-not-served": {
+    severity: "error",
+    about: "server",
+    title: "the leader of the site cannot serve the other nodes, which watch the API server themselves",
+    fix: "free the port or set site.listenAddress, or correct the site's certificates; see the detail (docs/sites.md)",
+  },
   "control-socket-closed": {
     severity: "warning",
     about: "file",

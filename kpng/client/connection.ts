@@ -165,9 +165,10 @@ export function watchEnd(stream: ClientHttp2Stream, reject: (error: Error) => vo
 async function connect(address: WireAddress, tls: TlsFiles | undefined): Promise<ClientHttp2Session> {
   const http2 = await import("node:http2");
   if (tls !== undefined) {
-    const { ca, crt: cert, key } = tls;
+    const { ca, crt: cert, key, serverName } = tls;
+    const named = serverName === undefined ? {} : { servername: serverName };
     if (address.kind === "tcp") {
-      return http2.connect(`https://${authorityOf(address)}`, { ...SESSION_OPTIONS, ca, cert, key });
+      return http2.connect(`https://${authorityOf(address)}`, { ...SESSION_OPTIONS, ca, cert, key, ...named });
     }
     throw new Error("TLS is not supported on unix sockets");
   }

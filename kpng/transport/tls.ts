@@ -13,6 +13,8 @@ export interface TlsFiles {
   readonly ca: string | undefined;
   readonly crt: string | undefined;
   readonly key: string | undefined;
+  /** The name that the server's certificate must have; its host by default. For clients. */
+  readonly serverName?: string;
 }
 
 /**

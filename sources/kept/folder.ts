@@ -3,15 +3,13 @@ import { errorText } from "../../platform/mod.ts";
 import { createStateFile, type StateFile } from "./state_file.ts";
 import { storageOf } from "./storage.ts";
 
-const NAME = "state";
-
 /**
- * Opens the state file of a folder, which is created if missing, for its owner alone (mode 0600) and for as long as the process
+ * Opens a state file of a folder, `state` unless another name is given, which is created if missing, for its owner alone (mode 0600) and for as long as the process
  * runs. A file that cannot be written is opened for reading.
  * @throws {Error} if it can neither be written nor read, another process uses it, or another user could have written it
  */
-export function openStateDirectory(folder: string): StateFile {
-  const path = join(folder, NAME);
+export function openStateDirectory(folder: string, name = "state"): StateFile {
+  const path = join(folder, name);
   let readOnly: string | undefined;
   let file: Deno.FsFile;
   try {

@@ -11,6 +11,7 @@ export type ApiErrorKind =
   | "unauthorized" // 401: credentials are reloaded
   | "forbidden" // 403
   | "not-found" // 404
+  | "conflict" // 409: the object has changed, or exists already
   | "expired" // 410, or a resourceVersion that the server does not have: relist
   | "throttled" // 429: wait as long as the server requests
   | "unavailable" // 5xx
@@ -119,6 +120,7 @@ export function errorOfStatus(
       `${subject.server} may not be a Kubernetes API server of version ${subject.since ?? "1.21"} or later`,
     );
   }
+  if (code === 409) return create("conflict", "retrying");
   if (code === 429) return create("throttled", "retrying after the wait that the server requests");
   if (code >= 500) return create("unavailable", "retrying");
   return create("rejected", "retrying");

@@ -267,11 +267,11 @@ function createConnections() {
   };
 }
 
-/** Throws if a client certificate and its key cannot be used. */
-type CertificateCheck = (certificate: string, key: string) => void;
+/** Throws if a client certificate and its key (PEM) cannot be used. */
+export type CertificateCheck = (certificate: string, key: string) => void;
 
-/** Loads the check together with `node:crypto`, which takes megabytes of memory. */
-async function loadCertificateCheck(): Promise<CertificateCheck> {
+/** Loads the check of client certificates together with `node:crypto`, which takes megabytes of memory. */
+export async function loadCertificateCheck(): Promise<CertificateCheck> {
   const { checkClientCertificate } = await import("./client_certificate.ts");
   return checkClientCertificate;
 }

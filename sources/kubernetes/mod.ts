@@ -32,7 +32,7 @@
  * In: a kubeconfig or service account. Out: objects, to a `SourceSink`. May touch: the network, files, credential plugins.
  */
 export { ApiError, type ApiErrorKind } from "./api_error.ts";
-export type { ApiClient } from "./http.ts";
+export { type ApiClient, loadCertificateCheck } from "./http.ts";
 export { connectToApi, createKubernetesSource } from "./kubernetes_source.ts";
 export { type ApiServer, pluginOf, readApiServer } from "./kubeconfig.ts";
 export { listNodeNames, otherNodesText } from "./node_names.ts";

@@ -1,5 +1,9 @@
 /** The part of the Kubernetes API that a service proxy uses, over HTTP on 127.0.0.1, with injectable faults. */
 import type { Kind } from "../../core/objects/cluster_object.ts";
+import { createLeaseApi, type LeaseApi } from "./lease_api.ts";
+import { statusResponse } from "./status_response.ts";
+
+export { statusResponse };
 
 /** An object of the API; the server sets the resourceVersion. */
 export interface ApiObject {
@@ -16,7 +20,7 @@ export interface ApiObject {
 
 /** A received request. */
 export interface SeenRequest {
-  readonly verb: "list" | "watch" | "create" | "patch";
+  readonly verb: "get" | "list" | "watch" | "create" | "patch";
   readonly path: string;
   readonly query: Readonly<Record<string, string>>;
   readonly headers: Headers;
@@ -29,6 +33,7 @@ export type Fault = (request: SeenRequest) => Response | Promise<Response> | und
 /** The server and its controls. */
 export interface FakeApiServer {
   readonly url: string;
+  readonly leases: LeaseApi;
   /** Every request so far, the oldest first. */
   readonly requests: readonly SeenRequest[];
   /** The resourceVersion of the last change. */
@@ -92,15 +97,10 @@ const PATHS: Readonly<Record<string, Kind>> = {
   "/apis/networking.k8s.io/v1/servicecidrs": "ServiceCIDR",
 };
 
-const VERBS: Readonly<Record<string, "create" | "patch">> = { POST: "create", PATCH: "patch" };
+const NODE_PATH = /^\/api\/v1\/nodes\/([^/]+)$/;
+const LEASES_PATH = "/apis/coordination.k8s.io/";
 
-/** A Status object of the API. */
-export function statusResponse(code: number, reason: string, message: string, headers?: HeadersInit): Response {
-  return Response.json({ kind: "Status", apiVersion: "v1", metadata: {}, status: "Failure", code, reason, message }, {
-    status: code,
-    headers,
-  });
-}
+const VERBS: Readonly<Record<string, "create" | "patch">> = { POST: "create", PATCH: "patch" };
 
 /** Starts a server. */
 export function startFakeApiServer(options: FakeApiServerOptions = {}): FakeApiServer {
@@ -112,6 +112,7 @@ export function startFakeApiServer(options: FakeApiServerOptions = {}): FakeApiS
   const deaf = new Set<Watch>();
   const waiting: { readonly count: number; readonly resolve: () => void }[] = [];
   const silent: ((response: Response) => void)[] = [];
+  const leases = createLeaseApi();
   let events: PastEvent[] = [];
   let revision = 1;
   let oldest = 0;
@@ -186,11 +187,20 @@ export function startFakeApiServer(options: FakeApiServerOptions = {}): FakeApiS
     async (request) => {
       const url = new URL(request.url);
       const query = Object.fromEntries(url.searchParams);
-      const verb = VERBS[request.method] ?? (query.watch === "true" ? "watch" : "list");
+      const node = NODE_PATH.exec(url.pathname)?.[1];
+      const isLease = url.pathname.startsWith(LEASES_PATH);
+      const read = query.watch === "true" ? "watch" : node !== undefined || isLease ? "get" : "list";
+      const verb = VERBS[request.method] ?? read;
       const seen = { verb, path: url.pathname, query, headers: request.headers, body: await request.text() } as const;
       requests.push(seen);
       const faulty = fault?.(seen);
       if (faulty) return await faulty;
+      const ofLease = leases.answer({ method: request.method, ...seen }, () => ++revision);
+      if (ofLease !== undefined) return ofLease;
+      if (verb === "get") {
+        const found = objects.get(`Node//${node}`);
+        return found === undefined ? statusResponse(404, "NotFound", "not found") : Response.json(found);
+      }
       if (verb === "create") return new Response(seen.body, { status: 201 });
       if (verb === "patch") return new Response(seen.body);
       const kind = PATHS[url.pathname];
@@ -205,6 +215,7 @@ export function startFakeApiServer(options: FakeApiServerOptions = {}): FakeApiS
   return {
     url: `${options.tls ? "https" : "http"}://${hostname}:${port}`,
     requests,
+    leases,
     revision: () => revision,
     apply(...given) {
       for (const object of given) {

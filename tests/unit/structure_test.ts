@@ -88,6 +88,10 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   "sources/state": ["platform", "core/", "kpng/", "sources/manifests"],
   "sources/kept": ["platform", "core/", "cri"],
   "sources/grpc": ["platform", "core/", "kpng/", "observe"],
+  "sources/site": [
+    ...["platform", "core/", "kpng/store", "kpng/server", "kpng/transport", "observe"],
+    ...["sources/kubernetes", "sources/kept", "sources/grpc"],
+  ],
   "sources": ["platform", "core/", "config", "kpng/transport", "observe", "sources/"],
   "answers": ["platform", "core/", "backends/contract", "config", "observe", "observe/traffic", "sources"],
   "answers/control": ["platform", "platform/http", "core/", "observe", "answers"],

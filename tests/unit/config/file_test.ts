@@ -43,6 +43,8 @@ nftables: {masqueradeBit: 4, masqueradeAll: false, syncPeriod: 4s, minSyncPeriod
 userspace: { maxConnections: 7, udpIdleTimeout: 8s }
 traffic: { metrics: true, endpointMetrics: true, period: 9s }
 balance: { algorithm: maglev, affinityHash: client }
+site: {name: north, leaseNamespace: edge, leaseDuration: 40s, renewPeriod: 20s, listenAddress: "10.0.0.1:1", advertiseAddress: h,
+  tlsCAFile: ca, tlsCertFile: crt, tlsPrivateKeyFile: key}
 winkernel: {networkName: n, sourceVip: v, enableDSR: true, rootHnsEndpointName: r, forwardHealthCheckVip: true}
 detectLocalMode: BridgeInterface
 detectLocal: {bridgeInterface: br0, interfaceNamePrefix: veth}
@@ -105,6 +107,17 @@ windowsRunAsService: true
     userspace: { maxConnections: 7, udpIdleTimeoutMs: 8000 },
     traffic: { metrics: true, endpointMetrics: true, periodMs: 9000 },
     balance: { algorithm: "maglev", affinityHash: "client" },
+    site: {
+      name: "north",
+      leaseNamespace: "edge",
+      leaseDurationMs: 40_000,
+      renewPeriodMs: 20_000,
+      listenAddress: "10.0.0.1:1",
+      advertiseAddress: "h",
+      tlsCAFile: "ca",
+      tlsCertFile: "crt",
+      tlsPrivateKeyFile: "key",
+    },
     winkernel: {
       networkName: "n",
       sourceVip: "v",

@@ -1,0 +1,38 @@
+/** The settings of a site (docs/sites.md). */
+import { readWireAddress, type WireAddress } from "../kpng/transport/mod.ts";
+import { formatDuration } from "./duration.ts";
+import type { Settings } from "./kube_proxy_configuration.ts";
+
+/** The name of a Lease ends with the site's (RFC 1123 label), which client-go and kubectl limit to 63 characters together. */
+const NAME = /^[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?$/;
+
+/** How many times a Lease must be renewed in its duration, so that one lost renewal does not end it. */
+const RENEWALS = 2;
+
+/** Checks the settings of a site; those without a name have no effect and are not checked. */
+export function checkSite(site: Settings["site"], report: (path: string, value: unknown, must: string) => void): void {
+  if (site.name === "") return;
+  if (!NAME.test(site.name)) {
+    report("site.name", site.name, "must be 1 to 40 lower-case letters, digits and '-', starting and ending with one");
+  }
+  if (readSiteAddress(site.listenAddress) === undefined) {
+    report("site.listenAddress", site.listenAddress, "must be HOST:PORT, or :PORT for all addresses");
+  }
+  const { leaseDurationMs, renewPeriodMs } = site;
+  if (leaseDurationMs < 1000 || leaseDurationMs % 1000 !== 0) {
+    report("site.leaseDuration", formatDuration(leaseDurationMs), "must be whole seconds, at least 1s");
+  } else if (renewPeriodMs <= 0 || renewPeriodMs * RENEWALS > leaseDurationMs) {
+    const most = formatDuration(leaseDurationMs / RENEWALS);
+    report("site.renewPeriod", formatDuration(renewPeriodMs), `must be at most ${most}, half of leaseDuration`);
+  }
+  const files = [site.tlsCAFile, site.tlsCertFile, site.tlsPrivateKeyFile].filter((path) => path !== "");
+  if (files.length > 0 && files.length < 3) {
+    report("site.tlsCertFile", site.tlsCertFile, "tlsCAFile, tlsCertFile and tlsPrivateKeyFile belong together");
+  }
+}
+
+/** Reads the address on which a site's leader serves; undefined for anything else than HOST:PORT or :PORT. */
+export function readSiteAddress(text: string): WireAddress & { readonly kind: "tcp" } | undefined {
+  const address = readWireAddress(text);
+  return address?.kind === "tcp" && address.port > 0 ? address : undefined;
+}

@@ -1,0 +1,24 @@
+/**
+ * The source for the nodes of a site behind one thin line: one of them, chosen by a Lease, watches the API server, and serves the
+ * others with the protocol of `sluice serve`.
+ *
+ *   site_source.ts     the source of a node
+ *   lease.ts           reads and writes the Lease
+ *   elector.ts         decides who leads, from what was seen of the Lease
+ *   election.ts        carries out the decisions, and reports this node's role
+ *   role.ts            the roles of a node
+ *   memory.ts          remembers the last leader on disk
+ *   feed.ts            watches the leader or the API server, as the role asks for
+ *   hand_over.ts       lets several sources in turn feed one sink
+ *   tee.ts             feeds two sinks
+ *   server.ts          serves the other nodes while this one leads
+ *   server_address.ts  the addresses of the servers
+ *   certificates.ts    the certificates of the nodes
+ *   status.ts          reports and logs this node's part
+ *
+ * In: a Lease, and objects of the API server or of the leader. Out: objects, to a `SourceSink`, and to the other nodes. May
+ * touch: the network, a listening socket, PEM files, and a file that is opened before the write permission is dropped.
+ */
+export { givenCertificates, type SiteCertificates } from "./certificates.ts";
+export { leaseName } from "./lease.ts";
+export { createSiteSource, NO_DETAILS, type SiteSource } from "./site_source.ts";

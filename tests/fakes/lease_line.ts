@@ -1,0 +1,81 @@
+/** Clients of one Lease over lines that delay, lose and cut requests and answers. */
+import { ApiError } from "../../sources/kubernetes/mod.ts";
+import type { LeaseClient, LeaseRecord, LeaseWrite } from "../../sources/site/lease.ts";
+import type { Clock } from "../../platform/clock.ts";
+
+/** The line of one node. */
+export interface LeaseLine {
+  readonly client: LeaseClient;
+  /** Whether nothing passes. */
+  isCut: boolean;
+}
+
+/** A Lease, and the lines to it. */
+export interface LeaseLines {
+  /** The Lease as the API server has it. */
+  current(): LeaseRecord | undefined;
+  /** Deletes the Lease. */
+  delete(): void;
+  /** A line whose delays and losses `random` decides. */
+  open(random: () => number): LeaseLine;
+}
+
+/** How long a client waits for an answer. */
+const TIMEOUT_MS = 10_000;
+/** The longest delay of a request, and of an answer. */
+const DELAY_MS = 3_000;
+/** The share of requests that get lost, and of answers. */
+const LOSS = 0.1;
+
+/** Creates an API server with one Lease, which does not exist yet. */
+export function createLeaseLines(clock: Clock): LeaseLines {
+  let record: LeaseRecord | undefined;
+  let revision = 0;
+
+  const put = (write: LeaseWrite): LeaseRecord => record = { ...write, version: String(++revision) };
+  const requireVersion = (version: string): LeaseRecord => {
+    if (record === undefined) throw new ApiError("not-found", "no such Lease");
+    if (record.version !== version) throw new ApiError("conflict", "the Lease has changed");
+    return record;
+  };
+
+  return {
+    current: () => record,
+    delete() {
+      record = undefined;
+    },
+    open(random) {
+      const line: { isCut: boolean; client: LeaseClient } = { isCut: false, client: undefined as never };
+      const pass = <T>(act: () => T, signal: AbortSignal): Promise<T> => {
+        const { promise, resolve, reject } = Promise.withResolvers<T>();
+        const isOver = clock.schedule(TIMEOUT_MS, () => reject(new ApiError("timeout", "no answer")));
+        promise.finally(isOver).catch(() => {});
+        signal.addEventListener("abort", () => reject(signal.reason));
+        const leg = (then: () => void) => {
+          if (random() < LOSS) return;
+          clock.schedule(random() * DELAY_MS, () => line.isCut || then());
+        };
+        leg(() => {
+          try {
+            const result = act();
+            leg(() => resolve(result));
+          } catch (error) {
+            leg(() => reject(error));
+          }
+        });
+        return promise;
+      };
+      line.client = {
+        read: (signal) => pass(() => record, signal),
+        create: (write, signal) =>
+          pass(() => {
+            if (record !== undefined) throw new ApiError("conflict", "the Lease exists");
+            return put(write);
+          }, signal),
+        take: (version, write, signal) => pass(() => (requireVersion(version), put(write)), signal),
+        renew: (version, signal) => pass(() => put(requireVersion(version)), signal),
+      };
+      return line;
+    },
+  };
+}

@@ -1,0 +1,64 @@
+import assert from "node:assert/strict";
+import { createElector } from "../../../../sources/site/elector.ts";
+import type { LeaseRecord } from "../../../../sources/site/lease.ts";
+
+function lease(node: string, version: string, durationMs = 30_000): LeaseRecord {
+  return { node, version, durationMs, address: `${node}:12091`, certificate: "", transitions: 4 };
+}
+
+const OPTIONS = { node: "a", renewMs: 10_000 };
+
+Deno.test("an elector reads the Lease first, and creates one that does not exist", () => {
+  const elector = createElector(OPTIONS);
+  assert.deepEqual(elector.next(0), { kind: "read" });
+  elector.read(undefined, 5);
+  assert.deepEqual(elector.next(5), { kind: "acquire", version: undefined, transitions: 0 });
+});
+
+Deno.test("another node's Lease ends when no new version was seen for its duration, whatever its times say", () => {
+  const elector = createElector(OPTIONS);
+  elector.read(lease("b", "1"), 1000);
+  assert.deepEqual(elector.next(1000), { kind: "follow", leader: lease("b", "1"), untilMs: 31_000 });
+  elector.read(lease("b", "1"), 20_000);
+  assert.deepEqual(elector.next(30_999), { kind: "follow", leader: lease("b", "1"), untilMs: 31_000 });
+  assert.deepEqual(elector.next(31_000), { kind: "acquire", version: "1", transitions: 5 });
+});
+
+Deno.test("a new version of another node's Lease starts its duration again", () => {
+  const elector = createElector(OPTIONS);
+  elector.read(lease("b", "1"), 0);
+  elector.read(lease("b", "2"), 29_000);
+  assert.equal(elector.next(58_999).kind, "follow");
+  assert.equal(elector.next(59_000).kind, "acquire");
+});
+
+Deno.test("a Lease without a holder is free at once", () => {
+  const elector = createElector(OPTIONS);
+  elector.read(lease("", "1"), 0);
+  assert.equal(elector.next(0).kind, "acquire");
+});
+
+Deno.test("a leader renews, and holds the Lease from before its write", () => {
+  const elector = createElector(OPTIONS);
+  elector.read(undefined, 0);
+  elector.wrote(lease("a", "2"), 100);
+  assert.deepEqual(elector.next(5000), { kind: "renew", record: lease("a", "2"), atMs: 10_100 });
+  assert.equal(elector.heldUntilMs(), 30_100);
+});
+
+Deno.test("a node that restarts finds its own Lease and renews it, but does not hold it before", () => {
+  const elector = createElector(OPTIONS);
+  elector.read(lease("a", "7"), 50);
+  assert.deepEqual(elector.next(50), { kind: "renew", record: lease("a", "7"), atMs: 50 });
+  assert.equal(elector.heldUntilMs(), undefined);
+});
+
+Deno.test("a leader that reads another holder holds nothing any more", () => {
+  const elector = createElector(OPTIONS);
+  elector.wrote(lease("a", "2"), 0);
+  elector.forget();
+  assert.deepEqual(elector.next(1), { kind: "read" });
+  elector.read(lease("b", "3"), 40_000);
+  assert.equal(elector.heldUntilMs(), undefined);
+  assert.equal(elector.next(40_000).kind, "follow");
+});

@@ -1,0 +1,192 @@
+/** Nodes of a site in this process, with real sockets, behind a fake API server. */
+import type { ClusterObject } from "../../../../core/objects/mod.ts";
+import type { SiteStatus } from "../../../../observe/mod.ts";
+import { silentLogger, systemClock } from "../../../../platform/mod.ts";
+import { createDecode, KINDS } from "../../../../core/objects/mod.ts";
+import { createTracking, type Tracking } from "../../../../core/tracking/mod.ts";
+import type { TlsFiles } from "../../../../kpng/transport/mod.ts";
+import { connectToApi, createKubernetesSource } from "../../../../sources/kubernetes/mod.ts";
+import type { KeptState, StateFile } from "../../../../sources/kept/state_file.ts";
+import { createKeptSource } from "../../../../sources/kept/kept_source.ts";
+import type { SiteCertificates } from "../../../../sources/site/certificates.ts";
+import { createSiteSource, NO_DETAILS } from "../../../../sources/site/site_source.ts";
+import { createCertificateAuthority } from "../../../fakes/certificates.ts";
+import { type FakeApiServer, startFakeApiServer } from "../../../fakes/api_server.ts";
+import { rawService, rawSlice } from "../../../fakes/raw_objects.ts";
+import { freePort } from "../../../fakes/whole_proxy.ts";
+
+/** A node of the site. */
+export interface SiteNode {
+  readonly name: string;
+  readonly port: number;
+  readonly tracking: Tracking;
+  /** The newest status. */
+  status(): SiteStatus | undefined;
+  /** The objects of its trackers, as `Service default/web`. */
+  names(): readonly string[];
+  problems(): readonly string[];
+  /** Ends it without any farewell to the API server. */
+  kill(): Promise<void>;
+}
+
+/** What survives on the disk of a node. */
+export interface Disk {
+  readonly site: StateFile;
+  readonly state: StateFile;
+}
+
+/** A site whose nodes are started by a test. */
+export interface SiteUnderTest {
+  readonly server: FakeApiServer;
+  start(name: string, options?: { readonly disk?: Disk; readonly certificates?: SiteCertificates }): Promise<SiteNode>;
+  /** The certificate files of a node. */
+  files(): Promise<TlsFiles>;
+  /** Resolves when `done` is true. */
+  until(done: () => boolean): Promise<void>;
+}
+
+/** A state file in memory. */
+export function createDisk(): Disk {
+  const file = (path: string): StateFile => {
+    let kept: KeptState | undefined;
+    return {
+      path,
+      read: () => Promise.resolve({ state: kept, ignored: [] }),
+      write(_origin, state) {
+        kept = state;
+        return Promise.resolve();
+      },
+    };
+  };
+  return { site: file("site"), state: file("state") };
+}
+
+/** Times that let a test end within seconds. */
+const TIMING = { leaseMs: 1000, renewMs: 300, spreadMs: 50, patienceMs: 1000 };
+const TIMEOUT_MS = 20_000;
+const POLL_MS = 10;
+
+/** Runs `test` with a site, whose nodes and server end with it. */
+export async function withSite(test: (site: SiteUnderTest) => Promise<void>): Promise<void> {
+  const server = startFakeApiServer();
+  const authority = await createCertificateAuthority("site");
+  const running = new Set<() => Promise<void>>();
+  const files = async (): Promise<TlsFiles> => {
+    const { cert, key } = await authority.issue("node");
+    return { ca: authority.cert, crt: cert, key };
+  };
+  try {
+    await test({
+      server,
+      files,
+      async start(name, { disk = createDisk(), certificates } = {}) {
+        const given = await files();
+        const node = await startNode(name, server, certificates ?? sameFiles(given), disk);
+        running.add(node.kill);
+        return node;
+      },
+      async until(done) {
+        const untilMs = systemClock.monotonic() + TIMEOUT_MS;
+        while (!done()) {
+          if (systemClock.monotonic() > untilMs) throw new Error(`not within ${TIMEOUT_MS} ms: ${done}`);
+          await new Promise((resolve) => systemClock.schedule(POLL_MS, () => resolve(undefined)));
+        }
+      },
+    });
+  } finally {
+    await Promise.all([...running].map((kill) => kill()));
+    await server.close();
+  }
+}
+
+/** Certificates from files that do not change. */
+export function sameFiles(files: TlsFiles): SiteCertificates {
+  return { published: "", server: () => Promise.resolve({ tls: files }), client: () => Promise.resolve(files) };
+}
+
+async function startNode(
+  name: string,
+  server: FakeApiServer,
+  certificates: SiteCertificates,
+  disk: Disk,
+): Promise<SiteNode> {
+  const port = freePort();
+  const clock = systemClock, logger = silentLogger;
+  const problems = new Map<string, readonly string[]>();
+  let status: SiteStatus | undefined;
+  const tracking = createTracking({
+    kinds: KINDS,
+    nodeName: name,
+    bindAddress: "",
+    clock,
+    onChange: () => {},
+    onProblems: (scope, list) => problems.set(scope, list.map(({ code }) => code)),
+  });
+  const api = await connectToApi({ kubeconfig: undefined, master: server.url, logger, clock });
+  const decode = createDecode({ details: NO_DETAILS });
+  const source = createSiteSource({
+    site: "north",
+    nodeName: name,
+    api,
+    openApi: (onLink) => {
+      return createKubernetesSource({ api, kinds: KINDS, nodeName: undefined, decode, onLink, logger, clock });
+    },
+    leaseNamespace: "kube-system",
+    timing: TIMING,
+    listen: { kind: "tcp", host: "127.0.0.1", port },
+    advertisedHost: "127.0.0.1",
+    certificates,
+    memoryFile: disk.site,
+    maxMessageBytes: 1_000_000,
+    onSite: (next) => status = next,
+    clock,
+    logger,
+  });
+  const kept = createKeptSource({
+    source,
+    file: disk.state,
+    origin: { node: name, source: "kube site north", proxyName: "" },
+    delayMs: 100,
+    kinds: KINDS,
+    objects: source.objects,
+    onServing: () => {},
+    clock,
+    logger,
+  });
+  const ended = new AbortController();
+  const run = kept.run(source.tee(tracking), ended.signal);
+  return {
+    name,
+    port,
+    tracking,
+    status: () => status,
+    names: () => Array.from(tracking.objects(), nameOf).sort(),
+    problems: () => [...problems.values()].flat(),
+    async kill() {
+      ended.abort(new Error("killed"));
+      await run.catch(() => {});
+      api.close();
+    },
+  };
+}
+
+function nameOf(object: ClusterObject): string {
+  return `${object.kind} ${"namespace" in object ? `${object.namespace}/` : ""}${object.name}`;
+}
+
+/** Creates the objects of a service with one endpoint in the API. */
+export function applyService(server: FakeApiServer, name: string, address: string): void {
+  const spec = { clusterIP: "10.96.0.1", clusterIPs: ["10.96.0.1"], ports: [{ port: 80, protocol: "TCP" }] };
+  server.apply(
+    { kind: "Service", ...rawService(`default/${name}`, spec) } as never,
+    { kind: "EndpointSlice", ...rawSlice(`default/${name}-1`, { ports: { "": 8080 }, endpoints: [address] }) } as never,
+  );
+}
+
+/** Creates Nodes in the API. */
+export function applyNodes(server: FakeApiServer, ...names: readonly string[]): void {
+  const addresses = [{ type: "InternalIP", address: "127.0.0.1" }];
+  server.apply(
+    ...names.map((name) => ({ kind: "Node" as const, metadata: { name }, status: { addresses } })),
+  );
+}
