@@ -78,8 +78,9 @@ const CAUSES: readonly (readonly [pattern: RegExp, words: string])[] = [
   [/\(Unauthorized\)|must be logged in/, "not logged in"],
   [/\(NotFound\)|container not found/, "the pod is gone"],
   [/executable file not found|no such file or directory/, "its container has no program sluice"],
-  [/error dialing backend|i\/o timeout|no route to host/, "its kubelet does not answer"],
-  [/connection refused|Unable to connect to the server/, "the API server does not answer"],
+  [/Unable to connect to the server|The connection to the server \S+ was refused/, "the API server does not answer"],
+  // Kubernetes 1.36 names the request to the kubelet, older versions the backend.
+  [/error dialing backend|\/exec\/|i\/o timeout|no route to host|connection refused/, "its kubelet does not answer"],
 ];
 
 /** The failure of kubectl itself. */

@@ -55,6 +55,7 @@ function verdict(reports: readonly NodeReport[]): Line {
     ...(silent > 0 ? [`${countText(silent)} without an answer`] : []),
     ...(without > 0 ? [`${countText(without)} without a pod of Sluice`] : []),
   ];
+  if (reports.length === 0) return [dot("idle"), ["idle", "no nodes"]];
   const tone = broken + silent > 0 ? "bad" : without > 0 ? "idle" : "good";
   const words = `${plural(reports.length, "node")}: ${parts.length === 0 ? "all in order" : parts.join(", ")}`;
   return [dot(tone), [tone, words]];

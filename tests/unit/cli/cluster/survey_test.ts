@@ -7,6 +7,7 @@ import {
   readInventory,
   surveyNodes,
 } from "../../../../cli/cluster/mod.ts";
+import { failureOfKubectl } from "../../../../cli/cluster/kubectl.ts";
 import { clusterLines, PLAIN } from "../../../../cli/text/mod.ts";
 import { type FakeCluster, fakeKubectl, runningPod, statusOutput } from "./fake_kubectl.ts";
 
@@ -86,6 +87,27 @@ Deno.test("a survey shows the worst nodes first, and why a node does not answer"
   assert.equal(reasonOf("n6"), "sluice: there is no control socket at /run/x");
   assert.match(reasonOf("n8")!, /^Sluice 0\.1\.0 sends no more/);
   assert.equal(exitStatusOf(reports), 1);
+});
+
+Deno.test("kubectl's messages tell a silent kubelet from a silent API server", () => {
+  const causeOf = (stderr: string) => failureOfKubectl({ exitCode: 1, stderr }).words;
+  // kubectl 1.32 and kube-apiserver 1.36.
+  const kubelet = [
+    'error: Internal error occurred: error sending request: Post "https://127.0.0.1:10250/exec/kube-system/sluice-a/sluice' +
+    '?command=sluice&error=1&output=1": dial tcp 127.0.0.1:10250: connect: connection refused',
+    "Error from server: error dialing backend: dial tcp 192.0.2.9:10250: i/o timeout",
+  ];
+  const server = [
+    "The connection to the server 127.0.0.1:1 was refused - did you specify the right host or port?",
+    "Unable to connect to the server: dial tcp 192.0.2.77:1: connect: no route to host",
+    "Unable to connect to the server: dial tcp: lookup nohost.invalid on 192.0.2.53:53: no such host",
+  ];
+  assert.deepEqual(kubelet.map(causeOf), kubelet.map(() => "its kubelet does not answer"));
+  assert.deepEqual(server.map(causeOf), server.map(() => "the API server does not answer"));
+});
+
+Deno.test("a cluster without nodes is not in order", () => {
+  assert.deepEqual(clusterLines([], PLAIN).slice(0, 1), ["● no nodes"]);
 });
 
 Deno.test("the exit status is that of the worst node", async () => {
