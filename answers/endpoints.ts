@@ -31,7 +31,7 @@ export interface EndpointsQuestion {
   readonly spec: ServicePortSpec;
   readonly family: Family;
   readonly node: NodeContext;
-  /** The plan, for the shares of its endpoints. */
+  /** The plan, for the shares of its endpoints and those that do not answer. */
   readonly port: ServicePort;
   /** The policies to give reasons for; all that are in use by default. */
   readonly policies?: ReadonlySet<"cluster" | "local">;
@@ -45,7 +45,8 @@ export function explainServiceEndpoints(
   const { use } = trafficPolicies(service, family, spec);
   const key = serviceKey(service.namespace, service.name);
   const known = tracking.endpoints[family].endpointsOf(key, spec.name, spec.protocol);
-  const { topology, ignoredHints, endpoints: fates } = explainFates(known, use, node);
+  const unreachable = new Set(port.unreachableEndpoints);
+  const { topology, ignoredHints, endpoints: fates } = explainFates(known, use, node, unreachable);
   const allShares = sharesByTarget(port);
   const endpoints = known.map(({ target, endpoint }, i): ExplainedEndpoint => {
     const { cluster, local } = fates[i]!, shares = allShares.get(target);
@@ -77,6 +78,7 @@ const FATES: Readonly<Record<EndpointFate, string>> = {
   terminating: "terminating, and other endpoints are ready",
   "other-zone": "its hints are for another zone",
   "other-node": "its hints are for another node",
+  unreachable: "does not answer this node, and others do",
   remote: "not on this node",
   unused: "no traffic uses this policy",
 };

@@ -88,6 +88,7 @@ export function withTakeover(
     describe: backend.describe,
     packetCounts: backend.packetCounts,
     readTraffic: backend.readTraffic,
+    attemptCounts: backend.attemptCounts,
   };
 }
 

@@ -25,6 +25,7 @@ export function familySettings(
     serviceRanges: kinds.includes("ServiceCIDR") ? serviceRanges[family] : [],
     syncPeriodMs: configuration.syncPeriodMs,
     ...(countsTraffic(configuration) ? { countTraffic: true } : {}),
+    ...(configuration.failover.endpointFailureDetection ? { countsAttempts: true as const } : {}),
     ipvs: ipvsSettings(family, configuration),
   };
 }

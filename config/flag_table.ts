@@ -252,6 +252,16 @@ export const FLAG_GROUPS: readonly FlagGroup[] = [
     ],
   },
   {
+    title: "Failover",
+    flags: [
+      setting(
+        "endpoint-failure-detection",
+        "failover.endpointFailureDetection",
+        "Leave out TCP endpoints that do not answer this node, until they answer again (nftables mode).",
+      ),
+    ],
+  },
+  {
     title: "IPVS mode",
     flags: [
       setting(

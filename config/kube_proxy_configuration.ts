@@ -123,6 +123,26 @@ export const FIELDS = {
     tlsCertFile: text(),
     tlsPrivateKeyFile: text(),
   }),
+  /** Sluice's own: endpoints that do not answer, and connections to endpoints that are gone (nftables mode). */
+  failover: section({
+    endpointFailureDetection: boolean(),
+    /** How often connection attempts are read. */
+    interval: duration(150),
+    /** The number of attempts in a row without an answer that makes an endpoint a suspect, */
+    attempts: integer(3),
+    /** and the time for which it must not have answered any. */
+    silence: duration(150),
+    /** The number of times that a suspect is probed, and how long all of them wait for an answer. */
+    probes: integer(3),
+    probeTimeout: duration(300),
+    /** A second port that is probed: on a node that lives, the kubelet accepts the connection, or a pod refuses it. */
+    livenessPort: integer(10250),
+    /** How often an endpoint that was left out is probed, and how many answers in a row it needs to be used again. */
+    recoveryInterval: duration(1 * SECOND),
+    recoveryProbes: integer(2),
+    /** When an endpoint that was left out and never answers probes is tried again; twice as long each time. */
+    trialInterval: duration(1 * MINUTE),
+  }),
   winkernel: section({
     networkName: text(),
     sourceVip: text(),

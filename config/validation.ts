@@ -88,6 +88,7 @@ export function validate(
       message: `has no effect: rules of ${mode.name} mode cannot count traffic`,
     });
   }
+  checkFailover(settings.failover, mode, { report, range, problems });
   range("oomScoreAdj", settings.oomScoreAdj, -1000, 1000);
   range("conntrack.maxPerCore", conntrack.maxPerCore, 0, 2 ** 31 - 1);
   range("conntrack.min", conntrack.min, 0, 2 ** 31 - 1);
@@ -136,6 +137,37 @@ export function validate(
 }
 
 type Report = (path: string, value: unknown, must: string) => void;
+
+/** The sections that nftables mode alone supports. */
+function checkFailover(
+  failover: Settings["failover"],
+  mode: ModeDescription,
+  { report, range, problems }: {
+    readonly report: Report;
+    readonly range: (path: string, value: number, least: number, most: number) => void;
+    readonly problems: Problem[];
+  },
+): void {
+  const { endpointFailureDetection, attempts, probes, recoveryProbes, livenessPort } = failover;
+  if (endpointFailureDetection && !mode.settings.countsAttempts) {
+    const message = `is set, but mode ${mode.name} does not support it: use mode nftables`;
+    problems.push({ path: "failover.endpointFailureDetection", message });
+  }
+  range("failover.attempts", attempts, 1, 1_000);
+  range("failover.probes", probes, 1, 10);
+  range("failover.recoveryProbes", recoveryProbes, 1, 16);
+  range("failover.livenessPort", livenessPort, 1, 65_535);
+  const durations = {
+    interval: failover.intervalMs,
+    silence: failover.silenceMs,
+    probeTimeout: failover.probeTimeoutMs,
+    recoveryInterval: failover.recoveryIntervalMs,
+    trialInterval: failover.trialIntervalMs,
+  };
+  for (const [name, ms] of Object.entries(durations)) {
+    if (ms < 50) report(`failover.${name}`, formatDuration(ms), "must be 50ms or more");
+  }
+}
 
 function checkMode(given: string, modes: readonly ModeDescription[], report: Report): ModeDescription {
   const names = modes.map(({ name }) => name), [byDefault] = modes;

@@ -76,6 +76,8 @@ export interface MetricsOptions {
    * traffic metrics are off.
    */
   readonly addTraffic?: (registry: Registry) => () => Promise<void>;
+  /** Reads the figures of the detection of endpoints that do not answer; called at every scrape. Undefined if it is off. */
+  readonly readFailures?: () => FailoverFigures;
   /** Counts the current problems by code; called at every scrape. */
   readonly readProblems: () => ReadonlyMap<ProblemCode, number>;
   /** Reads the link to the source; called at every scrape. Undefined if the source is no server. */
@@ -83,6 +85,11 @@ export interface MetricsOptions {
   /** Reads the servers that the source chooses from; called at every scrape. */
   readonly readServers?: () => readonly SourceServer[];
 }
+
+/** The figures of the detection of endpoints that do not answer, by family. */
+export type FailoverFigures = Readonly<
+  Partial<Record<Family, { readonly unreachable: number; readonly ejections: number }>>
+>;
 
 /** The packet counters of the rules, for each family whose counters could be read. */
 export type FamilyPacketCounts = Readonly<Partial<Record<Family, PacketCounts>>>;
@@ -117,6 +124,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
     addLink(registry, readLink);
     addSite(registry, readLink);
   }
+  if (options.readFailures) addFailures(registry, options.readFailures);
   if (readServers) addServers(registry, readServers);
   addBuildInfo(registry);
   addFeatures(registry, featureGates);
@@ -278,6 +286,19 @@ function addChangeMetrics(registry: Registry, read: () => ChangeFigures): void {
         [{ ip_family: family }, changesPending] as const
       ),
   );
+}
+
+/** Registers the metrics of the detection of endpoints that do not answer. */
+function addFailures(registry: Registry, read: () => FailoverFigures): void {
+  const add = (type: "gauge" | "counter", name: string, help: string, figure: "unreachable" | "ejections") =>
+    readWhenShown(
+      registry,
+      type,
+      { name, help, labels: FAMILY },
+      () => Object.entries(read()).map(([family, figures]) => [{ ip_family: family }, figures[figure]] as const),
+    );
+  add("gauge", "sluice_endpoints_unreachable", "Endpoints that are left out because they do not answer", "unreachable");
+  add("counter", "sluice_endpoint_ejections_total", "Times that an endpoint was left out", "ejections");
 }
 
 /**

@@ -16,6 +16,7 @@ export { counterReadAtScrape, gaugeReadAtScrape, metricMaker, SYNC_BUCKETS } fro
 export {
   type ChangeFigures,
   createMetrics,
+  type FailoverFigures,
   type FamilyPacketCounts,
   type Metrics,
   type MetricsOptions,

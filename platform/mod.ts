@@ -16,10 +16,12 @@
  *   same_data.ts       deep equality of plain data
  *   folder_changes.ts  watches a folder
  *   run_program.ts     runs a credential plugin
+ *   tcp_probe.ts       tries a TCP connection
  *   yaml.ts            loads package yaml on first use
  *   yaml_package.ts    the parts of package yaml in use
  *
- * In: nothing from the project. Out: functions for every room. May touch: the clock, the standard streams, files.
+ * In: nothing from the project. Out: functions for every room. May touch: the clock, the standard streams, files, addresses
+ * that are probed.
  */
 export { abortedBy, unlessAborted } from "./abort.ts";
 export {
@@ -56,6 +58,7 @@ export { type LimitedLogger, limitRepeats } from "./repeats.ts";
 export { type Backoff, createBackoff, retry } from "./retry.ts";
 export type { ProgramResult, RunProgram } from "./run_program.ts";
 export { sameData } from "./same_data.ts";
+export { probeTcp, type TcpProbeResult } from "./tcp_probe.ts";
 export { isInteractive, openScreen } from "./terminal.ts";
 export { countLines, countText, durationText, megabytesText, plural, rateText, timeOfDay } from "./text.ts";
 export { loadYaml, type Yaml } from "./yaml.ts";

@@ -10,6 +10,7 @@ import {
 } from "../config/mod.ts";
 import type { ControlAnswers } from "../answers/control/mod.ts";
 import { createChangeLoop } from "./change_loop.ts";
+import type { Failover } from "./failover.ts";
 import { notifyObservers } from "./family_observers.ts";
 import { runCleanup, runInit } from "./family_task.ts";
 import { changeFigures, packetCountsOf, relayFiguresOf } from "./figures.ts";
@@ -76,6 +77,15 @@ async function serve(options: ProxyOptions): Promise<number> {
   const traffic = countsTraffic(configuration)
     ? await (await import("./traffic.ts")).startTraffic({ configuration, families: () => families, clock })
     : undefined;
+  const failover = configuration.failover.endpointFailureDetection
+    ? (await import("./failover.ts")).createFailover({
+      configuration,
+      clock,
+      onProblems: problems.report,
+      onProblem: (service, problem) => nodeEvents?.serviceProblem(service, problem, "Probe"),
+      signal,
+    })
+    : undefined;
   const metrics = createMetrics({
     mode: modeDescription,
     now: () => clock.now(),
@@ -83,6 +93,7 @@ async function serve(options: ProxyOptions): Promise<number> {
     featureGates: configuration.featureGates,
     fileLimit: options.fileLimit,
     readPacketCounts: () => packetCountsOf(families),
+    readFailures: failover && (() => failover.figures()),
     readRelayFigures: usesAnyRelay(configuration) ? () => relayFiguresOf(families) : undefined,
     addTraffic: traffic?.addMetrics,
     readProblems: problems.counts,
@@ -143,7 +154,7 @@ async function serve(options: ProxyOptions): Promise<number> {
     onHealthChecks: serviceHealth.inEffect,
     onProblems: problems.report,
   };
-  const families = serveFamilies(tracking, options, listener);
+  const families = serveFamilies(tracking, options, listener, failover);
   const onMissing = (message: string) => nodeEvents?.nodeMissing(message);
   const node = { nodeName, node: tracking.node, awaitsPodCIDR, otherNodes };
   const nodeWatch = createNodeWatch({ ...node, health, problems, onMissing, clock, logger, signal });
@@ -159,7 +170,10 @@ async function serve(options: ProxyOptions): Promise<number> {
     }),
     serviceHealth,
     onNodeChange: nodeWatch.onChange,
-    onStarted: () => logger.info("caches synced", { mode, node: nodeName }),
+    onStarted() {
+      logger.info("caches synced", { mode, node: nodeName });
+      failover?.start(families);
+    },
     clock,
   });
 
@@ -188,10 +202,16 @@ function trackingOptions({ configuration, clock }: ProxyOptions, awaitsPodCIDR: 
   return { kinds, nodeName, bindAddress, awaitsPodCIDR, externalIPs, clock };
 }
 
-function serveFamilies(tracking: Tracking, options: ProxyOptions, listener: ServedFamilyListener) {
+function serveFamilies(
+  tracking: Tracking,
+  options: ProxyOptions,
+  listener: ServedFamilyListener,
+  failover: Failover | undefined,
+) {
   const families: readonly ServedFamily[] = FAMILIES.map((family) => {
     const otherHasServicePorts = () => families.some((other) => other.family !== family && other.hasServicePorts());
-    return serveFamily(family, tracking, options, listener, otherHasServicePorts);
+    const unreachable = failover && (() => failover.unreachable(family));
+    return serveFamily(family, tracking, options, listener, otherHasServicePorts, unreachable);
   });
   return families;
 }

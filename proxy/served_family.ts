@@ -12,11 +12,14 @@ import {
   type StopOptions,
 } from "../core/channel/mod.ts";
 import { balanceOptions, conntrackSettings, familySettings, routesLoopback } from "../config/mod.ts";
+import type { EndpointUses } from "../core/failover/mod.ts";
 import type { ReportProblems } from "../core/problems/mod.ts";
 import type { PlannedOptions } from "../observe/mod.ts";
 import { createKernelView, type Refusal } from "./kernel_view.ts";
 import { createNodePortCheck } from "./node_port_check.ts";
+import { ownersOf, usesOf } from "./endpoint_uses.ts";
 import {
+  type AttemptCounts,
   type PacketCounts,
   refusedPorts,
   type ServicePort,
@@ -53,6 +56,12 @@ export interface ServedFamily {
   noLocalEndpoints(): NoLocalEndpoints;
   /** Whether this family has any service ports. */
   hasServicePorts(): boolean;
+  /** Plans the services of these TCP endpoints again, after a change of those that are unreachable. */
+  planAgain(endpoints: ReadonlySet<string>): void;
+  /** Finds the uses of TCP endpoints (see `FailureWatchOptions.usesOf`). */
+  usesOf(endpoints: ReadonlySet<string>): ReadonlyMap<string, EndpointUses>;
+  /** Reads counted connection attempts; undefined if there are none or the worker does not answer. */
+  attemptCounts(): Promise<AttemptCounts | undefined>;
   /** Reads packet counters of rules; undefined if there are none or the worker does not answer. */
   packetCounts(): Promise<PacketCounts | undefined>;
   /** See `FamilyLink.readTraffic`. */
@@ -87,6 +96,7 @@ export interface ServedFamilyListener {
 /**
  * Starts a family's worker and planner.
  * @param otherHasServicePorts whether the other family has service ports
+ * @param unreachable the TCP endpoints that do not answer this node; none by default
  */
 export function serveFamily(
   family: Family,
@@ -94,6 +104,7 @@ export function serveFamily(
   options: ProxyOptions,
   listener: ServedFamilyListener,
   otherHasServicePorts: () => boolean,
+  unreachable?: () => ReadonlySet<string>,
 ): ServedFamily {
   const { configuration, logger, clock } = options;
   const { nodeName } = configuration;
@@ -102,7 +113,14 @@ export function serveFamily(
   const kernelView = createKernelView();
   const healthChecks = createHeldHealthChecks(family, listener);
   const balance = balanceOptions(configuration);
-  const planner = createFamilyPlanner({ family, nodeName, tracking, balance, onProblems: listener.onProblems });
+  const planner = createFamilyPlanner({
+    family,
+    nodeName,
+    tracking,
+    balance,
+    unreachable,
+    onProblems: listener.onProblems,
+  });
   const checkNodePorts = createNodePortCheck(family, configuration, listener.onProblems);
   const kernel = family === "IPv4" ? conntrackSettings(configuration.conntrack, machineCores()) : [];
   const channel: FamilyChannel = createFamilyChannel({
@@ -134,6 +152,14 @@ export function serveFamily(
   });
   let hasPlanned = false;
   const settings = () => familySettings(family, configuration, tracking.node.state(), tracking.serviceCIDRs.ranges());
+  const pass = (planned: PlanChanges, first?: number) => {
+    const { set, deleted } = planned;
+    listener.onChange(family, planned, { first, isDualStack: otherHasServicePorts() });
+    kernelView.planned(keysOf(set));
+    kernelView.planned(deleted);
+    channel.set(set);
+    channel.delete(deleted);
+  };
   return {
     family,
     apply(changes) {
@@ -143,12 +169,15 @@ export function serveFamily(
       if (set.length === 0 && deleted.length === 0) return;
       checkNodePorts(tracking.node.state(), set);
       latencies.planned(changes.endpoints[family].triggerTimesMs.values());
-      listener.onChange(family, planned, { first, isDualStack: otherHasServicePorts() });
-      kernelView.planned(keysOf(set));
-      kernelView.planned(deleted);
-      channel.set(set);
-      channel.delete(deleted);
+      pass(planned, first);
     },
+    planAgain(endpoints) {
+      const owners = ownersOf(planner.ports(), endpoints);
+      const planned = planner.planAgain(new Set([...owners.values()].flat().map(({ service }) => service)));
+      if (planned.set.length > 0) pass(planned);
+    },
+    usesOf: (endpoints) => usesOf(planner.ports(), endpoints),
+    attemptCounts: () => channel.attemptCounts(),
     holdHealthChecks(changes) {
       healthChecks.hold(changes);
       if (channel.pending() > 0) return;

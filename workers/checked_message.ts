@@ -105,6 +105,7 @@ const SERVICE_PORT: Fields<ServicePort> = {
   localEndpoints: list(isEndpoint),
   endpointsOnThisNode: list(isEndpoint),
   lingeringEndpoints: list(isEndpoint),
+  unreachableEndpoints: optional(list(isEndpoint)),
   affinitySeconds: isSeconds,
   balance: optional(isBalance),
   loadBalancerSources: optional(record<LoadBalancerSources>({ ranges: list(isPrefix), includeNode: isBoolean })),
@@ -133,6 +134,7 @@ const SETTINGS: Fields<Omit<FamilySettings, "mode">> = {
   nodePortPrefixes: optional(list(isPrefix)),
   localhostNodePorts: isBoolean,
   conntrackTcpLiberal: isBoolean,
+  countsAttempts: optional(oneOf(true)),
   serviceRanges: list(isPrefix),
   // Deno's timers take 31 bits of milliseconds; longer periods are clipped when the timer is set.
   syncPeriodMs: (value) => typeof value === "number" && value > 0,
@@ -174,6 +176,7 @@ function messageChecks(modes: readonly ModeDescription[]): MessageChecks {
     },
     sync: { type, delta: isDelta },
     count: { type, number: isCount },
+    attempts: { type, number: isCount },
     describe: { type, number: isCount, key: (value) => typeof value === "string" },
     "read-traffic": { type },
     cleanup: { type },

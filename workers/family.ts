@@ -50,6 +50,9 @@ const { post, close } = connectToMain(familyCode, (message, role) => {
     case "read-traffic":
       readTraffic();
       break;
+    case "attempts":
+      countAttempts(message);
+      break;
     case "cleanup":
       running?.then(({ loop }) => loop.cleanup());
       break;
@@ -127,6 +130,15 @@ async function readTraffic(): Promise<void> {
   } finally {
     isReadingTraffic = false;
   }
+}
+
+async function countAttempts({ number }: { readonly number: number }): Promise<void> {
+  const { backend, log } = await running ?? {};
+  const counts = await backend?.attemptCounts?.().catch((error: unknown) => {
+    log?.debug("cannot read connection attempts", { error: errorText(error) });
+    return undefined;
+  });
+  post({ type: "attempted", number, counts });
 }
 
 async function stop({ keepWorker }: { readonly keepWorker: boolean }): Promise<void> {

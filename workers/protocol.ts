@@ -2,6 +2,7 @@
 import type { FamilyOptions } from "../core/channel/mod.ts";
 import type { Problem } from "../core/problems/mod.ts";
 import type {
+  AttemptCounts,
   Family,
   FamilyDelta,
   PacketCounts,
@@ -53,6 +54,8 @@ export type ToWorker =
   | { readonly type: "count"; readonly number: number }
   /** Read the counters of traffic; answered with `traffic`, even during a sync, unless a reading is under way. */
   | { readonly type: "read-traffic" }
+  /** Read the counted connection attempts; answered with `attempted` of the same number, even during a sync. */
+  | { readonly type: "attempts"; readonly number: number }
   /** Remove every trace from the kernel; answered with `cleaned`. */
   | { readonly type: "cleanup" }
   /**
@@ -85,6 +88,8 @@ export type FromWorker =
   | { readonly type: "counted"; readonly number: number; readonly counts: PacketCounts | undefined }
   /** The traffic since the last message of this type. */
   | { readonly type: "traffic"; readonly reading: TrafficReading }
+  /** `counts` is undefined if they cannot be read, or if the mode counts none. */
+  | { readonly type: "attempted"; readonly number: number; readonly counts: AttemptCounts | undefined }
   /** `problem` lists what could not be removed; undefined if everything was. */
   | { readonly type: "cleaned"; readonly problem: string | undefined }
   | { readonly type: "stopped" }

@@ -1,7 +1,7 @@
 /** Keeps one family's worker running: replaces one that dies or hangs, with backoff. */
 import { describeMode } from "../backends/mod.ts";
 import type { FamilyHealth, FamilyLink, FamilyListener, StopOptions } from "../core/channel/mod.ts";
-import type { PacketCounts, RuleDescription } from "../core/model/mod.ts";
+import type { AttemptCounts, PacketCounts, RuleDescription } from "../core/model/mod.ts";
 import { type Backoff, createBackoff, type Logger } from "../platform/mod.ts";
 import { checkedProblems, checkedReport, checkedTraffic } from "./checked_message.ts";
 import type { MemoryWatch } from "./memory_watch.ts";
@@ -31,6 +31,7 @@ export function superviseFamily(options: SuperviseOptions): FamilyLink {
   const mode = describeMode(start.mode);
   const descriptions = createQuestions<RuleDescription>(clock, answerTimeoutMs);
   const counts = createQuestions<PacketCounts>(clock, answerTimeoutMs);
+  const attempts = createQuestions<AttemptCounts>(clock, answerTimeoutMs);
   let cleaning: PromiseWithResolvers<void> | undefined;
 
   const abandonCleanup = (reason: string) => {
@@ -69,6 +70,9 @@ export function superviseFamily(options: SuperviseOptions): FamilyLink {
         if (reading) listener.onTraffic?.(reading);
         break;
       }
+      case "attempted":
+        attempts.answer(message.number, message.counts);
+        break;
       case "cleaned":
         if (message.problem === undefined) cleaning?.resolve();
         else cleaning?.reject(new Error(message.problem));
@@ -97,6 +101,10 @@ export function superviseFamily(options: SuperviseOptions): FamilyLink {
       return worker && await counts.ask((number) => worker.post({ type: "count", number }));
     },
     readTraffic: () => lifecycle.worker()?.post({ type: "read-traffic" }),
+    async attemptCounts() {
+      const worker = lifecycle.worker();
+      return worker && await attempts.ask((number) => worker.post({ type: "attempts", number }));
+    },
     rest: () => cleaning === undefined && lifecycle.rest(),
     wake: () => lifecycle.wake(),
     cleanup() {

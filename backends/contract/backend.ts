@@ -1,4 +1,5 @@
 import type {
+  AttemptCounts,
   Family,
   FamilyDelta,
   IpvsSettings,
@@ -71,6 +72,10 @@ export interface Backend<Figure extends string = string> {
   readTraffic?(): Promise<TrafficReading | undefined>;
   /** Reads the packet counters of rules; may run beside a sync. Absent in modes whose rules count nothing. */
   packetCounts?(): Promise<PacketCounts>;
+  /**
+   * Reads the connection attempts that the rules have counted; may run beside a sync. Absent in modes that count none.
+   */
+  attemptCounts?(): Promise<AttemptCounts>;
 }
 
 /** This host cannot serve the family in this mode at all: a tool or the kernel's support is missing. */

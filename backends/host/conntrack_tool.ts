@@ -1,4 +1,4 @@
-import { joinHostPort } from "../../platform/mod.ts";
+import { joinHostPort, splitHostPort } from "../../platform/mod.ts";
 import type { Family } from "../../core/model/mod.ts";
 import { failureOf, type FailureTable, type Runner, runOrThrow } from "../tools/mod.ts";
 
@@ -55,6 +55,31 @@ export async function deleteUdpFlows(family: Family, runner: Runner, flows: read
     `-D -f ${FAMILY_ARGUMENT[family]} -p udp -s ${flow.source} -d ${flow.destination} ` +
     `--sport ${flow.sourcePort} --dport ${flow.destinationPort}\n`
   );
+  await runDeletions(runner, lines);
+}
+
+/** For more endpoints, all unanswered attempts are deleted at once: each line makes conntrack read the whole table. */
+const MOST_LINES = 3;
+
+/**
+ * Deletes connection attempts to these endpoints (`address:port`) that have not been answered. If there are many endpoints,
+ * attempts to others that are not answered yet are deleted, too; their clients repeat them after a second. Throws if
+ * conntrack fails.
+ */
+export async function deleteUnansweredAttempts(
+  family: Family,
+  runner: Runner,
+  endpoints: readonly string[],
+): Promise<void> {
+  const all = `-D -f ${FAMILY_ARGUMENT[family]} -p tcp --state SYN_SENT`;
+  const lines = endpoints.map((endpoint) => {
+    const { address, port } = splitHostPort(endpoint);
+    return `${all} -r ${address} --reply-port-src ${port}\n`;
+  });
+  await runDeletions(runner, lines.length > MOST_LINES ? [`${all} --dst-nat\n`] : lines);
+}
+
+async function runDeletions(runner: Runner, lines: readonly string[]): Promise<void> {
   const result = await runner.run({ tool: "conntrack", args: ["--load-file", "-"], stdin: lines, onLine: () => {} });
   const failure = failureOf("conntrack", result, FAILURES);
   // An entry may have expired in the meantime.

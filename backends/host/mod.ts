@@ -6,4 +6,5 @@
 export { cleanAfterSync, createConntrackCleaner, type UdpFrontend, udpFrontend } from "./conntrack.ts";
 export { ENOUGH_FOR_RELAY, findOpenFiles, judgeOpenFiles, raiseOpenFiles } from "./file_limit.ts";
 export { adjustOomScore } from "./oom_score.ts";
+export { createUnansweredCleaner } from "./unanswered.ts";
 export { isWritten, readSysctl, reportSetting, type Sysctl, writeSysctls } from "./sysctl.ts";

@@ -5,7 +5,7 @@ import {
   NOTHING_DONE,
   type SyncResult,
 } from "../contract/mod.ts";
-import { cleanAfterSync, createConntrackCleaner } from "../host/mod.ts";
+import { cleanAfterSync, createConntrackCleaner, createUnansweredCleaner } from "../host/mod.ts";
 import { removeKubeProxyTable, removeNftablesTraces } from "./cleanup.ts";
 import { describeServicePort } from "./describe.ts";
 import { createDesired } from "./desired.ts";
@@ -14,6 +14,7 @@ import type { NftablesFigure } from "./mode.ts";
 import { createReconciler } from "./reconcile.ts";
 import { createNftSession } from "./session.ts";
 import { DIALECTS } from "./table.ts";
+import type { FamilySettings } from "../../core/model/mod.ts";
 import { errorText } from "../../platform/mod.ts";
 import { createNftTools } from "./tools.ts";
 import type { TrafficReader } from "./traffic_reader.ts";
@@ -23,6 +24,7 @@ export function createNftablesBackend(options: BackendOptions): Backend<Nftables
   const { family, runner, clock, logger } = options;
   const tools = createNftTools(family, runner, createNftSession({ runner, clock }));
   const conntrack = createConntrackCleaner(family, runner);
+  const unanswered = createUnansweredCleaner(options);
   const desired = createDesired();
   const reconciler = createReconciler({ desired, tools, dialect: DIALECTS[family], clock, logger });
 
@@ -44,6 +46,7 @@ export function createNftablesBackend(options: BackendOptions): Backend<Nftables
 
   /** Removes stale flows and gathers the result of a sync. */
   async function finish(): Promise<SyncResult<NftablesFigure>> {
+    await unanswered.clean();
     const cleaned = await cleanAfterSync(conntrack, reconciler, desired, options);
     const figures = reconciler.takeFigures();
     return {
@@ -66,10 +69,11 @@ export function createNftablesBackend(options: BackendOptions): Backend<Nftables
     },
     async sync(delta) {
       conntrack.noteDelta(desired, delta);
-      const counted = desired.settings()?.countTraffic;
+      unanswered.noteDelta(desired, delta);
+      const counted = countersOf(desired.settings());
       reconciler.touch(desired.apply(delta));
       // The sets differ, which only a listing finds.
-      if (desired.settings()?.countTraffic !== counted) reconciler.invalidate();
+      if (countersOf(desired.settings()) !== counted) reconciler.invalidate();
       await startTraffic();
       if (delta.part === "head") {
         if (await reconciler.isBlank()) await reconciler.run();
@@ -87,11 +91,17 @@ export function createNftablesBackend(options: BackendOptions): Backend<Nftables
       reconciler.invalidate();
     },
     readTraffic: async () => await traffic?.read(),
+    attemptCounts: () => tools.readAttempts(),
     describe(key) {
       const parts = describeServicePort(desired, DIALECTS[family], key);
       return parts && { parts, problem: reconciler.problemOf(key)?.message };
     },
   };
+}
+
+/** The counters that the settings ask for, as text for comparisons. */
+function countersOf(settings: FamilySettings | undefined): string {
+  return `${settings?.countTraffic ?? false} ${settings?.countsAttempts ?? false}`;
 }
 
 /** The code of nftables mode, as the registry loads it. */

@@ -1,4 +1,5 @@
 import type { FamilySettings } from "../../core/model/mod.ts";
+import { withAttemptCounters } from "./failures.ts";
 import { clearMark, frontendKey, localMatch, prefixText, setMark, unmarked } from "./statements.ts";
 import type { Dialect } from "./table.ts";
 import { countFailure, countPackets, trafficChains } from "./traffic.ts";
@@ -23,7 +24,7 @@ export const LAST_BASE_CHAIN = "nat-output";
  * kube-proxy's nftables mode, no chain accepts packets, since another table could still drop them, and none drops
  * packets that conntrack classifies as INVALID, since replies of their connection may take another route.
  */
-export function baseChains(settings: FamilySettings, dialect: Dialect): BaseChain[] {
+export function baseChains(settings: FamilySettings, dialect: Dialect): readonly BaseChain[] {
   const { ip } = dialect;
   const key = frontendKey(dialect, false), nodePortKey = frontendKey(dialect, true);
   const inner = (name: string, rules: readonly string[]): BaseChain => ({ name, hook: undefined, rules });
@@ -34,7 +35,7 @@ export function baseChains(settings: FamilySettings, dialect: Dialect): BaseChai
     `ct state new ${ip} daddr @cluster-ips reject`,
     ...settings.serviceRanges.map((range) => `ct state new ${ip} daddr ${prefixText(range)} drop`),
   ];
-  return [
+  const chains = [
     inner("nodeports", [`${nodePortKey} vmap @services`]),
     inner("services", [
       ...masqueradeClusterIPs(settings, dialect),
@@ -80,6 +81,7 @@ export function baseChains(settings: FamilySettings, dialect: Dialect): BaseChai
     hooked("nat-prerouting", "type nat hook prerouting priority dstnat; policy accept;", ["jump services"]),
     hooked(LAST_BASE_CHAIN, "type nat hook output priority -100; policy accept;", ["jump services"]),
   ];
+  return withAttemptCounters(chains, settings, dialect);
 }
 
 /** The rules that refuse packets to frontends without usable endpoints. */

@@ -43,6 +43,7 @@ const DESCRIPTION: ModeDescription = {
     masqueradeSection: "nftables",
     defaultNodePortAddresses: ["primary"],
     servesLocalhostNodePorts: false,
+    countsAttempts: true,
     isDeprecated: false,
   },
   relay: "localhost-node-ports",

@@ -33,7 +33,7 @@ export function createSpellings(dialect: Dialect): Spellings {
 
   /** A set cannot be changed in place: if it reads differently from how it was created, that is a spelling. */
   function learnDeclarations(listing: Listing): void {
-    for (const [name, declaration] of allSets({ countTraffic: true }, dialect)) {
+    for (const [name, declaration] of allSets({ countTraffic: true, countsAttempts: true }, dialect)) {
       const read = listing.declarations.get(name), text = declarationText(declaration);
       if (read !== undefined && read !== text) known.set(name, { read, written: text });
     }

@@ -57,7 +57,9 @@ export type TrafficSetName =
   /** Frontends, for packets that are rejected or dropped, by reason. */
   | "count-rejected"
   | "count-dropped"
-  | "count-outside";
+  | "count-outside"
+  /** Endpoints and directions, for connection attempts and their answers (see failures.ts). */
+  | "count-attempts";
 
 /** The sets with elements that several service ports may share. */
 export type SharedSetName =

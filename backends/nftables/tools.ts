@@ -1,4 +1,4 @@
-import type { Family } from "../../core/model/mod.ts";
+import type { AttemptCounts, Attempts, Family } from "../../core/model/mod.ts";
 import {
   failureOf,
   type FailureTable,
@@ -8,6 +8,7 @@ import {
   type ToolCall,
   type ToolFailure,
 } from "../tools/mod.ts";
+import { ATTEMPTS, readAttempts } from "./failures.ts";
 import type { NftSession } from "./session.ts";
 import { DIALECTS, TABLE } from "./table.ts";
 import { changedPlaces, isShort, type Transaction, transactionText } from "./transaction.ts";
@@ -22,6 +23,8 @@ export interface NftTools {
   transact(transaction: Transaction, onInputTaken?: () => void): Promise<ToolFailure | undefined>;
   /** Lists the table as text; false if it does not exist. Throws if it fails. */
   listTable(onLine: (line: string) => void): Promise<boolean>;
+  /** Reads the counters of connection attempts; empty if none are kept. Throws if it fails. */
+  readAttempts(): Promise<AttemptCounts>;
   /** Lists the chains of all tables of the family without their rules, which is cheap. */
   listChains(onLine: (line: string) => void): Promise<void>;
   /**
@@ -68,6 +71,13 @@ export function createNftTools(family: Family, runner: Runner, session?: NftSess
       const args = ["list", "table", ip, TABLE];
       const result = await runner.run({ tool: "nft", args, onLine, timeoutMs: LIST_TIMEOUT_MS });
       return isThere(failureOf("nft list table", result, NFT_FAILURES));
+    },
+    async readAttempts() {
+      const counts = new Map<string, Attempts>();
+      const onLine = (line: string) => readAttempts(line, counts);
+      const result = await runner.run({ tool: "nft", args: ["list", "set", ip, TABLE, ATTEMPTS], onLine });
+      isThere(failureOf("nft list set", result, NFT_FAILURES));
+      return counts;
     },
     async listChains(onLine) {
       await runOrThrow(runner, { tool: "nft", args: ["list", "chains", ip], onLine }, "nft list chains");

@@ -10,6 +10,7 @@
  */
 import type { FamilySettings, Protocol } from "../../core/model/mod.ts";
 import type { BaseChain } from "./base_chains.ts";
+import { attemptSets } from "./failures.ts";
 import { frontendKey } from "./statements.ts";
 import {
   declareSets,
@@ -38,8 +39,11 @@ const MOST_FAILING = 16_384;
 const EXPIRY_MINUTES = 10;
 
 /** All sets of a family, those with counters included if traffic metrics are on. */
-export function allSets(settings: Pick<FamilySettings, "countTraffic">, dialect: Dialect): SetDeclarations {
-  return new Map([...declareSets(dialect), ...trafficSets(settings, dialect)]);
+export function allSets(
+  settings: Pick<FamilySettings, "countTraffic" | "countsAttempts">,
+  dialect: Dialect,
+): SetDeclarations {
+  return new Map([...declareSets(dialect), ...trafficSets(settings, dialect), ...attemptSets(settings, dialect)]);
 }
 
 function trafficSets(

@@ -26,6 +26,7 @@ const GROUPS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     "docs/scale.md": "Many nodes",
     "docs/edge.md": "Edge nodes",
     "docs/sites.md": "Sites",
+    "docs/failover.md": "Dead nodes",
     "docs/security.md": "Security",
   },
   "Migrate": {

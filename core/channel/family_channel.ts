@@ -1,6 +1,7 @@
 /** Sends the planned state of one IP family to its worker, in deltas by revision. */
 import type { Clock, Logger } from "../../platform/mod.ts";
 import {
+  type AttemptCounts,
   type Family,
   type FamilyDelta,
   type FamilySettings,
@@ -66,6 +67,8 @@ export interface FamilyChannel {
   packetCounts(): Promise<PacketCounts | undefined>;
   /** See `FamilyLink.readTraffic`. */
   readTraffic(): void;
+  /** See `FamilyLink.attemptCounts`. */
+  attemptCounts(): Promise<AttemptCounts | undefined>;
   /** See `FamilyLink.relayPlaces`. */
   relayPlaces(): RelayPlaces | undefined;
   /** See `FamilyLink.relayFigures`. */
@@ -167,6 +170,7 @@ export function createFamilyChannel(options: FamilyChannelOptions): FamilyChanne
     describe: (key) => link.describe(key),
     packetCounts: () => link.packetCounts(),
     readTraffic: () => link.readTraffic?.(),
+    attemptCounts: () => link.attemptCounts(),
     relayPlaces: () => link.relayPlaces?.(),
     relayFigures: async () => await link.relayFigures?.(),
     pending: outgoing.pending,

@@ -2,6 +2,7 @@
 import type { Clock, Level, Logger } from "../../platform/mod.ts";
 import type { Problem } from "../problems/mod.ts";
 import type {
+  AttemptCounts,
   Family,
   FamilyDelta,
   IpvsSettings,
@@ -112,6 +113,8 @@ export interface FamilyLink {
   packetCounts(): Promise<PacketCounts | undefined>;
   /** Requests a reading of the counters of traffic; `onTraffic` follows if there are any. Absent if nothing counts. */
   readTraffic?(): void;
+  /** The counted connection attempts; undefined if none are counted or the worker does not answer. */
+  attemptCounts(): Promise<AttemptCounts | undefined>;
   /**
    * Stops the worker until `wake`, after everything sent took effect. Returns whether it did: only if the other family's
    * worker can start it again.

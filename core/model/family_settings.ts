@@ -23,6 +23,8 @@ export interface FamilySettings {
   readonly localhostNodePorts: boolean;
   /** Whether conntrack accepts out-of-window TCP packets, so that INVALID ones need not be dropped (iptables mode). */
   readonly conntrackTcpLiberal: boolean;
+  /** Whether the rules count connection attempts and their answers (nftables mode); absent if they do not. */
+  readonly countsAttempts?: true;
   /**
    * The ranges of cluster IPs, as canonical prefixes of this family (nftables mode; empty in others). Traffic to an address
    * in them that no service has is dropped.

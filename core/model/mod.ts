@@ -12,9 +12,11 @@
  *   sync_report.ts       the result and the figures of a sync
  *   traffic.ts           counts of traffic since the previous reading
  *   rule_description.ts  the rules of one service port, and packet counts
+ *   attempt_counts.ts    connection attempts of endpoints, and their answers
  *
  * In: nothing. Out: types, and functions that read them. May touch: nothing.
  */
+export type { AttemptCounts, Attempts } from "./attempt_counts.ts";
 export type { Family } from "../../platform/mod.ts";
 export {
   type Balance,

@@ -74,6 +74,11 @@ export interface ServicePort {
   readonly balance?: Balance;
   /** Undefined admits every client, also if all ranges are of the other family (kube-proxy's rule). */
   readonly loadBalancerSources: LoadBalancerSources | undefined;
+  /**
+   * The TCP endpoints that the lists above leave out because they do not answer this node, in a stable order. Absent if there
+   * are none.
+   */
+  readonly unreachableEndpoints?: readonly string[];
   /** Added on the way to the worker in userspace mode; a list without a port there is served by the kernel. */
   readonly relay?: RelayPorts;
 }

@@ -27,6 +27,8 @@ export interface EndpointCategories {
   readonly onThisNode: readonly string[];
   /** Endpoints that are not used but still serve: existing flows may continue. */
   readonly lingering: readonly string[];
+  /** Endpoints that a policy would use, but that do not answer; empty unless failures are detected. */
+  readonly unreachable: readonly string[];
   /** Whether any endpoint in the cluster could serve, even if no policy uses it here. */
   readonly anyUsable: boolean;
 }
@@ -41,6 +43,7 @@ export type TopologyMode = "any" | "same-zone" | "same-node";
  * - `not-ready`: it is not ready and cannot be a fallback;
  * - `terminating`: it is terminating and still serving, but not needed as a fallback;
  * - `other-zone`, `other-node`: its hints are for another zone or node;
+ * - `unreachable`: it would be used, but does not answer this node, and at least as many others are used instead;
  * - `remote`: the policy is Local and it is on another node;
  * - `unused`: no traffic has this policy.
  */
@@ -51,6 +54,7 @@ export type EndpointFate =
   | "terminating"
   | "other-zone"
   | "other-node"
+  | "unreachable"
   | "remote"
   | "unused";
 
@@ -69,21 +73,23 @@ export interface EndpointExplanation {
 /**
  * Decides which endpoints serve each policy on this node, as kube-proxy's CategorizeEndpoints does. Each policy uses ready
  * endpoints, or if it has none, those that are terminating and still serving. Policy Cluster follows topology hints if they
- * can be trusted.
+ * can be trusted. Of `unreachable` targets, as many are left out as `leaveOut` permits.
  */
 export function categorizeEndpoints(
   endpoints: readonly ServiceEndpoint[],
   use: EndpointUse,
   node: NodeContext,
+  unreachable: ReadonlySet<string> = NONE,
 ): EndpointCategories {
   const survey = surveyEndpoints(endpoints, use, node);
+  const fates = fatesOf(endpoints, survey, unreachable);
   const cluster: string[] = [];
   const local: string[] = [];
   const onThisNode: string[] = [];
   const lingering: string[] = [];
   for (const { target, endpoint } of endpoints) {
-    const inCluster = isUsed(clusterFate(endpoint, survey));
-    const inLocal = isUsed(localFate(endpoint, survey));
+    const inCluster = isUsed(fates.cluster(target, endpoint));
+    const inLocal = isUsed(fates.local(target, endpoint));
     if (inCluster) cluster.push(target);
     if (inLocal) local.push(target);
     if (inCluster || inLocal) {
@@ -97,6 +103,7 @@ export function categorizeEndpoints(
     local: compact(local),
     onThisNode: compact(onThisNode),
     lingering: compact(lingering),
+    unreachable: fates.leftOut,
     anyUsable: survey.ready > 0 || survey.terminating > 0,
   };
 }
@@ -106,17 +113,55 @@ export function explainEndpoints(
   endpoints: readonly ServiceEndpoint[],
   use: EndpointUse,
   node: NodeContext,
+  unreachable: ReadonlySet<string> = NONE,
 ): EndpointExplanation {
   const survey = surveyEndpoints(endpoints, use, node);
+  const fates = fatesOf(endpoints, survey, unreachable);
   return {
     topology: survey.topology,
     ignoredHints: ignoredHints(survey),
     endpoints: endpoints.map(({ target, endpoint }) => ({
       target,
-      cluster: clusterFate(endpoint, survey),
-      local: localFate(endpoint, survey),
+      cluster: fates.cluster(target, endpoint),
+      local: fates.local(target, endpoint),
     })),
   };
+}
+
+const NONE: ReadonlySet<string> = new Set();
+
+/** The fates of the endpoints of one service port. */
+interface Fates {
+  cluster(target: string, endpoint: SliceEndpoint): EndpointFate;
+  local(target: string, endpoint: SliceEndpoint): EndpointFate;
+  /** The targets that at least one policy leaves out. */
+  readonly leftOut: readonly string[];
+}
+
+function fatesOf(endpoints: readonly ServiceEndpoint[], survey: Survey, unreachable: ReadonlySet<string>): Fates {
+  const cluster = (endpoint: SliceEndpoint) => clusterFate(endpoint, survey);
+  const local = (endpoint: SliceEndpoint) => localFate(endpoint, survey);
+  const outOfCluster = leaveOut(endpoints, unreachable, cluster);
+  const outOfLocal = leaveOut(endpoints, unreachable, local);
+  return {
+    cluster: (target, endpoint) => outOfCluster.has(target) ? "unreachable" : cluster(endpoint),
+    local: (target, endpoint) => outOfLocal.has(target) ? "unreachable" : local(endpoint),
+    leftOut: [...outOfCluster.union(outOfLocal)].sort(),
+  };
+}
+
+/**
+ * Selects the unreachable endpoints that a policy leaves out: at most half of those that it would use, so never the last
+ * one. If more are unreachable, the first ones in the order of the list.
+ */
+function leaveOut(
+  endpoints: readonly ServiceEndpoint[],
+  unreachable: ReadonlySet<string>,
+  fate: (endpoint: SliceEndpoint) => EndpointFate,
+): ReadonlySet<string> {
+  if (unreachable.size === 0) return NONE;
+  const used = endpoints.filter(({ endpoint }) => isUsed(fate(endpoint))).map(({ target }) => target);
+  return new Set(used.filter((target) => unreachable.has(target)).slice(0, Math.floor(used.length / 2)));
 }
 
 /** Facts about all endpoints that the fate of each depends on. */

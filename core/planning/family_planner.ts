@@ -47,6 +47,8 @@ export interface FamilyPlanner {
   plan(changes: TrackedChanges): PlanChanges;
   /** Plans these services alone, before the first call of `plan`, which may give their frontends to others. */
   planAhead(services: Iterable<ServiceKey>): PlanChanges;
+  /** Plans these services again, after a change of `unreachable`. */
+  planAgain(services: Iterable<ServiceKey>): PlanChanges;
   /** Iterates over all service ports as of the last call of `plan`. */
   ports(): Iterable<PlannedPort>;
   /** Returns the service ports of one service. */
@@ -64,6 +66,8 @@ export interface FamilyPlannerOptions {
   readonly tracking: Tracking;
   /** How services can be balanced; undefined for the mode's default in every case. */
   readonly balance?: BalanceOptions;
+  /** The TCP endpoints that do not answer this node, read at every plan; none by default. */
+  readonly unreachable?: () => ReadonlySet<string>;
   /** Receives the frontends that a service port claimed and lost to another; each service port is a scope. */
   readonly onProblems: ReportProblems;
 }
@@ -103,6 +107,8 @@ export function createFamilyPlanner(options: FamilyPlannerOptions): FamilyPlanne
       : new Set([...changes.services, ...changes.endpoints[family].services]);
   };
 
+  const planSome = (services: Iterable<ServiceKey>) => planServices(state, services, tracking.node.state().zone);
+
   return {
     plan(changes) {
       const { zone, nodeIPs } = tracking.node.state();
@@ -112,7 +118,8 @@ export function createFamilyPlanner(options: FamilyPlannerOptions): FamilyPlanne
       plannedNodeIP = nodeIP;
       return planServices(state, servicesToPlan(changes, everything), zone);
     },
-    planAhead: (services) => planServices(state, services, tracking.node.state().zone),
+    planAhead: planSome,
+    planAgain: planSome,
     *ports() {
       for (const some of entries.values()) yield* some;
     },
@@ -171,6 +178,7 @@ function portsWanted(options: FamilyPlannerOptions, key: ServiceKey, node: NodeC
     nodeIP: tracking.node.state().nodeIPs[family],
     balance,
     endpointsOf: (portName, protocol) => tracking.endpoints[family].endpointsOf(key, portName, protocol),
+    unreachable: options.unreachable?.(),
   });
 }
 

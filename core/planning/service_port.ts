@@ -16,6 +16,8 @@ export interface ServicePlanInput {
   readonly balance?: BalanceOptions;
   /** The endpoints of one of its ports, sorted, without duplicates. */
   readonly endpointsOf: (portName: string, protocol: Protocol) => readonly ServiceEndpoint[];
+  /** The TCP endpoints that do not answer this node; none by default. */
+  readonly unreachable?: ReadonlySet<string> | undefined;
 }
 
 /**
@@ -33,7 +35,8 @@ export function planService(input: ServicePlanInput): ServicePort[] {
     if (isRepeatedLater(service.ports, spec)) continue;
     const policies = trafficPolicies(service, family, spec);
     const known = input.endpointsOf(spec.name, spec.protocol);
-    const found = categorizeEndpoints(known, policies.use, input.node);
+    const unreachable = spec.protocol === "tcp" ? input.unreachable : undefined;
+    const found = categorizeEndpoints(known, policies.use, input.node, unreachable);
     const balance = request && planBalance(request, found, known, input.balance!.modeDefault);
     planned.push({
       name: servicePortName(service, spec),
@@ -50,6 +53,7 @@ export function planService(input: ServicePlanInput): ServicePort[] {
       lingeringEndpoints: spec.protocol === "udp" ? found.lingering : NONE,
       affinitySeconds: service.affinitySeconds,
       ...balance && { balance },
+      ...(found.unreachable.length > 0 ? { unreachableEndpoints: found.unreachable } : {}),
     });
   }
   return planned;

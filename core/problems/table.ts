@@ -8,6 +8,7 @@ export interface ProblemKind {
   readonly about:
     | "IP family"
     | "service port"
+    | "endpoint"
     | "Service"
     | "object"
     | "file"
@@ -121,6 +122,13 @@ export const PROBLEMS = {
     about: "file",
     title: "an object is defined twice; the first definition counts",
     fix: "remove one of the two definitions",
+  },
+  "endpoint-unreachable": {
+    severity: "warning",
+    about: "endpoint",
+    title: "an endpoint does not answer this node and is left out",
+    fix: "look at the endpoint's node and at the network to it; it is used again once it answers",
+    event: "EndpointUnreachable",
   },
   "frontend-conflict": {
     severity: "error",

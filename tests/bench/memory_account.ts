@@ -65,6 +65,7 @@ const channel = createFamilyChannel({
       send: (delta) => sent.resolve(structuredClone(delta)),
       describe: () => Promise.resolve(undefined),
       packetCounts: () => Promise.resolve(undefined),
+      attemptCounts: () => Promise.resolve(undefined),
       rest: () => false,
       wake() {},
       cleanup: () => Promise.resolve(),

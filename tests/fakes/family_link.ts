@@ -38,6 +38,7 @@ export function createFakeFamilyLink(): FakeFamilyLink {
         send: (delta) => void sent.push(delta),
         describe: () => Promise.resolve(undefined),
         packetCounts: () => Promise.resolve(undefined),
+        attemptCounts: () => Promise.resolve(undefined),
         rest() {
           if (canRest) rests.push("rest");
           return canRest;

@@ -10,6 +10,7 @@ export function sendThrough(table: NftTable, request: PacketRequest, situation: 
     from: address,
     fromPort: request.sourcePort ?? 40_000,
     protocol: request.protocol ?? "tcp",
+    isSynAck: request.isSynAck ?? false,
     state: (request.state ?? "NEW").toLowerCase(),
     inInterface,
     original: { to: canonical(request.to), port: request.port },

@@ -25,6 +25,8 @@ export interface NftPacket {
   readonly fromPort: number;
   readonly protocol: PacketProtocol;
   readonly state: string;
+  /** Whether it answers the first packet of a TCP connection. */
+  readonly isSynAck: boolean;
   /** Empty if this node sends the packet, until it receives it. */
   inInterface: string;
   /** The destination before translation. */
@@ -77,6 +79,10 @@ export function runChain(table: NftTable, name: string, packet: NftPacket, situa
         return packet.to;
       case "ct reply proto-src":
         return String(packet.port);
+      case `${packet.protocol} sport`:
+        return String(packet.fromPort);
+      case "ct direction":
+        return packet.isSynAck ? "reply" : "original";
       case "meta l4proto":
         return packet.protocol;
       case "th dport":
@@ -135,7 +141,7 @@ export function runChain(table: NftTable, name: string, packet: NftPacket, situa
     while (rest !== "") {
       let match: RegExpExecArray | undefined;
       if ((match = take(/^ct state (\w+)\b/))) must(packet.state === match[1]);
-      else if (take(/^ct status dnat\b/)) must(packet.rewrittenTo !== undefined);
+      else if (take(/^ct status dnat\b/)) must(packet.rewrittenTo !== undefined || packet.isSynAck);
       else if ((match = take(/^fib (saddr|daddr) type local\b/))) {
         must(isLocal(match[1] === "saddr" ? packet.from : packet.to, situation.surroundings));
       } else if ((match = take(/^iifname (!= )?"([^"]*)"/))) {
@@ -155,7 +161,8 @@ export function runChain(table: NftTable, name: string, packet: NftPacket, situa
         return { verdict: "accept" };
       } else if ((match = take(/^update @(\S+) \{ ([^}]+) \}/))) {
         situation.remember(table.sets.get(match[1]!)!, key(match[2]!, rule));
-      } else if ((match = take(/^meta l4proto (tcp|udp|sctp)\b(?! \.)/))) must(packet.protocol === match[1]);
+      } else if (take(/^tcp flags syn,ack \/ syn,ack\b/)) must(packet.protocol === "tcp" && packet.isSynAck);
+      else if ((match = take(/^meta l4proto (tcp|udp|sctp)\b(?! \.)/))) must(packet.protocol === match[1]);
       else if ((match = take(/^numgen random mod (\d+) (\d+)(?= )/))) {
         must(
           match[2] === "0" ? situation.chance(1 / Number(match[1])) : draw(Number(match[1])) === Number(match[2]),

@@ -77,12 +77,13 @@ export function createFakeNftHost(options: FakeNftHostOptions = {}): FakeNftHost
       host.listings++;
       return deliverOutput(answer([...printTable(table, content), ""].join("\n")), call);
     }
-    const [, ofTable, set] = /^-n list set (\S+ \S+) (\S+)$/.exec(args) ?? [];
+    const [, isNumeric, ofTable, set] = /^(-n )?list set (\S+ \S+) (\S+)$/.exec(args) ?? [];
     if (set !== undefined) {
       const content = host.tables.get(ofTable!)?.sets.get(set);
       if (!content) return answer("", 1, "Error: No such file or directory\n");
       const lines = [`table ${ofTable} {`, ...printSet(set, content), "}", ""];
-      return deliverOutput(answer(lines.join("\n").replace(/ \. (tcp|udp|sctp) \. /g, numeric)), call);
+      const text = lines.join("\n");
+      return deliverOutput(answer(isNumeric ? text.replace(/ \. (tcp|udp|sctp) \. /g, numeric) : text), call);
     }
     const family = /^list (chains|tables) (\S+)$/.exec(args);
     if (!family) throw new Error(`the fake nft does not support ${args}`);

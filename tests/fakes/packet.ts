@@ -30,6 +30,8 @@ export interface PacketRequest {
   readonly sourcePort?: number;
   /** NEW by default; nat chains see only NEW packets. */
   readonly state?: ConnectionState;
+  /** Whether it is an endpoint's answer to the first packet of a connection (nftables only). */
+  readonly isSynAck?: true;
   /** The packet mark at the start; 0 by default. */
   readonly mark?: number;
 }

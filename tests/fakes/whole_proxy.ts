@@ -158,6 +158,7 @@ function createFakeWorker(family: Family, listener: FamilyListener): FakeWorker 
       },
       describe: () => Promise.resolve(undefined),
       packetCounts: () => Promise.resolve(undefined),
+      attemptCounts: () => Promise.resolve(undefined),
       rest: () => false,
       wake() {},
       cleanup: () => Promise.resolve(),

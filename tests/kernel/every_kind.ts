@@ -80,6 +80,8 @@ export function everyKindOfSettings(family: Family): FamilySettings[] {
       nodeIP: address(6, 6),
       localTraffic: { by: "bridge", interface: "cbr0" },
       nodePortPrefixes: undefined,
+      serviceRanges: [`${address(96, 0)}/${length}`],
+      countsAttempts: true,
     }),
     nftSettings({
       localTraffic: { by: "interface-prefix", prefix: "veth" },

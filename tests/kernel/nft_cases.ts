@@ -1,4 +1,5 @@
-import { declareSets, DIALECTS } from "../../backends/nftables/table.ts";
+import { DIALECTS } from "../../backends/nftables/table.ts";
+import { allSets } from "../../backends/nftables/traffic.ts";
 import type { Family } from "../../core/model/mod.ts";
 
 /** Input for both the real and the fake nft, with an empty kernel. */
@@ -32,9 +33,9 @@ const ranges = (...all: readonly string[]) => [
 
 function declarations(family: Family): string {
   const table = `${DIALECTS[family].ip} sluice`;
-  const sets = [...declareSets(DIALECTS[family])].map(([name, { kind, lines }]) =>
-    `add ${kind} ${table} ${name} { ${lines.join("; ")}; }\n`
-  );
+  const sets = [...allSets({ countTraffic: true, countsAttempts: true }, DIALECTS[family])].map((
+    [name, { kind, lines }],
+  ) => `add ${kind} ${table} ${name} { ${lines.join("; ")}; }\n`);
   return `add table ${table}\n${sets.join("")}`;
 }
 

@@ -6,7 +6,10 @@ import { everyKindOfPort, everyKindOfSettings } from "./every_kind.ts";
 import { CASES, type NftCase } from "./nft_cases.ts";
 import { type Answer, inMemory, onKernel, type Step } from "./tool_steps.ts";
 
-const LISTINGS = ["list table ip sluice", "list table ip6 sluice", "list chains ip", "list tables ip"].map((
+const LISTINGS = [
+  "list set ip sluice count-attempts",
+  ...["list table ip sluice", "list table ip6 sluice", "list chains ip", "list tables ip"],
+].map((
   words,
 ): Step => ({
   tool: "nft",

@@ -36,6 +36,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   "core/tracking": ["platform", "core/problems", "core/model", "core/objects"],
   "core/planning": ["platform", "core/problems", "core/model", "core/objects", "core/tracking"],
   "core/channel": ["platform", "core/problems", "core/model"],
+  "core/failover": ["platform", "core/model"],
   "relay": ["platform", "core/model"],
   "backends/tools": ["platform"],
   "backends/contract": ["platform", "core/problems", "core/model", "core/objects", "backends/tools"],

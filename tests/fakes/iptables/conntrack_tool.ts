@@ -7,6 +7,8 @@ import { Unsupported } from "./errors.ts";
 export interface ConntrackEntry {
   /** UDP by default. */
   readonly protocol?: "udp" | "tcp" | "sctp";
+  /** ESTABLISHED by default; UDP has none. */
+  readonly state?: "SYN_SENT";
   readonly source: string;
   readonly sourcePort: number;
   readonly destination: string;
@@ -38,6 +40,7 @@ const FILTERS: Readonly<Record<string, (value: string) => Filter>> = {
   "-q": (value) => (entry) => entry.source === value,
   // Unlike -r, matches only entries with a translated destination.
   "--dst-nat": (value) => (entry) => isTranslated(entry) && replySource(entry).address === value,
+  "--state": (value) => (entry) => stateOf(entry) === value,
   "--sport": (value) => (entry) => String(entry.sourcePort) === value,
   "--dport": (value) => (entry) => String(entry.destinationPort) === value,
   "--reply-port-src": (value) => (entry) => String(replySource(entry).port) === value,
@@ -101,6 +104,11 @@ function parseFilters(words: readonly string[]): Filter[] | string {
   let family: Family | undefined;
   for (let i = 0; i < words.length; i += 2) {
     const option = ALIASES[words[i]!] ?? words[i]!, value = words[i + 1];
+    if (option === "--dst-nat" && (value === undefined || value.startsWith("-"))) {
+      filters.push(isTranslated);
+      i--;
+      continue;
+    }
     const filter = Object.hasOwn(FILTERS, option) ? FILTERS[option] : undefined;
     if (!filter) return `unknown option \`${words[i]}'`;
     if (value === undefined) return `option \`${words[i]}' requires an argument`;
@@ -120,6 +128,10 @@ function protocolOf(entry: ConntrackEntry): keyof typeof NUMBERS {
   return entry.protocol ?? "udp";
 }
 
+function stateOf(entry: ConntrackEntry): string | undefined {
+  return protocolOf(entry) === "udp" ? undefined : entry.state ?? "ESTABLISHED";
+}
+
 function replySource(entry: ConntrackEntry): { readonly address: string; readonly port: number } {
   return entry.answeredBy ?? { address: entry.destination, port: entry.destinationPort };
 }
@@ -131,7 +143,7 @@ function isTranslated(entry: ConntrackEntry): boolean {
 
 function entryLine(entry: ConntrackEntry): string {
   const protocol = protocolOf(entry), by = replySource(entry);
-  const state = protocol === "udp" ? "" : "ESTABLISHED ";
+  const state = protocol === "udp" ? "" : `${stateOf(entry)} `;
   const original =
     `src=${entry.source} dst=${entry.destination} sport=${entry.sourcePort} dport=${entry.destinationPort}`;
   const reply = `src=${by.address} dst=${entry.source} sport=${by.port} dport=${entry.sourcePort}`;

@@ -45,6 +45,8 @@ traffic: { metrics: true, endpointMetrics: true, period: 9s }
 balance: { algorithm: maglev, affinityHash: client }
 site: {name: north, leaseNamespace: edge, leaseDuration: 40s, renewPeriod: 20s, listenAddress: "10.0.0.1:1", advertiseAddress: h,
   tlsCAFile: ca, tlsCertFile: crt, tlsPrivateKeyFile: key}
+failover: {endpointFailureDetection: false, interval: 1s, attempts: 2, silence: 3s, probes: 4, probeTimeout: 5s,
+  livenessPort: 6, recoveryInterval: 7s, recoveryProbes: 8, trialInterval: 9s}
 winkernel: {networkName: n, sourceVip: v, enableDSR: true, rootHnsEndpointName: r, forwardHealthCheckVip: true}
 detectLocalMode: BridgeInterface
 detectLocal: {bridgeInterface: br0, interfaceNamePrefix: veth}
@@ -117,6 +119,18 @@ windowsRunAsService: true
       tlsCAFile: "ca",
       tlsCertFile: "crt",
       tlsPrivateKeyFile: "key",
+    },
+    failover: {
+      endpointFailureDetection: false,
+      intervalMs: 1000,
+      attempts: 2,
+      silenceMs: 3000,
+      probes: 4,
+      probeTimeoutMs: 5000,
+      livenessPort: 6,
+      recoveryIntervalMs: 7000,
+      recoveryProbes: 8,
+      trialIntervalMs: 9000,
     },
     winkernel: {
       networkName: "n",

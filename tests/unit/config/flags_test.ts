@@ -392,3 +392,23 @@ Deno.test("a command's own flag replaces the one of run, and does not change the
   assert.equal(configuration.healthzBindAddress, "127.0.0.1:2");
   assert.equal(configuration.metricsBindAddress, "127.0.0.1:10249");
 });
+
+Deno.test("failures of endpoints are detected in nftables mode only, with the thresholds of the file", () => {
+  const on = ["--endpoint-failure-detection"];
+  assert.equal(accepted(["--proxy-mode=nftables", ...on]).configuration.failover.endpointFailureDetection, true);
+  assert.equal(accepted(["--proxy-mode=nftables"]).configuration.failover.endpointFailureDetection, false);
+  for (const mode of ["iptables", "ipvs", "userspace"]) {
+    assert.match(
+      refused([`--proxy-mode=${mode}`, ...on]).join("\n"),
+      /--endpoint-failure-detection.* use mode nftables/,
+    );
+  }
+  const file = (failover: string) => ({ files: { "f.yaml": `${HEADER}mode: nftables\nfailover: {${failover}}\n` } });
+  const { failover } = accepted(["--config=f.yaml"], file("attempts: 9, silence: 2s")).configuration;
+  assert.deepEqual([failover.attempts, failover.silenceMs, failover.probes], [9, 2_000, 3]);
+  for (
+    const wrong of ["attempts: -1", "probes: 11", "livenessPort: 70000", "probeTimeout: 10ms", "recoveryProbes: 17"]
+  ) {
+    assert.match(refused(["--config=f.yaml"], file(wrong)).join("\n"), /failover\.\w+.* must be/);
+  }
+});

@@ -36,6 +36,7 @@ async function settingsOfInit(...args: string[]): Promise<Map<string, FamilyOpti
       send() {},
       describe: () => Promise.resolve(undefined),
       packetCounts: () => Promise.resolve(undefined),
+      attemptCounts: () => Promise.resolve(undefined),
       rest: () => false,
       wake() {},
       cleanup: () => Promise.resolve(),

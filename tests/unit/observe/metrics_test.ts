@@ -8,6 +8,7 @@ import {
   type ChangeFigures,
   createMetrics,
   createSourceLink,
+  type FailoverFigures,
   type FamilyPacketCounts,
   type FamilyRelayFigures,
   type SourceLink,
@@ -33,6 +34,7 @@ function setUp(
   mode: ProxyMode = "iptables",
   readLink?: () => SourceLink,
   readRelayFigures?: () => Promise<FamilyRelayFigures>,
+  readFailures?: () => FailoverFigures,
 ) {
   let figures: ChangeFigures = {
     serviceChangesPending: 1,
@@ -58,6 +60,7 @@ function setUp(
     readProblems: () => problems,
     readLink,
     readRelayFigures,
+    readFailures,
     readServers: () => servers,
   });
   const lines = async () => (await metrics.expose()).split("\n");
@@ -440,4 +443,16 @@ Deno.test("the relays' figures are shown by family, and counters survive a resta
   assert.equal(await shown("sluice_relay_connections_accepted_total"), `${accepted} 13`);
   const { metrics: plain } = setUp();
   assert.doesNotMatch(await plain.expose(), /sluice_relay/);
+});
+
+Deno.test("endpoints that are left out are counted where they are detected", async () => {
+  const figures = { IPv4: { unreachable: 2, ejections: 5 }, IPv6: { unreachable: 0, ejections: 1 } };
+  const { samplesOf } = setUp("nftables", undefined, undefined, () => figures);
+  assert.deepEqual(await samplesOf("sluice_endpoint"), [
+    'sluice_endpoint_ejections_total{ip_family="IPv4"} 5',
+    'sluice_endpoint_ejections_total{ip_family="IPv6"} 1',
+    'sluice_endpoints_unreachable{ip_family="IPv4"} 2',
+    'sluice_endpoints_unreachable{ip_family="IPv6"} 0',
+  ]);
+  assert.deepEqual(await setUp("nftables").samplesOf("sluice_endpoint"), []);
 });

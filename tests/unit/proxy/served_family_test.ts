@@ -35,27 +35,37 @@ function setUp() {
   });
   const planner = createHealthCheckPlanner({ nodeName: "here", tracking });
   const reported: [string, number][] = [];
-  const family = serveFamily("IPv4", tracking, {
-    configuration,
-    logger: silentLogger,
-    logging: { level: "info", format: "text" },
-    clock,
-    startFamily: (_options, listener) => link.connect(listener),
-    signal: new AbortController().signal,
-  }, {
-    onChange: () => {},
-    onSent: () => {},
-    onReport: () => {},
-    onHealth: () => {},
-    onHealthChecks: (_family, counts) => reported.push(...counts),
-    onProblems: () => {},
-  }, () => true);
+  const unreachable = new Set<string>();
+  const family = serveFamily(
+    "IPv4",
+    tracking,
+    {
+      configuration,
+      logger: silentLogger,
+      logging: { level: "info", format: "text" },
+      clock,
+      startFamily: (_options, listener) => link.connect(listener),
+      signal: new AbortController().signal,
+    },
+    {
+      onChange: () => {},
+      onSent: () => {},
+      onReport: () => {},
+      onHealth: () => {},
+      onHealthChecks: (_family, counts) => reported.push(...counts),
+      onProblems: () => {},
+    },
+    () => true,
+    () => unreachable,
+  );
   family.configure();
   family.start();
   link.reset();
   return {
     link,
     reported,
+    family,
+    unreachable,
     async apply(...objects: ClusterObject[]) {
       for (const object of objects) tracking.set(object);
       const changes = tracking.take();
@@ -117,4 +127,28 @@ Deno.test("endpoints that change no rule are reported at once if everything sent
   await apply(ofAnotherPort);
   assert.equal(link.sent.length, 1);
   assert.deepEqual(reported.at(-1), ["default/web", 2]);
+});
+
+Deno.test("an endpoint that becomes unreachable changes the service ports that use it, and no other", async () => {
+  const { link, apply, family, unreachable } = setUp();
+  await apply(web, slice("10.1.0.1", "10.1.0.2", "10.1.0.3"));
+  link.report();
+  const uses = family.usesOf(new Set(["10.1.0.1:8080", "10.9.9.9:8080"]));
+  assert.deepEqual([...uses], [["10.1.0.1:8080", {
+    servicePorts: ["default/web:http"],
+    siblings: ["10.1.0.2:8080", "10.1.0.3:8080"],
+  }]]);
+  unreachable.add("10.1.0.1:8080");
+  family.planAgain(unreachable);
+  await settled();
+  const [port] = link.sent.at(-1)!.set;
+  assert.deepEqual(port!.clusterEndpoints, ["10.1.0.2:8080", "10.1.0.3:8080"]);
+  assert.deepEqual(port!.unreachableEndpoints, ["10.1.0.1:8080"]);
+  assert.deepEqual(family.usesOf(unreachable).get("10.1.0.1:8080")!.siblings, ["10.1.0.2:8080", "10.1.0.3:8080"]);
+  link.report();
+  unreachable.clear();
+  family.planAgain(new Set(["10.1.0.1:8080"]));
+  await settled();
+  assert.equal(link.sent.length, 3);
+  assert.ok(!("unreachableEndpoints" in link.sent.at(-1)!.set[0]!));
 });

@@ -1,0 +1,196 @@
+import assert from "node:assert/strict";
+import { type FailureWatchOptions, type Unreachable, watchFailures } from "../../../../core/failover/watch.ts";
+import type { Attempts } from "../../../../core/model/attempt_counts.ts";
+import { createFakeClock } from "../../../fakes/clock.ts";
+
+const ALL = ["a", "b", "c", "d"];
+
+/** A service with these endpoints, and a kernel that counts 5 attempts to each in use every 100 ms. */
+function watching(changes: Partial<FailureWatchOptions> = {}, endpoints = ALL) {
+  const clock = createFakeClock();
+  const counts = new Map<string, Attempts>();
+  const silent = new Set<string>(), silentToProbes = new Set<string>(), gone = new Set<string>();
+  const probes: string[] = [];
+  const reported: (readonly Unreachable[])[] = [];
+  const end = new AbortController();
+  const watch = watchFailures({
+    thresholds: { attempts: 3, silenceMs: 150, recoveryProbes: 2, trialMs: 60_000 },
+    intervalMs: 150,
+    recoveryIntervalMs: 1_000,
+    read: () => Promise.resolve(new Map(counts)),
+    usesOf: (wanted) =>
+      new Map(
+        [...wanted].filter((one) => endpoints.includes(one) && !gone.has(one)).map((one) => [one, {
+          servicePorts: ["shop/web"],
+          siblings: endpoints.filter((other) => other !== one && !gone.has(other)),
+        }]),
+      ),
+    async probe(endpoint) {
+      probes.push(endpoint);
+      if (!silentToProbes.has(endpoint)) return true;
+      await new Promise<void>((resolve) => clock.schedule(300, resolve));
+      return !silentToProbes.has(endpoint);
+    },
+    onChange: (unreachable) => reported.push(unreachable),
+    clock,
+    signal: end.signal,
+    ...changes,
+  });
+  const traffic = async (ms: number) => {
+    for (let passed = 0; passed < ms; passed += 100) {
+      for (const one of endpoints) {
+        if (watch.unreachable().has(one)) continue;
+        const { made, answered } = counts.get(one) ?? { made: 0, answered: 0 };
+        counts.set(one, { made: made + 5, answered: answered + (silent.has(one) ? 0 : 5) });
+      }
+      await clock.advanceSettled(100);
+    }
+  };
+  const fail = (...names: string[]) => {
+    for (const one of names) {
+      silent.add(one);
+      silentToProbes.add(one);
+    }
+  };
+  const heal = (...names: string[]) => {
+    for (const one of names) {
+      silent.delete(one);
+      silentToProbes.delete(one);
+    }
+  };
+  const left = () => [...watch.unreachable()].sort().join("");
+  return { clock, counts, silent, silentToProbes, gone, probes, reported, end, watch, traffic, fail, heal, left };
+}
+
+Deno.test("endpoints that fail under traffic are left out within a second, together", async () => {
+  const { traffic, fail, left, reported, watch } = watching();
+  await traffic(1_000);
+  fail("c", "d");
+  await traffic(900);
+  assert.equal(left(), "cd");
+  assert.deepEqual(reported.at(-1), [
+    { endpoint: "c", servicePorts: ["shop/web"] },
+    { endpoint: "d", servicePorts: ["shop/web"] },
+  ]);
+  assert.equal(reported.length, 1);
+  assert.equal(watch.ejections(), 2);
+});
+
+Deno.test("an endpoint is used again after it has answered two probes in a row", async () => {
+  const { traffic, fail, heal, left } = watching();
+  await traffic(1_000);
+  fail("d");
+  await traffic(5_000);
+  assert.equal(left(), "d");
+  heal("d");
+  await traffic(3_000);
+  assert.equal(left(), "");
+});
+
+Deno.test("an endpoint that fails again and again must answer longer each time", async () => {
+  const { traffic, fail, heal, left } = watching();
+  await traffic(1_000);
+  for (const seconds of [2, 4, 8]) {
+    fail("d");
+    await traffic(3_000);
+    assert.equal(left(), "d");
+    heal("d");
+    await traffic(seconds * 1_000 - 500);
+    assert.equal(left(), "d");
+    await traffic(2_000);
+    assert.equal(left(), "");
+  }
+});
+
+Deno.test("an endpoint that answers probes or single attempts is kept", async () => {
+  const { traffic, silent, left, probes, counts } = watching();
+  await traffic(1_000);
+  // Its accept queue is full: connections fail, but its host refuses a probe.
+  silent.add("d");
+  await traffic(10_000);
+  assert.equal(left(), "");
+  assert.ok(probes.length >= 3 && probes.length <= 6, `${probes.length} probes in 10 s`);
+  // Packet loss: a few attempts are lost, and then one is answered.
+  silent.delete("d");
+  probes.length = 0;
+  for (let i = 0; i < 50; i++) {
+    const { made, answered } = counts.get("c")!;
+    counts.set("c", { made: made + 1, answered: answered - (i % 4 === 0 ? 0 : 4) });
+    await traffic(100);
+  }
+  assert.equal(left(), "");
+});
+
+Deno.test("an attempt that is answered during the probes keeps the endpoint", async () => {
+  const { traffic, silent, silentToProbes, left } = watching();
+  await traffic(1_000);
+  silent.add("d");
+  silentToProbes.add("d");
+  await traffic(300);
+  silent.delete("d");
+  await traffic(2_000);
+  assert.equal(left(), "");
+});
+
+Deno.test("a node that is cut off leaves out nothing", async () => {
+  const { traffic, fail, left } = watching();
+  await traffic(1_000);
+  fail(...ALL);
+  await traffic(20_000);
+  assert.equal(left(), "");
+});
+
+Deno.test("if the others fail later, an endpoint that was left out is used again", async () => {
+  const { traffic, fail, left } = watching();
+  await traffic(1_000);
+  fail("d");
+  await traffic(2_000);
+  assert.equal(left(), "d");
+  fail(...ALL);
+  await traffic(5_000);
+  assert.equal(left(), "");
+});
+
+Deno.test("an endpoint that never answered is kept: a network policy may drop what this node sends", async () => {
+  const { traffic, fail, left, probes } = watching();
+  fail("d");
+  await traffic(10_000);
+  assert.equal(left(), "");
+  assert.deepEqual(probes, []);
+});
+
+Deno.test("an endpoint that never answered a probe is tried again after a minute", async () => {
+  const { traffic, fail, left, watch } = watching();
+  await traffic(1_000);
+  fail("d");
+  await traffic(50_000);
+  assert.equal(left(), "d");
+  await traffic(15_000);
+  // It failed again in the meantime.
+  assert.equal(left(), "d");
+  assert.equal(watch.ejections(), 2);
+});
+
+Deno.test("an endpoint that leaves the service is forgotten", async () => {
+  const { traffic, fail, left, gone, reported } = watching();
+  await traffic(1_000);
+  fail("d");
+  await traffic(2_000);
+  gone.add("d");
+  await traffic(2_000);
+  assert.equal(left(), "");
+  assert.deepEqual(reported.at(-1), []);
+});
+
+Deno.test("after the end nothing is read, probed or reported", async () => {
+  const { clock, traffic, fail, end, reported, probes } = watching();
+  await traffic(1_000);
+  fail("d");
+  await traffic(400);
+  end.abort();
+  probes.length = 0;
+  await clock.advanceSettled(5_000);
+  assert.deepEqual(reported, []);
+  assert.deepEqual(probes, []);
+  assert.deepEqual(clock.pending(), []);
+});
