@@ -13,25 +13,26 @@ export function createWebWorker(
   { entry, name, tools, network, socket }: WorkerCode,
   onFailure: (reason: string) => void,
 ): Worker {
-  // Deno requires net, read and write to connect to a socket.
   const ofSocket = socket === undefined ? [] : [socket];
   const readable = [...(entry.endsWith(".ts") ? [new URL("..", import.meta.url)] : []), ...ofSocket];
-  const worker = new Worker(entry, {
-    type: "module",
-    name,
-    deno: {
-      permissions: {
-        run: [...tools],
-        env: false,
-        ffi: false,
-        import: false,
-        net: network ?? (socket === undefined ? false : [`unix:${socket}`]),
-        read: readable.length > 0 ? readable : false,
-        sys: false,
-        write: socket === undefined ? false : ofSocket,
+  const start = (net: boolean | string[]) =>
+    new Worker(entry, {
+      type: "module",
+      name,
+      deno: {
+        permissions: {
+          run: [...tools],
+          env: false,
+          ffi: false,
+          import: false,
+          net,
+          read: readable.length > 0 ? readable : false,
+          sys: false,
+          write: socket === undefined ? false : ofSocket,
+        },
       },
-    },
-  });
+    });
+  const worker = socket === undefined ? start(network ?? false) : startWithSocket(socket, start);
   worker.onmessageerror = () => onFailure(UNREADABLE);
   worker.onerror = (event) => {
     // An unhandled error would end the whole program.
@@ -39,6 +40,19 @@ export function createWebWorker(
     onFailure(event.message || errorText(event.error));
   };
   return worker;
+}
+
+/**
+ * To connect to a socket, Deno 2.9 requires the permissions to read and to write it, and that of the network for its path. Deno 2.7
+ * only requires the first two, and does not accept a path as the third.
+ */
+function startWithSocket(socket: string, start: (net: false | string[]) => Worker): Worker {
+  try {
+    return start([`unix:${socket}`]);
+  } catch (error) {
+    if (!(error instanceof URIError)) throw error;
+    return start(false);
+  }
 }
 
 /** The URL of a worker's code: a source file or bundle beside this module. */

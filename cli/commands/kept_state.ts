@@ -1,6 +1,7 @@
 /** What `sluice run` needs to keep the state of its server, opened before the permissions for it are dropped. */
 import { type Configuration, isServer } from "../../config/mod.ts";
 import type { ReportProblems } from "../../core/problems/mod.ts";
+import type { PodWatch } from "../../cri/mod.ts";
 import { type Clock, errorText, searchPath } from "../../platform/mod.ts";
 import type { KeptState } from "../../sources/mod.ts";
 
@@ -16,16 +17,26 @@ export async function openKeptState(
   if (stateDirectory === undefined || !isServer(source) || cleanup || initOnly) return undefined;
   const { openStateDirectory } = await import("../../sources/kept/mod.ts");
   const { isKernelEmpty, MODE_DESCRIPTIONS } = await import("../../backends/mod.ts");
-  const { startRuntimeWatch } = await import("../../workers/mod.ts");
   const { createProcessRunner } = await import("../../backends/tools/mod.ts");
   try {
     const file = openStateDirectory(stateDirectory);
     const siteFile = site.name === "" ? undefined : openStateDirectory(stateDirectory, "site");
     const runner = createProcessRunner({ clock, path: searchPath() });
-    const pods = runtimeSocket === undefined ? undefined : startRuntimeWatch(runtimeSocket);
+    const pods = runtimeSocket === undefined ? undefined : await watchPods(runtimeSocket, onProblems);
     return { file, siteFile, isKernelEmpty: isKernelEmpty(MODE_DESCRIPTIONS, runner), pods };
   } catch (error) {
     onProblems("state directory", [{ code: "state-not-kept", subject: stateDirectory, detail: errorText(error) }]);
+    return undefined;
+  }
+}
+
+/** Starts to watch the pods of the container runtime; undefined, and a problem, if that is impossible. */
+async function watchPods(socket: string, onProblems: ReportProblems): Promise<PodWatch | undefined> {
+  const { startRuntimeWatch } = await import("../../workers/mod.ts");
+  try {
+    return startRuntimeWatch(socket);
+  } catch (error) {
+    onProblems("container runtime", [{ code: "runtime-unreachable", subject: socket, detail: errorText(error) }]);
     return undefined;
   }
 }

@@ -44,7 +44,8 @@ Deno.test("the unit's rights and a read-only mount suffice to ask the runtime, w
         ...["--logging-format", "text", "--conntrack-max-per-core", "0", "--state-directory", `${folder}/state`],
         ...["--container-runtime-endpoint", `unix://${folder}/cri/cri.sock`],
       ];
-      const readOnly = `mount --bind ${folder}/cri ${folder}/cri && mount -o remount,bind,ro ${folder}/cri && exec "$@"`;
+      const readOnly =
+        `mount --bind ${folder}/cri ${folder}/cri && mount -o remount,bind,ro ${folder}/cri && exec "$@"`;
       const command = ["unshare", "--mount", "sh", "-ec", readOnly, "sh", ...confined, ...program(), ...flags];
       log = await logUntil(lab, command, / synced .*family=IPv4/);
     });

@@ -11,7 +11,14 @@ if (missing !== undefined) {
   Deno.exit(1);
 }
 const tests = [...Deno.readDirSync(folder)].map(({ name }) => name).filter((name) => name.endsWith("_test.ts"));
-const programs = ["main.ts", "workers/family.ts", "workers/plugin.ts", "workers/relay.ts", "workers/runtime.ts", "demo/agent.ts"];
+const programs = [
+  "main.ts",
+  "workers/family.ts",
+  "workers/plugin.ts",
+  "workers/relay.ts",
+  "workers/runtime.ts",
+  "demo/agent.ts",
+];
 await fetchPackages([...programs.map((path) => root + path), ...tests.map((name) => folder + name)]);
 const test = ["test", "--quiet", "--cached-only", "--no-check", "--allow-all", ...Deno.args, folder];
 Deno.exit(await isolate([Deno.execPath(), ...test]));

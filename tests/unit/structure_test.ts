@@ -119,6 +119,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
       "platform",
       "core/",
       "config",
+      "cri",
       "kpng/",
       "observe",
       "observe/",
