@@ -1,6 +1,7 @@
 import type { ModeDescription, ModeTraffic } from "../backends/contract/mod.ts";
 import { familyOf, isLoopback, prefixContains, splitHostPort } from "../platform/mod.ts";
 import type { FamilySettings, Protocol } from "../core/model/mod.ts";
+import { CANARY_KEY } from "../core/planning/mod.ts";
 import type { AnswerBasis } from "./basis.ts";
 import { explainServiceEndpoints, specOf } from "./endpoints.ts";
 import type { ExplainedEndpoint, ExplainedRules, ExplainedService, Explanation } from "./explanation.ts";
@@ -11,6 +12,9 @@ import { outcomeByVirtualServers } from "./ipvs_outcome.ts";
 import type { Outcome, Source } from "./outcome.ts";
 import { isRelayed, outcomeAtLocalhost, relayRemark, throughRelay } from "./relay_outcome.ts";
 import { outcomeByRules } from "./rules_outcome.ts";
+
+const CANARY_REMARK =
+  "this is the canary of Sluice, which answers it itself (docs/health.md); no Service has this address";
 
 /** Explains what happens to a new connection, from what the planner decided. */
 export async function explain(question: Question, basis: AnswerBasis): Promise<Explanation> {
@@ -34,6 +38,7 @@ export async function explain(question: Question, basis: AnswerBasis): Promise<E
       ...(isRelayed(destination, protocol, basis.mode.relay) ? [relayRemark(protocol)] : []),
       ...destination.remarks,
       ...remarksOn(destination),
+      ...(destination.hit?.owner.service === CANARY_KEY ? [CANARY_REMARK] : []),
       ...remarks,
     ],
   };

@@ -57,6 +57,8 @@ export interface Configuration extends DeepReadonly<Omit<Settings, Decided>> {
   /** `address:port` of `/metrics`, `/proxyMode` and `/configz`; undefined if disabled. */
   readonly metricsBindAddress: string | undefined;
 
+  /** The prefixes that the canaries' addresses are taken from; a family without one has no canary. */
+  readonly canaryRanges: Readonly<Partial<Record<Family, string>>>;
   /** The interval of checks of the kernel for drift: the mode's syncPeriod. */
   readonly syncPeriodMs: number;
   /** The minimum time between two syncs: the mode's minSyncPeriod; 0 adapts it to the duration of syncs. */

@@ -182,6 +182,17 @@ export const FLAG_GROUPS: readonly FlagGroup[] = [
         "featureGates",
         "kube-proxy's feature gates; a warning names those without effect.",
       ),
+      setting(
+        "canary",
+        "canary.enabled",
+        "Try every 2s whether packets of services flow, and answer 503 on /healthz while they do not.",
+      ),
+      setting("canary-ranges", "canary.addressRanges", "The CIDRs of the canary's addresses, one of each family."),
+      setting(
+        "node-condition",
+        "nodeCondition",
+        "Write the condition ServiceProxyReady of this node's Node; needs a permission of its own.",
+      ),
       setting("oom-score-adj", "oomScoreAdj", "The oom-score-adj of the process, -1000 to 1000."),
       setting(
         "traffic-metrics",

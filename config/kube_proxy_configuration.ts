@@ -143,6 +143,16 @@ export const FIELDS = {
     /** When an endpoint that was left out and never answers probes is tried again; twice as long each time. */
     trialInterval: duration(1 * MINUTE),
   }),
+  /** Sluice's own: whether to write the condition `ServiceProxyReady` of this node's Node (docs/health.md). */
+  nodeCondition: boolean(),
+  /** Sluice's own: tries every few seconds whether packets of services flow (docs/health.md). */
+  canary: section({
+    enabled: boolean(),
+    /** One for each family; empty for the default ones. */
+    addressRanges: texts(),
+    interval: duration(2 * SECOND),
+    timeout: duration(1 * SECOND),
+  }),
   winkernel: section({
     networkName: text(),
     sourceVip: text(),

@@ -23,6 +23,7 @@
  *   site.ts                      the settings of a site
  *   ipvs.ts                      schedulers and deprecation of ipvs mode
  *   configuration.ts             the validated, frozen result
+ *   canary.ts                    the canary's ranges and times
  *   document.ts                  writes a configuration as a file
  *   family_settings.ts           the settings of one family
  *   host_settings.ts             sysctls

@@ -8,6 +8,7 @@ import {
 } from "../platform/mod.ts";
 import type { ModeDescription, ModeSection } from "../backends/contract/mod.ts";
 import { BALANCE_HASHES, type ProxyMode } from "../core/model/mod.ts";
+import { checkCanaryTimes, decideCanaryRanges } from "./canary.ts";
 import { LOCAL_MODES, type LocalMode, LOGGING_FORMATS } from "./configuration.ts";
 import { formatDuration } from "./duration.ts";
 import { checkFeatureGates } from "./feature_gates.ts";
@@ -40,6 +41,8 @@ export interface Decisions {
   readonly clusterCIDR: Readonly<Partial<Record<Family, string>>>;
   readonly nodePortAddresses: readonly string[];
   readonly excludeCIDRs: readonly string[];
+  /** The prefixes that the canaries' addresses are taken from; a family without one has no canary. */
+  readonly canaryRanges: Readonly<Partial<Record<Family, string>>>;
 }
 
 /**
@@ -89,6 +92,7 @@ export function validate(
     });
   }
   checkFailover(settings.failover, mode, { report, range, problems });
+  checkCanaryTimes(settings.canary, report);
   range("oomScoreAdj", settings.oomScoreAdj, -1000, 1000);
   range("conntrack.maxPerCore", conntrack.maxPerCore, 0, 2 ** 31 - 1);
   range("conntrack.min", conntrack.min, 0, 2 ** 31 - 1);
@@ -131,6 +135,7 @@ export function validate(
       mode.settings.defaultNodePortAddresses,
       report,
     ),
+    canaryRanges: decideCanaryRanges(settings.canary, report),
     excludeCIDRs: decidePrefixes("ipvs.excludeCIDRs", ipvs.excludeCIDRs, section === "ipvs" ? report : () => {}),
   };
   return { decisions, problems, warnings };

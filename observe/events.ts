@@ -7,6 +7,8 @@ export interface EventRequest {
   readonly resource: string;
   readonly path: string;
   readonly object: unknown;
+  /** The kind of patch: a merge patch (RFC 7386) by default, or Kubernetes' strategic merge patch. */
+  readonly patch?: "strategic";
 }
 
 /** Options of `createEventRecorder`. */

@@ -17,8 +17,8 @@ const NEVER = "0001-01-01T00:00:00Z";
 
 /**
  * Starts the server that load balancers and the kubelet probe. `/healthz` is 503 until the first rules are in effect,
- * while the proxy is behind, and while the node is leaving; `/livez` only while the proxy is behind (KEP-3836). With
- * `bindAddressHardFail`, rejects if it cannot listen.
+ * while the proxy is behind, while the node is leaving, and while a canary does not answer; `/livez` only while the proxy is
+ * behind (KEP-3836): a restart of the proxy changes nothing about a node or its packets. With `bindAddressHardFail`, rejects if it cannot listen.
  */
 export function startHealthzServer(options: HealthzServerOptions): Promise<RunningServer> {
   const { health, clock, onAnswer } = options;
@@ -33,13 +33,15 @@ export function startHealthzServer(options: HealthzServerOptions): Promise<Runni
 
 /**
  * Returns the fields of kube-proxy's health response, in its order. `healthy` describes the proxy without its node;
- * `lastUpdated` is the current time if the status is 200. A family whose worker is down also has a `reason`.
+ * `lastUpdated` is the current time if the status is 200. A family whose worker is down also has a `reason`. With a canary,
+ * `packetsFlow` follows, and the `reason` if they do not.
  */
 function healthAnswer(health: ProxyHealth, clock: Clock, isForTraffic: boolean): HttpAnswer {
   const status = health.status();
   const nodeEligible = health.nodeEligible();
   const healthy = status.healthy && (status.inEffect || !isForTraffic);
-  const ok = healthy && (nodeEligible || !isForTraffic);
+  const packets = isForTraffic ? status.packets : undefined;
+  const ok = healthy && packets?.flow !== false && (nodeEligible || !isForTraffic);
   const families = status.families.map(({ family, lastUpdatedMs, healthy, reason }) =>
     [family, { lastUpdated: timeText(lastUpdatedMs), healthy, reason }] as const
   );
@@ -52,6 +54,8 @@ function healthAnswer(health: ProxyHealth, clock: Clock, isForTraffic: boolean):
       currentTime,
       nodeEligible: isForTraffic ? nodeEligible : undefined,
       healthy,
+      packetsFlow: packets?.flow,
+      reason: packets?.reason,
       status: families.length === 0 ? undefined : Object.fromEntries(families),
     }),
   };

@@ -6,6 +6,8 @@ import type { SourceServer } from "../core/objects/mod.ts";
 import type { Family, PacketCounts, SyncReport } from "../core/model/mod.ts";
 import type { ProblemCode } from "../core/problems/mod.ts";
 import type { NoLocalEndpoints } from "../core/planning/mod.ts";
+import { addCanaries } from "./canary_metrics.ts";
+import type { CanaryStatus } from "./canary_status.ts";
 import { addBuildInfo, addLink, addProblems, addServers, addSite } from "./common_metrics.ts";
 import type { HealthEndpoint } from "./healthz_server.ts";
 import { CONTENT_TYPE, createRegistry, readWhenShown, type Registry } from "./exposition.ts";
@@ -84,6 +86,8 @@ export interface MetricsOptions {
   readonly readLink?: () => SourceLink;
   /** Reads the servers that the source chooses from; called at every scrape. */
   readonly readServers?: () => readonly SourceServer[];
+  /** Reads the canaries; called at every scrape. Undefined if the configuration asks for none. */
+  readonly readCanaries?: () => readonly CanaryStatus[];
 }
 
 /** The figures of the detection of endpoints that do not answer, by family. */
@@ -102,7 +106,7 @@ const FAMILY = ["ip_family"] as const;
  */
 export function createMetrics(options: MetricsOptions): Metrics {
   const { mode, now, read, featureGates, fileLimit, readPacketCounts, readProblems, readLink, readServers } = options;
-  const { readRelayFigures, addTraffic } = options;
+  const { readRelayFigures, readCanaries, addTraffic } = options;
   const registry = createRegistry();
   const syncs = syncMetrics(registry, mode);
   const kube = metricMaker(registry, "kubeproxy_");
@@ -126,6 +130,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
   }
   if (options.readFailures) addFailures(registry, options.readFailures);
   if (readServers) addServers(registry, readServers);
+  if (readCanaries) addCanaries(registry, readCanaries);
   addBuildInfo(registry);
   addFeatures(registry, featureGates);
   const readCpuTime = addProcessMetrics(registry, fileLimit);

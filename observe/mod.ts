@@ -5,9 +5,10 @@
  */
 export type { ApiRequestOutcome } from "./api_request.ts";
 export { addBuildInfo, addLink, addProblems, addServers } from "./common_metrics.ts";
+export type { CanaryCause, CanaryStatus } from "./canary_status.ts";
 export { type ChangeFeed, createChangeFeed, type Feed, type FeedEvent, type PlannedOptions } from "./change_feed.ts";
 export { createDriftWatch, type DriftWatch } from "./drift_watch.ts";
-export { createEventRecorder, type EventRecorderOptions } from "./events.ts";
+export { createEventRecorder, type EventRecorderOptions, type EventRequest } from "./events.ts";
 export { CONTENT_TYPE, createRegistry, readWhenShown, type Registry } from "./exposition.ts";
 export { problemsOfSync, problemsOfWorker } from "./family_problems.ts";
 export { type HealthzServerOptions, startHealthzServer } from "./healthz_server.ts";
@@ -27,7 +28,7 @@ export { addressesWithin, ownAddresses } from "./node_addresses.ts";
 export { createNodeEvents, type NodeEvents } from "./node_events.ts";
 export { NODE_SCOPE, watchNodePresence } from "./node_presence.ts";
 export { addProcessMetrics } from "./process_metrics.ts";
-export { createProxyHealth, type ProxyHealth, type ProxyHealthStatus } from "./proxy_health.ts";
+export { createProxyHealth, type PacketFlow, type ProxyHealth, type ProxyHealthStatus } from "./proxy_health.ts";
 export type { FamilyRelayFigures } from "./relay_metrics.ts";
 export { restClientMetrics } from "./rest_client_metrics.ts";
 export { startOperatorServers } from "./servers.ts";

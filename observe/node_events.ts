@@ -28,6 +28,8 @@ export interface NodeEvents {
   problem(problem: Problem): void;
   /** Records an Event of this problem of a Service; the action is one word. */
   serviceProblem(service: ServiceKey, problem: Problem, action: string): void;
+  /** Reports that the canary of a family answers again, after this time in milliseconds. */
+  packetsFlowAgain(family: Family, afterMs: number): void;
   /** Reports that a health check node port cannot be opened, as an Event of the Service like kube-proxy's. */
   healthCheckFailed(service: ServiceKey, port: number, why: string): void;
 }
@@ -109,6 +111,10 @@ export function createNodeEvents(recorder: EventRecorder, mode: ProxyMode, clock
     serviceProblem(service, { code, detail }, action) {
       const { title } = problemKind(code), about = { kind: "Service", ...splitServiceKey(service), action } as const;
       recorder.record("Warning", reasonOf(code), service, `${title}: ${detail}`, about);
+    },
+    packetsFlowAgain(family, afterMs) {
+      const message = `${family}: packets of services flow again, after ${durationText(afterMs)}`;
+      recorder.record("Normal", "PacketsFlowing", family, message);
     },
     healthCheckFailed(service, port, why) {
       recorder.record(

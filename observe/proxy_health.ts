@@ -24,8 +24,18 @@ export interface ProxyHealthStatus {
   readonly inEffect: boolean;
   /** The latest of the families' last updates. */
   readonly lastUpdatedMs: number | undefined;
+  /** Whether packets flow, as far as canaries know; absent without a canary. */
+  readonly packets?: PacketFlow;
   /** Families that have synced at least once, or whose worker is unable to. */
   readonly families: readonly FamilyStatus[];
+}
+
+/** What the canaries know. */
+export interface PacketFlow {
+  /** False if those of a family have stopped; undefined if a family's canary has not been tried yet. */
+  readonly flow: boolean | undefined;
+  /** Why they have stopped; undefined if they flow or the cause is not known yet. */
+  readonly reason?: string | undefined;
 }
 
 /** Tracks whether the proxy keeps up, and whether load balancers may send traffic to the node. */
@@ -39,6 +49,8 @@ export interface ProxyHealth {
    * correct, but later changes do not take effect.
    */
   workerHealth(family: Family, health: FamilyHealth): void;
+  /** Sets what the family's canary knows; undefined if it has none, as initially. */
+  setPackets(family: Family, packets: PacketFlow | undefined): void;
   /** Sets whether the node is known and stays: neither marked for deletion nor tainted by the autoscaler (KEP-3836). */
   setNodeEligible(eligible: boolean): void;
   /** The value last set; true initially. */
@@ -85,6 +97,7 @@ export function createProxyHealth({ clock, syncPeriodMs, onProblems, signal }: P
     isReported: false,
   }]));
   const stateOf = (family: Family) => states.get(family)!;
+  const packets = new Map<Family, PacketFlow>();
   let eligible = true;
 
   const isOverdue = ({ pendingSinceMs }: FamilyState) =>
@@ -136,6 +149,10 @@ export function createProxyHealth({ clock, syncPeriodMs, onProblems, signal }: P
       queuedUpdate(family);
       report(family);
     },
+    setPackets(family, flow) {
+      if (flow === undefined) packets.delete(family);
+      else packets.set(family, flow);
+    },
     setNodeEligible(value) {
       eligible = value;
     },
@@ -147,8 +164,14 @@ export function createProxyHealth({ clock, syncPeriodMs, onProblems, signal }: P
         healthy: families.every(({ healthy }) => healthy),
         inEffect: [...states.values()].every((one) => one.lastUpdatedMs !== undefined || one.unsupported),
         lastUpdatedMs: updates.length === 0 ? undefined : Math.max(...updates),
+        ...(packets.size > 0 ? { packets: worstOf([...packets.values()]) } : {}),
         families,
       };
     },
   };
+}
+
+/** The state of the family that is worst off. */
+function worstOf(packets: readonly PacketFlow[]): PacketFlow | undefined {
+  return packets.find(({ flow }) => flow === false) ?? packets.find(({ flow }) => flow === undefined) ?? packets[0];
 }

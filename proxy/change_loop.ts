@@ -15,6 +15,8 @@ export interface ChangeLoopOptions {
   /** Opens and closes the health check node ports. */
   readonly serviceHealth: Pick<ServiceHealth, "apply">;
   readonly onNodeChange: (change: NodeChange) => void;
+  /** Called in each round, once every family has planned it. */
+  readonly onPlanned: () => void;
   /** Called after the first round. */
   readonly onStarted: () => void;
   readonly clock: Clock;
@@ -25,7 +27,8 @@ const BATCH_DELAY_MS = 2;
 
 /** Creates a function that schedules a round: planning tracked changes and sending them to the families' workers. */
 export function createChangeLoop(options: ChangeLoopOptions): () => void {
-  const { tracking, families, healthChecks, balanceReports, serviceHealth, onNodeChange, onStarted, clock } = options;
+  const { tracking, families, healthChecks, balanceReports, serviceHealth, clock } = options;
+  const { onNodeChange, onPlanned, onStarted } = options;
   let started = false;
   let startedAhead = false;
 
@@ -52,6 +55,7 @@ export function createChangeLoop(options: ChangeLoopOptions): () => void {
       if (!started) family.start();
     }
     balanceReports.update(changes);
+    onPlanned();
     const planned = healthChecks.plan(changes);
     serviceHealth.apply(planned);
     for (const family of families) family.holdHealthChecks(planned);

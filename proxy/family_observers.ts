@@ -10,6 +10,7 @@ import {
   type ProxyHealth,
   type StatusRecorder,
 } from "../observe/mod.ts";
+import type { Canaries } from "./canaries.ts";
 import { watchSupport } from "./family_support.ts";
 import type { Traffic } from "./traffic.ts";
 import type { ServedFamilyListener } from "./served_family.ts";
@@ -26,6 +27,7 @@ export interface FamilyObservers {
   readonly driftWatch: DriftWatch;
   /** Undefined if traffic metrics are off. */
   readonly traffic: Pick<Traffic, "note" | "recorder"> | undefined;
+  readonly canaries: Pick<Canaries, "reported">;
   readonly logger: Logger;
   /** Called when this host can serve neither family, with the reason of each. */
   readonly onNoneSupported: (reasons: string) => void;
@@ -35,8 +37,8 @@ export interface FamilyObservers {
 export function notifyObservers(
   observers: FamilyObservers,
 ): Omit<ServedFamilyListener, "onHealthChecks" | "onProblems"> {
-  const { health, metrics, recorder, problems, feed, nodeEvents, driftWatch, traffic, logger, onNoneSupported } =
-    observers;
+  const { health, metrics, recorder, problems, feed, nodeEvents, driftWatch, traffic, canaries, logger } = observers;
+  const { onNoneSupported } = observers;
   const noteSupport = watchSupport(logger, onNoneSupported);
 
   return {
@@ -55,6 +57,7 @@ export function notifyObservers(
       problems.report(`sync ${report.family}`, problemsOfSync(report), { isLogged: true });
       nodeEvents?.report(report);
       driftWatch.report(report);
+      canaries.reported(report);
     },
     onTraffic: (family, reading) => traffic?.note(family, reading),
     onHealth(family, state) {

@@ -6,8 +6,10 @@
  *   change_loop.ts       plans tracked changes and sends them to the families
  *   served_family.ts     planner, channel and worker of one family
  *   family_observers.ts  forwards events of the families to health, metrics and Events
+ *   canaries.ts          the canary of each family
  *   family_support.ts   warns about a family that this host cannot serve
  *   family_task.ts       one-time tasks: --cleanup and --init-only
+ *   node_condition.ts    the condition of this node's Node object
  *   node_watch.ts        reacts to this node's Node object
  *   node_port_check.ts   reports node ports on more addresses than configured
  *   file_shares.ts       divides the limit of open files

@@ -9,12 +9,14 @@ import {
   usesAnyRelay,
 } from "../config/mod.ts";
 import type { ControlAnswers } from "../answers/control/mod.ts";
+import { startCanaries } from "./canaries.ts";
 import { createChangeLoop } from "./change_loop.ts";
 import type { Failover } from "./failover.ts";
 import { notifyObservers } from "./family_observers.ts";
 import { runCleanup, runInit } from "./family_task.ts";
 import { changeFigures, packetCountsOf, relayFiguresOf } from "./figures.ts";
 import { shareFiles } from "./file_shares.ts";
+import { writeNodeCondition } from "./node_condition.ts";
 import { createNodeWatch } from "./node_watch.ts";
 import {
   addressesWithin,
@@ -28,6 +30,7 @@ import {
   createSourceLink,
   createStatusRecorder,
   findNeighbours,
+  type ProxyHealth,
   startOperatorServers,
 } from "../observe/mod.ts";
 import { createConnectionLimits } from "../platform/http/mod.ts";
@@ -99,12 +102,13 @@ async function serve(options: ProxyOptions): Promise<number> {
     readProblems: problems.counts,
     readLink: isServer(configuration.source) ? link.current : undefined,
     readServers: () => source.servers?.() ?? [],
+    readCanaries: configuration.canary.enabled ? () => canaries.status() : undefined,
   });
   const files = shareFiles(options.fileLimit);
   const limits = createConnectionLimits({ clock, max: files.connections });
   const serviceHealth = createServiceHealth({
     addresses: () => healthCheckAddresses(configuration, tracking),
-    isHealthy: () => health.status().healthy,
+    isHealthy: () => isServing(health),
     onFailure: (service, port, why) => nodeEvents?.healthCheckFailed(service, port, why),
     onProblems: problems.report,
     mostListeners: files.listeners,
@@ -127,7 +131,7 @@ async function serve(options: ProxyOptions): Promise<number> {
     kept: options.kept && { ...options.kept, objects: tracking.objects, onServing: link.serveKept },
   });
   const { answers, statusPage } = lazyAnswers(() => (
-    { configuration, tracking, families, traffic, health, recorder, problems, feed, link, clock, startedAtMs }
+    { configuration, tracking, families, traffic, health, recorder, problems, feed, link, canaries, clock, startedAtMs }
   ));
   const observed = { configuration, health, metrics, problems, startedAtMs, statusPage, limits };
   await startOperatorServers({ ...observed, flags: options.flags ?? new Map(), clock, logger, signal });
@@ -138,23 +142,20 @@ async function serve(options: ProxyOptions): Promise<number> {
   const driftWatch = createDriftWatch({ findNeighbours: neighbours, onProblems: problems.report, logger });
   const onNoneSupported = (reasons: string) =>
     ending.abort(new Error(`this host can serve neither IP family (${reasons})`));
+  const canaries = await startCanaries({
+    ...{ configuration, tracking, families: () => families, health, nodeEvents: () => nodeEvents },
+    ...{ onProblems: reportWithEvents, clock, logger, signal },
+  });
+  const observers = { health, metrics, recorder, problems, feed, nodeEvents, driftWatch, traffic, canaries, logger };
   const listener = {
-    ...notifyObservers({
-      health,
-      metrics,
-      recorder,
-      problems,
-      feed,
-      nodeEvents,
-      driftWatch,
-      traffic,
-      logger,
-      onNoneSupported,
-    }),
+    ...notifyObservers({ ...observers, onNoneSupported }),
     onHealthChecks: serviceHealth.inEffect,
     onProblems: problems.report,
   };
   const families = serveFamilies(tracking, options, listener, failover);
+  const condition = await writeNodeCondition({
+    ...{ configuration, api: events, read: health.status, onProblems: problems.report, clock, logger, signal },
+  });
   const onMissing = (message: string) => nodeEvents?.nodeMissing(message);
   const node = { nodeName, node: tracking.node, awaitsPodCIDR, otherNodes };
   const nodeWatch = createNodeWatch({ ...node, health, problems, onMissing, clock, logger, signal });
@@ -170,6 +171,7 @@ async function serve(options: ProxyOptions): Promise<number> {
     }),
     serviceHealth,
     onNodeChange: nodeWatch.onChange,
+    onPlanned: canaries.update,
     onStarted() {
       logger.info("caches synced", { mode, node: nodeName });
       failover?.start(families);
@@ -183,10 +185,11 @@ async function serve(options: ProxyOptions): Promise<number> {
     await source.run(tracking, signal);
     return exitStatus(options, signal);
   } finally {
-    close();
+    const stopped = options.replaced?.aborted && !options.signal.aborted ? undefined : condition?.stopped();
     traffic?.stop();
     const keepWorker = options.replaced?.aborted && !options.signal.aborted;
-    await Promise.all(families.map((family) => family.stop({ keepWorker })));
+    await Promise.all([stopped, ...families.map((family) => family.stop({ keepWorker }))]);
+    close();
   }
 }
 
@@ -194,6 +197,12 @@ function exitStatus({ signal, replaced, logger }: ProxyOptions, { reason }: Abor
   if (signal.aborted || replaced?.aborted) return 0;
   logger.error("exiting", { error: errorText(reason) });
   return 1;
+}
+
+/** Whether the proxy keeps up, and packets are not known to have stopped. */
+function isServing(health: ProxyHealth): boolean {
+  const { healthy, packets } = health.status();
+  return healthy && packets?.flow !== false;
 }
 
 function trackingOptions({ configuration, clock }: ProxyOptions, awaitsPodCIDR: boolean) {

@@ -4,7 +4,9 @@ import { addressesOfHost, createAnswers, type FamilyBasis } from "../answers/mod
 import { type Configuration, isServer, sourceText } from "../config/mod.ts";
 import { type ControlAnswers, type FamilyStatusDetails, NotReadyError } from "../answers/control/mod.ts";
 import type { ChangeFeed, FamilyRecord, ProxyHealth, SourceLinkRecord, StatusRecorder } from "../observe/mod.ts";
+import { CANARY_KEY } from "../core/planning/mod.ts";
 import type { ProblemBoard } from "../core/problems/mod.ts";
+import type { Canaries } from "./canaries.ts";
 import type { ServedFamily } from "./served_family.ts";
 import type { Traffic } from "./traffic.ts";
 import type { Tracking } from "../core/tracking/mod.ts";
@@ -22,6 +24,7 @@ export interface RunningProxy {
   readonly feed: Pick<ChangeFeed, "read">;
   /** The link to the source; meaningless if the source is a file. */
   readonly link: Pick<SourceLinkRecord, "current">;
+  readonly canaries: Pick<Canaries, "status">;
   readonly clock: Clock;
   readonly startedAtMs: number;
 }
@@ -61,7 +64,8 @@ export function answersOfProxy(proxy: RunningProxy): ControlAnswers {
 }
 
 function statusOf(
-  { configuration, tracking, families, traffic, health, recorder, problems, link, clock, startedAtMs }: RunningProxy,
+  { configuration, tracking, families, traffic, health, recorder, problems, link, canaries, clock, startedAtMs }:
+    RunningProxy,
 ) {
   const { nodeName, mode, source } = configuration;
   const { services, endpoints } = tracking;
@@ -88,9 +92,10 @@ function statusOf(
       ...records.find(({ family }) => family === served.family)!,
       healthy: judged.find(({ family }) => family === served.family)?.healthy ?? true,
       revision: served.basis.revision(),
-      servicePorts: [...served.basis.planner.ports()].length,
+      servicePorts: [...served.basis.planner.ports()].filter(({ service }) => service !== CANARY_KEY).length,
       changesPending: served.changesPending(),
       noLocalEndpoints: served.noLocalEndpoints(),
+      canary: canaries.status().find(({ family }) => family === served.family),
     })),
     problems: problems.current(),
   };

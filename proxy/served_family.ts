@@ -21,6 +21,8 @@ import { ownersOf, usesOf } from "./endpoint_uses.ts";
 import {
   type AttemptCounts,
   type PacketCounts,
+  type PathExamination,
+  type PathFinding,
   refusedPorts,
   type ServicePort,
   type ServicePortKey,
@@ -29,6 +31,8 @@ import {
   type TrafficReading,
 } from "../core/model/mod.ts";
 import {
+  CANARY_KEY,
+  type CanaryPlan,
   createFamilyPlanner,
   type HealthCheckChanges,
   type NoLocalEndpoints,
@@ -43,6 +47,10 @@ export interface ServedFamily {
   readonly family: Family;
   /** Plans the changes and sends the result to the worker. */
   apply(changes: TrackedChanges): void;
+  /**
+   * Serves the canary, or no longer; calls `onEffect` once the rules for it are in effect, and not if another call comes first.
+   */
+  serveCanary(canary: CanaryPlan | undefined, onEffect: () => void): void;
   /** Holds back these endpoint counts until everything applied so far is in effect, then passes them to the listener. */
   holdHealthChecks(changes: HealthCheckChanges): void;
   /** Sends the settings; call it when the node or the service ranges are known or have changed. */
@@ -62,12 +70,18 @@ export interface ServedFamily {
   usesOf(endpoints: ReadonlySet<string>): ReadonlyMap<string, EndpointUses>;
   /** Reads counted connection attempts; undefined if there are none or the worker does not answer. */
   attemptCounts(): Promise<AttemptCounts | undefined>;
+  /** Whether any of them belongs to a service of the cluster. */
+  hasServices(): boolean;
   /** Reads packet counters of rules; undefined if there are none or the worker does not answer. */
   packetCounts(): Promise<PacketCounts | undefined>;
   /** See `FamilyLink.readTraffic`. */
   readTraffic(): void;
   /** See `FamilyLink.relayFigures`. */
   relayFigures(): Promise<Readonly<Record<string, number>> | undefined>;
+  /** See `FamilyLink.compare`. */
+  compare(): void;
+  /** See `FamilyLink.examine`. */
+  examine(what: PathExamination): Promise<readonly PathFinding[] | undefined>;
   /** Data for answers about this family. */
   readonly basis: FamilyBasis;
   /** See `FamilyLink.stop`. */
@@ -132,6 +146,7 @@ export function serveFamily(
     clock,
     logger,
     onSend(revision) {
+      if (canary !== undefined) canary.revision ??= revision;
       latencies.sent(revision);
       history.sent(revision, planner.rounds());
       kernelView.sent(revision);
@@ -142,6 +157,7 @@ export function serveFamily(
       kernelView.reported(report);
       if (report.ok) {
         history.inEffect(report.revision, report.endedAtMs);
+        if (canary?.revision !== undefined && canary.revision <= report.revision) canary.onEffect();
         healthChecks.inEffect(report);
       }
       listener.onReport(report, report.ok ? latencies.inEffect(report.revision) : []);
@@ -151,6 +167,7 @@ export function serveFamily(
     onProblems: (scope, problems) => listener.onProblems(`worker ${family} ${scope}`, problems),
   });
   let hasPlanned = false;
+  let canary: { revision: number | undefined; readonly onEffect: () => void } | undefined;
   const settings = () => familySettings(family, configuration, tracking.node.state(), tracking.serviceCIDRs.ranges());
   const pass = (planned: PlanChanges, first?: number) => {
     const { set, deleted } = planned;
@@ -172,12 +189,19 @@ export function serveFamily(
       pass(planned, first);
     },
     planAgain(endpoints) {
-      const owners = ownersOf(planner.ports(), endpoints);
+      const owners = ownersOf(ofServices(planner.ports()), endpoints);
       const planned = planner.planAgain(new Set([...owners.values()].flat().map(({ service }) => service)));
       if (planned.set.length > 0) pass(planned);
     },
-    usesOf: (endpoints) => usesOf(planner.ports(), endpoints),
+    usesOf: (endpoints) => usesOf(ofServices(planner.ports()), endpoints),
     attemptCounts: () => channel.attemptCounts(),
+    serveCanary(plan, onEffect) {
+      canary = plan && { revision: undefined, onEffect };
+      const { set, deleted } = planner.planCanary(plan);
+      kernelView.planned([...keysOf(set), ...deleted]);
+      channel.set(set);
+      channel.delete(deleted);
+    },
     holdHealthChecks(changes) {
       healthChecks.hold(changes);
       if (channel.pending() > 0) return;
@@ -197,10 +221,13 @@ export function serveFamily(
     start: () => channel.start(),
     changesPending: () => kernelView.waiting(channel.pending() > 0),
     hasServicePorts: () => channel.hasServicePorts(),
+    hasServices: () => planner.hasServices(),
     noLocalEndpoints: () => planner.noLocalEndpoints(),
     packetCounts: () => channel.packetCounts(),
     readTraffic: () => channel.readTraffic(),
     relayFigures: () => channel.relayFigures(),
+    compare: () => channel.compare(),
+    examine: (what) => channel.examine(what),
     basis: {
       planner,
       settings,
@@ -212,6 +239,11 @@ export function serveFamily(
     },
     stop: (stopOptions) => channel.stop(stopOptions),
   };
+}
+
+/** The service ports of the cluster's services: the canary's only endpoint is this process. */
+function ofServices(ports: Iterable<PlannedPort>): readonly PlannedPort[] {
+  return [...ports].filter(({ service }) => service !== CANARY_KEY);
 }
 
 function keysOf(ports: readonly ServicePort[]): readonly ServicePortKey[] {

@@ -4,6 +4,7 @@ import type { ServicePortKey, TrafficReading } from "../core/model/mod.ts";
 import type { TrafficRecorder } from "../observe/traffic/mod.ts";
 import type { Registry } from "../observe/mod.ts";
 import type { ServedFamily } from "./served_family.ts";
+import { CANARY_KEY } from "../core/planning/mod.ts";
 import { serviceKeyOf } from "../core/tracking/mod.ts";
 
 /** The counts of traffic of a running proxy. */
@@ -87,6 +88,7 @@ function endpointsOf(
 ): ReadonlySet<string> | undefined {
   const served = families.find((one) => one.family === family);
   const name = key.slice(0, key.lastIndexOf("|"));
+  if (serviceKeyOf(name) === CANARY_KEY) return undefined;
   const planned = served?.basis.planner.portsOf(serviceKeyOf(name)).find((port) => port.key === key)?.planned;
   return planned && new Set([...planned.clusterEndpoints, ...planned.localEndpoints, ...planned.lingeringEndpoints]);
 }

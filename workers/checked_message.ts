@@ -15,6 +15,8 @@ import {
   type LoadBalancerSources,
   type LocalTraffic,
   MAX_WEIGHT,
+  PATH_CAUSES,
+  type PathFinding,
   type RelayPorts,
   type ServicePort,
   type SyncReport,
@@ -179,6 +181,8 @@ function messageChecks(modes: readonly ModeDescription[]): MessageChecks {
     attempts: { type, number: isCount },
     describe: { type, number: isCount, key: (value) => typeof value === "string" },
     "read-traffic": { type },
+    compare: { type },
+    examine: { type, number: isCount, what: oneOf("settings", "everything") },
     cleanup: { type },
     stop: { type, keepWorker: isBoolean },
     ping: { type },
@@ -230,6 +234,18 @@ const isFailure = record<TrafficFailure>({
 /** The problems of a worker whose code is in the table. */
 export function checkedProblems(problems: readonly Problem[]): readonly Problem[] {
   return problems.filter(({ code }) => isProblemCode(code));
+}
+
+/** The longest detail of a finding that is passed on. */
+const LONGEST_DETAIL = 400;
+
+/** The findings of a worker whose cause is known: causes become labels of metrics. */
+export function checkedFindings(findings: readonly PathFinding[] | undefined): readonly PathFinding[] | undefined {
+  return findings?.filter(({ cause }) => PATH_CAUSES.includes(cause)).map(({ cause, detail, certain }) => ({
+    cause,
+    detail: String(detail).slice(0, LONGEST_DETAIL),
+    certain: certain === true,
+  }));
 }
 
 /**

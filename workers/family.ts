@@ -1,5 +1,6 @@
 /** The entry of a family's worker: connects the backend and the sync loop to the messages of the main isolate. */
 import type { Backend, BackendOptions } from "../backends/contract/mod.ts";
+import type { PathExamination } from "../core/model/mod.ts";
 import type { ReportProblems } from "../core/problems/mod.ts";
 import { createProcessRunner } from "../backends/tools/mod.ts";
 import { loadBackend } from "../backends/mod.ts";
@@ -22,6 +23,7 @@ const TOOL_GRACE_MS = 400;
 
 /** The state between `start` and `stop`. */
 interface Running {
+  readonly options: BackendOptions;
   readonly log: LimitedLogger;
   readonly backend: Backend;
   readonly loop: SyncLoop;
@@ -52,6 +54,12 @@ const { post, close } = connectToMain(familyCode, (message, role) => {
       break;
     case "attempts":
       countAttempts(message);
+      break;
+    case "compare":
+      running?.then(({ loop }) => loop.compare());
+      break;
+    case "examine":
+      examine(message);
       break;
     case "cleanup":
       running?.then(({ loop }) => loop.cleanup());
@@ -94,7 +102,7 @@ async function start(
     logger,
     emit: post,
   });
-  return { log, backend, loop };
+  return { options, log, backend, loop };
 }
 
 async function writeHostSettings(options: BackendOptions, kernel: StartMessage["kernel"]): Promise<void> {
@@ -139,6 +147,18 @@ async function countAttempts({ number }: { readonly number: number }): Promise<v
     return undefined;
   });
   post({ type: "attempted", number, counts });
+}
+
+async function examine(
+  { number, what }: { readonly number: number; readonly what: PathExamination },
+): Promise<void> {
+  const { options } = await running ?? {};
+  const { examinePath } = await import("../backends/diagnosis/mod.ts");
+  const findings = await (options && examinePath(options, what))?.catch((error: unknown) => {
+    options?.logger.debug("cannot examine the path of packets", { error: errorText(error) });
+    return undefined;
+  });
+  post({ type: "examined", number, findings });
 }
 
 async function stop({ keepWorker }: { readonly keepWorker: boolean }): Promise<void> {

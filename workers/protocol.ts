@@ -6,6 +6,8 @@ import type {
   Family,
   FamilyDelta,
   PacketCounts,
+  PathExamination,
+  PathFinding,
   RuleDescription,
   ServicePortKey,
   SyncReport,
@@ -56,6 +58,10 @@ export type ToWorker =
   | { readonly type: "read-traffic" }
   /** Read the counted connection attempts; answered with `attempted` of the same number, even during a sync. */
   | { readonly type: "attempts"; readonly number: number }
+  /** Compare the kernel with the desired state now; a report of a full sync follows unless syncs fail. */
+  | { readonly type: "compare" }
+  /** Examine why packets may not flow; answered with `examined` of the same number, even during a sync. */
+  | { readonly type: "examine"; readonly number: number; readonly what: PathExamination }
   /** Remove every trace from the kernel; answered with `cleaned`. */
   | { readonly type: "cleanup" }
   /**
@@ -90,6 +96,8 @@ export type FromWorker =
   | { readonly type: "traffic"; readonly reading: TrafficReading }
   /** `counts` is undefined if they cannot be read, or if the mode counts none. */
   | { readonly type: "attempted"; readonly number: number; readonly counts: AttemptCounts | undefined }
+  /** `findings` is undefined if the kernel could not be examined. */
+  | { readonly type: "examined"; readonly number: number; readonly findings: readonly PathFinding[] | undefined }
   /** `problem` lists what could not be removed; undefined if everything was. */
   | { readonly type: "cleaned"; readonly problem: string | undefined }
   | { readonly type: "stopped" }

@@ -1,9 +1,9 @@
 /** Keeps one family's worker running: replaces one that dies or hangs, with backoff. */
 import { describeMode } from "../backends/mod.ts";
 import type { FamilyHealth, FamilyLink, FamilyListener, StopOptions } from "../core/channel/mod.ts";
-import type { AttemptCounts, PacketCounts, RuleDescription } from "../core/model/mod.ts";
+import type { AttemptCounts, PacketCounts, PathFinding, RuleDescription } from "../core/model/mod.ts";
 import { type Backoff, createBackoff, type Logger } from "../platform/mod.ts";
-import { checkedProblems, checkedReport, checkedTraffic } from "./checked_message.ts";
+import { checkedFindings, checkedProblems, checkedReport, checkedTraffic } from "./checked_message.ts";
 import type { MemoryWatch } from "./memory_watch.ts";
 import type { FromWorker, StartMessage, ToWorker } from "./protocol.ts";
 import { createQuestions } from "./questions.ts";
@@ -32,6 +32,7 @@ export function superviseFamily(options: SuperviseOptions): FamilyLink {
   const descriptions = createQuestions<RuleDescription>(clock, answerTimeoutMs);
   const counts = createQuestions<PacketCounts>(clock, answerTimeoutMs);
   const attempts = createQuestions<AttemptCounts>(clock, answerTimeoutMs);
+  const findings = createQuestions<readonly PathFinding[]>(clock, answerTimeoutMs);
   let cleaning: PromiseWithResolvers<void> | undefined;
 
   const abandonCleanup = (reason: string) => {
@@ -73,6 +74,9 @@ export function superviseFamily(options: SuperviseOptions): FamilyLink {
       case "attempted":
         attempts.answer(message.number, message.counts);
         break;
+      case "examined":
+        findings.answer(message.number, checkedFindings(message.findings));
+        break;
       case "cleaned":
         if (message.problem === undefined) cleaning?.resolve();
         else cleaning?.reject(new Error(message.problem));
@@ -104,6 +108,11 @@ export function superviseFamily(options: SuperviseOptions): FamilyLink {
     async attemptCounts() {
       const worker = lifecycle.worker();
       return worker && await attempts.ask((number) => worker.post({ type: "attempts", number }));
+    },
+    compare: () => lifecycle.worker()?.post({ type: "compare" }),
+    async examine(what) {
+      const worker = lifecycle.worker();
+      return worker && await findings.ask((number) => worker.post({ type: "examine", number, what }));
     },
     rest: () => cleaning === undefined && lifecycle.rest(),
     wake: () => lifecycle.wake(),

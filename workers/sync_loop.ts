@@ -22,6 +22,8 @@ export interface SyncLoopOptions {
 export interface SyncLoop {
   /** Queues a delta; it replaces one that is still queued. */
   sync(delta: FamilyDelta): void;
+  /** Makes the next comparison with the kernel due. */
+  compare(): void;
   /** Queues a cleanup, after which no state is held. */
   cleanup(): void;
   /** Starts no further step; resolves when the running one has ended. The rules stay. */
@@ -97,6 +99,7 @@ export function startSyncLoop(options: SyncLoopOptions): SyncLoop {
       loop.waiting = delta;
       wake();
     },
+    compare: () => loop.resync.schedule(0),
     cleanup() {
       loop.isCleanupRequested = true;
       wake();

@@ -11,6 +11,14 @@ export { thisProcess } from "./process.ts";
 export { serveControlSocket } from "./serve.ts";
 export type { ControlAnswers } from "./server.ts";
 export { listenOnControlSocket, SocketInUseError } from "./socket.ts";
-export { isInOrder, stateOfFamily, stateOfLink, stateOfProxy, stateOfSite, type StateWords } from "./state_words.ts";
+export {
+  isInOrder,
+  stateOfCanary,
+  stateOfFamily,
+  stateOfLink,
+  stateOfProxy,
+  stateOfSite,
+  type StateWords,
+} from "./state_words.ts";
 export { type StatusSummary, summaryOf } from "./summary.ts";
 export type { FamilyStatusDetails, ProxyStatus } from "./status.ts";

@@ -15,9 +15,27 @@ export interface StateWords {
 /** The problems of single service ports that a sync leaves out. */
 const REFUSALS: readonly ProblemCode[] = ["rules-refused", "not-relayed"];
 
+/** The canary of a family in words; undefined if it has none. */
+export function stateOfCanary({ canary }: FamilyStatusDetails, atMs: number): StateWords | undefined {
+  if (canary === undefined) return undefined;
+  const { state, detail, lastAnswerMs, durationMs, sinceMs } = canary;
+  switch (state) {
+    case "waiting":
+      return { tone: "warning", words: "canary not tried yet", reason: undefined };
+    case "answering":
+      return { tone: "good", words: `canary answers in ${durationText(durationMs ?? 0)}`, reason: undefined };
+    case "failing": {
+      const heard = lastAnswerMs === undefined ? "" : `, last answer ${lasting(atMs - lastAnswerMs)} ago`;
+      return { tone: "bad", words: `canary failing for ${lasting(atMs - sinceMs)}${heard}`, reason: detail };
+    }
+    case "unusable":
+      return { tone: "warning", words: "canary unusable", reason: detail };
+  }
+}
+
 /** The state of a family. */
 export function stateOfFamily(
-  { family, worker, healthy, syncs, changesPending }: FamilyStatusDetails,
+  { family, worker, healthy, syncs, changesPending, canary }: FamilyStatusDetails,
   { problems, atMs }: Pick<ProxyStatus, "problems" | "atMs">,
 ): StateWords {
   const last = syncs[0];
@@ -38,6 +56,9 @@ export function stateOfFamily(
   if (!last.ok) {
     const times = failure === undefined ? "" : ` for ${lasting(atMs - failure.sinceMs)} (${failure.count} times)`;
     return { tone: "bad", words: `syncs have been failing${times}, retrying`, reason: failure?.detail };
+  }
+  if (canary?.state === "failing") {
+    return { tone: "bad", words: `packets do not flow (${canary.cause})`, reason: canary.detail };
   }
   if (!healthy) return { tone: "bad", words: "behind: changes are overdue", reason: undefined };
   if (last.problems > 0) {

@@ -1,6 +1,6 @@
 import type { Family, ProxyMode } from "../../core/model/mod.ts";
 import type { CurrentProblem } from "../../core/problems/mod.ts";
-import type { FamilyRecord, SourceLink } from "../../observe/mod.ts";
+import type { CanaryStatus, FamilyRecord, SourceLink } from "../../observe/mod.ts";
 import type { NoLocalEndpoints } from "../../core/planning/mod.ts";
 
 /** The status of a running proxy, for the page and the terminal. Plain data. */
@@ -45,4 +45,6 @@ export interface FamilyStatusDetails extends FamilyRecord {
   /** Service ports whose last change is not in the kernel. */
   readonly changesPending: number;
   readonly noLocalEndpoints: NoLocalEndpoints;
+  /** Whether packets flow; absent without a canary. */
+  readonly canary?: CanaryStatus;
 }

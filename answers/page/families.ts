@@ -1,5 +1,5 @@
 import { countText, durationText, plural } from "../../platform/mod.ts";
-import { type FamilyStatusDetails, type ProxyStatus, stateOfFamily } from "../control/mod.ts";
+import { type FamilyStatusDetails, type ProxyStatus, stateOfCanary, stateOfFamily } from "../control/mod.ts";
 import { type Latency, sizeOfSync, type SyncSummary } from "../../observe/mod.ts";
 import { type Html, html } from "./html.ts";
 import { syncChart } from "./sync_chart.ts";
@@ -13,6 +13,7 @@ export function familiesPart(status: ProxyStatus): Html {
 function familyCard(details: FamilyStatusDetails, status: ProxyStatus): Html {
   const { family, revision, servicePorts, changesPending, syncs, latency, noLocalEndpoints, driftRepaired } = details;
   const { tone, words, reason } = stateOfFamily(details, status);
+  const canary = stateOfCanary(details, status.atMs);
   const local = noLocalEndpoints.internal + noLocalEndpoints.external;
   const row = (name: string, value: HtmlOrText) =>
     html`
@@ -33,6 +34,7 @@ ${
       html`${countText(servicePorts)}${changesPending > 0 && html`, <em>${countText(changesPending)} waiting</em>`}`,
     )
   }
+${canary !== undefined && row("Packets", canary.words)}
 ${local > 0 && row("Policy Local", `${plural(local, "service port")} without endpoints here`)}
 ${driftRepaired > 0 && row("Repaired", `${plural(driftRepaired, "change")} by other programs`)}
 ${row("Revision", countText(revision))}

@@ -7,4 +7,4 @@ export { cleanAfterSync, createConntrackCleaner, type UdpFrontend, udpFrontend }
 export { ENOUGH_FOR_RELAY, findOpenFiles, judgeOpenFiles, raiseOpenFiles } from "./file_limit.ts";
 export { adjustOomScore } from "./oom_score.ts";
 export { createUnansweredCleaner } from "./unanswered.ts";
-export { isWritten, readSysctl, reportSetting, type Sysctl, writeSysctls } from "./sysctl.ts";
+export { findSysctls, isWritten, readSysctl, readSysctls, reportSetting, type Sysctl, writeSysctls } from "./sysctl.ts";

@@ -102,6 +102,17 @@ export async function writeSysctls(options: SysctlOptions, settings: readonly Sy
   }
 }
 
+/** Reads sysctls at once, by name; those that the kernel does not have are absent. Throws if sysctl cannot be run. */
+export async function readSysctls(runner: Runner, names: readonly string[]): Promise<ReadonlyMap<string, string>> {
+  return printedValues(await runner.run({ tool: "sysctl", args: names, timeoutMs: TIMEOUT_MS }));
+}
+
+/** Reads the sysctls whose names match a regular expression. Throws if sysctl cannot be run. */
+export async function findSysctls(runner: Runner, pattern: string): Promise<ReadonlyMap<string, string>> {
+  const args = ["-a", "-r", pattern];
+  return printedValues(await runner.run({ tool: "sysctl", args, timeoutMs: TIMEOUT_MS }));
+}
+
 /** The timeout for reading a sysctl, in milliseconds. */
 const READ_TIMEOUT_MS = 10_000;
 

@@ -61,7 +61,7 @@ async function createIdentity(
   namespace: string,
   durationMs: number | undefined,
 ): Promise<void> {
-  const { configuration: { master }, flags, signal, clock } = invocation;
+  const { configuration: { master, nodeCondition }, flags, signal, clock } = invocation;
   const { connectToApi, readApiServer } = await import("../../sources/kubernetes/mod.ts");
   const identity = await import("../../sources/identity/mod.ts");
   const { shippedText } = await import("../../platform/mod.ts");
@@ -69,7 +69,7 @@ async function createIdentity(
   await refuseForeignFile(path);
   const server = await readApiServer(kubeconfig, master);
   const objects = [
-    ...await identity.identityObjects(shippedText("rbac.yaml"), namespace),
+    ...await identity.identityObjects(shippedText("rbac.yaml"), namespace, nodeCondition),
     ...(durationMs === undefined ? [identity.tokenSecret(namespace)] : []),
   ];
   // Steps go to standard error if the kubeconfig goes to standard output.

@@ -3,6 +3,7 @@ import type { ServicePage } from "../../answers/mod.ts";
 import {
   type FamilyStatusDetails,
   type ProxyStatus,
+  stateOfCanary,
   stateOfFamily,
   stateOfLink,
   stateOfProxy,
@@ -40,11 +41,13 @@ export function statusLines(
 
 function familyLine(details: FamilyStatusDetails, status: ProxyStatus): Line {
   const { family, servicePorts, changesPending, syncs, lastChangeMs } = details;
+  const canary = stateOfCanary(details, status.atMs);
   const succeeded = syncs.find(({ ok }) => ok);
   const facts = [
     plural(servicePorts, "service port"),
     ...(changesPending > 0 ? [`${countText(changesPending)} waiting`] : []),
     succeeded === undefined ? "never synced" : `last sync ${ago(status.atMs, succeeded.endedAtMs)}`,
+    ...(canary === undefined ? [] : [canary.words]),
     ...(lastChangeMs === undefined ? [] : [`last change ${ago(status.atMs, lastChangeMs)}`]),
   ];
   return [`${family}      `, ...statePieces(stateOfFamily(details, status)), ["soft", `  ${facts.join(", ")}`]];

@@ -6,6 +6,8 @@ import {
   type FamilyDelta,
   type FamilySettings,
   type PacketCounts,
+  type PathExamination,
+  type PathFinding,
   type RelayPlaces,
   type RuleDescription,
   type ServicePort,
@@ -69,6 +71,10 @@ export interface FamilyChannel {
   readTraffic(): void;
   /** See `FamilyLink.attemptCounts`. */
   attemptCounts(): Promise<AttemptCounts | undefined>;
+  /** See `FamilyLink.compare`. */
+  compare(): void;
+  /** See `FamilyLink.examine`. */
+  examine(what: PathExamination): Promise<readonly PathFinding[] | undefined>;
   /** See `FamilyLink.relayPlaces`. */
   relayPlaces(): RelayPlaces | undefined;
   /** See `FamilyLink.relayFigures`. */
@@ -171,6 +177,8 @@ export function createFamilyChannel(options: FamilyChannelOptions): FamilyChanne
     packetCounts: () => link.packetCounts(),
     readTraffic: () => link.readTraffic?.(),
     attemptCounts: () => link.attemptCounts(),
+    compare: () => link.compare(),
+    examine: (what) => link.examine(what),
     relayPlaces: () => link.relayPlaces?.(),
     relayFigures: async () => await link.relayFigures?.(),
     pending: outgoing.pending,

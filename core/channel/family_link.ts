@@ -7,6 +7,8 @@ import type {
   FamilyDelta,
   IpvsSettings,
   PacketCounts,
+  PathExamination,
+  PathFinding,
   ProxyMode,
   RelayPlaces,
   RuleDescription,
@@ -115,6 +117,13 @@ export interface FamilyLink {
   readTraffic?(): void;
   /** The counted connection attempts; undefined if none are counted or the worker does not answer. */
   attemptCounts(): Promise<AttemptCounts | undefined>;
+  /**
+   * Compares the kernel with what was sent as soon as possible, and not only at the end of the sync period; a report of a full
+   * sync follows. Without effect while no worker runs, or while syncs fail, since every second retry compares.
+   */
+  compare(): void;
+  /** Examines the kernel for reasons why packets may not flow; undefined if the worker does not answer. */
+  examine(what: PathExamination): Promise<readonly PathFinding[] | undefined>;
   /**
    * Stops the worker until `wake`, after everything sent took effect. Returns whether it did: only if the other family's
    * worker can start it again.

@@ -13,6 +13,7 @@
  *   traffic.ts           counts of traffic since the previous reading
  *   rule_description.ts  the rules of one service port, and packet counts
  *   attempt_counts.ts    connection attempts of endpoints, and their answers
+ *   path_finding.ts      the reasons why packets may not flow
  *
  * In: nothing. Out: types, and functions that read them. May touch: nothing.
  */
@@ -48,6 +49,7 @@ export {
   hasExternalFrontends,
   isPolicyLocal,
 } from "./frontend.ts";
+export { PATH_CAUSES, type PathCause, type PathExamination, type PathFinding } from "./path_finding.ts";
 export type { PacketCounts, RuleDescription, RulePart } from "./rule_description.ts";
 export { type RelayPlaces, type RelayPorts, relayPortsOf, withRelayPlaces } from "./relay_ports.ts";
 export {

@@ -11,6 +11,7 @@ import {
   sameFrontends,
   type Settlement,
 } from "./frontend_claims.ts";
+import { CANARY_KEY, canaryEndpoint, type CanaryPlan, canaryService } from "./canary.ts";
 import { planService } from "./service_port.ts";
 
 /** The changes in the plan of a family. */
@@ -49,7 +50,11 @@ export interface FamilyPlanner {
   planAhead(services: Iterable<ServiceKey>): PlanChanges;
   /** Plans these services again, after a change of `unreachable`. */
   planAgain(services: Iterable<ServiceKey>): PlanChanges;
-  /** Iterates over all service ports as of the last call of `plan`. */
+  /** Plans the canary, or removes it; there is none initially. */
+  planCanary(canary: CanaryPlan | undefined): PlanChanges;
+  /** Whether any service of the cluster has a service port in this family. */
+  hasServices(): boolean;
+  /** Iterates over all service ports as of the last call of `plan`, the canary's included. */
   ports(): Iterable<PlannedPort>;
   /** Returns the service ports of one service. */
   portsOf(service: ServiceKey): readonly PlannedPort[];
@@ -89,6 +94,7 @@ interface PlannerState {
   readonly entries: Map<ServiceKey, readonly Entry[]>;
   readonly claims: FrontendClaims<Entry>;
   readonly dropping: { internal: number; external: number };
+  canary: CanaryPlan | undefined;
   rounds: number;
 }
 
@@ -97,7 +103,14 @@ export function createFamilyPlanner(options: FamilyPlannerOptions): FamilyPlanne
   const { family, tracking } = options;
   const entries = new Map<ServiceKey, readonly Entry[]>();
   const dropping = { internal: 0, external: 0 };
-  const state: PlannerState = { options, entries, claims: createFrontendClaims(), dropping, rounds: 0 };
+  const state: PlannerState = {
+    options,
+    entries,
+    claims: createFrontendClaims(),
+    dropping,
+    canary: undefined,
+    rounds: 0,
+  };
   let plannedZone: string | undefined;
   let plannedNodeIP: string | undefined;
 
@@ -120,6 +133,11 @@ export function createFamilyPlanner(options: FamilyPlannerOptions): FamilyPlanne
     },
     planAhead: planSome,
     planAgain: planSome,
+    planCanary(canary) {
+      state.canary = canary;
+      return planServices(state, [CANARY_KEY], tracking.node.state().zone);
+    },
+    hasServices: () => entries.size > (entries.has(CANARY_KEY) ? 1 : 0),
     *ports() {
       for (const some of entries.values()) yield* some;
     },
@@ -154,7 +172,7 @@ function update(state: PlannerState, service: ServiceKey, node: NodeContext, aff
   const { entries } = state;
   const before = entries.get(service);
   const gone = before && new Map(before.map((entry) => [entry.key, entry]));
-  const current = portsWanted(state.options, service, node).map((wanted) => {
+  const current = portsWanted(state, service, node).map((wanted) => {
     const key = servicePortKey(wanted.name, wanted.protocol);
     const entry = gone?.get(key);
     gone?.delete(key);
@@ -167,15 +185,19 @@ function update(state: PlannerState, service: ServiceKey, node: NodeContext, aff
   else entries.delete(service);
 }
 
-function portsWanted(options: FamilyPlannerOptions, key: ServiceKey, node: NodeContext): ServicePort[] {
+function portsWanted({ options, canary }: PlannerState, key: ServiceKey, node: NodeContext): ServicePort[] {
   const { family, tracking, balance } = options;
+  const shared = { family, node, nodeIP: tracking.node.state().nodeIPs[family] };
+  if (key === CANARY_KEY) {
+    if (canary === undefined) return [];
+    const endpoints = [canaryEndpoint(canary, node.name)];
+    return planService({ ...shared, service: canaryService(canary), endpointsOf: () => endpoints });
+  }
   const service = tracking.services.get(key);
   if (service === undefined) return [];
   return planService({
+    ...shared,
     service,
-    family,
-    node,
-    nodeIP: tracking.node.state().nodeIPs[family],
     balance,
     endpointsOf: (portName, protocol) => tracking.endpoints[family].endpointsOf(key, portName, protocol),
     unreachable: options.unreachable?.(),

@@ -11,11 +11,13 @@
  *   frontend_claims.ts  assigns each frontend to one service port
  *   health_checks.ts    health check node ports of load balancers
  *   services_first.ts   the services that a starting node needs first
+ *   canary.ts           the service of the canary, which no cluster has
  *
  * In: trackers and their changes. Out: changed `ServicePort`s, and why an endpoint is used or not. May touch: nothing.
  */
 export { type BalanceOptions, type DefaultBalance } from "./balance.ts";
 export { type BalanceReports, createBalanceReports } from "./balance_reports.ts";
+export { CANARY_KEY, CANARY_PORT, type CanaryPlan } from "./canary.ts";
 export {
   categorizeEndpoints,
   type EndpointExplanation,

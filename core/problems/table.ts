@@ -110,6 +110,20 @@ export const PROBLEMS = {
     fix: "run `sysctl` by hand as the user of the proxy; set it in /etc/sysctl.d if a container may not",
   },
 
+  "packets-not-flowing": {
+    severity: "error",
+    about: "IP family",
+    title: "packets of services do not flow on this node, so /healthz answers 503",
+    fix: "remove the cause that the detail names; docs/health.md lists what to look for if it names none",
+    event: "PacketsNotFlowing",
+  },
+  "canary-unusable": {
+    severity: "warning",
+    about: "IP family",
+    title: "the canary cannot be tried on this node, so nothing is known about its packets",
+    fix: "do what the detail says: another canary.addressRanges, a route to it, or an address of the family",
+  },
+
   // The cluster's objects.
   "object-invalid": {
     severity: "warning",
@@ -182,6 +196,13 @@ export const PROBLEMS = {
     about: "host",
     title: "the limit of open files is low or unknown",
     fix: "set LimitNOFILE=65536 in the unit (as in deploy/sluice.service), or raise the container runtime's limit",
+  },
+
+  "node-condition-refused": {
+    severity: "warning",
+    about: "node",
+    title: "the API server refuses the condition ServiceProxyReady of this node's Node",
+    fix: "permit patch of nodes/status (docs/health.md), or turn --node-condition off; Sluice retries every minute",
   },
 
   // The source and the servers.

@@ -10,10 +10,18 @@ export interface IdentityObject extends RawObject {
 /** Name of the service account, its cluster role and the binding. */
 export const NAME = "sluice";
 
-/** Returns the objects of deploy/rbac.yaml, with the service account in a namespace. */
-export async function identityObjects(rbac: string, namespace: string): Promise<readonly IdentityObject[]> {
+/**
+ * Returns the objects of deploy/rbac.yaml, with the service account in a namespace; with `nodeCondition`, including the rule
+ * that is commented out there.
+ */
+export async function identityObjects(
+  rbac: string,
+  namespace: string,
+  nodeCondition = false,
+): Promise<readonly IdentityObject[]> {
   const { parseAllDocuments } = await loadYaml();
-  const objects = parseAllDocuments(rbac).map((document) => document.toJS() as IdentityObject);
+  const text = nodeCondition ? withNodeCondition(rbac) : rbac;
+  const objects = parseAllDocuments(text).map((document) => document.toJS() as IdentityObject);
   return objects.map((object) => ({
     ...object,
     metadata: object.metadata.namespace === undefined ? object.metadata : { ...object.metadata, namespace },
@@ -21,6 +29,13 @@ export async function identityObjects(rbac: string, namespace: string): Promise<
       ? { subjects: object.subjects.map((subject: RawObject) => ({ ...subject, namespace })) }
       : {}),
   }));
+}
+
+/** Removes the comment signs of the rule for the node condition. */
+function withNodeCondition(rbac: string): string {
+  const rule = /^ {2}# - apiGroups.*\n(?: {2}# {3}\w+: .*\n)+/m;
+  if (!rule.test(rbac)) throw new Error("deploy/rbac.yaml has no rule for the node condition");
+  return rbac.replace(rule, (lines) => lines.replace(/^ {2}# /gm, "  "));
 }
 
 /** Returns the Secret that the API server fills with a token that does not expire, as long as it exists. */

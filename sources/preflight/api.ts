@@ -16,7 +16,7 @@ import {
 /** An RBAC permission that the proxy uses. */
 export interface Permission {
   readonly verb: string;
-  /** `services`, `endpointslices.discovery.k8s.io`. */
+  /** `services`, `endpointslices.discovery.k8s.io`, `nodes/status`. */
   readonly resource: string;
   /** The effect of missing it; undefined if it is required. */
   readonly without?: string;
@@ -37,6 +37,8 @@ export interface ApiPreflightOptions {
   readonly kinds: readonly Kind[];
   /** This node's name; undefined for a server of other nodes, which needs no Node and records no Events. */
   readonly nodeName: string | undefined;
+  /** Whether the proxy writes a condition of its Node; it does not by default. */
+  readonly nodeCondition?: boolean;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly signal: AbortSignal;
@@ -51,8 +53,8 @@ export async function examineApi(options: ApiPreflightOptions): Promise<readonly
     return [problemFinding(API_SERVER, "api-unusable", errorText(error), FIX_CREDENTIALS)];
   }
   try {
-    const { kinds, nodeName } = options;
-    const permissions = nodeName === undefined ? permissionsToRead(kinds) : permissionsOf(kinds);
+    const { kinds, nodeName, nodeCondition } = options;
+    const permissions = nodeName === undefined ? permissionsToRead(kinds) : permissionsOf(kinds, nodeCondition);
     const { version, skewMs } = await getVersion(api, options);
     return [
       { name: API_SERVER, verdict: "green", message: `${api.server} runs Kubernetes ${version}` },
@@ -72,11 +74,13 @@ const API_SERVER = "API server";
 const FIX_CREDENTIALS =
   "--config with the configuration of the service (/etc/sluice/config.yaml), or a kubeconfig for this node by --kubeconfig";
 
-/** The permissions of a proxy that reads objects of these kinds. */
-export function permissionsOf(kinds: readonly Kind[]): readonly Permission[] {
+/** The permissions of a proxy that reads objects of these kinds, and may write a condition of its Node. */
+export function permissionsOf(kinds: readonly Kind[], nodeCondition = false): readonly Permission[] {
   const withoutEvents = "problems are only logged, not recorded as Events of the Node";
   const written = ["create", "patch"].map((verb) => ({ verb, resource: "events", without: withoutEvents }));
-  return [...permissionsToRead(kinds), ...written];
+  const withoutCondition = "the condition ServiceProxyReady of the Node is not written";
+  const condition = { verb: "patch", resource: "nodes/status", without: withoutCondition };
+  return [...permissionsToRead(kinds), ...written, ...nodeCondition ? [condition] : []];
 }
 
 function permissionsToRead(kinds: readonly Kind[]): readonly Permission[] {
@@ -98,7 +102,8 @@ async function getVersion(api: ApiClient, { clock, signal }: ApiPreflightOptions
 
 /** Checks a permission by a SelfSubjectAccessReview, which every authenticated user may create (ClusterRole system:basic-user). */
 async function review(api: ApiClient, permission: Permission, signal: AbortSignal): Promise<Review> {
-  const [resource, ...group] = permission.resource.split(".");
+  const [path = "", ...group] = permission.resource.split(".");
+  const [resource, subresource] = path.split("/");
   const answer = await sendObject(api, {
     verb: "create",
     resource: "selfsubjectaccessreviews.authorization.k8s.io",
@@ -106,7 +111,7 @@ async function review(api: ApiClient, permission: Permission, signal: AbortSigna
     object: {
       apiVersion: "authorization.k8s.io/v1",
       kind: "SelfSubjectAccessReview",
-      spec: { resourceAttributes: { verb: permission.verb, group: group.join("."), resource } },
+      spec: { resourceAttributes: { verb: permission.verb, group: group.join("."), resource, subresource } },
     },
   }, signal) as { readonly status?: { readonly allowed?: unknown } };
   return { ...permission, allowed: answer.status?.allowed === true };

@@ -19,7 +19,7 @@ Deno.test({
   async fn() {
     const { success, printed } = await promtool("check", "rules", "deploy/alerts.yaml");
     assert.ok(success, printed);
-    assert.match(printed, /15 rules found/);
+    assert.match(printed, /16 rules found/);
   },
 });
 

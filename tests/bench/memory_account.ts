@@ -66,6 +66,8 @@ const channel = createFamilyChannel({
       describe: () => Promise.resolve(undefined),
       packetCounts: () => Promise.resolve(undefined),
       attemptCounts: () => Promise.resolve(undefined),
+      compare() {},
+      examine: () => Promise.resolve(undefined),
       rest: () => false,
       wake() {},
       cleanup: () => Promise.resolve(),

@@ -39,6 +39,8 @@ export function createFakeFamilyLink(): FakeFamilyLink {
         describe: () => Promise.resolve(undefined),
         packetCounts: () => Promise.resolve(undefined),
         attemptCounts: () => Promise.resolve(undefined),
+        compare() {},
+        examine: () => Promise.resolve(undefined),
         rest() {
           if (canRest) rests.push("rest");
           return canRest;

@@ -159,6 +159,8 @@ function createFakeWorker(family: Family, listener: FamilyListener): FakeWorker 
       describe: () => Promise.resolve(undefined),
       packetCounts: () => Promise.resolve(undefined),
       attemptCounts: () => Promise.resolve(undefined),
+      compare() {},
+      examine: () => Promise.resolve(undefined),
       rest: () => false,
       wake() {},
       cleanup: () => Promise.resolve(),

@@ -91,6 +91,12 @@ test("the chart's roles are those of deploy/rbac.yaml", async () => {
   assert.deepEqual({ roleRef: binding.roleRef, subjects: binding.subjects }, { roleRef, subjects });
 });
 
+test("the chart permits the node condition only if the configuration asks for it", async () => {
+  const { rules } = find(await rendered(...REQUIRED, "--set", "config.nodeCondition=true"), "ClusterRole");
+  const without = find(await rendered(...REQUIRED), "ClusterRole").rules;
+  assert.deepEqual(rules, [...without, { apiGroups: [""], resources: ["nodes/status"], verbs: ["patch"] }]);
+});
+
 test("monitoring has the alert rules and the dashboard of deploy/, and a port that the pod has", async () => {
   const manifests = await rendered(...REQUIRED, ...EVERYTHING);
   assert.deepEqual(find(manifests, "PrometheusRule").spec, deployed("alerts.yaml")[0]);

@@ -47,6 +47,8 @@ site: {name: north, leaseNamespace: edge, leaseDuration: 40s, renewPeriod: 20s, 
   tlsCAFile: ca, tlsCertFile: crt, tlsPrivateKeyFile: key}
 failover: {endpointFailureDetection: false, interval: 1s, attempts: 2, silence: 3s, probes: 4, probeTimeout: 5s,
   livenessPort: 6, recoveryInterval: 7s, recoveryProbes: 8, trialInterval: 9s}
+nodeCondition: true
+canary: { enabled: true, addressRanges: [169.254.240.0/28], interval: 3s, timeout: 500ms }
 winkernel: {networkName: n, sourceVip: v, enableDSR: true, rootHnsEndpointName: r, forwardHealthCheckVip: true}
 detectLocalMode: BridgeInterface
 detectLocal: {bridgeInterface: br0, interfaceNamePrefix: veth}
@@ -132,6 +134,9 @@ windowsRunAsService: true
       recoveryProbes: 8,
       trialIntervalMs: 9000,
     },
+    nodeCondition: true,
+    canary: { enabled: true, addressRanges: ["169.254.240.0/28"], intervalMs: 3000, timeoutMs: 500 },
+    canaryRanges: { IPv4: "169.254.240.0/28" },
     winkernel: {
       networkName: "n",
       sourceVip: "v",
@@ -293,6 +298,16 @@ Deno.test("a value out of range is an error with file and line", () => {
       "logging: {vmodule: [{filePattern: 'a=b'}]}",
       /logging\.vmodule\[0\]\.filePattern is "a=b": must not be empty or contain/,
     ],
+    ["canary:\n  addressRanges: [x]", /^kp\.yaml:4: canary\.addressRanges\[0\] is "x": must be a CIDR/],
+    ["canary: {addressRanges: [169.254.0.0/16]}", /must not overlap 169\.254\.169\.0\/24, which other programs/],
+    ["canary: {addressRanges: [169.254.238.1/32]}", /must have more than one address/],
+    ["canary: {addressRanges: ['fe80::/64']}", /must not be link-local/],
+    [
+      "canary: {addressRanges: [10.1.0.0/24, 10.2.0.0/24]}",
+      /\[1\] is "10\.2\.0\.0\/24": must be the only range of IPv4/,
+    ],
+    ["canary: {interval: 100ms}", /canary\.interval is "100ms": must be 500ms or longer/],
+    ["canary: {interval: 1s, timeout: 2s}", /canary\.timeout is "2s": must not be longer than canary\.interval/],
     ["detectLocalMode: BridgeInterface", /^kp\.yaml: detectLocal\.bridgeInterface is "": .*needs the name of a bridge/],
     ["detectLocalMode: InterfaceNamePrefix", /^kp\.yaml: detectLocal\.interfaceNamePrefix is "": .*needs a prefix/],
   ];

@@ -37,6 +37,8 @@ async function settingsOfInit(...args: string[]): Promise<Map<string, FamilyOpti
       describe: () => Promise.resolve(undefined),
       packetCounts: () => Promise.resolve(undefined),
       attemptCounts: () => Promise.resolve(undefined),
+      compare() {},
+      examine: () => Promise.resolve(undefined),
       rest: () => false,
       wake() {},
       cleanup: () => Promise.resolve(),

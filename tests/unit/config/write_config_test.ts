@@ -32,6 +32,7 @@ const document = optional({
   mode: fc.constantFrom("iptables", "ipvs", "nftables", "userspace"),
   userspace: optional({ maxConnections: fc.nat(1_000_000), udpIdleTimeout: duration }),
   traffic: optional({ metrics: fc.boolean(), endpointMetrics: fc.boolean(), period: fc.constantFrom("1s", "1m") }),
+  canary: optional({ enabled: fc.boolean(), addressRanges: fc.constantFrom([], ["169.254.240.0/28", "fd00:1::/64"]) }),
   iptables: optional({
     masqueradeBit: fc.nat(31),
     masqueradeAll: fc.boolean(),

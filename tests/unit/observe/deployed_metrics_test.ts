@@ -41,6 +41,7 @@ async function exposed(): Promise<ReadonlySet<string>> {
       readPacketCounts: () => Promise.resolve({}),
       readProblems: () => new Map(),
       readLink: createSourceLink(createFakeClock()).current,
+      readCanaries: () => [],
     });
     add(await metrics.expose());
   }

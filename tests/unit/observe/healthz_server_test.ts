@@ -108,3 +108,26 @@ Deno.test("other paths are not found and not counted", () =>
     assert.equal((await ask(address, "/livez?verbose")).status, 200);
     assert.deepEqual(counted, ["livez 200"]);
   }));
+
+Deno.test("a node on which packets have stopped gets no traffic, but its proxy is live", () =>
+  withServer(async ({ health, address }) => {
+    health.updated("IPv4");
+    health.updated("IPv6");
+    health.setPackets("IPv4", { flow: false, reason: "the table is full" });
+    const healthz = await ask(address, "/healthz");
+    assert.equal(healthz.status, 503);
+    assert.match(healthz.body, /"healthy":true,"packetsFlow":false,"reason":"the table is full"/);
+    const livez = await ask(address, "/livez");
+    assert.equal(livez.status, 200);
+    assert.doesNotMatch(livez.body, /packetsFlow/);
+    health.setPackets("IPv4", { flow: true });
+    assert.match((await ask(address, "/healthz")).body, /"packetsFlow":true/);
+  }));
+
+Deno.test("a canary that has not been tried yet does not keep traffic away", () =>
+  withServer(async ({ health, address }) => {
+    health.updated("IPv4");
+    health.updated("IPv6");
+    health.setPackets("IPv4", { flow: undefined });
+    assert.equal((await ask(address, "/healthz")).status, 200);
+  }));

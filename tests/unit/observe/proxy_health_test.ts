@@ -169,3 +169,16 @@ Deno.test("overdue changes are a problem until they are in effect", () => {
   end.abort();
   assert.deepEqual(clock.pending(), [], "no timer outlives the run");
 });
+
+Deno.test("packets of the family that is worst off count, and none without a canary", () => {
+  const { health } = setUp();
+  health.setPackets("IPv4", { flow: true });
+  assert.deepEqual(health.status().packets, { flow: true });
+  health.setPackets("IPv6", { flow: undefined });
+  assert.deepEqual(health.status().packets, { flow: undefined });
+  health.setPackets("IPv4", { flow: false, reason: "why" });
+  assert.deepEqual(health.status().packets, { flow: false, reason: "why" });
+  health.setPackets("IPv4", undefined);
+  health.setPackets("IPv6", undefined);
+  assert.equal("packets" in health.status(), false);
+});

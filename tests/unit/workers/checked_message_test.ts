@@ -2,7 +2,13 @@ import { describeMode } from "../../../backends/mod.ts";
 import assert from "node:assert/strict";
 import type { ProblemCode } from "../../../core/problems/mod.ts";
 import type { TrafficReading } from "../../../core/model/mod.ts";
-import { checkedMessage, checkedProblems, checkedReport, checkedTraffic } from "../../../workers/checked_message.ts";
+import {
+  checkedFindings,
+  checkedMessage,
+  checkedProblems,
+  checkedReport,
+  checkedTraffic,
+} from "../../../workers/checked_message.ts";
 import { fakeServicePort, fakeSettings, fakeSources } from "../../fakes/service_port.ts";
 
 const NFTABLES = describeMode("nftables");
@@ -45,15 +51,24 @@ Deno.test("valid messages from main are accepted unchanged", () => {
     sync({ part: "rest" }),
     { type: "describe", number: 1, key: "any key" },
     { type: "count", number: 2 },
-    ...["cleanup", "ping", "end-sibling"].map((type) => ({ type })),
+    { type: "examine", number: 3, what: "everything" },
+    ...["compare", "cleanup", "ping", "end-sibling"].map((type) => ({ type })),
     { type: "stop", keepWorker: true },
   ];
   for (const message of messages) assert.equal(checkedMessage(structuredClone(message)).type, message.type);
 });
 
+Deno.test("of a worker's findings, those of an unknown cause are dropped, and details are cut", () => {
+  const finding = { cause: "table-full", detail: "full", certain: false } as const;
+  const odd = { ...finding, cause: "x{}" as "table-full" }, long = { ...finding, detail: "x".repeat(5000) };
+  assert.deepEqual(checkedFindings([finding, odd, long]), [finding, { ...finding, detail: "x".repeat(400) }]);
+  assert.equal(checkedFindings(undefined), undefined);
+});
+
 const LINE = "\n-A INPUT -j DROP";
 const REFUSED: Readonly<Record<string, unknown>> = {
   "another part of a state": sync({ part: "middle" }),
+  "any examination": { type: "examine", number: 1, what: "-f /etc/passwd" },
   "no object": null,
   "no type": {},
   "an unknown type": { type: "run", tool: "sh" },

@@ -151,3 +151,18 @@ Deno.test("bad input is refused before the API server is asked", () =>
     assert.equal(api.requests.length, 0);
     await assert.rejects(run("--output", `${folder}/out`, "--namespace", "nowhere"), /there is no namespace nowhere/);
   }));
+
+Deno.test("the permission for the node condition is granted only if it is asked for", () =>
+  inCluster(async ({ folder, objects, run }) => {
+    const resources = () => {
+      const { rules } = objects.get(`${RBAC}/clusterroles/sluice`) as {
+        rules: { resources: string[]; verbs: string[] }[];
+      };
+      return rules.map(({ resources, verbs }) => `${resources} ${verbs}`);
+    };
+    await run("--output", `${folder}/out`);
+    const without = resources();
+    assert.equal(without.some((rule) => rule.startsWith("nodes/status")), false);
+    await run("--output", `${folder}/out`, "--node-condition");
+    assert.deepEqual(resources(), [...without, "nodes/status patch"]);
+  }));

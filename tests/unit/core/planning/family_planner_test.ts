@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import type { Family, ServicePort } from "../../../../core/model/mod.ts";
 import { type ClusterObject, KINDS, refOf, type Service } from "../../../../core/objects/cluster_object.ts";
-import { createFamilyPlanner } from "../../../../core/planning/mod.ts";
+import { CANARY_PORT, type CanaryPlan, createFamilyPlanner } from "../../../../core/planning/mod.ts";
 import { endpoint, endpointSlice, node, service } from "../../../fakes/cluster_objects.ts";
 import { fakeTracking } from "../../../fakes/tracking.ts";
 import { sayProblems } from "../../../fakes/problems.ts";
@@ -328,4 +328,39 @@ Deno.test("a frontend planned ahead moves to its rightful owner in the first pla
     new Map([["default/a:http", ["192.0.2.1"]], ["default/b:http", []]]),
   );
   assert.equal(takeProblems().length, 1);
+});
+
+const CANARY: CanaryPlan = { address: "169.254.238.1", target: "192.0.2.1:4711" };
+
+Deno.test("the canary is planned like a service with one endpoint on this node, and is none of the cluster's", () => {
+  const { planner, plan, tracking } = createPlanned();
+  plan();
+  const { set } = planner.planCanary(CANARY);
+  assert.deepEqual(names(set), ["sluice.internal/canary"]);
+  const { clusterIP, port, internal, clusterEndpoints, endpointsOnThisNode } = set[0]!;
+  assert.deepEqual(
+    { clusterIP, port, internal, clusterEndpoints, endpointsOnThisNode },
+    {
+      clusterIP: CANARY.address,
+      port: CANARY_PORT,
+      internal: "cluster",
+      clusterEndpoints: [CANARY.target],
+      endpointsOnThisNode: [CANARY.target],
+    },
+  );
+  assert.equal(planner.hasServices(), false);
+  assert.deepEqual([...tracking.services.keys()], []);
+});
+
+Deno.test("the canary stays when every service is planned again, moves, and goes", () => {
+  const { planner, plan, set, tracking } = createPlanned();
+  set(web, webSlice);
+  planner.planCanary(CANARY);
+  tracking.set(node("here", { zone: "elsewhere" }));
+  assert.deepEqual(plan().deleted, []);
+  assert.equal([...planner.ports()].length, 2);
+  const moved = planner.planCanary({ ...CANARY, target: "192.0.2.2:4711" });
+  assert.deepEqual(moved.set.map(({ clusterEndpoints }) => clusterEndpoints), [["192.0.2.2:4711"]]);
+  assert.deepEqual(planner.planCanary(undefined).deleted, ["sluice.internal/canary|tcp"]);
+  assert.equal(planner.hasServices(), true);
 });

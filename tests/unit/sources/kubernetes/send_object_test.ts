@@ -15,9 +15,14 @@ Deno.test("objects are created by POST and patched by PATCH, and the server's ve
     assert.deepEqual(await sendObject(api, { verb: "create", resource: "events", path, object }, signal), object);
     const patch = { verb: "patch", resource: "events", path: `${path}/a`, object: { count: 2 } } as const;
     assert.deepEqual(await sendObject(api, patch, signal), { count: 2 });
+    await sendObject(api, { ...patch, patch: "strategic" }, signal);
     assert.deepEqual(
       server.requests.map(({ verb, path, headers }) => [verb, path, headers.get("content-type")]),
-      [["create", path, "application/json"], ["patch", `${path}/a`, "application/merge-patch+json"]],
+      [["create", path, "application/json"], ["patch", `${path}/a`, "application/merge-patch+json"], [
+        "patch",
+        `${path}/a`,
+        "application/strategic-merge-patch+json",
+      ]],
     );
     server.fault(() => statusResponse(403, "Forbidden", "no"));
     await assert.rejects(sendObject(api, patch, signal), /needs the verb "patch" on "events", .*system:node-proxier$/);

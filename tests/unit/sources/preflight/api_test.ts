@@ -11,6 +11,7 @@ import { createFakeClock } from "../../../fakes/clock.ts";
 async function examine(
   answer: { readonly denied?: readonly string[]; readonly aheadMs?: number; readonly nodes?: readonly string[] },
   mode: "iptables" | "nftables" = "iptables",
+  nodeCondition = false,
 ): Promise<readonly Finding[]> {
   const server = startFakeApiServer();
   const clock = createFakeClock();
@@ -31,6 +32,7 @@ async function examine(
       master: server.url,
       kinds: describeMode(mode).kinds,
       nodeName: "n1",
+      nodeCondition,
       clock,
       logger: silentLogger,
       signal: new AbortController().signal,
@@ -43,8 +45,9 @@ async function examine(
 function reviewed({ verb: method, body }: SeenRequest, denied: readonly string[]): Response {
   const { kind, spec } = JSON.parse(body);
   assert.deepEqual([method, kind], ["create", "SelfSubjectAccessReview"]);
-  const { verb, group, resource } = spec.resourceAttributes;
-  const allowed = !denied.includes(`${verb} ${resource}${group === "" ? "" : `.${group}`}`);
+  const { verb, group, resource, subresource } = spec.resourceAttributes;
+  const name = subresource === undefined ? resource : `${resource}/${subresource}`;
+  const allowed = !denied.includes(`${verb} ${name}${group === "" ? "" : `.${group}`}`);
   return Response.json({ kind, spec, status: { allowed } }, { status: 201 });
 }
 
@@ -54,6 +57,23 @@ Deno.test("a reachable API server that allows everything is green", async () => 
   const findings = await examine({});
   assert.deepEqual(verdicts(findings), ["API server green", "clock green", "RBAC green", "node green"]);
   assert.match(findings[0]!.message, /Kubernetes v1\.36\.1/);
+});
+
+Deno.test("the permission for the node condition is only asked for if it is wanted", async () => {
+  const denied = ["patch nodes/status"];
+  assert.deepEqual(verdicts(await examine({ denied })), [
+    "API server green",
+    "clock green",
+    "RBAC green",
+    "node green",
+  ]);
+  const findings = await examine({ denied }, "iptables", true);
+  assert.deepEqual(
+    findings.filter(({ name }) => name === "RBAC").map(({ verdict, message }) => `${verdict} ${message}`),
+    [
+      "yellow no permission to patch nodes/status: the condition ServiceProxyReady of the Node is not written",
+    ],
+  );
 });
 
 Deno.test("each missing permission is listed: red if required, yellow if optional", async () => {

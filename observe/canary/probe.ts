@@ -1,0 +1,60 @@
+import { type Clock, errorText, splitHostPort, unlessAborted } from "../../platform/mod.ts";
+
+/** The outcome of one try. */
+export type TryOutcome =
+  | { readonly kind: "answered"; readonly durationMs: number }
+  | { readonly kind: "no-route" | "foreign-answer" | "failed"; readonly message: string };
+
+/** Opens a TCP connection; rejects with the signal's reason. Deno.connect by default. */
+export type ConnectTo = (
+  options: { readonly hostname: string; readonly port: number; readonly signal: AbortSignal },
+) => Promise<Pick<Deno.TcpConn, "read" | "close">>;
+
+/** Options of `tryCanary`. */
+export interface TryOptions {
+  /** The `address:port` to try. */
+  readonly address: string;
+  /** The right answer. */
+  readonly nonce: string;
+  readonly timeoutMs: number;
+  readonly clock: Clock;
+  readonly connect?: ConnectTo;
+}
+
+/** Connects and compares the answer. Never rejects. */
+export async function tryCanary(options: TryOptions): Promise<TryOutcome> {
+  const { address, nonce, timeoutMs, clock, connect = Deno.connect } = options;
+  const deadline = new AbortController();
+  const late = new Error(`no answer within ${timeoutMs / 1000} s`);
+  const cancel = clock.schedule(timeoutMs, () => deadline.abort(late));
+  const startedMs = clock.monotonic();
+  try {
+    const { address: hostname, port } = splitHostPort(address);
+    const connection = await connect({ hostname, port, signal: deadline.signal });
+    let answer: string;
+    try {
+      answer = await unlessAborted(readAll(connection, nonce.length + 1), deadline.signal);
+    } finally {
+      connection.close();
+    }
+    if (answer === nonce) return { kind: "answered", durationMs: clock.monotonic() - startedMs };
+    return { kind: "foreign-answer", message: "another program answers" };
+  } catch (error) {
+    const message = deadline.signal.aborted ? late.message : errorText(error);
+    return { kind: error instanceof Deno.errors.NetworkUnreachable ? "no-route" : "failed", message };
+  } finally {
+    cancel();
+  }
+}
+
+/** Reads up to `most` bytes, or until the end. */
+async function readAll(connection: Pick<Deno.TcpConn, "read">, most: number): Promise<string> {
+  const buffer = new Uint8Array(most);
+  let length = 0;
+  while (length < most) {
+    const read = await connection.read(buffer.subarray(length));
+    if (read === null) break;
+    length += read;
+  }
+  return new TextDecoder().decode(buffer.subarray(0, length));
+}

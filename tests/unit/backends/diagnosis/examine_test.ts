@@ -1,0 +1,214 @@
+import assert from "node:assert/strict";
+import { examinePath } from "../../../../backends/diagnosis/mod.ts";
+import { type Runner, ToolMissingError } from "../../../../backends/tools/runner.ts";
+
+/** A runner whose tools print these texts, by their command lines; others print nothing. Missing tools are listed. */
+function printing(outputs: Readonly<Record<string, string>>, missing: readonly string[] = []): Runner {
+  return {
+    run({ tool, args, onLine }) {
+      if (missing.includes(tool)) return Promise.reject(new ToolMissingError(tool));
+      const stdout = outputs[[tool, ...args].join(" ")] ?? outputs[tool] ?? "";
+      if (onLine) stdout.split("\n").forEach((line) => onLine(line));
+      return Promise.resolve({ exitCode: 0, stdout: onLine ? "" : stdout, stderr: "" });
+    },
+  };
+}
+
+const sysctls = (values: Readonly<Record<string, number>>) =>
+  Object.entries(values).map(([name, value]) => `${name} = ${value}\n`).join("");
+
+const HEALTHY = {
+  "net.ipv4.ip_forward": 1,
+  "net.netfilter.nf_conntrack_count": 12,
+  "net.netfilter.nf_conntrack_max": 262144,
+};
+
+Deno.test("a healthy node has no findings, also with kernel settings that do not exist", async () => {
+  const nodes: readonly Readonly<Record<string, number>>[] = [HEALTHY, { "net.ipv4.ip_forward": 1 }, {}];
+  for (const values of nodes) {
+    const runner = printing({ sysctl: sysctls(values) });
+    for (const what of ["settings", "everything"] as const) {
+      assert.deepEqual(await examinePath({ runner, family: "IPv4" }, what), []);
+    }
+  }
+});
+
+Deno.test("forwarding is off only if no interface forwards", async () => {
+  const find = (interfaces: string) =>
+    examinePath({
+      runner: printing({
+        "sysctl -a -r ^net\\.ipv4\\.conf\\..*\\.forwarding$": interfaces,
+        sysctl: sysctls({ ...HEALTHY, "net.ipv4.ip_forward": 0 }),
+      }),
+      family: "IPv4",
+    }, "settings");
+  const none = sysctls({
+    "net.ipv4.conf.all.forwarding": 0,
+    "net.ipv4.conf.lo.forwarding": 1,
+    "net.ipv4.conf.eth0.forwarding": 0,
+  });
+  assert.deepEqual(await find(none), [{
+    cause: "forwarding-off",
+    detail: "net.ipv4.ip_forward is 0, so this node forwards no packets to or from pods",
+    certain: true,
+  }]);
+  assert.deepEqual(await find(none + sysctls({ "net.ipv4.conf.cni0.forwarding": 1 })), []);
+});
+
+Deno.test("IPv6 forwarding is judged by its own setting", async () => {
+  const runner = printing({ sysctl: sysctls({ "net.ipv6.conf.all.forwarding": 0 }) });
+  const findings = await examinePath({ runner, family: "IPv6" }, "settings");
+  assert.deepEqual(findings.map(({ cause }) => cause), ["forwarding-off"]);
+});
+
+Deno.test("a full connection tracking table is named, and strict reverse path filtering only with everything", async () => {
+  const values = { ...HEALTHY, "net.netfilter.nf_conntrack_count": 262143, "net.ipv4.conf.all.rp_filter": 1 };
+  const runner = printing({
+    "sysctl net.ipv4.ip_forward net.netfilter.nf_conntrack_count net.netfilter.nf_conntrack_max": sysctls(values)
+      .replace(/net\.ipv4\.conf.*\n/, ""),
+    sysctl: sysctls(values),
+  });
+  const causes = async (what: "settings" | "everything") =>
+    (await examinePath({ runner, family: "IPv4" }, what)).map(({ cause }) => cause);
+  assert.deepEqual(await causes("settings"), ["table-full"]);
+  assert.deepEqual(await causes("everything"), ["table-full", "rp-filter"]);
+});
+
+/** `nft list chains` and `nft list table` of nft 1.0.6. */
+const NFT = {
+  "nft list chains": `table ip sluice {
+	chain filter-input {
+		type filter hook input priority -110; policy accept;
+	}
+	chain drops {
+	}
+}
+table ip filter {
+	chain INPUT {
+		type filter hook input priority filter; policy drop;
+	}
+	chain FORWARD {
+		type filter hook forward priority filter; policy accept;
+	}
+	chain KUBE-FORWARD {
+	}
+}
+table inet guard {
+	chain out {
+		type filter hook output priority filter; policy accept;
+	}
+	chain deny {
+	}
+}
+table ip6 other {
+	chain in {
+		type filter hook input priority filter; policy drop;
+	}
+}
+table inet unused {
+	chain no-hook {
+	}
+}
+`,
+  "nft -t list table ip filter": `table ip filter {
+	chain INPUT {
+		type filter hook input priority filter; policy drop;
+		ct state established,related counter packets 9 bytes 900 accept
+	}
+
+	chain FORWARD {
+		type filter hook forward priority filter; policy accept;
+		counter packets 1 bytes 60 jump KUBE-FORWARD
+		ct state invalid counter packets 3 bytes 160 drop
+		tcp dport 22 counter packets 0 bytes 0 drop
+	}
+
+	chain KUBE-FORWARD {
+		counter packets 2 bytes 160 drop
+	}
+}
+`,
+  "nft -t list table inet guard": `table inet guard {
+	set blocked {
+		type ipv4_addr
+	}
+
+	chain out {
+		type filter hook output priority filter; policy accept;
+		jump deny
+	}
+
+	chain deny {
+		ip6 daddr 2001:db8::1 drop
+		ip daddr @blocked counter packets 5 bytes 300 drop comment "drop it"
+		reject with tcp reset
+	}
+}
+`,
+};
+
+Deno.test("chains of other programs that drop are suspects: not Sluice's, the other family's or rules never matched", async () => {
+  const runner = printing({ ...NFT, sysctl: sysctls(HEALTHY) });
+  assert.deepEqual(
+    await examinePath({ runner, family: "IPv4" }, "everything"),
+    [
+      "chain deny of table inet guard drops all packets that reach its rule “reject with tcp reset”",
+      "chain deny of table inet guard has the rule “ip daddr @blocked drop”",
+      "chain INPUT of table ip filter drops what its rules do not accept",
+    ].map((detail) => ({ cause: "foreign-chain", detail, certain: false })),
+  );
+});
+
+Deno.test("a chain that drops everything forwarded is certain to stop the pods' packets", async () => {
+  const table = (body: string) => ({
+    "nft list chains":
+      "table inet f {\n\tchain fw {\n\t\ttype filter hook forward priority filter; policy drop;\n\t}\n}\n",
+    "nft -t list table inet f":
+      `table inet f {\n\tchain fw {\n\t\ttype filter hook forward priority filter; ${body}\n\t}\n}\n`,
+  });
+  const certain = async (body: string) => {
+    const runner = printing({ ...table(body), sysctl: sysctls(HEALTHY) });
+    return (await examinePath({ runner, family: "IPv4" }, "everything")).map((finding) => finding.certain);
+  };
+  assert.deepEqual(await certain("policy drop;"), [true]);
+  assert.deepEqual(await certain("policy accept;\n\t\tcounter packets 7 bytes 8 drop"), [true]);
+  assert.deepEqual(await certain('policy drop;\n\t\tiifname "cni0" accept'), [false]);
+  assert.deepEqual(await certain('policy accept;\n\t\tiifname "cni0" accept\n\t\tdrop'), [false]);
+  assert.deepEqual(await certain("policy accept;\n\t\tmeta nfproto ipv6 drop"), []);
+});
+
+const SAVE = `# Generated by iptables-save
+*filter
+:INPUT ACCEPT [10:600]
+:FORWARD DROP [0:0]
+:OUTPUT ACCEPT [8:500]
+:KUBE-FIREWALL - [0:0]
+[10:600] -A INPUT -j KUBE-FIREWALL
+[4:240] -A OUTPUT -p tcp -m tcp --dport 10260 -j DROP
+[0:0] -A OUTPUT -p udp -j DROP
+[3:240] -A KUBE-FIREWALL -j DROP
+COMMIT
+`;
+
+Deno.test("without nft, and for iptables-legacy, iptables-save shows the chains", async () => {
+  const expected = [
+    "chain OUTPUT of iptables table filter has the rule “-p tcp -m tcp --dport 10260 -j DROP”",
+    "chain FORWARD of iptables table filter drops every packet",
+  ];
+  const sysctl = sysctls(HEALTHY);
+  const runners = [
+    printing({ sysctl, "iptables-save": SAVE }, ["nft", "iptables-legacy-save"]),
+    printing({ sysctl, "iptables-legacy-save": SAVE }, []),
+    printing({ sysctl, "iptables-save": SAVE, "iptables-legacy-save": SAVE }, ["nft"]),
+  ];
+  for (const runner of runners) {
+    const findings = await examinePath({ runner, family: "IPv4" }, "everything");
+    assert.deepEqual(findings.map(({ detail }) => detail).sort(), [...expected].sort());
+    assert.deepEqual(findings.map(({ certain }) => certain), [true, false]);
+  }
+});
+
+Deno.test("a node without any tool for chains is examined all the same", async () => {
+  const runner = printing({ sysctl: sysctls(HEALTHY) }, ["nft", "iptables-save", "iptables-legacy-save"]);
+  assert.deepEqual(await examinePath({ runner, family: "IPv4" }, "everything"), []);
+});

@@ -1,0 +1,277 @@
+import assert from "node:assert/strict";
+import type { PathFinding, SyncReport } from "../../../../core/model/mod.ts";
+import type { CanaryPlan } from "../../../../core/planning/mod.ts";
+import type { Problem } from "../../../../core/problems/mod.ts";
+import type { CanaryStatus } from "../../../../observe/mod.ts";
+import { type Canary, createCanary } from "../../../../observe/canary/mod.ts";
+import { silentLogger } from "../../../../platform/log.ts";
+import { createFakeClock } from "../../../fakes/clock.ts";
+
+const NODE = "192.0.2.10";
+
+/** How the kernel treats a connection to the canary. */
+type Treatment = "delivered" | "dropped" | "refused" | "without route" | "answered by another";
+
+/** A canary whose network and worker a test controls. */
+function setUp(test: (t: Harness) => Promise<void>): Promise<void> {
+  const clock = createFakeClock();
+  const end = new AbortController();
+  const plans: (CanaryPlan | undefined)[] = [];
+  const states: string[] = [];
+  const problems: Problem[][] = [];
+  let onEffect = () => {};
+  let answer = "";
+  const t = {
+    clock,
+    plans,
+    states,
+    problems,
+    treatment: "delivered" as Treatment,
+    findings: [] as readonly PathFinding[],
+    comparisons: 0,
+    examinations: [] as string[],
+    own: [NODE],
+    inEffect: () => onEffect(),
+  };
+  const listen = (hostname: string) => ({
+    addr: { transport: "tcp", hostname, port: 4711 },
+    accept: () => Promise.reject(new Deno.errors.BadResource()),
+    close() {},
+  } as unknown as Deno.TcpListener);
+  const canary = createCanary({
+    family: "IPv4",
+    range: "169.254.238.0/28",
+    intervalMs: 2000,
+    timeoutMs: 1000,
+    plan(plan, effect) {
+      plans.push(plan);
+      onEffect = effect;
+    },
+    compare: () => void t.comparisons++,
+    examine(what) {
+      t.examinations.push(what);
+      return Promise.resolve(what === "settings" ? t.findings.filter(({ certain }) => certain) : t.findings);
+    },
+    onChange: ({ state, cause }) => states.push(cause === undefined ? state : `${state} ${cause}`),
+    onProblems: (list) => problems.push([...list]),
+    ownAddresses: () => t.own,
+    clock,
+    logger: silentLogger,
+    signal: end.signal,
+    listen,
+    connect({ signal }) {
+      const rejection = new Promise<never>((_resolve, reject) => {
+        signal.addEventListener("abort", () => reject(signal.reason), { once: true });
+      });
+      if (t.treatment === "refused") return Promise.reject(new Deno.errors.ConnectionRefused("refused"));
+      if (t.treatment === "without route") return Promise.reject(new Deno.errors.NetworkUnreachable("no route"));
+      if (t.treatment === "dropped") return rejection;
+      const bytes = new TextEncoder().encode(t.treatment === "delivered" ? answer : "220 smtp");
+      let sent = 0;
+      return Promise.resolve({
+        read(into) {
+          const piece = bytes.subarray(sent, sent + into.length);
+          into.set(piece);
+          sent += piece.length;
+          return Promise.resolve(piece.length === 0 ? null : piece.length);
+        },
+        close() {},
+      });
+    },
+  });
+  const randomUUID = crypto.randomUUID;
+  crypto.randomUUID = () => {
+    const nonce = randomUUID.call(crypto);
+    answer = nonce;
+    return nonce;
+  };
+  const place = async () => {
+    canary.place(NODE);
+    onEffect();
+    await clock.advanceSettled(0);
+  };
+  return test({ ...t, t, canary, place, status: () => canary.status()!, stop: () => end.abort() }).finally(() => {
+    end.abort();
+    crypto.randomUUID = randomUUID;
+  });
+}
+
+interface Harness {
+  readonly clock: ReturnType<typeof createFakeClock>;
+  readonly canary: Canary;
+  readonly plans: readonly (CanaryPlan | undefined)[];
+  readonly states: readonly string[];
+  readonly problems: readonly (readonly Problem[])[];
+  /** The parts that a test changes. */
+  readonly t: {
+    treatment: Treatment;
+    findings: readonly PathFinding[];
+    comparisons: number;
+    examinations: string[];
+    own: string[];
+  };
+  readonly inEffect: () => void;
+  place(): Promise<void>;
+  status(): CanaryStatus;
+  stop(): void;
+}
+
+const REPORT: SyncReport = {
+  ...{ family: "IPv4", revision: 1, ok: true, full: true, endedAtMs: 0, durationMs: 1, problems: [], figures: {} },
+};
+
+Deno.test("a canary is served at the first free address of its range, and tried once its rules are in effect", () =>
+  setUp(async ({ canary, clock, plans, t, inEffect, status }) => {
+    t.own.push("169.254.238.1");
+    canary.place(NODE);
+    await clock.advanceSettled(10_000);
+    assert.deepEqual(plans, [{ address: "169.254.238.2", target: `${NODE}:4711` }]);
+    assert.deepEqual([status().state, status().tries], ["waiting", 0]);
+    inEffect();
+    await clock.advanceSettled(0);
+    assert.deepEqual([status().state, status().address, status().tries], ["answering", "169.254.238.2:10260", 1]);
+    await clock.advanceSettled(6000);
+    assert.equal(status().tries, 4);
+  }));
+
+Deno.test("dropped packets turn it red within 5 s of the drop, whenever that begins", async () => {
+  for (const phaseMs of [1, 500, 1500, 1999]) {
+    await setUp(async ({ clock, place, t, status }) => {
+      await place();
+      await clock.advanceSettled(phaseMs);
+      t.treatment = "dropped";
+      await clock.advanceSettled(4999 - 1000);
+      assert.equal(status().state, "failing", `${phaseMs} ms after an answer`);
+    });
+  }
+});
+
+Deno.test("one failed try does not turn it red", () =>
+  setUp(async ({ clock, place, t, states, status, problems }) => {
+    await place();
+    t.treatment = "dropped";
+    await clock.advanceSettled(2500);
+    t.treatment = "delivered";
+    await clock.advanceSettled(10_000);
+    assert.deepEqual(states, ["answering"]);
+    assert.deepEqual(problems.flat(), []);
+    assert.deepEqual(status().failures, { unknown: 1 });
+  }));
+
+Deno.test("red at once, it compares with the kernel, names what that repaired, and is tried again at once", () =>
+  setUp(async ({ canary, clock, place, t, states, status, problems }) => {
+    await place();
+    t.treatment = "refused";
+    await clock.advanceSettled(3001);
+    assert.deepEqual(states.slice(1), ["failing unknown"]);
+    assert.equal(t.comparisons, 1);
+    t.treatment = "delivered";
+    canary.reported({ ...REPORT, figures: { drift_repaired: 3 } });
+    await clock.advanceSettled(0);
+    assert.deepEqual(states.slice(1), ["failing unknown", "failing rules-changed", "answering"]);
+    assert.match(problems.flat()[0]!.detail, /does not answer \(refused\): 3 changes of services' rules by other/);
+    assert.deepEqual(problems.at(-1), []);
+    assert.deepEqual(status().failures, { "rules-changed": 2 });
+  }));
+
+Deno.test("a comparison that takes long names the cause late", () =>
+  setUp(async ({ canary, clock, place, t, states }) => {
+    await place();
+    t.treatment = "dropped";
+    await clock.advanceSettled(6000);
+    assert.deepEqual(states.slice(1), ["failing unknown", "failing unknown"]);
+    canary.reported({ ...REPORT, figures: { drift_repaired: 1 } });
+    assert.equal(states.at(-1), "failing rules-changed");
+  }));
+
+const FOREIGN: PathFinding = { cause: "foreign-chain", detail: "chain x drops", certain: false };
+const FULL: PathFinding = { cause: "table-full", detail: "the table is full", certain: false };
+const OFF: PathFinding = { cause: "forwarding-off", detail: "ip_forward is 0", certain: true };
+
+Deno.test("the likeliest finding becomes the cause, and every finding of it a detail", () =>
+  setUp(async ({ canary, clock, place, t, problems, status }) => {
+    await place();
+    t.treatment = "dropped";
+    t.findings = [FOREIGN, { ...FOREIGN, detail: "chain y drops" }];
+    await clock.advanceSettled(4001);
+    canary.reported(REPORT);
+    await clock.advanceSettled(0);
+    assert.equal(status().cause, "foreign-chain");
+    assert.match(problems.flat().at(-1)!.detail, /; suspected: chain x drops; chain y drops$/);
+    t.findings = [FULL, FOREIGN];
+    await clock.advanceSettled(20_000);
+    assert.equal(status().cause, "table-full");
+    assert.match(problems.flat().at(-1)!.detail, /; the table is full$/);
+  }));
+
+Deno.test("a certain finding turns it red although it answers, until the finding is gone", () =>
+  setUp(async ({ clock, place, t, status, problems }) => {
+    await place();
+    t.findings = [OFF];
+    await clock.advanceSettled(2000);
+    assert.deepEqual([status().state, status().cause], ["failing", "forwarding-off"]);
+    assert.equal(problems.flat().at(-1)!.detail, "ip_forward is 0");
+    t.findings = [FOREIGN];
+    await clock.advanceSettled(2000);
+    assert.equal(status().state, "answering");
+    assert.deepEqual(problems.at(-1), []);
+  }));
+
+Deno.test("another program's answer is no answer", () =>
+  setUp(async ({ clock, place, t, status }) => {
+    await place();
+    t.treatment = "answered by another";
+    await clock.advanceSettled(4000);
+    assert.deepEqual([status().state, status().cause], ["failing", "foreign-answer"]);
+  }));
+
+Deno.test("without a route it is unusable and not red, unless it has answered before", () =>
+  setUp(async ({ clock, place, t, status, problems }) => {
+    t.treatment = "without route";
+    await place();
+    await clock.advanceSettled(10_000);
+    assert.equal(status().state, "unusable");
+    assert.deepEqual(problems.flat().map(({ code }) => code), ["canary-unusable"]);
+    t.treatment = "delivered";
+    await clock.advanceSettled(2000);
+    assert.equal(status().state, "answering");
+    assert.deepEqual(problems.at(-1), []);
+    t.treatment = "without route";
+    await clock.advanceSettled(5000);
+    assert.deepEqual([status().state, status().cause], ["failing", "no-route"]);
+  }));
+
+Deno.test("a host without an address of the family has an unusable canary, which no rule serves", () =>
+  setUp(async ({ canary, clock, t, plans, status }) => {
+    t.own.length = 0;
+    canary.place(NODE);
+    await clock.advanceSettled(0);
+    assert.deepEqual(plans, []);
+    assert.equal(status().state, "unusable");
+  }));
+
+Deno.test("a family without services has no canary", () =>
+  setUp(async ({ canary, clock, place, plans, t }) => {
+    await place();
+    canary.place(undefined);
+    assert.deepEqual(plans.at(-1), undefined);
+    assert.equal(canary.status(), undefined);
+    const before = t.examinations.length;
+    await clock.advanceSettled(60_000);
+    assert.equal(t.examinations.length, before);
+  }));
+
+Deno.test("the chains of other programs are listed every few seconds, the settings at every try", () =>
+  setUp(async ({ clock, place, t }) => {
+    await place();
+    await clock.advanceSettled(8000);
+    assert.deepEqual(t.examinations, ["everything", "settings", "everything", "settings", "everything"]);
+  }));
+
+Deno.test("nothing runs after its end", () =>
+  setUp(async ({ clock, place, stop }) => {
+    await place();
+    stop();
+    await clock.advanceSettled(0);
+    assert.deepEqual(clock.pending(), []);
+  }));
