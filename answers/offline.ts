@@ -1,6 +1,6 @@
 import { createProblemBoard, type ReportProblems } from "../core/problems/mod.ts";
 import { abortedBy, FAMILIES, type Family } from "../platform/mod.ts";
-import { balanceOptions, familySettings, isFeatureEnabled } from "../config/mod.ts";
+import { balanceOptions, familySettings, isFeatureEnabled, watchedKinds } from "../config/mod.ts";
 import type { FamilyDelta, RelayPlaces, RelayPorts, RuleDescription, ServicePortKey } from "../core/model/mod.ts";
 import { createFamilyPlanner, type FamilyPlanner } from "../core/planning/mod.ts";
 import { openSource, type SourceOptions } from "../sources/mod.ts";
@@ -83,7 +83,7 @@ async function readOnce(
   const { nodeName, bindAddress } = configuration;
   const synced = new AbortController();
   const tracking = createTracking({
-    kinds: configuration.modeDescription.kinds,
+    kinds: watchedKinds(configuration),
     nodeName,
     bindAddress,
     externalIPs: isFeatureEnabled("AllowServiceExternalIPs", configuration.featureGates),

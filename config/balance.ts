@@ -1,3 +1,4 @@
+import type { Kind, LabelKeys } from "../core/objects/mod.ts";
 import type { BalanceOptions } from "../core/planning/mod.ts";
 import { BALANCE_HASHES, IPVS_SCHEDULERS } from "../core/model/mod.ts";
 import type { Configuration } from "./configuration.ts";
@@ -17,6 +18,25 @@ export function balanceOptions(configuration: Configuration): BalanceOptions {
     mode,
     algorithms,
     modeDefault,
+    labelKeys: labelKeys(configuration),
     byDefault: { algorithm: algorithm === modeDefault ? undefined : algorithm, hash },
   };
+}
+
+/** The labels that weights may refer to. Only the API server has them, and a site does not pass them on. */
+export function labelKeys({ source, site, balance }: Configuration): LabelKeys {
+  return source.kind === "kube" && site.name === ""
+    ? { nodes: balance.nodeLabels, pods: balance.podLabels }
+    : { nodes: [], pods: [] };
+}
+
+/** The kinds of objects that a proxy with this configuration watches. */
+export function watchedKinds(configuration: Configuration): readonly Kind[] {
+  const { nodes, pods } = labelKeys(configuration), { kinds } = configuration.modeDescription;
+  if (nodes.length + pods.length === 0) return kinds;
+  return [
+    ...kinds,
+    ...(nodes.length > 0 ? ["NodeLabels"] as const : []),
+    ...(pods.length > 0 ? ["PodLabels"] as const : []),
+  ];
 }

@@ -107,6 +107,9 @@ export const FIELDS = {
     algorithm: text(),
     /** For maglev: `flow` or `client`; empty for flow. */
     affinityHash: text(),
+    /** The labels of Nodes and Pods that weights may refer to: they are watched, with their objects' names alone. */
+    nodeLabels: texts(),
+    podLabels: texts(),
   }),
   /** Sluice's own: several nodes behind one line, of which one watches the API server (docs/sites.md). */
   site: section({

@@ -54,7 +54,7 @@ export { boolean, duration, fieldAt, text } from "./fields.ts";
 export { FLAG_GROUPS, FLAGS, SOURCE_FLAGS } from "./flag_table.ts";
 
 export { choice, type ChoiceFlag, type Flag, type FlagGroup, option } from "./flags.ts";
-export { balanceOptions } from "./balance.ts";
+export { balanceOptions, labelKeys, watchedKinds } from "./balance.ts";
 export { conntrackSettings, initSettings } from "./host_settings.ts";
 export { type InstalledService, partOfInstalled, withInstalled } from "./installed.ts";
 export { ipvsDeprecation } from "./ipvs.ts";

@@ -186,8 +186,11 @@ function checkMode(given: string, modes: readonly ModeDescription[], report: Rep
   return mode ?? byDefault!;
 }
 
+/** A key of a label, with an optional prefix (validation.IsQualifiedName). */
+const LABEL_KEY = /^(?:[a-z0-9][a-z0-9.-]{0,252}\/)?[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$/;
+
 function checkBalance(
-  { algorithm, affinityHash }: Settings["balance"],
+  { algorithm, affinityHash, nodeLabels, podLabels }: Settings["balance"],
   { name, balance: { algorithms } }: ModeDescription,
   report: Report,
 ): void {
@@ -196,6 +199,10 @@ function checkBalance(
   }
   if (affinityHash !== "" && !BALANCE_HASHES.some((one) => one === affinityHash)) {
     report("balance.affinityHash", affinityHash, `must be ${BALANCE_HASHES.join(", ")} or empty`);
+  }
+  for (const [name, keys] of Object.entries({ nodeLabels, podLabels })) {
+    const wrong = keys.find((key) => !LABEL_KEY.test(key));
+    if (wrong !== undefined) report(`balance.${name}`, wrong, "must be the key of a label");
   }
 }
 

@@ -7,6 +7,7 @@ import {
   isServer,
   nodePortPrefixes,
   usesAnyRelay,
+  watchedKinds,
 } from "../config/mod.ts";
 import type { ControlAnswers } from "../answers/control/mod.ts";
 import { startCanaries } from "./canaries.ts";
@@ -206,7 +207,7 @@ function isServing(health: ProxyHealth): boolean {
 }
 
 function trackingOptions({ configuration, clock }: ProxyOptions, awaitsPodCIDR: boolean) {
-  const { modeDescription: { kinds }, nodeName, bindAddress, featureGates } = configuration;
+  const { nodeName, bindAddress, featureGates } = configuration, kinds = watchedKinds(configuration);
   const externalIPs = isFeatureEnabled("AllowServiceExternalIPs", featureGates);
   return { kinds, nodeName, bindAddress, awaitsPodCIDR, externalIPs, clock };
 }

@@ -1,6 +1,6 @@
 import { type Clock, loadYaml, type Logger, type RunProgram } from "../platform/mod.ts";
 import type { ApiRequestOutcome, EventRecorderOptions, ReportLink, SiteStatus } from "../observe/mod.ts";
-import { type Configuration, isServer, readSiteAddress, sourceText } from "../config/mod.ts";
+import { type Configuration, isServer, labelKeys, readSiteAddress, sourceText, watchedKinds } from "../config/mod.ts";
 import { createDecode, type DetailFilters, KINDS, type Source } from "../core/objects/mod.ts";
 import type { KeptSourceOptions, StateFile } from "./kept/mod.ts";
 import type { ApiClient, ApiErrorKind } from "./kubernetes/mod.ts";
@@ -64,7 +64,7 @@ interface Opened extends OpenSource {
  * these labels and annotations of Kubernetes' objects), to pass it on. Throws an Error that names the problem and its place.
  */
 export async function openSource(options: SourceOptions, details?: DetailFilters): Promise<OpenSource> {
-  const { configuration: { source, nodeName, serviceProxyName, stateDelayMs, modeDescription, site }, kept } = options;
+  const { configuration: { source, nodeName, serviceProxyName, stateDelayMs, site }, kept } = options;
   if (kept === undefined || !isServer(source)) return forSite(await openConfigured(options, details));
   const failure = Promise.withResolvers<void>();
   const onLink: ReportLink = (stream, server, event) => {
@@ -86,7 +86,7 @@ export async function openSource(options: SourceOptions, details?: DetailFilters
     delayMs: stateDelayMs,
     failed: failure.promise,
     // Every node of a site keeps the whole state, to serve it if it leads.
-    kinds: opened.site === undefined ? modeDescription.kinds : KINDS,
+    kinds: opened.site === undefined ? watchedKinds(options.configuration) : KINDS,
     objects: opened.site?.objects ?? kept.objects,
     clock: options.clock,
     logger: options.logger,
@@ -109,7 +109,8 @@ async function openConfigured(
   const { source: choice, nodeName } = configuration;
   const { serviceProxyName, maxMessageBytes } = configuration;
   const inFull = details !== undefined;
-  const decode = createDecode({ serviceProxyName, details, podsOf: kept?.pods && nodeName });
+  const keys = labelKeys(configuration);
+  const decode = createDecode({ serviceProxyName, details, podsOf: kept?.pods && nodeName, labelKeys: keys });
   const close = () => {};
   switch (choice.kind) {
     case "file": {
@@ -143,14 +144,15 @@ async function openConfigured(
         readServiceUid,
         sendObject,
       } = await import("./kubernetes/mod.ts");
-      const { kubeconfig, master, modeDescription } = configuration;
+      const { kubeconfig, master } = configuration;
       const api = await connectToApi({ kubeconfig, master, runProgram, env, logger, clock, onRequest: onApiRequest });
       const site = options.site && configuration.site.name !== ""
         ? await openSite(options, options.site, api)
         : undefined;
       const source = site ?? createKubernetesSource({
         api,
-        kinds: inFull ? KINDS : modeDescription.kinds,
+        kinds: inFull ? KINDS : watchedKinds(configuration),
+        labelKeys: keys,
         nodeName: inFull ? undefined : nodeName,
         serviceProxyName,
         decode,

@@ -1,5 +1,5 @@
 import { type Finding, findingsText, worstOf } from "../../core/problems/mod.ts";
-import { boolean, type Configuration, option } from "../../config/mod.ts";
+import { boolean, type Configuration, option, watchedKinds } from "../../config/mod.ts";
 import type { ProxyMode } from "../../core/model/mod.ts";
 import { machineCores, searchPath } from "../../platform/mod.ts";
 import { type Command, type Invocation, jsonText } from "./command.ts";
@@ -78,7 +78,7 @@ export async function findingsOf(
   const { examineApi } = await import("../../sources/preflight/mod.ts");
   return [
     ...node,
-    ...await examineApi({ ...configuration, kinds: modeDescription.kinds, clock, logger, signal, runProgram }),
+    ...await examineApi({ ...configuration, kinds: watchedKinds(configuration), clock, logger, signal, runProgram }),
   ];
 }
 

@@ -4,17 +4,25 @@ import type { Protocol } from "../model/mod.ts";
 import type { BalanceAnnotations } from "./balance_annotations.ts";
 
 /** An object of any watched kind. */
-export type ClusterObject = Service | EndpointSlice | Node | ServiceCIDR;
+export type ClusterObject = Service | EndpointSlice | Node | ServiceCIDR | LabelledObject;
 
-/** The kinds of objects that are watched. */
+/** The labels of an object, without the object. */
+export type LabelledObject = NodeLabels | PodLabels;
+
+/** The kinds of objects that can be watched. */
 export type Kind = ClusterObject["kind"];
 
-/** Every kind, in the order in which they are listed. */
-export const KINDS: readonly Kind[] = ["Service", "EndpointSlice", "Node", "ServiceCIDR"];
+/** Every kind that proxies need, in the order in which they are listed; labels are watched on request, on top of these. */
+export const KINDS: readonly Exclude<Kind, LabelledObject["kind"]>[] = [
+  "Service",
+  "EndpointSlice",
+  "Node",
+  "ServiceCIDR",
+];
 
 /** Whether objects of a kind are namespaced. */
 export function isNamespaced(kind: Kind): boolean {
-  return kind === "Service" || kind === "EndpointSlice";
+  return kind === "Service" || kind === "EndpointSlice" || kind === "PodLabels";
 }
 
 /** A reference to an object; the namespace of a cluster-scoped one is empty. */
@@ -109,6 +117,8 @@ export interface SliceEndpoint {
   readonly nodeHints: readonly string[] | undefined;
   /** Its pod; only kept where `DecodeOptions.podsOf` asks for it. */
   readonly pod?: PodRef;
+  /** The name of its pod; only kept if weights may refer to labels of pods. */
+  readonly podName?: string;
   readonly details?: EndpointDetails;
 }
 
@@ -139,6 +149,23 @@ export interface ServiceCIDR {
   readonly name: string;
   /** Canonical prefixes of either family. */
   readonly cidrs: readonly string[];
+}
+
+/** Labels of a Node that weights may refer to. */
+export interface NodeLabels {
+  readonly kind: "NodeLabels";
+  readonly name: string;
+  /** Never empty. */
+  readonly labels: Readonly<Record<string, string>>;
+}
+
+/** Labels of a Pod that weights may refer to. */
+export interface PodLabels {
+  readonly kind: "PodLabels";
+  readonly namespace: string;
+  readonly name: string;
+  /** Never empty. */
+  readonly labels: Readonly<Record<string, string>>;
 }
 
 // Load balancing needs none of the details below. Only `sluice serve` and `sluice export`, which pass objects on, decode

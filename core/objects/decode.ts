@@ -1,6 +1,7 @@
 import type { Kind } from "./cluster_object.ts";
 import type { DecodeOptions } from "./decode_options.ts";
 import { decodeEndpointSlice } from "./decode_endpoint_slice.ts";
+import { decodeNodeLabels, decodePodLabels } from "./decode_labels.ts";
 import { decodeNode } from "./decode_node.ts";
 import { decodeService } from "./decode_service.ts";
 import { readPrefixes } from "./fields.ts";
@@ -13,6 +14,8 @@ const DECODERS: Readonly<Record<Kind, (raw: RawObject, options: DecodeOptions) =
   EndpointSlice: decodeEndpointSlice,
   Node: decodeNode,
   ServiceCIDR: decodeServiceCIDR,
+  NodeLabels: decodeNodeLabels,
+  PodLabels: decodePodLabels,
 };
 
 /** Decodes an object of any kind as kube-proxy 1.36 interprets its fields. */

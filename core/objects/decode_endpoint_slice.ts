@@ -57,7 +57,7 @@ function readEndpoints(
   value: unknown,
   { namespace, family }: Pick<EndpointSlice, "namespace" | "family">,
   problems: Problems,
-  { details: inFull, podsOf }: DecodeOptions,
+  { details: inFull, podsOf, labelKeys }: DecodeOptions,
 ): readonly SliceEndpoint[] {
   const endpoints: SliceEndpoint[] = [];
   let number = 0;
@@ -68,9 +68,10 @@ function readEndpoints(
     if (endpoint === undefined) continue;
     const pod = endpoint.nodeName === podsOf ? readPod(raw, namespace) : undefined;
     const details = inFull === undefined ? undefined : readEndpointDetails(raw);
+    const podName = labelKeys !== undefined && labelKeys.pods.length > 0 ? readPod(raw, namespace)?.name : undefined;
     // Two shapes cost less memory than one with absent fields.
-    if (pod === undefined && details === undefined) endpoints.push(endpoint);
-    else endpoints.push({ ...endpoint, ...(pod && { pod }), ...(details && { details }) });
+    if (pod === undefined && podName === undefined && details === undefined) endpoints.push(endpoint);
+    else endpoints.push({ ...endpoint, ...(pod && { pod }), ...(podName && { podName }), ...(details && { details }) });
   }
   return compact(endpoints);
 }

@@ -9,6 +9,12 @@ export interface DetailFilters {
   readonly nodeAnnotations: KeyFilter;
 }
 
+/** Keys of labels. */
+export interface LabelKeys {
+  readonly nodes: readonly string[];
+  readonly pods: readonly string[];
+}
+
 /** Which objects to use, and how much of them. */
 export interface DecodeOptions {
   /**
@@ -20,4 +26,6 @@ export interface DecodeOptions {
   readonly details?: DetailFilters;
   /** The node of whose endpoints the pods are kept; none by default. */
   readonly podsOf?: string;
+  /** The labels of Nodes and Pods that weights may refer to; none by default. */
+  readonly labelKeys?: LabelKeys;
 }

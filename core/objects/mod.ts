@@ -11,6 +11,7 @@
  *   fields.ts                 readers of addresses, prefixes and ports
  *   raw.ts                    JSON of unknown shape
  *   balance_annotations.ts    how a Service asks to be balanced
+ *   decode_labels.ts          labels of Nodes and Pods that weights refer to
  *   problems.ts               collects the problems of one object
  *   intern.ts                 shares equal values in memory
  *   source.ts                 the contract of sources
@@ -25,8 +26,11 @@ export {
   isNamespaced,
   type Kind,
   KINDS,
+  type LabelledObject,
   type Node,
+  type NodeLabels,
   type ObjectRef,
+  type PodLabels,
   type PodRef,
   refOf,
   type Service,
@@ -37,7 +41,7 @@ export {
 export { createDecode, decodeObject, decodeServiceCIDR } from "./decode.ts";
 export { decodeNode } from "./decode_node.ts";
 export { decodeService } from "./decode_service.ts";
-export type { DetailFilters, KeyFilter } from "./decode_options.ts";
+export type { DetailFilters, KeyFilter, LabelKeys } from "./decode_options.ts";
 export { createInterner, internString, internStrings } from "./intern.ts";
 export { type Decode, type Decoded, isLabel, isObjectName } from "./metadata.ts";
 export { isWholeNumber } from "./problems.ts";

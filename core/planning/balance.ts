@@ -7,9 +7,9 @@ import {
   IPVS_SCHEDULERS,
   MOST_MAGLEV_ENDPOINTS,
 } from "../model/mod.ts";
-import { BALANCE_ANNOTATIONS, quote, type Service } from "../objects/mod.ts";
+import { BALANCE_ANNOTATIONS, type LabelKeys, quote, type Service } from "../objects/mod.ts";
 import type { ServiceEndpoint } from "../tracking/mod.ts";
-import { readWeightTerms, weightOf, type WeightTerm } from "./weight_terms.ts";
+import { type EndpointLabels, readWeightTerms, weightOf, type WeightTerm } from "./weight_terms.ts";
 
 /** The algorithm of services that do not ask for one. */
 export interface DefaultBalance {
@@ -27,6 +27,8 @@ export interface BalanceOptions {
   /** The algorithm of a service port without `Balance`. */
   readonly modeDefault: BalanceAlgorithm;
   readonly byDefault: DefaultBalance;
+  /** The labels that weights may refer to. */
+  readonly labelKeys: LabelKeys;
 }
 
 /** How a service is balanced: its annotations, as far as the mode can follow them. */
@@ -53,7 +55,7 @@ export function balanceRequest({ balancing }: Pick<Service, "balancing">, option
   const hash = balancing.affinityHash === undefined
     ? byDefault.hash
     : readHash(balancing.affinityHash, algorithm, byDefault.hash, problems);
-  const terms = balancing.weights === undefined ? undefined : readTerms(balancing.weights, problems);
+  const terms = balancing.weights === undefined ? undefined : readTerms(balancing.weights, options, problems);
   return { algorithm, hash, terms, problems };
 }
 
@@ -89,8 +91,12 @@ function readHash(
   return found ?? byDefault;
 }
 
-function readTerms(text: string, problems: string[]): readonly WeightTerm[] | undefined {
-  const { terms, problem } = readWeightTerms(text);
+function readTerms(
+  text: string,
+  { labelKeys }: BalanceOptions,
+  problems: string[],
+): readonly WeightTerm[] | undefined {
+  const { terms, problem } = readWeightTerms(text, labelKeys);
   if (problem !== undefined) {
     problems.push(`annotation ${BALANCE_ANNOTATIONS.weights}: ${problem}; all endpoints have the same weight`);
   }
@@ -101,26 +107,26 @@ function orList(words: readonly string[]): string {
   return `${words.slice(0, -1).join(", ")} or ${words.at(-1)}`;
 }
 
-/** The endpoints that a service port uses, by policy. */
+/** The endpoints of a service port. */
 export interface BalancedEndpoints {
-  readonly cluster: readonly string[];
-  readonly local: readonly string[];
+  /** Those that each policy uses. */
+  readonly used: { readonly cluster: readonly string[]; readonly local: readonly string[] };
+  readonly known: readonly ServiceEndpoint[];
+  readonly namespace: string;
+  readonly labels: EndpointLabels;
 }
 
 /** One object for each algorithm and hash, so that ten thousand services share it. */
 const plain = new Map<string, Balance>();
 
-/**
- * Decides how a service port is balanced; undefined for the mode's default with equal weights.
- * @param known all endpoints of the service port
- */
+/** Decides how a service port is balanced; undefined for the mode's default with equal weights. */
 export function planBalance(
   { algorithm, hash, terms }: BalanceRequest,
-  used: BalancedEndpoints,
-  known: readonly ServiceEndpoint[],
+  endpoints: BalancedEndpoints,
   modeDefault: BalanceAlgorithm,
 ): Balance | undefined {
-  const weights = terms && weightsByTarget(known, terms);
+  const { used } = endpoints;
+  const weights = terms && weightsByTarget(endpoints, terms);
   const clusterWeights = weights && weightsOf(used.cluster, weights);
   const localWeights = weights && weightsOf(used.local, weights);
   const isTooLarge = Math.max(used.cluster.length, used.local.length) > MOST_MAGLEV_ENDPOINTS;
@@ -145,10 +151,10 @@ function plainBalance(algorithm: BalanceAlgorithm, hash: BalanceHash | undefined
 }
 
 function weightsByTarget(
-  known: readonly ServiceEndpoint[],
+  { known, namespace, labels }: BalancedEndpoints,
   terms: readonly WeightTerm[],
 ): ReadonlyMap<string, number> {
-  return new Map(known.map(({ target, endpoint }) => [target, weightOf(endpoint, terms)]));
+  return new Map(known.map(({ target, endpoint }) => [target, weightOf(endpoint, namespace, terms, labels)]));
 }
 
 /** The weights of a list; undefined if they are equal, which includes that all are 0: serving comes before weights. */

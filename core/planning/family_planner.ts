@@ -13,6 +13,7 @@ import {
 } from "./frontend_claims.ts";
 import { CANARY_KEY, canaryEndpoint, type CanaryPlan, canaryService } from "./canary.ts";
 import { planService } from "./service_port.ts";
+import { usesLabels } from "./weight_terms.ts";
 
 /** The changes in the plan of a family. */
 export interface PlanChanges {
@@ -115,9 +116,11 @@ export function createFamilyPlanner(options: FamilyPlannerOptions): FamilyPlanne
   let plannedNodeIP: string | undefined;
 
   const servicesToPlan = (changes: TrackedChanges, everything: boolean): Iterable<ServiceKey> => {
-    return everything
-      ? new Set([...entries.keys(), ...tracking.services.keys()])
-      : new Set([...changes.services, ...changes.endpoints[family].services]);
+    return everything ? new Set([...entries.keys(), ...tracking.services.keys()]) : new Set([
+      ...changes.services,
+      ...changes.endpoints[family].services,
+      ...(changes.labels ? weightedByLabels(tracking) : []),
+    ]);
   };
 
   const planSome = (services: Iterable<ServiceKey>) => planServices(state, services, tracking.node.state().zone);
@@ -145,6 +148,11 @@ export function createFamilyPlanner(options: FamilyPlannerOptions): FamilyPlanne
     rounds: () => state.rounds,
     noLocalEndpoints: () => ({ ...dropping }),
   };
+}
+
+/** The services whose weights may depend on labels. */
+function* weightedByLabels({ services }: Tracking): Generator<ServiceKey> {
+  for (const key of services.keys()) if (usesLabels(services.get(key)?.balancing?.weights ?? "")) yield key;
 }
 
 function planServices(state: PlannerState, services: Iterable<ServiceKey>, zone: string): PlanChanges {
@@ -199,6 +207,7 @@ function portsWanted({ options, canary }: PlannerState, key: ServiceKey, node: N
     ...shared,
     service,
     balance,
+    labels: tracking.labels,
     endpointsOf: (portName, protocol) => tracking.endpoints[family].endpointsOf(key, portName, protocol),
     unreachable: options.unreachable?.(),
   });

@@ -3,6 +3,7 @@ import type { LoadBalancerSources, Protocol, ServicePort, ServicePortName, Verdi
 import type { Service, ServicePortSpec } from "../objects/mod.ts";
 import { type ServiceEndpoint, serviceKey } from "../tracking/mod.ts";
 import { type BalanceOptions, balanceRequest, planBalance } from "./balance.ts";
+import type { EndpointLabels } from "./weight_terms.ts";
 import { categorizeEndpoints, type EndpointCategories, type EndpointUse, type NodeContext } from "./endpoints.ts";
 
 /** The data that the ports of a service are planned from. */
@@ -14,6 +15,8 @@ export interface ServicePlanInput {
   readonly nodeIP: string;
   /** How services can be balanced; undefined for the mode's default in every case. */
   readonly balance?: BalanceOptions;
+  /** The labels that weights refer to; none by default. */
+  readonly labels?: EndpointLabels;
   /** The endpoints of one of its ports, sorted, without duplicates. */
   readonly endpointsOf: (portName: string, protocol: Protocol) => readonly ServiceEndpoint[];
   /** The TCP endpoints that do not answer this node; none by default. */
@@ -37,7 +40,11 @@ export function planService(input: ServicePlanInput): ServicePort[] {
     const known = input.endpointsOf(spec.name, spec.protocol);
     const unreachable = spec.protocol === "tcp" ? input.unreachable : undefined;
     const found = categorizeEndpoints(known, policies.use, input.node, unreachable);
-    const balance = request && planBalance(request, found, known, input.balance!.modeDefault);
+    const balance = request && planBalance(
+      request,
+      { used: found, known, namespace: service.namespace, labels: input.labels ?? NO_LABELS },
+      input.balance!.modeDefault,
+    );
     planned.push({
       name: servicePortName(service, spec),
       protocol: spec.protocol,
@@ -97,6 +104,8 @@ export function healthCheckNodePort(service: Service): number {
 }
 
 const NONE: readonly string[] = Object.freeze([]);
+
+const NO_LABELS: EndpointLabels = { ofNode: () => undefined, ofPod: () => undefined };
 
 /** The addresses that all ports of a service share. */
 function frontendsOf(service: Service, family: Family, clusterIP: string, nodeIP: string) {

@@ -7,6 +7,7 @@
  *   endpoint_slice_cache.ts      EndpointSlices by service, merged to endpoints
  *   node_tracker.ts              this node's Node object
  *   service_cidr_tracker.ts      ranges of cluster IPs
+ *   label_tracker.ts             labels that weights refer to
  *   changing_map.ts              a map that records its changes
  *   reset_tracker.ts             objects that are gone after a reset
  *   service_key.ts               names of Services
@@ -15,6 +16,7 @@
  */
 
 export { endpointsOfSlices, sameSlice, type ServiceEndpoint } from "./endpoint_slice_cache.ts";
+export type { Labels, LabelTracker } from "./label_tracker.ts";
 export type { NodeChange, NodeState, NodeTracker } from "./node_tracker.ts";
 export { createResetTracker } from "./reset_tracker.ts";
 export type { ServiceChangeTracker } from "./service_change_tracker.ts";

@@ -7,6 +7,7 @@ import {
   type EndpointChanges,
   type EndpointsChangeTracker,
 } from "./endpoints_change_tracker.ts";
+import { createLabelTracker, type LabelTracker } from "./label_tracker.ts";
 import { createNodeTracker, type NodeChange, type NodeTracker } from "./node_tracker.ts";
 import { createServiceChangeTracker, type ServiceChangeTracker } from "./service_change_tracker.ts";
 import { createServiceCIDRTracker, type ServiceCIDRTracker } from "./service_cidr_tracker.ts";
@@ -20,6 +21,8 @@ export interface TrackedChanges {
   readonly node: NodeChange | undefined;
   /** Whether the ranges of cluster IPs changed. */
   readonly serviceRanges: boolean;
+  /** Whether labels that weights may refer to changed. */
+  readonly labels: boolean;
 }
 
 /** The trackers of all kinds of objects, fed by the sources. */
@@ -28,6 +31,7 @@ export interface Tracking extends SourceSink {
   readonly endpoints: Readonly<Record<Family, EndpointsChangeTracker>>;
   readonly node: NodeTracker;
   readonly serviceCIDRs: ServiceCIDRTracker;
+  readonly labels: LabelTracker;
   /** All objects, as tracked: Services that are not served are left out. The iteration may continue after changes. */
   objects(): Iterable<ClusterObject>;
   /** Whether every kind has been synced; before that, the state is incomplete. */
@@ -99,18 +103,19 @@ export function createTracking(options: TrackingOptions): Tracking {
     problems: options.onProblems,
     take() {
       isAnnounced = false;
-      const { services, endpoints, node, serviceCIDRs } = trackers;
+      const { services, endpoints, node, serviceCIDRs, labels } = trackers;
       return {
         services: services.take(),
         endpoints: { IPv4: endpoints.IPv4.take(), IPv6: endpoints.IPv6.take() },
         node: node.take(),
         serviceRanges: serviceCIDRs.take(),
+        labels: labels.take(),
       };
     },
   };
 }
 
-type Trackers = Pick<Tracking, "services" | "endpoints" | "node" | "serviceCIDRs">;
+type Trackers = Pick<Tracking, "services" | "endpoints" | "node" | "serviceCIDRs" | "labels">;
 
 function createTrackers({ nodeName, bindAddress, clock }: TrackingOptions): Trackers {
   const startedAtMs = clock.now();
@@ -122,33 +127,39 @@ function createTrackers({ nodeName, bindAddress, clock }: TrackingOptions): Trac
     },
     node: createNodeTracker({ nodeName, bindAddress }),
     serviceCIDRs: createServiceCIDRTracker(),
+    labels: createLabelTracker(),
   };
 }
 
-function hasChanges({ services, endpoints, node, serviceCIDRs }: Trackers): boolean {
-  return services.pending() > 0 || node.pending() || serviceCIDRs.pending() ||
+function hasChanges({ services, endpoints, node, serviceCIDRs, labels }: Trackers): boolean {
+  return services.pending() > 0 || node.pending() || serviceCIDRs.pending() || labels.pending() ||
     FAMILIES.some((family) => endpoints[family].pending() > 0);
 }
 
-function* objectsOf({ services, endpoints, node, serviceCIDRs }: Trackers): Generator<ClusterObject> {
+function* objectsOf({ services, endpoints, node, serviceCIDRs, labels }: Trackers): Generator<ClusterObject> {
   yield* node.values();
   yield* serviceCIDRs.values();
+  yield* labels.values();
   yield* services.values();
   for (const family of FAMILIES) yield* endpoints[family].values();
 }
 
-function refsOfKind({ services, endpoints, node, serviceCIDRs }: Trackers, kind: Kind): ObjectRef[] {
+function refsOfKind({ services, endpoints, node, serviceCIDRs, labels }: Trackers, kind: Kind): ObjectRef[] {
   if (kind === "Node" || kind === "ServiceCIDR") {
     return Array.from((kind === "Node" ? node : serviceCIDRs).keys(), (name) => ({ kind, namespace: "", name }));
+  }
+  if (kind === "NodeLabels" || kind === "PodLabels") {
+    return Array.from(labels.keys(kind), (key) => ({ kind, ...splitServiceKey(key) }));
   }
   const keys = kind === "Service" ? services.keys() : FAMILIES.flatMap((family) => [...endpoints[family].keys()]);
   return Array.from(keys, (key) => ({ kind, ...splitServiceKey(key) }));
 }
 
-function setObject({ services, endpoints, node, serviceCIDRs }: Trackers, object: ClusterObject): void {
+function setObject({ services, endpoints, node, serviceCIDRs, labels }: Trackers, object: ClusterObject): void {
   if (object.kind === "Service") services.update(object);
   else if (object.kind === "Node") node.update(object);
   else if (object.kind === "ServiceCIDR") serviceCIDRs.update(object);
+  else if (object.kind !== "EndpointSlice") labels.update(object);
   else {
     endpoints[otherFamily(object.family)].delete(object.namespace, object.name);
     endpoints[object.family].update(object);
@@ -156,12 +167,13 @@ function setObject({ services, endpoints, node, serviceCIDRs }: Trackers, object
 }
 
 function deleteObject(
-  { services, endpoints, node, serviceCIDRs }: Trackers,
+  { services, endpoints, node, serviceCIDRs, labels }: Trackers,
   { kind, namespace, name }: ObjectRef,
 ): void {
   if (kind === "Service") services.delete(serviceKey(namespace, name));
   else if (kind === "Node") node.delete(name);
   else if (kind === "ServiceCIDR") serviceCIDRs.delete(name);
+  else if (kind !== "EndpointSlice") labels.delete(kind, namespace, name);
   else for (const family of FAMILIES) endpoints[family].delete(namespace, name);
 }
 

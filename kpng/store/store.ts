@@ -183,6 +183,8 @@ function createObjects(onChange: () => void) {
 
   const apply = (object: ClusterObject) => {
     if (object.kind === "EndpointSlice") return putSlice(object);
+    // Labels are not passed on: weights by label need the API server.
+    if (object.kind === "NodeLabels" || object.kind === "PodLabels") return;
     if (object.kind !== "Service") return putScoped(object.kind, object.name, object);
     const key = serviceKey(object.namespace, object.name);
     const state = stateOf(key, object.namespace, object.name);

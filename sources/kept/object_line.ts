@@ -7,6 +7,8 @@ import {
   internString,
   internStrings,
   type Node,
+  type NodeLabels,
+  type PodLabels,
   type PodRef,
   type Service,
   type ServiceCIDR,
@@ -81,6 +83,10 @@ function fields<T extends object>(readers: { readonly [K in keyof T]-?: Read<T[K
 
 const texts = list(text);
 const names: Read<readonly string[]> = (value) => internStrings(texts(value));
+const labels: Read<Readonly<Record<string, string>>> = (value) => {
+  if (typeof value !== "object" || value === null) throw new Error("a field is not an object");
+  return Object.fromEntries(Object.entries(value).map(([key, one]) => [internString(key), shared(one)]));
+};
 const protocol = oneOf("tcp", "udp", "sctp");
 
 const READERS: { readonly [K in ClusterObject["kind"]]: Read<Extract<ClusterObject, { kind: K }>> } = {
@@ -126,6 +132,7 @@ const READERS: { readonly [K in ClusterObject["kind"]]: Read<Extract<ClusterObje
       zoneHints: optional(names),
       nodeHints: optional(names),
       pod: optional(fields<PodRef>({ namespace: shared, name: shared, uid: shared })),
+      podName: optional(shared),
       details: absent,
     })),
     triggerTimeMs: () => 0,
@@ -141,4 +148,6 @@ const READERS: { readonly [K in ClusterObject["kind"]]: Read<Extract<ClusterObje
     details: absent,
   }),
   ServiceCIDR: fields<ServiceCIDR>({ kind: oneOf("ServiceCIDR"), name: text, cidrs: texts }),
+  NodeLabels: fields<NodeLabels>({ kind: oneOf("NodeLabels"), name: text, labels }),
+  PodLabels: fields<PodLabels>({ kind: oneOf("PodLabels"), namespace: shared, name: text, labels }),
 };

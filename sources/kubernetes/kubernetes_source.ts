@@ -1,14 +1,14 @@
 /** The Kubernetes API as a source. */
 import { type Clock, createBackoff, type Logger, systemClock } from "../../platform/mod.ts";
 import type { ApiRequestOutcome, LinkEvent, ReportLink } from "../../observe/mod.ts";
-import type { Decode, Kind, Source } from "../../core/objects/mod.ts";
+import type { Decode, Kind, LabelKeys, Source } from "../../core/objects/mod.ts";
 import { type ConnectionOptions, loadCredentials } from "./credentials.ts";
 import { type ApiClient, createApiClient } from "./http.ts";
 import { createKnownObjects } from "./known_objects.ts";
 import { createLinkProbe } from "./link_probe.ts";
 import { createRecovery } from "./recovery.ts";
 import { runReflector } from "./reflector.ts";
-import { resourcesOf } from "./resource.ts";
+import { resourcesOf, streamOf } from "./resource.ts";
 
 /** Options of `connectToApi`. */
 export interface ApiConnectionOptions extends ConnectionOptions {
@@ -30,6 +30,8 @@ export interface KubernetesSourceOptions {
   readonly nodeName: string | undefined;
   /** Only services of this proxy; undefined for those of no other proxy. */
   readonly serviceProxyName?: string;
+  /** The labels that are watched; none by default. */
+  readonly labelKeys?: LabelKeys;
   readonly decode: Decode;
   /** Receives the state of the link to the API server; without it, a silent server is not probed. */
   readonly onLink?: ReportLink;
@@ -66,6 +68,7 @@ export function createKubernetesSource(options: KubernetesSourceOptions): Source
     kinds,
     nodeName,
     serviceProxyName,
+    labelKeys,
     decode,
     logger,
     clock = systemClock,
@@ -83,13 +86,13 @@ export function createKubernetesSource(options: KubernetesSourceOptions): Source
       });
       await Promise.all([
         probing,
-        ...resourcesOf(kinds, nodeName, serviceProxyName).map(async (resource) => {
+        ...resourcesOf(kinds, nodeName, serviceProxyName, labelKeys).map(async (resource) => {
           const backoff = createBackoff({ firstMs, longestMs, random });
           const known = createKnownObjects(resource.kind, decode, sink);
           const { readDeadlineMs } = options;
           const onEvent = (event: LinkEvent) => {
             if (event.type !== "failed") probe.received();
-            onLink(resource.name, api.server, event);
+            onLink(streamOf(resource), api.server, event);
           };
           try {
             await runReflector(

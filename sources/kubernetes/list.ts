@@ -1,7 +1,7 @@
 import { errorOfBrokenJson, errorOfGarbage, errorOfStatus, type RequestSubject, statusOf } from "./api_error.ts";
 import type { ApiClient } from "./http.ts";
 import { createItemScanner, type ListEnvelope } from "./json_items.ts";
-import type { Resource } from "./resource.ts";
+import { acceptedTypes, type Resource } from "./resource.ts";
 
 /** Options of `listResource`. */
 export interface ListOptions {
@@ -39,7 +39,12 @@ export async function listResource(
     if (continueAt) query.set("continue", continueAt);
     else if (mayBeOld) query.set("resourceVersion", "0");
     const scanner = createItemScanner(onItem);
-    const request = { ...subject, path: `${resource.path}?${query}`, readDeadlineMs };
+    const request = {
+      ...subject,
+      path: `${resource.path}?${query}`,
+      readDeadlineMs,
+      accept: acceptedTypes(resource, "list"),
+    };
     let envelope: ListEnvelope;
     try {
       await api.send(request, (chunk) => scanner.push(chunk), signal);

@@ -6,7 +6,7 @@ import type { ApiClient } from "./http.ts";
 import { isBefore, type KnownObjects } from "./known_objects.ts";
 import { listResource } from "./list.ts";
 import type { Recovery } from "./recovery.ts";
-import type { Resource } from "./resource.ts";
+import { type Resource, streamOf } from "./resource.ts";
 import { watchResource } from "./watch.ts";
 import { createWatchTimeout, type WatchTimeout } from "./watch_timeout.ts";
 
@@ -167,17 +167,17 @@ function watch(
 }
 
 /** Reports the failure of a request as a problem, which `waitForRetry` logs. */
-function reportFailure({ name }: Resource, failure: ApiError, sink: SourceSink): void {
-  const problem = { code: "source-unreachable", subject: name, detail: failure.message } as const;
-  sink.problems(scopeOf(name), [problem], { isLogged: true });
+function reportFailure(resource: Resource, failure: ApiError, sink: SourceSink): void {
+  const problem = { code: "source-unreachable", subject: resource.name, detail: failure.message } as const;
+  sink.problems(scopeOf(resource), [problem], { isLogged: true });
 }
 
-function solveFailure({ name }: Resource, sink: SourceSink): void {
-  sink.problems(scopeOf(name), []);
+function solveFailure(resource: Resource, sink: SourceSink): void {
+  sink.problems(scopeOf(resource), []);
 }
 
-function scopeOf(name: string): string {
-  return `API ${name}`;
+function scopeOf(resource: Resource): string {
+  return `API ${streamOf(resource)}`;
 }
 
 /** Handles an optional resource that is missing or forbidden: it counts as synced until the next attempt. */

@@ -1,4 +1,4 @@
-import type { Kind } from "../../core/objects/mod.ts";
+import type { Kind, LabelKeys } from "../../core/objects/mod.ts";
 
 /** The resource that has the objects of a kind, and the parameters of its requests. */
 export interface Resource {
@@ -12,6 +12,8 @@ export interface Resource {
   readonly without?: string;
   /** Query parameters that select the objects. */
   readonly selectors: Readonly<Record<string, string>>;
+  /** Whether only the metadata of the objects is requested. */
+  readonly metadataOnly?: true;
   /** Further selectors that only save traffic; a server that does not support them answers 400. */
   readonly sparingSelectors?: Readonly<Record<string, string>>;
 }
@@ -30,6 +32,7 @@ export function resourcesOf(
   kinds: readonly Kind[],
   nodeName: string | undefined,
   serviceProxyName?: string,
+  labelKeys: LabelKeys = { nodes: [], pods: [] },
 ): readonly Resource[] {
   const all: readonly Resource[] = [
     {
@@ -61,6 +64,40 @@ export function resourcesOf(
       without: "traffic to unused cluster IPs is not dropped",
       selectors: {},
     },
+    {
+      kind: "NodeLabels",
+      name: "nodes",
+      path: "/api/v1/nodes",
+      without: "weights by labels of nodes are 1",
+      selectors: withLabel(labelKeys.nodes),
+      metadataOnly: true,
+    },
+    {
+      kind: "PodLabels",
+      name: "pods",
+      path: "/api/v1/pods",
+      without: "weights by labels of pods are 1",
+      selectors: withLabel(labelKeys.pods),
+      metadataOnly: true,
+    },
   ];
   return all.filter(({ kind }) => kinds.includes(kind));
+}
+
+/** Selects the objects with a label. A selector cannot select those with one of several. */
+function withLabel([key, ...others]: readonly string[]): Resource["selectors"] {
+  return key === undefined || others.length > 0 ? {} : { labelSelector: key };
+}
+
+/** The name of the stream of a resource: Nodes are watched a second time for their labels. */
+export function streamOf({ name, metadataOnly }: Resource): string {
+  return metadataOnly ? `${name} (labels)` : name;
+}
+
+/** The accepted media types of answers about a resource: metadata alone if that is enough and the server supports it. */
+export function acceptedTypes({ metadataOnly }: Resource, verb: "list" | "watch"): string | undefined {
+  if (metadataOnly === undefined) return undefined;
+  return `application/json;as=PartialObjectMetadata${
+    verb === "list" ? "List" : ""
+  };g=meta.k8s.io;v=v1,application/json`;
 }

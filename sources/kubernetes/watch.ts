@@ -2,7 +2,7 @@ import { ApiError, errorOfBrokenJson, errorOfStatus, type RequestSubject, status
 import type { ApiClient, ApiRequest } from "./http.ts";
 import { isBefore, metaOf } from "./known_objects.ts";
 import type { WatchTimeout } from "./watch_timeout.ts";
-import type { Resource } from "./resource.ts";
+import { acceptedTypes, type Resource } from "./resource.ts";
 import { createWatchDecoder, type WatchEvent } from "./watch_stream.ts";
 
 /** Options of `watchResource`. */
@@ -70,6 +70,7 @@ export async function watchResource(options: WatchOptions, handler: WatchHandler
   try {
     const request: ApiRequest = {
       ...subject,
+      accept: acceptedTypes(resource, "watch"),
       path: `${resource.path}?${query}`,
       onHeaders: () => {
         isAnswered = true;

@@ -28,7 +28,7 @@ export interface DocumentObjects {
   readonly ignored: readonly string[];
 }
 
-const API_VERSIONS: Readonly<Record<Kind, string>> = {
+const API_VERSIONS: Readonly<Record<typeof KINDS[number], string>> = {
   Service: "v1",
   EndpointSlice: "discovery.k8s.io/v1",
   Node: "v1",

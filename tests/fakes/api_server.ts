@@ -285,6 +285,7 @@ function selected(query: Readonly<Record<string, string>>): (object: ApiObject) 
   const isLabelled = (labels: Readonly<Record<string, string>> = {}) =>
     terms.every((term) => {
       const [label = "", value] = term.replace(/^!/, "").split("=");
+      if (!term.startsWith("!") && value === undefined) return labels[label] !== undefined;
       return labels[label] === (term.startsWith("!") ? undefined : value);
     });
   const withoutHeadless = query.fieldSelector === "spec.clusterIP!=None";

@@ -5,11 +5,13 @@ import type { BalanceOptions } from "../../core/planning/mod.ts";
 export function fakeBalance(
   { name, balance }: Pick<ModeDescription, "name" | "balance">,
   byDefault: Partial<BalanceOptions["byDefault"]> = {},
+  labelKeys: BalanceOptions["labelKeys"] = { nodes: [], pods: [] },
 ): BalanceOptions {
   return {
     mode: name,
     algorithms: balance.algorithms,
     modeDefault: balance.byDefault,
+    labelKeys,
     byDefault: { algorithm: undefined, hash: "flow", ...byDefault },
   };
 }

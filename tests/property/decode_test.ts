@@ -81,6 +81,10 @@ function assertUsable(kind: typeof KINDS[number], raw: unknown): void {
     for (const text of object.cidrs) assert.equal(canonicalPrefix(text), text);
     return;
   }
+  if (object.kind === "NodeLabels" || object.kind === "PodLabels") {
+    assert.notEqual(Object.keys(object.labels).length, 0);
+    return;
+  }
   assert.match(object.namespace, TOOL_SAFE);
   for (const one of object.ports) {
     if (one.name !== "") assert.match(one.name, TOOL_SAFE);

@@ -42,7 +42,7 @@ ipvs:
 nftables: {masqueradeBit: 4, masqueradeAll: false, syncPeriod: 4s, minSyncPeriod: 2s}
 userspace: { maxConnections: 7, udpIdleTimeout: 8s }
 traffic: { metrics: true, endpointMetrics: true, period: 9s }
-balance: { algorithm: maglev, affinityHash: client }
+balance: { algorithm: maglev, affinityHash: client, nodeLabels: [example.com/rack], podLabels: [version] }
 site: {name: north, leaseNamespace: edge, leaseDuration: 40s, renewPeriod: 20s, listenAddress: "10.0.0.1:1", advertiseAddress: h,
   tlsCAFile: ca, tlsCertFile: crt, tlsPrivateKeyFile: key}
 failover: {endpointFailureDetection: false, interval: 1s, attempts: 2, silence: 3s, probes: 4, probeTimeout: 5s,
@@ -110,7 +110,12 @@ windowsRunAsService: true
     nftables: { masqueradeBit: 4, masqueradeAll: false, syncPeriodMs: 4000, minSyncPeriodMs: 2000 },
     userspace: { maxConnections: 7, udpIdleTimeoutMs: 8000 },
     traffic: { metrics: true, endpointMetrics: true, periodMs: 9000 },
-    balance: { algorithm: "maglev", affinityHash: "client" },
+    balance: {
+      algorithm: "maglev",
+      affinityHash: "client",
+      nodeLabels: ["example.com/rack"],
+      podLabels: ["version"],
+    },
     site: {
       name: "north",
       leaseNamespace: "edge",

@@ -2,8 +2,10 @@
 import assert from "node:assert/strict";
 import { createDecode } from "../../../../core/objects/decode.ts";
 import type { DecodeOptions } from "../../../../core/objects/decode_options.ts";
-import type { Kind } from "../../../../core/objects/mod.ts";
+import { KINDS as ALL } from "../../../../core/objects/mod.ts";
 import { API_VERSIONS, hasField, recordingReads, sampleOf, shapesOf } from "../../../fakes/api_shapes.ts";
+
+type Kind = typeof ALL[number];
 
 /** The kinds that Sluice reads, with the API version of each. */
 const KINDS: Readonly<Record<Kind, string>> = {

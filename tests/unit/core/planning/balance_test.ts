@@ -1,17 +1,18 @@
 import assert from "node:assert/strict";
-import { MODE_DESCRIPTIONS } from "../../../../backends/registry.ts";
+import { describeMode } from "../../../../backends/registry.ts";
 import type { ProxyMode } from "../../../../core/model/mod.ts";
 import type { BalanceAnnotations } from "../../../../core/objects/balance_annotations.ts";
 import type { Service } from "../../../../core/objects/cluster_object.ts";
 import { type BalanceOptions, balanceRequest } from "../../../../core/planning/balance.ts";
 import { createBalanceReports } from "../../../../core/planning/balance_reports.ts";
+import { createFamilyPlanner } from "../../../../core/planning/family_planner.ts";
 import { planService } from "../../../../core/planning/service_port.ts";
 import { fakeBalance } from "../../../fakes/balance.ts";
-import { endpoint, service } from "../../../fakes/cluster_objects.ts";
+import { endpoint, endpointSlice, service } from "../../../fakes/cluster_objects.ts";
 import { fakeTracking } from "../../../fakes/tracking.ts";
 
 function optionsOf(mode: ProxyMode, byDefault: Partial<BalanceOptions["byDefault"]> = {}): BalanceOptions {
-  return fakeBalance(MODE_DESCRIPTIONS.find(({ name }) => name === mode)!, byDefault);
+  return fakeBalance(describeMode(mode), byDefault);
 }
 
 const ENDPOINTS = [
@@ -95,7 +96,7 @@ Deno.test("more endpoints than maglev has tables for are balanced by the default
   assert.equal(port!.balance, undefined);
 });
 
-const problems: readonly [ProxyMode, BalanceAnnotations, string][] = [
+const problems: [ProxyMode, BalanceAnnotations, string][] = [
   [
     "nftables",
     { balance: "magelv" },
@@ -117,7 +118,7 @@ const problems: readonly [ProxyMode, BalanceAnnotations, string][] = [
   [
     "nftables",
     { weights: "zone=a: 1, zone b: 2" },
-    'sluice.dev/weights: "zone b: 2" is not zone=NAME: WEIGHT, node=NAME: WEIGHT or *: WEIGHT; all endpoints have the same weight',
+    'sluice.dev/weights: "zone b: 2" is not zone=NAME, node=NAME, node-label/KEY=VALUE, pod-label/KEY=VALUE or *, followed by : WEIGHT; all endpoints have the same weight',
   ],
   [
     "nftables",
@@ -126,6 +127,13 @@ const problems: readonly [ProxyMode, BalanceAnnotations, string][] = [
   ],
   ["nftables", { weights: " , " }, "sluice.dev/weights: it has no term; all endpoints have the same weight"],
 ];
+
+problems.push([
+  "nftables",
+  { weights: "pod-label/version=v2: 3" },
+  'sluice.dev/weights: "pod-label/version=v2: 3" needs the label in the setting balance.podLabels; ' +
+  "all endpoints have the same weight",
+]);
 
 for (const [mode, balancing, expected] of problems) {
   Deno.test(`${mode}, ${JSON.stringify(balancing)}: the problem names the annotation`, () => {
@@ -161,4 +169,28 @@ Deno.test("a service is reported once, until its annotation is corrected or it i
   tracking.delete({ kind: "Service", namespace: "default", name: "web" });
   reports.update(tracking.take());
   assert.deepEqual([...current], [["balance of default/web", []]]);
+});
+
+Deno.test("weights follow the labels of nodes and pods, and change with them", () => {
+  const tracking = fakeTracking();
+  const balance = fakeBalance(describeMode("nftables"), {}, { nodes: ["example.com/disk"], pods: ["version"] });
+  const planner = createFamilyPlanner({ family: "IPv4", nodeName: "here", tracking, balance, onProblems: () => {} });
+  const weights = "node-label/example.com/disk=ssd: 5, pod-label/version=v2: 2";
+  tracking.set(service("default/web", { balancing: { weights } }));
+  tracking.set(service("default/plain", { clusterIPs: ["10.0.0.2"] }));
+  tracking.set(endpointSlice("default/web-1", [
+    endpoint("10.1.0.1", { nodeName: "n1", podName: "a" }),
+    endpoint("10.1.0.2", { nodeName: "n2", podName: "b" }),
+    endpoint("10.1.0.3", { nodeName: "n2", podName: "c" }),
+  ]));
+  const planned = () => planner.plan(tracking.take()).set.map(({ name, balance }) => [name, balance?.clusterWeights]);
+  assert.deepEqual(planned(), [["default/web:http", undefined], ["default/plain:http", undefined]]);
+  tracking.set({ kind: "NodeLabels", name: "n1", labels: { "example.com/disk": "ssd" } });
+  tracking.set({ kind: "PodLabels", namespace: "default", name: "b", labels: { version: "v2" } });
+  tracking.set({ kind: "PodLabels", namespace: "other", name: "c", labels: { version: "v2" } });
+  assert.deepEqual(planned(), [["default/web:http", [5, 2, 1]]]);
+  tracking.set({ kind: "PodLabels", namespace: "default", name: "b", labels: { version: "v1" } });
+  assert.deepEqual(planned(), [["default/web:http", [5, 1, 1]]]);
+  tracking.delete({ kind: "NodeLabels", namespace: "", name: "n1" });
+  assert.deepEqual(planned(), [["default/web:http", undefined]]);
 });

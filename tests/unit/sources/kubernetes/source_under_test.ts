@@ -2,6 +2,7 @@ import { createApiClient } from "../../../../sources/kubernetes/http.ts";
 import { type ConnectionOptions, loadCredentials } from "../../../../sources/kubernetes/credentials.ts";
 import { createKubernetesSource } from "../../../../sources/kubernetes/kubernetes_source.ts";
 import type { ClusterObject, Kind } from "../../../../core/objects/cluster_object.ts";
+import type { LabelKeys } from "../../../../core/objects/decode_options.ts";
 import type { Decoded } from "../../../../core/objects/metadata.ts";
 import { type Clock, systemClock } from "../../../../platform/clock.ts";
 import { createLogger } from "../../../../platform/log.ts";
@@ -35,6 +36,7 @@ export interface Settings {
   /** The watched kinds; by default those of every mode. */
   readonly kinds?: readonly Kind[];
   readonly serviceProxyName?: string;
+  readonly labelKeys?: LabelKeys;
   readonly pageSize?: number;
   readonly readDeadlineMs?: number;
   readonly responseDeadlineMs?: number;
@@ -84,6 +86,7 @@ export async function withSource(
     kinds: settings.kinds ?? ["Service", "EndpointSlice", "Node"],
     nodeName: "n1",
     serviceProxyName: settings.serviceProxyName,
+    labelKeys: settings.labelKeys,
     decode: decodeStub,
     logger,
     clock,
