@@ -1,6 +1,6 @@
 import type { Configuration } from "./configuration.ts";
 import type { KernelSetting } from "../core/channel/mod.ts";
-import { nodePortPrefixes, servesLocalhost } from "./family_settings.ts";
+import { countsTraffic, nodePortPrefixes, servesLocalhost } from "./family_settings.ts";
 
 /** kube-proxy's upper limit for a computed `nf_conntrack_max`. */
 const CONNTRACK_MAX_CAP = 1_048_576;
@@ -44,4 +44,11 @@ export function initSettings(configuration: Configuration): readonly KernelSetti
   return isServed && configuration.modeDescription.relay === "none"
     ? [{ name: "net.ipv4.conf.all.route_localnet", value: 1 }]
     : [];
+}
+
+/** The sysctls that traffic metrics need: conntrack counts the bytes of each connection, for `sluice flows`. */
+export function trafficSettings(
+  configuration: Pick<Configuration, "traffic" | "modeDescription">,
+): readonly KernelSetting[] {
+  return countsTraffic(configuration) ? [{ name: "net.netfilter.nf_conntrack_acct", value: 1 }] : [];
 }

@@ -55,7 +55,7 @@ export { FLAG_GROUPS, FLAGS, SOURCE_FLAGS } from "./flag_table.ts";
 
 export { choice, type ChoiceFlag, type Flag, type FlagGroup, option } from "./flags.ts";
 export { balanceOptions, labelKeys, watchedKinds } from "./balance.ts";
-export { conntrackSettings, initSettings } from "./host_settings.ts";
+export { conntrackSettings, initSettings, trafficSettings } from "./host_settings.ts";
 export { type InstalledService, partOfInstalled, withInstalled } from "./installed.ts";
 export { ipvsDeprecation } from "./ipvs.ts";
 export { suggestion } from "./nearest.ts";

@@ -11,7 +11,7 @@ import {
   REST_DELAYS,
   type StopOptions,
 } from "../core/channel/mod.ts";
-import { balanceOptions, conntrackSettings, familySettings, routesLoopback } from "../config/mod.ts";
+import { balanceOptions, conntrackSettings, familySettings, routesLoopback, trafficSettings } from "../config/mod.ts";
 import type { EndpointUses } from "../core/failover/mod.ts";
 import type { ReportProblems } from "../core/problems/mod.ts";
 import type { PlannedOptions } from "../observe/mod.ts";
@@ -136,7 +136,9 @@ export function serveFamily(
     onProblems: listener.onProblems,
   });
   const checkNodePorts = createNodePortCheck(family, configuration, listener.onProblems);
-  const kernel = family === "IPv4" ? conntrackSettings(configuration.conntrack, machineCores()) : [];
+  const kernel = family === "IPv4"
+    ? [...conntrackSettings(configuration.conntrack, machineCores()), ...trafficSettings(configuration)]
+    : [];
   const channel: FamilyChannel = createFamilyChannel({
     family,
     connect: (workerListener) => options.startFamily(familyOptions(family, kernel, options), workerListener),

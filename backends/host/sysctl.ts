@@ -16,6 +16,7 @@ const WRITTEN = {
   "net.ipv4.vs.conntrack": FLAG,
   "net.ipv4.vs.expire_nodest_conn": FLAG,
   "net.ipv4.vs.expire_quiescent_template": FLAG,
+  "net.netfilter.nf_conntrack_acct": FLAG,
   "net.netfilter.nf_conntrack_buckets": [1, INT_MAX >> 2],
   "net.netfilter.nf_conntrack_max": [1, INT_MAX],
   "net.netfilter.nf_conntrack_tcp_be_liberal": FLAG,

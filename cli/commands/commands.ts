@@ -6,6 +6,7 @@ import { diffCommand } from "./diff.ts";
 import { eventsCommand } from "./events.ts";
 import { explainCommand } from "./explain.ts";
 import { exportCommand } from "./export.ts";
+import { flowsCommand } from "./flows.ts";
 import { getCommand } from "./get.ts";
 import { createInstallCommand } from "./install.ts";
 import { kubeconfigCommand } from "./kubeconfig.ts";
@@ -29,6 +30,7 @@ export const COMMANDS: readonly Command[] = [
   statusCommand,
   topCommand,
   eventsCommand,
+  flowsCommand,
   explainCommand,
   getCommand,
   renderCommand,

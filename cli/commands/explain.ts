@@ -1,4 +1,4 @@
-import { boolean, type Flag, option, text } from "../../config/mod.ts";
+import { boolean, duration, type Flag, option, text } from "../../config/mod.ts";
 import type { Answers, Question } from "../../answers/mod.ts";
 import { answersOf } from "./answer_source.ts";
 import { type Command, type Invocation, jsonText, usageError } from "./command.ts";
@@ -8,6 +8,17 @@ const FROM: Flag = {
   ...option("from", text(), "Client: pod, node, outside or an address; all three kinds by default."),
   suggestions: ["pod", "node", "outside"],
 };
+const DEFAULT_TIMEOUT_MS = 30_000;
+const TRACE = option(
+  "trace",
+  boolean(),
+  "Follow the next connection to it through the kernel, and print each rule that it meets.",
+);
+const TIMEOUT = option(
+  "timeout",
+  duration(DEFAULT_TIMEOUT_MS),
+  "How long --trace waits for a connection; 30s by default.",
+);
 const OUTPUT = outputFlags(["text", "json"]);
 
 /** `sluice explain`: where a connection goes, and why. */
@@ -23,15 +34,19 @@ export const explainCommand: Command = {
   }],
   flags: [
     FROM,
+    TRACE,
+    TIMEOUT,
     option("all", boolean(), "Show every endpoint and every rule."),
     ...OUTPUT.flags,
   ],
   installed: { part: "configuration" },
+  startsPrograms: true,
   examples: [
     { line: "sluice explain 10.96.0.10:80", does: "from a pod on this node, from the node and from outside" },
     { line: "sluice explain default/web", does: "by the name of a service: every port of its cluster IPs" },
     { line: "sluice explain 203.0.113.9:443 --from 198.51.100.7", does: "for one client address" },
     { line: "sluice explain 10.96.0.10:53/udp --source file:services.yaml", does: "without a running proxy" },
+    { line: "sluice explain --trace 10.96.0.10:80", does: "the next real connection, rule by rule" },
   ],
   async start(invocation) {
     const output = outputOf(invocation, OUTPUT);
@@ -44,6 +59,11 @@ export const explainCommand: Command = {
       const { QuestionError } = await import("../../answers/mod.ts");
       if (!(error instanceof QuestionError)) throw error;
       return usageError(error.message);
+    }
+    if (invocation.flags.get(TRACE.name) === true) {
+      const { traceConnection } = await import("./explain_trace.ts");
+      const timeoutMs = invocation.flags.get(TIMEOUT.name) as number | undefined ?? DEFAULT_TIMEOUT_MS;
+      return await traceConnection(invocation, { answers, questions, timeoutMs, isJson: output === "json" });
     }
     const explanations = await Promise.all(questions.map((question) => answers.explain(question)));
     const all = invocation.flags.get("all") === true;

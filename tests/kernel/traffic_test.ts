@@ -1,33 +1,16 @@
 /** The counters of traffic of nftables mode, with real connections of a known number. */
 import assert from "node:assert/strict";
-import { createNftablesBackend } from "../../backends/nftables/backend.ts";
-import { createProcessRunner } from "../../backends/tools/process_runner.ts";
-import type { Family, TrafficReading } from "../../core/model/mod.ts";
+import type { TrafficReading } from "../../core/model/mod.ts";
 import { NETWORK } from "../../demo/lab.ts";
 import { joinHostPort } from "../../platform/address.ts";
-import { systemClock } from "../../platform/clock.ts";
-import { searchPath } from "../../platform/host.ts";
-import { silentLogger } from "../../platform/log.ts";
 import { fakeServicePort } from "../fakes/service_port.ts";
 import { nftSettings } from "../unit/backends/nftables/host.ts";
 import { inLab } from "./in_lab.ts";
+import { backendInNode } from "./traffic_lab.ts";
 
 const CLUSTER_IP = { IPv4: "10.96.0.10", IPv6: "fd00:10:96::10" } as const;
 const EMPTY_IP = { IPv4: "10.96.0.11", IPv6: "fd00:10:96::11" } as const;
 const CONNECTIONS = 20;
-
-/** A backend whose tools run in the lab's node. */
-function backendInNode(family: Family) {
-  const path = searchPath(), clock = systemClock;
-  const runner = createProcessRunner({ clock, path });
-  const inNode = {
-    ...runner,
-    run: (call: Parameters<typeof runner.run>[0]) =>
-      runner.run({ ...call, tool: "ip", args: ["netns", "exec", "node", call.tool, ...call.args] }),
-    converse: undefined,
-  };
-  return createNftablesBackend({ family, runner: inNode, clock, logger: silentLogger });
-}
 
 function total({ counts }: TrafficReading, kind: 0 | 1 | 2): number {
   return counts.filter((_, i) => i % 3 === kind).reduce((sum, count) => sum + count, 0);

@@ -128,6 +128,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   "cli/text": ["platform", "core/problems", "answers", "answers/control", "observe", "observe/traffic", "cli/cluster"],
   "cli/installation": ["platform", "config"],
   "cli/manual": ["platform", "config"],
+  "cli/flows": ["platform", "core/model", "backends/tools"],
   "cli/commands": [
     ...[
       "platform",
@@ -144,7 +145,15 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
       "proxy",
       "workers",
     ],
-    ...["backends", "backends/dry_run", "backends/host", "backends/preflight", "backends/tools", "cli/"],
+    ...[
+      "backends",
+      "backends/dry_run",
+      "backends/host",
+      "backends/preflight",
+      "backends/tools",
+      "backends/traffic",
+      "cli/",
+    ],
   ],
   "main": ["platform", "backends", "config", "cli/"],
 };

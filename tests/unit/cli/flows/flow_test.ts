@@ -1,0 +1,82 @@
+import assert from "node:assert/strict";
+import { parseConntrackEvent } from "../../../../cli/flows/conntrack_events.ts";
+import { createFlowTracker, type Flow } from "../../../../cli/flows/flow.ts";
+import { flowLine } from "../../../../cli/flows/lines.ts";
+
+const TO = "src=10.1.0.2 dst=10.96.0.10 sport=51604 dport=80",
+  BACK = "src=10.2.0.2 dst=10.1.0.2 sport=8080 dport=51604";
+/** Lines of conntrack 1.4.7. */
+const TCP = [
+  `[1795338711.923279]	    [NEW] ipv4     2 tcp      6 120 SYN_SENT ${TO} [UNREPLIED] ${BACK} id=209`,
+  `[1795338711.923360]	 [UPDATE] ipv4     2 tcp      6 60 SYN_RECV ${TO} ${BACK} id=209`,
+  `[1795338711.933403]	 [UPDATE] ipv4     2 tcp      6 120 TIME_WAIT ${TO} ${BACK} [ASSURED] id=209`,
+  `[1795338720.000000]	[DESTROY] ipv4     2 tcp      6 ${TO} packets=5 bytes=270 ` +
+  `${BACK} packets=5 bytes=1268 [ASSURED] id=209`,
+];
+
+function flowsOf(lines: readonly string[]): readonly Flow[] {
+  const tracker = createFlowTracker((address, protocol, port) =>
+    address === "10.96.0.10" && protocol === "tcp" && port === 80 || address === "fd96::10"
+      ? "default/web:http"
+      : undefined
+  );
+  return lines.flatMap((line) => {
+    const event = parseConntrackEvent(line);
+    return event === undefined ? [] : tracker.note(event) ?? [];
+  });
+}
+
+Deno.test("a connection to a service begins, closes and ends, with its bytes", () => {
+  const common = {
+    service: "default/web:http",
+    protocol: "tcp",
+    client: "10.1.0.2:51604",
+    frontend: "10.96.0.10:80",
+    endpoint: "10.2.0.2:8080",
+  } as const;
+  assert.deepEqual(flowsOf(TCP), [
+    { event: "begin", atMs: 1795338711923.279, ...common, state: "SYN_SENT" },
+    { event: "closed", atMs: 1795338711933.403, ...common, state: "TIME_WAIT", durationMs: 10 },
+    {
+      event: "end",
+      atMs: 1795338720000,
+      ...common,
+      state: "TIME_WAIT",
+      bytesSent: 270,
+      bytesReceived: 1268,
+      durationMs: 8077,
+    },
+  ]);
+});
+
+Deno.test("flows of UDP and IPv6 have no state, and flows that began earlier no duration", () => {
+  const [flow, ...others] = flowsOf([
+    "[1795338720.000000]	[DESTROY] ipv6     10 udp      17 src=fd01:0:0:0::2 dst=fd96::10 sport=5 dport=53 [UNREPLIED] " +
+    "src=fd02::2 dst=fd01::2 sport=53 dport=5 id=7",
+  ]);
+  assert.deepEqual(others, []);
+  assert.deepEqual([flow!.client, flow!.endpoint, flow!.state, flow!.durationMs, flow!.bytesSent], [
+    ...["[fd01::2]:5", "[fd02::2]:53", "", undefined, undefined],
+  ]);
+});
+
+Deno.test("connections to other destinations, untranslated ones and other lines are no flows", () => {
+  assert.deepEqual(
+    flowsOf([
+      TCP[0]!.replaceAll("10.96.0.10", "10.96.0.11"),
+      TCP[0]!.replace("src=10.2.0.2", "src=10.96.0.10").replace("sport=8080", "sport=80"),
+      "conntrack v1.4.7 (conntrack-tools): 12 flow events have been shown.",
+      "[1795338720.000000]	[NEW] ipv4     2 icmp     1 30 src=10.1.0.2 dst=10.96.0.10 type=8 code=0 id=1",
+    ]),
+    [],
+  );
+});
+
+Deno.test("a flow is one line", () => {
+  assert.deepEqual(flowsOf(TCP).map(flowLine), [
+    "09:11:51  begin   10.1.0.2:51604 → 10.96.0.10:80/tcp (default/web:http) → 10.2.0.2:8080  SYN_SENT",
+    "09:11:51  closed  10.1.0.2:51604 → 10.96.0.10:80/tcp (default/web:http) → 10.2.0.2:8080  TIME_WAIT  10 ms",
+    "09:12:00  end     10.1.0.2:51604 → 10.96.0.10:80/tcp (default/web:http) → 10.2.0.2:8080  TIME_WAIT  " +
+    "270 bytes sent, 1,268 received  8.1 s",
+  ]);
+});
