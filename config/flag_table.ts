@@ -134,13 +134,13 @@ export const FLAG_GROUPS: readonly FlagGroup[] = [
       setting(
         "site-tls-ca",
         "site.tlsCAFile",
-        "The PEM file of the CA that must have signed the certificates of a site's nodes.",
+        "The PEM file of the CA that must have signed the certificates of a site's nodes; /etc/kubernetes/pki/ca.crt by default.",
         BESIDE_CONFIG,
       ),
       setting(
         "site-tls-crt",
         "site.tlsCertFile",
-        "The PEM file of this node's certificate for its site, for servers and clients.",
+        "The PEM file of this node's certificate for its site, for servers and clients; the kubelet's client certificate by default.",
         BESIDE_CONFIG,
       ),
       setting(

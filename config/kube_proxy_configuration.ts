@@ -122,6 +122,7 @@ export const FIELDS = {
     listenAddress: text(":12091"),
     /** This node's host for the other nodes; its Node's first address if empty. */
     advertiseAddress: text(),
+    /** PEM files; without a key, the certificate (by default the kubelet's) is one for clients, with its key. */
     tlsCAFile: text(),
     tlsCertFile: text(),
     tlsPrivateKeyFile: text(),

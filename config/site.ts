@@ -25,9 +25,8 @@ export function checkSite(site: Settings["site"], report: (path: string, value: 
     const most = formatDuration(leaseDurationMs / RENEWALS);
     report("site.renewPeriod", formatDuration(renewPeriodMs), `must be at most ${most}, half of leaseDuration`);
   }
-  const files = [site.tlsCAFile, site.tlsCertFile, site.tlsPrivateKeyFile].filter((path) => path !== "");
-  if (files.length > 0 && files.length < 3) {
-    report("site.tlsCertFile", site.tlsCertFile, "tlsCAFile, tlsCertFile and tlsPrivateKeyFile belong together");
+  if (site.tlsPrivateKeyFile !== "" && (site.tlsCAFile === "" || site.tlsCertFile === "")) {
+    report("site.tlsPrivateKeyFile", site.tlsPrivateKeyFile, "it needs tlsCAFile and tlsCertFile");
   }
 }
 

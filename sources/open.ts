@@ -178,12 +178,16 @@ async function openSite(
   api: ApiClient,
 ): Promise<SiteSource> {
   const { createKubernetesSource } = await import("./kubernetes/mod.ts");
-  const { createSiteSource, givenCertificates, NO_DETAILS } = await import("./site/mod.ts");
+  const { CLUSTER_CA, createSiteSource, givenCertificates, KUBELET_CERTIFICATE, kubeletCertificates, NO_DETAILS } =
+    await import("./site/mod.ts");
   const { nodeName, serviceProxyName, maxMessageBytes, site } = configuration;
   const { leaseDurationMs: leaseMs, renewPeriodMs: renewMs, leaseNamespace } = site;
   const decode = createDecode({ serviceProxyName, details: NO_DETAILS, podsOf: kept?.pods && nodeName });
   const kinds = KINDS;
-  const certificates = givenCertificates({ ca: site.tlsCAFile, crt: site.tlsCertFile, key: site.tlsPrivateKeyFile });
+  const { tlsCAFile, tlsCertFile, tlsPrivateKeyFile } = site;
+  const certificates = tlsPrivateKeyFile === ""
+    ? kubeletCertificates({ ca: tlsCAFile || CLUSTER_CA, crt: tlsCertFile || KUBELET_CERTIFICATE })
+    : givenCertificates({ ca: tlsCAFile, crt: tlsCertFile, key: tlsPrivateKeyFile });
   return createSiteSource({
     site: site.name,
     nodeName,

@@ -5,6 +5,7 @@ const REASONS = [
   "too many connections from one address",
   "no TLS handshake",
   "no HTTP/2 over TLS",
+  "certificate of another organization",
   "no HTTP/2 settings",
   "no call",
   "streams opened too fast",

@@ -1,5 +1,6 @@
 import type { Http2SecureServer, Http2Server, ServerHttp2Session } from "node:http2";
 import type { Socket } from "node:net";
+import type { TLSSocket } from "node:tls";
 import type { Clock } from "../../platform/mod.ts";
 import type { ClosedConnections, ClosureReason } from "./closed_connections.ts";
 import { guardConnection } from "./connection.ts";
@@ -9,6 +10,8 @@ import type { Limits } from "./limits.ts";
 export interface ConnectionsOptions {
   readonly server: Http2Server | Http2SecureServer;
   readonly isSecure: boolean;
+  /** The organization that a client's certificate must name; any if undefined. */
+  readonly clientOrganization?: string;
   readonly limits: Limits;
   readonly clock: Clock;
   readonly closed: ClosedConnections;
@@ -39,7 +42,8 @@ interface Connection {
  * Admits connections to a server within its limits, and guards each one. At a limit, the oldest connection without a stream is
  * closed for the new one, so that clients that call immediately are served regardless of the number of idle connections.
  */
-export function admitConnections({ server, isSecure, limits, clock, closed }: ConnectionsOptions): Connections {
+export function admitConnections(options: ConnectionsOptions): Connections {
+  const { server, isSecure, clientOrganization, limits, clock, closed } = options;
   const sessions = new Set<ServerHttp2Session>();
   const clients = new Map<string, Client>();
   const idle = createIdleConnections(closed);
@@ -88,6 +92,11 @@ export function admitConnections({ server, isSecure, limits, clock, closed }: Co
     const socket = arriving!;
     const connection = connections.get(keyOf(socket));
     connection?.cancelHandshake();
+    if (clientOrganization !== undefined && !isMember(socket as TLSSocket, clientOrganization)) {
+      closed.count("certificate of another organization", socket.remoteAddress);
+      session.destroy();
+      return;
+    }
     sessions.add(session);
     session.on("close", () => sessions.delete(session));
     const onIdle = (isIdle: boolean) => {
@@ -112,6 +121,12 @@ export function admitConnections({ server, isSecure, limits, clock, closed }: Co
       server.once("close", cancel);
     },
   };
+}
+
+/** Whether the client's certificate, which the handshake has verified, names the organization. */
+function isMember(socket: TLSSocket, organization: string): boolean {
+  const { O } = socket.getPeerCertificate().subject ?? {};
+  return (Array.isArray(O) ? O : [O]).includes(organization);
 }
 
 /** The connections without a stream, oldest first. */

@@ -15,6 +15,8 @@ export interface ServingOptions {
   readonly address: WireAddress;
   /** Without it, nothing is encrypted and every client that can connect may watch. */
   readonly tls: TlsFiles | undefined;
+  /** The organization (O) that a client's certificate must name, besides being of the CA; any if undefined. */
+  readonly clientOrganization?: string;
   readonly store: Store;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -63,7 +65,8 @@ export async function startServing(options: ServingOptions): Promise<Serving> {
 
   const server = await listen(options.address, options.tls, limits);
   const isSecure = options.tls !== undefined;
-  const connections = admitConnections({ server, isSecure, limits, clock, closed });
+  const { clientOrganization } = options;
+  const connections = admitConnections({ server, isSecure, clientOrganization, limits, clock, closed });
   server.on("stream", (stream, headers) => {
     // A frame that violates the protocol destroys the streams of the same packet before they are emitted, and their errors
     // come after this. Without a listener, they would crash the process.

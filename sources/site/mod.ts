@@ -14,11 +14,18 @@
  *   server.ts          serves the other nodes while this one leads
  *   server_address.ts  the addresses of the servers
  *   certificates.ts    the certificates of the nodes
+ *   x509.ts            makes certificates
  *   status.ts          reports and logs this node's part
  *
  * In: a Lease, and objects of the API server or of the leader. Out: objects, to a `SourceSink`, and to the other nodes. May
  * touch: the network, a listening socket, PEM files, and a file that is opened before the write permission is dropped.
  */
-export { givenCertificates, type SiteCertificates } from "./certificates.ts";
+export {
+  CLUSTER_CA,
+  givenCertificates,
+  KUBELET_CERTIFICATE,
+  kubeletCertificates,
+  type SiteCertificates,
+} from "./certificates.ts";
 export { leaseName } from "./lease.ts";
 export { createSiteSource, NO_DETAILS, type SiteSource } from "./site_source.ts";

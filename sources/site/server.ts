@@ -5,12 +5,13 @@ import type { Store } from "../../kpng/store/mod.ts";
 import type { Serving } from "../../kpng/server/mod.ts";
 import { type WireAddress, wireAddressText } from "../../kpng/transport/mod.ts";
 import type { Role } from "./role.ts";
-import type { SiteCertificates } from "./certificates.ts";
+import type { ServerTls } from "./certificates.ts";
 
 /** Options of `runSiteServer`. */
 export interface SiteServerOptions {
   readonly listen: WireAddress;
-  readonly certificates: Pick<SiteCertificates, "server">;
+  /** Reads the certificates for new connections. */
+  readonly readTls: () => Promise<ServerTls>;
   readonly store: Store;
   readonly onProblems: ReportProblems;
   readonly clock: Clock;
@@ -39,7 +40,7 @@ const RENEW_MS = 60_000;
 
 /** Creates a server that does not listen yet. */
 export function createSiteServer(options: SiteServerOptions): SiteServer {
-  const { listen, certificates, store, onProblems, clock, logger } = options;
+  const { listen, readTls, store, onProblems, clock, logger } = options;
   let isLeader = false;
   let isConfirmed = false;
   // Counts the times that all connections must be closed.
@@ -50,8 +51,7 @@ export function createSiteServer(options: SiteServerOptions): SiteServer {
   const serve = async (signal: AbortSignal) => {
     const ofTerm = term;
     const { startServing } = await import("../../kpng/server/mod.ts");
-    const read = await certificates.server();
-    serving = await startServing({ address: listen, ...read, store, clock, logger });
+    serving = await startServing({ address: listen, ...await readTls(), store, clock, logger });
     onProblems(SCOPE, []);
     const cancelRenewals = renewCertificates(serving, signal);
     try {
@@ -68,7 +68,7 @@ export function createSiteServer(options: SiteServerOptions): SiteServer {
     const schedule = () => {
       cancel = clock.schedule(RENEW_MS, async () => {
         try {
-          renew((await certificates.server()).tls);
+          renew((await readTls()).tls);
         } catch (error) {
           logger.warn("the site's certificates cannot be used, keeping the earlier ones", { error: errorText(error) });
         }

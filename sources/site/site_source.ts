@@ -11,7 +11,7 @@ import type { SiteCertificates } from "./certificates.ts";
 import { createElection, type ElectionTiming } from "./election.ts";
 import { createFeed } from "./feed.ts";
 import { createLeaseClient, type Leader } from "./lease.ts";
-import { openSiteMemory } from "./memory.ts";
+import { openSiteMemory, type SiteMemory } from "./memory.ts";
 import { createSiteServer } from "./server.ts";
 import { addressOfNode, readServerAddress } from "./server_address.ts";
 import { createStatusReport } from "./status.ts";
@@ -85,10 +85,14 @@ export function createSiteSource(options: SiteSourceOptions): SiteSource {
   const store = createStore({ clock, onProblems: () => {} });
   const lease = createLeaseClient({ api, namespace: options.leaseNamespace, site, clock });
 
-  const self = async (signal: AbortSignal): Promise<Leader> => {
+  const selfAsLeader = async (memory: SiteMemory, signal: AbortSignal): Promise<Leader> => {
     const host = options.advertisedHost ?? store.node(nodeName)?.addresses[0] ??
       await addressOfNode(api, nodeName, signal);
-    return { node: nodeName, address: joinHostPort(host, options.listen.port), certificate: certificates.published };
+    return {
+      node: nodeName,
+      address: joinHostPort(host, options.listen.port),
+      certificate: await certificates.published(memory),
+    };
   };
 
   const openLeader = async (leader: Leader, onLink: ReportLink): Promise<Source> =>
@@ -128,7 +132,7 @@ export function createSiteSource(options: SiteSourceOptions): SiteSource {
       const ending = abortedBy(signal);
       const server = createSiteServer({
         listen: options.listen,
-        certificates,
+        readTls: () => certificates.server(memory),
         store,
         onProblems: sink.problems,
         clock,
@@ -155,7 +159,7 @@ export function createSiteSource(options: SiteSourceOptions): SiteSource {
         node: nodeName,
         lease,
         memory,
-        self,
+        self: (signal) => selfAsLeader(memory, signal),
         timing: options.timing,
         onRole(role) {
           feed.enter(role);

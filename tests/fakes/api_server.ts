@@ -73,6 +73,8 @@ export interface FakeApiServerOptions {
   readonly hostname?: string;
   /** A free one by default. */
   readonly port?: number;
+  /** The size in bytes from which lists are compressed; kube-apiserver compresses from 128 kB. Never by default. */
+  readonly compressFrom?: number;
   /** Whether a watch from a future resourceVersion gets nothing until then, as in kube-apiserver. */
   readonly silentAhead?: boolean;
 }
@@ -207,7 +209,8 @@ export function startFakeApiServer(options: FakeApiServerOptions = {}): FakeApiS
       if (kind === undefined) {
         return statusResponse(404, "NotFound", "the server could not find the requested resource");
       }
-      return verb === "watch" ? watch(kind, query) : list(kind, query);
+      if (verb === "watch") return watch(kind, query);
+      return await compressed(list(kind, query), request.headers, options.compressFrom ?? Infinity);
     },
   );
   const { port } = server.addr as Deno.NetAddr;
@@ -278,6 +281,15 @@ export function startFakeApiServer(options: FakeApiServerOptions = {}): FakeApiS
       await server.shutdown();
     },
   };
+}
+
+/** Compresses a list of at least `from` bytes, if the client accepts it. */
+async function compressed(response: Response, headers: Headers, from: number): Promise<Response> {
+  if (from === Infinity || !/gzip/.test(headers.get("accept-encoding") ?? "")) return response;
+  const body = await response.arrayBuffer();
+  if (body.byteLength < from) return new Response(body, response);
+  const stream = new Blob([body]).stream().pipeThrough(new CompressionStream("gzip"));
+  return new Response(stream, { headers: { "content-type": "application/json", "content-encoding": "gzip" } });
 }
 
 function selected(query: Readonly<Record<string, string>>): (object: ApiObject) => boolean {

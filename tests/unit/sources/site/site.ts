@@ -101,7 +101,11 @@ export async function withSite(test: (site: SiteUnderTest) => Promise<void>): Pr
 
 /** Certificates from files that do not change. */
 export function sameFiles(files: TlsFiles): SiteCertificates {
-  return { published: "", server: () => Promise.resolve({ tls: files }), client: () => Promise.resolve(files) };
+  return {
+    published: () => Promise.resolve(""),
+    server: () => Promise.resolve({ tls: files }),
+    client: () => Promise.resolve(files),
+  };
 }
 
 async function startNode(
