@@ -110,7 +110,8 @@ async function openConfigured(
   const { serviceProxyName, maxMessageBytes } = configuration;
   const inFull = details !== undefined;
   const keys = labelKeys(configuration);
-  const decode = createDecode({ serviceProxyName, details, podsOf: kept?.pods && nodeName, labelKeys: keys });
+  const podsOf = kept?.pods && ((node: string) => node === nodeName);
+  const decode = createDecode({ serviceProxyName, details, podsOf, labelKeys: keys });
   const close = () => {};
   switch (choice.kind) {
     case "file": {
@@ -182,7 +183,9 @@ async function openSite(
     await import("./site/mod.ts");
   const { nodeName, serviceProxyName, maxMessageBytes, site } = configuration;
   const { leaseDurationMs: leaseMs, renewPeriodMs: renewMs, leaseNamespace } = site;
-  const decode = createDecode({ serviceProxyName, details: NO_DETAILS, podsOf: kept?.pods && nodeName });
+  // The other nodes of the site keep the state that they get from this one.
+  const podsOf = kept?.pods && ((node: string) => node !== "");
+  const decode = createDecode({ serviceProxyName, details: NO_DETAILS, podsOf });
   const kinds = KINDS;
   const { tlsCAFile, tlsCertFile, tlsPrivateKeyFile } = site;
   const certificates = tlsPrivateKeyFile === ""

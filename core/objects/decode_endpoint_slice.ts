@@ -66,7 +66,7 @@ function readEndpoints(
     const raw = rawObject(item);
     const endpoint = readEndpoint(raw, family, number, problems);
     if (endpoint === undefined) continue;
-    const pod = endpoint.nodeName === podsOf ? readPod(raw, namespace) : undefined;
+    const pod = podsOf?.(endpoint.nodeName) ? readPod(raw, namespace) : undefined;
     const details = inFull === undefined ? undefined : readEndpointDetails(raw);
     const podName = labelKeys !== undefined && labelKeys.pods.length > 0 ? readPod(raw, namespace)?.name : undefined;
     // Two shapes cost less memory than one with absent fields.

@@ -24,8 +24,8 @@ export interface DecodeOptions {
   readonly serviceProxyName?: string;
   /** With it, objects are decoded with their details, to pass them on. */
   readonly details?: DetailFilters;
-  /** The node of whose endpoints the pods are kept; none by default. */
-  readonly podsOf?: string;
+  /** Whether the pods of a node's endpoints are kept; those of no node by default. */
+  readonly podsOf?: (nodeName: string) => boolean;
   /** The labels of Nodes and Pods that weights may refer to; none by default. */
   readonly labelKeys?: LabelKeys;
 }

@@ -77,6 +77,7 @@ export function extendedEndpointMessage(
   { slice, endpoint, addresses }: SourceEndpoint,
   withTime: boolean,
 ): EndpointMessage {
+  const pod = endpoint.pod?.namespace === slice.namespace ? endpoint.pod : undefined;
   return {
     hostname: endpoint.details?.hostname,
     ips: ipSet(addresses),
@@ -93,6 +94,8 @@ export function extendedEndpointMessage(
       nodeHints: endpoint.nodeHints,
       slice: slice.name,
       triggerTimeMs: withTime ? slice.triggerTimeMs : undefined,
+      podName: pod?.name,
+      podUid: pod?.uid,
     },
   };
 }

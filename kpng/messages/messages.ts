@@ -80,6 +80,9 @@ export const ENDPOINT_DETAILS = message({
   slice: text(8),
   /** When the slice's change was triggered, in milliseconds since 1970. */
   triggerTimeMs: double(9),
+  /** Its pod in the namespace of the service; sent by the leader of a site whose nodes ask their container runtimes. */
+  podName: text(10),
+  podUid: text(11),
 });
 
 export const ENDPOINT = message({

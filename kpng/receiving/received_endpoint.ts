@@ -5,6 +5,7 @@ import {
   isLabel,
   isObjectName,
   isWholeNumber,
+  type PodRef,
   quote,
   type SliceEndpoint,
 } from "../../core/objects/mod.ts";
@@ -85,6 +86,7 @@ function assemble(
     zone: internString(context.zone),
     zoneHints: hintsOf(context.zoneHints),
     nodeHints: hintsOf(details?.nodeHints),
+    ...details?.podName !== undefined && { pod: podOf(namespace, details.podName, details.podUid ?? "") },
     ...inFull && (podName !== "" || hostname !== "") && { details: { podName, hostname } },
   };
   return {
@@ -95,6 +97,10 @@ function assemble(
     endpoints: readAddresses(listIps(ips), problem).map((address) => ({ address, ...common })),
     triggerTimeMs: details?.triggerTimeMs ?? 0,
   };
+}
+
+function podOf(namespace: string, name: string, uid: string): PodRef {
+  return { namespace: internString(namespace), name: internString(name), uid: internString(uid) };
 }
 
 /** The first address of each family: all addresses of a set are the same endpoint. */

@@ -43,7 +43,7 @@ export interface KeptSourceOptions {
  * by kind when it does. From then on the objects are kept in the file.
  */
 export function createKeptSource(options: KeptSourceOptions): Source {
-  const { source, objects, kinds, onServing, logger } = options;
+  const { source, objects, kinds, origin: { node }, onServing, logger } = options;
   return {
     servers: source.servers,
     async run(sink, signal) {
@@ -63,7 +63,7 @@ export function createKeptSource(options: KeptSourceOptions): Source {
         onServing(servingMs, counts);
       };
       const watch = options.pods?.isEnded() ? undefined : options.pods;
-      const follower = watch && createPodFollower({ ...options, watch, onChange, onProblems: sink.problems });
+      const follower = watch && createPodFollower({ ...options, watch, node, onChange, onProblems: sink.problems });
       const ended = new AbortController();
       const serve = (kept: readonly ClusterObject[], atMs: number) => {
         const revised = follower?.start(kept);

@@ -16,20 +16,30 @@ export interface RevisedSlices extends RevisedCounts {
   readonly slices: readonly EndpointSlice[];
 }
 
-/** Whether an object is a slice with endpoints of this node's pods. */
-export function hasLocalPods(object: ClusterObject): object is EndpointSlice {
-  return object.kind === "EndpointSlice" && object.endpoints.some(({ pod }) => pod !== undefined);
+/** The slices with endpoints of a node's pods. */
+export function slicesWithPodsOf(node: string, objects: readonly ClusterObject[]): readonly EndpointSlice[] {
+  return objects.filter((object): object is EndpointSlice =>
+    object.kind === "EndpointSlice" && object.endpoints.some((endpoint) => isPodOf(node, endpoint))
+  );
+}
+
+function isPodOf(node: string, { nodeName, pod }: SliceEndpoint): boolean {
+  return pod !== undefined && nodeName === node;
 }
 
 /**
- * Gives endpoints the addresses of their pods, and leaves those out whose pod is not there. Endpoints of other nodes, those without a
+ * Gives the endpoints of a node the addresses of its pods, and leaves those out whose pod is not there. Endpoints of other nodes, those without a
  * pod, and those in the network of the node stay as they are.
  */
-export function reviseSlices(slices: readonly EndpointSlice[], pods: readonly LivePod[]): RevisedSlices {
+export function reviseSlices(
+  node: string,
+  slices: readonly EndpointSlice[],
+  pods: readonly LivePod[],
+): RevisedSlices {
   const live = new Map(pods.map((pod) => [keyOf(pod, pod.isStatic), pod]));
   let replaced = 0, leftOut = 0;
   const revise = (endpoint: SliceEndpoint, { family }: EndpointSlice): readonly SliceEndpoint[] => {
-    if (endpoint.pod === undefined) return [endpoint];
+    if (endpoint.pod === undefined || !isPodOf(node, endpoint)) return [endpoint];
     const pod = live.get(keyOf(endpoint.pod, false)) ?? live.get(keyOf(endpoint.pod, true));
     // The kept address of a pod in the network of the node is that of the node.
     if (pod?.usesHostNetwork || pod !== undefined && pod.addresses === undefined) return [endpoint];

@@ -2,11 +2,13 @@ import type { ClusterObject, EndpointSlice } from "../../core/objects/mod.ts";
 import type { ReportProblems } from "../../core/problems/mod.ts";
 import type { LivePod, PodReport, PodWatch } from "../../cri/mod.ts";
 import { type Clock, type Logger, sameData } from "../../platform/mod.ts";
-import { hasLocalPods, type RevisedCounts, reviseSlices } from "./pod_addresses.ts";
+import { type RevisedCounts, reviseSlices, slicesWithPodsOf } from "./pod_addresses.ts";
 
 /** Options of `createPodFollower`. */
 export interface PodFollowerOptions {
   readonly watch: PodWatch;
+  /** The name of this node. */
+  readonly node: string;
   /** Receives slices whose endpoints have changed since the start, and how many endpoints differ from the kept ones. */
   readonly onChange: (slices: readonly EndpointSlice[], counts: RevisedCounts) => void;
   readonly onProblems: ReportProblems;
@@ -32,7 +34,9 @@ const SCOPE = "container runtime";
 const PATIENCE_MS = 250;
 
 /** Creates a follower, which listens at once and changes nothing before its start. */
-export function createPodFollower({ watch, onChange, onProblems, clock, logger }: PodFollowerOptions): PodFollower {
+export function createPodFollower(
+  { watch, node, onChange, onProblems, clock, logger }: PodFollowerOptions,
+): PodFollower {
   const first = Promise.withResolvers<void>();
   let pods: readonly LivePod[] | undefined;
   let problem: string | undefined;
@@ -49,7 +53,7 @@ export function createPodFollower({ watch, onChange, onProblems, clock, logger }
       ],
     );
     if (kept === undefined || pods === undefined) return [];
-    const { slices, ...found } = reviseSlices(kept, pods);
+    const { slices, ...found } = reviseSlices(node, kept, pods);
     if (!sameData(found, counts)) {
       logger.info("kept endpoints of this node follow the pods of the container runtime", {
         ...found,
@@ -78,7 +82,7 @@ export function createPodFollower({ watch, onChange, onProblems, clock, logger }
       cancel();
     },
     start(objects) {
-      kept = objects.filter(hasLocalPods);
+      kept = slicesWithPodsOf(node, objects);
       inEffect = new Map(kept.map((slice) => [keyOf(slice), slice]));
       const changed = new Map(revise().map((slice) => [keyOf(slice), slice]));
       const current = (object: ClusterObject) =>

@@ -15,8 +15,8 @@ const POD = { namespace: "default", name: "web-1", uid: "u1" };
 
 /** Writes the state that an earlier start has kept: a service with two pods of this node. */
 async function keepState(folder: string): Promise<void> {
-  const gone = { ...endpoint("10.244.1.2"), pod: { ...POD, name: "web-2", uid: "u2" } };
-  const slice = endpointSlice("default/web-1", [{ ...endpoint("10.244.1.1"), pod: POD }, gone]);
+  const gone = { ...endpoint("10.244.1.2", { nodeName: "n" }), pod: { ...POD, name: "web-2", uid: "u2" } };
+  const slice = endpointSlice("default/web-1", [{ ...endpoint("10.244.1.1", { nodeName: "n" }), pod: POD }, gone]);
   const { payload } = await packObjects([service("default/web"), slice], systemClock);
   const origin = { node: "n", source: `kube ${API_SERVER}`, proxyName: "" };
   await Deno.mkdir(folder);

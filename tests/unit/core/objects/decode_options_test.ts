@@ -59,7 +59,7 @@ Deno.test("the pods of one node's endpoints are kept, if they are asked for", ()
   };
   const podsWith = (options: DecodeOptions) =>
     (createDecode(options)("EndpointSlice", object).object as EndpointSlice).endpoints.map(({ pod }) => pod);
-  assert.deepEqual(podsWith({ podsOf: "here" }), [
+  assert.deepEqual(podsWith({ podsOf: (node) => node === "here" }), [
     { namespace: "other", name: "web-1", uid: "u1" },
     { namespace: "default", name: "web-2", uid: "" },
     undefined,

@@ -257,7 +257,10 @@ Deno.test("a source without kept state waits as it always did", async () => {
 });
 
 const HERE_POD = { namespace: "default", name: "web", uid: "u1" };
-const LOCAL = endpointSlice("default/web-1", [{ ...endpoint("10.1.0.1"), pod: HERE_POD }, endpoint("10.2.0.1")]);
+const LOCAL = endpointSlice("default/web-1", [
+  { ...endpoint("10.1.0.1", { nodeName: "here" }), pod: HERE_POD },
+  endpoint("10.2.0.1"),
+]);
 
 /** A watch of pods whose reports a test makes. */
 function createFakeWatch() {

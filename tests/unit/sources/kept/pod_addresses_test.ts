@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import type { LivePod } from "../../../../cri/mod.ts";
-import { hasLocalPods, reviseSlices } from "../../../../sources/kept/pod_addresses.ts";
+import { reviseSlices, slicesWithPodsOf } from "../../../../sources/kept/pod_addresses.ts";
 import { endpoint, endpointSlice, service } from "../../../fakes/cluster_objects.ts";
 
 function live(name: string, addresses: readonly string[] | undefined, more: Partial<LivePod> = {}): LivePod {
@@ -16,12 +16,16 @@ function live(name: string, addresses: readonly string[] | undefined, more: Part
 }
 
 function local(name: string, address: string) {
-  return { ...endpoint(address), pod: { namespace: "default", name, uid: `uid-${name}` } };
+  return { ...endpoint(address, { nodeName: "here" }), pod: { namespace: "default", name, uid: `uid-${name}` } };
 }
 
 /** The addresses of a slice with these endpoints, and the counts, in one list. */
 function revised(endpoints: Parameters<typeof endpointSlice>[1], ...pods: readonly LivePod[]) {
-  const { slices: [slice], replaced, leftOut } = reviseSlices([endpointSlice("default/web-1", endpoints)], pods);
+  const { slices: [slice], replaced, leftOut } = reviseSlices(
+    "here",
+    [endpointSlice("default/web-1", endpoints)],
+    pods,
+  );
   return [...slice!.endpoints.map(({ address }) => address), { replaced, leftOut }];
 }
 
@@ -39,8 +43,8 @@ Deno.test("addresses are of the slice's family", () => {
   const dual = live("a", ["10.1.0.9", "fd00::9"]);
   assert.deepEqual(revised([local("a", "10.1.0.1")], dual), ["10.1.0.9", { replaced: 1, leftOut: 0 }]);
   const slice = endpointSlice("default/web-2", [local("a", "fd00::1")], { family: "IPv6" });
-  assert.equal(reviseSlices([slice], [dual]).slices[0]!.endpoints[0]!.address, "fd00::9");
-  assert.deepEqual(reviseSlices([slice], [live("a", ["10.1.0.9"])]).slices[0]!.endpoints, []);
+  assert.equal(reviseSlices("here", [slice], [dual]).slices[0]!.endpoints[0]!.address, "fd00::9");
+  assert.deepEqual(reviseSlices("here", [slice], [live("a", ["10.1.0.9"])]).slices[0]!.endpoints, []);
 });
 
 Deno.test("a pod of the same name with another UID is another pod, unless it is static", () => {
@@ -57,8 +61,11 @@ Deno.test("endpoints in the node's network, and those whose address is not known
   assert.deepEqual(revised(endpoints, ...pods), ["192.168.0.1", "10.1.0.2", { replaced: 0, leftOut: 0 }]);
 });
 
-Deno.test("only slices with endpoints of pods of this node are revised", () => {
-  assert.equal(hasLocalPods(endpointSlice("default/web-1", [endpoint("10.2.0.1")])), false);
-  assert.equal(hasLocalPods(endpointSlice("default/web-1", [endpoint("10.2.0.1"), local("a", "10.1.0.1")])), true);
-  assert.equal(hasLocalPods(service("default/web")), false);
+Deno.test("only endpoints of pods of this node are revised", () => {
+  const elsewhere = { ...local("a", "10.2.0.1"), nodeName: "there" };
+  assert.deepEqual(revised([elsewhere]), ["10.2.0.1", { replaced: 0, leftOut: 0 }]);
+  const slices = [[endpoint("10.2.0.1")], [elsewhere], [elsewhere, local("a", "10.1.0.1")]]
+    .map((endpoints, i) => endpointSlice(`default/web-${i}`, endpoints));
+  const found = slicesWithPodsOf("here", [service("default/web"), ...slices]);
+  assert.deepEqual(found.map(({ name }) => name), ["web-2"]);
 });
