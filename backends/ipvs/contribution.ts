@@ -129,7 +129,8 @@ const WITH_WEIGHTS: Readonly<Record<string, string>> = { rr: "wrr", lc: "wlc" };
 
 function schedulerOf({ balance }: ServicePort, configured: string): string {
   if (balance === undefined) return configured;
-  const scheduler = SCHEDULERS[balance.algorithm] ?? balance.algorithm;
+  // IPVS has no random choice: the planner asks for none, but a plan for another mode may.
+  const scheduler = balance.algorithm === "random" ? configured : SCHEDULERS[balance.algorithm] ?? balance.algorithm;
   const isWeighted = balance.clusterWeights !== undefined || balance.localWeights !== undefined;
   return isWeighted ? WITH_WEIGHTS[scheduler] ?? scheduler : scheduler;
 }

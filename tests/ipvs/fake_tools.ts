@@ -43,7 +43,7 @@ export async function compareFakeTools(
   // The guest does not see the host's /tmp.
   const folder = await Deno.makeTempDir({ dir: "/var/tmp", prefix: "sluice-ipvs-tools-" });
   try {
-    let script = "modprobe -a nf_conntrack ip_vs ip_vs_rr ip_vs_sh ip_vs_mh ip_set dummy\n";
+    let script = "modprobe -a nf_conntrack ip_vs ip_vs_rr ip_vs_wrr ip_vs_sh ip_vs_mh ip_set dummy\n";
     const cases = [...MACHINE_CASES, ...await Promise.all(FAMILIES.map(backendCase))];
     for (const [i, { steps }] of cases.entries()) {
       await Deno.mkdir(`${folder}/${i}`);

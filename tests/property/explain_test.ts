@@ -3,7 +3,7 @@ import { describeMode } from "../../backends/mod.ts";
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { explain, readQuestion } from "../../answers/mod.ts";
-import type { Outcome } from "../../answers/mod.ts";
+import type { ExplainedService, Outcome } from "../../answers/mod.ts";
 import { servesLocalhost } from "../../config/family_settings.ts";
 import type { ClusterObject } from "../../core/objects/cluster_object.ts";
 import { fakeAnswerBasis, HERE } from "../fakes/answer_basis.ts";
@@ -29,6 +29,7 @@ const services: fc.Arbitrary<ClusterObject> = fc.record({
     externalPolicyLocal: fc.boolean(),
     sourceRanges: few([], ["203.0.113.0/24"], ["10.244.0.0/16", "2001:db8::/32"], [`${NODE}/32`], ["0.0.0.0/0"]),
     affinitySeconds: few(0, 0, 60),
+    balancing: few(undefined, undefined, { weights: `node=${HERE}: 3` }, { weights: `node=other: 0, node=${HERE}: 2` }),
   }),
 }).map(({ at, fields }) => service(at, fields));
 
@@ -111,12 +112,13 @@ const packets: fc.Arbitrary<Packet> = fc.record({
 });
 
 /** The explained outcome of a connection in the form of the fake kernels: shares by result. */
-function explained(outcome: Outcome): Record<string, number> {
+function explained(outcome: Outcome, service: ExplainedService | undefined): Record<string, number> {
   if (outcome.fate !== "balanced") return { [outcome.fate === "untouched" ? "passed" : outcome.fate]: 1 };
-  const share = Number((1 / outcome.endpoints.length).toFixed(4));
-  return Object.fromEntries(outcome.endpoints.map((endpoint) => {
+  return Object.fromEntries(outcome.endpoints.flatMap((endpoint) => {
     const isMasqueraded = outcome.masquerade!.applies || outcome.hairpin.includes(endpoint);
-    return [endpoint + (isMasqueraded ? MASQUERADED : ""), share];
+    const { shares } = service!.endpoints.find(({ target }) => target === endpoint)!;
+    const share = Number((shares?.[outcome.policy!] ?? 1 / outcome.endpoints.length).toFixed(4));
+    return share === 0 ? [] : [[endpoint + (isMasqueraded ? MASQUERADED : ""), share]];
   }));
 }
 
@@ -156,7 +158,7 @@ for (const { name, mode, createKernel } of BACKENDS) {
             assert.equal(outcomes.length, 1);
             const outcome = outcomes[0]!;
             assert.deepEqual(
-              explained(outcome),
+              explained(outcome, service),
               outcomeShares(kernel.host, request(packet)),
               JSON.stringify({ packet, outcome }),
             );

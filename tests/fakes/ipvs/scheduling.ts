@@ -45,7 +45,14 @@ function persistentServer(server: FakeVirtualServer, client: string, nowMs: numb
   return (server.reals.get(kept.real)?.weight ?? 0) > 0 ? kept.real : undefined;
 }
 
-function pick({ reals }: FakeVirtualServer, chance: (probability: number) => boolean): string | undefined {
-  const open = [...reals].filter(([, { weight }]) => weight > 0).map(([real]) => real);
-  return open.find((_, i) => chance(1 / (open.length - i)));
+function pick({ reals, scheduler }: FakeVirtualServer, chance: (probability: number) => boolean): string | undefined {
+  const open = [...reals].filter(([, { weight }]) => weight > 0);
+  // Round-robin ignores weights.
+  const weightOf = (weight: number) => scheduler === "rr" ? 1 : weight;
+  let left = open.reduce((sum, [, { weight }]) => sum + weightOf(weight), 0);
+  for (const [real, { weight }] of open) {
+    if (chance(weightOf(weight) / left)) return real;
+    left -= weightOf(weight);
+  }
+  return undefined;
 }

@@ -261,3 +261,16 @@ Deno.test("repairs and the return of the API server are recorded, a short outage
     "Normal SourceRestored https://api:6443 was unreachable for 60 s; changes are applied again",
   ]);
 });
+
+Deno.test("an annotation of balancing without effect is an event of its Service", async () => {
+  const { clock, recorder, requests } = setUp();
+  const events = createNodeEvents(recorder, "iptables", clock);
+  const detail = "annotation sluice.dev/balance: iptables mode has no maglev; balanced by random";
+  events.serviceProblem("shop/web", { code: "balance-ignored", subject: "shop/web", detail }, "Balance");
+  await settled();
+  const { path, object } = requests[1]!;
+  assert.equal(path, "/api/v1/namespaces/shop/events");
+  const { type, reason, action, message } = object as Record<string, unknown>;
+  assert.deepEqual([type, reason, action], ["Warning", "BalanceIgnored", "Balance"]);
+  assert.equal(message, `an annotation of balancing has no effect: ${detail}`);
+});
