@@ -26,6 +26,9 @@ export function familySettings(
     syncPeriodMs: configuration.syncPeriodMs,
     ...(countsTraffic(configuration) ? { countTraffic: true } : {}),
     ...(configuration.failover.endpointFailureDetection ? { countsAttempts: true as const } : {}),
+    ...(configuration.failover.resetGoneConnections
+      ? { resetsGone: true as const, goneTimeoutMs: configuration.failover.goneTimeoutMs }
+      : {}),
     ipvs: ipvsSettings(family, configuration),
   };
 }

@@ -270,6 +270,11 @@ export const FLAG_GROUPS: readonly FlagGroup[] = [
         "failover.endpointFailureDetection",
         "Leave out TCP endpoints that do not answer this node, until they answer again (nftables mode).",
       ),
+      setting(
+        "reset-gone-connections",
+        "failover.resetGoneConnections",
+        "Reset established TCP connections to endpoints that are in no EndpointSlice any more (nftables mode).",
+      ),
     ],
   },
   {

@@ -146,6 +146,9 @@ export const FIELDS = {
     recoveryProbes: integer(2),
     /** When an endpoint that was left out and never answers probes is tried again; twice as long each time. */
     trialInterval: duration(1 * MINUTE),
+    resetGoneConnections: boolean(),
+    /** For how long connections to an endpoint that is gone are reset. */
+    goneTimeout: duration(1 * HOUR),
   }),
   /** Sluice's own: whether to write the condition `ServiceProxyReady` of this node's Node (docs/health.md). */
   nodeCondition: boolean(),

@@ -153,10 +153,14 @@ function checkFailover(
     readonly problems: Problem[];
   },
 ): void {
-  const { endpointFailureDetection, attempts, probes, recoveryProbes, livenessPort } = failover;
-  if (endpointFailureDetection && !mode.settings.countsAttempts) {
+  const { attempts, probes, recoveryProbes, livenessPort } = failover;
+  for (const name of ["endpointFailureDetection", "resetGoneConnections"] as const) {
+    if (!failover[name] || mode.settings.supportsFailover) continue;
     const message = `is set, but mode ${mode.name} does not support it: use mode nftables`;
-    problems.push({ path: "failover.endpointFailureDetection", message });
+    problems.push({ path: `failover.${name}`, message });
+  }
+  if (failover.goneTimeoutMs < 1_000) {
+    report("failover.goneTimeout", formatDuration(failover.goneTimeoutMs), "must be 1s or more");
   }
   range("failover.attempts", attempts, 1, 1_000);
   range("failover.probes", probes, 1, 10);

@@ -12,7 +12,7 @@ import {
   type StopOptions,
 } from "../core/channel/mod.ts";
 import { balanceOptions, conntrackSettings, familySettings, routesLoopback, trafficSettings } from "../config/mod.ts";
-import type { EndpointUses } from "../core/failover/mod.ts";
+import { createGoneTracker, type EndpointUses } from "../core/failover/mod.ts";
 import type { ReportProblems } from "../core/problems/mod.ts";
 import type { PlannedOptions } from "../observe/mod.ts";
 import { createKernelView, type Refusal } from "./kernel_view.ts";
@@ -171,6 +171,9 @@ export function serveFamily(
   let hasPlanned = false;
   let canary: { revision: number | undefined; readonly onEffect: () => void } | undefined;
   const settings = () => familySettings(family, configuration, tracking.node.state(), tracking.serviceCIDRs.ranges());
+  const goneEndpoints = configuration.failover.resetGoneConnections
+    ? createGoneTracker(tracking.endpoints[family].slicesOf)
+    : undefined;
   const pass = (planned: PlanChanges, first?: number) => {
     const { set, deleted } = planned;
     listener.onChange(family, planned, { first, isDualStack: otherHasServicePorts() });
@@ -185,6 +188,8 @@ export function serveFamily(
       const planned = planner.plan(changes), { set, deleted } = planned;
       const first = hasPlanned ? undefined : [...planner.ports()].length;
       hasPlanned = true;
+      const gone = goneEndpoints?.note(changes.endpoints[family].services) ?? [];
+      if (gone.length > 0) channel.gone(gone);
       if (set.length === 0 && deleted.length === 0) return;
       checkNodePorts(tracking.node.state(), set);
       latencies.planned(changes.endpoints[family].triggerTimesMs.values());

@@ -137,6 +137,8 @@ const SETTINGS: Fields<Omit<FamilySettings, "mode">> = {
   localhostNodePorts: isBoolean,
   conntrackTcpLiberal: isBoolean,
   countsAttempts: optional(oneOf(true)),
+  resetsGone: optional(oneOf(true)),
+  goneTimeoutMs: optional(isCount),
   serviceRanges: list(isPrefix),
   // Deno's timers take 31 bits of milliseconds; longer periods are clipped when the timer is set.
   syncPeriodMs: (value) => typeof value === "number" && value > 0,
@@ -162,6 +164,7 @@ function messageChecks(modes: readonly ModeDescription[]): MessageChecks {
     settings: optional(record<FamilySettings>({ ...SETTINGS, mode: isMode })),
     set: list(record(SERVICE_PORT)),
     deleted: list(text(SERVICE_PORT_KEY)),
+    gone: optional(list(isEndpoint)),
     part: optional(oneOf("head", "rest")),
   });
   return {

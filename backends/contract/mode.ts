@@ -124,8 +124,8 @@ export interface ModeSettings {
   readonly defaultNodePortAddresses: readonly string[];
   /** Whether the rules can serve node ports at 127.0.0.1. */
   readonly servesLocalhostNodePorts: boolean;
-  /** Whether its rules can count connection attempts, by which endpoints that do not answer are detected. */
-  readonly countsAttempts?: true;
+  /** Whether its rules can count connection attempts, and reset connections to endpoints that are gone. */
+  readonly supportsFailover?: true;
   /** Whether Kubernetes has deprecated the mode. */
   readonly isDeprecated: boolean;
 }

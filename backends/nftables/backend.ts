@@ -10,6 +10,7 @@ import { removeKubeProxyTable, removeNftablesTraces } from "./cleanup.ts";
 import { describeServicePort } from "./describe.ts";
 import { createDesired } from "./desired.ts";
 import { examineHost } from "./host.ts";
+import { createGoneEndpoints } from "./gone.ts";
 import type { NftablesFigure } from "./mode.ts";
 import { createReconciler } from "./reconcile.ts";
 import { createNftSession } from "./session.ts";
@@ -27,6 +28,8 @@ export function createNftablesBackend(options: BackendOptions): Backend<Nftables
   const unanswered = createUnansweredCleaner(options);
   const desired = createDesired();
   const reconciler = createReconciler({ desired, tools, dialect: DIALECTS[family], clock, logger });
+
+  const gone = createGoneEndpoints(tools, desired, DIALECTS[family]);
 
   let traffic: TrafficReader | undefined;
 
@@ -58,6 +61,7 @@ export function createNftablesBackend(options: BackendOptions): Backend<Nftables
         nftables_transactions: figures.transactions,
         nftables_sync_failures: figures.transactionFailures,
         drift_repaired: figures.drifted,
+        ...(desired.settings()?.resetsGone ? { connections_reset: gone.takeResets() } : {}),
         ...cleaned.figures,
       },
     };
@@ -75,20 +79,24 @@ export function createNftablesBackend(options: BackendOptions): Backend<Nftables
       // The sets differ, which only a listing finds.
       if (countersOf(desired.settings()) !== counted) reconciler.invalidate();
       await startTraffic();
+      await gone.before(delta);
       if (delta.part === "head") {
         if (await reconciler.isBlank()) await reconciler.run();
         return NOTHING_DONE;
       }
       await reconciler.run();
+      await gone.after();
       return await finish();
     },
     async resync() {
       await reconciler.compareAndRun();
+      await gone.compare();
       return await finish();
     },
     async cleanup() {
       await removeNftablesTraces(options);
       reconciler.invalidate();
+      gone.invalidate();
     },
     readTraffic: async () => await traffic?.read(),
     attemptCounts: () => tools.readAttempts(),
@@ -99,9 +107,10 @@ export function createNftablesBackend(options: BackendOptions): Backend<Nftables
   };
 }
 
-/** The counters that the settings ask for, as text for comparisons. */
+/** The sets that rules fill, as far as the settings decide about them, as text for comparisons. */
 function countersOf(settings: FamilySettings | undefined): string {
-  return `${settings?.countTraffic ?? false} ${settings?.countsAttempts ?? false}`;
+  const { countTraffic = false, countsAttempts = false, resetsGone = false, goneTimeoutMs } = settings ?? {};
+  return [countTraffic, countsAttempts, resetsGone, goneTimeoutMs].join(" ");
 }
 
 /** The code of nftables mode, as the registry loads it. */

@@ -5,6 +5,7 @@
  *   table.ts         the table, its sets and maps, and the keywords of nft for each family
  *   statements.ts    parts of rules, as nft prints them
  *   failures.ts      the counters of connection attempts
+ *   gone.ts          endpoints whose connections are reset
  *   base_chains.ts   the fixed chains: dispatch, rejections, source ranges, masquerading
  *   pick_chains.ts   the chains that services share, by kind of traffic and number of endpoints
  *   affinity.ts      the chains and sets of a service port with session affinity

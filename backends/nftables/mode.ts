@@ -12,6 +12,13 @@ const FIGURES = {
       help: "Failed nft transactions",
     }],
   },
+  connections_reset: {
+    metrics: [{
+      kind: "counter",
+      name: "sluice_connections_reset_total",
+      help: "Packets of connections to endpoints that are gone, answered with a reset",
+    }],
+  },
   cleanup_failures: {
     metrics: [{
       kind: "counter",
@@ -43,7 +50,7 @@ const DESCRIPTION: ModeDescription = {
     masqueradeSection: "nftables",
     defaultNodePortAddresses: ["primary"],
     servesLocalhostNodePorts: false,
-    countsAttempts: true,
+    supportsFailover: true,
     isDeprecated: false,
   },
   relay: "localhost-node-ports",

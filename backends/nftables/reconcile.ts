@@ -12,8 +12,8 @@ import type { Desired } from "./desired.ts";
 import { readTable, udpFrontendsOf } from "./listing.ts";
 import { compare, type Comparison, type Shadow } from "./shadow.ts";
 import { createSpellings } from "./spellings.ts";
-import { type Dialect, TABLE } from "./table.ts";
-import type { NftTools } from "./tools.ts";
+import type { Dialect } from "./table.ts";
+import { chainsInTable, type NftTools } from "./tools.ts";
 
 /** Brings the kernel's table to the desired state. */
 export interface Reconciler {
@@ -67,7 +67,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
       refusals.forget(keys);
       for (const key of keys) dirty.add(key);
     },
-    isBlank: async () => (await chainsInTable(options)).size === 0,
+    isBlank: async () => (await chainsInTable(options.tools, options.dialect)).size === 0,
     run: reconciler.run,
     compareAndRun: reconciler.compareAndRun,
     invalidate,
@@ -100,7 +100,7 @@ function createTarget(
       return { realized: comparison.shadow, drifted };
     },
     async glance({ chains }) {
-      const there = await chainsInTable(context);
+      const there = await chainsInTable(tools, dialect);
       for (const name of chains.keys()) if (!there.has(name)) return undefined;
       return 0;
     },
@@ -129,19 +129,6 @@ function countDrift(
   for (const key of incomplete) if (before.applied.has(key) && !dirty.has(key)) count++;
   for (const [name, text] of before.chains) if (shadow.chains.get(name) !== text) count++;
   return count;
-}
-
-/** The names of the chains in the table. */
-async function chainsInTable(
-  { tools, dialect }: Pick<ReconcilerOptions, "tools" | "dialect">,
-): Promise<ReadonlySet<string>> {
-  const names = new Set<string>();
-  let inTable = false;
-  await tools.listChains((line) => {
-    if (line.startsWith("table ")) inTable = line === `table ${dialect.ip} ${TABLE} {`;
-    else if (inTable && line.startsWith("\tchain ")) names.add(line.slice("\tchain ".length, -" {".length));
-  });
-  return names;
 }
 
 function noFigures(): ReconcileFigures {

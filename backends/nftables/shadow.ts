@@ -3,6 +3,7 @@ import type { OwnChain } from "./affinity.ts";
 import { baseChains } from "./base_chains.ts";
 import { type Contribution, contributionOf, type Element, NOTHING } from "./contribution.ts";
 import type { Desired } from "./desired.ts";
+import { isGoneChain } from "./gone.ts";
 import type { Listing } from "./listing.ts";
 import { parsePickChain } from "./pick_chains.ts";
 import {
@@ -118,7 +119,8 @@ export function compare(
   const missing = [...declared.keys()].filter((name) => !listing.declarations.has(name));
   const shadow = emptyShadow(missing.length === 0 ? "complete" : "missing", missing);
   const { elements } = listing;
-  const unclaimed = { elements, chains: new Map(listing.chains), clientSets: new Set(listing.clientSets), spelling };
+  const chains = new Map([...listing.chains].filter(([name]) => !isGoneChain(name, settings)));
+  const unclaimed = { elements, chains, clientSets: new Set(listing.clientSets), spelling };
 
   for (const { name } of baseChains(settings, dialect)) claimChain(unclaimed, shadow, name);
   claimShared(unclaimed, shadow);

@@ -59,7 +59,9 @@ export type TrafficSetName =
   | "count-dropped"
   | "count-outside"
   /** Endpoints and directions, for connection attempts and their answers (see failures.ts). */
-  | "count-attempts";
+  | "count-attempts"
+  /** Endpoints whose connections are reset (see gone.ts). */
+  | "gone-endpoints";
 
 /** The sets with elements that several service ports may share. */
 export type SharedSetName =

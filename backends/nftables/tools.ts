@@ -10,7 +10,7 @@ import {
 } from "../tools/mod.ts";
 import { ATTEMPTS, readAttempts } from "./failures.ts";
 import type { NftSession } from "./session.ts";
-import { DIALECTS, TABLE } from "./table.ts";
+import { type Dialect, DIALECTS, TABLE } from "./table.ts";
 import { changedPlaces, isShort, type Transaction, transactionText } from "./transaction.ts";
 
 /** nft, for one family. */
@@ -23,6 +23,10 @@ export interface NftTools {
   transact(transaction: Transaction, onInputTaken?: () => void): Promise<ToolFailure | undefined>;
   /** Lists the table as text; false if it does not exist. Throws if it fails. */
   listTable(onLine: (line: string) => void): Promise<boolean>;
+  /** Applies statements, without newlines, as one transaction. Throws if it is refused. */
+  write(statements: readonly string[]): Promise<void>;
+  /** Lists the elements of a set as text; undefined if it does not exist. Throws if it fails. */
+  listElements(set: string): Promise<readonly string[] | undefined>;
   /** Reads the counters of connection attempts; empty if none are kept. Throws if it fails. */
   readAttempts(): Promise<AttemptCounts>;
   /** Lists the chains of all tables of the family without their rules, which is cheap. */
@@ -72,6 +76,18 @@ export function createNftTools(family: Family, runner: Runner, session?: NftSess
       const result = await runner.run({ tool: "nft", args, onLine, timeoutMs: LIST_TIMEOUT_MS });
       return isThere(failureOf("nft list table", result, NFT_FAILURES));
     },
+    async write(statements) {
+      if (session && await session.transact(statements)) return;
+      const failure = await runInput({ stdin: statements.map((statement) => `${statement}\n`) });
+      if (failure) throw new Error(failure.text);
+    },
+    async listElements(set) {
+      const elements: string[] = [];
+      const onLine = (line: string) =>
+        void elements.push(line.replace(/^\s*(?:elements = \{ )?/, "").replace(/,| \}$/, ""));
+      const result = await runner.run({ tool: "nft", args: ["list", "set", ip, TABLE, set], onLine });
+      return isThere(failureOf("nft list set", result, NFT_FAILURES)) ? elements : undefined;
+    },
     async readAttempts() {
       const counts = new Map<string, Attempts>();
       const onLine = (line: string) => readAttempts(line, counts);
@@ -92,4 +108,15 @@ export function createNftTools(family: Family, runner: Runner, session?: NftSess
 function isThere(failure: ToolFailure | undefined): boolean {
   if (failure && failure.kind !== "absent") throw new Error(failure.text);
   return failure === undefined;
+}
+
+/** The names of the chains in the table. */
+export async function chainsInTable(tools: NftTools, { ip }: Dialect): Promise<ReadonlySet<string>> {
+  const names = new Set<string>();
+  let inTable = false;
+  await tools.listChains((line) => {
+    if (line.startsWith("table ")) inTable = line === `table ${ip} ${TABLE} {`;
+    else if (inTable && line.startsWith("\tchain ")) names.add(line.slice("\tchain ".length, -" {".length));
+  });
+  return names;
 }

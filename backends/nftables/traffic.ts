@@ -11,6 +11,7 @@
 import type { FamilySettings, Protocol } from "../../core/model/mod.ts";
 import type { BaseChain } from "./base_chains.ts";
 import { attemptSets } from "./failures.ts";
+import { goneSets } from "./gone.ts";
 import { frontendKey } from "./statements.ts";
 import {
   declareSets,
@@ -40,10 +41,15 @@ const EXPIRY_MINUTES = 10;
 
 /** All sets of a family, those with counters included if traffic metrics are on. */
 export function allSets(
-  settings: Pick<FamilySettings, "countTraffic" | "countsAttempts">,
+  settings: Pick<FamilySettings, "countTraffic" | "countsAttempts" | "resetsGone" | "goneTimeoutMs">,
   dialect: Dialect,
 ): SetDeclarations {
-  return new Map([...declareSets(dialect), ...trafficSets(settings, dialect), ...attemptSets(settings, dialect)]);
+  return new Map([
+    ...declareSets(dialect),
+    ...trafficSets(settings, dialect),
+    ...attemptSets(settings, dialect),
+    ...goneSets(settings, dialect),
+  ]);
 }
 
 function trafficSets(
@@ -70,7 +76,7 @@ function trafficSets(
 
 /** Whether rules, and not Sluice, add the elements of a set. */
 export function isTrafficSet(name: string): boolean {
-  return name.startsWith("count-");
+  return name.startsWith("count-") || name === "gone-endpoints";
 }
 
 /** The chains that count: those that are jumped to, and those with hooks of their own. */

@@ -53,6 +53,8 @@ export interface FamilyChannel {
   set(ports: Iterable<ServicePort>): void;
   /** Deletes service ports. */
   delete(keys: Iterable<ServicePortKey>): void;
+  /** Reports endpoints that have left every EndpointSlice; they are sent with the changes made so far, or on their own. */
+  gone(endpoints: readonly string[]): void;
   /** Sets the settings of the family; nothing is sent before the first call. */
   configure(settings: FamilySettings): void;
   /**
@@ -169,6 +171,7 @@ export function createFamilyChannel(options: FamilyChannelOptions): FamilyChanne
         for (const key of keys) outgoing.put(key, undefined);
       });
     },
+    gone: (endpoints) => change(() => outgoing.addGone(endpoints)),
     configure: (settings) => change(() => outgoing.configure(settings)),
     startAhead: () => change(outgoing.markHead),
     start: () => change(outgoing.start),

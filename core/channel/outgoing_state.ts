@@ -5,6 +5,8 @@ import { type FamilyDelta, type FamilySettings, type ServicePort, type ServicePo
 export interface OutgoingState {
   /** Sets a service port, or deletes it if `port` is undefined. */
   put(key: ServicePortKey, port: ServicePort | undefined): void;
+  /** Adds endpoints that are gone to the next delta that is no head. */
+  addGone(endpoints: readonly string[]): void;
   configure(settings: FamilySettings): void;
   /** Marks the service ports set until now as the head, which is sent before the rest. */
   markHead(): void;
@@ -42,6 +44,8 @@ export function createOutgoingState(): OutgoingState {
   const ports = new Map<ServicePortKey, ServicePort>();
   // For each service port that differs from what was last sent: what was sent, or undefined if it was not.
   const differing = new Map<ServicePortKey, ServicePort | undefined>();
+  const gone = new Set<string>();
+  const withGone = (delta: FamilyDelta): FamilyDelta => gone.size === 0 ? delta : { ...delta, gone: [...gone] };
   let settings: FamilySettings | undefined;
   let sent: SentState | undefined;
   let revision = 0;
@@ -65,10 +69,11 @@ export function createOutgoingState(): OutgoingState {
       else set.push(port);
     }
     const changed = sameData(sent.settings, settings) ? undefined : settings;
-    return { revision: revision + 1, base: sent.revision, settings: changed, set, deleted };
+    return withGone({ revision: revision + 1, base: sent.revision, settings: changed, set, deleted });
   };
 
-  const isSent = () => sent !== undefined && differing.size === 0 && sameData(sent.settings, settings);
+  const isSent = () =>
+    sent !== undefined && differing.size === 0 && gone.size === 0 && sameData(sent.settings, settings);
 
   return {
     put(key, port) {
@@ -79,6 +84,9 @@ export function createOutgoingState(): OutgoingState {
       if (sent === undefined) return;
       if (!differing.has(key)) differing.set(key, before);
       else if (sameData(differing.get(key), port)) differing.delete(key);
+    },
+    addGone(endpoints) {
+      for (const endpoint of endpoints) gone.add(endpoint);
     },
     configure(changed) {
       settings = changed;
@@ -92,7 +100,8 @@ export function createOutgoingState(): OutgoingState {
     next() {
       if (settings === undefined) return undefined;
       if (sent === undefined) {
-        return headDelta(settings) ?? (started ? snapshot(revision + 1, settings, [...ports.values()]) : undefined);
+        return headDelta(settings) ??
+          (started ? withGone(snapshot(revision + 1, settings, [...ports.values()])) : undefined);
       }
       if (!started) return undefined;
       if (sent.isHead) return { ...changesSince(sent, settings), part: "rest" };
@@ -103,6 +112,7 @@ export function createOutgoingState(): OutgoingState {
       revision = delta.revision;
       sent = { revision, settings: delta.settings ?? settings!, isHead };
       differing.clear();
+      if (delta.gone) gone.clear();
       if (isHead) { for (const key of ports.keys()) if (!head.has(key)) differing.set(key, undefined); }
     },
     forgetSent() {

@@ -11,6 +11,8 @@ export interface FamilyDelta {
   readonly settings: FamilySettings | undefined;
   readonly set: readonly ServicePort[];
   readonly deleted: readonly ServicePortKey[];
+  /** TCP endpoints (`address:port`) that have left every EndpointSlice; absent if there are none, or nobody asks. */
+  readonly gone?: readonly string[];
   /**
    * The part of a full snapshot that is sent in two parts. The `head` has the service ports that must take effect first
    * and leaves all others in the kernel unchanged; the `rest` follows it.

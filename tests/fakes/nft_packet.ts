@@ -11,6 +11,7 @@ export function sendThrough(table: NftTable, request: PacketRequest, situation: 
     fromPort: request.sourcePort ?? 40_000,
     protocol: request.protocol ?? "tcp",
     isSynAck: request.isSynAck ?? false,
+    isTranslated: request.isTranslated ?? request.isSynAck ?? false,
     state: (request.state ?? "NEW").toLowerCase(),
     inInterface,
     original: { to: canonical(request.to), port: request.port },

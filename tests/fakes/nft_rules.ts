@@ -27,6 +27,8 @@ export interface NftPacket {
   readonly state: string;
   /** Whether it answers the first packet of a TCP connection. */
   readonly isSynAck: boolean;
+  /** Whether the destination was translated with the first packet of the connection. */
+  readonly isTranslated: boolean;
   /** Empty if this node sends the packet, until it receives it. */
   inInterface: string;
   /** The destination before translation. */
@@ -141,7 +143,7 @@ export function runChain(table: NftTable, name: string, packet: NftPacket, situa
     while (rest !== "") {
       let match: RegExpExecArray | undefined;
       if ((match = take(/^ct state (\w+)\b/))) must(packet.state === match[1]);
-      else if (take(/^ct status dnat\b/)) must(packet.rewrittenTo !== undefined || packet.isSynAck);
+      else if (take(/^ct status dnat\b/)) must(packet.rewrittenTo !== undefined || packet.isTranslated);
       else if ((match = take(/^fib (saddr|daddr) type local\b/))) {
         must(isLocal(match[1] === "saddr" ? packet.from : packet.to, situation.surroundings));
       } else if ((match = take(/^iifname (!= )?"([^"]*)"/))) {
@@ -185,6 +187,8 @@ export function runChain(table: NftTable, name: string, packet: NftPacket, situa
         const verdict = run(match[1]!);
         if (verdict !== undefined) return { verdict };
       } else if (take(/^reject$/)) return { verdict: "reject" };
+      else if (take(/^reject with tcp reset$/)) return { verdict: "reject" };
+      else if (take(/^ct direction original\b/)) must(!packet.isSynAck);
       else if (take(/^drop$/)) return { verdict: "drop" };
       else if (take(/^return$/)) return "return";
       else if (take(/^masquerade fully-random$/)) {

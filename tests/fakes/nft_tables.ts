@@ -162,8 +162,11 @@ export function* printSet(set: string, { kind, lines, elements, counters, client
     const packets = counters.get(client);
     return packets === undefined ? "" : ` counter packets ${packets} bytes ${packets * PACKET_BYTES}`;
   };
+  const isCounted = lines.includes("counter");
+  const alone = (key: string) =>
+    isCounted ? `${key} counter packets ${counters.get(key) ?? 0} bytes 0 expires 59s` : key;
   yield* printElements([
-    ...[...elements].map(([key, value]) => value === "" ? key : `${key} : ${value}`),
+    ...[...elements].map(([key, value]) => value === "" ? alone(key) : `${key} : ${value}`),
     ...[...clients.keys()].map((client) => `${client}${counted(client)} expires 59s`),
   ]);
   yield "\t}";

@@ -32,6 +32,8 @@ export interface PacketRequest {
   readonly state?: ConnectionState;
   /** Whether it is an endpoint's answer to the first packet of a connection (nftables only). */
   readonly isSynAck?: true;
+  /** Whether it belongs to a connection whose destination the rules have translated, `to` (nftables only). */
+  readonly isTranslated?: true;
   /** The packet mark at the start; 0 by default. */
   readonly mark?: number;
 }

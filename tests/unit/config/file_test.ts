@@ -46,7 +46,8 @@ balance: { algorithm: maglev, affinityHash: client, nodeLabels: [example.com/rac
 site: {name: north, leaseNamespace: edge, leaseDuration: 40s, renewPeriod: 20s, listenAddress: "10.0.0.1:1", advertiseAddress: h,
   tlsCAFile: ca, tlsCertFile: crt, tlsPrivateKeyFile: key}
 failover: {endpointFailureDetection: false, interval: 1s, attempts: 2, silence: 3s, probes: 4, probeTimeout: 5s,
-  livenessPort: 6, recoveryInterval: 7s, recoveryProbes: 8, trialInterval: 9s}
+  livenessPort: 6, recoveryInterval: 7s, recoveryProbes: 8, trialInterval: 9s, resetGoneConnections: false,
+  goneTimeout: 10s}
 nodeCondition: true
 canary: { enabled: true, addressRanges: [169.254.240.0/28], interval: 3s, timeout: 500ms }
 winkernel: {networkName: n, sourceVip: v, enableDSR: true, rootHnsEndpointName: r, forwardHealthCheckVip: true}
@@ -138,6 +139,8 @@ windowsRunAsService: true
       recoveryIntervalMs: 7000,
       recoveryProbes: 8,
       trialIntervalMs: 9000,
+      resetGoneConnections: false,
+      goneTimeoutMs: 10_000,
     },
     nodeCondition: true,
     canary: { enabled: true, addressRanges: ["169.254.240.0/28"], intervalMs: 3000, timeoutMs: 500 },

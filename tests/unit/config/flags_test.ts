@@ -393,11 +393,14 @@ Deno.test("a command's own flag replaces the one of run, and does not change the
   assert.equal(configuration.metricsBindAddress, "127.0.0.1:10249");
 });
 
-Deno.test("failures of endpoints are detected in nftables mode only, with the thresholds of the file", () => {
+Deno.test("failures of endpoints are detected, and connections to gone ones reset, in nftables mode only, with the thresholds of the file", () => {
   const on = ["--endpoint-failure-detection"];
   assert.equal(accepted(["--proxy-mode=nftables", ...on]).configuration.failover.endpointFailureDetection, true);
   assert.equal(accepted(["--proxy-mode=nftables"]).configuration.failover.endpointFailureDetection, false);
+  const reset = accepted(["--proxy-mode=nftables", "--reset-gone-connections"]).configuration.failover;
+  assert.deepEqual([reset.resetGoneConnections, reset.goneTimeoutMs], [true, 3_600_000]);
   for (const mode of ["iptables", "ipvs", "userspace"]) {
+    assert.match(refused([`--proxy-mode=${mode}`, "--reset-gone-connections"]).join("\n"), /use mode nftables/);
     assert.match(
       refused([`--proxy-mode=${mode}`, ...on]).join("\n"),
       /--endpoint-failure-detection.* use mode nftables/,
@@ -407,7 +410,14 @@ Deno.test("failures of endpoints are detected in nftables mode only, with the th
   const { failover } = accepted(["--config=f.yaml"], file("attempts: 9, silence: 2s")).configuration;
   assert.deepEqual([failover.attempts, failover.silenceMs, failover.probes], [9, 2_000, 3]);
   for (
-    const wrong of ["attempts: -1", "probes: 11", "livenessPort: 70000", "probeTimeout: 10ms", "recoveryProbes: 17"]
+    const wrong of [
+      "attempts: -1",
+      "probes: 11",
+      "livenessPort: 70000",
+      "probeTimeout: 10ms",
+      "recoveryProbes: 17",
+      "goneTimeout: 10ms",
+    ]
   ) {
     assert.match(refused(["--config=f.yaml"], file(wrong)).join("\n"), /failover\.\w+.* must be/);
   }
