@@ -47,9 +47,12 @@ const SETS: readonly TrafficSetName[] = [
   ...Object.keys(FAILURES) as TrafficSetName[],
 ];
 
+const ELEMENTS = "\t\telements = { ", COUNTER = " counter packets ";
+
 /** A reader that has read nothing yet. */
 export function createTrafficReader({ desired, dialect, runner, clock }: TrafficReaderOptions): TrafficReader {
-  const growth = new Map(SETS.map((set) => [set, createGrowth()]));
+  const pairs = createGrowth();
+  const growth = new Map(SETS.map((set) => [set, FAILURES[set] === undefined ? pairs : createGrowth()]));
   let owners: FrontendIndex | undefined;
   // Kept if a reading fails halfway, for the next one.
   let rows = collectRows();
@@ -58,6 +61,7 @@ export function createTrafficReader({ desired, dialect, runner, clock }: Traffic
   async function readAll(): Promise<TrafficReading> {
     const startedAtMs = clock.monotonic();
     for (const set of SETS) await readSet(set);
+    for (const counters of new Set(growth.values())) counters.endReading();
     const reading = rows.finish(clock.monotonic() - startedAtMs);
     rows = collectRows();
     return reading;
@@ -67,15 +71,18 @@ export function createTrafficReader({ desired, dialect, runner, clock }: Traffic
   async function readSet(set: TrafficSetName): Promise<void> {
     const counters = growth.get(set)!;
     const onLine = (line: string) => {
-      const text = line.trimStart().replace(/^elements = \{ /, "");
-      if (!text.includes(" counter packets ")) return;
+      const start = line.startsWith(ELEMENTS) ? ELEMENTS.length : 0;
+      if (!line.includes(COUNTER, start)) return;
+      const text = line.slice(start).trimStart();
+      if (!text.includes(", ")) return noteElement(text);
       for (const element of text.split(", ")) noteElement(element);
     };
     const noteElement = (element: string) => {
       // 10.96.0.10 . 6 . 80 . 10.1.0.5 . 8080 counter packets 12 bytes 720 expires 599s
-      const end = element.indexOf(" counter packets ");
-      const key = element.slice(0, end), words = element.slice(end + 1).split(" ");
-      const grown = counters.note(key, Number(words[2]), parseInt(words[4] ?? "0"));
+      const end = element.indexOf(COUNTER), key = element.slice(0, end);
+      const packets = parseInt(element.slice(end + COUNTER.length));
+      const bytes = parseInt(element.slice(element.indexOf(" bytes ", end) + " bytes ".length));
+      const grown = counters.note(set === "count-connections" ? "first" : "second", key, packets, bytes);
       if (grown === undefined) return;
       const [address, number, port, endpoint, endpointPort] = key.split(" . ");
       owners ??= indexFrontends(desired.servicePorts());
@@ -93,7 +100,6 @@ export function createTrafficReader({ desired, dialect, runner, clock }: Traffic
     const args = ["-n", "list", "set", dialect.ip, TABLE, set];
     const failure = failureOf("nft list set", await runner.run({ tool: "nft", args, onLine }), NFT_FAILURES);
     if (failure !== undefined && failure.kind !== "absent") throw new Error(failure.text);
-    counters.endReading();
   }
 
   return {

@@ -3,10 +3,10 @@ import { joinFlat } from "../../platform/mod.ts";
 /** The growth of counters of the kernel between readings. */
 export interface Growth {
   /**
-   * Notes a counter of the current reading. Returns how much it has grown since the previous one: all of it if it is
+   * Notes a counter of the current reading; a key has two, of which the first counts packets only. Returns how much it has grown since the previous one: all of it if it is
    * new, or smaller than before and thus restarted.
    */
-  note(key: string, packets: number, bytes: number): Grown | undefined;
+  note(which: "first" | "second", key: string, packets: number, bytes: number): Grown | undefined;
   /** Ends a reading: counters that were not noted are forgotten. */
   endReading(): void;
 }
@@ -28,6 +28,7 @@ export function createGrowth(): Growth {
   const free: number[] = [];
   let used = 0;
   let reading = 0;
+  let firstOf = new Float64Array(FIRST_CAPACITY);
   let packetsOf = new Float64Array(FIRST_CAPACITY), bytesOf = new Float64Array(FIRST_CAPACITY);
   let notedIn = new Uint32Array(FIRST_CAPACITY);
 
@@ -36,19 +37,27 @@ export function createGrowth(): Growth {
     if (known !== undefined) return known;
     const fresh = free.pop() ?? used++;
     if (fresh >= notedIn.length) {
+      firstOf = larger(firstOf, Float64Array);
       packetsOf = larger(packetsOf, Float64Array);
       bytesOf = larger(bytesOf, Float64Array);
       notedIn = larger(notedIn, Uint32Array);
     }
-    packetsOf[fresh] = bytesOf[fresh] = 0;
+    firstOf[fresh] = packetsOf[fresh] = bytesOf[fresh] = 0;
     // A copy, since a part of a line would keep the whole line in memory.
     places.set(joinFlat(" ", ...key.split(" ")), fresh);
     return fresh;
   };
 
   return {
-    note(key, packets, bytes) {
+    note(which, key, packets, bytes) {
       const at = place(key);
+      notedIn[at] = reading;
+      if (which === "first") {
+        const before = firstOf[at]!;
+        firstOf[at] = packets;
+        const grown = packets < before ? packets : packets - before;
+        return grown === 0 ? undefined : { packets: grown, bytes: 0 };
+      }
       const restarted = packets < packetsOf[at]!;
       const grown = {
         packets: restarted ? packets : packets - packetsOf[at]!,
@@ -56,7 +65,6 @@ export function createGrowth(): Growth {
       };
       packetsOf[at] = packets;
       bytesOf[at] = bytes;
-      notedIn[at] = reading;
       return grown.packets === 0 ? undefined : grown;
     },
     endReading() {

@@ -50,18 +50,22 @@ export interface TrafficRecorderOptions {
   readonly endpointsOf: (family: Family, key: ServicePortKey) => ReadonlySet<string> | undefined;
 }
 
-/** Six numbers: the totals of connections, packets and bytes, then what the last reading added to them. */
-type Numbers = Float64Array;
-
-interface PortRecord {
-  readonly numbers: Numbers;
+/** The totals of an endpoint, and what the last reading added to them. */
+interface EndpointRecord {
+  connections: number;
+  packets: number;
+  bytes: number;
+  addedConnections: number;
+  addedPackets: number;
+  addedBytes: number;
   /** The number of the reading that added last. */
   reading: number;
+}
+
+interface PortRecord extends EndpointRecord {
   readonly failures: Partial<Record<FailureReason, number>>;
   readonly endpoints: Map<string, EndpointRecord>;
 }
-
-type EndpointRecord = Pick<PortRecord, "numbers" | "reading">;
 
 interface FamilyRecord {
   readonly ports: Map<ServicePortKey, PortRecord>;
@@ -102,9 +106,9 @@ export function createTrafficRecorder({ clock, endpointsOf }: TrafficRecorderOpt
         const endpoint = endpoints[row]!;
         let to = port.endpoints.get(endpoint);
         if (to === undefined) port.endpoints.set(endpoint, to = noEndpointTraffic());
-        const added = counts.subarray(3 * row, 3 * row + 3);
-        add(port, record.reading, added);
-        add(to, record.reading, added);
+        for (const one of [port, to]) {
+          add(one, record.reading, counts[3 * row]!, counts[3 * row + 1]!, counts[3 * row + 2]!);
+        }
       });
       for (const key of new Set(ports)) {
         const current = endpointsOf(family, key), port = record.ports.get(key);
@@ -143,28 +147,33 @@ const NO_COUNTS: TrafficCounts = { connections: 0, packets: 0, bytes: 0 };
 const NONE: CountedTraffic = { ...NO_COUNTS, perSecond: NO_COUNTS };
 
 function noEndpointTraffic(): EndpointRecord {
-  return { numbers: new Float64Array(6), reading: 0 };
-}
-
-function add(to: EndpointRecord, reading: number, added: Float64Array): void {
-  const { numbers } = to;
-  const isFirst = to.reading !== reading;
-  to.reading = reading;
-  added.forEach((by, i) => {
-    numbers[i]! += by;
-    numbers[3 + i] = (isFirst ? 0 : numbers[3 + i]!) + by;
-  });
-}
-
-function counted({ numbers, reading }: EndpointRecord, record: FamilyRecord): CountedTraffic {
-  const grew = reading === record.reading && record.seconds > 0;
-  const rate = (i: number) => grew ? numbers[3 + i]! / record.seconds : 0;
   return {
-    connections: numbers[0]!,
-    packets: numbers[1]!,
-    bytes: numbers[2]!,
-    perSecond: { connections: rate(0), packets: rate(1), bytes: rate(2) },
+    ...{ connections: 0, packets: 0, bytes: 0 },
+    ...{ addedConnections: 0, addedPackets: 0, addedBytes: 0, reading: 0 },
   };
+}
+
+function add(to: EndpointRecord, reading: number, connections: number, packets: number, bytes: number): void {
+  if (to.reading !== reading) to.addedConnections = to.addedPackets = to.addedBytes = 0;
+  to.reading = reading;
+  to.connections += connections;
+  to.packets += packets;
+  to.bytes += bytes;
+  to.addedConnections += connections;
+  to.addedPackets += packets;
+  to.addedBytes += bytes;
+}
+
+function counted(one: EndpointRecord, record: FamilyRecord): CountedTraffic {
+  const { connections, packets, bytes } = one;
+  const grew = one.reading === record.reading && record.seconds > 0;
+  const rate = (added: number) => grew ? added / record.seconds : 0;
+  const perSecond = {
+    connections: rate(one.addedConnections),
+    packets: rate(one.addedPackets),
+    bytes: rate(one.addedBytes),
+  };
+  return { connections, packets, bytes, perSecond };
 }
 
 function portTraffic(port: PortRecord, record: FamilyRecord): ServiceTraffic {
