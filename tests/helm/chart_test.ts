@@ -101,8 +101,10 @@ test("monitoring has the alert rules and the dashboard of deploy/, and a port th
   const manifests = await rendered(...REQUIRED, ...EVERYTHING);
   assert.deepEqual(find(manifests, "PrometheusRule").spec, deployed("alerts.yaml")[0]);
   const dashboard = manifests.find(({ data }) => data?.["sluice.json"] !== undefined);
-  const json = Deno.readTextFileSync(new URL("deploy/grafana-dashboard.json", ROOT));
-  assert.deepEqual(JSON.parse(dashboard!.data["sluice.json"]), JSON.parse(json));
+  for (const [key, file] of [["sluice", "grafana-dashboard"], ["sluice-traffic", "grafana-traffic-dashboard"]]) {
+    const json = Deno.readTextFileSync(new URL(`deploy/${file}.json`, ROOT));
+    assert.deepEqual(JSON.parse(dashboard!.data[`${key}.json`]), JSON.parse(json));
+  }
   const ports = find(manifests, "DaemonSet").spec.template.spec.containers[0].ports.map(({ name }: Manifest) => name);
   assert.ok(ports.includes(find(manifests, "PodMonitor").spec.podMetricsEndpoints[0].port));
   for (const { ports: admitted } of find(manifests, "NetworkPolicy").spec.ingress) {

@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { parse } from "yaml";
 import { createFakeClock } from "../../fakes/clock.ts";
 import { createMetrics, createSourceLink } from "../../../observe/mod.ts";
+import { addTrafficMetrics, createTrafficRecorder } from "../../../observe/traffic/mod.ts";
 import { createServingMetrics } from "../../../observe/serving/mod.ts";
 import { NO_TRAFFIC } from "./serving/figures.ts";
 
@@ -42,6 +43,14 @@ async function exposed(): Promise<ReadonlySet<string>> {
       readProblems: () => new Map(),
       readLink: createSourceLink(createFakeClock()).current,
       readCanaries: () => [],
+      addTraffic(registry) {
+        addTrafficMetrics(
+          registry,
+          createTrafficRecorder({ clock: createFakeClock(), endpointsOf: () => undefined }),
+          true,
+        );
+        return () => Promise.resolve();
+      },
     });
     add(await metrics.expose());
   }
@@ -68,15 +77,17 @@ Deno.test("every metric used by an alert is exposed", async () => {
   assert.deepEqual(await unknownIn(rules.map(({ expr }) => expr)), []);
 });
 
-Deno.test("every metric on the dashboard is exposed, and its panels fit the grid", async () => {
-  const { panels } = JSON.parse(Deno.readTextFileSync(new URL("grafana-dashboard.json", DEPLOY))) as {
-    readonly panels: readonly Panel[];
-  };
-  const expressions = panels.flatMap(({ targets = [] }) => targets.map(({ expr }) => expr));
-  assert.ok(expressions.length > 10);
-  assert.deepEqual(await unknownIn(expressions), []);
-  assert.ok(panels.every(({ gridPos: { x, w } }) => x + w <= 24));
-  assert.equal(new Set(panels.map(({ id }) => id)).size, panels.length);
+Deno.test("every metric on the dashboards is exposed, and their panels fit the grid", async () => {
+  for (const [file, least] of [["grafana-dashboard.json", 11], ["grafana-traffic-dashboard.json", 9]] as const) {
+    const { panels } = JSON.parse(Deno.readTextFileSync(new URL(file, DEPLOY))) as {
+      readonly panels: readonly Panel[];
+    };
+    const expressions = panels.flatMap(({ targets = [] }) => targets.map(({ expr }) => expr));
+    assert.ok(expressions.length >= least);
+    assert.deepEqual(await unknownIn(expressions), []);
+    assert.ok(panels.every(({ gridPos: { x, w } }) => x + w <= 24));
+    assert.equal(new Set(panels.map(({ id }) => id)).size, panels.length);
+  }
 });
 
 Deno.test("a metric that is not exposed is detected", async () => {
