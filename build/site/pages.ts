@@ -22,6 +22,7 @@ const GROUPS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   "Operate": {
     "docs/operate.md": "Operate",
     "docs/explain.md": "Explain connections",
+    "docs/traffic.md": "Traffic",
     "docs/health.md": "Health",
     "docs/problems.md": "Problems",
     "docs/scale.md": "Many nodes",

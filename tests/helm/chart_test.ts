@@ -97,6 +97,24 @@ test("the chart permits the node condition only if the configuration asks for it
   assert.deepEqual(rules, [...without, { apiGroups: [""], resources: ["nodes/status"], verbs: ["patch"] }]);
 });
 
+test("a site's role and that of operators are those of deploy/", async () => {
+  const flags = ["--set", "config.site.name=shop,operators.group=sluice-operators,config.balance.podLabels[0]=app"];
+  const manifests = await rendered(...REQUIRED, ...flags);
+  const named = (kind: string, suffix: string) =>
+    manifests.find((one) => one.kind === kind && one.metadata.name === `sluice-${suffix}`)!;
+  assert.deepEqual(named("Role", "sites").rules, find(deployed("sites.yaml"), "Role").rules);
+  assert.deepEqual(named("RoleBinding", "sites").subjects, find(deployed("sites.yaml"), "RoleBinding").subjects);
+  const operators = deployed("kubectl-sluice.yaml");
+  for (const kind of ["ClusterRole", "Role"]) {
+    assert.deepEqual(named(kind, "operator").rules, find(operators, kind).rules);
+    assert.deepEqual(named(`${kind}Binding`, "operator").subjects, find(operators, `${kind}Binding`).subjects);
+  }
+  const [role] = manifests.filter((one) => one.kind === "ClusterRole" && one.metadata.name === "sluice");
+  assert.ok(role!.rules.some(({ resources }: Manifest) => resources[0] === "pods"));
+  const { volumes } = find(manifests, "DaemonSet").spec.template.spec;
+  assert.ok(volumes.some(({ hostPath }: Manifest) => hostPath?.path === "/var/lib/kubelet/pki"));
+});
+
 test("monitoring has the alert rules and the dashboard of deploy/, and a port that the pod has", async () => {
   const manifests = await rendered(...REQUIRED, ...EVERYTHING);
   assert.deepEqual(find(manifests, "PrometheusRule").spec, deployed("alerts.yaml")[0]);
@@ -131,6 +149,9 @@ const OTHER_VALUES = [
   "serviceAccount.name=other",
   "networkPolicy.from[0].podSelector.matchLabels.app=prometheus",
   "podMonitor.labels.release=prometheus",
+  "config.site.name=shop",
+  "config.nodeCondition=true",
+  "operators.group=people",
   "containerRuntimeEndpoint=unix:///run/containerd/containerd.sock",
 ].flatMap((value) => ["--set", value]);
 
