@@ -59,7 +59,7 @@ export async function findingsOf(
   const { conntrackSettings } = await import("../../config/mod.ts");
   const { ipvsSettings } = await import("../../config/mod.ts");
   const { MODES } = await import("../../backends/mod.ts");
-  const { mode, modeDescription, source } = configuration;
+  const { mode, source } = configuration;
   const wanted = conntrackSettings(configuration.conntrack, machineCores());
   const node = await examineNode({
     mode: MODES.find(({ description }) => description.name === mode)!,
