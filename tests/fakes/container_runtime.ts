@@ -36,8 +36,8 @@ export interface FakeContainerRuntime {
   refuse(method: keyof typeof METHODS, status: number | undefined): void;
   /** The ids of the sandboxes whose status was asked, in order. */
   readonly asked: readonly string[];
-  /** Resolves with the next list of sandboxes that was sent. */
-  listed(): Promise<void>;
+  /** Resolves when no client is connected. */
+  alone(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -46,7 +46,7 @@ export async function startFakeContainerRuntime(path: string): Promise<FakeConta
   let sandboxes: readonly FakeSandbox[] = [];
   const refused = new Map<string, number>();
   const asked: string[] = [];
-  let next = Promise.withResolvers<void>();
+  let onLeft = () => {};
   const sessions = new Set<{ destroy(): void }>();
 
   const list = (request: Uint8Array<ArrayBuffer>) => {
@@ -60,8 +60,6 @@ export async function startFakeContainerRuntime(path: string): Promise<FakeConta
       createdAt: one.createdAt ?? 1n,
       annotations: { "kubernetes.io/config.source": one.configSource ?? "api" },
     }));
-    next.resolve();
-    next = Promise.withResolvers();
     return LIST_RESPONSE.encode({ items });
   };
 
@@ -97,7 +95,13 @@ export async function startFakeContainerRuntime(path: string): Promise<FakeConta
   };
 
   const server = createServer();
-  server.on("session", (session) => sessions.add(session));
+  server.on("session", (session) => {
+    sessions.add(session);
+    session.on("close", () => {
+      sessions.delete(session);
+      onLeft();
+    });
+  });
   server.on("stream", (stream, headers) => {
     const frames = createFrameReader(1 << 20);
     const requests: Uint8Array<ArrayBuffer>[] = [];
@@ -116,7 +120,13 @@ export async function startFakeContainerRuntime(path: string): Promise<FakeConta
       else refused.set(METHODS[method], code);
     },
     asked,
-    listed: () => next.promise,
+    alone: () =>
+      new Promise((resolve) => {
+        onLeft = () => {
+          if (sessions.size === 0) resolve();
+        };
+        onLeft();
+      }),
     close() {
       for (const session of sessions) session.destroy();
       return new Promise((resolve) => server.close(() => resolve()));

@@ -51,6 +51,7 @@ Deno.test("a worker reports the pods of a runtime that starts later, changes, re
     assert.equal(watch.isEnded(), false);
     watch.end();
     assert.equal(watch.isEnded(), true);
+    await runtime.alone();
     await runtime.close();
   } finally {
     watch.end();
