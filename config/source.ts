@@ -118,9 +118,6 @@ function checkRuntimeEndpoint(given: GivenFlags, source: SourceChoice | undefine
     const form = "must be a unix socket: unix:///run/containerd/containerd.sock or its path";
     return [`--${RUNTIME_ENDPOINT} is ${JSON.stringify(text)}: ${form}`];
   }
-  if (!given.get(STATE_DIRECTORY)) {
-    return [`--${RUNTIME_ENDPOINT} needs --${STATE_DIRECTORY}, whose endpoints it updates`];
-  }
   if (source === undefined || source.kind === "kube") return [];
   return [`--${RUNTIME_ENDPOINT} needs the API server as the source: others do not name the pods of endpoints`];
 }

@@ -2,8 +2,9 @@
 import { type Configuration, isServer } from "../../config/mod.ts";
 import type { ReportProblems } from "../../core/problems/mod.ts";
 import type { PodWatch } from "../../cri/mod.ts";
-import { type Clock, errorText, searchPath } from "../../platform/mod.ts";
+import { errorText, searchPath } from "../../platform/mod.ts";
 import type { KeptState } from "../../sources/mod.ts";
+import type { Invocation } from "./command.ts";
 
 /**
  * Opens the file of the kept state, and starts to look for rules in the kernel and for pods in the container runtime; must run
@@ -11,9 +12,12 @@ import type { KeptState } from "../../sources/mod.ts";
  */
 export async function openKeptState(
   { stateDirectory, runtimeSocket, source, site, cleanup, initOnly }: Configuration,
-  clock: Clock,
+  { clock, logger }: Pick<Invocation, "clock" | "logger">,
   onProblems: ReportProblems,
 ): Promise<KeptState | undefined> {
+  if (runtimeSocket !== undefined && stateDirectory === undefined) {
+    logger.warn("--container-runtime-endpoint has no effect without --state-directory");
+  }
   if (stateDirectory === undefined || !isServer(source) || cleanup || initOnly) return undefined;
   const { openStateDirectory } = await import("../../sources/kept/mod.ts");
   const { isKernelEmpty, MODE_DESCRIPTIONS } = await import("../../backends/mod.ts");

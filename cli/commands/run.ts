@@ -34,7 +34,7 @@ export const runCommand: Command = {
     const controlSocket = await openControlSocket(configuration, flags.has("control-socket"), clock, report);
     const isServing = !configuration.cleanup && !configuration.initOnly;
     if (isServing) await checkOtherProxies(configuration, clock, logger);
-    const kept = await openKeptState(configuration, clock, report);
+    const kept = await openKeptState(configuration, invocation, report);
     // A run opens no more files for writing. But connecting to a unix socket needs the write permission, which cannot be limited to one
     // path after the start.
     if (!usesUnixSocket(configuration)) Deno.permissions.revokeSync({ name: "write" });
