@@ -2,7 +2,7 @@ import { type Family, isLoopback } from "../platform/mod.ts";
 import type { ModeDescription } from "../backends/contract/mod.ts";
 import type { FamilySettings, RelayPlaces, RuleDescription, ServicePortKey } from "../core/model/mod.ts";
 import { ownAddresses } from "../observe/mod.ts";
-import type { FamilyPlanner, PlannedPort } from "../core/planning/mod.ts";
+import type { BalanceOptions, FamilyPlanner, PlannedPort } from "../core/planning/mod.ts";
 import type { Tracking } from "../core/tracking/mod.ts";
 import type { Effect } from "../core/channel/mod.ts";
 import type { TrafficRecorder } from "../observe/traffic/mod.ts";
@@ -29,6 +29,8 @@ export interface AnswerBasis {
   readonly mode: ModeDescription;
   readonly tracking: Tracking;
   readonly families: Readonly<Record<Family, FamilyBasis>>;
+  /** How services can be balanced. */
+  readonly balance: BalanceOptions;
   /** Whether `families` return the rules of a running proxy, or those that one would write. */
   readonly rulesFrom: ExplainedRules["from"];
   /** The counted traffic; absent if traffic metrics are off, or no proxy runs. */

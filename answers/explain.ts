@@ -1,7 +1,7 @@
 import type { ModeDescription, ModeTraffic } from "../backends/contract/mod.ts";
 import { familyOf, isLoopback, prefixContains, splitHostPort } from "../platform/mod.ts";
 import type { FamilySettings, Protocol } from "../core/model/mod.ts";
-import { CANARY_KEY } from "../core/planning/mod.ts";
+import { balanceRequest, CANARY_KEY } from "../core/planning/mod.ts";
 import type { AnswerBasis } from "./basis.ts";
 import { explainServiceEndpoints, specOf } from "./endpoints.ts";
 import type { ExplainedEndpoint, ExplainedRules, ExplainedService, Explanation } from "./explanation.ts";
@@ -38,6 +38,7 @@ export async function explain(question: Question, basis: AnswerBasis): Promise<E
       ...(isRelayed(destination, protocol, basis.mode.relay) ? [relayRemark(protocol)] : []),
       ...destination.remarks,
       ...remarksOn(destination),
+      ...balanceRemarks(destination, basis),
       ...(destination.hit?.owner.service === CANARY_KEY ? [CANARY_REMARK] : []),
       ...remarks,
     ],
@@ -115,6 +116,12 @@ async function explainRules(
 
 function remarksOn({ hit, losers }: Destination): string[] {
   return [...losers, ...(hit ? [hit.owner] : [])].flatMap((port) => port.reported);
+}
+
+/** The annotations of the service that have no effect on how it is balanced. */
+function balanceRemarks({ hit }: Destination, { tracking, balance }: AnswerBasis): readonly string[] {
+  const service = hit && tracking.services.get(hit.owner.service);
+  return service === undefined ? [] : balanceRequest(service, balance).problems;
 }
 
 /** The sources of the connections that a question covers. */

@@ -33,6 +33,7 @@ export async function answerOffline(options: OfflineOptions): Promise<Answers> {
       Family,
       ReturnType<typeof basisOf>
     >,
+    balance: balanceOptions(configuration),
     rulesFrom: "rendering",
     // For another node, only the addresses in its Node object are known.
     hostAddresses: () => nodeName === Deno.hostname().trim().toLowerCase() ? addressesOfHost() : [],

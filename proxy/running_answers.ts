@@ -1,7 +1,7 @@
 /** Answers of a running proxy; loaded with the first query. */
 import { type Clock, FAMILIES, type Family, isLoopback, otherFamily, VERSION } from "../platform/mod.ts";
 import { addressesOfHost, createAnswers, type FamilyBasis } from "../answers/mod.ts";
-import { type Configuration, isServer, sourceText } from "../config/mod.ts";
+import { balanceOptions, type Configuration, isServer, sourceText } from "../config/mod.ts";
 import { type ControlAnswers, type FamilyStatusDetails, NotReadyError } from "../answers/control/mod.ts";
 import type { ChangeFeed, FamilyRecord, ProxyHealth, SourceLinkRecord, StatusRecorder } from "../observe/mod.ts";
 import { CANARY_KEY } from "../core/planning/mod.ts";
@@ -38,6 +38,7 @@ export function answersOfProxy(proxy: RunningProxy): ControlAnswers {
     mode,
     tracking,
     families: bases,
+    balance: balanceOptions(proxy.configuration),
     rulesFrom: "running proxy",
     ...(traffic && { traffic: traffic.recorder }),
     hostAddresses: addressesOfHost,

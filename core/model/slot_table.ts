@@ -43,6 +43,8 @@ export function slotTable(
 
 /** The number of slots of each endpoint: its share rounded down, and one more for those with the largest remainders. */
 function quotas(hashes: readonly number[], weights: readonly number[] | undefined, slots: number): number[] {
+  // The most common case, without the sorting below: at a start, there are thousands of tables.
+  if (weights === undefined && slots % hashes.length === 0) return hashes.map(() => slots / hashes.length);
   const weightOf = (index: number) => weights?.[index] ?? 1;
   const sum = hashes.reduce((total, _, index) => total + weightOf(index), 0);
   const exact = hashes.map((_, index) => slots * weightOf(index) / sum);

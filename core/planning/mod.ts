@@ -15,7 +15,7 @@
  *
  * In: trackers and their changes. Out: changed `ServicePort`s, and why an endpoint is used or not. May touch: nothing.
  */
-export { type BalanceOptions, type DefaultBalance } from "./balance.ts";
+export { type BalanceOptions, balanceRequest, type DefaultBalance } from "./balance.ts";
 export { type BalanceReports, createBalanceReports } from "./balance_reports.ts";
 export { CANARY_KEY, CANARY_PORT, type CanaryPlan } from "./canary.ts";
 export {

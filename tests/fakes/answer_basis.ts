@@ -54,6 +54,7 @@ export function fakeAnswerBasis(
     mode,
     tracking,
     families: { IPv4: families.IPv4.basis, IPv6: families.IPv6.basis },
+    balance: fakeBalance(mode),
     rulesFrom: "rendering",
     hostAddresses: () => hostAddresses,
     planned: { IPv4: families.IPv4.set, IPv6: families.IPv6.set },

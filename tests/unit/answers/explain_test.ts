@@ -230,5 +230,6 @@ Deno.test("an explanation shows how a service is balanced, and each endpoint's s
 Deno.test("what the mode cannot do is shown as asked, and as balanced by default", async () => {
   const text = await explanationOf("10.0.0.1:80", "outside", WEIGHTED("maglev", "zone=a: 1"));
   assert.match(text, /goes to one of 2 endpoints with equal probability\n/);
+  assert.match(text, /\n {2}note: annotation sluice.dev\/balance: iptables mode has no maglev; balanced by random\n/);
   assert.match(text, /\n {2}balance default +sluice.dev\/balance: maglev; sluice.dev\/weights: zone=a: 1\n/);
 });
