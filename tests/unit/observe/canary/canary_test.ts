@@ -17,7 +17,7 @@ function setUp(test: (t: Harness) => Promise<void>): Promise<void> {
   const clock = createFakeClock();
   const end = new AbortController();
   const plans: (CanaryPlan | undefined)[] = [];
-  const states: string[] = [];
+  const states: string[] = [], waits: string[] = [];
   const problems: Problem[][] = [];
   let onEffect = () => {};
   let answer = "";
@@ -25,6 +25,7 @@ function setUp(test: (t: Harness) => Promise<void>): Promise<void> {
     clock,
     plans,
     states,
+    waits,
     problems,
     treatment: "delivered" as Treatment,
     findings: [] as readonly PathFinding[],
@@ -52,7 +53,10 @@ function setUp(test: (t: Harness) => Promise<void>): Promise<void> {
       t.examinations.push(what);
       return Promise.resolve(what === "settings" ? t.findings.filter(({ certain }) => certain) : t.findings);
     },
-    onChange: ({ state, cause }) => states.push(cause === undefined ? state : `${state} ${cause}`),
+    onChange({ state, cause }) {
+      if (state !== "waiting") states.push(cause === undefined ? state : `${state} ${cause}`);
+      else waits.push(state);
+    },
     onProblems: (list) => problems.push([...list]),
     ownAddresses: () => t.own,
     clock,
@@ -100,7 +104,9 @@ interface Harness {
   readonly clock: ReturnType<typeof createFakeClock>;
   readonly canary: Canary;
   readonly plans: readonly (CanaryPlan | undefined)[];
+  /** The states reported, and how often it was `waiting`. */
   readonly states: readonly string[];
+  readonly waits: readonly string[];
   readonly problems: readonly (readonly Problem[])[];
   /** The parts that a test changes. */
   readonly t: {
@@ -121,12 +127,13 @@ const REPORT: SyncReport = {
 };
 
 Deno.test("a canary is served at the first free address of its range, and tried once its rules are in effect", () =>
-  setUp(async ({ canary, clock, plans, t, inEffect, status }) => {
+  setUp(async ({ canary, clock, plans, t, inEffect, status, waits }) => {
     t.own.push("169.254.238.1");
     canary.place(NODE);
     await clock.advanceSettled(10_000);
     assert.deepEqual(plans, [{ address: "169.254.238.2", target: `${NODE}:4711` }]);
     assert.deepEqual([status().state, status().tries], ["waiting", 0]);
+    assert.equal(waits.length, 1, "nothing is known about its packets yet");
     inEffect();
     await clock.advanceSettled(0);
     assert.deepEqual([status().state, status().address, status().tries], ["answering", "169.254.238.2:10260", 1]);
@@ -241,13 +248,20 @@ Deno.test("without a route it is unusable and not red, unless it has answered be
     assert.deepEqual([status().state, status().cause], ["failing", "no-route"]);
   }));
 
-Deno.test("a host without an address of the family has an unusable canary, which no rule serves", () =>
-  setUp(async ({ canary, clock, t, plans, status }) => {
+Deno.test("a host without an address of the family has an unusable canary, which no rule serves, until it has one", () =>
+  setUp(async ({ canary, clock, t, plans, problems, inEffect, status }) => {
     t.own.length = 0;
     canary.place(NODE);
     await clock.advanceSettled(0);
-    assert.deepEqual(plans, []);
+    assert.equal(plans.length, 0);
     assert.equal(status().state, "unusable");
+    t.own.push("192.0.2.11");
+    await clock.advanceSettled(5000);
+    assert.deepEqual(plans, [{ address: "169.254.238.1", target: "192.0.2.11:4711" }]);
+    inEffect();
+    await clock.advanceSettled(0);
+    assert.equal(status().state, "answering");
+    assert.deepEqual(problems.at(-1), []);
   }));
 
 Deno.test("a family without services has no canary", () =>
@@ -268,10 +282,14 @@ Deno.test("the chains of other programs are listed every few seconds, the settin
     assert.deepEqual(t.examinations, ["everything", "settings", "everything", "settings", "everything"]);
   }));
 
-Deno.test("nothing runs after its end", () =>
-  setUp(async ({ clock, place, stop }) => {
+Deno.test("nothing runs or is reported after its end", () =>
+  setUp(async ({ clock, place, stop, t, problems }) => {
     await place();
+    t.treatment = "refused";
+    await clock.advanceSettled(4000);
+    const before = problems.length;
     stop();
     await clock.advanceSettled(0);
     assert.deepEqual(clock.pending(), []);
+    assert.equal(problems.length, before);
   }));
