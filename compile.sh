@@ -82,7 +82,7 @@ external=()
 for name in bufferutil encoding supports-color utf-8-validate; do external+=(--external "$name"); done
 
 # Code splitting keeps @kubernetes/client-node in a separate file, which is read only if a kubeconfig needs it.
-workers=(workers/family.ts workers/plugin.ts workers/relay.ts workers/runtime.ts)
+workers=(workers/family.ts workers/plugin.ts workers/relay.ts workers/runtime.ts workers/serve.ts)
 # Bundle a copy of the sources at a fixed depth: the names of output files depend on the relative path to Deno's cache.
 mkdir "$maps/sources"
 rooms=(answers backends cli config core cri kpng observe platform proxy relay sources workers)

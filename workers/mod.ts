@@ -1,6 +1,7 @@
 /**
  * Web Workers: one per IP family for the kernel side, one per family that carries connections if the mode needs a relay, one
- * that runs credential plugins, one that asks the container runtime. Each has no more permissions than it needs.
+ * that runs credential plugins, one that asks the container runtime, some that write to the watchers of `sluice serve`. Each
+ * has no more permissions than it needs.
  *
  *   start.ts            starts the families' workers
  *   worker_pool.ts      the workers of both families, each of which can start the other's successor
@@ -23,6 +24,8 @@
  *   relay_targets.ts    the endpoints that a relay must not connect to
  *   relay.ts            the entry point of that worker
  *   relay_protocol.ts   the messages of that worker
+ *   start_serving.ts    starts the workers of `sluice serve`
+ *   serve.ts            the entry point of such a worker
  *   start_plugin.ts     starts the worker that runs a credential plugin
  *   plugin.ts           the entry point of that worker
  *   plugin_protocol.ts  the messages of that worker
@@ -33,4 +36,5 @@
  */
 export { relaysOnDemand, startFamilyWorkers } from "./start.ts";
 export { startRuntimeWatch } from "./start_runtime.ts";
+export { defaultServingWorkers, servingWorkers } from "./start_serving.ts";
 export { startHookWorker, startPluginWorker } from "./start_plugin.ts";

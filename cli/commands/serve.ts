@@ -1,8 +1,16 @@
 import { isServer } from "../../config/mod.ts";
+import type { ServingOptions } from "../../kpng/server/mod.ts";
 import type { Command, Invocation } from "./command.ts";
 import { type ClusterStore, openClusterStore } from "./cluster_store.ts";
 import { DETAIL_FLAGS } from "./detail_flags.ts";
-import { LISTEN_FLAGS, OPERATOR_FLAGS, readServeAddresses, type ServeAddresses } from "./serve_flags.ts";
+import {
+  LISTEN_FLAGS,
+  OPERATOR_FLAGS,
+  readServeAddresses,
+  readWorkerCount,
+  type ServeAddresses,
+  WORKERS_FLAG,
+} from "./serve_flags.ts";
 
 /** `sluice serve`: the cluster's state over gRPC, for other instances and for KPNG programs. */
 export const serveCommand: Command = {
@@ -10,7 +18,7 @@ export const serveCommand: Command = {
   name: "serve",
   summary: "Serve the cluster's state over gRPC (KPNG's protocol) to nodes, relays and KPNG programs.",
   arguments: [],
-  flags: [...LISTEN_FLAGS, ...OPERATOR_FLAGS, ...DETAIL_FLAGS],
+  flags: [...LISTEN_FLAGS, WORKERS_FLAG, ...OPERATOR_FLAGS, ...DETAIL_FLAGS],
   examples: [
     { line: "sluice serve --kubeconfig kubeconfig", does: "watch the API server once, serve on loopback" },
     {
@@ -21,6 +29,7 @@ export const serveCommand: Command = {
   ],
   async start(invocation) {
     const addresses = await readServeAddresses(invocation);
+    const givenWorkers = readWorkerCount(invocation);
     const { followCertificates } = await import("./certificates.ts");
     const { readTlsFiles } = await import("../../kpng/transport/mod.ts");
     const tls = readTlsFiles(addresses.tls, "--listen-tls");
@@ -41,7 +50,16 @@ export const serveCommand: Command = {
     });
     const { startServing } = await import("../../kpng/server/mod.ts");
     const { store } = cluster;
-    const serving = await startServing({ address: addresses.listen, tls, store, clock, logger, onLag: metrics.lag });
+    const workers = await servingWorkersOf(givenWorkers, invocation);
+    const serving = await startServing({
+      address: addresses.listen,
+      tls,
+      store,
+      clock,
+      logger,
+      onLag: metrics.lag,
+      workers,
+    });
     try {
       void followCertificates({ paths: addresses.tls, current: tls, renew: serving.renew, clock, logger, signal });
       await startOperatorServers(addresses, cluster, metrics, invocation);
@@ -53,6 +71,11 @@ export const serveCommand: Command = {
     }
   },
 };
+
+async function servingWorkersOf(given: number | undefined, { clock }: Invocation): Promise<ServingOptions["workers"]> {
+  const { defaultServingWorkers, servingWorkers } = await import("../../workers/mod.ts");
+  return { count: given ?? defaultServingWorkers(), spawn: servingWorkers(clock) };
+}
 
 async function startOperatorServers(
   { healthzBindAddress, metricsBindAddress }: ServeAddresses,

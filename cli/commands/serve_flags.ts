@@ -20,6 +20,17 @@ export const LISTEN_FLAGS: readonly Flag[] = [
   option("listen-tls-key", text(), "PEM file of the server key."),
 ];
 
+/** The most workers that a server may have. */
+const MOST_WORKERS = 64;
+
+/** The number of workers that write to the watchers. */
+export const WORKERS_FLAG: Flag = option(
+  "serve-workers",
+  text(),
+  "The number of workers that write to the watchers, each on one core; by default one less than there are cores, at most 4. " +
+    "0 writes from the main thread, as for a unix socket.",
+);
+
 /** The flags of the servers for the operator; they replace those of `run`. */
 export const OPERATOR_FLAGS: readonly Flag[] = [
   bindFlag("healthz", "health", "/healthz, /readyz and /livez"),
@@ -65,4 +76,12 @@ export async function readServeAddresses({ flags }: Pick<Invocation, "flags">): 
     healthzBindAddress: bindAddress("healthz"),
     metricsBindAddress: bindAddress("metrics"),
   };
+}
+
+/** Reads the number of workers; undefined for the default. Throws an Error if it is invalid. */
+export function readWorkerCount({ flags }: Pick<Invocation, "flags">): number | undefined {
+  const given = flags.get(WORKERS_FLAG.name) as string | undefined || undefined;
+  if (given === undefined) return undefined;
+  if (/^\d{1,2}$/.test(given) && Number(given) <= MOST_WORKERS) return Number(given);
+  throw new Error(`--${WORKERS_FLAG.name} is ${JSON.stringify(given)}: must be a number from 0 to ${MOST_WORKERS}`);
 }

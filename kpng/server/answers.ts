@@ -1,8 +1,8 @@
 import type { Clock } from "../../platform/mod.ts";
 import type { Change, ClusterScoped, ServiceState, Store, StoreDifference, StoreState } from "../store/mod.ts";
 import { serviceKey } from "../../core/tracking/mod.ts";
-import { createGlobalView, createLocalViews, difference, everythingOf, type LocalViews, RESET } from "../views/mod.ts";
-import { type Chunks, lazyChunks, sharedChunks } from "./chunks.ts";
+import { createGlobalView, createLocalViews, difference, everythingOf, type LocalViews } from "../views/mod.ts";
+import { type AwaitedChunks, type Chunks, lazyChunks, sharedChunks } from "./chunks.ts";
 import { createDeadline, type Deadline } from "./deadline.ts";
 import { createLocalSnapshot, type LocalSnapshot } from "./local_snapshot.ts";
 
@@ -25,18 +25,25 @@ export interface Position {
 }
 
 /** The operations for a watcher, and its position afterwards. */
-export interface Answer {
-  /** The first part of a full snapshot is a `Reset` alone. */
-  readonly parts: readonly Chunks[];
+export interface Answer<Part extends AwaitedChunks = AwaitedChunks> {
+  readonly parts: readonly Part[];
   readonly position: Position;
+  /** Called when the parts are written or no longer needed. */
+  readonly release?: () => void;
 }
 
-/** Answers watchers from a store; answers for several of them are computed once. */
+/** Answers watchers, from this isolate or another one. */
 export interface Answers {
-  /** Whether a watcher at that position needs a full snapshot. */
-  needsSnapshot(position: Position | undefined): boolean;
-  /** The changes for a watcher at that position, possibly none, or a full snapshot. */
-  since(position: Position | undefined, subscription: Subscription): Answer;
+  /** The changes for a watcher at that position, possibly none; undefined if it needs a full snapshot. */
+  changes(position: Position, subscription: Subscription): Answer | undefined | Promise<Answer | undefined>;
+  /** A full snapshot, to be written after a `Reset`. */
+  snapshot(subscription: Subscription): Answer | Promise<Answer>;
+}
+
+/** Answers from a store; what several watchers receive is computed once. */
+export interface StoreAnswers extends Answers {
+  changes(position: Position, subscription: Subscription): Answer<Chunks> | undefined;
+  snapshot(subscription: Subscription): Answer<Chunks>;
 }
 
 /** How long a full snapshot is kept for other watchers after the last one that used it. */
@@ -47,7 +54,7 @@ const MOST_CHANGED = 0.1;
 const STEPS_KEPT = 16;
 
 /** Answers from this store. */
-export function createAnswers(store: Store, clock: Clock): Answers {
+export function createAnswers(store: Store, clock: Clock): StoreAnswers {
   const changes = new Map<number, StoreDifference | undefined>();
   let newest = -1;
 
@@ -70,24 +77,27 @@ export function createAnswers(store: Store, clock: Clock): Answers {
     newest = revision;
   };
 
-  const globalAnswer = (past: Position | undefined, { extended, onlyNode }: Subscription): Answer => {
-    const view = createGlobalView({ extended, nodeName: onlyNode });
-    const changed = past === undefined ? undefined : changesSince(past.revision);
-    if (past !== undefined && changed !== undefined) {
-      return {
-        parts: [
-          lazyChunks(difference({ scoped: changed.scoped, services: [] }, view)),
-          services.step(past.revision, extended, changed.services),
-        ],
-        position: { revision: newest, zone: "" },
-      };
-    }
+  const globalView = ({ extended, onlyNode }: Subscription) => createGlobalView({ extended, nodeName: onlyNode });
+
+  const globalChanges = (past: Position, subscription: Subscription): Answer<Chunks> | undefined => {
+    const changed = changesSince(past.revision);
+    if (changed === undefined) return undefined;
+    return {
+      parts: [
+        lazyChunks(difference({ scoped: changed.scoped, services: [] }, globalView(subscription))),
+        services.step(past.revision, subscription.extended, changed.services),
+      ],
+      position: { revision: newest, zone: "" },
+    };
+  };
+
+  const globalSnapshot = (subscription: Subscription): Answer<Chunks> => {
+    const { extended, onlyNode } = subscription;
     const { state, chunks } = services.whole(extended);
     const later = changesSince(state.revision)!;
     return {
       parts: [
-        lazyChunks([RESET]),
-        lazyChunks(difference({ scoped: scopedFor(onlyNode), services: [] }, view)),
+        lazyChunks(difference({ scoped: scopedFor(onlyNode), services: [] }, globalView(subscription))),
         chunks,
         services.step(state.revision, extended, later.services),
       ],
@@ -95,41 +105,44 @@ export function createAnswers(store: Store, clock: Clock): Answers {
     };
   };
 
-  const localAnswer = (past: Position | undefined, { extended, nodeName }: Subscription): Answer => {
-    const zone = store.node(nodeName)?.zone ?? "";
-    const node = { name: nodeName, zone };
-    const views = localViews.of(extended);
+  const localNode = ({ nodeName: name }: Subscription) => ({ name, zone: store.node(name)?.zone ?? "" });
+
+  const localChanges = (past: Position, subscription: Subscription): Answer<Chunks> | undefined => {
+    const changed = changesSince(past.revision);
+    if (changed === undefined) return undefined;
+    const node = localNode(subscription);
+    const views = localViews.of(subscription.extended);
     const view = views.of(node);
-    const position = { revision: newest, zone };
-    const changed = past === undefined ? undefined : changesSince(past.revision);
-    if (past === undefined || changed === undefined) {
-      const { state, partsFor } = localViews.snapshot(extended);
-      return {
-        parts: [
-          lazyChunks([RESET]),
-          lazyChunks(difference({ scoped: scopedFor(nodeName), services: [] }, view)),
-          ...partsFor(node),
-          lazyChunks(difference({ services: changesSince(state.revision)!.services, scoped: [] }, view)),
-        ],
-        position,
-      };
-    }
-    if (past.zone === zone) return { parts: [lazyChunks(difference(changed, view))], position };
+    const position = { revision: newest, zone: node.zone };
+    if (past.zone === node.zone) return { parts: [lazyChunks(difference(changed, view))], position };
     const everything = { ...changed, services: allServices(store.state(), changed.services) };
-    const viewBefore = views.of({ name: nodeName, zone: past.zone });
+    const viewBefore = views.of({ name: node.name, zone: past.zone });
     return { parts: [lazyChunks(difference(everything, view, viewBefore))], position };
   };
 
+  const localSnapshot = (subscription: Subscription): Answer<Chunks> => {
+    const { extended, nodeName } = subscription;
+    const node = localNode(subscription);
+    const view = localViews.of(extended).of(node);
+    const { state, partsFor } = localViews.snapshot(extended);
+    return {
+      parts: [
+        lazyChunks(difference({ scoped: scopedFor(nodeName), services: [] }, view)),
+        ...partsFor(node),
+        lazyChunks(difference({ services: changesSince(state.revision)!.services, scoped: [] }, view)),
+      ],
+      position: { revision: newest, zone: node.zone },
+    };
+  };
+
   return {
-    needsSnapshot(position) {
+    changes(position, subscription) {
       keepUp();
-      return position === undefined || changesSince(position.revision) === undefined;
+      return (subscription.scope === "global" ? globalChanges : localChanges)(position, subscription);
     },
-    since(position, subscription) {
+    snapshot(subscription) {
       keepUp();
-      return subscription.scope === "global"
-        ? globalAnswer(position, subscription)
-        : localAnswer(position, subscription);
+      return (subscription.scope === "global" ? globalSnapshot : localSnapshot)(subscription);
     },
   };
 }

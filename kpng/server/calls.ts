@@ -1,44 +1,46 @@
 import type { ServerHttp2Stream } from "node:http2";
 import { type Clock, errorText, type Logger, sleep } from "../../platform/mod.ts";
-import type { Store } from "../store/mod.ts";
 import { STATUS, StatusError } from "../transport/mod.ts";
-import { createAnswers, type Subscription } from "./answers.ts";
+import type { Subscription } from "./answers.ts";
 import { type Call, carryOut, refuse } from "./call.ts";
 import { type CallHeaders, readCallHeaders } from "./call_headers.ts";
 import { createChangeWaiters } from "./change_waiters.ts";
 import { createHealth } from "./health.ts";
 import type { Limits } from "./limits.ts";
 import { reflectionMethods } from "./reflection.ts";
+import { watchersOf } from "./figures.ts";
 import { createSemaphore } from "./semaphore.ts";
+import type { ServedState } from "./state.ts";
+import type { Tally } from "./tally.ts";
 import { counted, type Traffic } from "./traffic.ts";
 import { openWatch, scopeOf } from "./watch_call.ts";
 import { serveWatcher } from "./watcher.ts";
 
 /** Options of `createCalls`. */
 export interface CallsOptions {
-  readonly store: Store;
+  readonly state: ServedState;
   readonly limits: Limits;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly traffic: Traffic;
+  /** Counts the calls of all isolates, which the limits apply to. */
+  readonly tally: Tally;
 }
 
 /** The calls of a server. */
 export interface Calls {
   /** Carries out the call of a new stream, or refuses it. */
   start(stream: ServerHttp2Stream, headers: Readonly<Record<string, unknown>>): void;
-  /** The number of watchers. */
-  watchers(): number;
   /** Ends all calls with UNAVAILABLE and refuses others; health watches report NOT_SERVING first. */
   stop(): Promise<void>;
 }
 
 /** Dispatches calls to their methods. */
-export function createCalls({ store, limits, clock, logger, traffic }: CallsOptions): Calls {
-  const answers = createAnswers(store, clock);
-  const waiters = createChangeWaiters(store, clock);
+export function createCalls({ state, limits, clock, logger, traffic, tally }: CallsOptions): Calls {
+  const { answers, revisions } = state;
+  const waiters = createChangeWaiters(revisions, clock);
   const transfers = createSemaphore(limits.transfers);
-  const health = createHealth(store);
+  const health = createHealth(revisions);
   const services = new Map([...health.methods, ...reflectionMethods()]);
   const watchers = new Set<AbortController>();
   const serviceCalls = new Set<AbortController>();
@@ -67,9 +69,11 @@ export function createCalls({ store, limits, clock, logger, traffic }: CallsOpti
   ) => {
     const abort = new AbortController();
     serviceCalls.add(abort);
+    tally.add("service calls", 1);
     const error = await carryOut(stream, method, { limits, clock, timeoutMs, abort, onStall: () => {} });
     if (error !== undefined) logger.debug("call ended", { path, reason: errorText(error) });
     serviceCalls.delete(abort);
+    tally.add("service calls", -1);
   };
 
   const start = (stream: ServerHttp2Stream, headers: Readonly<Record<string, unknown>>) => {
@@ -82,18 +86,17 @@ export function createCalls({ store, limits, clock, logger, traffic }: CallsOpti
     const scope = scopeOf(call.path);
     const method = services.get(call.path);
     if (scope !== undefined) {
-      if (watchers.size < limits.streams) return void watch(stream, scope, call);
+      if (watchersOf(tally) < limits.streams) return void watch(stream, scope, call);
       traffic.refusedWatcher();
       return refuseWith(STATUS.resourceExhausted, `limit of ${limits.streams} watchers reached`);
     }
     if (method === undefined) return refuseWith(STATUS.unimplemented, `the method ${call.path} is not implemented`);
-    if (serviceCalls.size < limits.serviceCalls) return void serveOther(stream, method, call);
+    if (tally.total("service calls") < limits.serviceCalls) return void serveOther(stream, method, call);
     refuseWith(STATUS.resourceExhausted, `limit of ${limits.serviceCalls} health and reflection calls reached`);
   };
 
   return {
     start,
-    watchers: () => watchers.size,
     async stop() {
       isStopping = true;
       waiters.close();

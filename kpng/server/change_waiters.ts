@@ -1,5 +1,5 @@
 import type { Clock } from "../../platform/mod.ts";
-import type { Store } from "../store/mod.ts";
+import type { Revisions } from "./state.ts";
 import { waitAmong } from "./waiting.ts";
 
 /** Wakes waiting watchers after changes, a few per turn, so that thousands of them do not block other work. */
@@ -11,8 +11,8 @@ export interface ChangeWaiters {
 
 const WAKE_PER_TURN = 250;
 
-/** Waiters for the changes of a store. */
-export function createChangeWaiters(store: Store, clock: Clock): ChangeWaiters {
+/** Waiters for new revisions. */
+export function createChangeWaiters(store: Revisions, clock: Clock): ChangeWaiters {
   const waiting = new Set<() => void>();
 
   const unsubscribe = store.subscribe(() => {

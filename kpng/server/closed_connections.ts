@@ -1,6 +1,8 @@
 import type { Logger } from "../../platform/mod.ts";
+import type { Tally } from "./tally.ts";
 
-const REASONS = [
+/** All reasons. */
+export const REASONS = [
   "too many connections",
   "too many connections from one address",
   "no TLS handshake",
@@ -27,23 +29,17 @@ const ORDINARY: ReadonlySet<ClosureReason> = new Set(["no call", "the client lef
 export interface ClosedConnections {
   /** Counts and logs one; `address` is the client's. */
   count(reason: ClosureReason, address: string | undefined): void;
-  /** The number closed for that reason since the start. */
-  of(reason: ClosureReason): number;
-  /** The numbers by reason, including those that are 0. */
-  all(): ReadonlyMap<ClosureReason, number>;
 }
 
-/** Counts the closed connections of one server. */
-export function createClosedConnections(logger: Logger): ClosedConnections {
-  const counts = new Map<ClosureReason, number>(REASONS.map((reason) => [reason, 0]));
-  const of = (reason: ClosureReason) => counts.get(reason) ?? 0;
+/** Counts the closed connections of one isolate. */
+export function createClosedConnections(logger: Logger, tally: Tally): ClosedConnections {
   return {
-    of,
-    all: () => new Map(counts),
     count(reason, address) {
-      counts.set(reason, of(reason) + 1);
+      tally.add(`closed: ${reason}`, 1);
       // Without the address, so that an attacker with many addresses causes one line a minute.
-      if (!ORDINARY.has(reason)) logger.warn("closed gRPC connections", { reason, closed: of(reason) });
+      if (!ORDINARY.has(reason)) {
+        logger.warn("closed gRPC connections", { reason, closed: tally.total(`closed: ${reason}`) });
+      }
       logger.debug("closed a gRPC connection", { reason, address });
     },
   };

@@ -5,6 +5,7 @@ import type { Clock } from "../../platform/mod.ts";
 import type { ClosedConnections, ClosureReason } from "./closed_connections.ts";
 import { guardConnection } from "./connection.ts";
 import type { Limits } from "./limits.ts";
+import type { Tally } from "./tally.ts";
 
 /** Options of `admitConnections`. */
 export interface ConnectionsOptions {
@@ -15,12 +16,12 @@ export interface ConnectionsOptions {
   readonly limits: Limits;
   readonly clock: Clock;
   readonly closed: ClosedConnections;
+  /** Counts the connections of all isolates, which the limits apply to. */
+  readonly tally: Tally;
 }
 
 /** The connections of a server. */
 export interface Connections {
-  /** The number of connections, including those without a handshake. */
-  count(): number;
   /** Announces the end to all of them, and closes them when their calls have ended, or after `lingerMs`. */
   close(): void;
 }
@@ -43,7 +44,7 @@ interface Connection {
  * closed for the new one, so that clients that call immediately are served regardless of the number of idle connections.
  */
 export function admitConnections(options: ConnectionsOptions): Connections {
-  const { server, isSecure, clientOrganization, limits, clock, closed } = options;
+  const { server, isSecure, clientOrganization, limits, clock, closed, tally } = options;
   const sessions = new Set<ServerHttp2Session>();
   const clients = new Map<string, Client>();
   const idle = createIdleConnections(closed);
@@ -58,10 +59,10 @@ export function admitConnections(options: ConnectionsOptions): Connections {
     socket.on("error", () => {});
     const address = socket.remoteAddress ?? "";
     const client = clients.get(address) ?? { count: 0, idle: new Set() };
-    if (client.count >= limits.connectionsPerAddress) {
+    if (tally.ofAddress(address) >= limits.connectionsPerAddress) {
       if (!idle.makeRoom(client.idle, "too many connections from one address", socket)) return;
-    } else if (connections.size >= limits.connections && !idle.makeRoom(idle.all, "too many connections", socket)) {
-      return;
+    } else if (tally.total("connections") >= limits.connections) {
+      if (!idle.makeRoom(idle.all, "too many connections", socket)) return;
     }
     const closeLate = () => {
       closed.count("no TLS handshake", address);
@@ -73,12 +74,16 @@ export function admitConnections(options: ConnectionsOptions): Connections {
     connections.set(key, connection);
     clients.set(address, client);
     client.count++;
+    tally.add("connections", 1);
+    tally.addAddress(address, 1);
     idle.set(connection, true);
     socket.once("close", () => {
       cancelHandshake();
       idle.set(connection, false);
       if (connections.get(key) === connection) connections.delete(key);
       if (--client.count === 0) clients.delete(address);
+      tally.add("connections", -1);
+      tally.addAddress(address, -1);
     });
   };
 
@@ -110,7 +115,6 @@ export function admitConnections(options: ConnectionsOptions): Connections {
   });
 
   return {
-    count: () => connections.size,
     close() {
       // Sends GOAWAY, and waits for the session's streams.
       for (const session of sessions) session.close();

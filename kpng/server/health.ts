@@ -1,5 +1,5 @@
 import { HEALTH, HEALTH_REQUEST, HEALTH_RESPONSE } from "../messages/mod.ts";
-import type { Store } from "../store/mod.ts";
+import type { Revisions } from "./state.ts";
 import { framesOf, STATUS, StatusError } from "../transport/mod.ts";
 import type { Call } from "./call.ts";
 import type { RequestStream } from "./stream.ts";
@@ -17,7 +17,7 @@ export interface Health {
 }
 
 /** Health checks that report SERVING once the store is complete, until they are stopped. */
-export function createHealth(store: Pick<Store, "ready" | "subscribe">): Health {
+export function createHealth(store: Pick<Revisions, "ready" | "subscribe">): Health {
   const waiting = new Set<() => void>();
   let hasStopped = false;
   const current = () => store.ready() && !hasStopped ? HEALTH.SERVING : HEALTH.NOT_SERVING;

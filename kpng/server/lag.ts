@@ -12,6 +12,8 @@ export interface Lag {
 export interface WatcherLag {
   /** The watcher has received everything up to this revision. */
   upToDate(revision: number): void;
+  /** Like `upToDate`, but nothing was written: a worker without watchers. */
+  skip(revision: number): void;
   /** Removes the watcher; no change waits for it any more. */
   leave(): void;
 }
@@ -29,8 +31,17 @@ interface Change {
 /** The changes that may wait at the same time: a watcher that never asks for its next round would keep all of them. */
 const MOST_WAITING = 1000;
 
-/** Calls `onLag` with the time in milliseconds from each change until it was written to the last watcher. */
-export function createLag(clock: Clock, onLag: (lagMs: number) => void): Lag {
+/** Options of `createLag`. */
+export interface LagOptions {
+  readonly clock: Clock;
+  /** Takes the time in milliseconds from each change until it was written to the last watcher. */
+  readonly onLag?: (lagMs: number) => void;
+  /** Called when no watcher is without a revision; `wasWritten` if it was written to any. */
+  readonly onReceived?: (revision: number, wasWritten: boolean) => void;
+}
+
+/** Follows each change until it was written to the last watcher. */
+export function createLag({ clock, onLag = () => {}, onReceived = () => {} }: LagOptions): Lag {
   let waiting: Change[] = [];
   let newest = 0;
   const following = new Set<{ readonly received: number }>();
@@ -41,7 +52,9 @@ export function createLag(clock: Clock, onLag: (lagMs: number) => void): Lag {
       const change = waiting[i]!;
       if (change.revision > upTo) continue;
       change.writtenMs = writtenMs ?? change.writtenMs;
-      if (--change.without === 0 && change.writtenMs !== undefined) onLag(change.writtenMs - change.atMs);
+      if (--change.without > 0) continue;
+      if (change.writtenMs !== undefined) onLag(change.writtenMs - change.atMs);
+      onReceived(change.revision, change.writtenMs !== undefined);
     }
     const first = waiting.findIndex(({ without }) => without > 0);
     if (first !== 0) waiting = first === -1 ? [] : waiting.slice(first);
@@ -55,6 +68,7 @@ export function createLag(clock: Clock, onLag: (lagMs: number) => void): Lag {
       for (const { received } of following) if (received < revision) without++;
       if (without === 0) {
         if (following.size > 0) onLag(0);
+        onReceived(revision, following.size > 0);
         return;
       }
       waiting.push({ revision, atMs: clock.monotonic(), without, writtenMs: undefined });
@@ -62,17 +76,19 @@ export function createLag(clock: Clock, onLag: (lagMs: number) => void): Lag {
     },
     join() {
       const own = { received: 0 };
+      const received = (revision: number, writtenMs: number | undefined) => {
+        if (!following.has(own)) {
+          following.add(own);
+          // Earlier changes do not wait for it.
+          own.received = Math.max(revision, newest);
+        } else if (revision > own.received) {
+          countOff(own.received, revision, writtenMs);
+          own.received = revision;
+        }
+      };
       return {
-        upToDate(revision) {
-          if (!following.has(own)) {
-            following.add(own);
-            // Earlier changes do not wait for it.
-            own.received = Math.max(revision, newest);
-          } else if (revision > own.received) {
-            countOff(own.received, revision, clock.monotonic());
-            own.received = revision;
-          }
-        },
+        upToDate: (revision) => received(revision, clock.monotonic()),
+        skip: (revision) => received(revision, undefined),
         leave() {
           if (following.delete(own)) countOff(own.received, Infinity, undefined);
         },

@@ -1,7 +1,16 @@
 /**
  * The gRPC server of `sluice serve`, which relays one source to any number of nodes.
  *
- *   server.ts              starts the server, and closes it
+ *   server.ts              starts the server, in this isolate or with workers
+ *   isolate.ts             the server of one isolate
+ *   serving_workers.ts     starts the workers, and others if they die
+ *   answer_service.ts      answers the questions of a worker
+ *   worker_protocol.ts     the messages between both sides
+ *   serving_worker.ts      a worker's server
+ *   worker_state.ts        the state of the main isolate, in a worker
+ *   state.ts               the state that watchers receive
+ *   tally.ts               counts in memory that isolates share
+ *   figures.ts             the counts, for metrics
  *   listen.ts              starts the HTTP/2 server
  *   connections.ts         admits connections within the limits
  *   connection.ts          guards one connection
@@ -30,6 +39,10 @@
  */
 export { createAnswers } from "./answers.ts";
 export { createSemaphore } from "./semaphore.ts";
-export { type Serving, type ServingFigures, startServing } from "./server.ts";
+export type { ServingFigures } from "./figures.ts";
+export { type Serving, type ServingOptions, startServing } from "./server.ts";
+export { serveAsWorker } from "./serving_worker.ts";
+export type { SpawnServing } from "./serving_workers.ts";
+export type { FromServingWorker, ServingStart, ToServingWorker } from "./worker_protocol.ts";
 export { createChangeWaiters } from "./change_waiters.ts";
 export { serveWatcher } from "./watcher.ts";

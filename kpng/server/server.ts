@@ -1,14 +1,14 @@
 /** The gRPC server: serves the global and local state of a store to watchers. */
-import type { Http2SecureServer } from "node:http2";
-import { type Clock, errorText, type Logger } from "../../platform/mod.ts";
+import type { Clock, Logger } from "../../platform/mod.ts";
 import type { Store } from "../store/mod.ts";
 import { type TlsFiles, type WireAddress, wireAddressText } from "../transport/mod.ts";
-import { createCalls } from "./calls.ts";
-import { type ClosureReason, createClosedConnections } from "./closed_connections.ts";
-import { admitConnections } from "./connections.ts";
+import type { ClosureReason } from "./closed_connections.ts";
+import { figuresOf, type ServingFigures, watchersOf } from "./figures.ts";
+import { type IsolateServer, serveInIsolate } from "./isolate.ts";
 import { LIMITS, type Limits } from "./limits.ts";
-import { listen } from "./listen.ts";
-import { createTraffic, type TrafficFigures } from "./traffic.ts";
+import { serveWithWorkers, type SpawnServing } from "./serving_workers.ts";
+import { stateOf } from "./state.ts";
+import { createTallyMemory, openTally, type Tally } from "./tally.ts";
 
 /** Options of `startServing`. */
 export interface ServingOptions {
@@ -24,12 +24,12 @@ export interface ServingOptions {
   readonly limits?: Partial<Limits>;
   /** Takes the time in milliseconds from each change until it was written to the last watcher. */
   readonly onLag?: (lagMs: number) => void;
+  /** The workers that write to the watchers; none by default, and none for a unix socket, which has one listener. */
+  readonly workers?: { readonly count: number; readonly spawn: SpawnServing };
 }
 
 /** A running server. */
-export interface Serving {
-  /** The bound address, with the actual port. */
-  readonly address: WireAddress;
+export interface Serving extends IsolateServer {
   /** The number of watchers. */
   watchers(): number;
   /** The number of connections, including those without a handshake. */
@@ -38,60 +38,37 @@ export interface Serving {
   closed(reason: ClosureReason): number;
   /** What was sent and refused since the start. */
   figures(): ServingFigures;
-  /** Uses other certificates for new connections; whether client certificates are required does not change. */
-  renew(tls: TlsFiles): void;
-  /**
-   * Announces the end with GOAWAY, ends every call with UNAVAILABLE, then the connections; those that do not read after
-   * `lingerMs`.
-   */
-  close(): Promise<void>;
-}
-
-/** The figures of a server, for metrics. */
-export interface ServingFigures extends TrafficFigures {
-  /** The current connections, including those without a handshake. */
-  readonly connections: number;
-  /** Connections closed by the server, by reason. */
-  readonly closed: ReadonlyMap<ClosureReason, number>;
 }
 
 /** Starts a server. Throws an Error if it cannot listen on the address. */
 export async function startServing(options: ServingOptions): Promise<Serving> {
-  const { store, clock, logger } = options;
+  const { address, tls, clientOrganization, store, clock, logger, onLag } = options;
   const limits = { ...LIMITS, ...options.limits };
-  const closed = createClosedConnections(logger);
-  const traffic = createTraffic(store, clock, options.onLag);
-  const calls = createCalls({ store, limits, clock, logger, traffic });
+  const { count = 0, spawn } = options.workers ?? {};
+  const hasWorkers = spawn !== undefined && count > 0 && address.kind === "tcp";
+  const memory = createTallyMemory(hasWorkers ? count : 1);
+  const tally = openTally(memory, 0);
+  const shared = { tls, clientOrganization, limits, clock, logger };
+  const server = hasWorkers
+    ? await serveWithWorkers({ ...shared, address, store, onLag, memory, count, spawn })
+    : await serveInIsolate({
+      ...shared,
+      address,
+      state: stateOf(store, clock),
+      sharesPort: false,
+      tally,
+      lag: { onLag },
+    });
+  logAddress(server.address, tls, logger);
+  return { ...server, ...readings(tally) };
+}
 
-  const server = await listen(options.address, options.tls, limits);
-  const isSecure = options.tls !== undefined;
-  const { clientOrganization } = options;
-  const connections = admitConnections({ server, isSecure, clientOrganization, limits, clock, closed });
-  server.on("stream", (stream, headers) => {
-    // A frame that violates the protocol destroys the streams of the same packet before they are emitted, and their errors
-    // come after this. Without a listener, they would crash the process.
-    stream.on("error", () => {});
-    if (!stream.destroyed && !stream.closed) calls.start(stream, headers);
-  });
-  server.on("sessionError", (error) => logger.debug("connection failed", { error: errorText(error) }));
-  server.on("error", (error) => logger.warn("gRPC server error", { error: errorText(error) }));
-  const address = boundAddress(options.address, server.address());
-  logAddress(address, options.tls, logger);
-
+function readings(tally: Tally): Omit<Serving, keyof IsolateServer> {
   return {
-    address,
-    watchers: calls.watchers,
-    connections: connections.count,
-    closed: closed.of,
-    renew: ({ ca, crt: cert, key }) => (server as Http2SecureServer).setSecureContext({ ca, cert, key }),
-    figures: () => ({ ...traffic.figures(), connections: connections.count(), closed: closed.all() }),
-    async close() {
-      traffic.close();
-      const ended = new Promise<void>((resolve) => server.close(() => resolve()));
-      connections.close();
-      await calls.stop();
-      await ended;
-    },
+    watchers: () => watchersOf(tally),
+    connections: () => tally.total("connections"),
+    closed: (reason) => tally.total(`closed: ${reason}`),
+    figures: () => figuresOf(tally),
   };
 }
 
@@ -109,10 +86,4 @@ function logAddress(bound: WireAddress, tls: TlsFiles | undefined, logger: Logge
 /** Whether only this host can connect. */
 function isOfThisHost(address: WireAddress): boolean {
   return address.kind === "unix" || /^(127\.|::1$|localhost$)/.test(address.host);
-}
-
-function boundAddress(asked: WireAddress, bound: unknown): WireAddress {
-  if (asked.kind === "unix") return asked;
-  const port = (bound as { readonly port?: number } | null)?.port;
-  return { ...asked, port: port ?? asked.port };
 }

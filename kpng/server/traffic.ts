@@ -1,32 +1,14 @@
-import type { Clock } from "../../platform/mod.ts";
-import type { Store } from "../store/mod.ts";
+import type { Revisions } from "./state.ts";
 import type { Subscription } from "./answers.ts";
-import { createLag } from "./lag.ts";
+import { createLag, type LagOptions } from "./lag.ts";
+import type { Tally } from "./tally.ts";
 import type { WatcherStream } from "./watcher.ts";
-
-/** A figure for each kind of watcher. */
-export type ByScope = Readonly<Record<Subscription["scope"], number>>;
-
-/** What a server has sent since its start. */
-export interface TrafficFigures {
-  /** The current watchers. */
-  readonly watchers: ByScope;
-  /** Ended rounds. */
-  readonly rounds: ByScope;
-  /** Bytes of messages, with gRPC's framing but without HTTP/2 and TLS. */
-  readonly bytes: ByScope;
-  /** Watchers dropped because they did not read. */
-  readonly slowReaders: number;
-  /** Watchers refused at the limit of their number. */
-  readonly refusedWatchers: number;
-}
 
 /** Counts what a server sends. */
 export interface Traffic {
   /** Adds a watcher. */
   join(scope: Subscription["scope"]): WatcherTraffic;
   refusedWatcher(): void;
-  figures(): TrafficFigures;
   /** Stops following the store. */
   close(): void;
 }
@@ -44,42 +26,30 @@ export interface WatcherTraffic {
   leave(): void;
 }
 
-/** Counts from zero. `onLag` takes the time in milliseconds from each change until the last watcher received it. */
+/** Counts in a tally, and measures how long changes take. */
 export function createTraffic(
-  store: Pick<Store, "revision" | "subscribe">,
-  clock: Clock,
-  onLag: (lagMs: number) => void = () => {},
+  revisions: Revisions,
+  tally: Tally,
+  lagOptions: LagOptions,
 ): Traffic {
-  const lag = createLag(clock, onLag);
-  const watchers = { global: 0, local: 0 };
-  const rounds = { global: 0, local: 0 };
-  const bytes = { global: 0, local: 0 };
-  let slowReaders = 0;
-  let refusedWatchers = 0;
+  const lag = createLag(lagOptions);
   return {
     join(scope) {
-      watchers[scope]++;
+      tally.add(`watchers ${scope}`, 1);
       const { upToDate, leave } = lag.join();
       return {
-        wrote: (count) => void (bytes[scope] += count),
-        roundEnded: () => void rounds[scope]++,
+        wrote: (count) => tally.add(`bytes ${scope}`, count),
+        roundEnded: () => tally.add(`rounds ${scope}`, 1),
         upToDate,
-        stalled: () => void slowReaders++,
+        stalled: () => tally.add("slow readers", 1),
         leave() {
-          watchers[scope]--;
+          tally.add(`watchers ${scope}`, -1);
           leave();
         },
       };
     },
-    refusedWatcher: () => void refusedWatchers++,
-    figures: () => ({
-      watchers: { ...watchers },
-      rounds: { ...rounds },
-      bytes: { ...bytes },
-      slowReaders,
-      refusedWatchers,
-    }),
-    close: store.subscribe(() => lag.changed(store.revision())),
+    refusedWatcher: () => tally.add("refused watchers", 1),
+    close: revisions.subscribe(() => lag.changed(revisions.revision())),
   };
 }
 

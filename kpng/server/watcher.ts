@@ -54,18 +54,22 @@ export async function serveWatcher(stream: WatcherStream, options: WatcherOption
       if (request === undefined) return;
       let last: Uint8Array | undefined;
       for (;;) {
-        const isSnapshot = answers.needsSnapshot(position);
-        if (isSnapshot) {
+        let answer = position && await answers.changes(position, request);
+        const isSnapshot = answer === undefined;
+        if (answer === undefined) {
           // A reader that does not accept these few bytes gets no slot, and so blocks no other.
           position = undefined;
           await stream.write(BEGINNING_OF_EVERYTHING);
           // Wait before computing the answer, so that it is the newest.
           await slot.enter(signal);
+          answer = await answers.snapshot(request);
         }
-        const answer = answers.since(position, request);
         position = answer.position;
-        const parts = isSnapshot ? answer.parts.slice(1) : answer.parts;
-        last = await writeParts(parts, stream, slot, options);
+        try {
+          last = await writeParts(answer.parts, stream, slot, options);
+        } finally {
+          answer.release?.();
+        }
         slot.leave();
         if (last !== undefined || isSnapshot) break;
         traffic?.upToDate(position.revision);
@@ -102,7 +106,7 @@ async function writeParts(
     for (const part of parts) {
       for (let i = 0;; i++) {
         if (i >= CHUNKS_WITHOUT_SLOT) await slot.enter(signal);
-        const chunk = part.at(i);
+        const chunk = await part.at(i);
         if (chunk === undefined) break;
         if (last !== undefined && last.length > 0) await write(last);
         last = chunk;

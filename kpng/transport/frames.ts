@@ -8,7 +8,16 @@ export const DEFAULT_MESSAGE_BYTES = 4 * 1024 * 1024;
 
 /** Frames messages. */
 export function framesOf(messages: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
-  const frames = new Uint8Array(messages.reduce((sum, { length }) => sum + HEADER_BYTES + length, 0));
+  return frame(messages, (length) => new Uint8Array(length));
+}
+
+/** Frames messages in memory that workers can share. */
+export function sharedFramesOf(messages: readonly Uint8Array[]): Uint8Array<SharedArrayBuffer> {
+  return frame(messages, (length) => new Uint8Array(new SharedArrayBuffer(length)));
+}
+
+function frame<T extends Uint8Array>(messages: readonly Uint8Array[], allocate: (length: number) => T): T {
+  const frames = allocate(messages.reduce((sum, { length }) => sum + HEADER_BYTES + length, 0));
   const view = new DataView(frames.buffer);
   let at = 0;
   for (const message of messages) {

@@ -13,7 +13,7 @@
  * In: bytes of a peer. Out: messages. May touch: PEM files.
  */
 export { readWireAddress, type WireAddress, wireAddressText } from "./address.ts";
-export { createFrameReader, DEFAULT_MESSAGE_BYTES, framesOf } from "./frames.ts";
+export { createFrameReader, DEFAULT_MESSAGE_BYTES, framesOf, sharedFramesOf } from "./frames.ts";
 export { ERROR_CODE, http2ErrorText, readGoaway } from "./http2_errors.ts";
 export {
   createClientFrameCheck,

@@ -3,6 +3,7 @@ import fc from "fast-check";
 import { type ClusterObject, KINDS } from "../../core/objects/cluster_object.ts";
 import { createFamilyPlanner, createHealthCheckPlanner } from "../../core/planning/mod.ts";
 import { createAnswers, type Position, type Subscription } from "../../kpng/server/answers.ts";
+import { answerOf } from "../unit/kpng/server/served.ts";
 import { createStore } from "../../kpng/store/store.ts";
 import { createTracking, type Tracking } from "../../core/tracking/trackers.ts";
 import { createFrameReader } from "../../kpng/transport/frames.ts";
@@ -115,7 +116,7 @@ for (const scope of ["global", "local"] as const) {
         const subscription: Subscription = { scope, nodeName: NODE, extended: true, onlyNode: NODE };
         let position: Position | undefined;
         const relay = () => {
-          const answer = answers.since(position, subscription);
+          const answer = answerOf(answers, position, subscription);
           position = answer.position;
           const frames = createFrameReader(1 << 20);
           for (const part of answer.parts) {

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import fc from "fast-check";
 import { KINDS } from "../../core/objects/cluster_object.ts";
 import { createAnswers, type Position, type Subscription } from "../../kpng/server/answers.ts";
+import { answerOf } from "../unit/kpng/server/served.ts";
 import { createStore, type Store } from "../../kpng/store/store.ts";
 import { createFrameReader } from "../../kpng/transport/frames.ts";
 import { OP_ITEM, SETS } from "../../kpng/messages/messages.ts";
@@ -25,7 +26,7 @@ function createWatcher(subscription: Subscription) {
     /** The operations received last. */
     last: () => operations,
     ask(answers: ReturnType<typeof createAnswers>) {
-      const answer = answers.since(position, subscription);
+      const answer = answerOf(answers, position, subscription);
       position = answer.position;
       operations = [];
       const frames = createFrameReader(1 << 20);

@@ -2,7 +2,7 @@
  * Measures the cost of a relay and the load it takes off the API server: many nodes watch one server while pods restart,
  * measured with as many nodes as fit on this machine and extrapolated to a whole cluster (docs/scale.md).
  *
- *   deno task bench:scale [NODES,NODES,… [global|local [SERVICES [JOINING_AT_ONCE]]]]
+ *   deno task bench:scale [NODES,NODES,… [global|local [SERVICES [JOINING_AT_ONCE [WORKERS]]]]]
  */
 import { sleep, systemClock } from "../../platform/clock.ts";
 import { listResponse, sliceText } from "../bench/api_text.ts";
@@ -13,6 +13,8 @@ const SCOPE = Deno.args[1] ?? "global";
 const CLUSTER = { services: Number(Deno.args[2] ?? 10_000), nodes: 7_500 };
 /** How many nodes join concurrently. */
 const AT_ONCE = Number(Deno.args[3] ?? 50);
+/** The workers of the server; those of `sluice serve` by default. */
+const WORKERS = Deno.args.slice(4, 5);
 const PODS = Math.min(500, CLUSTER.services);
 const OVER_MS = 10_000;
 
@@ -55,7 +57,7 @@ interface Measured {
 }
 
 async function measure(nodes: number): Promise<Measured> {
-  const server = start("server.ts", [CLUSTER.services, CLUSTER.nodes]);
+  const server = start("server.ts", [CLUSTER.services, CLUSTER.nodes, ...WORKERS]);
   const before = await server.ask("stats");
   const clients = start("clients.ts", [before.port!, nodes, SCOPE, AT_ONCE]);
   const joined = await clients.ask("0");

@@ -5,6 +5,7 @@
 import process from "node:process";
 import { KINDS } from "../../core/objects/cluster_object.ts";
 import { startServing } from "../../kpng/server/server.ts";
+import { defaultServingWorkers, servingWorkers } from "../../workers/start_serving.ts";
 import { createStore } from "../../kpng/store/store.ts";
 import { sleep, systemClock } from "../../platform/clock.ts";
 import { silentLogger } from "../../platform/log.ts";
@@ -12,7 +13,7 @@ import { clusterObjects, rollingRestart } from "./cluster.ts";
 import { answerLines } from "./lines.ts";
 import { sayProblems } from "../fakes/problems.ts";
 
-const [services, nodes] = Deno.args.map(Number) as [number, number];
+const [services, nodes, workers = defaultServingWorkers()] = Deno.args.map(Number) as [number, number, number?];
 const store = createStore({
   clock: systemClock,
   onProblems: sayProblems((where, message) => console.error(where, message)),
@@ -27,6 +28,7 @@ const serving = await startServing({
   store,
   clock: systemClock,
   logger: silentLogger,
+  workers: { count: workers, spawn: servingWorkers(systemClock) },
   // All simulated nodes share one address.
   limits: { connectionsPerAddress: nodes },
 });

@@ -87,6 +87,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
       "cri",
       "relay",
     ],
+    "kpng/server",
   ],
   "config": ["platform", "core/", "backends", "backends/contract", "kpng/transport"],
   "observe": ["platform", "platform/http", "core/", "backends", "backends/contract", "config"],

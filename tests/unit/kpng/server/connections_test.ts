@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { EventEmitter } from "node:events";
 import type { Http2Server } from "node:http2";
-import { createClosedConnections } from "../../../../kpng/server/closed_connections.ts";
+import { type ClosureReason, createClosedConnections } from "../../../../kpng/server/closed_connections.ts";
 import { admitConnections } from "../../../../kpng/server/connections.ts";
+import { createTallyMemory, openTally } from "../../../../kpng/server/tally.ts";
 import { LIMITS } from "../../../../kpng/server/limits.ts";
 import { silentLogger } from "../../../../platform/log.ts";
 import { createFakeClock } from "../../../fakes/clock.ts";
@@ -23,20 +24,26 @@ class FakeSocket extends EventEmitter {
 
 function admitting(limits: { readonly connections: number; readonly connectionsPerAddress: number }) {
   const server = new EventEmitter();
-  const closed = createClosedConnections(silentLogger);
-  const connections = admitConnections({
+  const tally = openTally(createTallyMemory(1), 0);
+  const closed = createClosedConnections(silentLogger, tally);
+  admitConnections({
     server: server as Http2Server,
     isSecure: false,
     limits: { ...LIMITS, ...limits },
     clock: createFakeClock(),
     closed,
+    tally,
   });
   const arrive = (address: string) => {
     const socket = new FakeSocket(address);
     server.emit("connection", socket);
     return socket;
   };
-  return { arrive, closed: closed.of, connections };
+  return {
+    arrive,
+    closed: (reason: ClosureReason) => tally.total(`closed: ${reason}`),
+    connections: () => tally.total("connections"),
+  };
 }
 
 Deno.test("connections that arrive at once take the room of different ones", () => {
@@ -45,7 +52,7 @@ Deno.test("connections that arrive at once take the room of different ones", () 
   const newcomers = [arrive("192.0.2.3"), arrive("192.0.2.4")];
   assert.deepEqual([first, second, ...newcomers].map(({ destroyed }) => destroyed), [true, true, false, false]);
   for (const socket of [first, second]) socket.closed();
-  assert.equal(connections.count(), 2);
+  assert.equal(connections(), 2);
   assert.equal(closed("too many connections"), 2);
 });
 
@@ -58,7 +65,7 @@ Deno.test("a connection that has ended makes no room", () => {
   arrive("192.0.2.3");
   assert.ok(open.destroyed);
   open.closed();
-  assert.equal(connections.count(), 2);
+  assert.equal(connections(), 2);
 });
 
 Deno.test("an address at its limit takes no room from others", () => {

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { KINDS } from "../../../../core/objects/cluster_object.ts";
 import { type Answers, createAnswers } from "../../../../kpng/server/answers.ts";
-import type { Chunks } from "../../../../kpng/server/chunks.ts";
+import type { AwaitedChunks } from "../../../../kpng/server/chunks.ts";
 import { createSemaphore } from "../../../../kpng/server/semaphore.ts";
 import { createChangeWaiters } from "../../../../kpng/server/change_waiters.ts";
 import { serveWatcher } from "../../../../kpng/server/watcher.ts";
@@ -45,8 +45,8 @@ function joining(count: number) {
   let begun = 0;
   const counted: Answers = {
     ...answers,
-    since(position, subscription) {
-      const { parts, position: next } = answers.since(position, subscription);
+    snapshot(subscription) {
+      const { parts, position: next } = answers.snapshot(subscription);
       begun++;
       return { parts: [...parts, atTheEnd(() => begun--)], position: next };
     },
@@ -93,7 +93,7 @@ function joining(count: number) {
   return { clock, transfers, readers, begun: () => begun };
 }
 
-function atTheEnd(note: () => void): Chunks {
+function atTheEnd(note: () => void): AwaitedChunks {
   return {
     at() {
       note();

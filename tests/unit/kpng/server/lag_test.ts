@@ -5,7 +5,7 @@ import { createFakeClock } from "../../../fakes/clock.ts";
 function measured() {
   const clock = createFakeClock();
   const lags: number[] = [];
-  const lag = createLag(clock, (lagMs) => lags.push(lagMs));
+  const lag = createLag({ clock, onLag: (lagMs) => lags.push(lagMs) });
   const joined = (revision: number) => {
     const watcher = lag.join();
     watcher.upToDate(revision);

@@ -1,13 +1,20 @@
 import assert from "node:assert/strict";
 import { type ClusterObject, KINDS } from "../../../../core/objects/cluster_object.ts";
+import type { Position, StoreAnswers, Subscription } from "../../../../kpng/server/answers.ts";
+import { lazyChunks } from "../../../../kpng/server/chunks.ts";
 import type { Limits } from "../../../../kpng/server/limits.ts";
-import { type Serving, startServing } from "../../../../kpng/server/server.ts";
+import { type Serving, type ServingOptions, startServing } from "../../../../kpng/server/server.ts";
 import { createStore, type Store } from "../../../../kpng/store/store.ts";
+import { RESET } from "../../../../kpng/views/operations.ts";
 import type { TlsFiles } from "../../../../kpng/transport/tls.ts";
 import { systemClock } from "../../../../platform/clock.ts";
 import { silentLogger } from "../../../../platform/log.ts";
+import { servingWorkers } from "../../../../workers/start_serving.ts";
 import { endpoint, endpointSlice, service } from "../../../fakes/cluster_objects.ts";
 import { sayProblems } from "../../../fakes/problems.ts";
+
+/** All tests of the server also pass with workers: `SERVE_WORKERS=2 deno test tests/unit/kpng/server`. */
+const WORKERS = Number(Deno.env.get("SERVE_WORKERS") ?? 0);
 
 /** A store and its server on loopback. */
 export interface Served {
@@ -25,6 +32,7 @@ export async function withServer(
     readonly tls?: TlsFiles;
     readonly port?: number;
     readonly onLag?: (lagMs: number) => void;
+    readonly workers?: ServingOptions["workers"];
   } = {},
 ): Promise<void> {
   const onProblems = sayProblems((where, message) => assert.fail(`${where}: ${message}`));
@@ -39,6 +47,7 @@ export async function withServer(
     logger: silentLogger,
     limits: options.limits,
     onLag: options.onLag,
+    workers: options.workers ?? { count: WORKERS, spawn: servingWorkers(systemClock) },
   });
   try {
     assert.ok(serving.address.kind === "tcp");
@@ -46,6 +55,18 @@ export async function withServer(
   } finally {
     await serving.close();
   }
+}
+
+/** The operations for a watcher: the changes, or everything after a `Reset`. */
+export function answerOf(
+  answers: StoreAnswers,
+  position: Position | undefined,
+  subscription: Subscription,
+): ReturnType<StoreAnswers["snapshot"]> {
+  const changes = position && answers.changes(position, subscription);
+  if (changes !== undefined) return changes;
+  const { parts, ...answer } = answers.snapshot(subscription);
+  return { ...answer, parts: [lazyChunks([RESET]), ...parts] };
 }
 
 /** Services with one endpoint each, at distinct addresses. */

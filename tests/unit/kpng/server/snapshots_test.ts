@@ -23,8 +23,7 @@ function joinable() {
     onlyNode,
   });
   /** The chunks of a full snapshot: of nodes, of services at its revision, and of later changes. */
-  const join = (onlyNode?: string) =>
-    answers.since(undefined, subscription(onlyNode)).parts.slice(1).map((part) => part.at(0));
+  const join = (onlyNode?: string) => answers.snapshot(subscription(onlyNode)).parts.map((part) => part.at(0));
   return { clock, store, join };
 }
 

@@ -1,0 +1,169 @@
+/** A server whose watchers are written by two workers. */
+import assert from "node:assert/strict";
+import type { SpawnServing } from "../../../../kpng/server/serving_workers.ts";
+import { METHODS, OP_ITEM, WATCH_REQUEST } from "../../../../kpng/messages/messages.ts";
+import { STATUS } from "../../../../kpng/transport/status.ts";
+import { sleep, systemClock } from "../../../../platform/clock.ts";
+import { servingWorkers } from "../../../../workers/start_serving.ts";
+import { service } from "../../../fakes/cluster_objects.ts";
+import { connectKpngClient } from "../../../fakes/kpng.ts";
+import { manyServices, type Served, withServer } from "./served.ts";
+
+const ASK = WATCH_REQUEST.encode({ extended: true });
+/** With so many connections, the kernel gives some to each of two workers, except once in a million runs. */
+const ENOUGH = 20;
+
+/** Two workers that can be killed, and the workers that have asked for something. */
+function twoWorkers() {
+  const spawn = servingWorkers(systemClock);
+  const kills: (() => void)[] = [];
+  const asked = new Set<number>();
+  const watched: SpawnServing = (start, listener) => {
+    const worker = spawn(start, {
+      ...listener,
+      onMessage(message) {
+        if (message.type === "ask") asked.add(start.row);
+        listener.onMessage(message);
+      },
+    });
+    kills[start.row] = () => {
+      worker?.terminate();
+      listener.onFailure("killed");
+    };
+    return worker;
+  };
+  return { asked, kill: (row: number) => kills[row]!(), workers: { count: 2, spawn: watched } };
+}
+
+async function until(holds: () => boolean): Promise<void> {
+  while (!holds()) await sleep(systemClock, 5);
+}
+
+type Client = ReturnType<typeof connectKpngClient>;
+
+function connectAll({ port }: Served, count = ENOUGH): Client[] {
+  return Array.from({ length: count }, () => connectKpngClient(port, METHODS.global));
+}
+
+async function rounds(clients: readonly Client[]): Promise<string[][]> {
+  const received = await Promise.all(clients.map((client) => client.round(ASK)));
+  return received.map((messages) => messages.map(operation));
+}
+
+function operation(bytes: Uint8Array<ArrayBuffer>): string {
+  const { set, delete: deleted, ...rest } = OP_ITEM.decode(bytes);
+  return set?.ref?.path ?? (deleted !== undefined ? `-${deleted.path}` : Object.keys(rest)[0]!);
+}
+
+Deno.test("two workers serve the same state and its changes, and the figures are their sums", async () => {
+  const { asked, workers } = twoWorkers();
+  const lags: number[] = [];
+  await withServer(manyServices(2000), async (served) => {
+    const { store, serving } = served;
+    const clients = connectAll(served);
+    const first = await rounds(clients);
+    assert.deepEqual(asked, new Set([0, 1]));
+    assert.equal(first[0]!.length, 4002);
+    for (const other of first) assert.deepEqual(other, first[0]);
+
+    const next = rounds(clients);
+    store.set(service("default/new"));
+    for (const operations of await next) assert.deepEqual(operations, ["default|new||", "sync"]);
+    await until(() => lags.length === 1);
+
+    const { watchers, rounds: ended, connections, bytes } = serving.figures();
+    assert.deepEqual([watchers.global, ended.global, connections], [ENOUGH, 2 * ENOUGH, ENOUGH]);
+    assert.equal(bytes.global % ENOUGH, 0, "each watcher received the same bytes");
+    for (const client of clients) client.close();
+    await until(() => serving.watchers() === 0 && serving.connections() === 0);
+    assert.equal(lags.length, 1);
+  }, { workers, onLag: (lagMs) => lags.push(lagMs) });
+});
+
+Deno.test("a worker sends the state of one node", async () => {
+  const { workers } = twoWorkers();
+  await withServer([service("default/web")], async ({ port, store }) => {
+    const client = connectKpngClient(port, METHODS.local);
+    const request = WATCH_REQUEST.encode({ extended: true, nodeName: "n1" });
+    await client.round(request);
+    const next = client.round(request);
+    store.set(service("default/api"));
+    assert.deepEqual((await next).map(operation), ["default/api", "sync"]);
+    client.close();
+  }, { workers });
+});
+
+Deno.test("the watchers of a worker that dies reconnect, and are served by the others and its successor", async () => {
+  const { kill, workers } = twoWorkers();
+  await withServer([service("default/web")], async (served) => {
+    const { serving } = served;
+    const clients = connectAll(served);
+    await rounds(clients);
+    kill(0);
+    const remaining = serving.watchers();
+    assert.ok(remaining > 0 && remaining < ENOUGH, `${remaining} watchers remain`);
+    // Its successor listens soon; until then, all connections go to the other worker.
+    const again = connectAll(served, ENOUGH - remaining);
+    for (const operations of await rounds(again)) assert.deepEqual(operations, ["reset", "default|web||", "sync"]);
+    assert.equal(serving.watchers(), ENOUGH);
+    for (const client of [...clients, ...again]) client.close();
+  }, { workers });
+});
+
+Deno.test("limits apply to all workers together", async () => {
+  const { asked, workers } = twoWorkers();
+  await withServer([service("default/web")], async (served) => {
+    const clients: Client[] = [];
+    let refused = 0;
+    for (let i = 0; i < ENOUGH; i++) {
+      const [client] = connectAll(served, 1);
+      const outcome = await Promise.race([
+        client!.round(ASK).then(() => undefined, () => client!.status),
+        client!.status,
+      ]);
+      if (outcome === STATUS.resourceExhausted) refused++;
+      else clients.push(client!);
+      if (outcome !== undefined) client!.close();
+    }
+    assert.deepEqual(asked, new Set([0, 1]));
+    assert.deepEqual([clients.length, refused, served.serving.figures().refusedWatchers], [8, ENOUGH - 8, ENOUGH - 8]);
+    for (const client of clients) client.close();
+  }, { workers, limits: { streams: 8 } });
+});
+
+Deno.test("connections from one address are limited for all workers together", async () => {
+  const { workers } = twoWorkers();
+  await withServer([service("default/web")], async (served) => {
+    const clients: Client[] = [];
+    for (let i = 0; i < ENOUGH; i++) {
+      const [client] = connectAll(served, 1);
+      clients.push(client!);
+      await Promise.race([client!.round(ASK).catch(() => {}), client!.status]);
+    }
+    assert.equal(served.serving.watchers(), 6);
+    assert.equal(served.serving.closed("too many connections from one address"), ENOUGH - 6);
+    for (const client of clients) client.close();
+  }, { workers, limits: { connectionsPerAddress: 6 } });
+});
+
+Deno.test("at shutdown, the watchers of all workers get UNAVAILABLE", async () => {
+  const { asked, workers } = twoWorkers();
+  await withServer([service("default/web")], async (served) => {
+    const clients = connectAll(served);
+    await rounds(clients);
+    assert.deepEqual(asked, new Set([0, 1]));
+    await served.serving.close();
+    for (const client of clients) assert.equal(await client.status, STATUS.unavailable);
+    assert.equal(served.serving.connections(), 0);
+  }, { workers });
+});
+
+Deno.test("a port that another server uses is an error", async () => {
+  const { workers } = twoWorkers();
+  await withServer([], async ({ port }) => {
+    await assert.rejects(
+      withServer([], () => Promise.resolve(), { port, workers }),
+      /--listen 127\.0\.0\.1:\d+: cannot listen: .*in use/,
+    );
+  }, { workers });
+});
