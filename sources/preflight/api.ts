@@ -18,6 +18,8 @@ export interface Permission {
   readonly verb: string;
   /** `services`, `endpointslices.discovery.k8s.io`, `nodes/status`. */
   readonly resource: string;
+  /** The only namespace in which it is used; undefined for all, or for cluster-scoped resources. */
+  readonly namespace?: string;
   /** The effect of missing it; undefined if it is required. */
   readonly without?: string;
 }
@@ -39,6 +41,8 @@ export interface ApiPreflightOptions {
   readonly nodeName: string | undefined;
   /** Whether the proxy writes a condition of its Node; it does not by default. */
   readonly nodeCondition?: boolean;
+  /** The node's site, with an empty name if there is none. */
+  readonly site?: { readonly name: string; readonly leaseNamespace: string };
   readonly clock: Clock;
   readonly logger: Logger;
   readonly signal: AbortSignal;
@@ -53,8 +57,11 @@ export async function examineApi(options: ApiPreflightOptions): Promise<readonly
     return [problemFinding(API_SERVER, "api-unusable", errorText(error), FIX_CREDENTIALS)];
   }
   try {
-    const { kinds, nodeName, nodeCondition } = options;
-    const permissions = nodeName === undefined ? permissionsToRead(kinds) : permissionsOf(kinds, nodeCondition);
+    const { kinds, nodeName, nodeCondition, site } = options;
+    const ofSite = site === undefined || site.name === "" ? [] : permissionsOfSite(site.leaseNamespace);
+    const permissions = nodeName === undefined
+      ? permissionsToRead(kinds)
+      : [...permissionsOf(kinds, nodeCondition), ...ofSite];
     const { version, skewMs } = await getVersion(api, options);
     return [
       { name: API_SERVER, verdict: "green", message: `${api.server} runs Kubernetes ${version}` },
@@ -81,6 +88,17 @@ export function permissionsOf(kinds: readonly Kind[], nodeCondition = false): re
   const withoutCondition = "the condition ServiceProxyReady of the Node is not written";
   const condition = { verb: "patch", resource: "nodes/status", without: withoutCondition };
   return [...permissionsToRead(kinds), ...written, ...nodeCondition ? [condition] : []];
+}
+
+/** The permissions of a node in a site. */
+export function permissionsOfSite(namespace: string): readonly Permission[] {
+  const without = "this node watches the API server itself, not the leader of its site (deploy/sites.yaml)";
+  return ["get", "create", "patch"].map((verb) => ({
+    verb,
+    resource: "leases.coordination.k8s.io",
+    namespace,
+    without,
+  }));
 }
 
 function permissionsToRead(kinds: readonly Kind[]): readonly Permission[] {
@@ -111,7 +129,15 @@ async function review(api: ApiClient, permission: Permission, signal: AbortSigna
     object: {
       apiVersion: "authorization.k8s.io/v1",
       kind: "SelfSubjectAccessReview",
-      spec: { resourceAttributes: { verb: permission.verb, group: group.join("."), resource, subresource } },
+      spec: {
+        resourceAttributes: {
+          verb: permission.verb,
+          group: group.join("."),
+          resource,
+          subresource,
+          namespace: permission.namespace,
+        },
+      },
     },
   }, signal) as { readonly status?: { readonly allowed?: unknown } };
   return { ...permission, allowed: answer.status?.allowed === true };

@@ -1,6 +1,6 @@
 import { describeMode } from "../../../../backends/mod.ts";
 import assert from "node:assert/strict";
-import { examineApi, judgeSkew, permissionsOf } from "../../../../sources/preflight/api.ts";
+import { examineApi, judgeSkew, permissionsOf, permissionsOfSite } from "../../../../sources/preflight/api.ts";
 import { createEventRecorder } from "../../../../observe/events.ts";
 import type { Finding } from "../../../../core/problems/mod.ts";
 import { silentLogger } from "../../../../platform/log.ts";
@@ -103,6 +103,19 @@ Deno.test("deploy/rbac.yaml grants exactly the needed permissions", async () => 
   const needed = permissionsOf(describeMode("nftables").kinds).map(({ verb, resource }) => `${verb} ${resource}`);
   // Only `check` itself uses this permission.
   assert.deepEqual(granted.toSorted(), [...needed, "get nodes"].toSorted());
+});
+
+Deno.test("deploy/sites.yaml grants exactly the permissions of a node in a site", async () => {
+  const { parseAllDocuments } = await import("yaml");
+  const text = await Deno.readTextFile(new URL("../../../../deploy/sites.yaml", import.meta.url));
+  const role = parseAllDocuments(text).map((document) => document.toJS()).find(({ kind }) => kind === "Role");
+  const [{ apiGroups, resources, verbs }] = role.rules;
+  const needed = permissionsOfSite(role.metadata.namespace);
+  assert.deepEqual(verbs, needed.map(({ verb }) => verb));
+  assert.deepEqual(
+    new Set(needed.map(({ resource, namespace }) => `${resource} ${namespace}`)),
+    new Set([`${resources[0]}.${apiGroups[0]} kube-system`]),
+  );
 });
 
 Deno.test("the permissions on events are those needed to write them", async () => {
