@@ -187,7 +187,8 @@ export function createElection(options: ElectionOptions): Election {
     const send = async () => {
       const claim = await options.self(signal);
       const isSame = record.address === claim.address && record.certificate === claim.certificate;
-      if (isSame && durationMs === timing.leaseMs) return await lease.renew(version, signal);
+      const isOwnTerm = elector.heldUntilMs() !== undefined;
+      if (isOwnTerm && isSame && durationMs === timing.leaseMs) return await lease.renew(version, signal);
       return await lease.take(version, { ...claim, durationMs: timing.leaseMs, transitions }, signal);
     };
     await write(send, retries, signal);

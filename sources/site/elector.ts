@@ -36,17 +36,30 @@ export interface ElectorOptions {
  * An elector that has seen nothing. As in client-go's leaderelection, the times in the Lease are never compared with a clock:
  * another node's Lease has ended when this node has seen no new version of it for its duration. Since a version is seen after
  * it was written, and a holder counts from before its write, the Lease of the holder ends first.
+ *
+ * Followers rarely read the Lease. A version that is read late counts from the time at which an earlier one of the same term was
+ * seen, plus the time that the leader's own clock has counted between the two writes: still not before the later write.
  */
 export function createElector({ node, renewMs }: ElectorOptions): Elector {
   let known: { readonly record: LeaseRecord | undefined; readonly seenMs: number } | undefined;
   let isStale = true;
   let renewedMs: number | undefined;
 
+  /** The latest time at which a record can have been written, from an earlier one of its term; undefined without one. */
+  const latestWriteMs = (record: LeaseRecord | undefined): number | undefined => {
+    const earlier = known?.record;
+    if (record === undefined || earlier === undefined) return undefined;
+    const isOfTerm = earlier.node === record.node && earlier.term === record.term && record.term !== "";
+    const sinceMs = record.renewedMs - earlier.renewedMs;
+    return isOfTerm && sinceMs >= 0 ? known!.seenMs + sinceMs : undefined;
+  };
+
   return {
     read(record, nowMs) {
       isStale = false;
       if (record?.node !== node) renewedMs = undefined;
-      if (known === undefined || known.record?.version !== record?.version) known = { record, seenMs: nowMs };
+      if (known !== undefined && known.record?.version === record?.version) return;
+      known = { record, seenMs: Math.min(nowMs, latestWriteMs(record) ?? nowMs) };
     },
     wrote(record, sentMs) {
       isStale = false;

@@ -1,5 +1,5 @@
 /** The Lease of a site, and the requests that read and write it. */
-import { isRawObject, type RawObject } from "../../core/objects/mod.ts";
+import { isRawObject, rawObject } from "../../core/objects/mod.ts";
 import type { Clock } from "../../platform/mod.ts";
 import { type ApiClient, ApiError, readText, sendObject } from "../kubernetes/mod.ts";
 
@@ -19,6 +19,10 @@ export interface LeaseRecord extends Leader {
   readonly durationMs: number;
   /** How often the leader has changed. */
   readonly transitions: number;
+  /** Names the time since the leader's process took the Lease: its `acquireTime`. */
+  readonly term: string;
+  /** The `renewTime` in milliseconds. Within a term, differences are those of the leader's monotonic clock. */
+  readonly renewedMs: number;
 }
 
 /** The fields that a write changes. */
@@ -27,7 +31,8 @@ export interface LeaseWrite extends Leader {
   readonly transitions: number;
 }
 
-/** The requests to one Lease; each fails with an ApiError, after `REQUEST_MS` at the latest. */
+/**
+ * The requests to one Lease. A process takes the Lease before it renews it. Each one fails with an ApiError, after `REQUEST_MS` at the latest. */
 export interface LeaseClient {
   /** Returns undefined if there is no such Lease. */
   read(signal: AbortSignal): Promise<LeaseRecord | undefined>;
@@ -67,6 +72,9 @@ export function createLeaseClient({ api, namespace, site, clock }: LeaseClientOp
   const collection = `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases`;
   const name = leaseName(site);
   const path = `${collection}/${name}`;
+  // Wall time at the start, and monotonic time from there: a clock that is set must not change differences.
+  const startMs = clock.now() - clock.monotonic();
+  const now = () => new Date(startMs + clock.monotonic()).toISOString().replace("Z", "000Z");
   const inTime = <T>(signal: AbortSignal, act: (signal: AbortSignal) => Promise<T>) =>
     withDeadline(clock, `the Lease ${namespace}/${name}`, signal, act);
   const patch = async (object: unknown, signal: AbortSignal) =>
@@ -87,7 +95,7 @@ export function createLeaseClient({ api, namespace, site, clock }: LeaseClientOp
       }
     },
     async create(write, signal) {
-      const { metadata, spec } = changes(write, microTime(clock));
+      const { metadata, spec } = changes(write, now());
       const object = {
         apiVersion: "coordination.k8s.io/v1",
         kind: "Lease",
@@ -99,11 +107,10 @@ export function createLeaseClient({ api, namespace, site, clock }: LeaseClientOp
       return recordOf(await inTime(signal, create));
     },
     take(version, write, signal) {
-      const { metadata, spec } = changes(write, microTime(clock));
+      const { metadata, spec } = changes(write, now());
       return patch({ metadata: { resourceVersion: version, ...metadata }, spec }, signal);
     },
-    renew: (version, signal) =>
-      patch({ metadata: { resourceVersion: version }, spec: { renewTime: microTime(clock) } }, signal),
+    renew: (version, signal) => patch({ metadata: { resourceVersion: version }, spec: { renewTime: now() } }, signal),
   };
 }
 
@@ -120,19 +127,14 @@ function changes({ node, address, certificate, durationMs, transitions }: LeaseW
   };
 }
 
-/** The wall time as a Kubernetes MicroTime. Nodes never compare it; it is for people. */
-function microTime(clock: Clock): string {
-  return new Date(clock.now()).toISOString().replace("Z", "000Z");
-}
-
 /** Reads a Lease. Throws an ApiError if it is none. */
 function recordOf(raw: unknown): LeaseRecord {
-  const { metadata, spec } = isRawObject(raw) ? raw : {} as RawObject;
+  const { metadata, spec } = rawObject(raw);
   if (!isRawObject(metadata) || typeof metadata.resourceVersion !== "string") {
     throw new ApiError("garbled", "the answer to a request for a Lease is not a Lease");
   }
-  const annotations = isRawObject(metadata.annotations) ? metadata.annotations : {};
-  const { holderIdentity, leaseDurationSeconds, leaseTransitions } = isRawObject(spec) ? spec : {} as RawObject;
+  const annotations = rawObject(metadata.annotations);
+  const { holderIdentity, leaseDurationSeconds, leaseTransitions, acquireTime, renewTime } = rawObject(spec);
   return {
     version: metadata.resourceVersion,
     node: text(holderIdentity),
@@ -140,6 +142,8 @@ function recordOf(raw: unknown): LeaseRecord {
     certificate: text(annotations[CERTIFICATE]),
     durationMs: count(leaseDurationSeconds) * 1000,
     transitions: count(leaseTransitions),
+    term: text(acquireTime),
+    renewedMs: Date.parse(text(renewTime)),
   };
 }
 

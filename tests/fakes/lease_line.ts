@@ -32,7 +32,8 @@ export function createLeaseLines(clock: Clock): LeaseLines {
   let record: LeaseRecord | undefined;
   let revision = 0;
 
-  const put = (write: LeaseWrite): LeaseRecord => record = { ...write, version: String(++revision) };
+  const put = (write: LeaseWrite & Pick<LeaseRecord, "term" | "renewedMs">): LeaseRecord =>
+    record = { ...write, version: String(++revision) };
   const requireVersion = (version: string): LeaseRecord => {
     if (record === undefined) throw new ApiError("not-found", "no such Lease");
     if (record.version !== version) throw new ApiError("conflict", "the Lease has changed");
@@ -65,15 +66,27 @@ export function createLeaseLines(clock: Clock): LeaseLines {
         });
         return promise;
       };
+      // The leader's own clock, which has nothing in common with those of others but its rate.
+      const offsetMs = random() * 1e9;
+      const now = () => clock.monotonic() + offsetMs;
+      const taken = (write: LeaseWrite) => ({ ...write, term: `${now()}`, renewedMs: now() });
       line.client = {
         read: (signal) => pass(() => record, signal),
-        create: (write, signal) =>
-          pass(() => {
+        create(write, signal) {
+          const claim = taken(write);
+          return pass(() => {
             if (record !== undefined) throw new ApiError("conflict", "the Lease exists");
-            return put(write);
-          }, signal),
-        take: (version, write, signal) => pass(() => (requireVersion(version), put(write)), signal),
-        renew: (version, signal) => pass(() => put(requireVersion(version)), signal),
+            return put(claim);
+          }, signal);
+        },
+        take(version, write, signal) {
+          const claim = taken(write);
+          return pass(() => (requireVersion(version), put(claim)), signal);
+        },
+        renew(version, signal) {
+          const renewedMs = now();
+          return pass(() => put({ ...requireVersion(version), renewedMs }), signal);
+        },
       };
       return line;
     },

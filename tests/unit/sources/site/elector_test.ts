@@ -2,8 +2,9 @@ import assert from "node:assert/strict";
 import { createElector } from "../../../../sources/site/elector.ts";
 import type { LeaseRecord } from "../../../../sources/site/lease.ts";
 
-function lease(node: string, version: string, durationMs = 30_000): LeaseRecord {
-  return { node, version, durationMs, address: `${node}:12091`, certificate: "", transitions: 4 };
+function lease(node: string, version: string, renewedMs = 0, term = "first"): LeaseRecord {
+  const durationMs = 30_000;
+  return { node, version, durationMs, address: `${node}:12091`, certificate: "", transitions: 4, term, renewedMs };
 }
 
 const OPTIONS = { node: "a", renewMs: 10_000 };
@@ -27,7 +28,7 @@ Deno.test("another node's Lease ends when no new version was seen for its durati
 Deno.test("a new version of another node's Lease starts its duration again", () => {
   const elector = createElector(OPTIONS);
   elector.read(lease("b", "1"), 0);
-  elector.read(lease("b", "2"), 29_000);
+  elector.read(lease("b", "2", 500, "second"), 29_000);
   assert.equal(elector.next(58_999).kind, "follow");
   assert.equal(elector.next(59_000).kind, "acquire");
 });
@@ -61,4 +62,22 @@ Deno.test("a leader that reads another holder holds nothing any more", () => {
   elector.read(lease("b", "3"), 40_000);
   assert.equal(elector.heldUntilMs(), undefined);
   assert.equal(elector.next(40_000).kind, "follow");
+});
+
+Deno.test("a version that is read late counts from its write, as the leader's own clock has measured it since an earlier one", () => {
+  const elector = createElector(OPTIONS);
+  elector.read(lease("b", "1", 5_000_000), 1000);
+  elector.read(lease("b", "9", 5_060_000), 69_000);
+  assert.equal(elector.next(90_999).kind, "follow", "written at 61,000 at the latest");
+  assert.equal(elector.next(91_000).kind, "acquire");
+});
+
+Deno.test("of a leader's clock that goes backwards, or of another term, nothing is concluded", () => {
+  for (const later of [lease("b", "2", 4_000_000), lease("b", "2", 5_001_000, "second"), lease("c", "2", 5_001_000)]) {
+    const elector = createElector(OPTIONS);
+    elector.read(lease("b", "1", 5_000_000), 0);
+    elector.read(later, 20_000);
+    assert.equal(elector.next(49_999).kind, "follow");
+    assert.equal(elector.next(50_000).kind, "acquire");
+  }
 });
