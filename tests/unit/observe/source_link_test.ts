@@ -51,3 +51,13 @@ Deno.test("a link is disconnected while any stream fails, and keeps its last err
     retryAtMs: undefined,
   });
 });
+
+Deno.test("a stream that has ended no longer counts, whether it failed or not", () => {
+  const link = createSourceLink(createFakeClock());
+  link.report("watch", "leader:12091", { type: "failed", error: "refused", retryInMs: 250 });
+  link.report("services", "https://api", { type: "answered" });
+  assert.equal(link.current().state, "disconnected");
+  link.report("watch", "leader:12091", { type: "ended" });
+  link.report("services", "https://api", { type: "received" });
+  assert.equal(link.current().state, "connected");
+});

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
-import { isInOrder, stateOfProxy } from "../../../../answers/control/state_words.ts";
+import { isInOrder, stateOfProxy, stateOfSite } from "../../../../answers/control/state_words.ts";
 import type { ProxyStatus } from "../../../../answers/control/status.ts";
-import { createSourceLink } from "../../../../observe/mod.ts";
+import { createSourceLink, type SiteStatus } from "../../../../observe/mod.ts";
 import { createFakeClock } from "../../../fakes/clock.ts";
 
 const AFTERNOON = Date.UTC(2026, 10, 22, 14, 3, 20);
@@ -78,4 +78,33 @@ Deno.test("while the server sends its state, the kept one is in effect, and not 
   link.serveKept(undefined);
   assert.equal(stateOfProxy(status()).words, "all in sync");
   assert.equal(isInOrder(status()), true);
+});
+
+Deno.test("a node says which part it has in its site, and why that is not in order", () => {
+  const { link, status } = start();
+  assert.equal(stateOfSite(status()), undefined);
+  const words = (part: Partial<SiteStatus>) => {
+    link.enterSite({
+      name: "north",
+      role: "follower",
+      isConfirmed: true,
+      leader: "a",
+      address: "10.0.0.1:12091",
+      from: "leader",
+      transitions: 1,
+      sinceMs: AFTERNOON,
+      ...part,
+    });
+    const { tone, words, reason } = stateOfSite(status())!;
+    return `${tone}: ${words}${reason === undefined ? "" : ` (${reason})`}`;
+  };
+  const following = "north: follower of a (grpc://10.0.0.1:12091) for 60 s";
+  assert.equal(words({}), `good: ${following}`);
+  assert.equal(words({ isConfirmed: false }), `warning: ${following} (its Lease cannot be read or renewed)`);
+  assert.equal(words({ from: "api" }), `warning: ${following} (it does not answer, so the API server is watched)`);
+  assert.equal(words({ role: "leader" }), "good: north: leader for 60 s");
+  assert.equal(
+    words({ role: "alone", isConfirmed: false }),
+    "warning: north: alone for 60 s (its Lease cannot be used)",
+  );
 });
