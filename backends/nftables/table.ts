@@ -54,6 +54,8 @@ export type TrafficSetName =
   | "count-connections"
   /** The same, for each packet of both directions. */
   | "count-packets"
+  /** The same, for repeated first packets of TCP connections. */
+  | "count-unanswered"
   /** Frontends, for packets that are rejected or dropped, by reason. */
   | "count-rejected"
   | "count-dropped"

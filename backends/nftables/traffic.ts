@@ -68,6 +68,7 @@ function trafficSets(
   return [
     ["count-connections", pairs],
     ["count-packets", pairs],
+    ["count-unanswered", pairs],
     ["count-rejected", frontends],
     ["count-dropped", frontends],
     ["count-outside", frontends],
@@ -89,8 +90,8 @@ export function trafficChains(settings: FamilySettings, dialect: Dialect): {
   const pair =
     `ct original ${ip} daddr . meta l4proto . ct original proto-dst . ct reply ${ip} saddr . ct reply proto-src`;
   // nft 1.0.6 knows the type of ct's ports only after a match of one protocol.
-  const count = (set: TrafficSetName) =>
-    PROTOCOLS.map((protocol: Protocol) => `meta l4proto ${protocol} update @${set} { ${pair} }`);
+  const count = (set: TrafficSetName, protocols: readonly Protocol[] = PROTOCOLS) =>
+    protocols.map((protocol) => `meta l4proto ${protocol} update @${set} { ${pair} }`);
   const connections = (name: string, hook: string): BaseChain => (
     { name, hook, rules: ["ct status dnat jump count-connections"] }
   );
@@ -98,6 +99,8 @@ export function trafficChains(settings: FamilySettings, dialect: Dialect): {
     inner: [
       { name: "count-connections", hook: undefined, rules: count("count-connections") },
       { name: "count-packets", hook: undefined, rules: count("count-packets") },
+      // Not UDP, since some of its protocols have no answers.
+      { name: "count-unanswered", hook: undefined, rules: count("count-unanswered", ["tcp"]) },
     ],
     hooked: [
       // Other programs may masquerade at srcnat, and later nat chains would not see the packet.
@@ -111,7 +114,12 @@ export function trafficChains(settings: FamilySettings, dialect: Dialect): {
 export function countPackets({ countTraffic }: FamilySettings, hook: "input" | "forward" | "output"): string[] {
   if (!countTraffic) return [];
   // Packets of this node to itself are counted when they are sent.
-  return [`${hook === "input" ? 'iifname != "lo" ' : ""}ct status dnat jump count-packets`];
+  const received = hook === "input" ? 'iifname != "lo" ' : "";
+  return [
+    `${received}ct status dnat jump count-packets`,
+    // A connection is confirmed once its first packet has left, and new until the answer: its first packet is repeated.
+    `${received}ct state new ct status dnat ct status confirmed jump count-unanswered`,
+  ];
 }
 
 /** The statement that counts a packet of a new connection that the set refuses, with a trailing space. */

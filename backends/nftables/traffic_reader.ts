@@ -39,6 +39,7 @@ const FAILURES: Readonly<Partial<Record<TrafficSetName, FailureReason>>> = {
   "count-rejected": "no-endpoints",
   "count-dropped": "traffic-policy",
   "count-outside": "source-range",
+  "count-unanswered": "unanswered",
 };
 
 const SETS: readonly TrafficSetName[] = [

@@ -5,7 +5,7 @@ import type { ServicePortKey } from "./service_port.ts";
  * - `no-endpoints`: rejected, since no endpoint is usable;
  * - `traffic-policy`: dropped by traffic policy Local, since this node has no usable endpoint;
  * - `source-range`: dropped, since the client is outside the load balancer's source ranges;
- * - `unanswered`: sent to an endpoint that did not answer.
+ * - `unanswered`: repeated, since the endpoint had not answered the first packet of a TCP connection.
  */
 export const FAILURE_REASONS = ["no-endpoints", "traffic-policy", "source-range", "unanswered"] as const;
 

@@ -14,6 +14,7 @@ export function sendThrough(table: NftTable, request: PacketRequest, situation: 
     isTranslated: request.isTranslated ?? request.isSynAck ?? false,
     state: (request.state ?? "NEW").toLowerCase(),
     inInterface,
+    isRepeated: (request.state ?? "NEW") !== "NEW",
     original: { to: canonical(request.to), port: request.port },
     to: canonical(request.to),
     port: request.port,

@@ -31,6 +31,8 @@ export interface NftPacket {
   readonly isTranslated: boolean;
   /** Empty if this node sends the packet, until it receives it. */
   inInterface: string;
+  /** Whether its connection is tracked already. */
+  readonly isRepeated: boolean;
   /** The destination before translation. */
   readonly original: { readonly to: string; readonly port: number };
   to: string;
@@ -144,6 +146,7 @@ export function runChain(table: NftTable, name: string, packet: NftPacket, situa
       let match: RegExpExecArray | undefined;
       if ((match = take(/^ct state (\w+)\b/))) must(packet.state === match[1]);
       else if (take(/^ct status dnat\b/)) must(packet.rewrittenTo !== undefined || packet.isTranslated);
+      else if (take(/^ct status confirmed\b/)) must(packet.isRepeated);
       else if ((match = take(/^fib (saddr|daddr) type local\b/))) {
         must(isLocal(match[1] === "saddr" ? packet.from : packet.to, situation.surroundings));
       } else if ((match = take(/^iifname (!= )?"([^"]*)"/))) {

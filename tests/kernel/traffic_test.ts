@@ -60,5 +60,15 @@ for (const family of ["IPv4", "IPv6"] as const) {
       assert.equal(`${failure!.port} ${failure!.reason}`, "default/empty|tcp no-endpoints");
       assert.ok(failure!.packets >= 1);
       assert.deepEqual((await backend.readTraffic!())!.failures, []);
+      await lab.run("pod-1", ["nft", "add table inet silent"]);
+      await lab.run("pod-1", ["nft", "add chain inet silent in { type filter hook input priority 0; }"]);
+      await lab.run("pod-1", ["nft", `add rule inet silent in tcp dport ${podPort} drop`]);
+      const unanswered = async (): Promise<TrafficReading> => {
+        await lab.connect("pod-2", { protocol: "tcp", address: CLUSTER_IP[family], port: 80, timeoutMs: 1_500 });
+        const reading = (await backend.readTraffic!())!;
+        return reading.failures.length > 0 ? reading : await unanswered();
+      };
+      const [silent] = (await unanswered()).failures;
+      assert.equal(`${silent!.port} ${silent!.reason}`, "default/web:http|tcp unanswered");
     }));
 }
