@@ -23,6 +23,8 @@ export const METRICS_PORT = 10249;
 
 /** Reading the counters more often would cost more than it shows. */
 const SHORTEST_TRAFFIC_PERIOD_MS = 1_000;
+/** Counters expire after ten minutes without traffic, and must have been read by then. */
+const LONGEST_TRAFFIC_PERIOD_MS = 300_000;
 
 /** A problem with a setting: its dotted path and the message that follows it (`is 40: must be 0 to 31`). */
 export interface Problem {
@@ -82,8 +84,9 @@ export function validate(
   checkBalance(settings.balance, mode, report);
   notNegative("userspace.udpIdleTimeout", settings.userspace.udpIdleTimeoutMs);
   range("userspace.maxConnections", settings.userspace.maxConnections, 0, 1_000_000);
-  if (settings.traffic.periodMs < SHORTEST_TRAFFIC_PERIOD_MS) {
-    report("traffic.period", formatDuration(settings.traffic.periodMs), "must be 1s or more");
+  const { periodMs } = settings.traffic;
+  if (periodMs < SHORTEST_TRAFFIC_PERIOD_MS || periodMs > LONGEST_TRAFFIC_PERIOD_MS) {
+    report("traffic.period", formatDuration(periodMs), "must be 1s to 5m");
   }
   if (settings.traffic.metrics && !mode.metrics.countsTraffic) {
     warnings.push({

@@ -31,6 +31,8 @@ const CURRENT_MS = 1_000;
 const ANSWER_MS = 2_000;
 /** Readings take at most this share of the time. */
 const READING_SHARE = 0.02;
+/** The longest pause after a slow reading, well below the ten minutes after which unread counters expire. */
+const LONGEST_PAUSE_MS = 240_000;
 
 /** Reads the counters of traffic periodically. */
 export async function startTraffic({ configuration, families, clock }: TrafficOptions): Promise<Traffic> {
@@ -41,7 +43,8 @@ export async function startTraffic({ configuration, families, clock }: TrafficOp
   let cancel = () => {};
 
   const schedule = () => {
-    cancel = clock.schedule(Math.max(configuration.traffic.periodMs, longestMs / READING_SHARE), () => {
+    const slowMs = Math.min(longestMs / READING_SHARE, LONGEST_PAUSE_MS);
+    cancel = clock.schedule(Math.max(configuration.traffic.periodMs, slowMs), () => {
       schedule();
       families().forEach((served) => served.readTraffic());
     });

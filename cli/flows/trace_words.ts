@@ -27,10 +27,18 @@ const REFUSALS: readonly (readonly [RegExp, DropReason["owner"], string])[] = [
   [/^filter-(forward|output) ct state \S+ ip6? daddr \S+ drop$/, "service", "dropped: no service has this address"],
 ];
 
-/** The comments of the rules of iptables mode that refuse packets. */
-const COMMENTS: readonly (readonly [RegExp, DropReason["owner"], string])[] = [
-  [/has no endpoints/, "service", "rejected: the service has no usable endpoint"],
-  [/has no local endpoints/, "policy", "dropped: traffic policy Local, and this node has no usable endpoint"],
+/** The rules of iptables mode that refuse packets. nft does not print their comments. */
+const KUBE_REFUSALS: readonly (readonly [RegExp, DropReason["owner"], string])[] = [
+  [
+    /^KUBE-(EXTERNAL-SERVICES|SERVICES|NODEPORTS) .*\breject\b/,
+    "service",
+    "rejected: the service has no usable endpoint",
+  ],
+  [
+    /^KUBE-(EXTERNAL-SERVICES|SERVICES|NODEPORTS) .*\bdrop$/,
+    "policy",
+    "dropped: traffic policy Local, and this node has no usable endpoint",
+  ],
   [
     /^KUBE-(PROXY-FIREWALL|FW)\b/,
     "source-range",
@@ -41,7 +49,7 @@ const COMMENTS: readonly (readonly [RegExp, DropReason["owner"], string])[] = [
 /** The reason why the last rule of a trace dropped its packet. */
 export function dropReason({ steps }: Pick<Trace, "steps">): DropReason {
   const step = steps.at(-1)!;
-  const known = step.table === OWN_TABLE ? REFUSALS : step.chain.startsWith("KUBE-") ? COMMENTS : [];
+  const known = step.table === OWN_TABLE ? REFUSALS : step.chain.startsWith("KUBE-") ? KUBE_REFUSALS : [];
   const found = known.find(([pattern]) => pattern.test(`${step.chain} ${step.rule}`));
   const [, owner, reason] = found ?? [/./, "other" as const, otherReason(step)];
   return { owner, reason, place: placeOf(step), rule: step.rule };
@@ -87,7 +95,8 @@ export function stepText(
       ? `sends it to the endpoint ${joinHostPort(next.destination, next.destinationPort)}`
       : "sends it to an endpoint";
   }
-  return `${rule}${verdict === "continue" ? "" : ` (${verdict})`}`;
+  const text = rule.replace(/ *counter packets \d+ bytes \d+/, "").trim();
+  return `${text}${verdict === "continue" || text.endsWith(verdict) ? "" : ` (${verdict})`}`.trim();
 }
 
 /** Explains a rule of Sluice's nftables mode; undefined for one without an explanation. */

@@ -49,6 +49,15 @@ Deno.test("readings take at most a fiftieth of the time", async () => {
   assert.deepEqual(taken(), ["IPv4", "IPv6"]);
 });
 
+Deno.test("counters are read before they expire, however slow a reading is", async () => {
+  const { clock, traffic, taken } = await counting();
+  traffic.note("IPv4", { ...EMPTY, durationMs: 60_000 });
+  clock.advance(10_000);
+  taken();
+  clock.advance(240_000);
+  assert.deepEqual(taken(), ["IPv4", "IPv6"]);
+});
+
 Deno.test("an answer waits for counts that are older than a second", async () => {
   const { clock, traffic, taken } = await counting();
   let isDone = false;
