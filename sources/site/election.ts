@@ -49,6 +49,8 @@ export interface Election {
 }
 
 const SPREAD_MS = 2_000;
+/** The share of the Lease's duration over which followers read it after they have lost their leader. */
+const LOST_SHARE = 1 / 3;
 /** The waits of a leader whose renewals fail. */
 const RETRY: { readonly firstMs: number; readonly longestMs: number } = { firstMs: 1_000, longestMs: 5_000 };
 /** The waits of other nodes that cannot read the Lease. */
@@ -93,6 +95,12 @@ export function createElection(options: ElectionOptions): Election {
         resolve();
       };
     });
+
+  /** Waits, whatever happens meanwhile, unless the run ends. */
+  const pauseFully = async (ms: number, signal: AbortSignal) => {
+    const untilMs = clock.monotonic() + ms;
+    while (!signal.aborted && clock.monotonic() < untilMs) await pause(untilMs - clock.monotonic(), signal);
+  };
 
   const spread = () => random() * (timing.spreadMs ?? SPREAD_MS);
   const isHeld = (share: number) => {
@@ -204,7 +212,8 @@ export function createElection(options: ElectionOptions): Election {
     if (!isLost) {
       isSpread = false;
       await pause(undefined, signal);
-      if (isLost) await pause(spread() / 2, signal);
+      // All nodes lose their leader at the same moment, and must know the Lease only by its end.
+      await pauseFully(random() * timing.leaseMs * LOST_SHARE, signal);
     } else {
       const waitMs = untilMs - clock.monotonic() + spread();
       await pause(waitMs, signal);

@@ -27,7 +27,7 @@ export interface SiteSourceOptions {
   readonly openApi: (onLink: ReportLink) => Source;
   readonly leaseNamespace: string;
   readonly timing: ElectionTiming & {
-    /** How long a leader may not answer, beyond the end of its Lease, before a node watches the API server; 10 s by default. */
+    /** How long a leader may not answer, beyond the end of its Lease, before a node watches the API server; 20 s by default. */
     readonly patienceMs?: number;
   };
   /** The address on which this node serves while it leads. */
@@ -55,7 +55,7 @@ export interface SiteSource extends Source {
   objects(): Iterable<ClusterObject>;
 }
 
-const PATIENCE_MS = 10_000;
+const PATIENCE_MS = 20_000;
 /** The waits of a follower that cannot connect to its leader. */
 const RECONNECT = { firstMs: 250, longestMs: 5_000 };
 /** When a follower probes a silent leader: there are few nodes in a site, and a dead leader must be noticed soon. */
