@@ -95,7 +95,7 @@ const FAULTS: Readonly<Record<"nftables" | "iptables" | "userspace", readonly Fa
   userspace: [FLUSHED],
 };
 
-/** nf_conntrack_max belongs to the whole kernel: tests/ipvs/scenarios fills the table on a kernel of its own. */
+/** A full conntrack table is not tested here: nf_conntrack_max belongs to the whole kernel. */
 const FORWARDING_OFF: Fault = {
   name: "forwarding is off",
   stop: [["sysctl", "-qw", "net.ipv4.ip_forward=0"]],
