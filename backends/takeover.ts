@@ -68,8 +68,8 @@ export function withTakeover(
       if (!completesState(delta)) return result;
       return { ...result, figures: { ...result.figures, ...await removeLeftovers() } };
     },
-    async resync() {
-      const result = await backend.resync();
+    async resync(cause) {
+      const result = await backend.resync(cause);
       return { ...result, figures: { ...result.figures, ...await removeLeftovers() } };
     },
     async cleanup() {

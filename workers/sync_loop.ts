@@ -64,6 +64,8 @@ interface Loop extends SyncLoopOptions {
    * full.
    */
   isFullDue: boolean;
+  /** Whether the next comparison is because of a known fault. */
+  isFaultKnown: boolean;
   isFailing: boolean;
   retries: number;
   refusals: number;
@@ -87,6 +89,7 @@ export function startSyncLoop(options: SyncLoopOptions): SyncLoop {
     waiting: undefined,
     isCleanupRequested: false,
     isFullDue: false,
+    isFaultKnown: false,
     isFailing: false,
     retries: 0,
     refusals: 0,
@@ -99,7 +102,10 @@ export function startSyncLoop(options: SyncLoopOptions): SyncLoop {
       loop.waiting = delta;
       wake();
     },
-    compare: () => loop.resync.schedule(0),
+    compare() {
+      loop.isFaultKnown = true;
+      loop.resync.schedule(0);
+    },
     cleanup() {
       loop.isCleanupRequested = true;
       wake();
@@ -137,7 +143,7 @@ function nextStep(loop: Loop): (() => Promise<void>) | undefined {
   const { revision } = held;
   if (loop.retry.isDue()) return () => retry(loop, revision);
   if (loop.isFailing) return undefined;
-  if (loop.resync.isDue()) return () => attempt(loop, revision, true, () => backend.resync());
+  if (loop.resync.isDue()) return () => compare(loop, revision);
   if (loop.followUp.isDue()) return () => attempt(loop, revision, false, () => backend.sync(nothingSince(revision)));
   return undefined;
 }
@@ -184,8 +190,14 @@ function applyDelta(loop: Loop, delta: FamilyDelta): Promise<void> {
  */
 function retry(loop: Loop, revision: number): Promise<void> {
   const { backend } = loop;
-  if (++loop.retries % 2 === 0) return attempt(loop, revision, true, () => backend.resync());
+  if (++loop.retries % 2 === 0) return compare(loop, revision);
   return attempt(loop, revision, false, () => backend.sync(nothingSince(revision)));
+}
+
+function compare(loop: Loop, revision: number): Promise<void> {
+  const cause = loop.isFaultKnown ? "fault" : "interval";
+  loop.isFaultKnown = false;
+  return attempt(loop, revision, true, () => loop.backend.resync(cause));
 }
 
 async function attempt(loop: Loop, revision: number, full: boolean, sync: () => Promise<SyncResult>): Promise<void> {

@@ -1,5 +1,6 @@
 import type {
   AttemptCounts,
+  ComparisonCause,
   Family,
   FamilyDelta,
   IpvsSettings,
@@ -57,8 +58,8 @@ export interface Backend<Figure extends string = string> {
    * noted, and the existing rules stay until the rest is known.
    */
   sync(delta: FamilyDelta): Promise<SyncResult<Figure>>;
-  /** Compares the kernel with the desired state and repairs the difference. Throws as `sync` does. */
-  resync(): Promise<SyncResult<Figure>>;
+  /** Compares the kernel with the desired state and repairs the difference; `interval` by default. Throws as `sync` does. */
+  resync(cause?: ComparisonCause): Promise<SyncResult<Figure>>;
   /** Removes every trace of Sluice and of kube-proxy from this family, and nothing else. */
   cleanup(): Promise<void>;
   /**

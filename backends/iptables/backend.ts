@@ -101,9 +101,9 @@ export function createIptablesBackend(
       await reconciler.run();
       return await finish(ready());
     },
-    async resync() {
+    async resync(cause) {
       const { reconciler } = ready();
-      await reconciler.compareAndRun();
+      await reconciler.compareAndRun(cause);
       return await finish(ready());
     },
     async cleanup() {

@@ -80,9 +80,9 @@ export function createIpvsBackend(options: BackendOptions): Backend<IpvsFigure> 
       await reconciler.run();
       return await finish(reconciler);
     },
-    async resync() {
+    async resync(cause) {
       const reconciler = ready();
-      await reconciler.compareAndRun();
+      await reconciler.compareAndRun(cause);
       return await finish(reconciler);
     },
     async cleanup() {

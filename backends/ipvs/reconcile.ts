@@ -1,4 +1,4 @@
-import type { Family, SyncProblem } from "../../core/model/mod.ts";
+import type { ComparisonCause, Family, SyncProblem } from "../../core/model/mod.ts";
 import type { Clock, Logger } from "../../platform/mod.ts";
 import type { UdpFrontend } from "../host/mod.ts";
 import { createReconciler as createCommonReconciler, createRefusals, type Target } from "../reconcile/mod.ts";
@@ -28,7 +28,7 @@ export interface Reconciler {
    * Compares the kernel with the desired state, retries what it refused, and repairs the differences. Between two
    * listings only addresses and rules are compared. Throws as `run` does.
    */
-  compareAndRun(): Promise<void>;
+  compareAndRun(cause?: ComparisonCause): Promise<void>;
   /** Everything that the kernel refuses. */
   problems(): SyncProblem[];
   /** The time until a run is needed even if nothing changes; undefined if none is. */

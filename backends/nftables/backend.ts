@@ -88,8 +88,8 @@ export function createNftablesBackend(options: BackendOptions): Backend<Nftables
       await gone.after();
       return await finish();
     },
-    async resync() {
-      await reconciler.compareAndRun();
+    async resync(cause) {
+      await reconciler.compareAndRun(cause);
       await gone.compare();
       return await finish();
     },

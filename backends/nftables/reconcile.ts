@@ -1,4 +1,4 @@
-import type { FamilySettings, ServicePortKey, SyncProblem } from "../../core/model/mod.ts";
+import type { ComparisonCause, FamilySettings, ServicePortKey, SyncProblem } from "../../core/model/mod.ts";
 import type { Clock, Logger } from "../../platform/mod.ts";
 import type { UdpFrontend } from "../host/mod.ts";
 import {
@@ -28,7 +28,7 @@ export interface Reconciler {
    * listings only the names of the chains are compared, which detects a table that was flushed or deleted. Throws as
    * `run` does.
    */
-  compareAndRun(): Promise<void>;
+  compareAndRun(cause?: ComparisonCause): Promise<void>;
   /** Forgets the realized state, after a cleanup. */
   invalidate(): void;
   /** The service ports that the kernel refuses. */

@@ -1,4 +1,4 @@
-import type { SyncProblem } from "../../core/model/mod.ts";
+import type { ComparisonCause, SyncProblem } from "../../core/model/mod.ts";
 import type { Clock } from "../../platform/mod.ts";
 import { createAccumulator } from "./accumulator.ts";
 import type { Refusals } from "./refusals.ts";
@@ -67,7 +67,7 @@ export interface Reconciler<Realized, Owner> {
    * Compares the kernel with the desired state, retries refused changes, and writes the differences. Throws as `run`
    * does.
    */
-  compareAndRun(): Promise<void>;
+  compareAndRun(cause?: ComparisonCause): Promise<void>;
   /** The realized state, read from the kernel if it is unknown. */
   known(): Promise<Realized>;
   /** The realized state, as far as it is known. */
@@ -93,22 +93,22 @@ export interface ReconcilerOptions<Realized, Owner> {
 }
 
 /** The largest share of time spent on listing the kernel for comparisons. */
-const COMPARING_SHARE = 0.01;
+const COMPARING_SHARE: Readonly<Record<ComparisonCause, number>> = { interval: 0.01, fault: 0.1 };
 
 /** Creates a reconciler of a kernel whose state is unknown. */
 export function createReconciler<Realized, Owner>(
   { target, refusals, searchLimit = 0, clock }: ReconcilerOptions<Realized, Owner>,
 ): Reconciler<Realized, Owner> {
   let realized: Realized | undefined;
-  let compareNotBeforeMs = 0;
+  let listedAtMs = -Infinity, listingMs = 0;
   const drifted = createAccumulator(() => 0);
 
   async function list(): Promise<Realized> {
     const before = realized, startedMs = clock?.monotonic() ?? 0;
     const listing = await target.list(before);
     if (clock) {
-      const endedMs = clock.monotonic();
-      compareNotBeforeMs = endedMs + (endedMs - startedMs) / COMPARING_SHARE;
+      listedAtMs = clock.monotonic();
+      listingMs = listedAtMs - startedMs;
     }
     if (before !== undefined) drifted.value += listing.drifted;
     return realized = listing.realized;
@@ -118,8 +118,8 @@ export function createReconciler<Realized, Owner>(
     return realized ?? await list();
   }
 
-  async function compare(before: Realized): Promise<void> {
-    const isDue = !clock || clock.monotonic() >= compareNotBeforeMs;
+  async function compare(before: Realized, cause: ComparisonCause): Promise<void> {
+    const isDue = !clock || clock.monotonic() - listedAtMs >= listingMs / COMPARING_SHARE[cause];
     const changes = isDue ? undefined : await target.glance?.(before);
     if (changes === undefined) await list();
     else drifted.value += changes;
@@ -134,16 +134,16 @@ export function createReconciler<Realized, Owner>(
       if (outcome === "written") return;
       if (outcome === "uncertain") {
         isFresh = true;
-        await compare(state);
+        await compare(state, "interval");
       }
     }
   }
 
   return {
     run: () => run(false),
-    async compareAndRun() {
+    async compareAndRun(cause = "interval") {
       target.retry(refusals.takeAll());
-      if (realized !== undefined) await compare(realized);
+      if (realized !== undefined) await compare(realized, cause);
       await run(true);
       if (target.confirm && realized !== undefined) drifted.value -= await target.confirm(realized);
     },

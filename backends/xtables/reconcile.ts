@@ -1,4 +1,4 @@
-import type { ServicePortKey, SyncProblem } from "../../core/model/mod.ts";
+import type { ComparisonCause, ServicePortKey, SyncProblem } from "../../core/model/mod.ts";
 import type { Logger } from "../../platform/mod.ts";
 import { type UdpFrontend, udpFrontend } from "../host/mod.ts";
 import {
@@ -29,7 +29,7 @@ export interface Reconciler {
   /**
    * Compares the kernel with the ruleset, retries refused changes, and repairs the differences. Throws as `run` does.
    */
-  compareAndRun(): Promise<void>;
+  compareAndRun(cause?: ComparisonCause): Promise<void>;
   /** The service ports that the kernel refuses. */
   problems(): SyncProblem[];
   /** The reason why the kernel refuses a service port; undefined if it does not. */

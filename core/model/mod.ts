@@ -64,6 +64,7 @@ export {
 export { FAILURE_REASONS, type FailureReason, type TrafficFailure, type TrafficReading } from "./traffic.ts";
 export {
   type CommonFigures,
+  type ComparisonCause,
   isCommonFigure,
   type RefusedPort,
   refusedPorts,

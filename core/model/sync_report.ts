@@ -11,6 +11,9 @@ export interface SyncProblem {
   readonly message: string;
 }
 
+/** Why the kernel is compared: at an interval, or because something is known to be wrong, so that it may cost more. */
+export type ComparisonCause = "interval" | "fault";
+
 /** The result of one sync, sent by the worker to the main isolate. */
 export interface SyncReport {
   readonly family: Family;

@@ -40,6 +40,8 @@ async function round(state: State, placed: Placed): Promise<void> {
   }
   if (state.status.state === "failing") {
     if (!isComplete) return count(state, state.status.cause ?? "unknown");
+    // An earlier comparison may have been too soon after the last listing to see everything.
+    if (findings.length === 0) state.options.compare();
     return decide(state, verdictOf({ address: placed.address, failed: first, findings, repaired: 0 }));
   }
   const examined = state.options.examine("everything");

@@ -4,7 +4,7 @@ import { servicePortKey } from "../../core/model/mod.ts";
 
 /** A backend that fulfils its contract with a Map as the kernel. */
 export interface FakeBackend extends Backend {
-  /** The calls in order: `setup`, `sync 1`, `sync 1 snapshot`, `resync`, `cleanup`. */
+  /** The calls in order: `setup`, `sync 1`, `sync 1 snapshot`, `resync`, `resync after a fault`, `cleanup`. */
   readonly calls: string[];
   /** The service ports in effect. */
   readonly kernel: ReadonlyMap<ServicePortKey, ServicePort>;
@@ -62,8 +62,8 @@ export function createFakeBackend(): FakeBackend {
       await work(`sync ${delta.revision}${delta.base === undefined ? " snapshot" : ""}`);
       return applyDesired();
     },
-    async resync() {
-      await work("resync");
+    async resync(cause) {
+      await work(cause === "fault" ? "resync after a fault" : "resync");
       return applyDesired();
     },
     async cleanup() {

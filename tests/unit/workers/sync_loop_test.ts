@@ -275,6 +275,15 @@ Deno.test("the kernel is compared every sync period since the last full comparis
   assert.equal(backend.calls.length, 5);
 });
 
+Deno.test("a requested comparison runs at once, and the backend learns that there is a fault", async () => {
+  const { loop, backend, clock } = await startSynced();
+  loop.compare();
+  await clock.advanceSettled(0);
+  assert.equal(backend.calls.at(-1), "resync after a fault");
+  await clock.advanceSettled(SYNC_PERIOD_MS);
+  assert.equal(backend.calls.at(-1), "resync");
+});
+
 Deno.test("a comparison that falls due during a sync waits for its end and for pending deltas", async () => {
   const { loop, backend, clock } = await startSynced();
   const release = backend.hold();

@@ -93,7 +93,21 @@ Deno.test("after a slow listing, comparisons only glance at the kernel until the
   assert.deepEqual(takeCalls(), ["retry ", "list after 2", "write 3"]);
 });
 
-Deno.test("after a uncertain write the kernel is compared, and the next write is fresh", async () => {
+Deno.test("because of a fault the kernel is listed until that is 10 % of the elapsed time", async () => {
+  const { reconciler, clock, takeCalls } = setUp({ glance: () => Promise.resolve(0) }, 1_000);
+  await reconciler.run();
+  takeCalls();
+  clock.advance(9_999);
+  await reconciler.compareAndRun("fault");
+  assert.deepEqual(takeCalls(), ["retry ", "write 1"]);
+  clock.advance(1);
+  await reconciler.compareAndRun();
+  assert.deepEqual(takeCalls(), ["retry ", "write 1"]);
+  await reconciler.compareAndRun("fault");
+  assert.deepEqual(takeCalls(), ["retry ", "list after 1", "write 2"]);
+});
+
+Deno.test("after an uncertain write the kernel is compared, and the next write is fresh", async () => {
   const rounds: boolean[] = [];
   const next = outcomes("written", "uncertain", "written");
   const { reconciler, clock, takeCalls } = setUp({

@@ -191,6 +191,20 @@ Deno.test("a comparison that takes long names the cause late", () =>
     assert.equal(states.at(-1), "failing rules-changed");
   }));
 
+Deno.test("comparisons are repeated while nothing is found, and not once there is a suspect", () =>
+  setUp(async ({ canary, clock, place, t, status }) => {
+    await place();
+    t.treatment = "refused";
+    await clock.advanceSettled(3001);
+    canary.reported(REPORT);
+    await clock.advanceSettled(20_000);
+    const repeated = t.comparisons;
+    assert.ok(repeated >= 4 && repeated <= 6, `${repeated} comparisons in 20 s`);
+    t.findings = [FOREIGN];
+    await clock.advanceSettled(20_000);
+    assert.deepEqual([t.comparisons, status().cause], [repeated, "foreign-chain"]);
+  }));
+
 const FOREIGN: PathFinding = { cause: "foreign-chain", detail: "chain x drops", certain: false };
 const FULL: PathFinding = { cause: "table-full", detail: "the table is full", certain: false };
 const OFF: PathFinding = { cause: "forwarding-off", detail: "ip_forward is 0", certain: true };
