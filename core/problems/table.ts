@@ -153,8 +153,8 @@ export const PROBLEMS = {
   "balance-ignored": {
     severity: "warning",
     about: "Service",
-    title: "an annotation of balancing has no effect",
-    fix: "correct the annotation that the detail names; docs/balance.md has what each mode can do",
+    title: "a balancing annotation has no effect",
+    fix: "correct the annotation that the detail names; docs/balance.md lists what each mode can do",
     event: "BalanceIgnored",
   },
   "health-check-port-closed": {
@@ -234,7 +234,7 @@ export const PROBLEMS = {
   "runtime-unreachable": {
     severity: "warning",
     about: "server",
-    title: "the container runtime does not tell the addresses of this node's pods; kept endpoints keep theirs",
+    title: "the container runtime cannot be asked for the pods of this node; kept endpoints keep their addresses",
     fix:
       "check that the runtime runs, that it has CRI version v1 (containerd 1.6, CRI-O 1.20 or later), and that --container-runtime-endpoint is " +
       "its socket, as in the kubelet's configuration; Sluice keeps retrying until the API server answers",

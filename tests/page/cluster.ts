@@ -10,6 +10,7 @@ export interface TestService {
   readonly protocol?: "TCP" | "UDP";
   /** Additional fields of its `spec`. */
   readonly spec?: Readonly<Record<string, unknown>>;
+  readonly annotations?: Readonly<Record<string, string>>;
   readonly endpoints: readonly TestEndpoint[];
   /** The time of the last change of its endpoints, in milliseconds since 1970. */
   readonly changedAtMs?: number;
@@ -30,12 +31,13 @@ export function manifestsOf(services: readonly TestService[], node?: Readonly<Re
 }
 
 function objectsOf(testService: TestService): unknown[] {
-  const { at, clusterIPs, port = 80, portName = "http", protocol = "TCP", spec, endpoints, changedAtMs } = testService;
+  const { at, clusterIPs, port = 80, portName = "http", protocol = "TCP", spec, annotations, endpoints, changedAtMs } =
+    testService;
   const [namespace, name] = at.split("/");
   const service = {
     apiVersion: "v1",
     kind: "Service",
-    metadata: { namespace, name },
+    metadata: { namespace, name, annotations },
     spec: {
       type: "ClusterIP",
       clusterIP: clusterIPs[0],

@@ -45,17 +45,32 @@ for (const code of ["rules-refused", "not-relayed"] as const) {
 }
 REPORTED["kernel-setting-failed"] = ({ problems }) =>
   problems("IPv4", "setting", [{ code: "kernel-setting-failed", subject: "net.ipv4.ip_forward", detail: "no" }]);
+for (
+  const code of [
+    "packets-not-flowing",
+    "canary-unusable",
+    "endpoint-unreachable",
+    "node-condition-refused",
+    "runtime-unreachable",
+    "site-lease-refused",
+    "site-not-served",
+  ] as const
+) {
+  REPORTED[code] = ({ problems }) => problems("IPv4", code, [{ code, subject: code, detail: "no" }]);
+}
 REPORTED["rules-changed-by-others"] = ({ report }) => {
   for (let i = 0; i < 2; i++) report("IPv4", { full: true, figures: { drift_repaired: 1 } });
 };
 
 /** Causes in the manifests. */
 const INVALID = { ...WEB, at: "default/bad", spec: { ports: [{ port: 99_999_999 }] } };
+const UNBALANCED = { ...WEB, annotations: { "sluice.dev/balance": "nonsense" } };
 const RIVAL = { ...WEB, at: "default/zebra" };
 const MANIFESTS: Partial<Record<ProblemCode, string>> = {
   "object-invalid": manifestsOf([WEB, INVALID]),
   "object-duplicated": manifestsOf([WEB, { ...WEB, clusterIPs: ["10.96.0.11"] }]),
   "frontend-conflict": manifestsOf([WEB, RIVAL]),
+  "balance-ignored": manifestsOf([UNBALANCED]),
   "file-unreadable": "{",
 };
 

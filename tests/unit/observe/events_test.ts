@@ -262,7 +262,7 @@ Deno.test("repairs and the return of the API server are recorded, a short outage
   ]);
 });
 
-Deno.test("an annotation of balancing without effect is an event of its Service", async () => {
+Deno.test("a balancing annotation without effect is an event of its Service", async () => {
   const { clock, recorder, requests } = setUp();
   const events = createNodeEvents(recorder, "iptables", clock);
   const detail = "annotation sluice.dev/balance: iptables mode has no maglev; balanced by random";
@@ -272,5 +272,5 @@ Deno.test("an annotation of balancing without effect is an event of its Service"
   assert.equal(path, "/api/v1/namespaces/shop/events");
   const { type, reason, action, message } = object as Record<string, unknown>;
   assert.deepEqual([type, reason, action], ["Warning", "BalanceIgnored", "Balance"]);
-  assert.equal(message, `an annotation of balancing has no effect: ${detail}`);
+  assert.equal(message, `a balancing annotation has no effect: ${detail}`);
 });
