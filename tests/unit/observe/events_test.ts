@@ -4,7 +4,7 @@ import { createEventRecorder, type EventRequest } from "../../../observe/events.
 import { createNodeEvents } from "../../../observe/node_events.ts";
 import type { SyncReport } from "../../../core/model/mod.ts";
 import { createLogger } from "../../../platform/log.ts";
-import { createFakeClock, settled } from "../../fakes/clock.ts";
+import { createFakeClock, promisesSettled, settled } from "../../fakes/clock.ts";
 
 const MINUTE = 60_000;
 
@@ -16,7 +16,7 @@ interface WrittenEvent {
 }
 
 function setUp(answer: (request: EventRequest) => Promise<unknown> = () => Promise.resolve({})) {
-  const clock = createFakeClock();
+  const clock = createFakeClock(undefined, promisesSettled);
   const end = new AbortController();
   const requests: EventRequest[] = [];
   const logged: string[] = [];
@@ -112,7 +112,7 @@ Deno.test("a message is truncated to the length limit of events", async () => {
 });
 
 function nodeEvents() {
-  const clock = createFakeClock();
+  const clock = createFakeClock(undefined, promisesSettled);
   const recorded: string[] = [];
   const events = createNodeEvents(
     { record: (type, reason, _about, message) => recorded.push(`${type} ${reason} ${message}`) },

@@ -3,7 +3,7 @@ import { createFamilyChannel, type FamilyChannel } from "../../../../core/channe
 import type { FamilyDelta, SyncReport } from "../../../../core/model/mod.ts";
 import { REST_DELAYS } from "../../../../core/channel/idle_worker.ts";
 import { silentLogger } from "../../../../platform/log.ts";
-import { createFakeClock, type FakeClock, settled } from "../../../fakes/clock.ts";
+import { createFakeClock, type FakeClock, promisesSettled, settled } from "../../../fakes/clock.ts";
 import { createFakeFamilyLink, type FakeFamilyLink } from "../../../fakes/family_link.ts";
 import { fakeServicePort, fakeSettings } from "../../../fakes/service_port.ts";
 
@@ -18,7 +18,7 @@ interface Setup {
 
 function setUp(minSyncPeriodMs = 0): Setup {
   const link = createFakeFamilyLink();
-  const clock = createFakeClock();
+  const clock = createFakeClock(undefined, promisesSettled);
   const events: string[] = [];
   const reports: SyncReport[] = [];
   const channel = createFamilyChannel({

@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
 import { type FailureWatchOptions, type Unreachable, watchFailures } from "../../../../core/failover/watch.ts";
 import type { Attempts } from "../../../../core/model/attempt_counts.ts";
-import { createFakeClock } from "../../../fakes/clock.ts";
+import { createFakeClock, promisesSettled } from "../../../fakes/clock.ts";
 
 const ALL = ["a", "b", "c", "d"];
 
 /** A service with these endpoints, and a kernel that counts 5 attempts to each in use every 100 ms. */
 function watching(changes: Partial<FailureWatchOptions> = {}, endpoints = ALL) {
-  const clock = createFakeClock();
+  const clock = createFakeClock(undefined, promisesSettled);
   const counts = new Map<string, Attempts>();
   const silent = new Set<string>(), silentToProbes = new Set<string>(), gone = new Set<string>();
   const probes: string[] = [];

@@ -5,7 +5,7 @@ import type { Problem } from "../../../../core/problems/mod.ts";
 import type { CanaryStatus } from "../../../../observe/mod.ts";
 import { type Canary, createCanary } from "../../../../observe/canary/mod.ts";
 import { silentLogger } from "../../../../platform/log.ts";
-import { createFakeClock } from "../../../fakes/clock.ts";
+import { createFakeClock, promisesSettled } from "../../../fakes/clock.ts";
 
 const NODE = "192.0.2.10";
 
@@ -14,7 +14,7 @@ type Treatment = "delivered" | "dropped" | "refused" | "without route" | "answer
 
 /** A canary whose network and worker a test controls. */
 function setUp(test: (t: Harness) => Promise<void>): Promise<void> {
-  const clock = createFakeClock();
+  const clock = createFakeClock(undefined, promisesSettled);
   const end = new AbortController();
   const plans: (CanaryPlan | undefined)[] = [];
   const states: string[] = [], waits: string[] = [];
