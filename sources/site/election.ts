@@ -75,6 +75,8 @@ export function createElection(options: ElectionOptions): Election {
   let wake = () => {};
   // Whether this candidate has waited its share of the spread since the Lease ended.
   let isSpread = false;
+  // Whether this outage of the Lease has been logged.
+  let isWarned = false;
 
   const setRole = (next: Role) => {
     if (sameRole(next, role)) return;
@@ -111,6 +113,7 @@ export function createElection(options: ElectionOptions): Election {
   const seen = (record: LeaseRecord) => {
     transitions = record.transitions;
     onProblems(SCOPE, []);
+    isWarned = false;
     retries.reset();
     rereads.reset();
   };
@@ -123,7 +126,9 @@ export function createElection(options: ElectionOptions): Election {
   };
 
   /** Without the Lease, the last leader stays: this node, or the one that it remembers. */
-  const fallBack = (error: unknown) => {
+  const fallBack = (failure: string, error: unknown) => {
+    logger[isWarned ? "debug" : "warn"](failure, { error: errorText(error) });
+    isWarned = true;
     const isAnswered = error instanceof ApiError && ANSWERED.includes(error.kind);
     const detail = errorText(error);
     onProblems(SCOPE, isAnswered ? [{ code: "site-lease-refused", subject: "the Lease of the site", detail }] : []);
@@ -149,8 +154,7 @@ export function createElection(options: ElectionOptions): Election {
       if (record !== undefined) seen(record);
     } catch (error) {
       if (signal.aborted) return;
-      logger.debug("cannot read the Lease of the site", { error: errorText(error) });
-      fallBack(error);
+      fallBack("cannot read the Lease of the site", error);
       await pause((role.kind === "leader" ? retries : rereads).nextMs(), signal);
     }
   };
@@ -165,8 +169,7 @@ export function createElection(options: ElectionOptions): Election {
       if (signal.aborted) return;
       const isOutdated = error instanceof ApiError && (error.kind === "conflict" || error.kind === "not-found");
       if (isOutdated) return elector.forget();
-      logger.debug("cannot write the Lease of the site", { error: errorText(error) });
-      fallBack(error);
+      fallBack("cannot write the Lease of the site", error);
       await pause(backoff.nextMs(), signal);
       // The write may have arrived although its answer did not.
       if (role.kind !== "leader") elector.forget();
