@@ -76,7 +76,7 @@ async function reboots(lab: ChaosLab, mode: ProxyMode): Promise<Figures> {
 }
 
 /** Waits until every kind was read from the server after an outage: each is listed again by itself. */
-export async function untilRead({ log }: ChaosSluice): Promise<void> {
+async function untilRead({ log }: ChaosSluice): Promise<void> {
   await waitFor("every kind was read from the server", 60_000, () => KINDS.every((kind) => isSolved(log(), kind)));
 }
 
