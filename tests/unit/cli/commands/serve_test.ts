@@ -49,16 +49,30 @@ async function get(port: number, path: string): Promise<{ status: number; body: 
   return { status: answer.status, body: await answer.text() };
 }
 
-/** Waits until a server answers with this status. */
-async function answers(port: number, path: string, status: number): Promise<void> {
-  while ((await get(port, path).catch(() => undefined))?.status !== status) await sleep(systemClock, 5);
+/** Waits until a server answers with this status. Throws if it ends before: another test may have taken one of its ports. */
+async function answers(serving: Promise<unknown>, port: number, path: string, status: number): Promise<void> {
+  let hasEnded = false;
+  const ended = serving.then(() => {
+    throw new Error("serve has ended");
+  });
+  ended.catch(() => hasEnded = true);
+  const answering = async () => {
+    while (!hasEnded) {
+      const answer = await fetch(`http://127.0.0.1:${port}${path}`).catch(() => undefined);
+      // Not read: the server of another test may never end its body.
+      await answer?.body?.cancel();
+      if (answer?.status === status) return;
+      await sleep(systemClock, 5);
+    }
+  };
+  await Promise.race([answering(), ended]);
 }
 
 Deno.test("serve answers probes and scrapes, counts its watchers, and ends cleanly", async () => {
   await withFlags(async (flags, ports) => {
     const stop = new AbortController();
     const serving = invoke(["serve", ...flags], { signal: stop.signal });
-    await answers(ports.health, "/readyz", 200);
+    await answers(serving, ports.health, "/readyz", 200);
     const client = connectKpngClient(ports.grpc, METHODS.local);
     await client.round(WATCH_REQUEST.encode({ nodeName: "node-a" }));
     const { body } = await get(ports.metrics, "/metrics");
@@ -84,7 +98,7 @@ Deno.test("an empty address disables a server, and the file's addresses are the 
     const stop = new AbortController();
     const args = ["serve", ...flags, "--metrics-bind-address=", "--config", config];
     const serving = invoke(args, { signal: stop.signal });
-    await answers(ports.health, "/healthz", 200);
+    await answers(serving, ports.health, "/healthz", 200);
     await assert.rejects(get(ports.metrics, "/metrics"));
     stop.abort();
     assert.doesNotMatch((await serving).log, /192\.0\.2\.1/);
@@ -173,7 +187,7 @@ Deno.test("serve uses changed certificates for new connections, and ignores file
     let log = "";
     const tls = ["ca", "crt", "key"].flatMap((name) => [`--listen-tls-${name}`, `${certificates}/${name}`]);
     const serving = invoke(["serve", ...flags, ...tls], { signal: stop.signal, onLog: (line) => log += line });
-    await answers(ports.health, "/readyz", 200);
+    await answers(serving, ports.health, "/readyz", 200);
     const watched = (files: typeof old) => isWatched(ports.grpc, files);
     assert.deepEqual([await watched(old), await watched(renewed)], [true, false]);
 
