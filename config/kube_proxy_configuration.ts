@@ -152,7 +152,7 @@ export const FIELDS = {
   }),
   /** Sluice's own: whether to write the condition `ServiceProxyReady` of this node's Node (docs/health.md). */
   nodeCondition: boolean(),
-  /** Sluice's own: tries every few seconds whether packets of services flow (docs/health.md). */
+  /** Sluice's own: checks every few seconds that packets to services flow (docs/health.md). */
   canary: section({
     enabled: boolean(),
     /** One for each family; empty for the default ones. */

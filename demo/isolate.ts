@@ -33,6 +33,17 @@ export async function isolate(command: readonly string[]): Promise<number> {
   return code;
 }
 
+/** The modules that an isolated Sluice and its helper start, relative to the project's folder. */
+export const ISOLATED_PROGRAMS: readonly string[] = [
+  "main.ts",
+  "workers/family.ts",
+  "workers/plugin.ts",
+  "workers/relay.ts",
+  "workers/runtime.ts",
+  "workers/serve.ts",
+  "demo/agent.ts",
+];
+
 /**
  * Downloads the packages of these modules, because an isolated command has no network.
  * @throws with deno's error message if that fails

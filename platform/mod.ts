@@ -3,6 +3,7 @@
  *
  *   clock.ts           time and timers
  *   log.ts             structured logger
+ *   read_up_to.ts      reads until a length or the end
  *   repeats.ts         rate limit for repeated log lines
  *   retry.ts           backoff and retry
  *   abort.ts           combined abort signals
@@ -54,6 +55,7 @@ export {
   silentLogger,
 } from "./log.ts";
 export { writeToStderr, writeToStdout } from "./output.ts";
+export { readUpTo } from "./read_up_to.ts";
 export { type LimitedLogger, limitRepeats } from "./repeats.ts";
 export { type Backoff, createBackoff, retry } from "./retry.ts";
 export type { ProgramResult, RunProgram } from "./run_program.ts";

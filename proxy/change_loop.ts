@@ -10,7 +10,7 @@ export interface ChangeLoopOptions {
   readonly families: readonly ServedFamily[];
   /** Plans the health check node ports. */
   readonly healthChecks: HealthCheckPlanner;
-  /** Reports annotations of balancing that have no effect. */
+  /** Reports balancing annotations that have no effect. */
   readonly balanceReports: BalanceReports;
   /** Opens and closes the health check node ports. */
   readonly serviceHealth: Pick<ServiceHealth, "apply">;

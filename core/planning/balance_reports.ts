@@ -2,7 +2,7 @@ import type { Problem, ReportProblems } from "../problems/mod.ts";
 import type { ServiceKey, TrackedChanges, Tracking } from "../tracking/mod.ts";
 import { type BalanceOptions, balanceRequest } from "./balance.ts";
 
-/** Reports the annotations of balancing that have no effect, once for each service. */
+/** Reports the balancing annotations that have no effect, once for each service. */
 export interface BalanceReports {
   /** Looks at the services that changed. */
   update(changes: Pick<TrackedChanges, "services">): void;

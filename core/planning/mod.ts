@@ -7,7 +7,7 @@
  *   endpoints.ts        selects endpoints by readiness, termination and topology
  *   balance.ts          how connections are spread over the endpoints
  *   weight_terms.ts     reads the annotation of weights
- *   balance_reports.ts  annotations of balancing that have no effect
+ *   balance_reports.ts  balancing annotations that have no effect
  *   frontend_claims.ts  assigns each frontend to one service port
  *   health_checks.ts    health check node ports of load balancers
  *   services_first.ts   the services that a starting node needs first

@@ -1,4 +1,4 @@
-import { type Clock, errorText, splitHostPort, unlessAborted } from "../../platform/mod.ts";
+import { type Clock, errorText, readUpTo, splitHostPort, unlessAborted } from "../../platform/mod.ts";
 
 /** The outcome of one try. */
 export type TryOutcome =
@@ -33,7 +33,7 @@ export async function tryCanary(options: TryOptions): Promise<TryOutcome> {
     const connection = await connect({ hostname, port, signal: deadline.signal });
     let answer: string;
     try {
-      answer = await unlessAborted(readAll(connection, nonce.length + 1), deadline.signal);
+      answer = new TextDecoder().decode(await unlessAborted(readUpTo(connection, nonce.length + 1), deadline.signal));
     } finally {
       connection.close();
     }
@@ -45,16 +45,4 @@ export async function tryCanary(options: TryOptions): Promise<TryOutcome> {
   } finally {
     cancel();
   }
-}
-
-/** Reads up to `most` bytes, or until the end. */
-async function readAll(connection: Pick<Deno.TcpConn, "read">, most: number): Promise<string> {
-  const buffer = new Uint8Array(most);
-  let length = 0;
-  while (length < most) {
-    const read = await connection.read(buffer.subarray(length));
-    if (read === null) break;
-    length += read;
-  }
-  return new TextDecoder().decode(buffer.subarray(0, length));
 }

@@ -1,3 +1,5 @@
+import { readUpTo } from "../../platform/mod.ts";
+
 /** Random access to an open file. */
 export interface Storage {
   /** Returns up to `length` bytes from `offset`; fewer at the end of the file. */
@@ -13,14 +15,7 @@ export function storageOf(file: Deno.FsFile): Storage {
   return {
     async read(offset, length) {
       await file.seek(offset, Deno.SeekMode.Start);
-      const bytes = new Uint8Array(length);
-      let filled = 0;
-      while (filled < length) {
-        const count = await file.read(bytes.subarray(filled));
-        if (count === null) break;
-        filled += count;
-      }
-      return bytes.subarray(0, filled);
+      return await readUpTo(file, length);
     },
     async write(offset, bytes) {
       await file.seek(offset, Deno.SeekMode.Start);

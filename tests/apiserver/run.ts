@@ -5,7 +5,7 @@
  * the PATH. With Helm, the chart is tested as well. CONTRIBUTING.md says how to build these programs.
  */
 import { missingPrerequisite } from "../../demo/prerequisites.ts";
-import { fetchPackages, isolate } from "../../demo/isolate.ts";
+import { fetchPackages, isolate, ISOLATED_PROGRAMS } from "../../demo/isolate.ts";
 
 const folder = new URL(".", import.meta.url).pathname;
 const root = new URL("../../", import.meta.url).pathname;
@@ -19,7 +19,7 @@ if (missing !== undefined) {
   console.error(missing);
   Deno.exit(1);
 }
-const programs = ["main.ts", "workers/family.ts", "demo/agent.ts", "tests/apiserver/api_server_test.ts"];
+const programs = [...ISOLATED_PROGRAMS, "tests/apiserver/api_server_test.ts"];
 await fetchPackages(programs.map((path) => root + path));
 const test = ["test", "--quiet", "--cached-only", "--no-check", "--allow-all", ...Deno.args, folder];
 Deno.exit(await isolate([Deno.execPath(), ...test]));

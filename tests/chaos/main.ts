@@ -7,7 +7,7 @@
  * `N passed, N failed`.
  */
 import { missingPrerequisite } from "../../demo/prerequisites.ts";
-import { fetchPackages, isIsolated, isolate } from "../../demo/isolate.ts";
+import { fetchPackages, isIsolated, isolate, ISOLATED_PROGRAMS } from "../../demo/isolate.ts";
 import { systemClock } from "../../platform/clock.ts";
 import { errorText } from "../../platform/log.ts";
 import { api } from "./api.ts";
@@ -47,12 +47,7 @@ const SCENARIOS: readonly Scenario[] = [
 
 /** Sluice and the helper programs that the lab starts; their packages are fetched before the network is cut off. */
 const PROGRAMS = [
-  "main.ts",
-  "workers/family.ts",
-  "workers/plugin.ts",
-  "workers/relay.ts",
-  "workers/runtime.ts",
-  "demo/agent.ts",
+  ...ISOLATED_PROGRAMS,
   "tests/chaos/traffic.ts",
   "tests/chaos/state_writer.ts",
   "tests/chaos/tls_proxy.ts",

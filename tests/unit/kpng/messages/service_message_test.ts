@@ -95,7 +95,7 @@ Deno.test("session affinity in a message takes precedence over its annotation, a
   assert.equal(affinity({ annotations: { "sluice/affinity-seconds": "-1" } }), 0);
 });
 
-Deno.test("the annotations of balancing reach the nodes, whichever others are passed on", () => {
+Deno.test("balancing annotations reach the nodes, whichever others are passed on", () => {
   const balancing = { balance: "maglev", weights: "zone=a: 2" };
   const message = serviceMessage(service("default/web", { balancing }));
   assert.deepEqual(message.annotations, { "sluice.dev/balance": "maglev", "sluice.dev/weights": "zone=a: 2" });

@@ -10,6 +10,7 @@ import type { TlsFiles } from "../../../../kpng/transport/tls.ts";
 import { systemClock } from "../../../../platform/clock.ts";
 import { silentLogger } from "../../../../platform/log.ts";
 import { servingWorkers } from "../../../../workers/start_serving.ts";
+import { createFakeClock, type FakeClock } from "../../../fakes/clock.ts";
 import { endpoint, endpointSlice, service } from "../../../fakes/cluster_objects.ts";
 import { sayProblems } from "../../../fakes/problems.ts";
 
@@ -21,6 +22,16 @@ export interface Served {
   readonly store: Store;
   readonly serving: Serving;
   readonly port: number;
+}
+
+/** A synced store with these objects, whose clock stands still. */
+export function filledStore(objects: readonly ClusterObject[]): { clock: FakeClock; store: Store } {
+  const clock = createFakeClock();
+  const store = createStore({ clock, onProblems: () => {} });
+  for (const object of objects) store.set(object);
+  for (const kind of KINDS) store.synced(kind);
+  clock.advance(10);
+  return { clock, store };
 }
 
 /** Runs a test against a server whose synced store has these objects. */

@@ -1,20 +1,13 @@
 /** Snapshots that many watchers share. */
 import assert from "node:assert/strict";
-import { KINDS } from "../../../../core/objects/cluster_object.ts";
 import { createAnswers, type Subscription } from "../../../../kpng/server/answers.ts";
-import { createStore } from "../../../../kpng/store/store.ts";
 import { OP_ITEM } from "../../../../kpng/messages/messages.ts";
 import { createFrameReader } from "../../../../kpng/transport/frames.ts";
-import { createFakeClock } from "../../../fakes/clock.ts";
 import { node, service } from "../../../fakes/cluster_objects.ts";
-import { manyServices } from "./served.ts";
+import { filledStore, manyServices } from "./served.ts";
 
 function joinable() {
-  const clock = createFakeClock();
-  const store = createStore({ clock, onProblems: () => {} });
-  for (const object of [...manyServices(100), node("n1"), node("n2")]) store.set(object);
-  for (const kind of KINDS) store.synced(kind);
-  clock.advance(10);
+  const { clock, store } = filledStore([...manyServices(100), node("n1"), node("n2")]);
   const answers = createAnswers(store, clock);
   const subscription = (onlyNode?: string): Subscription => ({
     scope: "global",

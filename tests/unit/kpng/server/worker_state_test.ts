@@ -1,24 +1,18 @@
 /** Answers that cross to a worker are those of the main isolate. */
 import assert from "node:assert/strict";
-import { KINDS } from "../../../../core/objects/cluster_object.ts";
 import { createAnswerService, createSharedParts } from "../../../../kpng/server/answer_service.ts";
 import { type Answer, createAnswers, type Subscription } from "../../../../kpng/server/answers.ts";
 import type { FromServingWorker } from "../../../../kpng/server/worker_protocol.ts";
 import { createWorkerState } from "../../../../kpng/server/worker_state.ts";
-import { createStore } from "../../../../kpng/store/store.ts";
-import { createFakeClock, settled } from "../../../fakes/clock.ts";
+import { settled } from "../../../fakes/clock.ts";
 import { node, service } from "../../../fakes/cluster_objects.ts";
-import { manyServices } from "./served.ts";
+import { filledStore, manyServices } from "./served.ts";
 
 const GLOBAL: Subscription = { scope: "global", nodeName: "", extended: true, onlyNode: "n1" };
 const LOCAL: Subscription = { scope: "local", nodeName: "n1", extended: true, onlyNode: undefined };
 
 function connected() {
-  const clock = createFakeClock();
-  const store = createStore({ clock, onProblems: () => {} });
-  for (const object of [...manyServices(2000), node("n1"), node("n2")]) store.set(object);
-  for (const kind of KINDS) store.synced(kind);
-  clock.advance(10);
+  const { clock, store } = filledStore([...manyServices(2000), node("n1"), node("n2")]);
   const answers = createAnswers(store, clock);
   const sent: FromServingWorker[] = [];
   const service = createAnswerService({
