@@ -2,11 +2,13 @@ import type { Configuration } from "../config/mod.ts";
 import type { NodeCondition, NodeConditionOptions } from "../observe/condition/mod.ts";
 
 /** Options of `writeNodeCondition`. */
-export interface WriteNodeConditionOptions extends Omit<NodeConditionOptions, "nodeName" | "send" | "isRefusal"> {
+export interface WriteNodeConditionOptions extends Omit<NodeConditionOptions, "nodeName" | keyof ConditionApi> {
   readonly configuration: Pick<Configuration, "nodeCondition" | "nodeName">;
   /** Undefined without an API server, whose Nodes have conditions. */
-  readonly api: Pick<NodeConditionOptions, "send" | "isRefusal"> | undefined;
+  readonly api: ConditionApi | undefined;
 }
+
+type ConditionApi = Pick<NodeConditionOptions, "send" | "readNode" | "isRefusal">;
 
 /** Starts writing the condition of this node's Node; undefined unless the configuration and the source have one. */
 export async function writeNodeCondition(options: WriteNodeConditionOptions): Promise<NodeCondition | undefined> {

@@ -118,7 +118,7 @@ async function serve(options: ProxyOptions): Promise<number> {
     logger,
     signal,
   });
-  const { source, events, otherNodes, close } = await openSource({
+  const { source, events, ownNode, otherNodes, close } = await openSource({
     ...options,
     onApiRequest: metrics.apiRequest,
     onLink: link.report,
@@ -155,7 +155,8 @@ async function serve(options: ProxyOptions): Promise<number> {
   };
   const families = serveFamilies(tracking, options, listener, failover);
   const condition = await writeNodeCondition({
-    ...{ configuration, api: events, read: health.status, onProblems: problems.report, clock, logger, signal },
+    ...{ configuration, api: ownNode, read: health.status, nodeUid: tracking.node.uid },
+    ...{ onProblems: problems.report, clock, logger, signal },
   });
   const onMissing = (message: string) => nodeEvents?.nodeMissing(message);
   const node = { nodeName, node: tracking.node, awaitsPodCIDR, otherNodes };

@@ -13,6 +13,10 @@ export interface OpenSource {
   readonly server?: string;
   /** Sends Events about this node; undefined without an API server. */
   readonly events?: Pick<EventRecorderOptions, "send" | "uidOf" | "isRefusal">;
+  /** Reads and patches this node's Node; undefined without an API server. */
+  readonly ownNode?: Pick<EventRecorderOptions, "send" | "isRefusal"> & {
+    readonly readNode: (signal: AbortSignal) => Promise<unknown>;
+  };
   /** Lists the cluster's other Nodes as the end of a sentence; undefined if no Node is needed. */
   readonly otherNodes?: (signal: AbortSignal) => Promise<string>;
   close(): void;
@@ -20,6 +24,9 @@ export interface OpenSource {
 
 /** The errors after which sending an Event again is pointless. */
 const REFUSALS: readonly ApiErrorKind[] = ["unauthorized", "forbidden", "not-found", "conflict", "rejected", "garbled"];
+
+/** The errors of requests for a Node that only an administrator can remove. A Node may be registered later than its proxy starts. */
+const NODE_REFUSALS: readonly ApiErrorKind[] = REFUSALS.filter((kind) => kind !== "not-found" && kind !== "conflict");
 
 /** The kept state of this process, whatever the configuration of a run. */
 export interface KeptState extends Pick<KeptSourceOptions, "file" | "isKernelEmpty" | "pods"> {
@@ -142,6 +149,7 @@ async function openConfigured(
         createKubernetesSource,
         listNodeNames,
         otherNodesText,
+        readNode,
         readServiceUid,
         sendObject,
       } = await import("./kubernetes/mod.ts");
@@ -166,8 +174,13 @@ async function openConfigured(
         uidOf: (service, signal) => readServiceUid(api, service, signal),
         isRefusal: (error) => error instanceof ApiError && REFUSALS.includes(error.kind),
       };
+      const ownNode: OpenSource["ownNode"] = {
+        send: events.send,
+        readNode: (signal) => readNode(api, nodeName, signal),
+        isRefusal: (error) => error instanceof ApiError && NODE_REFUSALS.includes(error.kind),
+      };
       const otherNodes = async (signal: AbortSignal) => otherNodesText(nodeName, await listNodeNames(api, signal));
-      return { source, site, server: api.server, events, otherNodes, close: () => api.close() };
+      return { source, site, server: api.server, events, ownNode, otherNodes, close: () => api.close() };
     }
   }
 }

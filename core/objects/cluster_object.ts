@@ -140,6 +140,8 @@ export interface Node {
   readonly podCIDRs: readonly string[];
   /** Whether it is being deleted or carries the cluster autoscaler's deletion taint. */
   readonly leaving: boolean;
+  /** Tells a Node from an earlier one of its name; absent if the source does not say. */
+  readonly uid?: string;
   readonly details?: NodeDetails;
 }
 

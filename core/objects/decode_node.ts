@@ -22,6 +22,7 @@ export function decodeNode(raw: RawObject, { details }: DecodeOptions): Decoded 
     addresses: readNodeAddresses(rawObject(raw.status), problems),
     podCIDRs: readPodCIDRs(spec, problems),
     leaving: !isAbsent(metadata.deletionTimestamp) || isToBeDeleted(spec, problems),
+    ...typeof metadata.uid === "string" && { uid: metadata.uid },
     ...details && {
       details: {
         labels: stringsOf(labels, details.nodeLabels),

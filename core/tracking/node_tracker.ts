@@ -39,6 +39,8 @@ export interface NodeTracker {
   /** The Node object, if it exists. */
   values(): Iterable<Node>;
   state(): NodeState;
+  /** The UID of the Node object, empty if the source does not say; undefined while the object does not exist. */
+  uid(): string | undefined;
   /** Whether a pod CIDR of this node is known. */
   hasPodCIDR(): boolean;
   pending(): boolean;
@@ -85,6 +87,7 @@ export function createNodeTracker(options: NodeTrackerOptions): NodeTracker {
     keys: () => present === undefined ? [] : [options.nodeName],
     values: () => present === undefined ? [] : [present],
     state: () => state,
+    uid: () => present && (present.uid ?? ""),
     hasPodCIDR: () => Object.values(state.podCIDRs).some((prefix) => prefix !== undefined),
     pending: () => state !== taken,
     take() {

@@ -3,9 +3,11 @@ import { type Clock, createBackoff, errorText, type Logger, sleep } from "../../
 import type { ReportProblems } from "../../core/problems/mod.ts";
 import type { EventRequest, ProxyHealthStatus } from "../mod.ts";
 
+const STATUSES = ["True", "False", "Unknown"] as const;
+
 /** The state that the condition shows. */
 export interface ConditionState {
-  readonly status: "True" | "False" | "Unknown";
+  readonly status: (typeof STATUSES)[number];
   /** In CamelCase, as the API requires. */
   readonly reason: string;
   readonly message: string;
@@ -15,6 +17,10 @@ export interface ConditionState {
 export interface NodeConditionOptions {
   readonly nodeName: string;
   readonly read: () => Pick<ProxyHealthStatus, "healthy" | "inEffect" | "packets">;
+  /** The UID of the Node, empty if it is not known; undefined while there is no Node, whose condition could be written. */
+  readonly nodeUid: () => string | undefined;
+  /** Reads the Node's JSON; rejects if the API server refuses it. */
+  readonly readNode: (signal: AbortSignal) => Promise<unknown>;
   /** Sends a request; rejects if the API server refuses it. */
   readonly send: (request: EventRequest, signal: AbortSignal) => Promise<unknown>;
   /** Whether the error is one that only an administrator can remove. */
@@ -50,8 +56,9 @@ const SCOPE = "node condition";
 
 interface Written extends ConditionState {
   readonly atMs: number;
-  /** Wall time at which the status was entered, in milliseconds since 1970. */
-  readonly sinceMs: number;
+  readonly uid: string;
+  /** When the status was entered, as in the API. */
+  readonly since: string;
 }
 
 /** Decides the condition from the proxy's health, without that of its Node. */
@@ -85,11 +92,21 @@ export function startNodeCondition(options: NodeConditionOptions): NodeCondition
   const { nodeName, clock, signal, random = Math.random } = options;
   let written: Written | undefined;
 
-  const write = async (state: ConditionState, until: AbortSignal) => {
-    const atMs = clock.now();
-    const sinceMs = written?.status === state.status ? written.sinceMs : atMs;
-    await options.send(requestOf(nodeName, state, atMs, sinceMs), until);
-    written = { ...state, atMs: clock.monotonic(), sinceMs };
+  /** The condition that an earlier run has written to this Node; undefined if there is none, or it may not be read. */
+  const earlier = async () => {
+    try {
+      return conditionIn(await options.readNode(signal));
+    } catch (error) {
+      if (!options.isRefusal(error)) throw error;
+    }
+  };
+
+  const write = async (state: ConditionState, uid: string, until: AbortSignal) => {
+    const before = written?.uid === uid ? written : await earlier();
+    const now = timestamp(clock.now());
+    const since = before?.status === state.status ? before.since : now;
+    await options.send(requestOf(nodeName, state, now, since), until);
+    written = { ...state, atMs: clock.monotonic(), uid, since };
   };
 
   const run = async () => {
@@ -97,13 +114,15 @@ export function startNodeCondition(options: NodeConditionOptions): NodeCondition
     const backoff = createBackoff({ firstMs: BETWEEN_READINGS_MS, longestMs: 30_000, random });
     let heartbeatMs = HEARTBEAT_MS;
     for (;; await sleep(clock, BETWEEN_READINGS_MS, signal)) {
-      const state = conditionOf(options.read());
+      const state = conditionOf(options.read()), uid = options.nodeUid();
+      if (uid === undefined) continue;
       const isStarting = written === undefined && state.status !== "True";
       if (isStarting && clock.monotonic() - startedMs < GRACE_MS) continue;
-      if (written !== undefined && !isDue(state, written, clock.monotonic(), heartbeatMs)) continue;
+      const isSameNode = written?.uid === uid;
+      if (written && isSameNode && !isDue(state, written, clock.monotonic(), heartbeatMs)) continue;
       heartbeatMs = HEARTBEAT_MS * (1 - SPREAD + 2 * SPREAD * random());
       try {
-        await write(state, signal);
+        await write(state, uid, signal);
         options.onProblems(SCOPE, []);
         backoff.reset();
       } catch (error) {
@@ -130,7 +149,7 @@ export function startNodeCondition(options: NodeConditionOptions): NodeCondition
         () => late.abort(new Error("the API server did not answer in time")),
       );
       const message = "the proxy has stopped; its rules stay, and changes of services are not applied";
-      await write({ status: "Unknown", reason: "Stopped", message }, late.signal).catch((error) => {
+      await write({ status: "Unknown", reason: "Stopped", message }, written.uid, late.signal).catch((error) => {
         options.logger.debug("node condition not written at the end", { reason: errorText(error) });
       });
       cancel();
@@ -144,14 +163,17 @@ function isDue(state: ConditionState, written: Written, nowMs: number, heartbeat
   return agoMs >= heartbeatMs || state.message !== written.message && agoMs >= BETWEEN_MESSAGES_MS;
 }
 
+/** The condition in a Node's JSON. Like the kubelet, a proxy that restarts keeps the time of the last transition. */
+function conditionIn(node: unknown): Pick<Written, "status" | "since"> | undefined {
+  const { status } = node as { readonly status?: { readonly conditions?: readonly Record<string, unknown>[] } };
+  const found = status?.conditions?.find(({ type }) => type === CONDITION_TYPE);
+  const since = found?.lastTransitionTime, current = STATUSES.find((one) => one === found?.status);
+  return current !== undefined && typeof since === "string" ? { status: current, since } : undefined;
+}
+
 /** A strategic merge patch, which leaves the conditions of other programs alone: they are merged by their type. */
-function requestOf(nodeName: string, state: ConditionState, atMs: number, sinceMs: number): EventRequest {
-  const condition = {
-    type: CONDITION_TYPE,
-    ...state,
-    lastHeartbeatTime: timestamp(atMs),
-    lastTransitionTime: timestamp(sinceMs),
-  };
+function requestOf(nodeName: string, state: ConditionState, now: string, since: string): EventRequest {
+  const condition = { type: CONDITION_TYPE, ...state, lastHeartbeatTime: now, lastTransitionTime: since };
   return {
     verb: "patch",
     resource: "nodes/status",

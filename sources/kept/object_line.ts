@@ -145,6 +145,7 @@ const READERS: { readonly [K in ClusterObject["kind"]]: Read<Extract<ClusterObje
     addresses: texts,
     podCIDRs: texts,
     leaving: flag,
+    uid: absent,
     details: absent,
   }),
   ServiceCIDR: fields<ServiceCIDR>({ kind: oneOf("ServiceCIDR"), name: text, cidrs: texts }),

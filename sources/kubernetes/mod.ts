@@ -37,7 +37,7 @@ export { connectToApi, createKubernetesSource } from "./kubernetes_source.ts";
 export { type ApiServer, pluginOf, readApiServer } from "./kubeconfig.ts";
 export { listNodeNames, otherNodesText } from "./node_names.ts";
 export type { CredentialPlugin } from "./plugin.ts";
-export { readText } from "./read_object.ts";
+export { readNode, readText } from "./read_object.ts";
 export { resourcesOf } from "./resource.ts";
 export { sendObject } from "./send_object.ts";
 export { readServiceUid } from "./service_uid.ts";

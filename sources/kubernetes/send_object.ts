@@ -1,5 +1,5 @@
-import { errorOfGarbage } from "./api_error.ts";
 import type { ApiClient } from "./http.ts";
+import { parseObject } from "./read_object.ts";
 
 /** A request that creates or patches one object. */
 export interface ObjectRequest {
@@ -33,10 +33,5 @@ export async function sendObject(api: ApiClient, request: ObjectRequest, signal:
   await api.send({ verb, resource, path, body, readDeadlineMs: READ_DEADLINE_MS }, (chunk) => {
     text += decoder.decode(chunk, { stream: true });
   }, signal);
-  try {
-    return JSON.parse(text);
-  } catch (error) {
-    if (!(error instanceof SyntaxError)) throw error;
-    throw errorOfGarbage({ verb, resource, server: api.server }, "broken", text, error);
-  }
+  return parseObject(text, { verb, resource, server: api.server });
 }

@@ -2,32 +2,15 @@
 import assert from "node:assert/strict";
 import { requireIsolation } from "../../demo/isolate.ts";
 import { type Lab, type Namespace, NETWORK } from "../../demo/lab.ts";
-import { program } from "../../demo/sluice.ts";
 import { type ChaosLab, withLab } from "../chaos/lab.ts";
 import { waitFor } from "../chaos/wait.ts";
 import { type ApiObject, objectsIn } from "../fakes/api_validation.ts";
 import { type ControlPlane, startControlPlane, tokenIn } from "./control_plane.ts";
+import { writesNodeCondition } from "./node_condition.ts";
+import { sluice, startProxy } from "./sluice.ts";
 
 const DEPLOY = new URL("../../deploy/", import.meta.url);
 const WITHIN_MS = 60_000;
-
-interface Said {
-  readonly code: number;
-  readonly stdout: string;
-  readonly stderr: string;
-}
-
-/** Runs a command of Sluice in the lab's node. */
-async function sluice(lab: Lab, ...args: readonly string[]): Promise<Said> {
-  const child = lab.start("node", [...program(), ...args], {
-    stdout: "piped",
-    stderr: "piped",
-    env: { NO_COLOR: "1" },
-  });
-  const { code, stdout, stderr } = await child.output();
-  const text = new TextDecoder();
-  return { code, stdout: text.decode(stdout), stderr: text.decode(stderr) };
-}
 
 function manifests(folder: string): readonly ApiObject[] {
   const names = [...Deno.readDirSync(new URL(folder, DEPLOY))].map(({ name }) => name).sort();
@@ -42,8 +25,12 @@ async function chart(): Promise<readonly ApiObject[]> {
   const command = new Deno.Command("helm", {
     args: [...args, "--set", "apiServer=10.0.0.1:6443,networkPolicy.enabled=true"],
   });
-  const answer = await command.output().catch(() => undefined);
-  return answer === undefined ? [] : objectsIn(new TextDecoder().decode(answer.stdout));
+  try {
+    return objectsIn(new TextDecoder().decode((await command.output()).stdout));
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return [];
+    throw error;
+  }
 }
 
 async function acceptsManifests({ create }: ControlPlane): Promise<void> {
@@ -110,15 +97,7 @@ async function setEndpoint({ request }: ControlPlane, pod: "pod-1" | "pod-2"): P
 }
 
 async function proxies(lab: ChaosLab, plane: ControlPlane, kubeconfig: string, mode: string): Promise<void> {
-  const flags = ["--kubeconfig", kubeconfig, "--proxy-mode", mode, "--hostname-override", NETWORK.nodeName];
-  const { IPv4, IPv6 } = NETWORK.clusterCIDR;
-  const kernel = ["--cluster-cidr", `${IPv4},${IPv6}`, "--conntrack-max-per-core", "0", "--oom-score-adj", "0"];
-  const child = lab.start("node", [...program(), ...flags, ...kernel], { stdout: "null", stderr: "piped" });
-  let log = "";
-  const drained = (async () => {
-    for await (const text of child.stderr.pipeThrough(new TextDecoderStream())) log += text;
-  })();
-  lab.logs.push(() => log);
+  const proxy = startProxy(lab, "--kubeconfig", kubeconfig, "--proxy-mode", mode);
   const becomes = (pod: string) =>
     waitFor(`${pod} answers`, WITHIN_MS, async () => await answers(lab, "pod-2", "10.96.0.10") === pod);
 
@@ -143,9 +122,7 @@ async function proxies(lab: ChaosLab, plane: ControlPlane, kubeconfig: string, m
   await plane.startServer();
   await setEndpoint(plane, "pod-1");
   await becomes("pod-1");
-  child.kill("SIGTERM");
-  await child.status;
-  await drained;
+  await proxy.end("SIGTERM");
   await sluice(lab, "--cleanup");
 }
 
@@ -167,6 +144,8 @@ Deno.test("a real API server", async (test) => {
         await test.step(`a proxy in ${mode} mode follows changes, and a restart of the server`, () =>
           proxies(lab, plane, kubeconfig, mode));
       }
+      await test.step("the Node condition follows what happens to packets, proxy and Node", () =>
+        writesNodeCondition(lab, plane, kubeconfig));
     } finally {
       await plane.close();
     }

@@ -1,6 +1,7 @@
 /** A control plane of real programs, beside the lab: etcd, kube-apiserver and, if it is there, kube-controller-manager. */
 import { dirname } from "node:path";
 import { parse } from "yaml";
+import { NETWORK } from "../../demo/lab.ts";
 import { API_LINK } from "../chaos/lab.ts";
 import { waitFor } from "../chaos/wait.ts";
 import { createCertificateAuthority } from "../fakes/certificates.ts";
@@ -17,9 +18,11 @@ export interface Answer {
 export interface ControlPlane {
   /** Path of the administrator's kubeconfig. */
   readonly kubeconfig: string;
+  /** Path of a kubeconfig with the credentials that the kubelet of the lab's node has. */
+  readonly kubeletConfig: string;
   /** Whether kube-controller-manager runs, which fills Secrets with tokens. */
   readonly hasControllers: boolean;
-  /** Sends a request as the administrator, or with another token. */
+  /** Sends a request as the administrator, or with another token. A PATCH is a strategic merge patch. */
   request(method: string, path: string, object?: unknown, token?: string): Promise<Answer>;
   /** Creates an object, or changes nothing with `dryRun`; unknown fields are refused. */
   create(object: ApiObject, options?: { readonly dryRun: boolean }): Promise<Answer>;
@@ -41,15 +44,16 @@ export async function startControlPlane(folder: string): Promise<ControlPlane> {
   const authority = await createCertificateAuthority("test");
   const serving = await authority.issue("kube-apiserver", 3, API_LINK.server);
   const signing = await authority.issue("service accounts");
-  const token = crypto.randomUUID();
+  const token = crypto.randomUUID(), kubeletToken = crypto.randomUUID();
   const files = {
     "ca.pem": authority.cert,
     "server.pem": serving.cert,
     "server.key": serving.key,
     "accounts.pem": signing.cert,
     "accounts.key": signing.key,
-    "tokens.csv": `${token},admin,1,system:masters\n`,
+    "tokens.csv": `${token},admin,1,system:masters\n${kubeletToken},system:node:${NETWORK.nodeName},2,system:nodes\n`,
     "kubeconfig": kubeconfigOf(authority.cert, token),
+    "kubelet.kubeconfig": kubeconfigOf(authority.cert, kubeletToken),
   };
   for (const [name, text] of Object.entries(files)) Deno.writeTextFileSync(`${folder}/${name}`, text);
 
@@ -72,7 +76,7 @@ export async function startControlPlane(folder: string): Promise<ControlPlane> {
 
   const client = Deno.createHttpClient({ caCerts: [authority.cert] });
   const request: ControlPlane["request"] = async (method, path, object, withToken = token) => {
-    const patch = method === "PATCH" ? "application/merge-patch+json" : "application/json";
+    const patch = method === "PATCH" ? "application/strategic-merge-patch+json" : "application/json";
     const response = await fetch(`${URL_OF_SERVER}${path}`, {
       method,
       client,
@@ -88,6 +92,7 @@ export async function startControlPlane(folder: string): Promise<ControlPlane> {
   let child: Deno.ChildProcess | undefined;
   const plane: ControlPlane = {
     kubeconfig: `${folder}/kubeconfig`,
+    kubeletConfig: `${folder}/kubelet.kubeconfig`,
     hasControllers: programBeside(server, "kube-controller-manager") !== undefined,
     request,
     async create(object, { dryRun } = { dryRun: false }) {
@@ -124,9 +129,9 @@ function serverArguments(): readonly string[] {
     ...["--etcd-servers", ETCD, "--bind-address", API_LINK.server, "--advertise-address", API_LINK.server],
     ...["--tls-cert-file", "server.pem", "--tls-private-key-file", "server.key", "--token-auth-file", "tokens.csv"],
     ...["--service-account-key-file", "accounts.pem", "--service-account-signing-key-file", "accounts.key"],
-    ...["--service-account-issuer", "https://kubernetes.default.svc", "--authorization-mode", "RBAC"],
+    ...["--service-account-issuer", "https://kubernetes.default.svc", "--authorization-mode", "Node,RBAC"],
     ...["--service-cluster-ip-range", "10.96.0.0/16,fd00:10:96::/112", "--endpoint-reconciler-type", "none"],
-    "--allow-privileged",
+    ...["--allow-privileged", "--enable-admission-plugins", "NodeRestriction"],
   ];
 }
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import type { Problem } from "../../../../core/problems/mod.ts";
 import type { EventRequest } from "../../../../observe/mod.ts";
-import { conditionOf, startNodeCondition } from "../../../../observe/condition/mod.ts";
+import { conditionOf, type NodeConditionOptions, startNodeCondition } from "../../../../observe/condition/mod.ts";
 import { silentLogger } from "../../../../platform/log.ts";
 import { createFakeClock } from "../../../fakes/clock.ts";
 
@@ -41,25 +41,30 @@ function createHarness() {
     health: STARTING,
     error: undefined as Error | undefined,
     isForbidden: false,
+    uid: "first" as string | undefined,
+    /** The Node that the API server has. */
+    node: {} as unknown,
     conditions: () =>
       requests.map(({ object }) => (object as { status: { conditions: [Condition] } }).status.conditions[0]),
     says: () => t.conditions().map(({ status, reason }) => `${status} ${reason}`),
-    start: () =>
-      startNodeCondition({
-        nodeName: "node-1",
-        read: () => t.health,
-        send(request) {
-          if (t.error) return Promise.reject(t.error);
-          requests.push(request);
-          return Promise.resolve();
-        },
-        isRefusal: () => t.isForbidden,
-        onProblems: (_scope, list) => problems.push([...list]),
-        clock,
-        logger: silentLogger,
-        signal: end.signal,
-        random: () => 0.5,
-      }),
+    start: () => startNodeCondition(t.options()),
+    options: (): NodeConditionOptions => ({
+      nodeName: "node-1",
+      read: () => t.health,
+      nodeUid: () => t.uid,
+      readNode: () => t.error ? Promise.reject(t.error) : Promise.resolve(t.node),
+      send(request) {
+        if (t.error) return Promise.reject(t.error);
+        requests.push(request);
+        return Promise.resolve();
+      },
+      isRefusal: () => t.isForbidden,
+      onProblems: (_scope, list) => problems.push([...list]),
+      clock,
+      logger: silentLogger,
+      signal: end.signal,
+      random: () => 0.5,
+    }),
   };
   return t;
 }
@@ -190,3 +195,56 @@ Deno.test("a stop is written once more, within a second, if anything was written
     });
   }
 });
+
+Deno.test("a restart keeps the time of the last transition, unless the status differs", async () => {
+  const before = "2020-01-02T03:04:05Z";
+  for (const status of ["True", "Unknown"]) {
+    await setUp(async (t) => {
+      t.health = READY;
+      t.node = { status: { conditions: [{ type: "Ready" }, conditionNow(status, before)] } };
+      t.start();
+      await t.clock.advanceSettled(500);
+      const [{ lastHeartbeatTime, lastTransitionTime }] = t.conditions() as [Condition];
+      assert.equal(lastTransitionTime, status === "True" ? before : lastHeartbeatTime);
+      assert.notEqual(lastHeartbeatTime, before);
+    });
+  }
+});
+
+function conditionNow(status: string, lastTransitionTime: string) {
+  return { type: "ServiceProxyReady", status, lastTransitionTime };
+}
+
+Deno.test("a Node that may not be read gets its condition with the time of this start", () =>
+  setUp(async (t) => {
+    t.health = READY;
+    t.isForbidden = true;
+    startNodeCondition({ ...t.options(), readNode: () => Promise.reject(new Error("forbidden")) });
+    await t.clock.advanceSettled(500);
+    assert.deepEqual(t.says(), ["True ServicesInEffect"]);
+  }));
+
+Deno.test("nothing is sent while the Node does not exist, and its condition as soon as it does", () =>
+  setUp(async (t) => {
+    t.health = READY;
+    t.uid = undefined;
+    t.start();
+    await t.clock.advanceSettled(60_000);
+    assert.equal(t.requests.length, 0);
+    assert.deepEqual(t.problems, []);
+    t.uid = "first";
+    await t.clock.advanceSettled(1000);
+    assert.deepEqual(t.says(), ["True ServicesInEffect"]);
+  }));
+
+Deno.test("a Node that replaces another one of its name gets the condition within a second", () =>
+  setUp(async (t) => {
+    t.health = READY;
+    t.start();
+    await t.clock.advanceSettled(20_000);
+    t.uid = "second";
+    await t.clock.advanceSettled(1000);
+    assert.deepEqual(t.says(), ["True ServicesInEffect", "True ServicesInEffect"]);
+    const [first, second] = t.conditions();
+    assert.notEqual(second!.lastTransitionTime, first!.lastTransitionTime);
+  }));
