@@ -69,6 +69,8 @@ export async function openConnection({ address, tls, clock, onEnd }: ConnectionO
   let socket: Socket | undefined;
   session.on("error", onEnd);
   session.on("connect", (_, connected) => {
+    // node:http2 emits it for a session that was destroyed while the socket connected, too.
+    if (session.destroyed) return;
     session.setLocalWindowSize(WINDOW_BYTES);
     socket = connected as Socket;
     refuseHostileFrames(socket, clock, (error) => session.destroy(error));
