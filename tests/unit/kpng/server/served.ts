@@ -48,8 +48,13 @@ export async function withServer(
 ): Promise<void> {
   const onProblems = sayProblems((where, message) => assert.fail(`${where}: ${message}`));
   const store = createStore({ clock: systemClock, onProblems });
+  // Later, it would be a change that the watchers have received already.
+  const announced = objects.length === 0 ? undefined : new Promise<void>((resolve) => {
+    const unsubscribe = store.subscribe(() => (unsubscribe(), resolve()));
+  });
   for (const object of objects) store.set(object);
   for (const kind of KINDS) store.synced(kind);
+  await announced;
   const serving = await startServing({
     address: { kind: "tcp", host: "127.0.0.1", port: options.port ?? 0 },
     tls: options.tls,
