@@ -8,6 +8,8 @@ export interface FakeStorage extends Storage {
   cutAfter(bytes: number): void;
   /** The number of bytes written so far. */
   written(): number;
+  /** The numbers of bytes written, each of whose last changed the content. */
+  changes(): readonly number[];
 }
 
 /** Creates a file with this content. */
@@ -15,10 +17,14 @@ export function createFakeStorage(content: Uint8Array = new Uint8Array()): FakeS
   let bytes = content.slice();
   let left = Infinity;
   let written = 0;
+  const changes: number[] = [];
   return {
     read: (offset, length) => Promise.resolve(bytes.slice(offset, offset + length) as Uint8Array<ArrayBuffer>),
     write(offset, added) {
       const kept = added.subarray(0, Math.min(left, added.length));
+      kept.forEach((byte, i) => {
+        if (bytes[offset + i] !== byte) changes.push(written + i + 1);
+      });
       const grown = new Uint8Array(Math.max(bytes.length, offset + kept.length));
       grown.set(bytes);
       grown.set(kept, offset);
@@ -33,5 +39,6 @@ export function createFakeStorage(content: Uint8Array = new Uint8Array()): FakeS
       left = count;
     },
     written: () => written,
+    changes: () => changes,
   };
 }

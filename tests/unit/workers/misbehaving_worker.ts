@@ -1,5 +1,5 @@
 /**
- * Code of a worker that reports its permissions at start, throws on a delta, allocates without bound on a delta of
+ * Code of a worker that reports its permissions at start, throws on a delta, takes 300 MB and loops forever on a delta of
  * revision 0, and loops forever on a cleanup.
  */
 import { connectToMain } from "../../../workers/main_connection.ts";
@@ -40,18 +40,28 @@ function reportFailure(reason: string): void {
   post({ type: "setup-failed", reason, unsupported: false });
 }
 
+/** The waits leave the processor to other tests: Deno ends a loop 2 s after terminate(). */
+function loopForever(): never {
+  const unchanged = new Int32Array(new SharedArrayBuffer(4));
+  for (;;) Atomics.wait(unchanged, 0, 0, 10);
+}
+
+/** Memory in use, in arrays of 800 kB. */
+const taken: number[][] = [];
+
 const itself = () => ({ entry: import.meta.url, name: "test", tools: [] });
 
 const { post } = connectToMain(itself, (message) => {
   if (message.type === "start") reportFailure(`may: ${rights()}`);
   if (message.type === "ping") post({ type: "pong" });
   if (message.type === "sync" && message.delta.revision === 0) {
-    const taken: number[][] = [];
-    for (;;) taken.push(new Array<number>(10_000).fill(taken.length));
+    // Not without end: a full heap ends the whole process.
+    while (taken.length < 375) taken.push(new Array<number>(100_000).fill(taken.length));
+    loopForever();
   }
   if (message.type === "sync") throw new Error("a bug in the worker");
   if (message.type === "cleanup") {
     reportFailure("looping");
-    for (;;);
+    loopForever();
   }
 });

@@ -151,13 +151,13 @@ Deno.test("a worker in an endless loop is replaced, and so is its replacement", 
 });
 
 Deno.test("a worker that exhausts memory is replaced repeatedly, and its sibling keeps running", async () => {
-  const memory = createMemoryWatch({ clock: systemClock, read: Deno.memoryUsage, limitBytes: 400e6 });
+  const memory = createMemoryWatch({ clock: systemClock, read: Deno.memoryUsage, limitBytes: 200e6 });
   const pool = await startedPool(memory);
   for (let times = 0; times < 2; times++) {
     pool.IPv4.link.send({ revision: 0, base: undefined, settings: undefined, set: [], deleted: [] });
     const health = await pool.IPv4.nextHealth();
     assert.ok(
-      health.state === "restarting" && /have taken \d+ MB of memory, their limit is 400 MB/.test(health.reason),
+      health.state === "restarting" && /have taken \d+ MB of memory, their limit is 200 MB/.test(health.reason),
       JSON.stringify(health),
     );
     await succeeded(pool.IPv4);

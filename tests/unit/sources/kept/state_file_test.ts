@@ -38,7 +38,8 @@ Deno.test("a write that is cut at any byte leaves the old or the new state reada
   for (const text of states) {
     const whole = createFakeStorage(storage.bytes());
     await createStateFile(PATH, whole).write(ORIGIN, state(text));
-    for (let cut = 0; cut <= whole.written(); cut++) {
+    // After a byte that changes nothing, the file is as before it.
+    for (const cut of [0, ...whole.changes()]) {
       const torn = createFakeStorage(storage.bytes());
       torn.cutAfter(cut);
       await createStateFile(PATH, torn).write(ORIGIN, state(text)).catch(() => {});
