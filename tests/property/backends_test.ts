@@ -11,6 +11,7 @@ import {
   serve,
 } from "../unit/backends/every_backend.ts";
 import { plannedPorts } from "./planned_ports.ts";
+import { runs } from "./runs.ts";
 
 const DAY_MS = 86_400_000;
 
@@ -140,6 +141,6 @@ Deno.test("any history of changes, restarts, failures and other programs ends in
         assert.deepEqual(outcomes, answers, name);
       }
     }),
-    { numRuns: 60 },
+    runs(12),
   );
 });

@@ -11,6 +11,7 @@ import { startSyncLoop } from "../../workers/sync_loop.ts";
 import { createFakeBackend, type FakeBackend } from "../fakes/backend.ts";
 import { createFakeClock, type FakeClock } from "../fakes/clock.ts";
 import { fakeServicePort, fakeSettings } from "../fakes/service_port.ts";
+import { runs } from "./runs.ts";
 
 /** An event of a family, or the passing of time. */
 type Event =
@@ -187,6 +188,6 @@ Deno.test("after any history, the kernel has the current state", async () => {
       fc.constantFrom(0, 1000),
       (events, minSyncPeriodMs) => play(events, minSyncPeriodMs),
     ),
-    { numRuns: 60 },
+    runs(12),
   );
 });

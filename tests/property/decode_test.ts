@@ -3,6 +3,7 @@ import fc from "fast-check";
 import { decodeObject } from "../../core/objects/decode.ts";
 import { KINDS, refOf } from "../../core/objects/cluster_object.ts";
 import { canonicalAddress, canonicalPrefix, familyOf } from "../../platform/address.ts";
+import { runs } from "./runs.ts";
 
 const name = fc.oneof(
   { weight: 6, arbitrary: fc.constantFrom("web", "a-b.c") },
@@ -109,12 +110,12 @@ function assertUsable(kind: typeof KINDS[number], raw: unknown): void {
 }
 
 Deno.test("decoding any object does not throw, and its result is valid", () => {
-  fc.assert(fc.property(fc.constantFrom(...KINDS), nearlyRight, assertUsable), { numRuns: 500 });
+  fc.assert(fc.property(fc.constantFrom(...KINDS), nearlyRight, assertUsable), runs(500));
 });
 
 Deno.test("decoding does not throw on values that are not JSON", () => {
   fc.assert(
     fc.property(fc.constantFrom(...KINDS), fc.anything({ withBigInt: true, withNullPrototype: true }), assertUsable),
-    { numRuns: 300 },
+    runs(300),
   );
 });

@@ -10,6 +10,7 @@ import { fakeAnswerBasis, HERE } from "../fakes/answer_basis.ts";
 import { endpoint, endpointSlice, node, service } from "../fakes/cluster_objects.ts";
 import { MASQUERADED, outcomeShares, type PacketRequest } from "../fakes/packet.ts";
 import { BACKENDS, commonSettings, serve } from "../unit/backends/every_backend.ts";
+import { runs } from "./runs.ts";
 
 const NODE = "192.168.1.1";
 const few = <const T>(...values: readonly T[]) => fc.constantFrom(...values);
@@ -166,7 +167,7 @@ for (const { name, mode, createKernel } of BACKENDS) {
           }
         },
       ),
-      { numRuns: 200 },
+      runs(40),
     );
   });
 }

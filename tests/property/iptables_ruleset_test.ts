@@ -5,6 +5,7 @@ import { TABLES } from "../../backends/xtables/chain_names.ts";
 import { createRuleset, type Ruleset } from "../../backends/iptables/ruleset.ts";
 import { type ServicePort, type ServicePortKey, servicePortKey } from "../../core/model/mod.ts";
 import { ports, settings } from "./iptables_generators.ts";
+import { runs } from "./runs.ts";
 
 const steps = fc.array(
   fc.oneof(
@@ -103,7 +104,7 @@ for (const hairpin of ["compare", "per-endpoint"] as const) {
         assert.deepEqual(chainsOf(ruleset), expected);
         assert.deepEqual(followed, expected);
       }),
-      { numRuns: 150 },
+      runs(30),
     );
   });
 }

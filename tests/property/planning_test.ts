@@ -7,6 +7,7 @@ import { type ServicePort, servicePortKey } from "../../core/model/mod.ts";
 import { FAMILIES } from "../../platform/address.ts";
 import { endpoint, endpointSlice, node, service } from "../fakes/cluster_objects.ts";
 import { fakeTracking } from "../fakes/tracking.ts";
+import { runs } from "./runs.ts";
 
 type Event =
   | { readonly does: "set" | "delete"; readonly object: ClusterObject }
@@ -149,7 +150,7 @@ Deno.test("any history of events ends in the plan of its final objects", () => {
       fresh.take();
       assert.deepEqual(lived.result(), fresh.result());
     }),
-    { numRuns: 400 },
+    runs(400),
   );
 });
 
@@ -169,6 +170,6 @@ Deno.test("no frontend is planned twice", () => {
         assert.equal(new Set(frontends).size, frontends.length, frontends.join(", "));
       }
     }),
-    { numRuns: 200 },
+    runs(200),
   );
 });

@@ -13,6 +13,7 @@ import { FAMILIES } from "../../platform/address.ts";
 import { createFakeClock } from "../fakes/clock.ts";
 import { anEvent, apply, type ClusterEvent } from "./cluster_events.ts";
 import { sayProblems } from "../fakes/problems.ts";
+import { runs } from "./runs.ts";
 
 const NODE = "node-1";
 const onProblems = sayProblems((where, message) => assert.fail(`${where}: ${message}`));
@@ -136,7 +137,7 @@ for (const scope of ["global", "local"] as const) {
         relay();
         assert.deepEqual(planOf(relayed), planOf(direct));
       }),
-      { numRuns: 300, examples: [[UNHINTED_ELSEWHERE]] },
+      { ...runs(60), examples: [[UNHINTED_ELSEWHERE]] },
     );
   });
 }

@@ -5,6 +5,7 @@ import { createElection, type Election } from "../../sources/site/election.ts";
 import type { Leader } from "../../sources/site/lease.ts";
 import { createFakeClock, type FakeClock } from "../fakes/clock.ts";
 import { createLeaseLines, type LeaseLine } from "../fakes/lease_line.ts";
+import { runs } from "./runs.ts";
 
 const TIMING = { leaseMs: 30_000, renewMs: 10_000 };
 const NODES = ["a", "b", "c", "d"];
@@ -139,6 +140,6 @@ Deno.test("never do two nodes believe to hold the Lease, and once all lines work
       assert.deepEqual(new Set(followed), new Set([holder]));
       for (const node of nodes) node.stop();
     }),
-    { numRuns: 200 },
+    runs(40),
   );
 });

@@ -8,8 +8,9 @@ import { parsePlainTree } from "../../sources/state/plain_tree.ts";
 import { readStateFile } from "../../sources/state/reading.ts";
 import { StateError, type StateNode, StateSyntaxError } from "../../sources/state/tree.ts";
 import { parseYamlTree } from "../../sources/state/yaml_tree.ts";
+import { runs } from "./runs.ts";
 
-const RUNS = Number(Deno.env.get("STATE_RUNS") ?? 300);
+const RUNS = 60;
 const atOnce = () => Promise.resolve();
 
 /** The result of reading: items, or the line of the first error. */
@@ -129,7 +130,7 @@ Deno.test("a state file reads the same item by item and as a whole", async () =>
       const [byItem, asAWhole] = await bothWays(text);
       assert.deepEqual(byItem, asAWhole);
     }),
-    { numRuns: RUNS },
+    runs(RUNS),
   );
 });
 
@@ -178,7 +179,7 @@ Deno.test("every scalar and key reads the same item by item and as a whole", asy
       const [byItem, asAWhole] = await bothWays(text);
       assert.deepEqual(byItem, asAWhole);
     }),
-    { numRuns: 5 * RUNS },
+    runs(5 * RUNS),
   );
 });
 
@@ -278,6 +279,6 @@ Deno.test("a state file with hostile lines reads the same item by item and as a 
       const [byItem, asAWhole] = await bothWays(edited(text, edits));
       assert.deepEqual(byItem, asAWhole);
     }),
-    { numRuns: RUNS },
+    runs(RUNS),
   );
 });

@@ -18,6 +18,7 @@ import {
   uint64,
 } from "../../kpng/codec/schema.ts";
 import { recordedCalls } from "../fakes/kpng.ts";
+import { runs } from "./runs.ts";
 
 const INNER = message({ name: text(1), count: int32(2) });
 const EVERYTHING = message({
@@ -104,6 +105,6 @@ Deno.test("invalid bytes throw a WireError and nothing else", () => {
         }
       }
     }),
-    { numRuns: 1000 },
+    runs(1000),
   );
 });

@@ -6,6 +6,7 @@ import type { FileNode } from "../../../config/file_tree.ts";
 import { parseJsonFile } from "../../../config/file_tree.ts";
 import { parseCommandLine, readCommandLine } from "../../../config/mod.ts";
 import { loadYamlParser } from "../../../config/yaml_file.ts";
+import { runs } from "../../property/runs.ts";
 
 const contextOf = (content: string) => ({
   readFile: () => content,
@@ -43,7 +44,7 @@ Deno.test("both parsers read JSON the same, line by line", async () => {
       fc.pre(!text.includes('"<<"') && !text.includes("-0"));
       assert.deepEqual(withoutListLines(parseJsonFile(text)!.root!), withoutListLines(parseYaml(text).root!));
     }),
-    { numRuns: 200 },
+    runs(40),
   );
 });
 

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import fc from "fast-check";
 import { documentOf, writeDocument } from "../../../config/mod.ts";
 import { accepted, beyondEffect, HEADER, parse } from "./parse.ts";
+import { runs } from "../../property/runs.ts";
 
 const text = fc.string({ minLength: 1, maxLength: 8 });
 const words = fc.constantFrom("yes", "null", "1", "~", "on", "0x1f", "1:30", "a: b", "# no", "é", "2001-01-01");
@@ -78,7 +79,7 @@ Deno.test("the file from --write-config-to loads as the same configuration", asy
       assert.deepEqual(beyondEffect(again.warnings), []);
       assert.deepEqual({ ...again.configuration, strictConfig: false }, configuration);
     }),
-    { numRuns: 150 },
+    runs(30),
   );
 });
 
