@@ -296,6 +296,15 @@ function defaultExports(tree: Tree): string[] {
     .map(([path]) => path);
 }
 
+/** Test files that no entry in `tests/rooms` loads, or more than one. */
+function notLoadedOnce(entries: Tree, tests: readonly string[]): string[] {
+  const loaded = [...entries.values()].flatMap((text) => {
+    const [, paths = ""] = /^await loadTests\((.*)\);$/m.exec(text) ?? [];
+    return [...paths.matchAll(/"([^"]+)"/g)].map(([, path]) => `tests/${path}`);
+  });
+  return tests.filter((test) => loaded.filter((path) => test === path || test.startsWith(`${path}/`)).length !== 1);
+}
+
 /** Commands that start programs, or load modules that do, without `startsPrograms`: they would lack the permission. */
 function secretStarters(tree: Tree): string[] {
   return [...tree].filter(([path, text]) =>
@@ -358,6 +367,11 @@ Deno.test("no module has a default export, and files are named in snake_case", (
   assert.deepEqual(oddNames(all), []);
 });
 
+Deno.test("each test file is loaded by one entry of its room", () => {
+  const tests = [...readTree(["tests/unit", "tests/property"]).keys()].filter((path) => path.endsWith("_test.ts"));
+  assert.deepEqual(notLoadedOnce(readTree(["tests/rooms"]), tests), []);
+});
+
 Deno.test("each rule detects its violations", () => {
   const tree = (files: Record<string, string>): Tree => new Map(Object.entries(files));
   assert.deepEqual(
@@ -396,6 +410,17 @@ Deno.test("each rule detects its violations", () => {
       ["main.ts", "workers/d.ts"],
     ),
     ["core/b.ts imports yaml", "workers/d.ts imports answers/page/mod.ts"],
+  );
+  assert.deepEqual(
+    notLoadedOnce(
+      tree({ "a_test.ts": 'await loadTests("unit/a", "unit/b_test.ts");', "c.ts": "export const c = 1;" }),
+      [
+        "tests/unit/a/a_test.ts",
+        "tests/unit/ab/c_test.ts",
+        "tests/unit/b_test.ts",
+      ],
+    ),
+    ["tests/unit/ab/c_test.ts"],
   );
   assert.deepEqual(lateCommonJs(tree({ "core/a.ts": 'const { stringify } = await import("yaml");' })), ["core/a.ts"]);
   assert.deepEqual(
