@@ -50,10 +50,12 @@ export type SetName =
 
 /** The sets with counters, whose elements rules add (see traffic.ts). */
 export type TrafficSetName =
-  /** Frontend and endpoint, for each connection. */
+  /** Hash of frontend and endpoint, for each connection. */
   | "count-connections"
   /** The same, for each packet of both directions. */
   | "count-packets"
+  /** Frontend and endpoint of each connection. */
+  | "count-pairs"
   /** The same, for repeated first packets of TCP connections. */
   | "count-unanswered"
   /** Frontends, for packets that are rejected or dropped, by reason. */

@@ -1,7 +1,8 @@
 /**
  * Counters of traffic in the kernel, if traffic metrics are on. Rules add an element with a counter to a set for each
  * pair of frontend and endpoint, and for each frontend whose packets fail. Elements expire with the traffic, so that
- * the sets hold the active pairs only.
+ * the sets hold the active pairs only. A pair is counted under its hash (see pair_hash.ts); `count-pairs` has the pair
+ * itself.
  *
  * A connection is counted in nat chains, which see its first packet only: right before the sources are translated, or, if
  * the endpoint is on the host network, right before delivery. A packet is counted where it is forwarded, sent, or
@@ -12,6 +13,7 @@ import type { FamilySettings, Protocol } from "../../core/model/mod.ts";
 import type { BaseChain } from "./base_chains.ts";
 import { attemptSets } from "./failures.ts";
 import { goneSets } from "./gone.ts";
+import { hashText } from "./pair_hash.ts";
 import { frontendKey } from "./statements.ts";
 import {
   declareSets,
@@ -37,7 +39,9 @@ const MOST_PAIRS = 131_072;
 /** The maximum number of frontends whose packets fail. */
 const MOST_FAILING = 16_384;
 /** Much longer than the time between two readings, so that no count expires unread. */
-const EXPIRY_MINUTES = 10;
+const EXPIRY = "10m";
+/** Longer than the pause between the connections of most pairs. */
+const PAIR_EXPIRY = "1h";
 
 /** All sets of a family, those with counters included if traffic metrics are on. */
 export function allSets(
@@ -58,17 +62,19 @@ function trafficSets(
 ): readonly (readonly [TrafficSetName, SetDeclaration])[] {
   if (!settings.countTraffic) return [];
   const { ip, addressType } = dialect;
-  const set = (type: string, size: number): SetDeclaration => ({
-    kind: "set",
-    lines: [type, `size ${size}`, "flags dynamic,timeout", "counter", `timeout ${EXPIRY_MINUTES}m`],
-  });
-  // nft 1.0.6 crashes if it derives the type of this key from its expression.
-  const pairs = set(`type ${addressType} . inet_proto . inet_service . ${addressType} . inet_service`, MOST_PAIRS);
-  const frontends = set(`typeof ${ip} daddr . meta l4proto . th dport`, MOST_FAILING);
+  const set = (type: string, size: number, rest: readonly string[]): SetDeclaration => (
+    { kind: "set", lines: [type, `size ${size}`, "flags dynamic,timeout", ...rest] }
+  );
+  const counted = ["counter", `timeout ${EXPIRY}`];
+  // nft 1.0.6 crashes if it derives the type of these keys from their expressions.
+  const pair = `type ${addressType} . inet_proto . inet_service . ${addressType} . inet_service`;
+  const hashes = set("type mark", MOST_PAIRS, counted);
+  const frontends = set(`typeof ${ip} daddr . meta l4proto . th dport`, MOST_FAILING, counted);
   return [
-    ["count-connections", pairs],
-    ["count-packets", pairs],
-    ["count-unanswered", pairs],
+    ["count-connections", hashes],
+    ["count-packets", hashes],
+    ["count-pairs", set(pair, MOST_PAIRS, [`timeout ${PAIR_EXPIRY}`])],
+    ["count-unanswered", set(pair, MOST_PAIRS, counted)],
     ["count-rejected", frontends],
     ["count-dropped", frontends],
     ["count-outside", frontends],
@@ -90,17 +96,20 @@ export function trafficChains(settings: FamilySettings, dialect: Dialect): {
   const pair =
     `ct original ${ip} daddr . meta l4proto . ct original proto-dst . ct reply ${ip} saddr . ct reply proto-src`;
   // nft 1.0.6 knows the type of ct's ports only after a match of one protocol.
-  const count = (set: TrafficSetName, protocols: readonly Protocol[] = PROTOCOLS) =>
-    protocols.map((protocol) => `meta l4proto ${protocol} update @${set} { ${pair} }`);
+  const count = (statements: string, protocols: readonly Protocol[] = PROTOCOLS) =>
+    protocols.map((protocol) => `meta l4proto ${protocol} ${statements}`);
+  const update = (set: TrafficSetName, key: string) => `update @${set} { ${key} }`;
+  const hash = hashText(pair);
+  const counted = `${update("count-connections", hash)} ${update("count-pairs", pair)}`;
   const connections = (name: string, hook: string): BaseChain => (
     { name, hook, rules: ["ct status dnat jump count-connections"] }
   );
   return {
     inner: [
-      { name: "count-connections", hook: undefined, rules: count("count-connections") },
-      { name: "count-packets", hook: undefined, rules: count("count-packets") },
+      { name: "count-connections", hook: undefined, rules: count(counted) },
+      { name: "count-packets", hook: undefined, rules: count(update("count-packets", hash)) },
       // Not UDP, since some of its protocols have no answers.
-      { name: "count-unanswered", hook: undefined, rules: count("count-unanswered", ["tcp"]) },
+      { name: "count-unanswered", hook: undefined, rules: count(update("count-unanswered", pair), ["tcp"]) },
     ],
     hooked: [
       // Other programs may masquerade at srcnat, and later nat chains would not see the packet.

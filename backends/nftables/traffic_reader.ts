@@ -1,17 +1,21 @@
-import type { FailureReason, Protocol, TrafficReading } from "../../core/model/mod.ts";
-import { type Clock, joinHostPort } from "../../platform/mod.ts";
-import { failureOf, type Runner } from "../tools/mod.ts";
+import type { FailureReason, TrafficReading } from "../../core/model/mod.ts";
+import type { Clock } from "../../platform/mod.ts";
+import type { Runner } from "../tools/mod.ts";
 import {
   BYTES,
   collectRows,
   CONNECTIONS,
   createGrowth,
   type FrontendIndex,
+  type Grown,
   indexFrontends,
   PACKETS,
 } from "../traffic/mod.ts";
 import type { Desired } from "./desired.ts";
-import { type Dialect, TABLE, type TrafficSetName } from "./table.ts";
+import type { Pair } from "./pair_hash.ts";
+import { createPairNames, readFrontend } from "./pair_names.ts";
+import { createSetLister } from "./set_lister.ts";
+import type { Dialect, TrafficSetName } from "./table.ts";
 import { NFT_FAILURES } from "./tools.ts";
 
 /** Reads the counters of traffic. */
@@ -32,9 +36,6 @@ export interface TrafficReaderOptions {
   readonly clock: Clock;
 }
 
-/** The protocols by their numbers (IANA), as `nft -n` prints them. */
-const PROTOCOL_NUMBERS: Readonly<Record<string, Protocol>> = { 6: "tcp", 17: "udp", 132: "sctp" };
-
 const FAILURES: Readonly<Partial<Record<TrafficSetName, FailureReason>>> = {
   "count-rejected": "no-endpoints",
   "count-dropped": "traffic-policy",
@@ -48,70 +49,95 @@ const SETS: readonly TrafficSetName[] = [
   ...Object.keys(FAILURES) as TrafficSetName[],
 ];
 
-const ELEMENTS = "\t\telements = { ", COUNTER = " counter packets ";
+const COUNTER = " counter packets ", OF_BYTES = " bytes ";
+
+/** The growth of a counter whose pair is not known yet. */
+interface Unnamed extends Grown {
+  readonly hash: number;
+  readonly isConnection: boolean;
+}
 
 /** A reader that has read nothing yet. */
 export function createTrafficReader({ desired, dialect, runner, clock }: TrafficReaderOptions): TrafficReader {
-  const pairs = createGrowth();
-  const growth = new Map(SETS.map((set) => [set, FAILURES[set] === undefined ? pairs : createGrowth()]));
+  const lister = createSetLister({ runner, ip: dialect.ip, failures: NFT_FAILURES });
+  const names = createPairNames({ servicePorts: () => desired.servicePorts(), lister });
+  const pairs = createGrowth<number>();
+  const failing = new Map(Object.keys(FAILURES).map((set) => [set, createGrowth()]));
   let owners: FrontendIndex | undefined;
   // Kept if a reading fails halfway, for the next one.
   let rows = collectRows();
+  let unnamed: Unnamed[] = [];
   let isStarted = false;
+
+  const ownerOf = ({ address, protocol, port }: Pick<Pair, "address" | "protocol" | "port">) => {
+    owners ??= indexFrontends(desired.servicePorts());
+    // Other programs translate destinations, too: they have no owner.
+    return owners.find(address, protocol, port);
+  };
+  const count = (pair: Pair, { isConnection, packets, bytes }: Omit<Unnamed, "hash">) => {
+    const owner = ownerOf(pair);
+    if (owner === undefined) return;
+    if (isConnection) return rows.add(owner, pair.endpoint, CONNECTIONS, packets);
+    rows.add(owner, pair.endpoint, PACKETS, packets);
+    rows.add(owner, pair.endpoint, BYTES, bytes);
+  };
+  const noteElement = (set: TrafficSetName, element: string) => {
+    // 0x1c3fa2b7 counter packets 12 bytes 720 expires 599s
+    const end = element.indexOf(COUNTER), key = element.slice(0, end);
+    const packets = parseInt(element.slice(end + COUNTER.length));
+    const bytes = parseInt(element.slice(element.indexOf(OF_BYTES, end) + OF_BYTES.length));
+    const reason = FAILURES[set];
+    if (reason === undefined) return noteHash(Number(key), set === "count-connections", packets, bytes);
+    const grown = failing.get(set)!.note("second", key, packets, bytes);
+    const frontend = grown && readFrontend(key), owner = frontend && ownerOf(frontend);
+    if (owner !== undefined) rows.fail(owner, reason, grown!.packets);
+  };
+  const noteHash = (hash: number, isConnection: boolean, packets: number, bytes: number) => {
+    // An earlier version of Sluice had other keys.
+    if (Number.isNaN(hash)) return;
+    const grown = pairs.note(isConnection ? "first" : "second", hash, packets, bytes);
+    if (grown === undefined) return;
+    const pair = names.find(hash);
+    if (pair) count(pair, { isConnection, ...grown });
+    else if (isStarted) unnamed.push({ hash, isConnection, ...grown });
+  };
+  const nameAll = async () => {
+    const wanted = new Map<number, Unnamed>();
+    for (const each of unnamed) if (each.isConnection || !wanted.has(each.hash)) wanted.set(each.hash, each);
+    if (wanted.size > 0) await names.learn(wanted);
+    for (const each of unnamed) {
+      const pair = names.find(each.hash);
+      if (pair) count(pair, each);
+    }
+    unnamed = [];
+  };
 
   async function readAll(): Promise<TrafficReading> {
     const startedAtMs = clock.monotonic();
-    for (const set of SETS) await readSet(set);
-    for (const counters of new Set(growth.values())) counters.endReading();
+    await lister.list(SETS, noteElement);
+    await nameAll();
+    pairs.endReading(names.forget);
+    for (const counters of failing.values()) counters.endReading();
     const reading = rows.finish(clock.monotonic() - startedAtMs);
     rows = collectRows();
     return reading;
   }
 
-  // nft 1.0.6 lists only one set per call: with more, it reads only the last one from the kernel.
-  async function readSet(set: TrafficSetName): Promise<void> {
-    const counters = growth.get(set)!;
-    const onLine = (line: string) => {
-      const start = line.startsWith(ELEMENTS) ? ELEMENTS.length : 0;
-      if (!line.includes(COUNTER, start)) return;
-      const text = line.slice(start).trimStart();
-      if (!text.includes(", ")) return noteElement(text);
-      for (const element of text.split(", ")) noteElement(element);
-    };
-    const noteElement = (element: string) => {
-      // 10.96.0.10 . 6 . 80 . 10.1.0.5 . 8080 counter packets 12 bytes 720 expires 599s
-      const end = element.indexOf(COUNTER), key = element.slice(0, end);
-      const packets = parseInt(element.slice(end + COUNTER.length));
-      const bytes = parseInt(element.slice(element.indexOf(" bytes ", end) + " bytes ".length));
-      const grown = counters.note(set === "count-connections" ? "first" : "second", key, packets, bytes);
-      if (grown === undefined) return;
-      const [address, number, port, endpoint, endpointPort] = key.split(" . ");
-      owners ??= indexFrontends(desired.servicePorts());
-      const protocol = PROTOCOL_NUMBERS[number!];
-      const owner = protocol && owners.find(address!, protocol, port!);
-      // Other programs translate destinations, too.
-      if (owner === undefined) return;
-      const reason = FAILURES[set];
-      if (reason !== undefined) return rows.fail(owner, reason, grown.packets);
-      const to = joinHostPort(endpoint!, Number(endpointPort));
-      if (set === "count-connections") return rows.add(owner, to, CONNECTIONS, grown.packets);
-      rows.add(owner, to, PACKETS, grown.packets);
-      rows.add(owner, to, BYTES, grown.bytes);
-    };
-    const args = ["-n", "list", "set", dialect.ip, TABLE, set];
-    const failure = failureOf("nft list set", await runner.run({ tool: "nft", args, onLine }), NFT_FAILURES);
-    if (failure !== undefined && failure.kind !== "absent") throw new Error(failure.text);
+  async function start(): Promise<void> {
+    if (isStarted) return;
+    await readAll();
+    isStarted = true;
   }
 
   return {
-    async start() {
-      if (isStarted) return;
-      await readAll();
-      isStarted = true;
+    start,
+    async read() {
+      await start();
+      return await readAll();
     },
-    read: readAll,
     forgetOwners() {
       owners = undefined;
+      names.retry();
     },
   };
 }

@@ -1,14 +1,14 @@
 import { joinFlat } from "../../platform/mod.ts";
 
 /** The growth of counters of the kernel between readings. */
-export interface Growth {
+export interface Growth<Key extends string | number = string> {
   /**
-   * Notes a counter of the current reading; a key has two, of which the first counts packets only. Returns how much it has grown since the previous one: all of it if it is
-   * new, or smaller than before and thus restarted.
+   * Notes a counter of the current reading; a key has two, of which the first counts packets only. Returns how much it
+   * has grown since the previous one: all of it if it is new, or smaller than before and thus restarted.
    */
-  note(which: "first" | "second", key: string, packets: number, bytes: number): Grown | undefined;
-  /** Ends a reading: counters that were not noted are forgotten. */
-  endReading(): void;
+  note(which: "first" | "second", key: Key, packets: number, bytes: number): Grown | undefined;
+  /** Ends a reading: counters that were not noted are forgotten, and passed to `onForgotten`. */
+  endReading(onForgotten?: (key: Key) => void): void;
 }
 
 /** How much a counter has grown. */
@@ -20,11 +20,11 @@ export interface Grown {
 const FIRST_CAPACITY = 64;
 
 /**
- * Creates the state without counters. A counter takes some 130 bytes: its key, and its numbers in arrays that all
- * counters share.
+ * Creates the state without counters. A counter takes some 130 bytes, or 70 with a number as its key: the key, and the
+ * counts in arrays that all counters share.
  */
-export function createGrowth(): Growth {
-  const places = new Map<string, number>();
+export function createGrowth<Key extends string | number = string>(): Growth<Key> {
+  const places = new Map<Key, number>();
   const free: number[] = [];
   let used = 0;
   let reading = 0;
@@ -32,7 +32,7 @@ export function createGrowth(): Growth {
   let packetsOf = new Float64Array(FIRST_CAPACITY), bytesOf = new Float64Array(FIRST_CAPACITY);
   let notedIn = new Uint32Array(FIRST_CAPACITY);
 
-  const place = (key: string): number => {
+  const place = (key: Key): number => {
     const known = places.get(key);
     if (known !== undefined) return known;
     const fresh = free.pop() ?? used++;
@@ -43,8 +43,7 @@ export function createGrowth(): Growth {
       notedIn = larger(notedIn, Uint32Array);
     }
     firstOf[fresh] = packetsOf[fresh] = bytesOf[fresh] = 0;
-    // A copy, since a part of a line would keep the whole line in memory.
-    places.set(joinFlat(" ", ...key.split(" ")), fresh);
+    places.set(copyOf(key), fresh);
     return fresh;
   };
 
@@ -67,15 +66,21 @@ export function createGrowth(): Growth {
       bytesOf[at] = bytes;
       return grown.packets === 0 ? undefined : grown;
     },
-    endReading() {
+    endReading(onForgotten) {
       for (const [key, at] of places) {
         if (notedIn[at] === reading) continue;
         places.delete(key);
         free.push(at);
+        onForgotten?.(key);
       }
       reading = (reading + 1) >>> 0;
     },
   };
+}
+
+/** A copy of a text, since a part of a line would keep the whole line in memory. */
+function copyOf<Key extends string | number>(key: Key): Key {
+  return typeof key === "string" ? joinFlat(" ", ...key.split(" ")) as Key : key;
 }
 
 function larger<T extends Float64Array | Uint32Array>(full: T, kind: new (length: number) => T): T {

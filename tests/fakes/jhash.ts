@@ -1,3 +1,4 @@
+import { jhash } from "../../backends/nftables/pair_hash.ts";
 import { canonicalAddress } from "../../platform/address.ts";
 
 /**
@@ -5,47 +6,20 @@ import { canonicalAddress } from "../../platform/address.ts";
  * modulus (reciprocal_scale, net/netfilter/nft_hash.c).
  */
 export function drawByHash(bytes: Uint8Array, modulus: number, seed: number): number {
-  return Number(BigInt(jhash(bytes, seed)) * BigInt(modulus) >> 32n);
+  return Number(BigInt(jhash(new Uint32Array(bytes.slice().buffer), seed)) * BigInt(modulus) >> 32n);
 }
 
-function jhash(bytes: Uint8Array, seed: number): number {
-  let a = (0xdeadbeef + bytes.length + seed) >>> 0, b = a, c = a;
-  const word = (at: number) => {
-    let value = 0;
-    for (let i = 0; i < 4; i++) value += (bytes[at + i] ?? 0) * 2 ** (8 * i);
-    return value;
-  };
-  let at = 0;
-  for (; bytes.length - at > 12; at += 12) {
-    a += word(at), b += word(at + 4), c += word(at + 8);
-    a -= c, a ^= rotate(c, 4), c += b;
-    b -= a, b ^= rotate(a, 6), a += c;
-    c -= b, c ^= rotate(b, 8), b += a;
-    a -= c, a ^= rotate(c, 16), c += b;
-    b -= a, b ^= rotate(a, 19), a += c;
-    c -= b, c ^= rotate(b, 4), b += a;
-  }
-  a += word(at), b += word(at + 4), c += word(at + 8);
-  c ^= b, c -= rotate(b, 14);
-  a ^= c, a -= rotate(c, 11);
-  b ^= a, b -= rotate(a, 25);
-  c ^= b, c -= rotate(b, 16);
-  a ^= c, a -= rotate(c, 4);
-  b ^= a, b -= rotate(a, 14);
-  c ^= b, c -= rotate(b, 24);
-  return c >>> 0;
+/** Fields of a key as nft loads them into registers, each filled up to four bytes: addresses, ports and protocols. */
+export function registersOf(fields: readonly string[]): Uint8Array {
+  return Uint8Array.from(fields.flatMap((field) => {
+    if (field.includes(":")) return bytesOfIPv6(field);
+    if (field.includes(".")) return field.split(".").map(Number);
+    const protocol = PROTOCOL_BYTES[field];
+    return protocol === undefined ? [Number(field) >> 8, Number(field) & 0xff, 0, 0] : [protocol, 0, 0, 0];
+  }));
 }
 
-function rotate(word: number, by: number): number {
-  return (word << by) | (word >>> (32 - by));
-}
-
-/** An address, and a port in a word of four bytes, as nft loads them into registers. */
-export function registersOf(address: string, port?: number): Uint8Array {
-  const bytes = address.includes(":") ? bytesOfIPv6(address) : address.split(".").map(Number);
-  if (port !== undefined) bytes.push(port >> 8, port & 0xff, 0, 0);
-  return Uint8Array.from(bytes);
-}
+const PROTOCOL_BYTES: Readonly<Record<string, number>> = { tcp: 6, udp: 17, sctp: 132 };
 
 function bytesOfIPv6(address: string): number[] {
   const [head = "", tail] = canonicalAddress(address)!.split("::");

@@ -58,9 +58,9 @@ export function runChain(table: NftTable, name: string, packet: NftPacket, situa
     if (number) {
       return number[1] === "inc" ? situation.count(`${name} ${rule}`, Number(number[2])) : draw(Number(number[2]));
     }
-    const hash = /^jhash ip6? saddr( \. \w+ sport)? mod (\d+) seed (0x\w+)$/.exec(what);
+    const hash = /^jhash (.+) mod (\d+) seed (0x\w+)$/.exec(what);
     if (!hash) return undefined;
-    const bytes = registersOf(packet.from, hash[1] === undefined ? undefined : packet.fromPort);
+    const bytes = registersOf(hash[1]!.split(" . ").map((each) => field(each, rule)));
     return drawByHash(bytes, Number(hash[2]), Number(hash[3]));
   };
   const field = (what: string, rule: string): string => {
@@ -100,8 +100,11 @@ export function runChain(table: NftTable, name: string, packet: NftPacket, situa
     }
   };
   // The fields of a hash are separated like those of the key around it.
-  const key = (text: string, rule: string) =>
-    text.split(/ \. (?!\w+ sport mod)/).map((what) => field(what, rule)).join(" . ");
+  const key = (text: string, rule: string) => {
+    const hash = drawn(text, rule);
+    if (hash !== undefined) return `0x${hash.toString(16).padStart(8, "0")}`;
+    return text.split(/ \. (?!\w+ sport mod)/).map((what) => field(what, rule)).join(" . ");
+  };
   const lookUp = (set: string, text: string, rule: string): string | undefined => {
     const content = table.sets.get(set);
     if (!content) throw new Error(`set ${set} does not exist`);

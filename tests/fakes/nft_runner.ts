@@ -77,6 +77,7 @@ export function createFakeNftHost(options: FakeNftHostOptions = {}): FakeNftHost
       host.listings++;
       return deliverOutput(answer([...printTable(table, content), ""].join("\n")), call);
     }
+    if (args === "-n -i") return interactively([...call.stdin!].join("").split("\n").slice(0, -1), call);
     const [, isNumeric, ofTable, set] = /^(-n )?list set (\S+ \S+) (\S+)$/.exec(args) ?? [];
     if (set !== undefined) {
       const content = host.tables.get(ofTable!)?.sets.get(set);
@@ -94,6 +95,13 @@ export function createFakeNftHost(options: FakeNftHostOptions = {}): FakeNftHost
       else lines.push(...printChains(name, table));
     }
     return deliverOutput(answer(lines.map((line) => `${line}\n`).join("")), call);
+  }
+
+  /** Each line is a call; the exit code tells nothing about them. */
+  function interactively(lines: readonly string[], call: ToolCall): ToolResult {
+    const results = lines.map((line) => nft({ tool: "nft", args: ["-n", ...line.split(" ")] }));
+    const [stdout, stderr] = (["stdout", "stderr"] as const).map((stream) => results.map((each) => each[stream]));
+    return deliverOutput(answer(stdout!.join(""), 0, stderr!.join("")), call);
   }
 
   function transact(statements: string[]): ToolResult {

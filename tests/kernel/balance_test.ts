@@ -63,7 +63,7 @@ for (const family of ["IPv4", "IPv6"] as const) {
         const endpoints = PODS.map((number) => joinHostPort(pod(number), 5353));
         const table = balanceTable(balance, { endpoints, weights: undefined })!;
         for (const { sourcePort, pod } of await flows()) {
-          const bytes = registersOf(node, hash === "flow" ? sourcePort : undefined);
+          const bytes = registersOf(hash === "flow" ? [node, String(sourcePort)] : [node]);
           assert.equal(pod, PODS[table[drawByHash(bytes, table.length, SEED)]!]);
         }
       },

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import type { FamilySettings, ServicePort } from "../../../../core/model/mod.ts";
-import { createFakeNftHost } from "../../../fakes/nft_runner.ts";
+import type { ToolResult } from "../../../../backends/tools/runner.ts";
+import { createFakeNftHost, type FakeNftHost } from "../../../fakes/nft_runner.ts";
 import { fakeServicePort, fakeSources } from "../../../fakes/service_port.ts";
 import { backendUnderTest, nftSettings } from "./host.ts";
 
@@ -111,4 +112,104 @@ Deno.test("a change of the setting adds and removes the counters, and is no drif
   await snapshot([WEB], nftSettings());
   assert.deepEqual([...table().sets.keys(), ...table().chains.keys()].filter((name) => name.startsWith("count-")), []);
   assert.equal((await backend.resync()).figures.drift_repaired, 0);
+});
+
+/** Records the calls of nft that read, with their input, and answers some in place of the host. */
+function watchNft(
+  host: FakeNftHost,
+  instead: (words: string, lines: string[]) => ToolResult | undefined = () => undefined,
+) {
+  const { run } = host.runner;
+  const listed: string[][] = [];
+  host.runner.run = async (call) => {
+    const lines = call.args.includes("list")
+      ? [call.args.join(" ")]
+      : [...call.stdin ?? []].map((line) => line.trimEnd());
+    const sets = lines.flatMap((line) => /list set \S+ \S+ (\S+)/.exec(line)?.[1] ?? []);
+    if (sets.length > 0) listed.push(sets);
+    return instead(call.args.join(" "), lines) ?? await run(call);
+  };
+  return listed;
+}
+
+const READ_ALWAYS = [
+  "count-connections",
+  "count-packets",
+  "count-rejected",
+  "count-dropped",
+  "count-outside",
+  "count-unanswered",
+];
+
+Deno.test("one process lists all sets; another lists the pairs once, when a counter at a node port is new", async () => {
+  const { host, read } = await counting();
+  const listed = watchNft(host);
+  host.send({ from: "pod-on-node", to: "10.96.0.10", port: 80 });
+  await read();
+  assert.deepEqual(listed.splice(0), [READ_ALWAYS]);
+  host.send({ from: "outside", to: "192.168.1.1", port: 30080 });
+  assert.deepEqual(await read(), ["default/web:http|tcp 10.1.0.1:8080 1,1,60"]);
+  assert.deepEqual(listed.splice(0), [READ_ALWAYS, ["count-pairs"]]);
+  host.send({ from: "outside", to: "192.168.1.1", port: 30080 });
+  assert.deepEqual(await read(), ["default/web:http|tcp 10.1.0.1:8080 1,1,60"]);
+  assert.deepEqual(listed, [READ_ALWAYS]);
+});
+
+Deno.test("packets of connections older than Sluice count, those at node ports if the kernel knows the pair", async () => {
+  const { host, table } = await counting();
+  const to = [{ to: "10.96.0.10", port: 80 }, { to: "192.168.1.1", port: 30080 }];
+  for (const each of to) host.send({ from: "outside", ...each });
+  table().sets.get("count-pairs")!.clients.clear();
+  const successor = backendUnderTest(host);
+  await successor.snapshot([WEB], COUNTING);
+  const listed = watchNft(host);
+  const { counters } = table().sets.get("count-packets")!;
+  const read = async () => {
+    for (const [hash, packets] of counters) counters.set(hash, packets + 1);
+    return [...(await successor.backend.readTraffic!())!.counts];
+  };
+  assert.deepEqual(await read(), [0, 1, 60]);
+  assert.deepEqual(listed.splice(0), [READ_ALWAYS, ["count-pairs"]]);
+  assert.deepEqual(await read(), [0, 1, 60]);
+  assert.deepEqual(listed.splice(0), [READ_ALWAYS], "a pair without a name is not looked for in vain each time");
+  host.send({ from: "outside", ...to[1]! });
+  assert.deepEqual(await read(), [1, 3, 180], "a new connection at the node port names its pair");
+});
+
+Deno.test("an endpoint that is gone keeps its name while its counters are active", async () => {
+  const { host, read, change } = await counting();
+  host.send({ from: "pod-on-node", to: "10.96.0.10", port: 80 });
+  await read();
+  host.send({ from: "pod-on-node", to: "10.96.0.10", port: 80 });
+  await change([{ ...WEB, clusterEndpoints: ["10.1.0.2:8080"] }]);
+  const listed = watchNft(host);
+  assert.deepEqual(await read(), ["default/web:http|tcp 10.1.0.1:8080 1,1,60"]);
+  assert.deepEqual(listed, [READ_ALWAYS]);
+});
+
+Deno.test("an nft without an interactive mode lists the sets one by one", async () => {
+  const { host, read } = await counting();
+  const stderr = "nft: interactive CLI not supported in this build\n";
+  const listed = watchNft(host, (words) => words === "-n -i" ? { exitCode: 1, stdout: "", stderr } : undefined);
+  host.send({ from: "pod-on-node", to: "10.96.0.10", port: 80 });
+  assert.deepEqual(await read(), ["default/web:http|tcp 10.1.0.1:8080 1,1,60"]);
+  assert.deepEqual(listed.splice(0), [READ_ALWAYS, ...READ_ALWAYS.map((set) => [set])]);
+  await read();
+  assert.deepEqual(listed, READ_ALWAYS.map((set) => [set]));
+});
+
+Deno.test("after a listing that fails for one set, nothing counts twice and nothing is lost", async () => {
+  const { host, read } = await counting();
+  let fails = true;
+  const { run } = host.runner;
+  host.runner.run = async (call) => {
+    if (!fails || call.args.join(" ") !== "-n -i") return await run(call);
+    const result = await run({ ...call, stdin: [...call.stdin!].filter((line) => !line.includes("count-packets")) });
+    return { ...result, stderr: "Error: Could not process rule: Operation not permitted\n" };
+  };
+  host.send({ from: "pod-on-node", to: "10.96.0.10", port: 80 });
+  await assert.rejects(read(), /nft list set failed.*Operation not permitted/);
+  fails = false;
+  assert.deepEqual(await read(), ["default/web:http|tcp 10.1.0.1:8080 1,1,60"]);
+  assert.deepEqual(await read(), []);
 });
