@@ -137,7 +137,7 @@ export const FIELDS = {
     /** and the time for which it must not have answered any. */
     silence: duration(150),
     /** The number of times that a suspect is probed, and how long all of them wait for an answer. */
-    probes: integer(3),
+    probes: integer(5),
     probeTimeout: duration(300),
     /** A second port that is probed: on a node that lives, the kubelet accepts the connection, or a pod refuses it. */
     livenessPort: integer(10250),

@@ -92,12 +92,15 @@ function createProbe({ probes, probeTimeoutMs, livenessPort }: Configuration["fa
     const { address, port } = splitHostPort(endpoint);
     const rounds = kind === "thorough" ? probes : 1;
     const answered = Promise.withResolvers<true>();
+    let hasAnswered = false;
     const attempts = Array.from({ length: rounds }, (_, round) => round).flatMap((round) =>
       [...new Set([port, livenessPort])].map(async (port) => {
-        // Spread over the first half of the time, so that a short loss of packets does not take them all.
+        // Spread over the first half of the time, so that a short loss of packets does not take them all, up to the first answer.
         const delayMs = probeTimeoutMs / 2 / rounds * round;
         if (delayMs > 0) await sleep(clock, delayMs);
-        if (await probeTcp({ address, port }, probeTimeoutMs - delayMs, clock) !== "silent") answered.resolve(true);
+        if (hasAnswered || await probeTcp({ address, port }, probeTimeoutMs - delayMs, clock) === "silent") return;
+        hasAnswered = true;
+        answered.resolve(true);
       })
     );
     return await Promise.race([answered.promise, Promise.all(attempts).then(() => false)]);

@@ -2,9 +2,9 @@ import type { AttemptCounts } from "../model/mod.ts";
 
 /** The thresholds of the detection; durations in milliseconds. */
 export interface FailureThresholds {
-  /** The number of attempts in a row without an answer that makes an endpoint a suspect. */
+  /** The number of attempts in a row without an answer that makes an endpoint a suspect, */
   readonly attempts: number;
-  /** The time for which it must not have answered any. */
+  /** and the time for which it must not have answered any. After a reading this long ago, one attempt is enough. */
   readonly silenceMs: number;
   /** The number of probes in a row that an endpoint that was left out must answer to be used again. */
   readonly recoveryProbes: number;
@@ -15,7 +15,7 @@ export interface FailureThresholds {
 /**
  * The state of every endpoint with connection attempts:
  * - used: its attempts are answered, or there are too few to tell;
- * - suspect: several in a row were not answered, and it is being probed;
+ * - suspect: some were not answered, and it is being probed;
  * - unreachable: it is left out until it answers probes.
  *
  * An endpoint that has never answered anything is not suspected: a network policy may drop what this node sends there.
@@ -25,9 +25,11 @@ export interface FailureDetector {
   note(counts: AttemptCounts): readonly string[];
   /** Whether a suspect has still not answered any attempt. */
   isSilent(endpoint: string): boolean;
-  /** Whether an endpoint has answered an attempt in the last `withinMs`. */
-  hasAnswered(endpoint: string, withinMs: number): boolean;
-  /** Ends a suspicion without a result; there is no new one for two seconds. */
+  /** Whether enough attempts of a suspect are unanswered to leave it out without a sign that its kind answers probes. */
+  hasEnoughAttempts(endpoint: string): boolean;
+  /** The time of the last attempt that an endpoint has answered, by the monotonic clock; -Infinity if there was none. */
+  lastAnswerMs(endpoint: string): number;
+  /** Ends a suspicion without a result; until an attempt is answered, there is no new one for a while, longer each time. */
   clear(endpoint: string, reason: "answers" | "unknown"): void;
   /** Makes a suspect unreachable. */
   eject(endpoint: string): void;
@@ -42,15 +44,19 @@ export interface FailureDetector {
 interface Endpoint {
   made: number;
   answered: number;
-  /** The attempts since the last answer. */
+  /** The attempts since the last answer, or since the reading before it. */
   unanswered: number;
-  /** The time since which no attempt was answered. */
+  /** The time of a reading before the first of them was made, */
   silentSinceMs: number;
-  /** The time of the last answer to an attempt or a probe; undefined if there was none. */
+  /** and of the first reading with it. */
+  missedAtMs: number;
+  /** The time of the last answer to an attempt; undefined if there was none. */
   answeredAtMs: number | undefined;
   seenAtMs: number;
   state: "used" | "suspect" | "unreachable";
   suspectedAtMs: number;
+  /** The suspicions without a result since the last answer. */
+  suspicions: number;
   /** The time before which it is not suspected again. */
   restUntilMs: number;
   hasAnsweredProbe: boolean;
@@ -60,8 +66,10 @@ interface Endpoint {
   ejections: number;
 }
 
-/** The pause after a suspicion that was not confirmed. */
-const REST_MS = 2_000;
+/** The pause after a suspicion without a result: an endpoint that dies then is found before Linux repeats a SYN, after 1 s. */
+const FIRST_REST_MS = 250;
+/** The longest pause, which bounds the probes of an endpoint that is overloaded for long. */
+const LONGEST_REST_MS = 2_000;
 /** The time for which an endpoint without attempts is remembered. */
 const MEMORY_MS = 3_600_000;
 /** The most probes that an endpoint that keeps failing must answer. */
@@ -86,10 +94,12 @@ export function createFailureDetector(thresholds: FailureThresholds, now: () => 
     const newlyMade = increase(endpoint.made, made), newlyAnswered = increase(endpoint.answered, answered);
     Object.assign(endpoint, { made, answered, seenAtMs: nowMs });
     if (newlyAnswered > 0) {
-      endpoint.unanswered = 0;
-      endpoint.answeredAtMs = nowMs;
+      Object.assign(endpoint, { answeredAtMs: nowMs, suspicions: 0, restUntilMs: 0 });
+      // The rest may be on the way, or lost since the last answer.
+      const unanswered = Math.max(0, newlyMade - newlyAnswered);
+      Object.assign(endpoint, { unanswered, silentSinceMs: nowMs, missedAtMs: nowMs });
     } else if (newlyMade > 0) {
-      if (endpoint.unanswered === 0) endpoint.silentSinceMs = readAtMs ?? nowMs;
+      if (endpoint.unanswered === 0) Object.assign(endpoint, { silentSinceMs: readAtMs ?? nowMs, missedAtMs: nowMs });
       endpoint.unanswered += newlyMade;
     }
     return endpoint;
@@ -97,7 +107,8 @@ export function createFailureDetector(thresholds: FailureThresholds, now: () => 
 
   const isSuspicious = (endpoint: Endpoint, nowMs: number) =>
     endpoint.state === "used" && endpoint.answeredAtMs !== undefined && nowMs >= endpoint.restUntilMs &&
-    endpoint.unanswered >= attempts && nowMs - endpoint.silentSinceMs >= silenceMs;
+    endpoint.unanswered > 0 &&
+    nowMs - (endpoint.unanswered >= attempts ? endpoint.silentSinceMs : endpoint.missedAtMs) >= silenceMs;
 
   const release = (name: string) => {
     const endpoint = endpoints.get(name)!;
@@ -124,10 +135,13 @@ export function createFailureDetector(thresholds: FailureThresholds, now: () => 
       const { answeredAtMs = -Infinity, suspectedAtMs } = endpoints.get(name)!;
       return answeredAtMs < suspectedAtMs;
     },
-    hasAnswered: (name, withinMs) => (endpoints.get(name)?.answeredAtMs ?? -Infinity) >= now() - withinMs,
+    hasEnoughAttempts: (name) => endpoints.get(name)!.unanswered >= attempts,
+    lastAnswerMs: (name) => endpoints.get(name)?.answeredAtMs ?? -Infinity,
     clear(name, reason) {
       const endpoint = endpoints.get(name)!;
-      Object.assign(endpoint, { state: "used", unanswered: 0, restUntilMs: now() + REST_MS });
+      const restMs = Math.min(FIRST_REST_MS * 2 ** endpoint.suspicions, LONGEST_REST_MS);
+      Object.assign(endpoint, { state: "used", unanswered: 0, restUntilMs: now() + restMs });
+      endpoint.suspicions++;
       if (reason === "answers") endpoint.hasAnsweredProbe = true;
     },
     eject(name) {
@@ -155,8 +169,9 @@ function newEndpoint(
   nowMs: number,
 ): Endpoint {
   return {
-    ...{ made, answered, unanswered: 0, silentSinceMs: nowMs, answeredAtMs: undefined, seenAtMs: nowMs },
-    ...{ state: "used", suspectedAtMs: nowMs, restUntilMs: 0, hasAnsweredProbe: false, recoveries: 0, ejections: 0 },
+    ...{ made, answered, unanswered: 0, silentSinceMs: nowMs, missedAtMs: nowMs, answeredAtMs: undefined },
+    ...{ seenAtMs: nowMs, state: "used", suspectedAtMs: nowMs, suspicions: 0, restUntilMs: 0 },
+    ...{ hasAnsweredProbe: false, recoveries: 0, ejections: 0 },
   };
 }
 

@@ -45,8 +45,9 @@ export interface FailureWatch {
 
 /** The interval of readings without connection attempts. */
 const IDLE_INTERVAL_MS = 500;
-/** A reading may take this share of the time. */
+/** A reading may take this share of the time, judged by the shortest of the last ones: the longer ones waited for a processor. */
 const READING_SHARE = 0.1;
+const JUDGED_READINGS = 8;
 /** The most suspects that are probed at the same time. */
 const MOST_PROBED = 32;
 /** The most siblings that are probed for an answer. */
@@ -66,6 +67,7 @@ export function watchFailures(options: FailureWatchOptions): FailureWatch {
   let cancelGathering: (() => void) | undefined;
   let cancelReading = () => {};
   let recoveryAtMs = 0, isRecovering = false;
+  const readingsMs: number[] = [];
 
   const applyChanges = () => {
     cancelGathering = undefined;
@@ -81,14 +83,22 @@ export function watchFailures(options: FailureWatchOptions): FailureWatch {
     cancelGathering ??= clock.schedule(GATHER_MS, applyChanges);
   };
 
-  /** Whether any of these endpoints has answered since a time, or answers a probe. */
-  const anyAnswers = async (siblings: readonly string[], sinceMs: number): Promise<boolean> => {
-    const withinMs = clock.monotonic() - sinceMs;
-    if (siblings.some((sibling) => detector.hasAnswered(sibling, withinMs))) return true;
-    const answers = await Promise.all(
-      siblings.slice(0, MOST_SIBLINGS).map((sibling) => probe(sibling, "single")),
+  /** Whether any of these endpoints answers a probe; those that have answered an attempt last are asked. */
+  const anyAnswersProbe = async (siblings: readonly string[]): Promise<boolean> => {
+    const asked = siblings.toSorted((a, b) => detector.lastAnswerMs(b) - detector.lastAnswerMs(a));
+    const answers = asked.slice(0, MOST_SIBLINGS).map(async (sibling) =>
+      await probe(sibling, "single") || Promise.reject()
     );
-    return answers.includes(true);
+    return await Promise.any(answers).catch(() => false);
+  };
+
+  /**
+   * Whether the others of a suspect that does not answer probes answer this node. With few attempts to judge by, one of them
+   * must answer a probe, too: a network policy may drop the probes of all of them.
+   */
+  const othersAnswer = async (suspect: string, others: readonly string[], sinceMs: number): Promise<boolean> => {
+    const isEnough = detector.hasEnoughAttempts(suspect) && others.some((one) => detector.lastAnswerMs(one) >= sinceMs);
+    return isEnough || await anyAnswersProbe(others);
   };
 
   const examine = async (suspect: string): Promise<void> => {
@@ -98,7 +108,7 @@ export function watchFailures(options: FailureWatchOptions): FailureWatch {
     const answered = await probe(suspect, "thorough");
     if (answered || !detector.isSilent(suspect)) return detector.clear(suspect, "answers");
     const others = uses.siblings.filter((sibling) => !detector.unreachable().has(sibling));
-    if (await anyAnswers(others, startedAtMs)) {
+    if (await othersAnswer(suspect, others, startedAtMs)) {
       ejections++;
       detector.eject(suspect);
     } else {
@@ -112,8 +122,9 @@ export function watchFailures(options: FailureWatchOptions): FailureWatch {
   /** Uses unreachable endpoints again if none of their siblings has answered lately: they are no worse than these. */
   const releaseAlone = (siblings: readonly string[]) => {
     const left = new Set(siblings.filter((sibling) => detector.unreachable().has(sibling)));
+    const sinceMs = clock.monotonic() - ANSWERS_MS;
     for (const [endpoint, uses] of usesOf(left)) {
-      if (!uses.siblings.some((one) => detector.hasAnswered(one, ANSWERS_MS))) detector.release(endpoint);
+      if (!uses.siblings.some((one) => detector.lastAnswerMs(one) >= sinceMs)) detector.release(endpoint);
     }
   };
 
@@ -154,7 +165,9 @@ export function watchFailures(options: FailureWatchOptions): FailureWatch {
       recover().finally(() => isRecovering = false);
     }
     const least = counts && counts.size > 0 ? options.intervalMs : IDLE_INTERVAL_MS;
-    const waitMs = Math.max(least, (nowMs - startedAtMs) * (1 / READING_SHARE - 1));
+    readingsMs.push(nowMs - startedAtMs);
+    if (readingsMs.length > JUDGED_READINGS) readingsMs.shift();
+    const waitMs = Math.max(least, Math.min(...readingsMs) * (1 / READING_SHARE - 1));
     cancelReading = clock.schedule(waitMs, readOnce);
   };
 
