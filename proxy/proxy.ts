@@ -129,7 +129,14 @@ async function serve(options: ProxyOptions): Promise<number> {
         nodeEvents?.site(site);
       },
     },
-    kept: options.kept && { ...options.kept, objects: tracking.objects, onServing: link.serveKept },
+    kept: options.kept && {
+      ...options.kept,
+      objects: tracking.objects,
+      onServing: link.serveKept,
+      onNotServed: configuration.failover.resetGoneConnections
+        ? (objects) => families.forEach((family) => family.noteEarlier(objects))
+        : undefined,
+    },
   });
   const { answers, statusPage } = lazyAnswers(() => (
     { configuration, tracking, families, traffic, health, recorder, problems, feed, link, canaries, clock, startedAtMs }

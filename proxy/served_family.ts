@@ -13,6 +13,7 @@ import {
 } from "../core/channel/mod.ts";
 import { balanceOptions, conntrackSettings, familySettings, routesLoopback, trafficSettings } from "../config/mod.ts";
 import { createGoneTracker, type EndpointUses } from "../core/failover/mod.ts";
+import type { ClusterObject, EndpointSlice } from "../core/objects/mod.ts";
 import type { ReportProblems } from "../core/problems/mod.ts";
 import type { PlannedOptions } from "../observe/mod.ts";
 import { createKernelView, type Refusal } from "./kernel_view.ts";
@@ -66,6 +67,8 @@ export interface ServedFamily {
   hasServicePorts(): boolean;
   /** Plans the services of these TCP endpoints again, after a change of those that are unreachable. */
   planAgain(endpoints: ReadonlySet<string>): void;
+  /** Notes objects of an earlier run, for connections to endpoints that have left their slices since. */
+  noteEarlier(objects: readonly ClusterObject[]): void;
   /** Finds the uses of TCP endpoints (see `FailureWatchOptions.usesOf`). */
   usesOf(endpoints: ReadonlySet<string>): ReadonlyMap<string, EndpointUses>;
   /** Reads counted connection attempts; undefined if there are none or the worker does not answer. */
@@ -174,6 +177,13 @@ export function serveFamily(
   const goneEndpoints = configuration.failover.resetGoneConnections
     ? createGoneTracker(tracking.endpoints[family].slicesOf)
     : undefined;
+  let earlier: readonly EndpointSlice[] = [];
+  /** The endpoints that are gone after the change of these services. */
+  const goneAfter = (services: Iterable<ServiceKey>): readonly string[] => {
+    const gone = goneEndpoints?.note(services) ?? [], before = goneEndpoints?.goneSince(earlier) ?? [];
+    earlier = [];
+    return [...gone, ...before];
+  };
   const pass = (planned: PlanChanges, first?: number) => {
     const { set, deleted } = planned;
     listener.onChange(family, planned, { first, isDualStack: otherHasServicePorts() });
@@ -188,7 +198,7 @@ export function serveFamily(
       const planned = planner.plan(changes), { set, deleted } = planned;
       const first = hasPlanned ? undefined : [...planner.ports()].length;
       hasPlanned = true;
-      const gone = goneEndpoints?.note(changes.endpoints[family].services) ?? [];
+      const gone = goneAfter(changes.endpoints[family].services);
       if (gone.length > 0) channel.gone(gone);
       if (set.length === 0 && deleted.length === 0) return;
       checkNodePorts(tracking.node.state(), set);
@@ -199,6 +209,12 @@ export function serveFamily(
       const owners = ownersOf(ofServices(planner.ports()), endpoints);
       const planned = planner.planAgain(new Set([...owners.values()].flat().map(({ service }) => service)));
       if (planned.set.length > 0) pass(planned);
+    },
+    noteEarlier(objects) {
+      earlier = objects.filter((object) => object.kind === "EndpointSlice").filter((slice) => slice.family === family);
+      // Before the first plan, nothing is known of the slices of now.
+      const gone = hasPlanned ? goneAfter([]) : [];
+      if (gone.length > 0) channel.gone(gone);
     },
     usesOf: (endpoints) => usesOf(ofServices(planner.ports()), endpoints),
     attemptCounts: () => channel.attemptCounts(),

@@ -46,7 +46,7 @@ export interface SourceOptions {
   /** Receives the state of the link to the server, if the source is one. */
   readonly onLink?: ReportLink;
   /** Keeps the state of a server, to serve it at the next start if the server does not answer; without effect on files. */
-  readonly kept?: KeptState & Pick<KeptSourceOptions, "objects" | "onServing">;
+  readonly kept?: KeptState & Pick<KeptSourceOptions, "objects" | "onServing" | "onNotServed">;
   /** Takes part in the site of the configuration, if there is one. */
   readonly site?: SitePart;
   /** The environment, for the in-cluster address; the process's by default. */

@@ -10,6 +10,8 @@ export interface SliceOfEndpoints {
 export interface GoneTracker {
   /** Notes that the slices of these services may have changed; returns the endpoints that are gone since. */
   note(services: Iterable<string>): readonly string[];
+  /** Returns the endpoints of these earlier slices that are in none of those noted. */
+  goneSince(earlier: readonly SliceOfEndpoints[]): readonly string[];
 }
 
 /** A tracker that knows no endpoints. `slicesOf` returns the current slices of a service. */
@@ -35,6 +37,7 @@ export function createGoneTracker(slicesOf: (service: string) => readonly SliceO
       for (const target of gone) uses.delete(target);
       return gone;
     },
+    goneSince: (earlier) => [...targetsOf(earlier)].filter((target) => !uses.has(target)),
   };
 }
 

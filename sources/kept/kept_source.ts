@@ -34,6 +34,8 @@ export interface KeptSourceOptions {
    * the pods are known; undefined once it is replaced.
    */
   readonly onServing: (atMs: number | undefined, revised?: RevisedCounts) => void;
+  /** Receives the kept state if the source has synced before it is served; by default, it is not read then. */
+  readonly onNotServed?: (kept: readonly ClusterObject[]) => void;
   readonly clock: Clock;
   readonly logger: Logger;
 }
@@ -48,9 +50,11 @@ export function createKeptSource(options: KeptSourceOptions): Source {
     servers: source.servers,
     async run(sink, signal) {
       let servingMs: number | undefined;
+      const synced = Promise.withResolvers<void>();
       const keeper = createKeeper({ ...options, onProblems: sink.problems });
       const onSynced = () => {
         keeper.start();
+        synced.resolve();
         follower?.stop();
         options.pods?.end();
         if (servingMs === undefined) return;
@@ -72,7 +76,8 @@ export function createKeptSource(options: KeptSourceOptions): Source {
         onServing(atMs, revised?.counts);
       };
       const heard = follower?.heard ?? (() => Promise.resolve());
-      serveKept(options, { isOver: standIn.isOver, heard, serve }, abortedBy(signal, ended.signal).signal);
+      const stand = { isOver: standIn.isOver, synced: synced.promise, heard, serve };
+      serveKept(options, stand, abortedBy(signal, ended.signal).signal);
       try {
         await source.run(standIn.sink, signal);
       } finally {
@@ -87,10 +92,14 @@ export function createKeptSource(options: KeptSourceOptions): Source {
 /** The default of `delayMs` for a kernel that has rules. */
 const DELAY_MS = 1_000;
 
-/** Resolves when the kept state is to be served. Rejects if the signal is aborted. */
-async function waitForSource({ delayMs, isKernelEmpty, failed, clock }: KeptSourceOptions, signal: AbortSignal) {
+/** Resolves when the kept state is to be served, or the source has synced. Rejects if the signal is aborted. */
+async function waitForSource(
+  { delayMs, isKernelEmpty, failed, clock }: KeptSourceOptions,
+  synced: Promise<void>,
+  signal: AbortSignal,
+) {
   if (delayMs === 0) return;
-  const ends = [sleep(clock, delayMs ?? DELAY_MS, signal)];
+  const ends = [synced, sleep(clock, delayMs ?? DELAY_MS, signal)];
   if (failed !== undefined) ends.push(failed);
   if (delayMs === undefined && isKernelEmpty !== undefined) {
     const { promise, resolve } = Promise.withResolvers<void>();
@@ -102,6 +111,8 @@ async function waitForSource({ delayMs, isKernelEmpty, failed, clock }: KeptSour
 
 /** What `serveKept` needs of a stand-in. */
 interface KeptSink extends Pick<StandIn, "isOver">, Pick<PodFollower, "heard"> {
+  /** Resolves when the source has synced. The file is written a second later at the earliest. */
+  readonly synced: Promise<void>;
   /** Serves these objects, the state of `atMs`. */
   serve(kept: readonly ClusterObject[], atMs: number): void;
 }
@@ -109,21 +120,23 @@ interface KeptSink extends Pick<StandIn, "isOver">, Pick<PodFollower, "heard"> {
 /** Serves the kept state if the source does not sync in time. Never rejects. */
 async function serveKept(
   options: KeptSourceOptions,
-  { isOver, heard, serve }: KeptSink,
+  { isOver, synced, heard, serve }: KeptSink,
   signal: AbortSignal,
 ): Promise<void> {
-  const { file, origin, clock, logger } = options;
+  const { file, origin, onNotServed, clock, logger } = options;
   try {
-    await waitForSource(options, signal);
-    if (isOver()) return;
+    await waitForSource(options, synced, signal);
+    if (isOver() && onNotServed === undefined) return;
     const { state, ignored } = await file.read(origin);
     for (const reason of ignored) logger.warn("ignored a kept state", { file: file.path, reason });
     if (state === undefined) {
+      if (isOver()) return;
       logger.info("the source has not answered, and there is no kept state to serve", { file: file.path });
       return;
     }
-    const [objects] = await Promise.all([unpackObjects(state.payload, clock), heard()]);
-    if (isOver() || signal.aborted) return;
+    const [objects] = await Promise.all([unpackObjects(state.payload, clock), isOver() ? undefined : heard()]);
+    if (signal.aborted) return;
+    if (isOver()) return onNotServed?.(objects);
     serve(objects, state.atMs);
     const of = new Date(state.atMs).toISOString();
     logger.warn("serving the kept state until the source has answered", {

@@ -22,9 +22,9 @@ function slice(...addresses: readonly string[]): ClusterObject {
   return endpointSlice("default/web-a", addresses.map((address) => endpoint(address, { nodeName: "here" })));
 }
 
-function setUp() {
+function setUp(...flags: readonly string[]) {
   const clock = createFakeClock(), link = createFakeFamilyLink();
-  const configuration = accepted(["--hostname-override", "here", "--source", "file:none"]).configuration;
+  const configuration = accepted(["--hostname-override", "here", "--source", "file:none", ...flags]).configuration;
   const tracking = createTracking({
     kinds: KINDS,
     nodeName: "here",
@@ -151,4 +151,25 @@ Deno.test("an endpoint that becomes unreachable changes the service ports that u
   await settled();
   assert.equal(link.sent.length, 3);
   assert.ok(!("unreachableEndpoints" in link.sent.at(-1)!.set[0]!));
+});
+
+Deno.test("endpoints of an earlier run are gone if no slice has them, whether they are known before the first plan or after it", async () => {
+  const earlier = [
+    slice("10.1.0.1", "10.1.0.9"),
+    endpointSlice("default/web-b", [endpoint("fd00::9")], { family: "IPv6" }),
+  ];
+  for (const isFirst of [true, false]) {
+    const { link, apply, family } = setUp("--proxy-mode", "nftables", "--reset-gone-connections");
+    if (isFirst) family.noteEarlier(earlier);
+    await apply(web, slice("10.1.0.1"));
+    if (!isFirst) {
+      link.report();
+      family.noteEarlier(earlier);
+      await settled();
+    }
+    assert.deepEqual(link.sent.at(-1)!.gone, ["10.1.0.9:8080"]);
+    link.report();
+    await apply(slice("10.1.0.1", "10.1.0.2"));
+    assert.ok(!("gone" in link.sent.at(-1)!));
+  }
 });

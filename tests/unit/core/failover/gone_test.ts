@@ -26,3 +26,14 @@ Deno.test("an endpoint is gone when it has left the last slice, and its service 
   assert.deepEqual([...tracker.note(["other", "new"])].sort(), ["10.1.0.1:81", "10.1.0.2:80"]);
   assert.deepEqual(tracker.note(["other", "new"]), []);
 });
+
+Deno.test("an endpoint of an earlier slice is gone unless a slice of now has it", () => {
+  const slices: Record<string, SliceOfEndpoints[]> = { web: [slice(80, "10.1.0.1", "10.1.0.2")], other: [] };
+  const tracker = createGoneTracker((service) => slices[service] ?? []);
+  tracker.note(["web", "other"]);
+  const earlier = [slice(80, "10.1.0.1", "10.1.0.3"), slice(81, "10.1.0.2")];
+  assert.deepEqual(tracker.goneSince(earlier), ["10.1.0.3:80", "10.1.0.2:81"]);
+  slices.other = [slice(81, "10.1.0.2")];
+  tracker.note(["other"]);
+  assert.deepEqual(tracker.goneSince(earlier), ["10.1.0.3:80"]);
+});

@@ -386,3 +386,26 @@ Deno.test("whenever the source speaks, the kept state and the difference are the
     { numRuns: 60, seed: 1 },
   );
 });
+
+Deno.test("the kept state is passed on, before it is overwritten, if the source syncs before it is served", async () => {
+  const received: string[][] = [];
+  const onNotServed = (kept: readonly ClusterObject[]) => received.push(textOf(kept));
+  const file = await keep([WEB, WEB_1]);
+  const run = start(file, { onNotServed });
+  const sink = await run.source;
+  sink.set(WEB);
+  for (const kind of KINDS) sink.synced(kind);
+  await run.pass(20_000);
+  assert.deepEqual(received, [textOf([WEB, WEB_1])]);
+  assert.deepEqual(await stored(file), textOf([WEB]));
+  await run.stop();
+
+  // Once it is served, what is missing later is deleted.
+  const served = start(await keep([WEB, WEB_1]), { onNotServed });
+  await served.pass(2_000);
+  const later = await served.source;
+  for (const kind of KINDS) later.synced(kind);
+  await served.pass(2_000);
+  assert.equal(received.length, 1);
+  await served.stop();
+});
