@@ -4,7 +4,8 @@ import { type FailureWatch, type Unreachable, watchFailures } from "../core/fail
 import { type ServiceKey, serviceKeyOf } from "../core/tracking/mod.ts";
 import type { Problem, ReportProblems } from "../core/problems/mod.ts";
 import type { FailoverFigures } from "../observe/mod.ts";
-import { type Clock, type Family, probeTcp, sleep, splitHostPort } from "../platform/mod.ts";
+import { type Clock, type Family, probeTcp } from "../platform/mod.ts";
+import { createEndpointProbe } from "./endpoint_probe.ts";
 import type { ServedFamily } from "./served_family.ts";
 
 /** The detection of endpoints that do not answer. */
@@ -32,7 +33,7 @@ const NONE: ReadonlySet<string> = new Set();
 export function createFailover(options: FailoverOptions): Failover {
   const { configuration: { failover }, clock, onProblems, onProblem, signal } = options;
   const watches = new Map<Family, FailureWatch>();
-  const probe = createProbe(failover, clock);
+  const probe = createEndpointProbe(failover, (target, timeoutMs) => probeTcp(target, timeoutMs, clock), clock);
 
   const start = (served: ServedFamily) => {
     const { family } = served;
@@ -81,28 +82,4 @@ function problemOf({ endpoint, servicePorts }: Unreachable): Problem {
   const names = `${first ?? "no service port"}${rest.length > 0 ? ` and ${rest.length} more` : ""}`;
   const detail = `connection attempts and probes are not answered; left out of ${names} if enough others are left`;
   return { code: "endpoint-unreachable", subject: endpoint, detail };
-}
-
-/**
- * Probes the endpoint's own port and the liveness port of its address: where a process is too busy to accept connections,
- * its host still refuses or accepts others. An attempt that this host cannot make counts as an answer.
- */
-function createProbe({ probes, probeTimeoutMs, livenessPort }: Configuration["failover"], clock: Clock) {
-  return async (endpoint: string, kind: "single" | "thorough"): Promise<boolean> => {
-    const { address, port } = splitHostPort(endpoint);
-    const rounds = kind === "thorough" ? probes : 1;
-    const answered = Promise.withResolvers<true>();
-    let hasAnswered = false;
-    const attempts = Array.from({ length: rounds }, (_, round) => round).flatMap((round) =>
-      [...new Set([port, livenessPort])].map(async (port) => {
-        // Spread over the first half of the time, so that a short loss of packets does not take them all, up to the first answer.
-        const delayMs = probeTimeoutMs / 2 / rounds * round;
-        if (delayMs > 0) await sleep(clock, delayMs);
-        if (hasAnswered || await probeTcp({ address, port }, probeTimeoutMs - delayMs, clock) === "silent") return;
-        hasAnswered = true;
-        answered.resolve(true);
-      })
-    );
-    return await Promise.race([answered.promise, Promise.all(attempts).then(() => false)]);
-  };
 }

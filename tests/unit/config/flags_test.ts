@@ -408,7 +408,7 @@ Deno.test("failures of endpoints are detected, and connections to gone ones rese
   }
   const file = (failover: string) => ({ files: { "f.yaml": `${HEADER}mode: nftables\nfailover: {${failover}}\n` } });
   const { failover } = accepted(["--config=f.yaml"], file("attempts: 9, silence: 2s")).configuration;
-  assert.deepEqual([failover.attempts, failover.silenceMs, failover.probes], [9, 2_000, 3]);
+  assert.deepEqual([failover.attempts, failover.silenceMs, failover.probes], [9, 2_000, 5]);
   for (
     const wrong of [
       "attempts: -1",
