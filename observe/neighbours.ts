@@ -18,7 +18,17 @@ export function nameOf({ kind }: Neighbour): string {
   return kind === "like kube-proxy" ? "a proxy that answers as kube-proxy does" : kind;
 }
 
-/** The timeout of each request. */
+/** Opens a TCP connection; rejects with the signal's reason. */
+type ConnectTo = (
+  options: { readonly hostname: string; readonly port: number; readonly signal: AbortSignal },
+) => Promise<Deno.TcpConn>;
+
+interface Using {
+  readonly clock: Clock;
+  readonly connect: ConnectTo;
+}
+
+/** The timeout of each request, with its connection: a firewall may drop packets even to this node itself. */
 const LONGEST_ANSWER_MS = 1000;
 const LONGEST_ANSWER_BYTES = 16 * 1024;
 
@@ -29,10 +39,12 @@ const LONGEST_ANSWER_BYTES = 16 * 1024;
 export async function findNeighbours(
   { metricsBindAddress, healthzBindAddress }: Pick<Configuration, "metricsBindAddress" | "healthzBindAddress">,
   clock: Clock,
+  connect: ConnectTo = Deno.connect,
 ): Promise<readonly Neighbour[]> {
+  const using = { clock, connect };
   const found = await Promise.all([
-    ...placesOf(metricsBindAddress, METRICS_PORT).map((place) => probe(place, "/proxyMode", judgeMode, clock)),
-    ...placesOf(healthzBindAddress, HEALTHZ_PORT).map((place) => probe(place, "/healthz", judgeHealth, clock)),
+    ...placesOf(metricsBindAddress, METRICS_PORT).map((place) => probe(place, "/proxyMode", judgeMode, using)),
+    ...placesOf(healthzBindAddress, HEALTHZ_PORT).map((place) => probe(place, "/healthz", judgeHealth, using)),
   ]);
   return found.filter((neighbour) => neighbour !== undefined);
 }
@@ -71,8 +83,8 @@ interface Answer {
 
 type Judge = (answer: Answer) => Neighbour["kind"] | undefined;
 
-async function probe(place: string, path: string, judge: Judge, clock: Clock): Promise<Neighbour | undefined> {
-  const answer = await get(place, path, clock);
+async function probe(place: string, path: string, judge: Judge, using: Using): Promise<Neighbour | undefined> {
+  const answer = await get(place, path, using);
   if (answer === undefined) return undefined;
   const kind = new RegExp(`^server: ${SERVER}\r?$`, "im").test(answer.head) ? "Sluice" : judge(answer);
   return kind && { kind, answersOn: place + path };
@@ -91,16 +103,14 @@ function judgeHealth({ body }: Answer): Neighbour["kind"] | undefined {
 }
 
 /** The response of a server to `path`; undefined if there is no server, or no response in time. */
-async function get(place: string, path: string, clock: Clock): Promise<Answer | undefined> {
+async function get(place: string, path: string, { clock, connect }: Using): Promise<Answer | undefined> {
   const { address, port } = splitHostPort(place);
-  let connection: Deno.TcpConn;
+  const late = new AbortController();
+  const cancel = clock.schedule(LONGEST_ANSWER_MS, () => late.abort());
+  let connection: Deno.TcpConn | undefined;
   try {
-    connection = await Deno.connect({ hostname: address, port });
-  } catch {
-    return undefined;
-  }
-  const cancel = clock.schedule(LONGEST_ANSWER_MS, () => close(connection));
-  try {
+    const opened = connection = await connect({ hostname: address, port, signal: late.signal });
+    late.signal.addEventListener("abort", () => close(opened), { once: true });
     const text = `GET ${path} HTTP/1.1\r\nHost: ${place}\r\nConnection: close\r\n\r\n`;
     await connection.write(new TextEncoder().encode(text));
     return split(await readText(connection));
@@ -108,7 +118,7 @@ async function get(place: string, path: string, clock: Clock): Promise<Answer | 
     return undefined;
   } finally {
     cancel();
-    close(connection);
+    if (connection) close(connection);
   }
 }
 

@@ -3,8 +3,8 @@ import { type CanaryStatus, type NodeEvents, ownAddresses, type ProxyHealth } fr
 import type { Canary } from "../observe/canary/mod.ts";
 import type { ReportProblems } from "../core/problems/mod.ts";
 import type { SyncReport } from "../core/model/mod.ts";
-import type { Tracking } from "../core/tracking/mod.ts";
-import type { Clock, Family, Logger } from "../platform/mod.ts";
+import type { NodeState, Tracking } from "../core/tracking/mod.ts";
+import { type Clock, FAMILIES, type Family, isLoopback, type Logger } from "../platform/mod.ts";
 import type { ServedFamily } from "./served_family.ts";
 
 /** Options of `startCanaries`. */
@@ -62,13 +62,20 @@ export async function startCanaries(options: CanariesOptions): Promise<Canaries>
         if (range === undefined) continue;
         const canary = started.get(family) ?? start(served, range);
         started.set(family, canary);
-        canary.place(served.hasServices() ? tracking.node.state().nodeIPs[family] : undefined);
+        const node = tracking.node.state();
+        canary.place(served.hasServices() && isUsed(node, family) ? node.nodeIPs[family] : undefined);
         if (canary.status() === undefined) options.health.setPackets(family, undefined);
       }
     },
     reported: (report) => started.get(report.family)?.reported(report),
     status: () => [...started.values()].flatMap((canary) => canary.status() ?? []),
   };
+}
+
+/** Whether the node has pods or an address of the family; a node whose Node names none may, for example, not forward it. */
+function isUsed({ nodeIPs, podCIDRs }: NodeState, family: Family): boolean {
+  const isNamed = (one: Family) => !isLoopback(nodeIPs[one]) || podCIDRs[one] !== undefined;
+  return isNamed(family) || !FAMILIES.some(isNamed);
 }
 
 /** Returns a listener that passes the states of one canary to health and Events. */

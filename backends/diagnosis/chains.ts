@@ -23,8 +23,13 @@ export interface ForeignChain {
   readonly hook: Hook | undefined;
   readonly dropsByPolicy: boolean;
   readonly hasRules: boolean;
-  /** Rules known to have matched no packet are left out. */
+  /** Rules known to have matched no packet are left out, except those of `isCertain`. */
   readonly dropping: readonly DroppingRule[];
+}
+
+/** Whether a rule stops all packets of pods, also those that are still to come. */
+export function isCertain(hook: Hook | undefined, { isForAll, isFirst }: Omit<DroppingRule, "text">): boolean {
+  return hook === "forward" && isForAll && isFirst;
 }
 
 /** The chains of Sluice and kube-proxy in tables that they share. */
@@ -58,11 +63,13 @@ function suspectsOf({ table, name, hook, dropsByPolicy, hasRules, dropping }: Fo
   const chain = `chain ${name} of ${table}`, isForward = hook === "forward";
   // Packets of the canary do not pass the hook forward.
   const rank = (base: number) => base + (isForward ? 10 : 0);
-  const suspects: Suspect[] = dropping.map(({ text, isForAll, isFirst }) => ({
+  const suspects: Suspect[] = dropping.map((rule) => ({
     cause: "foreign-chain",
-    detail: isForAll ? `${chain} drops all packets that reach its rule “${text}”` : `${chain} has the rule “${text}”`,
-    certain: isForward && isForAll && isFirst,
-    rank: rank(isForAll ? 0 : 1),
+    detail: rule.isForAll
+      ? `${chain} drops all packets that reach its rule “${rule.text}”`
+      : `${chain} has the rule “${rule.text}”`,
+    certain: isCertain(hook, rule),
+    rank: rank(rule.isForAll ? 0 : 1),
   }));
   if (dropsByPolicy) {
     const detail = hasRules ? `${chain} drops what its rules do not accept` : `${chain} drops every packet`;

@@ -1,6 +1,6 @@
 import type { Family } from "../../core/model/mod.ts";
 import { type Runner, ToolMissingError } from "../tools/mod.ts";
-import { type DroppingRule, type ForeignChain, type Hook, isSuspect, OWN_CHAINS } from "./chains.ts";
+import { type DroppingRule, type ForeignChain, type Hook, isCertain, isSuspect, OWN_CHAINS } from "./chains.ts";
 
 const TIMEOUT_MS = 5_000;
 const PREFIX: Readonly<Record<Family, string>> = { IPv4: "iptables", IPv6: "ip6tables" };
@@ -51,8 +51,9 @@ function createReader(program: string) {
         const [, packets, name = "", rule = ""] = /^\[(\d+):\d+\] -A (\S+) ?(.*)$/.exec(line) ?? [];
         const chain = ofTable.get(name);
         if (chain === undefined) return;
-        if (packets !== "0" && /-j (?:DROP|REJECT)\b/.test(rule) && isSuspect(rule)) {
-          chain.dropping.push({ text: rule, isForAll: rule.startsWith("-j "), isFirst: !chain.hasRules });
+        if (/-j (?:DROP|REJECT)\b/.test(rule) && isSuspect(rule)) {
+          const found = { text: rule, isForAll: rule.startsWith("-j "), isFirst: !chain.hasRules };
+          if (packets !== "0" || isCertain(chain.hook, found)) chain.dropping.push(found);
         }
         chain.hasRules = true;
       }

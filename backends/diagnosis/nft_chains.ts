@@ -1,6 +1,6 @@
 import type { Family } from "../../core/model/mod.ts";
 import type { Runner } from "../tools/mod.ts";
-import { type DroppingRule, type ForeignChain, type Hook, isSuspect, OWN_CHAINS } from "./chains.ts";
+import { type DroppingRule, type ForeignChain, type Hook, isCertain, isSuspect, OWN_CHAINS } from "./chains.ts";
 
 /** The tables that hold nothing but rules of services. */
 const OWN_TABLES = ["sluice", "kube-proxy"];
@@ -51,18 +51,20 @@ function tableOf(line: string): string | undefined {
 /** Reads the listing of a table. */
 function createTableReader(table: string, family: Family) {
   const chains: ForeignChain[] = [];
+  let isDormant = false;
   let chain:
     | { -readonly [Field in keyof ForeignChain]: ForeignChain[Field] } & { dropping: DroppingRule[] }
     | undefined;
   return {
-    chains: (): readonly ForeignChain[] => chains,
+    chains: (): readonly ForeignChain[] => isDormant ? [] : chains,
     line(line: string) {
       const text = line.trim(), name = /^chain (\S+) \{/.exec(text)?.[1];
       if (name !== undefined) {
         const dropping: DroppingRule[] = [];
         chain = { table: `table ${table}`, name, hook: undefined, dropsByPolicy: false, hasRules: false, dropping };
       } else if (chain === undefined || text === "") {
-        return;
+        // The hooks of a dormant table are not registered.
+        isDormant ||= /^flags .*\bdormant\b/.test(text);
       } else if (text === "}") {
         if (!OWN_CHAINS.test(chain.name)) chains.push(chain);
         chain = undefined;
@@ -72,7 +74,8 @@ function createTableReader(table: string, family: Family) {
       } else {
         const rule = droppingRule(text, family);
         if (rule !== undefined) {
-          chain.dropping.push({ text: rule, isForAll: isForAll(rule), isFirst: !chain.hasRules });
+          const found = { text: rule, isForAll: isForAll(rule), isFirst: !chain.hasRules };
+          if (!isWithoutPackets(text) || isCertain(chain.hook, found)) chain.dropping.push(found);
         }
         chain.hasRules = true;
       }
@@ -83,11 +86,16 @@ function createTableReader(table: string, family: Family) {
 /** A rule that drops packets of the family, without counter and comment; undefined for any other. */
 function droppingRule(text: string, family: Family): string | undefined {
   const rule = text.replace(/ ?\bcomment "[^"]*"/, "");
-  if (/\bcounter packets 0 /.test(rule) || OF_OTHER_FAMILY[family].test(rule)) return undefined;
+  if (OF_OTHER_FAMILY[family].test(rule)) return undefined;
   const plain = rule.replace(/\bcounter packets \d+ bytes \d+ /, "");
   return /(?:^| )(?:drop|reject(?: with .*)?|xt target "(?:DROP|REJECT)")$/.test(plain) && isSuspect(plain)
     ? plain
     : undefined;
+}
+
+/** Whether a rule's counter says that it has matched no packet. */
+function isWithoutPackets(rule: string): boolean {
+  return /\bcounter packets 0 /.test(rule);
 }
 
 function isForAll(rule: string): boolean {

@@ -20,6 +20,9 @@ export interface Canary {
 /** The time after which a canary that could not be placed is placed again. */
 const PLACED_AGAIN_MS = 5_000;
 
+/** Repeated comparisons with the kernel while packets do not flow take at most this share of the time. */
+const COMPARING_SHARE = 0.1;
+
 /** Creates a canary that is not placed. */
 export function createCanary(options: CanaryOptions): Canary {
   const { signal } = options;
@@ -33,8 +36,11 @@ export function createCanary(options: CanaryOptions): Canary {
       if (nodeIP !== undefined) place(state, nodeIP);
       else options.plan(undefined, () => {});
     },
-    reported({ ok, full, figures }) {
-      if (!ok || !full) return;
+    reported({ ok, full, figures, durationMs }) {
+      if (!full) return;
+      state.isComparing = false;
+      state.comparisonFromMs = options.clock.monotonic() + durationMs / COMPARING_SHARE;
+      if (!ok) return;
       const repaired = figures.drift_repaired ?? 0;
       state.onCompared?.(repaired);
       if (repaired > 0 && state.status.state === "failing") state.wake();
@@ -62,10 +68,15 @@ function place(state: State, nodeIP: string): void {
   const placed: Placed = {
     plan: { address, target: responder.target },
     address: joinHostPort(address, CANARY_PORT),
+    isCurrent: () => isBetween(ownAddresses(), at, address),
     responder,
     end: new AbortController(),
   };
   state.placed = placed;
+  state.placeAgain = () => {
+    remove(state);
+    place(state, nodeIP);
+  };
   state.status.address = placed.address;
   state.options.onChange({ ...state.status });
   logger.debug("canary placed", { family, address: placed.address, responder: responder.target });
@@ -75,6 +86,11 @@ function place(state: State, nodeIP: string): void {
     hasStarted = true;
     watch(state, placed);
   });
+}
+
+/** Whether a host with these addresses can answer at one address for the other one. */
+function isBetween(own: readonly string[], at: string, address: string): boolean {
+  return own.includes(at) && !own.includes(address);
 }
 
 /** Places it again later: the host may get an address of the family, or a free one in the range. */

@@ -41,8 +41,19 @@ export async function tryCanary(options: TryOptions): Promise<TryOutcome> {
     return { kind: "foreign-answer", message: "another program answers" };
   } catch (error) {
     const message = deadline.signal.aborted ? late.message : errorText(error);
-    return { kind: error instanceof Deno.errors.NetworkUnreachable ? "no-route" : "failed", message };
+    return { kind: isWithoutRoute(error) ? "no-route" : "failed", message };
   } finally {
     cancel();
   }
+}
+
+/**
+ * The errors of the kernel's route lookup: no route, a route of type `blackhole` or `prohibit`, no address to send from.
+ * EHOSTUNREACH is not among them, which a route of type `unreachable` causes, but also a firewall that rejects.
+ */
+const WITHOUT_ROUTE = ["ENETUNREACH", "EINVAL", "EACCES", "EADDRNOTAVAIL"];
+
+function isWithoutRoute(error: unknown): boolean {
+  const code = error instanceof Error && "code" in error ? error.code : undefined;
+  return typeof code === "string" && WITHOUT_ROUTE.includes(code);
 }

@@ -35,13 +35,14 @@ async function round(state: State, placed: Placed): Promise<void> {
   const certain = findings.filter((finding) => finding.certain);
   if (signal.aborted) return;
   if (first.kind === "answered") return answered(state, placed, first.durationMs, certain);
+  if (!placed.isCurrent()) return state.placeAgain();
   if (first.kind === "no-route" && state.status.lastAnswerMs === undefined) {
     return unusable(state, `${placed.address}: ${first.message}`);
   }
   if (state.status.state === "failing") {
-    if (!isComplete) return count(state, state.status.cause ?? "unknown");
     // An earlier comparison may have been too soon after the last listing to see everything.
-    if (findings.length === 0) state.options.compare();
+    if (certain.length === 0) compare(state);
+    if (!isComplete) return count(state, state.status.cause ?? "unknown");
     return decide(state, verdictOf({ address: placed.address, failed: first, findings, repaired: 0 }));
   }
   const examined = state.options.examine("everything");
@@ -93,7 +94,9 @@ async function fails(
     repaired = changes;
     comparison.resolve(changes);
   };
-  state.options.compare();
+  state.isComparing = false;
+  state.comparisonFromMs = -Infinity;
+  compare(state);
   const found = Promise.all([examined, comparison.promise]).then(([findings]) => findings);
   const findings = await within(state, CAUSE_WITHIN_MS, found) ?? await within(state, 0, examined) ?? [];
   if (placed.end.signal.aborted) return;
@@ -103,6 +106,14 @@ async function fails(
     if (changes === 0 || status.state !== "failing") return;
     decide(state, verdictOf({ address: placed.address, failed, findings, repaired: changes }));
   };
+}
+
+/** Requests a comparison with the kernel, unless one runs or the last one is too recent. */
+function compare(state: State): void {
+  const { clock, compare } = state.options;
+  if (state.isComparing || clock.monotonic() < state.comparisonFromMs) return;
+  state.isComparing = true;
+  compare();
 }
 
 /** What was found, and whether everything was examined. */

@@ -40,6 +40,8 @@ export interface Placed {
   readonly plan: CanaryPlan;
   /** `address:port` of the canary. */
   readonly address: string;
+  /** Whether the responder's address is still one of this host, and the canary's is not. */
+  readonly isCurrent: () => boolean;
   readonly responder: Responder;
   readonly end: AbortController;
 }
@@ -56,8 +58,13 @@ export interface State {
   /** Failed tries whose cause is not decided yet. */
   undecided: number;
   cancelRetry: () => void;
+  /** Places it at other addresses. */
+  placeAgain: () => void;
   /** Called with the number of repaired changes when a comparison has ended. */
   onCompared: ((repaired: number) => void) | undefined;
+  isComparing: boolean;
+  /** No comparison with the kernel is repeated before this time of the monotonic clock. */
+  comparisonFromMs: number;
   /** Starts the next round at once. */
   wake: () => void;
   listedAtMs: number;
@@ -79,7 +86,10 @@ export function createState(options: CanaryOptions): State {
     nodeIP: undefined,
     undecided: 0,
     cancelRetry: () => {},
+    placeAgain: () => {},
     onCompared: undefined,
+    isComparing: false,
+    comparisonFromMs: -Infinity,
     wake: () => {},
     listedAtMs: -Infinity,
     listedForMs: 0,

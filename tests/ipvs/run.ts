@@ -29,6 +29,7 @@ const DEFAULT_SCENARIOS = [
   "affinity: ClientIP",
   "change: two services swap",
   "operate: --cleanup",
+  "canary: ",
   "clusterip: ",
   "switch: ",
   "externalIPs: ",

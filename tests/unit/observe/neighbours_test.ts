@@ -73,3 +73,16 @@ Deno.test("a closed port and one that never answers indicate no neighbour", asyn
   await accepting;
   assert.deepEqual(await foundAt(port), []);
 });
+
+Deno.test("packets that a firewall drops on this node's own addresses delay the search by a second", async () => {
+  const clock = createFakeClock();
+  const addresses = { metricsBindAddress: undefined, healthzBindAddress: undefined };
+  let tries = 0;
+  const found = findNeighbours(addresses, clock, ({ signal }) => {
+    tries++;
+    return new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+  });
+  await clock.advanceSettled(1000);
+  assert.deepEqual(await found, []);
+  assert.equal(tries, 4);
+});

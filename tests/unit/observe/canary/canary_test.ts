@@ -10,7 +10,7 @@ import { createFakeClock, promisesSettled } from "../../../fakes/clock.ts";
 const NODE = "192.0.2.10";
 
 /** How the kernel treats a connection to the canary. */
-type Treatment = "delivered" | "dropped" | "refused" | "without route" | "answered by another";
+type Treatment = "delivered" | "dropped" | "refused" | "answered by another" | `without route: ${string}`;
 
 /** A canary whose network and worker a test controls. */
 function setUp(test: (t: Harness) => Promise<void>): Promise<void> {
@@ -30,6 +30,8 @@ function setUp(test: (t: Harness) => Promise<void>): Promise<void> {
     treatment: "delivered" as Treatment,
     findings: [] as readonly PathFinding[],
     comparisons: 0,
+    /** Whether the worker takes long to examine the kernel. */
+    isSlow: false,
     examinations: [] as string[],
     own: [NODE],
     inEffect: () => onEffect(),
@@ -51,6 +53,7 @@ function setUp(test: (t: Harness) => Promise<void>): Promise<void> {
     compare: () => void t.comparisons++,
     examine(what) {
       t.examinations.push(what);
+      if (t.isSlow) return new Promise(() => {});
       return Promise.resolve(what === "settings" ? t.findings.filter(({ certain }) => certain) : t.findings);
     },
     onChange({ state, cause }) {
@@ -68,7 +71,9 @@ function setUp(test: (t: Harness) => Promise<void>): Promise<void> {
         signal.addEventListener("abort", () => reject(signal.reason), { once: true });
       });
       if (t.treatment === "refused") return Promise.reject(new Deno.errors.ConnectionRefused("refused"));
-      if (t.treatment === "without route") return Promise.reject(new Deno.errors.NetworkUnreachable("no route"));
+      if (t.treatment.startsWith("without route: ")) {
+        return Promise.reject(Object.assign(new Error("no route"), { code: t.treatment.slice(15) }));
+      }
       if (t.treatment === "dropped") return rejection;
       const bytes = new TextEncoder().encode(t.treatment === "delivered" ? answer : "220 smtp");
       let sent = 0;
@@ -113,6 +118,7 @@ interface Harness {
     treatment: Treatment;
     findings: readonly PathFinding[];
     comparisons: number;
+    isSlow: boolean;
     examinations: string[];
     own: string[];
   };
@@ -191,18 +197,56 @@ Deno.test("a comparison that takes long names the cause late", () =>
     assert.equal(states.at(-1), "failing rules-changed");
   }));
 
-Deno.test("comparisons are repeated while nothing is found, and not once there is a suspect", () =>
-  setUp(async ({ canary, clock, place, t, status }) => {
+/** Packets are refused, and comparisons take `durationMs` and change nothing; resolves with their number in 20 s of failure. */
+async function comparisonsIn20s(
+  { canary, clock, place, t }: Harness,
+  durationMs: number,
+  findings: readonly PathFinding[],
+): Promise<number> {
+  await place();
+  t.treatment = "refused";
+  t.findings = findings;
+  await clock.advanceSettled(3001);
+  const before = t.comparisons;
+  let reported = 0;
+  for (let ms = 0; ms < 20_000; ms += 100) {
+    if (t.comparisons > reported) {
+      await clock.advanceSettled(durationMs);
+      ms += durationMs;
+      reported++;
+      canary.reported({ ...REPORT, durationMs });
+    }
+    await clock.advanceSettled(100);
+  }
+  return t.comparisons - before;
+}
+
+Deno.test("comparisons are repeated while packets do not flow, whatever is suspected, unless the cause is certain", async () => {
+  for (const [findings, expected] of [[[], 10], [[FOREIGN], 10], [[OFF], 0]] as const) {
+    await setUp(async (t) => {
+      const repeated = await comparisonsIn20s(t, 0, findings);
+      assert.ok(Math.abs(repeated - expected) <= 1, `${repeated} comparisons in 20 s`);
+    });
+  }
+});
+
+Deno.test("repeated comparisons take a tenth of the time, and never overlap", async () => {
+  await setUp(async (t) => {
+    assert.equal(await comparisonsIn20s(t, 600, []), 2);
+  });
+  await setUp(async ({ clock, place, t }) => {
     await place();
     t.treatment = "refused";
-    await clock.advanceSettled(3001);
-    canary.reported(REPORT);
-    await clock.advanceSettled(20_000);
-    const repeated = t.comparisons;
-    assert.ok(repeated >= 4 && repeated <= 6, `${repeated} comparisons in 20 s`);
-    t.findings = [FOREIGN];
-    await clock.advanceSettled(20_000);
-    assert.deepEqual([t.comparisons, status().cause], [repeated, "foreign-chain"]);
+    await clock.advanceSettled(60_000);
+    assert.equal(t.comparisons, 1);
+  });
+});
+
+Deno.test("comparisons are repeated on a node that is too slow to examine everything in time", () =>
+  setUp(async (t) => {
+    t.t.isSlow = true;
+    const repeated = await comparisonsIn20s(t, 0, []);
+    assert.ok(repeated >= 5, `${repeated} comparisons in 20 s`);
   }));
 
 const FOREIGN: PathFinding = { cause: "foreign-chain", detail: "chain x drops", certain: false };
@@ -248,7 +292,7 @@ Deno.test("another program's answer is no answer", () =>
 
 Deno.test("without a route it is unusable and not red, unless it has answered before", () =>
   setUp(async ({ clock, place, t, status, problems }) => {
-    t.treatment = "without route";
+    t.treatment = "without route: ENETUNREACH";
     await place();
     await clock.advanceSettled(10_000);
     assert.equal(status().state, "unusable");
@@ -257,7 +301,7 @@ Deno.test("without a route it is unusable and not red, unless it has answered be
     await clock.advanceSettled(2000);
     assert.equal(status().state, "answering");
     assert.deepEqual(problems.at(-1), []);
-    t.treatment = "without route";
+    t.treatment = "without route: ENETUNREACH";
     await clock.advanceSettled(5000);
     assert.deepEqual([status().state, status().cause], ["failing", "no-route"]);
   }));
@@ -306,4 +350,35 @@ Deno.test("nothing runs or is reported after its end", () =>
     await clock.advanceSettled(0);
     assert.deepEqual(clock.pending(), []);
     assert.equal(problems.length, before);
+  }));
+
+Deno.test("a canary that the routes of this node exclude is unusable", async () => {
+  // No address to send from, and routes of the types blackhole and prohibit.
+  for (const code of ["EADDRNOTAVAIL", "EINVAL", "EACCES"]) {
+    await setUp(async ({ place, status, states, t }) => {
+      t.treatment = `without route: ${code}`;
+      await place();
+      assert.deepEqual(states, ["unusable"]);
+      assert.equal(status().state, "unusable");
+    });
+  }
+});
+
+Deno.test("a canary moves with the addresses of this host, without a failure", () =>
+  setUp(async ({ clock, place, plans, states, inEffect, t }) => {
+    await place();
+    const moves: readonly (readonly [own: string[], plan: CanaryPlan])[] = [
+      [["192.0.2.11"], { address: "169.254.238.1", target: "192.0.2.11:4711" }],
+      [["192.0.2.11", "169.254.238.1"], { address: "169.254.238.2", target: "192.0.2.11:4711" }],
+    ];
+    for (const [own, plan] of moves) {
+      t.own.splice(0, t.own.length, ...own);
+      t.treatment = "refused";
+      await clock.advanceSettled(2000);
+      assert.deepEqual(plans.at(-1), plan);
+      t.treatment = "delivered";
+      inEffect();
+      await clock.advanceSettled(2000);
+    }
+    assert.deepEqual(states, ["answering", "answering", "answering"]);
   }));
