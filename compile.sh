@@ -115,7 +115,7 @@ for worker in "${workers[@]}"; do
 done
 
 # Files read by platform/build.ts: shipped files, the commit, and the bundled packages from the source maps.
-for file in deploy/{sluice.service,sluice.openrc,config.yaml,rbac.yaml}; do
+for file in deploy/{sluice.service,sluice.openrc,config.yaml,rbac.yaml,sites.yaml}; do
   cp "$file" "$stage/"
   include+=(--include "$stage/${file#deploy/}")
 done

@@ -132,6 +132,12 @@ export const FLAG_GROUPS: readonly FlagGroup[] = [
         BESIDE_CONFIG,
       ),
       setting(
+        "site-discovery-address",
+        "site.discoveryAddress",
+        'The IPv4 broadcast or multicast address on which a site\'s nodes find each other; 255.255.255.255 by default, "" for none.',
+        BESIDE_CONFIG,
+      ),
+      setting(
         "site-tls-ca",
         "site.tlsCAFile",
         "The PEM file of the CA that must have signed the certificates of a site's nodes; /etc/kubernetes/pki/ca.crt by default.",

@@ -120,6 +120,8 @@ export const FIELDS = {
     renewPeriod: duration(10 * SECOND),
     /** HOST:PORT on which a leader serves the other nodes. */
     listenAddress: text(":12091"),
+    /** The IPv4 broadcast or multicast address at which the nodes find each other, on that port; none if empty. */
+    discoveryAddress: text("255.255.255.255"),
     /** This node's host for the other nodes; its Node's first address if empty. */
     advertiseAddress: text(),
     /** PEM files; without a key, the certificate (by default the kubelet's) is one for clients, with its key. */

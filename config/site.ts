@@ -1,4 +1,5 @@
 /** The settings of a site (docs/sites.md). */
+import { canonicalAddress } from "../platform/mod.ts";
 import { readWireAddress, type WireAddress } from "../kpng/transport/mod.ts";
 import { formatDuration } from "./duration.ts";
 import type { Settings } from "./kube_proxy_configuration.ts";
@@ -17,6 +18,9 @@ export function checkSite(site: Settings["site"], report: (path: string, value: 
   }
   if (readSiteAddress(site.listenAddress) === undefined) {
     report("site.listenAddress", site.listenAddress, "must be HOST:PORT, or :PORT for all addresses");
+  }
+  if (site.discoveryAddress !== "" && !canonicalAddress(site.discoveryAddress)?.includes(".")) {
+    report("site.discoveryAddress", site.discoveryAddress, "must be an IPv4 broadcast or multicast address, or empty");
   }
   const { leaseDurationMs, renewPeriodMs } = site;
   if (leaseDurationMs < 1000 || leaseDurationMs % 1000 !== 0) {

@@ -37,14 +37,23 @@ export interface NodeEvents {
 /** A family or a link that fails for less than this recovers without help and needs no Event. */
 const FAILING_FOR_MS = 10_000;
 
+/** Options of `createNodeEvents`. */
+export interface NodeEventsOptions {
+  readonly recorder: EventRecorder;
+  readonly mode: ProxyMode;
+  /** Whether the node shares its line with others: an Event that needs no action is not worth a connection of its own. */
+  readonly isInSite: boolean;
+  readonly clock: Clock;
+}
+
 /** Creates the Events of a proxy and records its start. */
-export function createNodeEvents(recorder: EventRecorder, mode: ProxyMode, clock: Clock): NodeEvents {
+export function createNodeEvents({ recorder, mode, isInSite, clock }: NodeEventsOptions): NodeEvents {
   const failingSinceMs = new Map<Family, number>();
   const failed = new Set<Family>();
   const refused: Record<Family, string[]> = { IPv4: [], IPv6: [] };
   let disconnectedMs: number | undefined;
   let isLeader = false;
-  recorder.record("Normal", "Starting", "", `Sluice ${VERSION} starts in ${mode} mode`);
+  if (!isInSite) recorder.record("Normal", "Starting", "", `Sluice ${VERSION} starts in ${mode} mode`);
 
   const reportFailure = (family: Family, code: ProblemCode, message: string) => {
     failed.add(family);
@@ -86,7 +95,7 @@ export function createNodeEvents(recorder: EventRecorder, mode: ProxyMode, clock
       }
       const lastedMs = sinceMs - (disconnectedMs ?? sinceMs);
       disconnectedMs = undefined;
-      if (lastedMs < FAILING_FOR_MS) return;
+      if (lastedMs < FAILING_FOR_MS || isInSite) return;
       const message = `${server} was unreachable for ${durationText(lastedMs)}; changes are applied again`;
       recorder.record("Normal", "SourceRestored", "", message);
     },

@@ -11,6 +11,7 @@ const SHIPPED = {
   "sluice.service": "../deploy/sluice.service",
   "sluice.openrc": "../deploy/sluice.openrc",
   "rbac.yaml": "../deploy/rbac.yaml",
+  "sites.yaml": "../deploy/sites.yaml",
   "config.yaml": "../deploy/config.yaml",
 } as const;
 

@@ -144,7 +144,8 @@ async function serve(options: ProxyOptions): Promise<number> {
   const observed = { configuration, health, metrics, problems, startedAtMs, statusPage, limits };
   await startOperatorServers({ ...observed, flags: options.flags ?? new Map(), clock, logger, signal });
   const recordEvents = events && createEventRecorder({ ...events, nodeName, clock, logger, signal });
-  const nodeEvents = recordEvents && createNodeEvents(recordEvents, mode, clock);
+  const isInSite = configuration.site.name !== "";
+  const nodeEvents = recordEvents && createNodeEvents({ recorder: recordEvents, mode, isInSite, clock });
   options.processProblems?.attach(reportWithEvents);
   const neighbours = () => findNeighbours(configuration, clock);
   const driftWatch = createDriftWatch({ findNeighbours: neighbours, onProblems: problems.report, logger });

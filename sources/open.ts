@@ -192,8 +192,15 @@ async function openSite(
   api: ApiClient,
 ): Promise<SiteSource> {
   const { createKubernetesSource } = await import("./kubernetes/mod.ts");
-  const { CLUSTER_CA, createSiteSource, givenCertificates, KUBELET_CERTIFICATE, kubeletCertificates, NO_DETAILS } =
-    await import("./site/mod.ts");
+  const {
+    CLUSTER_CA,
+    createSiteSource,
+    datagramsOn,
+    givenCertificates,
+    KUBELET_CERTIFICATE,
+    kubeletCertificates,
+    NO_DETAILS,
+  } = await import("./site/mod.ts");
   const { nodeName, serviceProxyName, maxMessageBytes, site } = configuration;
   const { leaseDurationMs: leaseMs, renewPeriodMs: renewMs, leaseNamespace } = site;
   // The other nodes of the site keep the state that they get from this one.
@@ -204,6 +211,8 @@ async function openSite(
   const certificates = tlsPrivateKeyFile === ""
     ? kubeletCertificates({ ca: tlsCAFile || CLUSTER_CA, crt: tlsCertFile || KUBELET_CERTIFICATE })
     : givenCertificates({ ca: tlsCAFile, crt: tlsCertFile, key: tlsPrivateKeyFile });
+  const listen = readSiteAddress(site.listenAddress)!;
+  const { discoveryAddress: host } = site;
   return createSiteSource({
     site: site.name,
     nodeName,
@@ -212,7 +221,8 @@ async function openSite(
       createKubernetesSource({ api, kinds, nodeName: undefined, serviceProxyName, decode, onLink, logger, clock }),
     leaseNamespace,
     timing: { leaseMs, renewMs },
-    listen: readSiteAddress(site.listenAddress)!,
+    listen,
+    datagrams: host === "" ? undefined : datagramsOn(host, listen.port),
     advertisedHost: site.advertiseAddress || undefined,
     certificates,
     memoryFile,

@@ -33,6 +33,10 @@ export const kubeconfigCommand: Command = {
       does: "a file for /etc/sluice/kubeconfig on every node",
     },
     {
+      line: "sluice kubeconfig --kubeconfig admin.conf --site store-12",
+      does: "with the permissions of the nodes of a site, whatever its name",
+    },
+    {
       line: "sluice kubeconfig --kubeconfig /etc/rancher/k3s/k3s.yaml --master https://192.0.2.1:6443",
       does: "with the address at which the nodes reach the API server",
     },
@@ -61,7 +65,7 @@ async function createIdentity(
   namespace: string,
   durationMs: number | undefined,
 ): Promise<void> {
-  const { configuration: { master, nodeCondition }, flags, signal, clock } = invocation;
+  const { configuration: { master, nodeCondition, site }, flags, signal, clock } = invocation;
   const { connectToApi, readApiServer } = await import("../../sources/kubernetes/mod.ts");
   const identity = await import("../../sources/identity/mod.ts");
   const { shippedText } = await import("../../platform/mod.ts");
@@ -70,6 +74,7 @@ async function createIdentity(
   const server = await readApiServer(kubeconfig, master);
   const objects = [
     ...await identity.identityObjects(shippedText("rbac.yaml"), namespace, nodeCondition),
+    ...(site.name === "" ? [] : await identity.siteObjects(shippedText("sites.yaml"), namespace, site.leaseNamespace)),
     ...(durationMs === undefined ? [identity.tokenSecret(namespace)] : []),
   ];
   // Steps go to standard error if the kubeconfig goes to standard output.

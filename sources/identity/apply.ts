@@ -17,6 +17,14 @@ const KINDS: Readonly<Record<string, (namespace: string) => { readonly resource:
     path: `/api/v1/namespaces/${namespace}/serviceaccounts`,
   }),
   Secret: (namespace) => ({ resource: "secrets", path: `/api/v1/namespaces/${namespace}/secrets` }),
+  Role: (namespace) => ({
+    resource: `roles${RBAC.resource}`,
+    path: `${RBAC.path}/namespaces/${namespace}/roles`,
+  }),
+  RoleBinding: (namespace) => ({
+    resource: `rolebindings${RBAC.resource}`,
+    path: `${RBAC.path}/namespaces/${namespace}/rolebindings`,
+  }),
   ClusterRole: () => ({ resource: `clusterroles${RBAC.resource}`, path: `${RBAC.path}/clusterroles` }),
   ClusterRoleBinding: () => ({
     resource: `clusterrolebindings${RBAC.resource}`,

@@ -10,5 +10,5 @@
  */
 export { type AppliedObject, applyObjects, objectName } from "./apply.ts";
 export { kubeconfigText } from "./kubeconfig.ts";
-export { identityObjects, tokenSecret } from "./objects.ts";
+export { identityObjects, siteObjects, tokenSecret } from "./objects.ts";
 export { readSecretToken, requestToken, type Token } from "./token.ts";

@@ -31,6 +31,16 @@ export async function identityObjects(
   }));
 }
 
+/** Returns the objects of deploy/sites.yaml for the service account in a namespace: they let it use the Leases of another one. */
+export async function siteObjects(
+  sites: string,
+  namespace: string,
+  leaseNamespace: string,
+): Promise<readonly IdentityObject[]> {
+  const objects = await identityObjects(sites, namespace);
+  return objects.map((object) => ({ ...object, metadata: { ...object.metadata, namespace: leaseNamespace } }));
+}
+
 /** Removes the comment signs of the rule for the node condition. */
 function withNodeCondition(rbac: string): string {
   const rule = /^ {2}# - apiGroups.*\n(?: {2}# {3}\w+: .*\n)+/m;

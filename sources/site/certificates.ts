@@ -3,6 +3,7 @@ import { loadCertificateCheck } from "../kubernetes/mod.ts";
 import { readTlsFiles, type TlsFiles, type TlsPaths } from "../../kpng/transport/mod.ts";
 import type { Leader } from "./lease.ts";
 import type { SiteMemory } from "./memory.ts";
+import { type Proofs, proofsOf } from "./proof.ts";
 import { certificateOf, type CertificatePair, newKeys, otherNames, privateKeyPem, purposes } from "./x509.ts";
 
 /** The TLS of a server: its certificate, and whom it lets in. */
@@ -18,6 +19,8 @@ export interface SiteCertificates {
   published(memory: Pick<SiteMemory, "server">): Promise<string>;
   server(memory: Pick<SiteMemory, "server">): Promise<ServerTls>;
   client(leader: Leader): Promise<TlsFiles>;
+  /** The signatures for what the nodes tell each other on the LAN. */
+  proofs(): Promise<Proofs>;
 }
 
 /** Where the kubelet keeps its certificate for the API server, and its key (its `--cert-dir`). */
@@ -42,13 +45,14 @@ export function givenCertificates(paths: TlsPaths): SiteCertificates {
       }
       return await read();
     },
+    proofs: async () => await proofsOf(await read(), () => true),
   };
 }
 
 /**
  * The kubelet's certificate for a site. It is one for clients, so a node shows it to the leader, which lets in exactly the members
  * of `system:nodes` with a certificate of the cluster's CA. The leader shows one that it has made itself; the others accept
- * exactly the one in the Lease, which only nodes may write.
+ * exactly the one in the Lease, which only nodes may write, or that the leader has signed on the LAN with the kubelet's key.
  */
 export function kubeletCertificates({ ca, crt }: Pick<TlsPaths, "ca" | "crt">): SiteCertificates {
   const read = () => readUsable({ ca, crt, key: crt });
@@ -63,6 +67,11 @@ export function kubeletCertificates({ ca, crt }: Pick<TlsPaths, "ca" | "crt">): 
       if (certificate === "") throw new Error(`the leader ${node} uses given certificates, this node the kubelet's`);
       return { ...await read(), ca: certificate, serverName: SERVER_NAME };
     },
+    proofs: async () =>
+      await proofsOf(
+        await read(),
+        (organizations, names, node) => organizations.includes(NODES) && names.includes(`system:node:${node}`),
+      ),
   };
 }
 

@@ -2,7 +2,10 @@
 import { type Backoff, type Clock, createBackoff, errorText, type Logger } from "../../platform/mod.ts";
 import type { ReportProblems } from "../../core/problems/mod.ts";
 import { ApiError, type ApiErrorKind } from "../kubernetes/mod.ts";
+import { type Candidacy, createCandidacy, type SeenLease } from "./candidacy.ts";
 import { createElector, type ElectionStep } from "./elector.ts";
+import type { Lan, LanOptions } from "./lan.ts";
+import type { Statement } from "./lan_messages.ts";
 import type { Leader, LeaseClient, LeaseRecord } from "./lease.ts";
 import type { SiteMemory } from "./memory.ts";
 import { type Role, sameRole } from "./role.ts";
@@ -23,9 +26,13 @@ export interface ElectionOptions {
   readonly memory: Pick<SiteMemory, "leader" | "remember">;
   /** This node as a leader, with the address and certificate of its server. */
   readonly self: (signal: AbortSignal) => Promise<Leader>;
+  /** Opens the LAN, on which the nodes find each other without the API server. */
+  readonly openLan?: (part: Pick<LanOptions, "answer" | "isNews" | "onRenewed">) => Lan;
   readonly timing: ElectionTiming;
   /** Receives every new role. */
   readonly onRole: (role: Role) => void;
+  /** The Lease ends soon, and it is this node's turn to take it: it may get ready to lead. */
+  readonly onStandBy?: () => void;
   readonly onProblems: ReportProblems;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -49,6 +56,10 @@ export interface Election {
 }
 
 const SPREAD_MS = 2_000;
+/** The mean time between two questions of a node that has lost its leader. */
+const ASK_MS = 1_000;
+/** How long before the end of the Lease one node connects to the API server, at most a third of the Lease. */
+const PREPARE_MS = 10_000;
 /** The share of the Lease's duration over which followers read it after they have lost their leader. */
 const LOST_SHARE = 1 / 3;
 /** The waits of a leader whose renewals fail. */
@@ -72,16 +83,46 @@ export function createElection(options: ElectionOptions): Election {
   let role: Role = { kind: "undecided" };
   let transitions = 0;
   let isLost = false;
+  // Whether the leader has failed, and has not shown since that it holds the Lease: it may still serve although it does not.
+  let isInDoubt = false;
   let wake = () => {};
   // Whether this candidate has waited its share of the spread since the Lease ended.
   let isSpread = false;
   // Whether this outage of the Lease has been logged.
   let isWarned = false;
 
+  const answer = ({ isNew }: { readonly isNew: boolean }): Statement | undefined => {
+    const known = elector.known();
+    if (role.kind === "leader") {
+      if (isHeld(DEADLINE_SHARE) && known?.record.node === node) return { kind: "leader", record: known.record };
+      const leader = memory.leader();
+      const isCandidate = candidacy?.hasTurn() ?? false;
+      if (leader?.node === node) return { kind: "last-leader", leader, isCandidate };
+    }
+    if (candidacy?.hasTurn()) return { kind: "candidate" };
+    const ageMs = known === undefined ? Infinity : clock.monotonic() - known.seenMs;
+    const isAlive = known !== undefined && ageMs < known.record.durationMs && known.record.node !== "";
+    // Its leader itself answers, if it can.
+    return isNew && isInDoubt && isAlive ? { kind: "seen", record: known.record, ageMs } : undefined;
+  };
+
+  const lan = options.openLan?.({
+    answer,
+    isNews: (record) => elector.isRenewal(record),
+    onRenewed(record) {
+      if (!elector.isRenewal(record)) return;
+      elector.renewed(record, clock.monotonic());
+      isInDoubt = false;
+    },
+  });
+  const candidacy = lan && createCandidacy({ lan, clock, random });
+  // The LAN takes the place of random waits only where it works.
+  const isOnLan = () => lan?.isHeard(timing.leaseMs) ?? false;
+
   const setRole = (next: Role) => {
     if (sameRole(next, role)) return;
     const isNewLeader = next.kind === "follower" && role.kind === "follower" && next.leader.node !== role.leader.node;
-    if (next.kind !== role.kind || isNewLeader) isLost = false;
+    if (next.kind !== role.kind || isNewLeader) isLost = isInDoubt = false;
     role = next;
     options.onRole(next);
   };
@@ -118,10 +159,19 @@ export function createElection(options: ElectionOptions): Election {
     rereads.reset();
   };
 
+  /** Takes over what another node has told of the Lease. */
+  const learn = ({ record, ageMs }: SeenLease) => {
+    if (ageMs === 0) isInDoubt = false;
+    elector.heard(record, clock.monotonic() - ageMs);
+    seen(record);
+  };
+
   const lead = (record: LeaseRecord) => {
     seen(record);
     memory.remember(record);
     isSpread = false;
+    candidacy?.rest();
+    lan?.announce(record);
     setRole({ kind: "leader", isConfirmed: true });
   };
 
@@ -140,7 +190,8 @@ export function createElection(options: ElectionOptions): Election {
   };
 
   const remembered = (): Role => {
-    const leader = memory.leader();
+    const own = memory.leader();
+    const leader = own?.node === node ? own : candidacy?.lastLeader() ?? own;
     if (leader === undefined) return { kind: "undecided" };
     return leader.node === node
       ? { kind: "leader", isConfirmed: false }
@@ -148,12 +199,18 @@ export function createElection(options: ElectionOptions): Election {
   };
 
   const read = async (signal: AbortSignal) => {
+    const found = await candidacy?.find(elector.known() === undefined, () => false, signal);
+    if (found !== undefined) return learn(found);
+    if (signal.aborted) return;
     try {
+      const before = elector.known()?.record.version;
       const record = await lease.read(signal);
+      if (record?.version !== before) isInDoubt = false;
       elector.read(record, clock.monotonic());
       if (record !== undefined) seen(record);
     } catch (error) {
       if (signal.aborted) return;
+      candidacy?.rest();
       fallBack("cannot read the Lease of the site", error);
       await pause((role.kind === "leader" ? retries : rereads).nextMs(), signal);
     }
@@ -169,6 +226,7 @@ export function createElection(options: ElectionOptions): Election {
       if (signal.aborted) return;
       const isOutdated = error instanceof ApiError && (error.kind === "conflict" || error.kind === "not-found");
       if (isOutdated) return elector.forget();
+      candidacy?.rest();
       fallBack("cannot write the Lease of the site", error);
       await pause(backoff.nextMs(), signal);
       // The write may have arrived although its answer did not.
@@ -177,7 +235,7 @@ export function createElection(options: ElectionOptions): Election {
   };
 
   const acquire = async (claimed: Extract<ElectionStep, { kind: "acquire" }>, signal: AbortSignal) => {
-    if (!isSpread && role.kind !== "leader") {
+    if (!isSpread && role.kind !== "leader" && !(candidacy?.hasTurn() && isOnLan())) {
       isSpread = true;
       await pause(spread(), signal);
       return elector.forget();
@@ -212,17 +270,42 @@ export function createElection(options: ElectionOptions): Election {
     const { node, address, certificate } = leader;
     memory.remember({ node, address, certificate });
     setRole({ kind: "follower", leader: { node, address, certificate }, isConfirmed: true });
-    if (!isLost) {
+    if (!isLost && !(isInDoubt && isOnLan())) {
       isSpread = false;
+      candidacy?.rest();
       await pause(undefined, signal);
+      if (isOnLan()) return;
       // All nodes lose their leader at the same moment, and must know the Lease only by its end.
       await pauseFully(random() * timing.leaseMs * LOST_SHARE, signal);
+    } else if (candidacy !== undefined && isOnLan()) {
+      return await succeed(candidacy, untilMs, signal);
     } else {
       const waitMs = untilMs - clock.monotonic() + spread();
       await pause(waitMs, signal);
       isSpread = isLost;
     }
     elector.forget();
+  };
+
+  /**
+   * Follows a leader that does not answer, up to the end of its Lease. The line stays unused until one node, whose turn it is, reads
+   * the Lease shortly before, so that its connection is open and the version is known when it may take the Lease.
+   */
+  const succeed = async (candidacy: Candidacy, untilMs: number, signal: AbortSignal) => {
+    const prepareMs = untilMs - Math.min(PREPARE_MS, timing.leaseMs / 3);
+    if (clock.monotonic() < prepareMs) {
+      candidacy.rest();
+      const found = await candidacy.ask(false, signal);
+      if (found !== undefined) learn(found);
+      return await pause(Math.min(prepareMs - clock.monotonic(), ASK_MS * (0.5 + random())), signal);
+    }
+    if (candidacy.hasTurn()) {
+      if (isLost) options.onStandBy?.();
+      return await pause(untilMs - clock.monotonic(), signal);
+    }
+    const found = await candidacy.find(false, () => !isInDoubt, signal);
+    if (found !== undefined) learn(found);
+    else if (isInDoubt) elector.forget();
   };
 
   const step = async (signal: AbortSignal) => {
@@ -233,10 +316,14 @@ export function createElection(options: ElectionOptions): Election {
     await follow(next, signal);
   };
 
+  const takePart = async (signal: AbortSignal) => {
+    while (!signal.aborted) await step(signal);
+  };
+
   return {
     lost() {
       if (isLost) return;
-      isLost = true;
+      isLost = isInDoubt = true;
       if (role.kind === "follower") wake();
     },
     followed() {
@@ -252,7 +339,7 @@ export function createElection(options: ElectionOptions): Election {
       signal.addEventListener("abort", onAbort);
       try {
         setRole(remembered());
-        while (!signal.aborted) await step(signal);
+        await Promise.all([lan?.run(signal), takePart(signal)]);
       } finally {
         signal.removeEventListener("abort", onAbort);
       }

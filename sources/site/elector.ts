@@ -15,6 +15,14 @@ export type ElectionStep =
 export interface Elector {
   /** The Lease was read, or is known not to exist. */
   read(record: LeaseRecord | undefined, nowMs: number): void;
+  /** Another node has told a version of the Lease, which it saw at that time; a renewal may have been heard before it. */
+  heard(record: LeaseRecord, seenMs: number): void;
+  /** Whether a renewal that the leader has told is later than the version that this node knows. */
+  isRenewal(record: LeaseRecord): boolean;
+  /** The leader has told its renewal, which must be one; its address and certificate are those known before. */
+  renewed(record: LeaseRecord, nowMs: number): void;
+  /** The version of the Lease that this node knows, and when it was seen; undefined if there is none. */
+  known(): { readonly record: LeaseRecord; readonly seenMs: number } | undefined;
   /** A write of this node, sent at `sentMs`, was accepted. */
   wrote(record: LeaseRecord, sentMs: number): void;
   /** The Lease must be read again: a write was refused, or time has passed. */
@@ -48,19 +56,42 @@ export function createElector({ node, renewMs }: ElectorOptions): Elector {
   /** The latest time at which a record can have been written, from an earlier one of its term; undefined without one. */
   const latestWriteMs = (record: LeaseRecord | undefined): number | undefined => {
     const earlier = known?.record;
-    if (record === undefined || earlier === undefined) return undefined;
-    const isOfTerm = earlier.node === record.node && earlier.term === record.term && record.term !== "";
+    if (record === undefined || earlier === undefined || !isSameTerm(record, earlier)) return undefined;
     const sinceMs = record.renewedMs - earlier.renewedMs;
-    return isOfTerm && sinceMs >= 0 ? known!.seenMs + sinceMs : undefined;
+    return sinceMs >= 0 ? known!.seenMs + sinceMs : undefined;
+  };
+
+  const see = (record: LeaseRecord | undefined, seenMs: number) => {
+    known = { record, seenMs: Math.min(seenMs, latestWriteMs(record) ?? seenMs) };
+  };
+
+  const isRenewal = (record: LeaseRecord) => {
+    const earlier = known?.record;
+    const isNext = earlier !== undefined && isSameTerm(record, earlier) && record.renewedMs > earlier.renewedMs;
+    return isNext && record.node !== node;
+  };
+
+  const read = (record: LeaseRecord | undefined, nowMs: number) => {
+    isStale = false;
+    if (record?.node !== node) renewedMs = undefined;
+    if (known !== undefined && known.record?.version === record?.version) return;
+    see(record, nowMs);
   };
 
   return {
-    read(record, nowMs) {
-      isStale = false;
-      if (record?.node !== node) renewedMs = undefined;
-      if (known !== undefined && known.record?.version === record?.version) return;
-      known = { record, seenMs: Math.min(nowMs, latestWriteMs(record) ?? nowMs) };
+    read,
+    heard(record, seenMs) {
+      const earlier = known?.record;
+      const isOvertaken = earlier !== undefined && isSameTerm(record, earlier) && record.renewedMs < earlier.renewedMs;
+      if (isOvertaken) isStale = false;
+      else read(record, seenMs);
     },
+    isRenewal,
+    renewed(record, nowMs) {
+      const { address, certificate } = known!.record!;
+      see({ ...record, address, certificate }, nowMs);
+    },
+    known: () => known?.record === undefined ? undefined : { record: known.record, seenMs: known.seenMs },
     wrote(record, sentMs) {
       isStale = false;
       renewedMs = sentMs;
@@ -86,4 +117,9 @@ export function createElector({ node, renewMs }: ElectorOptions): Elector {
       return record === undefined || renewedMs === undefined ? undefined : renewedMs + record.durationMs;
     },
   };
+}
+
+/** Whether two versions are of one term: of one node's process, between whose writes no other node has led. */
+function isSameTerm(a: LeaseRecord, b: LeaseRecord): boolean {
+  return a.node === b.node && a.term === b.term && a.term !== "";
 }

@@ -31,6 +31,8 @@ export interface FeedOptions {
 /** Watches what the role of this node asks for: the leader of its site, or the API server, or both until one answers. */
 export interface Feed {
   enter(role: Role): void;
+  /** Watches the API server beside the leader, until that answers: this node may lead soon. */
+  standBy(): void;
   /** What the state comes from: the leader, or the API server. */
   from(): "leader" | "api" | undefined;
   /** Resolves when the signal has ended all sources; rejects if one cannot work. */
@@ -160,11 +162,15 @@ export function createFeed(options: FeedOptions): Feed {
     isPatient = true;
     cancelPatience = clock.schedule(options.patienceMs(), () => {
       logger.warn("no leader of the site answers, watching the API server", { leader: leader?.node });
-      // The API server's objects replace those of the leader, which must send all of its own again.
-      if (leader !== undefined && leaderRun !== undefined) watchLeader(leader);
-      leaderRun?.mute();
-      watchApi();
+      watchBoth();
     });
+  };
+
+  const watchBoth = () => {
+    // The API server's objects replace those of the leader, which must send all of its own again.
+    if (leader !== undefined && leaderRun !== undefined) watchLeader(leader);
+    leaderRun?.mute();
+    watchApi();
   };
 
   const leaveLeader = () => {
@@ -194,6 +200,11 @@ export function createFeed(options: FeedOptions): Feed {
       waitForLeader();
       if (address === "") options.onLost();
       else watchLeader(leader);
+    },
+    standBy() {
+      if (signal.aborted || apiRun !== undefined) return;
+      logger.info("watching the API server, to take over from the leader of the site", { leader: leader?.node });
+      watchBoth();
     },
     from: () => from,
     ended,

@@ -7,6 +7,11 @@
  *   elector.ts         decides who leads, from what was seen of the Lease
  *   election.ts        carries out the decisions, and reports this node's role
  *   role.ts            the roles of a node
+ *   candidacy.ts       decides which node asks the API server first when there is no leader
+ *   lan.ts             finds the leader on the LAN, and answers the others
+ *   lan_messages.ts    what the nodes tell each other there
+ *   datagrams.ts       the UDP socket
+ *   proof.ts           signatures of what they tell
  *   memory.ts          remembers the last leader on disk
  *   feed.ts            watches the leader or the API server, as the role asks for
  *   hand_over.ts       lets several sources in turn feed one sink
@@ -18,7 +23,7 @@
  *   status.ts          reports and logs this node's part
  *
  * In: a Lease, and objects of the API server or of the leader. Out: objects, to a `SourceSink`, and to the other nodes. May
- * touch: the network, a listening socket, PEM files, and a file that is opened before the write permission is dropped.
+ * touch: the network, listening sockets, PEM files, and a file that is opened before the write permission is dropped.
  */
 export {
   CLUSTER_CA,
@@ -27,5 +32,6 @@ export {
   kubeletCertificates,
   type SiteCertificates,
 } from "./certificates.ts";
+export { datagramsOn } from "./datagrams.ts";
 export { leaseName } from "./lease.ts";
 export { createSiteSource, NO_DETAILS, type SiteSource } from "./site_source.ts";

@@ -8,8 +8,10 @@ import { createGrpcSource } from "../grpc/mod.ts";
 import type { StateFile } from "../kept/mod.ts";
 import type { ApiClient } from "../kubernetes/mod.ts";
 import type { SiteCertificates } from "./certificates.ts";
+import type { OpenDatagrams } from "./datagrams.ts";
 import { createElection, type ElectionTiming } from "./election.ts";
 import { createFeed } from "./feed.ts";
+import { createLan } from "./lan.ts";
 import { createLeaseClient, type Leader } from "./lease.ts";
 import { openSiteMemory, type SiteMemory } from "./memory.ts";
 import { createSiteServer } from "./server.ts";
@@ -32,6 +34,8 @@ export interface SiteSourceOptions {
   };
   /** The address on which this node serves while it leads. */
   readonly listen: WireAddress & { readonly kind: "tcp" };
+  /** Opens the socket on the LAN, on the port of `listen`; undefined if the nodes do not look for each other. */
+  readonly datagrams?: OpenDatagrams;
   /** The host of this node for the others; its Node's first address if undefined. */
   readonly advertisedHost: string | undefined;
   readonly certificates: SiteCertificates;
@@ -155,8 +159,12 @@ export function createSiteSource(options: SiteSourceOptions): SiteSource {
       });
       const statusReport = createStatusReport({ site, node: nodeName, onSite, clock, logger });
       const report = () => statusReport(election.role(), feed.from(), election.transitions());
+      const { datagrams: open } = options;
       const election = createElection({
         node: nodeName,
+        openLan: open &&
+          ((part) => createLan({ ...part, site, node: nodeName, open, certificates, clock, logger, random })),
+        onStandBy: feed.standBy,
         lease,
         memory,
         self: (signal) => selfAsLeader(memory, signal),

@@ -56,6 +56,9 @@ await answerLines((line) => {
   }
   const holder = server.leases.get("sluice-site-lab")?.spec.holderIdentity;
   const requests: Record<string, number> = {};
-  for (const { verb } of server.requests) requests[verb] = (requests[verb] ?? 0) + 1;
+  for (const { verb, path } of server.requests) {
+    const name = `${verb} ${/(leases|events|nodes|services|endpointslices)/.exec(path)?.[0] ?? path}`;
+    requests[name] = (requests[name] ?? 0) + 1;
+  }
   return { holder, writtenMs, changed, requests };
 });

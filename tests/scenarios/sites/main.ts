@@ -17,7 +17,8 @@ const API = "10.99.0.1";
 const LEASE_MS = 30_000;
 /** Changes a second during a measurement. */
 const CHANGES = Number(Deno.env.get("CHANGES") ?? 1);
-const POLL_MS = 250;
+/** The time between two looks at a node: each one costs it CPU, which all nodes of the lab share. */
+const POLL_MS = Math.max(250, nodes * 50);
 
 /** The answer of the API server's process. */
 interface ApiAnswer {

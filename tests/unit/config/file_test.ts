@@ -43,7 +43,8 @@ nftables: {masqueradeBit: 4, masqueradeAll: false, syncPeriod: 4s, minSyncPeriod
 userspace: { maxConnections: 7, udpIdleTimeout: 8s }
 traffic: { metrics: true, endpointMetrics: true, period: 9s }
 balance: { algorithm: maglev, affinityHash: client, nodeLabels: [example.com/rack], podLabels: [version] }
-site: {name: north, leaseNamespace: edge, leaseDuration: 40s, renewPeriod: 20s, listenAddress: "10.0.0.1:1", advertiseAddress: h,
+site: {name: north, leaseNamespace: edge, leaseDuration: 40s, renewPeriod: 20s, listenAddress: "10.0.0.1:1",
+  discoveryAddress: 10.0.0.255, advertiseAddress: h,
   tlsCAFile: ca, tlsCertFile: crt, tlsPrivateKeyFile: key}
 failover: {endpointFailureDetection: false, interval: 1s, attempts: 2, silence: 3s, probes: 4, probeTimeout: 5s,
   livenessPort: 6, recoveryInterval: 7s, recoveryProbes: 8, trialInterval: 9s, resetGoneConnections: false,
@@ -123,6 +124,7 @@ windowsRunAsService: true
       leaseDurationMs: 40_000,
       renewPeriodMs: 20_000,
       listenAddress: "10.0.0.1:1",
+      discoveryAddress: "10.0.0.255",
       advertiseAddress: "h",
       tlsCAFile: "ca",
       tlsCertFile: "crt",

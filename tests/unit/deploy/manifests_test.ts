@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { createEventRecorder } from "../../../observe/events.ts";
 import { silentLogger } from "../../../platform/log.ts";
-import { identityObjects, tokenSecret } from "../../../sources/identity/objects.ts";
+import { identityObjects, siteObjects, tokenSecret } from "../../../sources/identity/objects.ts";
 import { API_VERSIONS } from "../../fakes/api_shapes.ts";
 import { type ApiObject, objectsIn, validationOf } from "../../fakes/api_validation.ts";
 import { createFakeClock } from "../../fakes/clock.ts";
@@ -46,6 +46,7 @@ async function event(): Promise<ApiObject> {
 async function created(): Promise<readonly ApiObject[]> {
   const objects: readonly unknown[] = [
     ...await identityObjects(read("rbac.yaml"), "sluice-system"),
+    ...await siteObjects(read("sites.yaml"), "sluice-system", "kube-system"),
     tokenSecret("kube-system"),
     JSON.parse(JSON.stringify(await event())),
   ];

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { createEventRecorder, type EventRequest } from "../../../observe/events.ts";
 import { createNodeEvents } from "../../../observe/node_events.ts";
+import type { SourceLink } from "../../../observe/source_link.ts";
 import type { SyncReport } from "../../../core/model/mod.ts";
 import { createLogger } from "../../../platform/log.ts";
 import { createFakeClock, promisesSettled, settled } from "../../fakes/clock.ts";
@@ -111,14 +112,15 @@ Deno.test("a message is truncated to the length limit of events", async () => {
   assert.equal(written()[0]!.message.length, 1000);
 });
 
-function nodeEvents() {
+function nodeEvents(isInSite = false) {
   const clock = createFakeClock(undefined, promisesSettled);
   const recorded: string[] = [];
-  const events = createNodeEvents(
-    { record: (type, reason, _about, message) => recorded.push(`${type} ${reason} ${message}`) },
-    "nftables",
+  const events = createNodeEvents({
+    recorder: { record: (type, reason, _about, message) => recorded.push(`${type} ${reason} ${message}`) },
+    mode: "nftables",
+    isInSite,
     clock,
-  );
+  });
   const report = (changes: Partial<SyncReport>) =>
     events.report({
       family: "IPv4",
@@ -164,6 +166,18 @@ Deno.test("the start, a family that keeps failing and its recovery are recorded"
   ]);
 });
 
+Deno.test("in a site, the start and the API server's return need no Event, problems do", () => {
+  const { clock, recorded, events } = nodeEvents(true);
+  const link = (state: "connected" | "disconnected") =>
+    events.link({ state, sinceMs: clock.now(), server: "https://api" } as SourceLink);
+  link("disconnected");
+  clock.advance(60_000);
+  link("connected");
+  assert.deepEqual(recorded, []);
+  events.nodeMissing("there is no Node n1");
+  assert.deepEqual(recorded, ["Warning NodeNotFound there is no Node n1"]);
+});
+
 Deno.test("services that cannot be programmed and failed workers are recorded; an unsupported family is not", () => {
   const { recorded, events, report } = nodeEvents();
   const problem = (servicePort: string) => ({ code: "rules-refused", servicePort, message: "refused" } as const);
@@ -196,7 +210,7 @@ Deno.test("a problem is recorded if the table names an Event for its code", () =
 
 Deno.test("a health check node port that cannot be opened is an event of its Service, in its namespace", async () => {
   const { clock, recorder, requests } = setUp();
-  const events = createNodeEvents(recorder, "nftables", clock);
+  const events = createNodeEvents({ recorder, mode: "nftables", isInSite: false, clock });
   events.healthCheckFailed("shop/web", 32000, "cannot listen on 192.0.2.1: Address already in use");
   await settled();
   const { verb, path, object } = requests[1]!;
@@ -216,7 +230,7 @@ Deno.test("a health check node port that cannot be opened is an event of its Ser
 
 Deno.test("a refused service has events of its own, also when it is accepted again", async () => {
   const { clock, recorder, requests } = setUp();
-  const events = createNodeEvents(recorder, "nftables", clock);
+  const events = createNodeEvents({ recorder, mode: "nftables", isInSite: false, clock });
   const report = {
     family: "IPv4",
     revision: 1,
@@ -264,7 +278,7 @@ Deno.test("repairs and the return of the API server are recorded, a short outage
 
 Deno.test("a balancing annotation without effect is an event of its Service", async () => {
   const { clock, recorder, requests } = setUp();
-  const events = createNodeEvents(recorder, "iptables", clock);
+  const events = createNodeEvents({ recorder, mode: "iptables", isInSite: false, clock });
   const detail = "annotation sluice.dev/balance: iptables mode has no maglev; balanced by random";
   events.serviceProblem("shop/web", { code: "balance-ignored", subject: "shop/web", detail }, "Balance");
   await settled();

@@ -102,6 +102,22 @@ Deno.test("kubeconfig creates the identity and writes a kubeconfig that only its
     assert.doesNotMatch(again.stdout, /^created/m);
   }));
 
+Deno.test("with a site, the service account may use the Leases in their namespace", () =>
+  inCluster(async ({ folder, objects, run }) => {
+    const config = `${folder}/config.yaml`;
+    const kind = "apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\n";
+    await Deno.writeTextFile(config, `${kind}site: { name: store-12 }\n`);
+    for (const args of [["--site", "store-12"], ["--config", config]]) {
+      await run("--output", `${folder}/out`, ...args);
+      const leases = `${RBAC}/namespaces/kube-system`;
+      const role = objects.get(`${leases}/roles/sluice-sites`) as { rules: unknown };
+      const verbs = ["get", "create", "patch"];
+      assert.deepEqual(role.rules, [{ apiGroups: ["coordination.k8s.io"], resources: ["leases"], verbs }]);
+      const binding = objects.get(`${leases}/rolebindings/sluice-sites`) as { subjects: unknown };
+      assert.deepEqual(binding.subjects, [{ kind: "ServiceAccount", name: "sluice", namespace: "kube-system" }]);
+    }
+  }));
+
 Deno.test("a dry run lets the API server check the requests and changes nothing", () =>
   inCluster(async ({ api, folder, objects, run }) => {
     const { stdout } = await run("--output", `${folder}/out`, "--dry-run");

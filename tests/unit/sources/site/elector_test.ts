@@ -33,6 +33,24 @@ Deno.test("a new version of another node's Lease starts its duration again", () 
   assert.equal(elector.next(59_000).kind, "acquire");
 });
 
+Deno.test("what other nodes tell counts from when they saw it, and an answer that a renewal has overtaken does not count", () => {
+  const elector = createElector(OPTIONS);
+  elector.heard(lease("b", "1", 100_000), 4000);
+  assert.deepEqual(elector.next(5000), { kind: "follow", leader: lease("b", "1", 100_000), untilMs: 34_000 });
+  const renewal = { ...lease("b", "2", 110_000), address: "", certificate: "" };
+  assert.equal(elector.isRenewal(renewal), true);
+  elector.renewed(renewal, 14_500);
+  assert.deepEqual(elector.next(15_000), { kind: "follow", leader: lease("b", "2", 110_000), untilMs: 44_000 });
+  elector.forget();
+  elector.heard(lease("b", "1", 100_000), 15_000);
+  assert.deepEqual(elector.next(15_000), { kind: "follow", leader: lease("b", "2", 110_000), untilMs: 44_000 });
+  for (
+    const other of [renewal, lease("b", "0", 90_000), lease("b", "3", 120_000, "second"), lease("c", "3", 120_000)]
+  ) {
+    assert.equal(elector.isRenewal(other), false);
+  }
+});
+
 Deno.test("a Lease without a holder is free at once", () => {
   const elector = createElector(OPTIONS);
   elector.read(lease("", "1"), 0);

@@ -9,6 +9,7 @@ import { connectToApi, createKubernetesSource } from "../../../../sources/kubern
 import type { KeptState, StateFile } from "../../../../sources/kept/state_file.ts";
 import { createKeptSource } from "../../../../sources/kept/kept_source.ts";
 import type { SiteCertificates } from "../../../../sources/site/certificates.ts";
+import { proofsOf } from "../../../../sources/site/proof.ts";
 import { createSiteSource, NO_DETAILS } from "../../../../sources/site/site_source.ts";
 import { createCertificateAuthority } from "../../../fakes/certificates.ts";
 import { type FakeApiServer, startFakeApiServer } from "../../../fakes/api_server.ts";
@@ -102,6 +103,7 @@ export async function withSite(test: (site: SiteUnderTest) => Promise<void>): Pr
 /** Certificates from files that do not change. */
 export function sameFiles(files: TlsFiles): SiteCertificates {
   return {
+    proofs: () => proofsOf(files, () => true),
     published: () => Promise.resolve(""),
     server: () => Promise.resolve({ tls: files }),
     client: () => Promise.resolve(files),

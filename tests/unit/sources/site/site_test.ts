@@ -134,6 +134,7 @@ Deno.test("a node that cannot reach the leader watches the API server, and retur
     const files = await site.files();
     let isRefused = true;
     const certificates = {
+      proofs: () => Promise.reject(new Error("no certificate")),
       published: () => Promise.resolve(""),
       server: () => Promise.resolve({ tls: files }),
       client: () => isRefused ? Promise.reject(new Error("no certificate")) : Promise.resolve(files),

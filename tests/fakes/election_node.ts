@@ -1,0 +1,100 @@
+/** Nodes that elect the leader of their site, on a fake clock, Lease and LAN. */
+import { silentLogger } from "../../platform/log.ts";
+import { createElection, type Election } from "../../sources/site/election.ts";
+import { createLan } from "../../sources/site/lan.ts";
+import type { Leader, LeaseClient } from "../../sources/site/lease.ts";
+import type { FakeClock } from "./clock.ts";
+import { fakeProofs, type LanHub } from "./lan_hub.ts";
+
+/** The times of the elections. */
+export const TIMING = { leaseMs: 30_000, renewMs: 10_000 };
+
+/** What the nodes of a site share. */
+export interface Surroundings {
+  readonly clock: FakeClock;
+  readonly random: () => number;
+  /** The LAN on which they find each other; undefined if they do not. */
+  readonly hub: LanHub | undefined;
+}
+
+/** A node of the site. */
+export interface ElectionNode {
+  readonly name: string;
+  election: Election;
+  /** How often it was told to get ready to lead. */
+  standBys: number;
+  stop(): void;
+  /** Starts again with what it remembers on disk, or nothing. */
+  restart(disk?: "kept" | "lost"): void;
+}
+
+/** Starts a node. */
+export function startElectionNode(
+  name: string,
+  lease: LeaseClient,
+  { clock, random, hub }: Surroundings,
+): ElectionNode {
+  let remembered: Leader | undefined;
+  const start = () => {
+    const ended = new AbortController();
+    // Monotonic clocks of nodes have nothing in common but their rate.
+    const offsetMs = random() * 1e6;
+    const ownClock = { ...clock, monotonic: () => clock.monotonic() + offsetMs };
+    const election = createElection({
+      node: name,
+      openLan: hub && ((part) =>
+        createLan({
+          ...part,
+          site: "north",
+          node: name,
+          open: hub.open(name),
+          certificates: { proofs: () => Promise.resolve(fakeProofs(name)) },
+          clock: ownClock,
+          logger: silentLogger,
+          random,
+        })),
+      lease,
+      memory: { leader: () => remembered, remember: (leader) => remembered = leader },
+      self: () => Promise.resolve({ node: name, address: `${name}:12091`, certificate: "" }),
+      timing: TIMING,
+      onRole: () => {},
+      onStandBy: () => node.standBys++,
+      onProblems: () => {},
+      clock: ownClock,
+      logger: silentLogger,
+      random,
+    });
+    void election.run(ended.signal);
+    return { election, stop: () => ended.abort(new Error("stopped")) };
+  };
+  let running = start();
+  const node: ElectionNode = {
+    name,
+    election: running.election,
+    standBys: 0,
+    stop: () => running.stop(),
+    restart(disk = "kept") {
+      running.stop();
+      if (disk === "lost") remembered = undefined;
+      running = start();
+      node.election = running.election;
+    },
+  };
+  return node;
+}
+
+/** Lets the nodes react to what has arrived: only promises are involved. */
+export async function settleElections(): Promise<void> {
+  for (let turn = 0; turn < 30; turn++) await Promise.resolve();
+}
+
+/** A pseudo-random sequence (mulberry32), so that a failing case repeats. */
+export function randomSequence(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
