@@ -1,13 +1,10 @@
 /**
- * Counters, gauges and histograms, exposed in Prometheus' text format 0.0.4
- * (https://prometheus.io/docs/instrumenting/exposition_formats/).
+ * Counters, gauges and histograms, exposed in Prometheus' text format, and read by what exports them elsewhere.
  *
  * A client library would cost 5 MB of memory on every node, most of it for features that Sluice does not use:
  * summaries, process clusters, pushing.
  */
-
-/** The content type of the text format. */
-export const CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8";
+import { type Distribution, labelsInText, labelText, metricText, type ShownMetric } from "./exposition_text.ts";
 
 /** A value for each label. */
 export type Labels<Label extends string> = Readonly<Record<Label, string>>;
@@ -28,23 +25,36 @@ export interface Histogram<Label extends string> {
   observe(labels: Labels<Label>, value: number): void;
 }
 
-/** A sample: the suffix of the metric's name, the labels, and the value. */
-type Sample = readonly [suffix: string, labels: string, value: number];
-
 /** A metric in a registry. */
-interface Metric {
-  /** Returns its HELP, TYPE and sample lines, newlines included. */
-  expose(): string;
+type Metric = ShownMetric & {
   /** Resets every value. */
   reset(): void;
+};
+
+/** The value of one series of a metric. */
+export interface SeriesReading<Value> {
+  readonly labels: Readonly<Record<string, string>>;
+  readonly value: Value;
 }
+
+/** A metric with its current values. */
+export type MetricReading =
+  & { readonly name: string; readonly help: string }
+  & ({ readonly type: "counter" | "gauge"; readonly series: readonly SeriesReading<number>[] } | {
+    readonly type: "histogram";
+    /** The upper bounds of the buckets, ascending, without +Inf. */
+    readonly bounds: readonly number[];
+    readonly series: readonly SeriesReading<Distribution>[];
+  });
 
 /** Metrics that are exposed together, in the order of their registration. */
 export interface Registry {
   /** Registers a metric. Throws if its name is taken. */
-  add(name: string, metric: Metric): void;
+  add(metric: Metric): void;
   /** Returns all metrics in the text format. */
   expose(): string;
+  /** Returns all metrics as data. */
+  read(): readonly MetricReading[];
   /** Resets every value. */
   reset(): void;
 }
@@ -60,11 +70,12 @@ export interface MetricDescription<Label extends string> {
 export function createRegistry(): Registry {
   const metrics = new Map<string, Metric>();
   return {
-    add(name, metric) {
-      if (metrics.has(name)) throw new Error(`metric ${name} is registered already`);
-      metrics.set(name, metric);
+    add(metric) {
+      if (metrics.has(metric.name)) throw new Error(`metric ${metric.name} is registered already`);
+      metrics.set(metric.name, metric);
     },
-    expose: () => [...metrics.values()].map((metric) => metric.expose()).join("\n"),
+    expose: () => [...metrics.values()].map(metricText).join("\n"),
+    read: () => [...metrics.values()].map(reading),
     reset: () => metrics.forEach((metric) => metric.reset()),
   };
 }
@@ -92,17 +103,15 @@ export function gauge<Label extends string>(registry: Registry, description: Met
   };
 }
 
-/** Registers a metric whose samples are kept elsewhere: `read` is called whenever the registry is exposed. */
+/** Registers a metric whose samples are kept elsewhere: `read` is called whenever the registry is exposed or read. */
 export function readWhenShown<Label extends string>(
   registry: Registry,
   type: "counter" | "gauge",
   { name, help, labels }: MetricDescription<Label>,
   read: () => Iterable<readonly [Labels<Label>, number]>,
 ): void {
-  registry.add(name, {
-    expose: () => exposed(name, type, help, [...read()].map(([given, value]) => ["", labelText(labels, given), value])),
-    reset() {},
-  });
+  const series = () => [...read()].map(([given, value]) => [labelText(labels, given), value] as const);
+  registry.add({ name, help, type, series, reset() {} });
 }
 
 /** Registers a histogram. `buckets` are its upper bounds, ascending, without +Inf. */
@@ -112,18 +121,9 @@ export function histogram<Label extends string>(
   buckets: readonly number[],
 ): Histogram<Label> {
   const bounds = [...buckets, Infinity];
-  /** By labels: the number of observations in each bucket, not cumulative, and the sum of all observations. */
   const series = new Map<string, { readonly counts: number[]; sum: number }>();
-  const samplesOf = ([key, { counts, sum }]: [string, { counts: readonly number[]; sum: number }]): Sample[] => {
-    let below = 0;
-    const inBuckets = bounds.map((bound, i): Sample => {
-      below += counts[i]!;
-      return ["_bucket", joined(`le="${numberText(bound)}"`, key), below];
-    });
-    return [...inBuckets, ["_sum", key, sum], ["_count", key, below]];
-  };
-  registry.add(name, {
-    expose: () => exposed(name, "histogram", help, [...series].flatMap(samplesOf)),
+  registry.add({
+    ...{ name, help, type: "histogram", bounds: buckets, series: () => series },
     reset: () => series.clear(),
   });
   return {
@@ -148,36 +148,15 @@ function valuesOf(
     if (labels.length === 0) values.set("", 0);
   };
   reset();
-  registry.add(name, {
-    expose: () => exposed(name, type, help, [...values].map(([key, value]) => ["", key, value])),
-    reset,
-  });
+  registry.add({ name, help, type, series: () => values, reset });
   return values;
 }
 
-function exposed(name: string, type: string, help: string, samples: readonly Sample[]): string {
-  const lines = samples.map(([suffix, labels, value]) =>
-    `${name}${suffix}${labels === "" ? "" : `{${labels}}`} ${numberText(value)}\n`
-  );
-  return `# HELP ${name} ${escapeHelp(help)}\n# TYPE ${name} ${type}\n${lines.join("")}`;
-}
-
-function labelText(names: readonly string[], labels: Readonly<Record<string, string>>): string {
-  return names.map((name) => `${name}="${escapeValue(labels[name]!)}"`).join(",");
-}
-
-function joined(first: string, others: string): string {
-  return others === "" ? first : `${first},${others}`;
-}
-
-function escapeHelp(text: string): string {
-  return text.replaceAll("\\", "\\\\").replaceAll("\n", "\\n");
-}
-
-function escapeValue(text: string): string {
-  return escapeHelp(text).replaceAll('"', '\\"');
-}
-
-function numberText(value: number): string {
-  return Math.abs(value) === Infinity ? (value > 0 ? "+Inf" : "-Inf") : String(value);
+function reading(metric: Metric): MetricReading {
+  const { name, help } = metric;
+  const valued = <Value>(series: Iterable<readonly [string, Value]>): readonly SeriesReading<Value>[] =>
+    [...series].map(([labels, value]) => ({ labels: labelsInText(labels), value }));
+  return metric.type === "histogram"
+    ? { name, help, type: metric.type, bounds: metric.bounds, series: valued(metric.series()) }
+    : { name, help, type: metric.type, series: valued(metric.series()) };
 }

@@ -10,7 +10,8 @@ import { addCanaries } from "./canary_metrics.ts";
 import type { CanaryStatus } from "./canary_status.ts";
 import { addBuildInfo, addLink, addProblems, addServers, addSite } from "./common_metrics.ts";
 import type { HealthEndpoint } from "./healthz_server.ts";
-import { CONTENT_TYPE, createRegistry, readWhenShown, type Registry } from "./exposition.ts";
+import { createRegistry, type MetricReading, readWhenShown, type Registry } from "./exposition.ts";
+import { CONTENT_TYPE } from "./exposition_text.ts";
 import {
   counterReadAtScrape,
   gaugeReadAtScrape,
@@ -55,6 +56,8 @@ export interface Metrics {
   apiRequest(outcome: ApiRequestOutcome): void;
   /** Returns all metrics in Prometheus' text format. Nothing is formatted before this call. */
   expose(): Promise<string>;
+  /** Returns all metrics as data, with the same values. */
+  read(): Promise<readonly MetricReading[]>;
   /** The content type of the text that `expose` returns. */
   readonly contentType: string;
 }
@@ -137,6 +140,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
   const updatePacketCounts = mode.metrics.countsPackets ? packetMetrics(registry, readPacketCounts) : undefined;
   const updateTraffic = addTraffic?.(registry);
   const updateRelayFigures = readRelayFigures && relayMetrics(registry, readRelayFigures);
+  const update = () => Promise.all([updatePacketCounts?.(), updateRelayFigures?.(), updateTraffic?.(), readCpuTime()]);
 
   return {
     observe: syncs,
@@ -153,8 +157,12 @@ export function createMetrics(options: MetricsOptions): Metrics {
     },
     apiRequest: restClientMetrics(registry),
     async expose() {
-      await Promise.all([updatePacketCounts?.(), updateRelayFigures?.(), updateTraffic?.(), readCpuTime()]);
+      await update();
       return registry.expose();
+    },
+    async read() {
+      await update();
+      return registry.read();
     },
     contentType: CONTENT_TYPE,
   };

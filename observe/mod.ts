@@ -9,7 +9,8 @@ export type { CanaryCause, CanaryStatus } from "./canary_status.ts";
 export { type ChangeFeed, createChangeFeed, type Feed, type FeedEvent, type PlannedOptions } from "./change_feed.ts";
 export { createDriftWatch, type DriftWatch } from "./drift_watch.ts";
 export { createEventRecorder, type EventRecorderOptions, type EventRequest } from "./events.ts";
-export { CONTENT_TYPE, createRegistry, readWhenShown, type Registry } from "./exposition.ts";
+export { createRegistry, type MetricReading, readWhenShown, type Registry } from "./exposition.ts";
+export { CONTENT_TYPE } from "./exposition_text.ts";
 export { problemsOfSync, problemsOfWorker } from "./family_problems.ts";
 export { type HealthzServerOptions, startHealthzServer } from "./healthz_server.ts";
 export { listeningProblem } from "./listening_problem.ts";
@@ -49,4 +50,5 @@ export {
   type SyncSummary,
 } from "./status.ts";
 export type { SiteStatus } from "./site_status.ts";
+export { shownUrl, type Signal, type TelemetryChoice, telemetryChoice } from "./telemetry_choice.ts";
 export { sizeOfSync } from "./sync_size.ts";

@@ -10,6 +10,7 @@ import {
   type ProxyHealth,
   type StatusRecorder,
 } from "../observe/mod.ts";
+import type { SyncTraces } from "../observe/telemetry/mod.ts";
 import type { Canaries } from "./canaries.ts";
 import { watchSupport } from "./family_support.ts";
 import type { Traffic } from "./traffic.ts";
@@ -28,6 +29,8 @@ export interface FamilyObservers {
   /** Undefined if traffic metrics are off. */
   readonly traffic: Pick<Traffic, "note" | "recorder"> | undefined;
   readonly canaries: Pick<Canaries, "reported">;
+  /** Undefined if no traces are exported. */
+  readonly traces: SyncTraces | undefined;
   readonly logger: Logger;
   /** Called when this host can serve neither family, with the reason of each. */
   readonly onNoneSupported: (reasons: string) => void;
@@ -38,22 +41,27 @@ export function notifyObservers(
   observers: FamilyObservers,
 ): Omit<ServedFamilyListener, "onHealthChecks" | "onProblems"> {
   const { health, metrics, recorder, problems, feed, nodeEvents, driftWatch, traffic, canaries, logger } = observers;
-  const { onNoneSupported } = observers;
+  const { onNoneSupported, traces } = observers;
   const noteSupport = watchSupport(logger, onNoneSupported);
 
   return {
-    onChange(family, changes, options) {
+    onChange(family, changes, options, startedAtMs) {
       health.queuedUpdate(family);
       metrics.queued(family);
       feed.planned(family, changes, options);
+      traces?.planned(family, changes.set.length + changes.deleted.length, startedAtMs);
       traffic?.recorder.forget(family, changes.deleted);
     },
-    onSent: feed.sent,
+    onSent(family, revision) {
+      feed.sent(family, revision);
+      traces?.sent(family, revision);
+    },
     onReport(report, triggerTimesMs) {
       if (report.ok) health.updated(report.family);
       metrics.observe(report, triggerTimesMs);
       recorder.report(report, triggerTimesMs);
       feed.reported(report);
+      traces?.reported(report, triggerTimesMs);
       problems.report(`sync ${report.family}`, problemsOfSync(report), { isLogged: true });
       nodeEvents?.report(report);
       driftWatch.report(report);

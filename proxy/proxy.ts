@@ -105,6 +105,8 @@ async function serve(options: ProxyOptions): Promise<number> {
     readServers: () => source.servers?.() ?? [],
     readCanaries: configuration.canary.enabled ? () => canaries.status() : undefined,
   });
+  options.telemetry?.attach(metrics, startedAtMs);
+  const traces = options.telemetry?.traceSyncs(mode);
   const files = shareFiles(options.fileLimit);
   const limits = createConnectionLimits({ clock, max: files.connections });
   const serviceHealth = createServiceHealth({
@@ -155,7 +157,19 @@ async function serve(options: ProxyOptions): Promise<number> {
     ...{ configuration, tracking, families: () => families, health, nodeEvents: () => nodeEvents },
     ...{ onProblems: reportWithEvents, clock, logger, signal },
   });
-  const observers = { health, metrics, recorder, problems, feed, nodeEvents, driftWatch, traffic, canaries, logger };
+  const observers = {
+    health,
+    metrics,
+    recorder,
+    problems,
+    feed,
+    nodeEvents,
+    driftWatch,
+    traffic,
+    canaries,
+    traces,
+    logger,
+  };
   const listener = {
     ...notifyObservers({ ...observers, onNoneSupported }),
     onHealthChecks: serviceHealth.inEffect,

@@ -4,6 +4,7 @@ import type { ControlAnswers } from "../answers/control/mod.ts";
 import type { FamilyOptions, KernelSetting, RestDelays, StartFamily } from "../core/channel/mod.ts";
 import type { Family } from "../core/model/mod.ts";
 import type { ProcessProblems } from "../core/problems/mod.ts";
+import type { Telemetry } from "../observe/telemetry/mod.ts";
 import type { KeptState } from "../sources/mod.ts";
 
 /** Options of one run of the proxy. */
@@ -28,6 +29,8 @@ export interface ProxyOptions {
   readonly kept?: KeptState;
   /** Problems of the process, which last from run to run. */
   readonly processProblems?: Pick<ProcessProblems, "attach">;
+  /** Exports metrics and traces; undefined if the environment names no collector. */
+  readonly telemetry?: Telemetry;
   /** Called once the proxy can answer queries; the answers are loaded with the first one. */
   readonly onAnswers?: (answers: () => Promise<ControlAnswers>) => void;
   /** Ends the run. */

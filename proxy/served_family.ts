@@ -93,8 +93,8 @@ export interface ServedFamily {
 
 /** Callbacks of a served family. */
 export interface ServedFamilyListener {
-  /** A change has been planned; see `ChangeFeed.planned`. */
-  onChange(family: Family, changes: PlanChanges, options: PlannedOptions): void;
+  /** A change has been planned, from `startedAtMs` (milliseconds since 1970) until now; see `ChangeFeed.planned`. */
+  onChange(family: Family, changes: PlanChanges, options: PlannedOptions, startedAtMs: number): void;
   /** Everything planned so far was sent as part of this revision. */
   onSent(family: Family, revision: number): void;
   /**
@@ -184,9 +184,9 @@ export function serveFamily(
     earlier = [];
     return [...gone, ...before];
   };
-  const pass = (planned: PlanChanges, first?: number) => {
+  const pass = (planned: PlanChanges, startedAtMs: number, first?: number) => {
     const { set, deleted } = planned;
-    listener.onChange(family, planned, { first, isDualStack: otherHasServicePorts() });
+    listener.onChange(family, planned, { first, isDualStack: otherHasServicePorts() }, startedAtMs);
     kernelView.planned(keysOf(set));
     kernelView.planned(deleted);
     channel.set(set);
@@ -195,6 +195,7 @@ export function serveFamily(
   return {
     family,
     apply(changes) {
+      const startedAtMs = clock.now();
       const planned = planner.plan(changes), { set, deleted } = planned;
       const first = hasPlanned ? undefined : [...planner.ports()].length;
       hasPlanned = true;
@@ -203,12 +204,13 @@ export function serveFamily(
       if (set.length === 0 && deleted.length === 0) return;
       checkNodePorts(tracking.node.state(), set);
       latencies.planned(changes.endpoints[family].triggerTimesMs.values());
-      pass(planned, first);
+      pass(planned, startedAtMs, first);
     },
     planAgain(endpoints) {
+      const startedAtMs = clock.now();
       const owners = ownersOf(ofServices(planner.ports()), endpoints);
       const planned = planner.planAgain(new Set([...owners.values()].flat().map(({ service }) => service)));
-      if (planned.set.length > 0) pass(planned);
+      if (planned.set.length > 0) pass(planned, startedAtMs);
     },
     noteEarlier(objects) {
       earlier = objects.filter((object) => object.kind === "EndpointSlice").filter((slice) => slice.family === family);

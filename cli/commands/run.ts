@@ -6,6 +6,7 @@ import { openControlSocket, serveAnswers } from "./control_socket.ts";
 import { dropEnvPermission, droppedPermissions, dropRunPermission, inClusterEnvironment } from "./privileges.ts";
 import { runWithReloads } from "./reload.ts";
 import { openKeptState } from "./kept_state.ts";
+import { openTelemetry } from "./telemetry.ts";
 
 /** `sluice run`: the proxy. */
 export const runCommand: Command = {
@@ -44,17 +45,24 @@ export const runCommand: Command = {
     if (isServing) await setOomScore(invocation);
     dropRunPermission();
     const env = inClusterEnvironment();
+    const { nodeName } = configuration;
+    const ofNode = { "service.name": "sluice", "service.instance.id": nodeName, "k8s.node.name": nodeName };
+    const telemetry = isServing ? await openTelemetry(ofNode, invocation, report) : undefined;
     dropEnvPermission(plugin);
     logger.debug("dropped permissions of the main isolate", { ...droppedPermissions() });
     const { runProxy } = await import("../../proxy/mod.ts");
     const onAnswers = await serveAnswers(controlSocket, invocation);
     const withRelays = relaysOnDemand(startFamily);
-    const ofProcess = { flags, clock, runProgram, env, lost: lost.signal, fileLimit, kept, processProblems };
+    const ofProcess = { flags, clock, runProgram, env, lost: lost.signal, fileLimit, kept, processProblems, telemetry };
     const fixed = { ...ofProcess, onAnswers, signal };
-    return await runWithReloads(invocation, report, async (reloadable) => {
-      const startFamily = await withRelays(usesAnyRelay(reloadable.configuration));
-      return await runProxy({ ...reloadable, ...fixed, startFamily });
-    });
+    try {
+      return await runWithReloads(invocation, report, async (reloadable) => {
+        const startFamily = await withRelays(usesAnyRelay(reloadable.configuration));
+        return await runProxy({ ...reloadable, ...fixed, startFamily });
+      });
+    } finally {
+      await telemetry?.stop();
+    }
   },
 };
 

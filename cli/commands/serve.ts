@@ -3,6 +3,7 @@ import type { ServingOptions } from "../../kpng/server/mod.ts";
 import type { Command, Invocation } from "./command.ts";
 import { type ClusterStore, openClusterStore } from "./cluster_store.ts";
 import { DETAIL_FLAGS } from "./detail_flags.ts";
+import { openTelemetry } from "./telemetry.ts";
 import {
   LISTEN_FLAGS,
   OPERATOR_FLAGS,
@@ -50,6 +51,9 @@ export const serveCommand: Command = {
     });
     const { startServing } = await import("../../kpng/server/mod.ts");
     const { store } = cluster;
+    const instance = { "service.name": "sluice-serve", "service.instance.id": Deno.hostname() };
+    const telemetry = await openTelemetry(instance, invocation, cluster.problems.report);
+    telemetry?.attach(metrics, clock.now());
     const workers = await servingWorkersOf(givenWorkers, invocation);
     const serving = await startServing({
       address: addresses.listen,
@@ -67,6 +71,7 @@ export const serveCommand: Command = {
       return 0;
     } finally {
       await serving.close();
+      await telemetry?.stop();
       logger.info("stopped serving");
     }
   },

@@ -5,10 +5,12 @@ import { VERSION } from "../../platform/mod.ts";
 export interface ManualTexts {
   /** Descriptions of files by path. */
   readonly files: Readonly<Record<string, string>>;
+  /** Descriptions of environment variables by name. */
+  readonly environment: Readonly<Record<string, string>>;
 }
 
 /** Returns the man page (section 8) in the man macros. */
-export function manPage(commands: readonly CommandSpec[], { files }: ManualTexts): string {
+export function manPage(commands: readonly CommandSpec[], { files, environment }: ManualTexts): string {
   return [
     `.TH SLUICE 8 "" "Sluice ${VERSION}" "System Administration"`,
     ".SH NAME",
@@ -34,6 +36,8 @@ export function manPage(commands: readonly CommandSpec[], { files }: ManualTexts
     ...tagged("0", "success; check: nothing is red; diff: no difference"),
     ...tagged("1", "failure; check: something is red; diff: the kernel differs"),
     ...tagged("2", "usage or configuration error, nothing was done; diff: failure"),
+    ".SH ENVIRONMENT",
+    ...Object.entries(environment).flatMap(([name, what]) => tagged(name, what)),
     ".SH FILES",
     ...Object.entries(files).flatMap(([path, what]) => tagged(path, what)),
     ".SH SEE ALSO",

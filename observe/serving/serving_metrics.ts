@@ -12,6 +12,7 @@ import {
   createRegistry,
   gaugeReadAtScrape,
   metricMaker,
+  type MetricReading,
   readWhenShown,
   restClientMetrics,
   type SourceLink,
@@ -34,6 +35,8 @@ export interface ServingMetrics {
   apiRequest(outcome: ApiRequestOutcome): void;
   /** Returns all metrics in Prometheus' text format. */
   expose(): Promise<string>;
+  /** Returns all metrics as data, with the same values. */
+  read(): Promise<readonly MetricReading[]>;
 }
 
 /** Options of `createServingMetrics`; the functions are called at every scrape. */
@@ -76,6 +79,10 @@ export function createServingMetrics(options: ServingMetricsOptions): ServingMet
     async expose() {
       await readCpuTime();
       return registry.expose();
+    },
+    async read() {
+      await readCpuTime();
+      return registry.read();
     },
   };
 }

@@ -6,6 +6,7 @@ import { serveControlSocket } from "../../answers/control/serve.ts";
 import type { FamilyHealth, FamilyListener, StartFamily } from "../../core/channel/family_link.ts";
 import type { ProcessProblems } from "../../core/problems/mod.ts";
 import type { Family, FamilyDelta, SyncReport } from "../../core/model/mod.ts";
+import type { Telemetry } from "../../observe/telemetry/mod.ts";
 import { runProxy } from "../../proxy/proxy.ts";
 import { sleep, systemClock } from "../../platform/clock.ts";
 import { type Logger, silentLogger } from "../../platform/log.ts";
@@ -32,11 +33,12 @@ export interface WholeProxyOptions {
   readonly logger?: Logger;
   readonly controlSocket?: Deno.Listener;
   readonly processProblems?: ProcessProblems;
+  readonly telemetry?: Telemetry;
 }
 
 /** Runs `test` with a proxy and stops the proxy afterwards. */
 export async function withWholeProxy(
-  { args, logger = silentLogger, controlSocket: listener, processProblems }: WholeProxyOptions,
+  { args, logger = silentLogger, controlSocket: listener, processProblems, telemetry }: WholeProxyOptions,
   test: (proxy: WholeProxy) => Promise<void>,
 ): Promise<void> {
   const port = freePort();
@@ -59,6 +61,7 @@ export async function withWholeProxy(
     clock: systemClock,
     startFamily,
     processProblems,
+    telemetry,
     onAnswers(answers) {
       if (listener) serveControlSocket({ listener, answers, clock: systemClock, logger, signal: end.signal });
     },

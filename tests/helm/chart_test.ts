@@ -137,6 +137,8 @@ const OTHER_VALUES = [
   "imagePullSecrets[0].name=registry",
   "config.mode=nftables",
   "extraArgs[0]=-v=4",
+  "extraEnv[0].name=OTEL_EXPORTER_OTLP_ENDPOINT",
+  "extraEnv[0].value=http://127.0.0.1:4318",
   "resources.limits.memory=256Mi",
   "nodeSelector.proxy=sluice",
   "tolerations[0].key=edge",
@@ -190,6 +192,15 @@ test("the kept state and the container runtime's socket are folders of the node,
   assert.deepEqual(both.args, ["--state-directory", "/data/sluice", "--container-runtime-endpoint", endpoint]);
   assert.ok(both.mounts.includes("/data/sluice") && both.mounts.includes(RUNTIME));
   assert.ok(!both.ofInit.includes(RUNTIME));
+});
+
+test("further variables are in the environment of the proxy, besides the name of the node", async () => {
+  const manifests = await rendered(...REQUIRED, "--set", "extraEnv[0].name=OTEL_SERVICE_NAME,extraEnv[0].value=edge");
+  const { env } = find(manifests, "DaemonSet").spec.template.spec.containers[0];
+  assert.deepEqual(env.map(({ name, value }: Manifest) => [name, value]), [
+    ["NODE_NAME", undefined],
+    ["OTEL_SERVICE_NAME", "edge"],
+  ]);
 });
 
 test("bad values are refused with what to do", async () => {

@@ -84,3 +84,17 @@ Deno.test("duplicate names are rejected, and counters never decrease", () => {
   assert.throws(() => first.inc({}, -1), RangeError);
   assert.throws(() => first.inc({}, NaN), RangeError);
 });
+
+Deno.test("a registry is read as data with the labels that were given", () => {
+  const registry = createRegistry();
+  const odd = { a: 'x="1",b="\\n', b: "line\nbreak\\" };
+  counter(registry, { name: "n_total", help: "N", labels: ["a", "b"] }).inc(odd, 2);
+  histogram(registry, { name: "seconds", help: "Seconds", labels: [] }, [1]).observe({}, 3);
+  assert.deepEqual(registry.read(), [
+    { name: "n_total", help: "N", type: "counter", series: [{ labels: odd, value: 2 }] },
+    {
+      ...{ name: "seconds", help: "Seconds", type: "histogram", bounds: [1] },
+      series: [{ labels: {}, value: { counts: [0, 1], sum: 3 } }],
+    },
+  ]);
+});

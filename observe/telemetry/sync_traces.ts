@@ -1,0 +1,128 @@
+import {
+  type Attributes,
+  type Context,
+  ROOT_CONTEXT,
+  type Span,
+  SpanStatusCode,
+  trace,
+  type Tracer,
+} from "@opentelemetry/api";
+import { millisToHrTime } from "@opentelemetry/core";
+import type { Family, SyncReport } from "../../core/model/mod.ts";
+import type { Clock } from "../../platform/mod.ts";
+
+/**
+ * Exports a trace for each sync, with the spans
+ *
+ *   sync         from the planning of its first change to its effect in the kernel
+ *     plan       from the first to the last round of planning
+ *     channel    from the first planned change until all were sent to the family's worker
+ *     apply      in the worker: the kernel's tools
+ *       conntrack    the removal of stale connections
+ */
+export interface SyncTraces {
+  /** Changes of this number of service ports were planned in a round that began at this time (ms since 1970). */
+  planned(family: Family, changes: number, startedAtMs: number): void;
+  /** Everything planned so far was sent as part of this revision. */
+  sent(family: Family, revision: number): void;
+  /** A sync has ended; see `ServedFamilyListener.onReport` for `triggerTimesMs`. */
+  reported(report: SyncReport, triggerTimesMs: readonly number[]): void;
+}
+
+/** Options of `createSyncTraces`. */
+export interface SyncTracesOptions {
+  readonly tracer: Tracer;
+  /** The proxy mode. */
+  readonly mode: string;
+  readonly clock: Clock;
+}
+
+/** Planned changes; times in milliseconds since 1970. */
+interface Planned {
+  readonly firstMs: number;
+  readonly lastMs: number;
+  /** The number of service ports; one that changed twice counts twice. */
+  readonly changes: number;
+  readonly rounds: number;
+}
+
+/** Changes that were sent to a worker and not reported yet. */
+interface Sent extends Planned {
+  readonly revision: number;
+  readonly sentMs: number;
+}
+
+/** Creates the traces of a proxy's syncs. What waits for a report takes a fixed amount of memory. */
+export function createSyncTraces({ tracer, mode, clock }: SyncTracesOptions): SyncTraces {
+  const unsent = new Map<Family, Planned>();
+  const inFlight = new Map<Family, Sent>();
+  return {
+    planned(family, changes, startedAtMs) {
+      const round = { firstMs: startedAtMs, lastMs: clock.now(), changes, rounds: 1 };
+      unsent.set(family, together(unsent.get(family), round));
+    },
+    sent(family, revision) {
+      const planned = unsent.get(family);
+      if (planned === undefined) return;
+      unsent.delete(family);
+      inFlight.set(family, { ...together(inFlight.get(family), planned), revision, sentMs: clock.now() });
+    },
+    reported(report, triggerTimesMs) {
+      const { family, revision } = report;
+      const sent = inFlight.get(family);
+      const isOfThisSync = sent !== undefined && sent.revision <= revision;
+      if (isOfThisSync) inFlight.delete(family);
+      writeSpans(tracer, report, isOfThisSync ? sent : undefined, {
+        ...attributesOf(report),
+        "sluice.mode": mode,
+        "sluice.changes": isOfThisSync ? sent.changes : 0,
+        ...(triggerTimesMs.length > 0
+          ? { "sluice.programming_latency_ms": report.endedAtMs - triggerTimesMs.reduce((a, b) => Math.min(a, b)) }
+          : {}),
+      });
+    },
+  };
+}
+
+function together(before: Planned | undefined, after: Planned): Planned {
+  if (before === undefined) return after;
+  const [changes, rounds] = [before.changes + after.changes, before.rounds + after.rounds];
+  return { firstMs: before.firstMs, lastMs: after.lastMs, changes, rounds };
+}
+
+function writeSpans(tracer: Tracer, report: SyncReport, sent: Sent | undefined, attributes: Attributes): void {
+  const { endedAtMs, durationMs, problems, figures: { conntrack_ms } } = report;
+  const startedMs = endedAtMs - durationMs;
+  const write = (name: string, [startMs, endMs]: readonly [number, number], parent: Context, given?: Attributes) => {
+    const span = tracer.startSpan(name, { startTime: millisToHrTime(startMs), attributes: given }, parent);
+    return { within: trace.setSpan(parent, span), end: () => span.end(millisToHrTime(Math.max(startMs, endMs))), span };
+  };
+  const sync = write("sync", [Math.min(startedMs, sent?.firstMs ?? startedMs), endedAtMs], ROOT_CONTEXT, attributes);
+  if (sent !== undefined) {
+    const { firstMs, lastMs, sentMs, rounds } = sent;
+    write("plan", [firstMs, lastMs], sync.within, { "sluice.rounds": rounds }).end();
+    write("channel", [firstMs, sentMs], sync.within).end();
+  }
+  const apply = write("apply", [startedMs, endedAtMs], sync.within);
+  // Stale connections are removed at the end of a sync, when the new rules are in effect.
+  if (conntrack_ms !== undefined) write("conntrack", [endedAtMs - conntrack_ms, endedAtMs], apply.within).end();
+  if (!report.ok) { for (const { span } of [sync, apply]) markFailed(span, problems[0]?.message); }
+  apply.end();
+  sync.end();
+}
+
+function markFailed(span: Span, message: string | undefined): void {
+  span.setStatus({ code: SpanStatusCode.ERROR, message });
+}
+
+function attributesOf({ family, revision, ok, full, problems, figures }: SyncReport): Attributes {
+  const codes = [...new Set(problems.map(({ code }) => code))];
+  return {
+    "sluice.family": family,
+    "sluice.revision": revision,
+    "sluice.full": full,
+    "sluice.result": !ok ? "failed" : problems.length > 0 ? "partial" : "ok",
+    ...(codes.length > 0 ? { "sluice.problems": codes, "error.type": codes[0] } : {}),
+    ...Object.fromEntries(Object.entries(figures).map(([name, value]) => [`sluice.figures.${name}`, value])),
+  };
+}

@@ -1,0 +1,158 @@
+import { diag, DiagLogLevel } from "@opentelemetry/api";
+import { OTLPMetricExporter } from "@opentelemetry/exporter-metrics-otlp-proto";
+import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-proto";
+import {
+  defaultResource,
+  detectResources,
+  type Resource,
+  resourceAttributesEnvDetector,
+  resourceFromAttributes,
+  serviceNameEnvDetector,
+} from "@opentelemetry/resources";
+import { type CollectionResult, MeterProvider, PeriodicExportingMetricReader } from "@opentelemetry/sdk-metrics";
+import {
+  AlwaysOffSampler,
+  AlwaysOnSampler,
+  BatchSpanProcessor,
+  type Sampler,
+  TraceIdRatioBasedSampler,
+  TracerProvider,
+} from "@opentelemetry/sdk-trace";
+import type { ReportProblems } from "../../core/problems/mod.ts";
+import { type Clock, errorText, type Logger, sleep, VERSION } from "../../platform/mod.ts";
+import { type MetricReading, shownUrl, type TelemetryChoice } from "../mod.ts";
+import { metricData } from "./metric_data.ts";
+import { createSyncTraces, type SyncTraces } from "./sync_traces.ts";
+import { watchExporter } from "./watched_exporter.ts";
+
+/** Metrics that can be read. */
+export interface MetricSource {
+  read(): Promise<readonly MetricReading[]>;
+}
+
+/** The export of metrics and traces. */
+export interface Telemetry {
+  /** Exports these metrics from now on, which began at 0 at this time (milliseconds since 1970), and no others. */
+  attach(metrics: MetricSource, startedAtMs: number): void;
+  /** Creates traces of the syncs in a mode; undefined if no traces are exported. */
+  traceSyncs(mode: string): SyncTraces | undefined;
+  /** Exports everything now. Resolves when that is done or has failed. */
+  flush(): Promise<void>;
+  /** Exports what is left, for two seconds at most, and stops. */
+  stop(): Promise<void>;
+}
+
+/** Options of `startTelemetry`. */
+export interface TelemetryOptions {
+  readonly choice: TelemetryChoice;
+  /** Attributes of this process, which those in the environment override. */
+  readonly attributes: Readonly<Record<string, string>>;
+  readonly env: (name: string) => string | undefined;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** Receives a problem while the collector does not take a signal. */
+  readonly onProblems: ReportProblems;
+}
+
+/** The name and version that metrics and spans come from. */
+const SCOPE = { name: "sluice", version: VERSION } as const;
+/** The longest time that the end of the process waits for the collector. */
+const STOP_MS = 2_000;
+
+/**
+ * Starts the SDK. Reads the environment, which may be denied afterwards. What a collector does not take is dropped: of
+ * metrics, the next export has the same counts; of spans, at most 2,048 wait, or as many as `OTEL_BSP_MAX_QUEUE_SIZE` says.
+ */
+export function startTelemetry(options: TelemetryOptions): Telemetry {
+  const { choice: { endpoints }, attributes, env, clock, logger, onProblems } = options;
+  let isStarting = true;
+  // A failed export is a problem, which is logged once; further messages of the SDK repeat it.
+  const tell = (message: string) => isStarting ? logger.warn(message) : logger.debug(message);
+  const ignore = () => {};
+  diag.setLogger({ error: tell, warn: tell, info: ignore, debug: ignore, verbose: ignore }, DiagLogLevel.WARN);
+  const resource = resourceOf(attributes);
+  const numberOf = (name: string) => positiveNumber(env(name), name, logger);
+  const metricsUrl = endpoints.get("metrics"), tracesUrl = endpoints.get("traces");
+  let source: { readonly metrics: MetricSource; readonly startedAtMs: number } | undefined;
+
+  const collect = async (): Promise<CollectionResult> => {
+    const empty = { resourceMetrics: { resource, scopeMetrics: [] }, errors: [] };
+    if (source === undefined) return empty;
+    const { metrics, startedAtMs } = source;
+    const data = metricData(await metrics.read(), { startedAtMs, nowMs: clock.now() });
+    return { ...empty, resourceMetrics: { resource, scopeMetrics: [{ scope: SCOPE, metrics: data }] } };
+  };
+  const meters = metricsUrl === undefined ? undefined : (() => {
+    const exporter = watchExporter(new OTLPMetricExporter({ url: metricsUrl.href }), "metrics", metricsUrl, onProblems);
+    const exportIntervalMillis = numberOf("OTEL_METRIC_EXPORT_INTERVAL") ?? 60_000;
+    const exportTimeoutMillis = Math.min(numberOf("OTEL_METRIC_EXPORT_TIMEOUT") ?? 30_000, exportIntervalMillis);
+    const metricProducers = [{ collect }];
+    const settings = { exporter, exportIntervalMillis, exportTimeoutMillis, metricProducers };
+    return new MeterProvider({ resource, readers: [new PeriodicExportingMetricReader(settings)] });
+  })();
+  const tracers = tracesUrl === undefined ? undefined : new TracerProvider({
+    resource,
+    sampler: samplerOf(env("OTEL_TRACES_SAMPLER"), env("OTEL_TRACES_SAMPLER_ARG")),
+    spanProcessors: [
+      new BatchSpanProcessor({
+        exporter: watchExporter(new OTLPTraceExporter({ url: tracesUrl.href }), "traces", tracesUrl, onProblems),
+        scheduledDelayMillis: numberOf("OTEL_BSP_SCHEDULE_DELAY"),
+        maxQueueSize: numberOf("OTEL_BSP_MAX_QUEUE_SIZE"),
+        maxExportBatchSize: numberOf("OTEL_BSP_MAX_EXPORT_BATCH_SIZE"),
+        exportTimeoutMillis: numberOf("OTEL_BSP_EXPORT_TIMEOUT"),
+      }),
+    ],
+  });
+  isStarting = false;
+  logger.info(
+    "exporting telemetry",
+    Object.fromEntries([...endpoints].map(([signal, url]) => [signal, shownUrl(url)])),
+  );
+  const both = async (act: (provider: MeterProvider | TracerProvider) => Promise<void>) => {
+    const results = await Promise.allSettled([meters && act(meters), tracers && act(tracers)]);
+    for (const result of results) {
+      if (result.status === "rejected") logger.debug("telemetry not exported", { error: errorText(result.reason) });
+    }
+  };
+  const flush = () => both((provider) => provider.forceFlush());
+  return {
+    attach(metrics, startedAtMs) {
+      source = { metrics, startedAtMs };
+    },
+    traceSyncs: (mode) => tracers && createSyncTraces({ tracer: tracers.getTracer(SCOPE.name, VERSION), mode, clock }),
+    flush,
+    async stop() {
+      const waited = new AbortController();
+      const stopped = both((provider) => provider.shutdown()).finally(() => waited.abort());
+      await Promise.race([stopped, sleep(clock, STOP_MS, waited.signal).catch(() => {})]);
+      diag.disable();
+    },
+  };
+}
+
+function resourceOf(attributes: Readonly<Record<string, string>>): Resource {
+  const detectors = [resourceAttributesEnvDetector, serviceNameEnvDetector];
+  const own = resourceFromAttributes({ ...attributes, "service.version": VERSION });
+  return defaultResource().merge(own).merge(detectResources({ detectors }));
+}
+
+/** The sampler that the environment names; each sync is a trace of its own, so that none has a parent to follow. */
+function samplerOf(name: string | undefined, argument: string | undefined): Sampler | undefined {
+  switch (name?.trim().replace(/^parentbased_/, "")) {
+    case "always_on":
+      return new AlwaysOnSampler();
+    case "always_off":
+      return new AlwaysOffSampler();
+    case "traceidratio":
+      return new TraceIdRatioBasedSampler(argument === undefined ? 1 : Number(argument));
+  }
+  return undefined;
+}
+
+function positiveNumber(text: string | undefined, name: string, logger: Logger): number | undefined {
+  if (text === undefined || text.trim() === "") return undefined;
+  const value = Number(text);
+  if (value > 0 && value <= 2 ** 31 - 1) return value;
+  logger.warn("ignoring an environment variable that is no positive number", { variable: name, value: text });
+  return undefined;
+}
