@@ -137,7 +137,7 @@ export function stoppedTraffic(service: ListedService): readonly string[] {
 }
 
 /** The packets of new connections that failed, by reason: `no-endpoints 12, source-range 3`; empty if none did. */
-export function failuresText({ failures }: ServiceTraffic): string {
+export function failuresText({ failures = {} }: ServiceTraffic): string {
   return Object.entries(failures).map(([reason, packets]) => `${reason} ${countText(packets)}`).join(", ");
 }
 

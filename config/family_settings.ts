@@ -33,11 +33,11 @@ export function familySettings(
   };
 }
 
-/** Whether the rules count traffic. */
+/** Whether traffic is counted. */
 export function countsTraffic(
   { traffic, modeDescription }: Pick<Configuration, "traffic" | "modeDescription">,
 ): boolean {
-  return traffic.metrics && modeDescription.metrics.countsTraffic;
+  return traffic.metrics && modeDescription.metrics.countsTraffic !== false;
 }
 
 /** Without a prefix of this family, no traffic is local, as in kube-proxy. */

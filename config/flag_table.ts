@@ -203,7 +203,7 @@ export const FLAG_GROUPS: readonly FlagGroup[] = [
       setting(
         "traffic-metrics",
         "traffic.metrics",
-        "Count connections, packets and bytes of each service in the kernel; off by default.",
+        "Count connections, packets and bytes of each service in the kernel, as far as the mode can; off by default.",
       ),
       option(
         "control-socket",

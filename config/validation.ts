@@ -88,12 +88,7 @@ export function validate(
   if (periodMs < SHORTEST_TRAFFIC_PERIOD_MS || periodMs > LONGEST_TRAFFIC_PERIOD_MS) {
     report("traffic.period", formatDuration(periodMs), "must be 1s to 5m");
   }
-  if (settings.traffic.metrics && !mode.metrics.countsTraffic) {
-    warnings.push({
-      path: "traffic.metrics",
-      message: `has no effect: rules of ${mode.name} mode cannot count traffic`,
-    });
-  }
+  if (settings.traffic.metrics) warnings.push(...trafficWarnings(mode));
   checkFailover(settings.failover, mode, { report, range, problems });
   checkCanaryTimes(settings.canary, report);
   range("oomScoreAdj", settings.oomScoreAdj, -1000, 1000);
@@ -145,6 +140,13 @@ export function validate(
 }
 
 type Report = (path: string, value: unknown, must: string) => void;
+
+/** What the mode does not count of the traffic. */
+function trafficWarnings({ name, metrics: { countsTraffic: coverage } }: ModeDescription): Problem[] {
+  const path = "traffic.metrics";
+  if (coverage === false) return [{ path, message: `has no effect: mode ${name} cannot count traffic` }];
+  return coverage.gap === undefined ? [] : [{ path, message: `in mode ${name} counts no ${coverage.gap}` }];
+}
 
 /** The sections that nftables mode alone supports. */
 function checkFailover(

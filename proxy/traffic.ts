@@ -20,7 +20,7 @@ export interface Traffic {
 
 /** Options of `startTraffic`. */
 export interface TrafficOptions {
-  readonly configuration: Pick<Configuration, "traffic">;
+  readonly configuration: Pick<Configuration, "traffic" | "modeDescription">;
   readonly families: () => readonly ServedFamily[];
   readonly clock: Clock;
 }
@@ -37,7 +37,11 @@ const LONGEST_PAUSE_MS = 240_000;
 /** Reads the counters of traffic periodically. */
 export async function startTraffic({ configuration, families, clock }: TrafficOptions): Promise<Traffic> {
   const { addTrafficMetrics, createTrafficRecorder } = await import("../observe/traffic/mod.ts");
-  const recorder = createTrafficRecorder({ clock, endpointsOf: (...port) => endpointsOf(families(), ...port) });
+  const recorder = createTrafficRecorder({
+    clock,
+    endpointsOf: (...port) => endpointsOf(families(), ...port),
+    coverage: configuration.modeDescription.metrics.countsTraffic || undefined,
+  });
   const waiting = new Map<Family, PromiseWithResolvers<void>>();
   let longestMs = 0;
   let cancel = () => {};

@@ -18,7 +18,8 @@ export function endpointTable(endpoints: readonly ShownEndpoint[]): Html {
     "Node",
     "Zone",
     ...(isBalanced ? ["Share"] : []),
-    ...(isCounted ? ["Conn/s", "Bytes/s"] : []),
+    ...(isCounted ? ["Conn/s"] : []),
+    ...(endpoints.some(({ traffic }) => traffic?.bytes !== undefined) ? ["Bytes/s"] : []),
     "Why",
   ];
   return html`
@@ -53,7 +54,6 @@ function endpointRow(
 
 function rateCells({ perSecond: { connections, bytes } }: CountedTraffic): Html {
   return html`
-    <td>${rateText(connections)}</td>
-    <td>${rateText(bytes)}</td>
+    <td>${rateText(connections)}</td>${bytes !== undefined && html`<td>${rateText(bytes)}</td>`}
   `;
 }

@@ -75,9 +75,7 @@ function serviceRow(service: BrowsedService, view: View): Html {
       usedEndpoints,
     )}<span class="of"> / ${countText(endpoints)}</span></span></span>
     ${traffic &&
-      html`<span class="traffic">${rateText(traffic.perSecond.connections)} conn/s · ${
-        rateText(traffic.perSecond.bytes)
-      }B/s</span>`}
+      html`<span class="traffic">${ratesText(traffic)}</span>`}
     ${notes[0] !== undefined && html`<span class="why">${notes[0]}</span>`}
       </summary>
       <div class="more">${notes.slice(1).map((note) => html`<p class="note">${note}</p>`)}
@@ -104,10 +102,20 @@ function serviceFacts(service: BrowsedService): Html | false {
   return facts.length > 0 && html`<p class="facts">${facts.join(" · ")}</p>`;
 }
 
+/** The rates of what is counted. */
+function ratesText({ perSecond: { connections, bytes } }: ServiceTraffic): string {
+  return [`${rateText(connections)} conn/s`, ...(bytes === undefined ? [] : [`${rateText(bytes)}B/s`])].join(" · ");
+}
+
 function trafficFacts(traffic: ServiceTraffic): string[] {
   const { connections, packets, bytes } = traffic, failures = failuresText(traffic);
+  const counts = [
+    plural(connections, "connection"),
+    ...(packets === undefined ? [] : [plural(packets, "packet")]),
+    ...(bytes === undefined ? [] : [plural(bytes, "byte")]),
+  ];
   return [
-    `${plural(connections, "connection")}, ${plural(packets, "packet")}, ${plural(bytes, "byte")} so far`,
+    `${counts.join(", ")} so far`,
     ...(failures === "" ? [] : [`failed packets: ${failures}`]),
   ];
 }

@@ -1,7 +1,7 @@
 /**
  * The interface that every backend implements, and the shape of a mode's description.
  *
- * In: deltas. Out: results of syncs. May touch: nothing; it holds types.
+ * In: deltas. Out: results of syncs. May touch: nothing; it holds types, and the life of a traffic reader.
  */
 export {
   type Backend,
@@ -26,3 +26,4 @@ export {
   type RuleTraffic,
   type ToolReading,
 } from "./mode.ts";
+export { createReaderOnDemand, type ReaderOnDemand, type TrafficReader } from "./traffic_reader.ts";

@@ -1,5 +1,5 @@
 import type { Kind } from "../../core/objects/mod.ts";
-import type { BalanceAlgorithm, ProxyMode } from "../../core/model/mod.ts";
+import type { BalanceAlgorithm, ProxyMode, TrafficCoverage } from "../../core/model/mod.ts";
 import type { ToolCall } from "../tools/mod.ts";
 
 /**
@@ -107,8 +107,8 @@ export interface ModeMetrics {
   readonly splitsDurations: boolean;
   /** Whether its rules count packets (`Backend.packetCounts`). */
   readonly countsPackets: boolean;
-  /** Whether its rules can count traffic (`Backend.readTraffic`). */
-  readonly countsTraffic: boolean;
+  /** The traffic that it can count (`Backend.readTraffic`); false if it can count none. */
+  readonly countsTraffic: false | TrafficCoverage;
 }
 
 /** A section of KubeProxyConfiguration that holds the settings of a mode. */

@@ -2,6 +2,7 @@ import { type Family, servicePortKey, type SyncFigures } from "../../core/model/
 import {
   type Backend,
   type BackendOptions,
+  createReaderOnDemand,
   type HostQuestion,
   NOTHING_DONE,
   type SyncResult,
@@ -9,10 +10,12 @@ import {
 import { cleanAfterSync, createConntrackCleaner, writeSysctls } from "../host/mod.ts";
 import { repeatingRunner } from "../tools/mod.ts";
 import {
+  type AroundRestore,
   BASE,
   createIptablesTools,
   createReconciler,
   examineHost,
+  type Flavour,
   IPTABLES_LAYOUTS,
   type Layout,
   type Reconciler,
@@ -42,13 +45,18 @@ export function createIptablesBackend(
   options: BackendOptions,
   variant: RulesVariant = IPTABLES_VARIANT,
 ): Backend<IptablesFigure> {
-  const { family, runner, logger } = options;
+  const { family, runner, clock, logger } = options;
   const tools = createIptablesTools(family, runner);
   const conntrack = createConntrackCleaner(family, runner);
   const tcpLiberal = createTcpLiberal(options);
   // Whether to route loopback addresses once the rules, which drop martians, are in effect.
   let routesLoopback = false;
-  let parts: { readonly ruleset: Ruleset; readonly reconciler: Reconciler } | undefined;
+  let parts: { readonly ruleset: Ruleset; readonly reconciler: Reconciler; readonly flavour: Flavour } | undefined;
+  const traffic = createReaderOnDemand(async () => {
+    const { createTrafficReader } = await import("./traffic_reader.ts");
+    const { ruleset, flavour } = ready();
+    return createTrafficReader({ ruleset, tools, clock }, flavour);
+  }, logger);
 
   function ready() {
     if (!parts) throw new Error("cannot sync iptables rules before the setup has succeeded");
@@ -79,10 +87,11 @@ export function createIptablesBackend(
       logger.info("iptables is ready", { flavour: host.flavour, hairpin: host.hairpin });
       const layout = variant.layouts[family];
       const ruleset = createRuleset({ ...host, tcpLiberal: tcpLiberal.value, layout });
-      parts = {
-        ruleset,
-        reconciler: createReconciler({ layout, ruleset, tools, flavour: host.flavour, logger }),
-      };
+      const { flavour } = host;
+      const aroundRestore: AroundRestore = (chains, restore) =>
+        traffic.current()?.aroundRestore(chains, restore) ?? restore();
+      const reconciler = createReconciler({ layout, ruleset, tools, flavour, logger, aroundRestore });
+      parts = { ruleset, reconciler, flavour };
     },
     async sync(delta) {
       const { ruleset, reconciler } = ready();
@@ -93,6 +102,7 @@ export function createIptablesBackend(
       ]);
       reconciler.touch(ruleset.apply(delta));
       if (tcpLiberal.takeLateChange()) reconciler.touch({ filter: new Set([BASE.forward]), nat: new Set() });
+      await traffic.follow(ruleset.settings());
       if (delta.settings) routesLoopback = variant.routesLoopback && delta.settings.localhostNodePorts;
       if (delta.part === "head") {
         if (await reconciler.isBlank()) await reconciler.run();
@@ -109,6 +119,7 @@ export function createIptablesBackend(
     async cleanup() {
       await removeIptablesTraces(options);
     },
+    readTraffic: async () => await traffic.current()?.read(),
     packetCounts: () => readPacketCounts(family, tools),
     describe(key) {
       const described = parts && describeServicePort(parts.ruleset, key);

@@ -1,4 +1,5 @@
 import {
+  type FailureReason,
   type Frontend,
   type FrontendKind,
   frontendsOf,
@@ -37,6 +38,13 @@ export const TREE_TABLE: Readonly<Record<TreeName, Table>> = {
   firewall: "filter",
   ownPorts: "filter",
 };
+
+/** The comments of the rules that refuse packets, after the service port's name, as in kube-proxy. */
+export const REFUSAL_COMMENTS = {
+  "no-endpoints": "has no endpoints",
+  "traffic-policy": "has no local endpoints",
+  "source-range": "traffic not accepted by",
+} as const satisfies Readonly<Partial<Record<FailureReason, string>>>;
 
 /** A rule of a dispatch tree. */
 export interface FrontendRule extends DispatchEntry {
@@ -86,10 +94,10 @@ function addRules(rules: FrontendRule[], frontend: Frontend, { port, owner, name
   const chain = entryChain(frontend, names);
   if (chain !== undefined) {
     add(served, label, `-j ${chain}`);
-    if (sources !== undefined) add("firewall", `traffic not accepted by ${names.firewall}`, "-j DROP");
+    if (sources !== undefined) add("firewall", `${REFUSAL_COMMENTS["source-range"]} ${names.firewall}`, "-j DROP");
   }
-  if (verdict === "reject") add(refused, "has no endpoints", rejection(port));
-  if (verdict === "drop") add(refused, "has no local endpoints", "-j DROP");
+  if (verdict === "reject") add(refused, REFUSAL_COMMENTS["no-endpoints"], rejection(port));
+  if (verdict === "drop") add(refused, REFUSAL_COMMENTS["traffic-policy"], "-j DROP");
 }
 
 /** The chain that packets to a frontend enter; undefined where all of them are refused. */

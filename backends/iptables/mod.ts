@@ -10,6 +10,8 @@
  *   backend.ts         sync, resync and cleanup, with these parts
  *   describe.ts        the rules of one service port, for explain
  *   packet_counts.ts   counters of rules, for metrics
+ *   rule_counts.ts     what a rule with a counter counts
+ *   traffic_reader.ts  counters of traffic; loaded only if it is counted
  *   mode.ts            the description of the mode, which loads the backend on first use
  *
  * In: deltas of one family. Out: rules in the kernel, problems, figures. May run: the tools of iptables, conntrack, sysctl.

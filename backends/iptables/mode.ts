@@ -1,3 +1,4 @@
+import type { TrafficCoverage } from "../../core/model/mod.ts";
 import { type FigureDeclarations, IPTABLES_TOOLS, type ModeDescription } from "../contract/mod.ts";
 
 const PROGRAMMED = { name: "kubeproxy_sync_proxy_rules_iptables_total", help: "Rules that are programmed" } as const;
@@ -31,6 +32,12 @@ const FIGURES = {
 /** A figure of a sync in iptables mode. */
 export type IptablesFigure = keyof typeof FIGURES;
 
+const COVERAGE: TrafficCoverage = {
+  kinds: ["connections"],
+  failures: ["no-endpoints", "traffic-policy", "source-range"],
+  gap: "packets, bytes or unanswered connections: its rules see only the first packet of a connection",
+};
+
 const DESCRIPTION: ModeDescription = {
   name: "iptables",
   kinds: ["Service", "EndpointSlice", "Node"],
@@ -46,7 +53,7 @@ const DESCRIPTION: ModeDescription = {
     "xt_mark",
   ],
   figures: FIGURES,
-  metrics: { splitsDurations: true, countsPackets: true, countsTraffic: false },
+  metrics: { splitsDurations: true, countsPackets: true, countsTraffic: COVERAGE },
   settings: {
     section: "iptables",
     masqueradeSection: "iptables",

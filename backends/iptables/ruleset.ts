@@ -27,6 +27,8 @@ export interface Ruleset extends WantedChains {
   apply(delta: FamilyDelta): ChainsByTable;
   /** Returns the chains from the entry chain to the one with a frontend's rule. */
   dispatchPath(tree: TreeName, place: string): readonly string[];
+  /** The service port of a nat chain that chooses endpoints; undefined for other chains. */
+  chainOwner(chain: string): ServicePortKey | undefined;
   servicePorts(): Iterable<ServicePort>;
   settings(): FamilySettings | undefined;
 }
@@ -123,6 +125,7 @@ export function createRuleset(options: RulesetOptions): Ruleset {
     rank: (table, chain) => rankOf(index, table, chain),
     dispatchPath: (tree, place) => index.trees[tree].path(place),
     servicePort: (key) => index.ports.get(key),
+    chainOwner: (chain) => index.chainOwners.get(chain),
     servicePorts: () => index.ports.values(),
     settings: () => settings,
   };

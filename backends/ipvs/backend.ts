@@ -2,6 +2,7 @@ import type { IpvsSettings } from "../../core/model/mod.ts";
 import {
   type Backend,
   type BackendOptions,
+  createReaderOnDemand,
   type HostQuestion,
   NOTHING_DONE,
   type SyncResult,
@@ -41,6 +42,10 @@ export function createIpvsBackend(options: BackendOptions): Backend<IpvsFigure> 
   const desired = createDesired(family, ipvs.scheduler);
   let reconciler: Reconciler | undefined;
   let chains: Chains | undefined;
+  const traffic = createReaderOnDemand(async () => {
+    const { createTrafficReader } = await import("./traffic_reader.ts");
+    return createTrafficReader({ desired, servers, clock });
+  }, logger);
 
   function ready(): Reconciler {
     if (!reconciler) throw new Error("the IPVS backend cannot sync before its setup has succeeded");
@@ -76,6 +81,7 @@ export function createIpvsBackend(options: BackendOptions): Backend<IpvsFigure> 
       const reconciler = ready();
       conntrack.noteDelta(desired, delta);
       desired.apply(delta);
+      await traffic.follow(desired.settings());
       if (delta.part === "head") return NOTHING_DONE;
       await reconciler.run();
       return await finish(reconciler);
@@ -88,6 +94,7 @@ export function createIpvsBackend(options: BackendOptions): Backend<IpvsFigure> 
     async cleanup() {
       await removeIpvsTraces(options);
     },
+    readTraffic: async () => await traffic.current()?.read(),
     describe(key) {
       const contribution = desired.contribution(key);
       const name = desired.servicePort(key)?.name;

@@ -1,4 +1,5 @@
-import type { Family, IpvsSettings } from "../../core/model/mod.ts";
+import type { Family, IpvsSettings, Protocol } from "../../core/model/mod.ts";
+import { familyOf } from "../../platform/mod.ts";
 import {
   classifyFailure,
   failureOf,
@@ -10,6 +11,7 @@ import {
   type ToolFailure,
 } from "../tools/mod.ts";
 import {
+  canonicalJoined,
   changedServers,
   createListingReader,
   type ListedServer,
@@ -34,8 +36,23 @@ export interface VirtualServers {
    * does.
    */
   connections(of: ReadonlySet<ServerKey>): Promise<ReadonlyMap<ServerKey, ReadonlyMap<string, number>>>;
+  /** Lists the counters of each real server of the family. Throws as `list` does. */
+  counters(onReal: (counters: RealServerCounters) => void): Promise<void>;
   /** Sets the connection timeouts of the whole host. Throws if that fails. */
   setTimeouts(timeouts: IpvsSettings["timeoutSeconds"]): Promise<void>;
+}
+
+/** What a real server has counted for one virtual server; packets and bytes in both directions. */
+export interface RealServerCounters {
+  readonly protocol: Protocol;
+  /** The address and port of the virtual server. */
+  readonly address: string;
+  readonly port: number;
+  /** The real server, as `address:port`. */
+  readonly real: string;
+  readonly connections: number;
+  readonly packets: number;
+  readonly bytes: number;
 }
 
 /** Up to this many virtual servers are listed one by one for their connections; for more, all are listed at once. */
@@ -93,6 +110,22 @@ export function createVirtualServers(family: Family, runner: Runner): VirtualSer
       if (of.size > ONE_BY_ONE) await listed(["-Ln"], onLine);
       else for (const key of of) await listed(["-Ln", ...key.split(" ")], onLine);
       return found;
+    },
+    async counters(onReal) {
+      let server: ReturnType<typeof parseServerKey>;
+      await listed(["-Ln", "--stats", "--exact"], (line) => {
+        const [name = "", at = "", ...numbers] = line.trim().split(/\s+/);
+        if (name !== "->") {
+          const option = LISTED_PROTOCOLS[name];
+          const named = option === undefined ? undefined : parseServerKey(`${option} ${canonicalJoined(at)}`);
+          server = named && familyOf(named.address) === family ? named : undefined;
+          return;
+        }
+        if (server === undefined) return;
+        const [connections = 0, inPackets = 0, outPackets = 0, inBytes = 0, outBytes = 0] = numbers.map(Number);
+        const sums = { connections, packets: inPackets + outPackets, bytes: inBytes + outBytes };
+        onReal({ ...server, real: canonicalJoined(at), ...sums });
+      });
     },
     async setTimeouts({ tcp, tcpFin, udp }) {
       const args = ["--set", String(tcp), String(tcpFin), String(udp)];

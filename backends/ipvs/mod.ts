@@ -16,6 +16,7 @@
  *   describe.ts          a contribution in words, for `explain`
  *   host.ts              checks whether the host can serve, and configures it
  *   cleanup.ts           removes all traces
+ *   traffic_reader.ts    counters of traffic; loaded only if it is counted
  *   backend.ts           sync, resync and cleanup with these parts
  *   mode.ts              the description of the mode, which loads all of these late
  *

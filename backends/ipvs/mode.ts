@@ -1,4 +1,4 @@
-import { DUMMY_INTERFACE, IPVS_SCHEDULERS } from "../../core/model/mod.ts";
+import { DUMMY_INTERFACE, IPVS_SCHEDULERS, TRAFFIC_KINDS, type TrafficCoverage } from "../../core/model/mod.ts";
 import { type FigureDeclarations, IPTABLES_TOOLS, type ModeDescription } from "../contract/mod.ts";
 
 const FIGURES = {
@@ -21,6 +21,12 @@ const FIGURES = {
 /** A figure of a sync in IPVS mode. */
 export type IpvsFigure = keyof typeof FIGURES;
 
+const COVERAGE: TrafficCoverage = {
+  kinds: TRAFFIC_KINDS,
+  failures: [],
+  gap: "failures: the kernel's IPVS counts only connections that it has sent to an endpoint",
+};
+
 const DESCRIPTION: ModeDescription = {
   name: "ipvs",
   kinds: ["Service", "EndpointSlice", "Node"],
@@ -38,7 +44,7 @@ const DESCRIPTION: ModeDescription = {
   ],
   modules: ["nf_conntrack", "nf_nat", "ip_vs", "ip_set", "xt_set", "dummy", "xt_MASQUERADE", "xt_mark"],
   figures: FIGURES,
-  metrics: { splitsDurations: false, countsPackets: false, countsTraffic: false },
+  metrics: { splitsDurations: false, countsPackets: false, countsTraffic: COVERAGE },
   settings: {
     section: "ipvs",
     masqueradeSection: "iptables",

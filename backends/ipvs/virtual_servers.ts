@@ -186,20 +186,20 @@ export function createListingReader(family: Family): {
     onLine(line) {
       const [does, option, at, ...rest] = line.trim().split(" ");
       if (!option || !at) return;
-      const key = `${option} ${canonical(at)}`;
+      const key = `${option} ${canonicalJoined(at)}`;
       const named = parseServerKey(key);
       if (!named || familyOf(named.address) !== family) return;
       if (does === "-A") servers.set(key, { definition: rest.join(" "), weights: new Map() });
       else if (does === "-a" && rest[1]) {
         const weight = rest[rest.indexOf("-w") + 1];
-        servers.get(key)?.weights.set(canonical(rest[1]), Number(weight));
+        servers.get(key)?.weights.set(canonicalJoined(rest[1]), Number(weight));
       }
     },
   };
 }
 
 /** `address:port` with the address in canonical form; ipvsadm prints some IPv6 addresses differently. */
-function canonical(at: string): string {
+export function canonicalJoined(at: string): string {
   if (!at.startsWith("[")) return at;
   const { address, port } = splitHostPort(at);
   return joinHostPort(canonicalAddress(address) ?? address, port);

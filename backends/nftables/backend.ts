@@ -1,6 +1,7 @@
 import {
   type Backend,
   type BackendOptions,
+  createReaderOnDemand,
   type HostQuestion,
   NOTHING_DONE,
   type SyncResult,
@@ -16,9 +17,7 @@ import { createReconciler } from "./reconcile.ts";
 import { createNftSession } from "./session.ts";
 import { DIALECTS } from "./table.ts";
 import type { FamilySettings } from "../../core/model/mod.ts";
-import { errorText } from "../../platform/mod.ts";
 import { createNftTools } from "./tools.ts";
-import type { TrafficReader } from "./traffic_reader.ts";
 
 /** The nftables backend of one family. */
 export function createNftablesBackend(options: BackendOptions): Backend<NftablesFigure> {
@@ -31,21 +30,10 @@ export function createNftablesBackend(options: BackendOptions): Backend<Nftables
 
   const gone = createGoneEndpoints(tools, desired, DIALECTS[family]);
 
-  let traffic: TrafficReader | undefined;
-
-  /** Starts to count traffic, before the first sync, if the settings ask for it. A failure does not fail the sync. */
-  async function startTraffic(): Promise<void> {
-    if (!desired.settings()?.countTraffic) {
-      traffic = undefined;
-      return;
-    }
+  const traffic = createReaderOnDemand(async () => {
     const { createTrafficReader } = await import("./traffic_reader.ts");
-    traffic ??= createTrafficReader({ desired, dialect: DIALECTS[family], runner, clock });
-    traffic.forgetOwners();
-    await traffic.start().catch((error: unknown) => {
-      logger.warn("cannot read the counters of traffic", { error: errorText(error) });
-    });
-  }
+    return createTrafficReader({ desired, dialect: DIALECTS[family], runner, clock });
+  }, logger);
 
   /** Removes stale flows and gathers the result of a sync. */
   async function finish(): Promise<SyncResult<NftablesFigure>> {
@@ -78,7 +66,7 @@ export function createNftablesBackend(options: BackendOptions): Backend<Nftables
       reconciler.touch(desired.apply(delta));
       // The sets differ, which only a listing finds.
       if (countersOf(desired.settings()) !== counted) reconciler.invalidate();
-      await startTraffic();
+      await traffic.follow(desired.settings());
       await gone.before(delta);
       if (delta.part === "head") {
         if (await reconciler.isBlank()) await reconciler.run();
@@ -98,7 +86,7 @@ export function createNftablesBackend(options: BackendOptions): Backend<Nftables
       reconciler.invalidate();
       gone.invalidate();
     },
-    readTraffic: async () => await traffic?.read(),
+    readTraffic: async () => await traffic.current()?.read(),
     attemptCounts: () => tools.readAttempts(),
     describe(key) {
       const parts = describeServicePort(desired, DIALECTS[family], key);

@@ -1,3 +1,4 @@
+import { WHOLE_TRAFFIC } from "../../core/model/mod.ts";
 import type { FigureDeclarations, ModeDescription } from "../contract/mod.ts";
 
 const FIGURES = {
@@ -44,7 +45,7 @@ const DESCRIPTION: ModeDescription = {
   }],
   modules: ["nf_conntrack", "nf_tables", "nft_chain_nat", "nft_nat", "nft_masq", "nft_numgen", "nft_ct"],
   figures: FIGURES,
-  metrics: { splitsDurations: true, countsPackets: false, countsTraffic: true },
+  metrics: { splitsDurations: true, countsPackets: false, countsTraffic: WHOLE_TRAFFIC },
   settings: {
     section: "nftables",
     masqueradeSection: "nftables",

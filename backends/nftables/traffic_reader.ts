@@ -11,22 +11,13 @@ import {
   indexFrontends,
   PACKETS,
 } from "../traffic/mod.ts";
+import type { TrafficReader } from "../contract/mod.ts";
 import type { Desired } from "./desired.ts";
 import type { Pair } from "./pair_hash.ts";
 import { createPairNames, readFrontend } from "./pair_names.ts";
 import { createSetLister } from "./set_lister.ts";
 import type { Dialect, TrafficSetName } from "./table.ts";
 import { NFT_FAILURES } from "./tools.ts";
-
-/** Reads the counters of traffic. */
-export interface TrafficReader {
-  /** Notes the counters of an earlier process, once, so that they do not count again. Call it before the first sync. */
-  start(): Promise<void>;
-  /** Returns what was counted since the last reading. Throws if the kernel cannot be read. */
-  read(): Promise<TrafficReading>;
-  /** Forgets which service port owns a frontend, because service ports have changed. */
-  forgetOwners(): void;
-}
 
 /** Inputs of `createTrafficReader`. */
 export interface TrafficReaderOptions {

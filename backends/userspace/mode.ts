@@ -7,6 +7,7 @@ const DESCRIPTION: ModeDescription = {
   ...IPTABLES,
   name: "userspace",
   relay: "services",
+  metrics: { ...IPTABLES.metrics, countsTraffic: false },
   // Its chains are those of iptables mode, under which they are found.
   traces: { ...IPTABLES.traces, calls: [] },
 };

@@ -20,6 +20,16 @@ export interface ReconcileFigures {
   restoreFailures: number;
 }
 
+/** A chain that a restore writes or deletes, and the number of its rules before, 0 if that is unknown. */
+export interface RestoredChain {
+  readonly table: Table;
+  readonly chain: string;
+  readonly rules: number;
+}
+
+/** Runs a restore of these chains, which resolves with whether the kernel has taken it. */
+export type AroundRestore = (chains: readonly RestoredChain[], restore: () => Promise<boolean>) => Promise<boolean>;
+
 /** Everything that the restores of one reconciler read and update. */
 export interface RestoreContext {
   readonly layout: Layout;
@@ -31,6 +41,8 @@ export interface RestoreContext {
   /** The chains that may differ from the kernel's. */
   readonly dirty: Readonly<Record<Table, Set<string>>>;
   touch(chains: ChainsByTable): void;
+  /** Runs each restore; they just run by default. */
+  readonly aroundRestore?: AroundRestore;
 }
 
 /** The restores of one write, with the kernel that they change. */
@@ -80,6 +92,20 @@ export async function restoreAll(restores: Restores, inputs: Iterable<RestoreInp
 
 /** Runs one restore. Returns the tool's message if the kernel refuses the input; throws if the host is at fault. */
 async function restore(restores: Restores, input: RestoreInput): Promise<string | undefined> {
+  const { aroundRestore, kernel: { chains } } = restores;
+  if (!aroundRestore) return await restoreNow(restores, input);
+  let failure: string | undefined;
+  const written = input.updates.map(({ table, chain }) => (
+    { table, chain, rules: chains[table].get(chain)?.rules ?? 0 }
+  ));
+  await aroundRestore(written, async () => {
+    failure = await restoreNow(restores, input);
+    return failure === undefined;
+  });
+  return failure;
+}
+
+async function restoreNow(restores: Restores, input: RestoreInput): Promise<string | undefined> {
   const { kernel, figures, spellings, tools, layout } = restores;
   figures.value.restores++;
   // If the tool is killed or fails, parts of its input may be in effect.

@@ -30,6 +30,7 @@ export {
   masqueradeRules,
   USERSPACE_LAYOUTS,
 } from "./base_chains.ts";
+export type { AroundRestore, RestoredChain } from "./apply.ts";
 export {
   affinityListName,
   BASE,
@@ -45,5 +46,5 @@ export { jump, type Layout, NO_LAYOUT } from "./layout.ts";
 export { ROUTE_LOOPBACK, withMartians, writeHostSettings } from "./martians.ts";
 export { comment, destinationPort, localMatch, LOOPBACK, oneOf, shareOf } from "./matches.ts";
 export { createReconciler, type Reconciler } from "./reconcile.ts";
-export { createIptablesTools, type IptablesTools } from "./tools.ts";
+export { createIptablesTools, type Flavour, type IptablesTools } from "./tools.ts";
 export type { ChainsByTable, RenderedChain, WantedChains } from "./wanted_chains.ts";

@@ -7,7 +7,7 @@ import {
   createRefusals,
   type Target,
 } from "../reconcile/mod.ts";
-import { type ReconcileFigures, restoreAll, type RestoreContext } from "./apply.ts";
+import { type AroundRestore, type ReconcileFigures, restoreAll, type RestoreContext } from "./apply.ts";
 import { restoreInputs } from "./batches.ts";
 import { type Table, TABLES } from "./chain_names.ts";
 import type { Jump, Layout } from "./layout.ts";
@@ -52,6 +52,8 @@ export interface ReconcilerOptions {
   readonly tools: IptablesTools;
   readonly flavour: Flavour;
   readonly logger: Logger;
+  /** Runs each restore; they just run by default. */
+  readonly aroundRestore?: AroundRestore;
 }
 
 /** A reconciler that has not read the kernel yet. */

@@ -19,8 +19,12 @@ export interface IptablesTools {
   restore(input: RestoreInput<string>): Promise<ToolFailure | undefined>;
   /** Runs `iptables-save` for all tables. Throws if it fails or its output is malformed or incomplete. */
   save(onLine: (line: string) => void): Promise<void>;
-  /** The lines of `iptables -v -S` for a chain, with the counters of its rules. Throws if there is no such chain. */
-  list(table: Table, chain: string): Promise<readonly string[]>;
+  /**
+   * Prints the lines of `iptables -v -S` for a chain, or a table without one, with the counters of the rules. Throws if
+   * there is no such chain. The lock keeps a restore of iptables-legacy, which sets all counters of the table to 0 for
+   * a moment, from being read.
+   */
+  list(table: Table, chain: string | undefined, onLine: (line: string) => void): Promise<void>;
   /** The kernel interface that the tools use. Throws if they are missing. */
   flavour(): Promise<Flavour>;
 }
@@ -36,6 +40,8 @@ const LOCK_WAIT_SECONDS = 5;
 /** The same for counters, which may be stale. */
 const COUNT_WAIT_SECONDS = 1;
 const COUNT_TIMEOUT_MS = 2_000;
+/** The same for a whole table: 50,000 rules take 1 s. A sync may wait for it. */
+const COUNT_ALL_TIMEOUT_MS = 10_000;
 
 /** Messages of iptables 1.8 and its companions. */
 const FAILURES: FailureTable = [["busy", /xtables lock/i]];
@@ -74,10 +80,9 @@ export function createIptablesTools(family: Family, runner: Runner, variant?: Fl
         throw new Error(`${tool}-save succeeded, but its output ${flaw}`);
       }
     },
-    async list(table, chain) {
-      const args = ["-w", String(COUNT_WAIT_SECONDS), "-t", table, "-v", "-S", chain];
-      const { stdout } = await run({ tool, args, timeoutMs: COUNT_TIMEOUT_MS });
-      return stdout.split("\n");
+    async list(table, chain, onLine) {
+      const args = ["-w", String(COUNT_WAIT_SECONDS), "-t", table, "-v", "-S", ...(chain === undefined ? [] : [chain])];
+      await run({ tool, args, onLine, timeoutMs: chain === undefined ? COUNT_ALL_TIMEOUT_MS : COUNT_TIMEOUT_MS });
     },
     async flavour() {
       const { stdout } = await run({ tool, args: ["--version"] });

@@ -45,9 +45,10 @@ export function serviceRows(services: readonly BrowsedService[], isHeaded: boole
   ];
 }
 
+/** The rates; `-` for one that is not counted. */
 function ratesOf({ traffic }: BrowsedService): string[] {
-  const { connections = 0, bytes = 0 } = traffic?.perSecond ?? {};
-  return [rateText(connections), rateText(bytes)];
+  const { connections, bytes } = traffic?.perSecond ?? {};
+  return [connections, bytes].map((rate) => rate === undefined ? "-" : rateText(rate));
 }
 
 function endpointsText({ usedEndpoints, endpoints }: BrowsedService): string {

@@ -12,12 +12,12 @@ import {
 
 /** Service ports as a table for a terminal. */
 export function servicesTable(services: readonly ListedService[]): string {
-  const counted = services.some(({ traffic }) => traffic !== undefined);
+  const columns = columnsOf(services);
   const balanced = services.some(({ balance }) => balance !== undefined);
   const headings = [
     ...["name", "type", "frontends", "internal", "external", "endpoints"],
     ...(balanced ? ["balance"] : []),
-    ...(counted ? ["conn/s", "bytes/s", "failed"] : []),
+    ...columns.map(({ heading }) => heading),
     ...["state", "notes"],
   ];
   return tableText(
@@ -30,7 +30,7 @@ export function servicesTable(services: readonly ListedService[]): string {
       hasExternalFrontends(service) ? service.external : "-",
       `${service.usedEndpoints}/${service.endpoints}`,
       ...(balanced ? [service.balance === undefined ? "-" : balanceText(service.balance)] : []),
-      ...(counted ? trafficCells(service.traffic) : []),
+      ...columns.map(({ cell }) => cell(service.traffic)),
       service.served ? service.effect?.state ?? "-" : "not served",
       notesOf(service),
     ]),
@@ -39,12 +39,12 @@ export function servicesTable(services: readonly ListedService[]): string {
 
 /** Endpoints as a table for a terminal. */
 export function endpointsTable(endpoints: readonly ListedEndpoint[]): string {
-  const counted = endpoints.some(({ traffic }) => traffic !== undefined);
+  const columns = columnsOf(endpoints);
   const balanced = endpoints.some(({ shares }) => shares !== undefined);
   const headings = [
     ...["service", "endpoint", "node", "zone", "use"],
     ...(balanced ? ["share"] : []),
-    ...(counted ? ["conn/s", "bytes/s"] : []),
+    ...columns.map(({ heading }) => heading),
     "why",
   ];
   return tableText(
@@ -56,20 +56,33 @@ export function endpointsTable(endpoints: readonly ListedEndpoint[]): string {
       endpoint.zone || "-",
       endpoint.used ? "in" : "out",
       ...(balanced ? [sharesText(endpoint.shares ?? {}) || "-"] : []),
-      ...(counted ? rateCells(endpoint.traffic) : []),
+      ...columns.map(({ cell }) => cell(endpoint.traffic)),
       endpoint.reason,
     ]),
   );
 }
 
-function rateCells(traffic: CountedTraffic | undefined): string[] {
-  const { connections = 0, bytes = 0 } = traffic?.perSecond ?? {};
-  return [rateText(connections), rateText(bytes)];
+/** A column of traffic. */
+interface TrafficColumn {
+  readonly heading: string;
+  /** What it shows; undefined if that is not counted. */
+  readonly of: (traffic: Partial<ServiceTraffic> & CountedTraffic) => string | undefined;
 }
 
-/** The rates, and the number of failed packets with their reasons. */
-function trafficCells(traffic: ServiceTraffic | undefined): string[] {
-  return [...rateCells(traffic), traffic === undefined ? "-" : failuresText(traffic) || "-"];
+const TRAFFIC_COLUMNS: readonly TrafficColumn[] = [
+  { heading: "conn/s", of: ({ perSecond }) => rateText(perSecond.connections) },
+  { heading: "bytes/s", of: ({ perSecond: { bytes } }) => bytes === undefined ? undefined : rateText(bytes) },
+  { heading: "failed", of: (traffic) => traffic.failures === undefined ? undefined : failuresText(traffic) || "-" },
+];
+
+/** The columns of what is counted of some row. */
+function columnsOf(rows: readonly { readonly traffic?: ServiceTraffic }[]) {
+  return TRAFFIC_COLUMNS
+    .filter(({ of }) => rows.some(({ traffic }) => traffic !== undefined && of(traffic) !== undefined))
+    .map(({ heading, of }) => ({
+      heading,
+      cell: (traffic: ServiceTraffic | undefined) => traffic && of(traffic) || "-",
+    }));
 }
 
 function notesOf({ problems, affinitySeconds, effect }: ListedService): string {

@@ -36,7 +36,7 @@ export interface FamilySettings {
   readonly serviceRanges: readonly string[];
   /** The interval of comparisons with the kernel. */
   readonly syncPeriodMs: number;
-  /** Whether the rules count traffic; absent if they do not. */
+  /** Whether traffic is counted; absent if it is not. */
   readonly countTraffic?: true;
   /** For IPVS mode; undefined in others. */
   readonly ipvs?: IpvsSettings;

@@ -61,7 +61,16 @@ export {
   type ServicePortName,
   type Verdict,
 } from "./service_port.ts";
-export { FAILURE_REASONS, type FailureReason, type TrafficFailure, type TrafficReading } from "./traffic.ts";
+export {
+  FAILURE_REASONS,
+  type FailureReason,
+  TRAFFIC_KINDS,
+  type TrafficCoverage,
+  type TrafficFailure,
+  type TrafficKind,
+  type TrafficReading,
+  WHOLE_TRAFFIC,
+} from "./traffic.ts";
 export {
   type CommonFigures,
   type ComparisonCause,

@@ -12,6 +12,23 @@ export const FAILURE_REASONS = ["no-endpoints", "traffic-policy", "source-range"
 /** One of `FAILURE_REASONS`. */
 export type FailureReason = typeof FAILURE_REASONS[number];
 
+/** The kinds of counts of a row, in their order in `TrafficReading.counts`. Packets and bytes are those of both directions. */
+export const TRAFFIC_KINDS = ["connections", "packets", "bytes"] as const;
+
+/** One of `TRAFFIC_KINDS`. */
+export type TrafficKind = typeof TRAFFIC_KINDS[number];
+
+/** The part of the traffic that can be counted in a proxy mode. */
+export interface TrafficCoverage {
+  readonly kinds: readonly TrafficKind[];
+  readonly failures: readonly FailureReason[];
+  /** The part that cannot be counted, and why: `bytes: the rules see only …`; absent if there is none. */
+  readonly gap?: string;
+}
+
+/** The coverage of a mode that counts everything. */
+export const WHOLE_TRAFFIC: TrafficCoverage = { kinds: TRAFFIC_KINDS, failures: FAILURE_REASONS };
+
 /** The traffic of one family since the previous reading: only what has grown, by service port and endpoint. */
 export interface TrafficReading {
   /** The duration of the reading. */
@@ -20,7 +37,7 @@ export interface TrafficReading {
   readonly ports: readonly ServicePortKey[];
   /** The endpoint of each row, as `address:port`. */
   readonly endpoints: readonly string[];
-  /** Three numbers for each row: new connections, packets and bytes of both directions. */
+  /** Three numbers for each row, see `TRAFFIC_KINDS`; 0 for a kind that the mode does not count. */
   readonly counts: Float64Array;
   readonly failures: readonly TrafficFailure[];
 }

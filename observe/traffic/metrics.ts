@@ -1,27 +1,49 @@
-import type { Family, ServicePortKey } from "../../core/model/mod.ts";
+import type { Family, ServicePortKey, TrafficKind } from "../../core/model/mod.ts";
 import { readWhenShown, type Registry } from "../mod.ts";
-import type { RecordedPort, TrafficCounts, TrafficRecorder } from "./recorder.ts";
+import type { RecordedPort, TrafficRecorder } from "./recorder.ts";
 
 const SERVICE = ["namespace", "service", "port", "protocol", "ip_family"] as const;
-const COUNTS = ["connections", "packets", "bytes"] as const;
 
-const HELP: Readonly<Record<keyof TrafficCounts, string>> = {
+const HELP: Readonly<Record<TrafficKind, string>> = {
   connections: "Connections to",
   packets: "Packets, of both directions, of",
   bytes: "Bytes with IP headers, of both directions, of",
 };
 
-/** Registers the metrics of traffic: one series for each service port with traffic, and for each endpoint if asked for. */
+/**
+ * Registers the metrics of traffic: one series for each service port with traffic, and for each endpoint if asked for.
+ * What the mode does not count has no metric.
+ */
 export function addTrafficMetrics(registry: Registry, recorder: TrafficRecorder, withEndpoints: boolean): void {
-  for (const count of COUNTS) {
+  const { kinds, failures } = recorder.coverage;
+  for (const count of kinds) {
     const name = `sluice_service_${count}_total`;
     readWhenShown(
       registry,
       "counter",
       { name, help: `${HELP[count]} service ports`, labels: SERVICE },
-      () => [...recorder.ports()].map((port) => [serviceLabels(port), port.traffic[count]]),
+      () => [...recorder.ports()].map((port) => [serviceLabels(port), port.traffic[count]!]),
     );
   }
+  if (failures.length > 0) addFailures(registry, recorder);
+  if (!withEndpoints) return;
+  for (const count of kinds) {
+    const name = `sluice_endpoint_${count}_total`;
+    readWhenShown(
+      registry,
+      "counter",
+      { name, help: `${HELP[count]} endpoints of service ports`, labels: [...SERVICE, "endpoint"] },
+      () =>
+        [...recorder.ports()].flatMap((port) =>
+          [...port.endpoints].map(([endpoint, traffic]) =>
+            [{ ...serviceLabels(port), endpoint }, traffic[count]!] as const
+          )
+        ),
+    );
+  }
+}
+
+function addFailures(registry: Registry, recorder: TrafficRecorder): void {
   readWhenShown(
     registry,
     "counter",
@@ -32,26 +54,11 @@ export function addTrafficMetrics(registry: Registry, recorder: TrafficRecorder,
     },
     () =>
       [...recorder.ports()].flatMap((port) =>
-        Object.entries(port.traffic.failures).map(([reason, packets]) =>
+        Object.entries(port.traffic.failures ?? {}).map(([reason, packets]) =>
           [{ ...serviceLabels(port), reason }, packets] as const
         )
       ),
   );
-  if (!withEndpoints) return;
-  for (const count of COUNTS) {
-    const name = `sluice_endpoint_${count}_total`;
-    readWhenShown(
-      registry,
-      "counter",
-      { name, help: `${HELP[count]} endpoints of service ports`, labels: [...SERVICE, "endpoint"] },
-      () =>
-        [...recorder.ports()].flatMap((port) =>
-          [...port.endpoints].map(([endpoint, traffic]) =>
-            [{ ...serviceLabels(port), endpoint }, traffic[count]] as const
-          )
-        ),
-    );
-  }
 }
 
 function serviceLabels({ family, key }: Pick<RecordedPort, "family" | "key">) {

@@ -1,11 +1,21 @@
-import type { FailureReason, Family, ServicePortKey, TrafficReading } from "../../core/model/mod.ts";
+import {
+  type FailureReason,
+  type Family,
+  type ServicePortKey,
+  TRAFFIC_KINDS,
+  type TrafficCoverage,
+  type TrafficReading,
+  WHOLE_TRAFFIC,
+} from "../../core/model/mod.ts";
 import type { Clock } from "../../platform/mod.ts";
 
-/** Connections, and packets and bytes of both directions. Bytes include the IP headers. */
+/**
+ * Connections, and packets and bytes of both directions, as far as the mode counts them. Bytes include the IP headers.
+ */
 export interface TrafficCounts {
   readonly connections: number;
-  readonly packets: number;
-  readonly bytes: number;
+  readonly packets?: number;
+  readonly bytes?: number;
 }
 
 /** Counts since this proxy started counting, and per second between the last two readings. */
@@ -15,12 +25,17 @@ export interface CountedTraffic extends TrafficCounts {
 
 /** The traffic of a service port of one family. */
 export interface ServiceTraffic extends CountedTraffic {
-  /** Packets of new connections that reached no endpoint, by reason; without reasons that have not occurred. */
-  readonly failures: Readonly<Partial<Record<FailureReason, number>>>;
+  /**
+   * Packets of new connections that reached no endpoint, by reason, without reasons that have not occurred; absent if
+   * the mode counts none.
+   */
+  readonly failures?: Readonly<Partial<Record<FailureReason, number>>>;
 }
 
 /** Adds up the readings of the workers. */
 export interface TrafficRecorder {
+  /** The part of the traffic that is counted. */
+  readonly coverage: TrafficCoverage;
   note(family: Family, reading: TrafficReading): void;
   /** Forgets service ports that are gone. */
   forget(family: Family, keys: Iterable<ServicePortKey>): void;
@@ -48,6 +63,8 @@ export interface TrafficRecorderOptions {
   readonly clock: Clock;
   /** The endpoints of a known service port; undefined for an unknown one, whose counts are ignored. */
   readonly endpointsOf: (family: Family, key: ServicePortKey) => ReadonlySet<string> | undefined;
+  /** The part of the traffic that the mode counts; all of it by default. */
+  readonly coverage?: TrafficCoverage;
 }
 
 /** The totals of an endpoint, and what the last reading added to them. */
@@ -76,7 +93,9 @@ interface FamilyRecord {
 }
 
 /** A recorder without traffic. Endpoints that are gone are forgotten; their counts stay in those of the service port. */
-export function createTrafficRecorder({ clock, endpointsOf }: TrafficRecorderOptions): TrafficRecorder {
+export function createTrafficRecorder(
+  { clock, endpointsOf, coverage = WHOLE_TRAFFIC }: TrafficRecorderOptions,
+): TrafficRecorder {
   const families = new Map<Family, FamilyRecord>();
   const familyOf = (family: Family): FamilyRecord => {
     const known = families.get(family);
@@ -93,7 +112,23 @@ export function createTrafficRecorder({ clock, endpointsOf }: TrafficRecorderOpt
     return fresh;
   };
 
+  const kinds = TRAFFIC_KINDS.filter((kind) => coverage.kinds.includes(kind));
+  const covered = (counts: Required<TrafficCounts>): TrafficCounts => {
+    const { connections } = counts;
+    return { connections, ...Object.fromEntries(kinds.map((kind) => [kind, counts[kind]])) };
+  };
+  const counted = (one: EndpointRecord, record: FamilyRecord): CountedTraffic => {
+    const { connections, packets, bytes } = one;
+    return { ...covered({ connections, packets, bytes }), perSecond: covered(ratesOf(one, record)) };
+  };
+  const none = counted(noEndpointTraffic(), NOTHING_READ);
+  const portTraffic = (port: PortRecord | undefined, record: FamilyRecord): ServiceTraffic => ({
+    ...(port === undefined ? none : counted(port, record)),
+    ...(coverage.failures.length > 0 && { failures: { ...port?.failures } }),
+  });
+
   return {
+    coverage,
     note(family, { ports, endpoints, counts, failures }) {
       const record = familyOf(family);
       const nowMs = clock.monotonic();
@@ -124,12 +159,12 @@ export function createTrafficRecorder({ clock, endpointsOf }: TrafficRecorderOpt
       for (const key of keys) families.get(family)?.ports.delete(key);
     },
     ofPort(family, key) {
-      const record = families.get(family), port = record?.ports.get(key);
-      return record && port ? portTraffic(port, record) : { ...NONE, failures: {} };
+      const record = families.get(family) ?? NOTHING_READ;
+      return portTraffic(record.ports.get(key), record);
     },
     ofEndpoint(family, key, endpoint) {
       const record = families.get(family), to = record?.ports.get(key)?.endpoints.get(endpoint);
-      return record && to ? counted(to, record) : NONE;
+      return record && to ? counted(to, record) : none;
     },
     *ports() {
       for (const [family, record] of families) {
@@ -143,8 +178,7 @@ export function createTrafficRecorder({ clock, endpointsOf }: TrafficRecorderOpt
   };
 }
 
-const NO_COUNTS: TrafficCounts = { connections: 0, packets: 0, bytes: 0 };
-const NONE: CountedTraffic = { ...NO_COUNTS, perSecond: NO_COUNTS };
+const NOTHING_READ: FamilyRecord = { ports: new Map(), reading: 0, lastReadMs: undefined, seconds: 0 };
 
 function noEndpointTraffic(): EndpointRecord {
   return {
@@ -164,18 +198,13 @@ function add(to: EndpointRecord, reading: number, connections: number, packets: 
   to.addedBytes += bytes;
 }
 
-function counted(one: EndpointRecord, record: FamilyRecord): CountedTraffic {
-  const { connections, packets, bytes } = one;
+/** What the last reading added, per second. */
+function ratesOf(one: EndpointRecord, record: FamilyRecord): Required<TrafficCounts> {
   const grew = one.reading === record.reading && record.seconds > 0;
   const rate = (added: number) => grew ? added / record.seconds : 0;
-  const perSecond = {
+  return {
     connections: rate(one.addedConnections),
     packets: rate(one.addedPackets),
     bytes: rate(one.addedBytes),
   };
-  return { connections, packets, bytes, perSecond };
-}
-
-function portTraffic(port: PortRecord, record: FamilyRecord): ServiceTraffic {
-  return { ...counted(port, record), failures: { ...port.failures } };
 }

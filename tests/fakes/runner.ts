@@ -160,7 +160,10 @@ export function createFakeRunner(options: FakeRunnerOptions = {}): FakeRunner {
       isInSet: (set: string, inFlight: PacketInFlight, sides: readonly string[]) => isInSet(ipvs, set, inFlight, sides),
     };
     const nowMs = () => clock.monotonic();
-    return walk(tables, packet, around, context, (inFlight) => schedule(ipvs, inFlight, { nowMs, chance, remembers }));
+    return walk(tables, packet, around, context, {
+      schedule: (inFlight) => schedule(ipvs, inFlight, { nowMs, chance, remembers }),
+      counts: remembers,
+    });
   };
   const outcomes = (packet: PacketRequest) => {
     const { recent } = hosts[familyOf(packetAddress(packet.to).text)];

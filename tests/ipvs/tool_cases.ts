@@ -96,6 +96,7 @@ export const MACHINE_CASES: readonly ToolCase[] = [
       run("ipvsadm -Ln"),
       run(`ipvsadm -Ln ${WEB}`),
       run("ipvsadm -Ln -u 10.96.0.10:53"),
+      run("ipvsadm -Ln --stats --exact"),
       ...ipvsadm(`-D ${WEB}`, "-D -u 10.96.0.10:53"),
     ],
   },

@@ -528,6 +528,29 @@ COMMIT
     ],
   },
   {
+    name: "the listing with counters",
+    input: String.raw`*nat
+:KUBE-SVC-A - [0:0]
+-A PREROUTING -m comment --comment "kubernetes service portals" -j KUBE-SVC-A
+-A KUBE-SVC-A -p tcp -m statistic --mode random --probability 0.5 -j DNAT --to-destination 10.1.0.1:80
+-A KUBE-SVC-A -p tcp -j DNAT --to-destination 10.1.0.2:80
+-A KUBE-SVC-A -m comment --comment "no target"
+-A KUBE-SVC-A
+COMMIT
+*filter
+:KUBE-SERVICES - [0:0]
+-A KUBE-SERVICES -d 10.96.0.11/32 -p tcp -m comment --comment "default/empty has no endpoints" -m tcp --dport 80 -j REJECT --reject-with icmp-port-unreachable
+-A KUBE-SERVICES -d 10.96.0.12/32 -p tcp -m comment --comment "default/far has no local endpoints" -m tcp --dport 80 -j DROP
+COMMIT
+`,
+    then: [
+      nat("-v -S"),
+      nat("-v -S KUBE-SVC-A"),
+      nat("-v -S NONE"),
+      { tool: "iptables", args: ["-w", "1", "-t", "filter", "-v", "-S"] },
+    ],
+  },
+  {
     name: "the options of iptables-restore and iptables-save",
     then: [
       { tool: "iptables-restore", args: ["--noflush", "--test"], stdin: "*nat\n:B - [0:0]\nCOMMIT\n" },

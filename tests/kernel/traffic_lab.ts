@@ -1,7 +1,7 @@
 /** Tools and backends in the node of the lab. */
 import { createNftablesBackend } from "../../backends/nftables/backend.ts";
 import { createProcessRunner } from "../../backends/tools/process_runner.ts";
-import type { Backend } from "../../backends/contract/backend.ts";
+import type { Backend, BackendOptions } from "../../backends/contract/backend.ts";
 import type { Runner } from "../../backends/tools/runner.ts";
 import type { Family } from "../../core/model/mod.ts";
 import { systemClock } from "../../platform/clock.ts";
@@ -17,7 +17,11 @@ export function runnerInNode(signal?: AbortSignal): Runner {
   return { run: (call) => runner.run(inNode(call)), converse: (call) => runner.converse!(inNode(call)) };
 }
 
-/** A backend of nftables mode whose tools run in the node's namespace. */
-export function backendInNode(family: Family): Backend {
-  return createNftablesBackend({ family, runner: runnerInNode(), clock: systemClock, logger: silentLogger });
+/** A backend whose tools run in the node's namespace; of nftables mode by default. */
+export function backendInNode(
+  family: Family,
+  create: (options: BackendOptions) => Backend = createNftablesBackend,
+  runner: Runner = runnerInNode(),
+): Backend {
+  return create({ family, runner, clock: systemClock, logger: silentLogger });
 }

@@ -48,7 +48,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   ],
   "backends/iptables": [
     ...["platform", "core/model", "backends/contract", "backends/host", "backends/reconcile", "backends/tools"],
-    "backends/xtables",
+    ...["backends/traffic", "backends/xtables"],
   ],
   "backends/userspace": ["backends/contract", "backends/iptables", "backends/xtables"],
   "backends/nftables": [
@@ -57,7 +57,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   ],
   "backends/ipvs": [
     ...["platform", "core/model", "backends/contract", "backends/host", "backends/reconcile", "backends/tools"],
-    "backends/xtables",
+    ...["backends/traffic", "backends/xtables"],
   ],
   "backends": ["platform", "core/model", "backends/"],
   "backends/dry_run": ["platform", "core/model", "backends", "backends/contract", "backends/tools"],

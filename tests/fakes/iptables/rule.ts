@@ -16,6 +16,8 @@ export interface Rule {
   readonly isInvalid: boolean;
   /** The lists of its `recent` matches. */
   readonly recentLists: readonly string[];
+  /** The packets and bytes that matched it. */
+  readonly counter: { packets: number; bytes: number };
 }
 
 /** The chain of a rule. */
@@ -194,7 +196,15 @@ function assemble(
   if (jump) text += ` ${jump.option} ${jump.chain}${built?.text ?? ""}`;
   const target: Target = built?.target ??
     (jump ? { action: "jump", chain: jump.chain, returns: jump.option === "-j" } : { action: "nothing" });
-  return { text: text.slice(1), tests, target, places: built?.places ?? {}, isInvalid, recentLists };
+  return {
+    text: text.slice(1),
+    tests,
+    target,
+    places: built?.places ?? {},
+    isInvalid,
+    recentLists,
+    counter: { packets: 0, bytes: 0 },
+  };
 }
 
 function ownerOf(

@@ -1,4 +1,5 @@
 import { VERSION } from "./messages.ts";
+import type { Rule } from "./rule.ts";
 import type { Chain, Table, Tables } from "./tables.ts";
 
 /** The output lines of iptables-save for all tables or one; none if it does not exist. */
@@ -21,11 +22,21 @@ export function* tableLines(name: string, table: Table): Generator<string> {
   yield "COMMIT";
 }
 
-/** The output lines of `iptables -S` for a table or one of its chains. */
-export function* listRules(table: Table, only: Chain | undefined): Generator<string> {
+/** The output lines of `iptables -S` for a table or one of its chains; with `-v`, the counters as well. */
+export function* listRules(table: Table, only: Chain | undefined, isVerbose: boolean): Generator<string> {
   const chains = only ? [only] : inOrder(table);
-  for (const { name, policy } of chains) yield policy === undefined ? `-N ${name}` : `-P ${name} ${policy}`;
-  for (const chain of chains) for (const { text } of chain.rules) yield appendLine(chain.name, text);
+  for (const { name, policy } of chains) {
+    yield policy === undefined ? `-N ${name}` : `-P ${name} ${policy}${isVerbose ? " -c 0 0" : ""}`;
+  }
+  for (const chain of chains) {
+    for (const rule of chain.rules) yield appendLine(chain.name, isVerbose ? countedText(rule) : rule.text);
+  }
+}
+
+/** The text of a rule with its counter, which comes before the target. */
+function countedText({ text, counter: { packets, bytes } }: Rule): string {
+  const [, matches = "", target = ""] = /^(|.*? )(-[jg] .*)?$/.exec(`${text} `.trimStart()) ?? [];
+  return `${matches}-c ${packets} ${bytes}${target === "" ? "" : ` ${target.trimEnd()}`}`;
 }
 
 /** The chains in printing order: built-in ones by hook, then the others by name. */

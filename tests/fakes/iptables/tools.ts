@@ -71,7 +71,7 @@ function runRestore(tables: Tables, { program, family, args, stdin }: IptablesCa
       case "--test":
         test = true;
         break;
-      // The fake does not count packets.
+      // The fake ignores the counters of an input.
       case "-c":
       case "--counters":
       case "-v":
@@ -96,7 +96,7 @@ function runRestore(tables: Tables, { program, family, args, stdin }: IptablesCa
 }
 
 function runPlain(tables: Tables, { program, family, args }: IptablesCall): ToolResult {
-  const { words, table: name } = plainArguments(args);
+  const { words, table: name, isVerbose } = plainArguments(args);
   const isNft = tables.flavour === "nf_tables";
   try {
     const command = parseCommand(words, family, name);
@@ -118,7 +118,7 @@ function runPlain(tables: Tables, { program, family, args }: IptablesCall): Tool
     if (command.verb === "print" || command.verb === "list") {
       const { table } = change;
       if (isNft && !before) change.undo();
-      return show(tables, table, name, program, command.verb, command.chain);
+      return show(tables, table, name, program, { how: command.verb, chainName: command.chain, isVerbose });
     }
     try {
       applyCommand(change, command, 0);
@@ -138,17 +138,21 @@ function runPlain(tables: Tables, { program, family, args }: IptablesCall): Tool
 }
 
 /** The words of the command and its table, without the options for waiting and printing. */
-function plainArguments(args: readonly string[]): { readonly words: string[]; readonly table: string } {
+function plainArguments(
+  args: readonly string[],
+): { readonly words: string[]; readonly table: string; readonly isVerbose: boolean } {
   const words: string[] = [];
+  let isVerbose = false;
   let table = "filter";
   for (let i = 0; i < args.length; i++) {
     const arg = args[i]!;
     if (arg === "-t" || arg === "--table") table = args[++i] ?? "";
     else if (arg === "-w" || arg === "--wait" || arg === "-W" || arg === "--wait-interval") {
       if (isNumber(args[i + 1])) i++;
-    } else if (arg !== "-n" && arg !== "--numeric") words.push(arg);
+    } else if (arg === "-v" || arg === "--verbose") isVerbose = true;
+    else if (arg !== "-n" && arg !== "--numeric") words.push(arg);
   }
-  return { words, table };
+  return { words, table, isVerbose };
 }
 
 function isNumber(word: string | undefined): boolean {
@@ -160,8 +164,11 @@ function show(
   table: Table,
   name: string,
   program: string,
-  how: "print" | "list",
-  chainName: string | undefined,
+  { how, chainName, isVerbose }: {
+    readonly how: "print" | "list";
+    readonly chainName: string | undefined;
+    readonly isVerbose: boolean;
+  },
 ): ToolResult {
   const only = chainName === undefined ? undefined : table.get(chainName);
   if (chainName !== undefined && !only) {
@@ -172,7 +179,7 @@ function show(
         : `${program}: No chain/target/match by that name.\n`,
     );
   }
-  if (how === "print") return succeeded(text(listRules(table, only)));
+  if (how === "print") return succeeded(text(listRules(table, only, isVerbose)));
   return succeeded((only ? [only] : inOrder(table)).map(listing).join("\n"));
 }
 

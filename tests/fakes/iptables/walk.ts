@@ -24,13 +24,20 @@ export interface WalkOutcome extends PacketOutcome {
 /** The result of a chain; undefined if the packet reaches its end. */
 type Ending = "accept" | "drop" | "reject" | "return" | undefined;
 
+/** The size of each packet. */
+const PACKET_BYTES = 60;
+
 /** Sends a packet through a family's tables, hook by hook, as the kernel does. */
 export function walk(
   tables: Tables,
   request: PacketRequest,
   surroundings: Surroundings,
   context: MatchContext,
-  schedule: (packet: PacketInFlight) => Scheduled = () => undefined,
+  { schedule = () => undefined, counts = false }: {
+    readonly schedule?: (packet: PacketInFlight) => Scheduled;
+    /** Whether rules count the packet; false by default. */
+    readonly counts?: boolean;
+  } = {},
 ): WalkOutcome {
   const packet = packetOf(request, surroundings);
   const path: string[] = [];
@@ -38,7 +45,12 @@ export function walk(
 
   const matches = (rule: Rule) => {
     rulesEvaluated++;
-    return rule.tests.every((test) => test(packet, context));
+    const isMatch = rule.tests.every((test) => test(packet, context));
+    if (isMatch && counts) {
+      rule.counter.packets++;
+      rule.counter.bytes += PACKET_BYTES;
+    }
+    return isMatch;
   };
   const through = (name: string, table: Table, chain: Chain): Ending => {
     path.push(`${name}/${chain.name}`);

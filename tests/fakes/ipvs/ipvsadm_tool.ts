@@ -7,6 +7,9 @@ const HEAD = "IP Virtual Server version 1.2.1 (size=4096)\n";
 const COLUMNS = "Prot LocalAddress:Port Scheduler Flags\n" +
   "  -> RemoteAddress:Port           Forward Weight ActiveConn InActConn\n";
 
+const STATS_COLUMNS = "Prot LocalAddress:Port               Conns   InPkts  OutPkts  InBytes OutBytes\n" +
+  "  -> RemoteAddress:Port\n";
+
 /**
  * Fakes ipvsadm 1.31. A batch continues after a line that the kernel refuses; the exit status is that of the last line.
  */
@@ -20,6 +23,7 @@ export function runIpvsadm(kernel: IpvsKernel, args: readonly string[], stdin: s
   }
   if (args[0] === "--restore") return restore(kernel, stdin);
   if (args.join(" ") === "--save -n") return succeeded(saved(kernel));
+  if (args.join(" ") === "-Ln --stats --exact") return succeeded(counted(kernel));
   if (args[0] === "-Ln") return list(kernel, args.slice(1));
   if (args[0] === "--set") {
     kernel.timeouts = kernel.timeouts.map((before, i) => Number(args[i + 1]) || before);
@@ -50,7 +54,7 @@ function restore(kernel: IpvsKernel, stdin: string): ToolResult {
 }
 
 /** Runs one line of a batch and returns the kernel's refusal, if any. */
-function command({ servers, schedulers }: IpvsKernel, words: readonly string[]): string | undefined {
+function command({ servers, schedulers, removedReals }: IpvsKernel, words: readonly string[]): string | undefined {
   const [verb, option, at] = words;
   const key = `${option} ${at}`, server = servers.get(key);
   switch (verb) {
@@ -75,12 +79,18 @@ function command({ servers, schedulers }: IpvsKernel, words: readonly string[]):
       if (verb !== "-a" && !before) return "No such destination";
       if (verb === "-d") {
         server.reals.delete(real);
+        removedReals.set(`${key} ${real}`, before!.connections);
         return undefined;
       }
       if (words[5] !== "-m" || words[6] !== "-w") throw new Unsupported(`ipvsadm ${words.join(" ")}`);
       const weight = Number(words[7]);
       if (before) before.weight = weight;
-      else server.reals.set(real, { active: 0, inactive: 0, weight });
+      else {server.reals.set(real, {
+          active: 0,
+          inactive: 0,
+          connections: removedReals.get(`${key} ${real}`) ?? 0,
+          weight,
+        });}
       return undefined;
     }
     default:
@@ -124,6 +134,22 @@ const PROTOCOLS: Readonly<Record<string, string>> = {
   "--sctp-service": "SCTP",
   "-f": "FWM ",
 };
+
+/** The output of `-Ln --stats --exact`: each connection was one packet of 60 bytes. */
+function counted({ servers }: IpvsKernel): string {
+  let text = HEAD + STATS_COLUMNS;
+  const row = (start: string, name: string, connections: number) => {
+    const numbers = [connections, connections, 0, 60 * connections, 0];
+    text += `${start}${name.padEnd(28)}${numbers.map((number) => ` ${String(number).padStart(8)}`).join("")}\n`;
+  };
+  for (const [key, { reals }] of servers) {
+    const [option = "", at = ""] = key.split(" ");
+    const connections = [...reals.values()].reduce((sum, real) => sum + real.connections, 0);
+    row(`${PROTOCOLS[option]} `, at, connections);
+    for (const [name, real] of reals) row("  -> ", name, real.connections);
+  }
+  return text;
+}
 
 function list({ servers }: IpvsKernel, only: readonly string[]): ToolResult {
   const chosen = only.length === 0 ? [...servers] : [...servers].filter(([key]) => key === only.join(" "));

@@ -7,6 +7,8 @@ export interface FakeRealServer {
   weight: number;
   active: number;
   inactive: number;
+  /** The connections that it was chosen for, of one packet each. */
+  connections: number;
 }
 
 /** A virtual server in the kernel. */
@@ -34,6 +36,11 @@ export interface IpvsKernel {
   /** By ipvsadm's arguments: `-t 10.96.0.10:80`, or `-f 1` for a firewall mark. */
   readonly servers: Map<string, FakeVirtualServer>;
   readonly sets: Map<string, FakeSet>;
+  /**
+   * The connections of removed real servers by `SERVER REAL`. The kernel keeps them for two minutes, and the fake for
+   * ever, in case that the real server comes back.
+   */
+  readonly removedReals: Map<string, number>;
   /** Addresses with prefix length by interface. */
   readonly interfaces: Map<string, Set<string>>;
   /** The available schedulers. */
@@ -49,6 +56,7 @@ export function createIpvsKernel(nodeAddresses: readonly string[]): IpvsKernel {
   return {
     servers: new Map(),
     sets: new Map(),
+    removedReals: new Map(),
     interfaces: new Map([
       ["lo", new Set(["127.0.0.1/8", "::1/128"])],
       ["eth0", new Set([...nodeAddresses.map((address) => `${address}/${bits(address) - 8}`), "fe80::1/64"])],

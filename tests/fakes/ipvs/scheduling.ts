@@ -11,7 +11,7 @@ export interface Scheduling {
   readonly nowMs: () => number;
   /** Decides an event of this probability. */
   readonly chance: (probability: number) => boolean;
-  /** Whether persistence records clients. */
+  /** Whether persistence records clients, and real servers count connections. */
   readonly remembers: boolean;
 }
 
@@ -33,6 +33,7 @@ export function schedule({ servers }: IpvsKernel, packet: PacketInFlight, schedu
   const kept = persistentServer(server, client, scheduling.nowMs());
   const real = kept ?? pick(server, scheduling.chance);
   if (real === undefined) return "refused";
+  if (scheduling.remembers) server.reals.get(real)!.connections++;
   if (scheduling.remembers && server.persistentSeconds > 0) {
     server.clients.set(client, { real, untilMs: scheduling.nowMs() + server.persistentSeconds * 1000 });
   }

@@ -128,7 +128,7 @@ function ipvsKernel({ family = "IPv4", surroundings }: CaseOptions = {}): Kernel
           break;
         case 2:
           if (server) server.scheduler = "wrr";
-          server?.reals.set("10.9.8.7:6", { weight: 1, active: 0, inactive: 0 });
+          server?.reals.set("10.9.8.7:6", { weight: 1, active: 0, inactive: 0, connections: 0 });
           break;
         case 3:
           if (entry !== undefined) set!.entries.delete(entry);

@@ -422,3 +422,14 @@ Deno.test("failures of endpoints are detected, and connections to gone ones rese
     assert.match(refused(["--config=f.yaml"], file(wrong)).join("\n"), /failover\.\w+.* must be/);
   }
 });
+
+Deno.test("a warning says what of the traffic a mode does not count", () => {
+  const warningsOf = (mode: string) => accepted(["--proxy-mode", mode, "--traffic-metrics"]).warnings;
+  assert.deepEqual(warningsOf("nftables"), []);
+  assert.match(
+    warningsOf("iptables")[0]!,
+    /^--traffic-metrics in mode iptables counts no packets, bytes or unanswered/,
+  );
+  assert.match(warningsOf("ipvs").at(-1)!, /^--traffic-metrics in mode ipvs counts no failures: /);
+  assert.deepEqual(accepted(["--proxy-mode", "iptables"]).warnings, []);
+});

@@ -61,7 +61,9 @@ export function fromFile(body: string, args: readonly string[] = [], given: Give
 
 /** The warnings other than those about missing effects. */
 export function beyondEffect(warnings: readonly string[]): readonly string[] {
-  return warnings.filter((warning) => !/no effect in Sluice($|,)|mode cannot count traffic$/.test(warning));
+  return warnings.filter((warning) =>
+    !/no effect in Sluice($|,)|mode \w+ (counts no |cannot count traffic)/.test(warning)
+  );
 }
 
 /** The help requested by the arguments. */

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { MODE_DESCRIPTIONS } from "../../../backends/mod.ts";
 import type { Family } from "../../../core/model/mod.ts";
 import { startTraffic } from "../../../proxy/traffic.ts";
 import type { ServedFamily } from "../../../proxy/served_family.ts";
@@ -6,7 +7,7 @@ import { createFakeClock, settled } from "../../fakes/clock.ts";
 
 const EMPTY = { ports: [], endpoints: [], counts: new Float64Array(), failures: [] };
 
-async function counting({ hasServicePorts = true } = {}) {
+async function counting({ hasServicePorts = true, mode = "nftables" } = {}) {
   const clock = createFakeClock();
   const requests: Family[] = [];
   const served = (family: Family) => ({
@@ -16,7 +17,10 @@ async function counting({ hasServicePorts = true } = {}) {
   } as unknown as ServedFamily);
   const families = [served("IPv4"), served("IPv6")];
   const traffic = await startTraffic({
-    configuration: { traffic: { metrics: true, endpointMetrics: false, periodMs: 10_000 } },
+    configuration: {
+      traffic: { metrics: true, endpointMetrics: false, periodMs: 10_000 },
+      modeDescription: MODE_DESCRIPTIONS.find(({ name }) => name === mode)!,
+    },
     families: () => families,
     clock,
   });
@@ -81,4 +85,12 @@ Deno.test("an answer does not wait for a worker that rests, nor for one that han
   assert.deepEqual(taken(), ["IPv4"]);
   clock.advance(2_000);
   await refresh;
+});
+
+Deno.test("the counts are those that the mode has", async () => {
+  const countsOf = async (mode: string) => (await counting({ mode })).traffic.recorder.ofPort("IPv4", "a/b|tcp");
+  const perSecond = { connections: 0, packets: 0, bytes: 0 };
+  assert.deepEqual(await countsOf("nftables"), { ...perSecond, perSecond, failures: {} });
+  assert.deepEqual(await countsOf("ipvs"), { ...perSecond, perSecond });
+  assert.deepEqual(await countsOf("iptables"), { connections: 0, perSecond: { connections: 0 }, failures: {} });
 });

@@ -24,9 +24,10 @@ function toolsWith(chains: Readonly<Record<string, readonly string[]>>): Iptable
     restore: unused,
     save: unused,
     flavour: unused,
-    list(table, chain) {
+    list(table, chain, onLine) {
       const lines = chains[`${table} ${chain}`];
-      return lines ? Promise.resolve([...lines, ""]) : Promise.reject(new Error(`no chain ${chain}`));
+      lines?.forEach(onLine);
+      return lines ? Promise.resolve() : Promise.reject(new Error(`no chain ${chain}`));
     },
   };
 }

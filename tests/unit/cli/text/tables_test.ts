@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { describeMode } from "../../../../backends/mod.ts";
 import { createAnswers } from "../../../../answers/mod.ts";
 import { endpointsTable, servicesTable } from "../../../../cli/text/tables.ts";
+import type { ServiceTraffic } from "../../../../observe/traffic/mod.ts";
 import { fakeAnswerBasis, HERE } from "../../../fakes/answer_basis.ts";
 import { endpoint, endpointSlice, node, service, terminatingEndpoint } from "../../../fakes/cluster_objects.ts";
 
@@ -72,4 +73,25 @@ default/web:http    10.2.0.1:8080/TCP  other  -     out  -      not ready
 default/web:http    10.2.0.3:8080/TCP  other  -     in   25 %   ready
 `,
   );
+});
+
+Deno.test("traffic has columns for what the mode counts", async () => {
+  const headings = async (traffic: ServiceTraffic) => {
+    const { failures: _, ...endpointTraffic } = traffic;
+    const answers = createAnswers({
+      ...fakeAnswerBasis(EDGE),
+      traffic: { ofPort: () => traffic, ofEndpoint: () => endpointTraffic },
+    });
+    const tables = [servicesTable(await answers.services("")), endpointsTable(await answers.endpoints(""))];
+    return tables.map((table) =>
+      /ENDPOINTS  (.*?) +STATE|USE  (.*?) +WHY/.exec(table)!.slice(1).join("").replace(/ +/g, " ")
+    );
+  };
+  const perSecond = { connections: 1, packets: 2, bytes: 3 };
+  const whole = { connections: 1, packets: 2, bytes: 3, perSecond, failures: { "no-endpoints": 4 } };
+  assert.deepEqual(await headings(whole), ["CONN/S BYTES/S FAILED", "CONN/S BYTES/S"]);
+  const { failures: _, ...withoutFailures } = whole;
+  assert.deepEqual(await headings(withoutFailures), ["CONN/S BYTES/S", "CONN/S BYTES/S"]);
+  const connectionsOnly = { connections: 1, perSecond: { connections: 1 }, failures: {} };
+  assert.deepEqual(await headings(connectionsOnly), ["CONN/S FAILED", "CONN/S"]);
 });

@@ -123,4 +123,6 @@ Deno.test("rates have columns of their own, only if traffic is counted", () => {
   assert.match(lines([service("a/b")])[0]!, /ENDPOINTS +STATE$/);
   assert.match(headings!, /ENDPOINTS +CONN\/S +BYTES\/S +STATE$/);
   assert.match(row!, / 12\.5 +3\.4M +in effect$/);
+  const connectionsOnly = { connections: 1, perSecond: { connections: 12.5 } };
+  assert.match(lines([service("a/b", { traffic: connectionsOnly })])[1]!, / 12\.5 +- +in effect$/);
 });

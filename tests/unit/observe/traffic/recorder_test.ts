@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { Family, TrafficReading } from "../../../../core/model/mod.ts";
+import type { Family, TrafficCoverage, TrafficReading } from "../../../../core/model/mod.ts";
 import { createRegistry } from "../../../../observe/mod.ts";
 import { addTrafficMetrics } from "../../../../observe/traffic/metrics.ts";
 import { createTrafficRecorder } from "../../../../observe/traffic/recorder.ts";
@@ -22,10 +22,10 @@ function reading(
   };
 }
 
-function recording() {
+function recording(coverage?: TrafficCoverage) {
   const clock = createFakeClock();
   const known = new Map([[WEB, new Set([ONE, TWO])], [DNS, new Set(["10.1.0.3:53"])]]);
-  const recorder = createTrafficRecorder({ clock, endpointsOf: (_family, key) => known.get(key) });
+  const recorder = createTrafficRecorder({ clock, endpointsOf: (_family, key) => known.get(key), coverage });
   const metrics = (withEndpoints: boolean) => {
     const registry = createRegistry();
     addTrafficMetrics(registry, recorder, withEndpoints);
@@ -105,4 +105,23 @@ Deno.test("metrics have a series for each service port with traffic, and for eac
     `sluice_endpoint_packets_total{${web},endpoint="${ONE}"} 20`,
     `sluice_endpoint_bytes_total{${web},endpoint="${ONE}"} 2000`,
   ]);
+});
+
+Deno.test("what the mode does not count is absent, and has no metric", () => {
+  const { recorder, metrics } = recording({ kinds: ["connections"], failures: ["no-endpoints"] });
+  recorder.note(IPv4, reading([[WEB, ONE, 2, 0, 0]], [{ port: DNS, reason: "no-endpoints", packets: 3 }]));
+  assert.deepEqual(recorder.ofPort(IPv4, WEB), { connections: 2, perSecond: { connections: 0 }, failures: {} });
+  assert.deepEqual(recorder.ofEndpoint(IPv4, WEB, ONE), { connections: 2, perSecond: { connections: 0 } });
+  assert.deepEqual(
+    new Set(metrics(true).map((line) => line.slice(0, line.indexOf("{")))),
+    new Set([
+      "sluice_service_connections_total",
+      "sluice_service_failed_packets_total",
+      "sluice_endpoint_connections_total",
+    ]),
+  );
+  const withoutFailures = recording({ kinds: ["connections", "packets", "bytes"], failures: [] });
+  withoutFailures.recorder.note(IPv4, reading([[WEB, ONE, 2, 20, 2000]]));
+  assert.equal(withoutFailures.recorder.ofPort(IPv4, WEB).failures, undefined);
+  assert.ok(!withoutFailures.metrics(false).some((line) => line.includes("failed")));
 });

@@ -1,0 +1,159 @@
+import type { ServicePortKey, TrafficReading } from "../../core/model/mod.ts";
+import { type Clock, joinFlat } from "../../platform/mod.ts";
+import { collectRows, CONNECTIONS, type FrontendIndex, indexFrontends, type TrafficRows } from "../traffic/mod.ts";
+import { type AroundRestore, type IptablesTools, type RestoredChain, type Table, TABLES } from "../xtables/mod.ts";
+import type { TrafficReader } from "../contract/mod.ts";
+import { countOf, packetsOf, type RuleCount } from "./rule_counts.ts";
+import type { Ruleset } from "./ruleset.ts";
+
+/**
+ * Reads the native counters of the rules: those that choose an endpoint count connections, since nat tables see only
+ * first packets, and those that refuse packets count failures. The counters of a chain restart when it is written. Those
+ * of a few chains are read right before; what others counted since the last reading is lost.
+ */
+export interface RuleReader extends TrafficReader {
+  /** Runs a restore while no reading is under way, and notes that the counters of its chains restart. */
+  readonly aroundRestore: AroundRestore;
+}
+
+/** Inputs of `createTrafficReader`. */
+export interface TrafficReaderOptions {
+  readonly ruleset: Pick<Ruleset, "servicePorts" | "chainOwner">;
+  readonly tools: IptablesTools;
+  readonly clock: Clock;
+}
+
+/**
+ * The most chains that are read before they are written: iptables-nft lists a chain in 5 ms, iptables-legacy reads the
+ * whole table for it.
+ */
+const MOST_READ = { nf_tables: 8, legacy: 2 } as const;
+
+/** The packets by what a rule counts, of the rules of one chain that have matched. */
+type ChainCounts = Map<string, { readonly of: RuleCount; packets: number }>;
+
+/**
+ * A reader that has read nothing yet. If the kernel cannot be read at the start, the next reading notes the counters of
+ * an earlier process.
+ */
+export function createTrafficReader(
+  { ruleset, tools, clock }: TrafficReaderOptions,
+  flavour: keyof typeof MOST_READ,
+): RuleReader {
+  /** By `table chain`, as last read. */
+  const known = new Map<string, ChainCounts>();
+  const turns = createTurns();
+  let owners: FrontendIndex | undefined;
+  let rows = collectRows();
+  let isStarted = false;
+
+  const ownerOf = (chain: string, of: RuleCount): ServicePortKey | undefined => {
+    if ("endpoint" in of) return ruleset.chainOwner(chain);
+    owners ??= indexFrontends(ruleset.servicePorts());
+    return owners.find(of.address, of.protocol, of.port);
+  };
+  const noteChain = (table: Table, chain: string, counts: ChainCounts) => {
+    const id = joinFlat(" ", table, chain), before = known.get(id);
+    for (const [key, { of, packets }] of counts) {
+      const was = before?.get(key)?.packets ?? 0;
+      const grown = packets < was ? packets : packets - was;
+      if (grown > 0) addRow(rows, ownerOf(chain, of), of, grown);
+    }
+    if (counts.size > 0) known.set(id, counts);
+    else known.delete(id);
+  };
+  const readChains = async (table: Table, only?: string): Promise<ReadonlySet<string>> => {
+    const seen = new Set<string>();
+    let chain = "", counts: ChainCounts = new Map();
+    const finish = () => {
+      if (chain !== "") noteChain(table, chain, counts);
+    };
+    await tools.list(table, only, (line) => {
+      if (!line.startsWith("-A ")) return;
+      const name = line.slice(3, line.indexOf(" ", 3));
+      if (name !== chain) {
+        finish();
+        chain = joinFlat("-", ...name.split("-"));
+        counts = new Map();
+        seen.add(joinFlat(" ", table, chain));
+      }
+      const packets = packetsOf(line), of = packets > 0 ? countOf(table, line) : undefined;
+      if (of === undefined) return;
+      const key = keyOf(of), count = counts.get(key);
+      // With session affinity, two rules choose the same endpoint.
+      if (count === undefined) counts.set(key, { of, packets });
+      else count.packets += packets;
+    });
+    finish();
+    return seen;
+  };
+  const readAll = async (): Promise<TrafficReading> => {
+    const startedAtMs = clock.monotonic();
+    for (const table of TABLES) {
+      const seen = await readChains(table);
+      for (const id of known.keys()) if (id.startsWith(table) && !seen.has(id)) known.delete(id);
+    }
+    const reading = rows.finish(clock.monotonic() - startedAtMs);
+    rows = collectRows();
+    if (isStarted) return reading;
+    isStarted = true;
+    return collectRows().finish(reading.durationMs);
+  };
+
+  return {
+    async start() {
+      if (!isStarted) await turns.alone(readAll);
+    },
+    read: () => turns.alone(readAll),
+    forgetOwners() {
+      owners = undefined;
+    },
+    aroundRestore: (chains, restore) =>
+      turns.together(async () => {
+        const counting = chains.filter(isCounting);
+        if (counting.length <= MOST_READ[flavour]) {
+          // A chain that cannot be read is one whose counts are lost.
+          for (const { table, chain } of counting) await readChains(table, chain).catch(() => {});
+        }
+        const isWritten = await restore();
+        if (isWritten) { for (const { table, chain } of chains) known.delete(`${table} ${chain}`); }
+        return isWritten;
+      }),
+  };
+}
+
+/** Whether a chain in the kernel may have rules that count. */
+function isCounting({ table, chain, rules }: RestoredChain): boolean {
+  return rules > 0 && (table === "filter" || /^KUBE-SV[CL]-[A-Z2-7]{16}$/.test(chain));
+}
+
+function keyOf(of: RuleCount): string {
+  return "endpoint" in of ? of.endpoint : joinFlat(" ", of.reason, of.address, of.protocol, of.port);
+}
+
+function addRow(rows: TrafficRows, owner: ServicePortKey | undefined, of: RuleCount, packets: number): void {
+  if (owner === undefined) return;
+  if ("endpoint" in of) rows.add(owner, of.endpoint, CONNECTIONS, packets);
+  else rows.fail(owner, of.reason, packets);
+}
+
+/** Lets readings run alone, and restores together, in the order of their calls. */
+function createTurns() {
+  let reading: Promise<unknown> = Promise.resolve();
+  const restores = new Set<Promise<unknown>>();
+  return {
+    alone<Result>(read: () => Promise<Result>): Promise<Result> {
+      const running = Promise.allSettled([reading, ...restores]).then(read);
+      reading = running.catch(() => {});
+      return running;
+    },
+    async together<Result>(restore: () => Promise<Result>): Promise<Result> {
+      const running = reading.then(restore);
+      const settled = running.catch(() => {});
+      restores.add(settled);
+      await settled;
+      restores.delete(settled);
+      return running;
+    },
+  };
+}

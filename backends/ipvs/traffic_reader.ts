@@ -1,0 +1,82 @@
+import type { TrafficReading } from "../../core/model/mod.ts";
+import type { Clock } from "../../platform/mod.ts";
+import {
+  BYTES,
+  collectRows,
+  CONNECTIONS,
+  createGrowth,
+  type FrontendIndex,
+  indexFrontends,
+  PACKETS,
+} from "../traffic/mod.ts";
+import type { TrafficReader } from "../contract/mod.ts";
+import type { Desired } from "./desired.ts";
+import type { RealServerCounters, VirtualServers } from "./ipvsadm.ts";
+
+/** Inputs of `createTrafficReader`. */
+export interface TrafficReaderOptions {
+  readonly desired: Pick<Desired, "servicePorts">;
+  readonly servers: Pick<VirtualServers, "counters">;
+  readonly clock: Clock;
+}
+
+/**
+ * The time after which counters of a removed real server are forgotten. The kernel keeps them for two minutes, and goes
+ * on with them if the real server comes back (IP_VS_DEST_TRASH_PERIOD).
+ */
+const REMEMBER_MS = 180_000;
+
+/**
+ * Creates a reader of the counters that IPVS keeps for each real server of each virtual server. If the kernel cannot be
+ * read at the start, the next reading notes the counters of an earlier process.
+ */
+export function createTrafficReader({ desired, servers, clock }: TrafficReaderOptions): TrafficReader {
+  const growth = createGrowth();
+  let forgotAtMs = clock.monotonic();
+  let owners: FrontendIndex | undefined;
+  // Kept if a reading fails halfway, for the next one.
+  let rows = collectRows();
+  let running: Promise<unknown> = Promise.resolve();
+  let isStarted = false;
+
+  const note = ({ protocol, address, port, real, connections, packets, bytes }: RealServerCounters) => {
+    const key = `${protocol} ${address} ${port} ${real}`;
+    const begun = growth.note("first", key, connections, 0), grown = growth.note("second", key, packets, bytes);
+    if (begun === undefined && grown === undefined) return;
+    owners ??= indexFrontends(desired.servicePorts());
+    const owner = owners.find(address, protocol, port);
+    if (owner === undefined) return;
+    rows.add(owner, real, CONNECTIONS, begun?.packets ?? 0);
+    rows.add(owner, real, PACKETS, grown?.packets ?? 0);
+    rows.add(owner, real, BYTES, grown?.bytes ?? 0);
+  };
+  const readAll = async (): Promise<TrafficReading> => {
+    const startedAtMs = clock.monotonic();
+    await servers.counters(note);
+    const nowMs = clock.monotonic();
+    if (nowMs - forgotAtMs >= REMEMBER_MS) {
+      growth.endReading();
+      forgotAtMs = nowMs;
+    }
+    const reading = rows.finish(nowMs - startedAtMs);
+    rows = collectRows();
+    if (isStarted) return reading;
+    isStarted = true;
+    return collectRows().finish(reading.durationMs);
+  };
+  const inTurn = (): Promise<TrafficReading> => {
+    const reading = running.then(readAll);
+    running = reading.catch(() => {});
+    return reading;
+  };
+
+  return {
+    async start() {
+      if (!isStarted) await inTurn();
+    },
+    read: inTurn,
+    forgetOwners() {
+      owners = undefined;
+    },
+  };
+}
