@@ -84,7 +84,7 @@ Deno.test("traffic has columns for what the mode counts", async () => {
     });
     const tables = [servicesTable(await answers.services("")), endpointsTable(await answers.endpoints(""))];
     return tables.map((table) =>
-      /ENDPOINTS  (.*?) +STATE|USE  (.*?) +WHY/.exec(table)!.slice(1).join("").replace(/ +/g, " ")
+      /ENDPOINTS {2}(.*?) +STATE|USE {2}(.*?) +WHY/.exec(table)!.slice(1).join("").replace(/ +/g, " ")
     );
   };
   const perSecond = { connections: 1, packets: 2, bytes: 3 };
