@@ -82,3 +82,19 @@ export async function answerOf(endpoint: string): Promise<string> {
   client.end();
   return text;
 }
+
+/**
+ * A free TCP port of 127.0.0.1, for a server that is started later or again. The kernel gives none below 32768 to those that
+ * leave the choice to it, so no other test takes it meanwhile.
+ */
+export function freePort(): number {
+  for (;;) {
+    const port = 10_000 + Math.floor(Math.random() * 22_768);
+    try {
+      Deno.listen({ hostname: "127.0.0.1", port }).close();
+      return port;
+    } catch (error) {
+      if (!(error instanceof Deno.errors.AddrInUse)) throw error;
+    }
+  }
+}

@@ -8,6 +8,7 @@ import type { ProcessProblems } from "../../core/problems/mod.ts";
 import type { Family, FamilyDelta, SyncReport } from "../../core/model/mod.ts";
 import type { Telemetry } from "../../observe/telemetry/mod.ts";
 import { runProxy } from "../../proxy/proxy.ts";
+import { freePort } from "./sockets.ts";
 import { sleep, systemClock } from "../../platform/clock.ts";
 import { type Logger, silentLogger } from "../../platform/log.ts";
 
@@ -194,11 +195,4 @@ async function answers(url: string): Promise<boolean> {
   } catch {
     return false;
   }
-}
-
-/** A free TCP port of 127.0.0.1. */
-export function freePort(): number {
-  const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-  listener.close();
-  return listener.addr.port;
 }

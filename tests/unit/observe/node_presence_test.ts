@@ -8,7 +8,8 @@ import { createLogger } from "../../../platform/log.ts";
 import { startFakeApiServer } from "../../fakes/api_server.ts";
 import { createFakeClock, settled } from "../../fakes/clock.ts";
 import { node } from "../../fakes/cluster_objects.ts";
-import { freePort, withManifests, withWholeProxy } from "../../fakes/whole_proxy.ts";
+import { freePort } from "../../fakes/sockets.ts";
+import { withManifests, withWholeProxy } from "../../fakes/whole_proxy.ts";
 
 function watched(
   awaitsPodCIDR: boolean,

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { sleep, systemClock } from "../../../../platform/clock.ts";
 import { createCertificateAuthority } from "../../../fakes/certificates.ts";
 import { connectKpngClient } from "../../../fakes/kpng.ts";
+import { freePort } from "../../../fakes/sockets.ts";
 import { createGrpcSource } from "../../../../sources/grpc/grpc_source.ts";
 import { silentLogger } from "../../../../platform/log.ts";
 import { METHODS, WATCH_REQUEST } from "../../../../kpng/messages/messages.ts";
@@ -13,13 +14,6 @@ kind: Service
 metadata: { name: web, namespace: default }
 spec: { clusterIP: 10.0.0.1, ports: [{ port: 80 }] }
 `;
-
-/** A port that was free a moment ago. */
-function freePort(): number {
-  const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-  listener.close();
-  return (listener.addr as Deno.NetAddr).port;
-}
 
 /** The flags of a server with a source of one service, and its ports. */
 async function withFlags(

@@ -5,6 +5,7 @@ import { framesOf } from "../../../../kpng/transport/frames.ts";
 import { METHODS, WATCH_REQUEST } from "../../../../kpng/messages/messages.ts";
 import { STATUS } from "../../../../kpng/transport/status.ts";
 import { sleep, systemClock } from "../../../../platform/clock.ts";
+import { createFakeClock } from "../../../fakes/clock.ts";
 import { service } from "../../../fakes/cluster_objects.ts";
 import { connectKpngClient } from "../../../fakes/kpng.ts";
 import { manyServices, withServer } from "./served.ts";
@@ -44,6 +45,7 @@ Deno.test("watchers, rounds and bytes are counted by scope, and each change once
 });
 
 Deno.test("slow readers and watchers over the limit are counted", async () => {
+  const clock = createFakeClock();
   await withServer(manyServices(5000), async ({ port, serving }) => {
     const session = connectHttp2(`http://127.0.0.1:${port}`);
     session.on("error", () => {});
@@ -59,11 +61,14 @@ Deno.test("slow readers and watchers over the limit are counted", async () => {
     const refused = connectKpngClient(port, METHODS.global);
     assert.equal(await refused.status, STATUS.resourceExhausted);
     assert.deepEqual([serving.figures().refusedWatchers, serving.figures().slowReaders], [1, 0]);
-    await until(() => serving.watchers() === 0);
+    await until(() => {
+      clock.advance(20);
+      return serving.watchers() === 0;
+    });
     assert.deepEqual([serving.figures().refusedWatchers, serving.figures().slowReaders], [1, 1]);
     refused.close();
     session.destroy();
-  }, { limits: { stallMs: 300, streams: 1 } });
+  }, { clock, limits: { stallMs: 300, streams: 1 } });
 });
 
 Deno.test("a connection that the server closed is counted by its reason", async () => {

@@ -5,6 +5,7 @@ import { framesOf } from "../../../../kpng/transport/frames.ts";
 import { METHODS, OP_ITEM, WATCH_REQUEST } from "../../../../kpng/messages/messages.ts";
 import { STATUS } from "../../../../kpng/transport/status.ts";
 import { sleep, systemClock } from "../../../../platform/clock.ts";
+import { createFakeClock } from "../../../fakes/clock.ts";
 import { service } from "../../../fakes/cluster_objects.ts";
 import { connectKpngClient } from "../../../fakes/kpng.ts";
 import { manyServices, type Served, withServer } from "./served.ts";
@@ -100,6 +101,7 @@ Deno.test("a client that requests without reading loses its call, and others kee
 });
 
 Deno.test("a stalled reader is disconnected after a while, and blocks no other", async () => {
+  const clock = createFakeClock();
   await withServer(manyServices(5000), async (served) => {
     const stalled = Array.from({ length: 20 }, () => {
       const { stream, session } = rawStream(served.port);
@@ -108,13 +110,19 @@ Deno.test("a stalled reader is disconnected after a while, and blocks no other",
       return session;
     });
     await until(() => served.serving.watchers() === stalled.length);
-    assert.ok(await isServed(served));
-    await until(() => served.serving.watchers() === 0);
+    let hasEnded = false;
+    const other = isServed(served).finally(() => hasEnded = true);
+    await until(() => {
+      clock.advance(10);
+      return hasEnded && served.serving.watchers() === 0;
+    });
+    assert.ok(await other);
     for (const session of stalled) session.destroy();
-  }, { limits: { stallMs: 1000 } });
+  }, { clock, limits: { stallMs: 1000 } });
 });
 
 Deno.test("idle streams and connections are limited and closed", async () => {
+  const clock = createFakeClock();
   await withServer([service("default/web")], async (served) => {
     const idle = [rawStream(served.port), rawStream(served.port)];
     await until(() => served.serving.watchers() === 2);
@@ -122,6 +130,7 @@ Deno.test("idle streams and connections are limited and closed", async () => {
     refused.stream.resume();
     assert.equal(await refused.status, STATUS.resourceExhausted);
     for (const { stream } of idle) stream.resume();
+    clock.advance(200);
     assert.deepEqual(await Promise.all(idle.map(({ status }) => status)), [
       STATUS.invalidArgument,
       STATUS.invalidArgument,
@@ -129,7 +138,7 @@ Deno.test("idle streams and connections are limited and closed", async () => {
     await until(() => served.serving.watchers() === 0);
     assert.ok(await isServed(served));
     for (const { session } of [...idle, refused]) session.destroy();
-  }, { limits: { streams: 2, idleMs: 200 } });
+  }, { clock, limits: { streams: 2, idleMs: 200 } });
 });
 
 Deno.test("a connection that opens too many streams is closed", async () => {

@@ -7,12 +7,13 @@ import { type Serving, type ServingOptions, startServing } from "../../../../kpn
 import { createStore, type Store } from "../../../../kpng/store/store.ts";
 import { RESET } from "../../../../kpng/views/operations.ts";
 import type { TlsFiles } from "../../../../kpng/transport/tls.ts";
-import { systemClock } from "../../../../platform/clock.ts";
+import { sleep, systemClock } from "../../../../platform/clock.ts";
 import { silentLogger } from "../../../../platform/log.ts";
 import { servingWorkers } from "../../../../workers/start_serving.ts";
 import { createFakeClock, type FakeClock } from "../../../fakes/clock.ts";
 import { endpoint, endpointSlice, service } from "../../../fakes/cluster_objects.ts";
 import { sayProblems } from "../../../fakes/problems.ts";
+import { freePort } from "../../../fakes/sockets.ts";
 
 /** All tests of the server also pass with workers: `SERVE_WORKERS=2 deno test tests/unit/kpng/server`. */
 const WORKERS = Number(Deno.env.get("SERVE_WORKERS") ?? 0);
@@ -44,6 +45,8 @@ export async function withServer(
     readonly port?: number;
     readonly onLag?: (lagMs: number) => void;
     readonly workers?: ServingOptions["workers"];
+    /** The clock of the server's limits; with one, there are no workers. */
+    readonly clock?: FakeClock;
   } = {},
 ): Promise<void> {
   const onProblems = sayProblems((where, message) => assert.fail(`${where}: ${message}`));
@@ -56,20 +59,26 @@ export async function withServer(
   for (const kind of KINDS) store.synced(kind);
   await announced;
   const serving = await startServing({
-    address: { kind: "tcp", host: "127.0.0.1", port: options.port ?? 0 },
+    address: { kind: "tcp", host: "127.0.0.1", port: options.port ?? freePort() },
     tls: options.tls,
     store,
-    clock: systemClock,
+    clock: options.clock ?? systemClock,
     logger: silentLogger,
     limits: options.limits,
     onLag: options.onLag,
-    workers: options.workers ?? { count: WORKERS, spawn: servingWorkers(systemClock) },
+    workers: options.workers ?? { count: options.clock ? 0 : WORKERS, spawn: servingWorkers(systemClock) },
   });
   try {
     assert.ok(serving.address.kind === "tcp");
     await test({ store, serving, port: serving.address.port });
   } finally {
-    await serving.close();
+    let isClosed = false;
+    const closing = serving.close().finally(() => isClosed = true);
+    while (options.clock !== undefined && !isClosed) {
+      options.clock.advance(100);
+      await sleep(systemClock, 5);
+    }
+    await closing;
   }
 }
 

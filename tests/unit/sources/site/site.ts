@@ -14,7 +14,7 @@ import { createSiteSource, NO_DETAILS } from "../../../../sources/site/site_sour
 import { createCertificateAuthority } from "../../../fakes/certificates.ts";
 import { type FakeApiServer, startFakeApiServer } from "../../../fakes/api_server.ts";
 import { rawService, rawSlice } from "../../../fakes/raw_objects.ts";
-import { freePort } from "../../../fakes/whole_proxy.ts";
+import { freePort } from "../../../fakes/sockets.ts";
 
 /** A node of the site. */
 export interface SiteNode {
