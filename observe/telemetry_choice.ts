@@ -14,12 +14,16 @@ export interface TelemetryChoice {
 /**
  * Reads the environment as OpenTelemetry specifies it, except that nothing is exported unless an endpoint is set
  * (https://opentelemetry.io/docs/specs/otel/protocol/exporter/).
+ * @param signals those that the program has; all by default
  */
-export function telemetryChoice(env: (name: string) => string | undefined): TelemetryChoice {
+export function telemetryChoice(
+  env: (name: string) => string | undefined,
+  signals: readonly Signal[] = ["metrics", "traces"],
+): TelemetryChoice {
   const endpoints = new Map<Signal, URL>();
   const warnings: string[] = [];
   if (env("OTEL_SDK_DISABLED")?.trim().toLowerCase() === "true") return { endpoints, warnings };
-  for (const signal of ["metrics", "traces"] as const) {
+  for (const signal of signals) {
     const name = signal.toUpperCase();
     const given = (suffix: string) =>
       [`OTEL_EXPORTER_OTLP_${name}_${suffix}`, `OTEL_EXPORTER_OTLP_${suffix}`]

@@ -47,7 +47,7 @@ export const runCommand: Command = {
     const env = inClusterEnvironment();
     const { nodeName } = configuration;
     const ofNode = { "service.name": "sluice", "service.instance.id": nodeName, "k8s.node.name": nodeName };
-    const telemetry = isServing ? await openTelemetry(ofNode, invocation, report) : undefined;
+    const telemetry = isServing ? await openTelemetry(["metrics", "traces"], ofNode, invocation, report) : undefined;
     dropEnvPermission(plugin);
     logger.debug("dropped permissions of the main isolate", { ...droppedPermissions() });
     const { runProxy } = await import("../../proxy/mod.ts");

@@ -52,7 +52,7 @@ export const serveCommand: Command = {
     const { startServing } = await import("../../kpng/server/mod.ts");
     const { store } = cluster;
     const instance = { "service.name": "sluice-serve", "service.instance.id": Deno.hostname() };
-    const telemetry = await openTelemetry(instance, invocation, cluster.problems.report);
+    const telemetry = await openTelemetry(["metrics"], instance, invocation, cluster.problems.report);
     telemetry?.attach(metrics, clock.now());
     const workers = await servingWorkersOf(givenWorkers, invocation);
     const serving = await startServing({

@@ -58,6 +58,15 @@ Deno.test("a signal that cannot be exported as asked is not exported, and a warn
   }
 });
 
+Deno.test("a program that has no traces neither exports them nor warns of them", () => {
+  const env: Readonly<Record<string, string>> = {
+    OTEL_EXPORTER_OTLP_ENDPOINT: "http://c:4318",
+    OTEL_TRACES_EXPORTER: "zipkin",
+  };
+  const { endpoints, warnings } = telemetryChoice((name) => env[name], ["metrics"]);
+  assert.deepEqual([[...endpoints.keys()], warnings], [["metrics"], []]);
+});
+
 Deno.test("a URL is shown without its credentials and its query", () => {
   assert.equal(shownUrl(new URL("https://user:s3cret@c:4318/v1/metrics?token=s3cret")), "https://c:4318/v1/metrics");
 });

@@ -44,7 +44,7 @@ Deno.test("a proxy exports its metrics and a trace of each sync", async () => {
     await withManifests(SERVICE, async ({ args }) => {
       await withWholeProxy({ args, telemetry }, async () => {
         const spans = () => received.filter(({ path }) => path === "/v1/traces").flatMap(({ names }) => names);
-        while (!spans().includes("sync/channel")) {
+        for (let tries = 0; tries < 400 && !spans().includes("sync/channel"); tries++) {
           await telemetry.flush();
           await sleep(systemClock, 5);
         }
