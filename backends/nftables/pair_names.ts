@@ -8,8 +8,8 @@ export interface PairNames {
   /** The pair of a hash, if it has been learned. */
   find(hash: number): Pair | undefined;
   /**
-   * Learns pairs: first from the planned service ports, then, for node ports and removed endpoints, from the kernel. A hash
-   * without a pair is not looked for again, unless it is new or has a new connection.
+   * Learns pairs: first from the planned service ports, then, for node ports, from the kernel. A hash without a pair is not
+   * looked for again, unless it is new or has a new connection.
    * @param hashes emptied of those that were learned
    */
   learn(hashes: Map<number, { readonly isConnection: boolean }>): Promise<void>;

@@ -54,9 +54,9 @@ export type TrafficSetName =
   | "count-connections"
   /** The same, for each packet of both directions. */
   | "count-packets"
-  /** Frontend and endpoint of each connection. */
+  /** Frontend and endpoint of each connection to another address than a cluster IP. */
   | "count-pairs"
-  /** The same, for repeated first packets of TCP connections. */
+  /** Frontend and endpoint, for repeated first packets of TCP connections. */
   | "count-unanswered"
   /** Frontends, for packets that are rejected or dropped, by reason. */
   | "count-rejected"

@@ -2,7 +2,7 @@
  * Counters of traffic in the kernel, if traffic metrics are on. Rules add an element with a counter to a set for each
  * pair of frontend and endpoint, and for each frontend whose packets fail. Elements expire with the traffic, so that
  * the sets hold the active pairs only. A pair is counted under its hash (see pair_hash.ts); `count-pairs` has the pair
- * itself.
+ * itself, unless the frontend is at a cluster IP, whose pairs are planned.
  *
  * A connection is counted in nat chains, which see its first packet only: right before the sources are translated, or, if
  * the endpoint is on the host network, right before delivery. A packet is counted where it is forwarded, sent, or
@@ -100,14 +100,16 @@ export function trafficChains(settings: FamilySettings, dialect: Dialect): {
     protocols.map((protocol) => `meta l4proto ${protocol} ${statements}`);
   const update = (set: TrafficSetName, key: string) => `update @${set} { ${key} }`;
   const hash = hashText(pair);
-  const counted = `${update("count-connections", hash)} ${update("count-pairs", pair)}`;
+  const counted = `${update("count-connections", hash)} ct original ${ip} daddr != @cluster-ips ${
+    update("count-pairs", pair)
+  }`;
   const connections = (name: string, hook: string): BaseChain => (
     { name, hook, rules: ["ct status dnat jump count-connections"] }
   );
   return {
     inner: [
       { name: "count-connections", hook: undefined, rules: count(counted) },
-      { name: "count-packets", hook: undefined, rules: count(update("count-packets", hash)) },
+      { name: "count-packets", hook: undefined, rules: count(`${update("count-packets", hash)} return`) },
       // Not UDP, since some of its protocols have no answers.
       { name: "count-unanswered", hook: undefined, rules: count(update("count-unanswered", pair), ["tcp"]) },
     ],

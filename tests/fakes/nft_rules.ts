@@ -187,6 +187,8 @@ export function runChain(table: NftTable, name: string, packet: NftPacket, situa
         const verdict = lookUp(match[2]!, match[1]!, rule);
         must(verdict !== undefined);
         return { verdict: run(verdict!.slice("goto ".length)) };
+      } else if ((match = take(/^(ct original ip6? daddr) != @(\S+)/))) {
+        must(lookUp(match[2]!, match[1]!, rule) === undefined);
       } else if ((match = take(/^(ip6? [^@]+?) @(\S+)/))) must(lookUp(match[2]!, match[1]!, rule) !== undefined);
       else if ((match = take(/^goto (\S+)/))) return { verdict: run(match[1]!) };
       else if ((match = take(/^jump (\S+)/))) {
