@@ -7,14 +7,12 @@
 import type { Protocol } from "../../core/model/mod.ts";
 import { addressBytes, splitHostPort } from "../../platform/mod.ts";
 
-/** A frontend, with its own address or that of a node, and an endpoint. */
-export interface Pair {
+/** A frontend with its own address or, at a node port, that of a node. */
+export interface PairFrontend {
   /** Canonical. */
   readonly address: string;
   readonly protocol: Protocol;
   readonly port: number;
-  /** `address:port`. */
-  readonly endpoint: string;
 }
 
 /** The modulus, which nft requires: the largest one. */
@@ -33,13 +31,13 @@ export function hashText(key: string): string {
 export interface HashedPair {
   /** `address:port`. */
   readonly endpoint: string;
-  /** A whole number of 32 bits. */
+  /** A signed number of 32 bits, since V8 allocates memory for some unsigned ones. */
   readonly hash: number;
 }
 
 /** The numbers of the pairs of a frontend and each of its endpoints, which are `address:port`. */
 export function* pairHashes(
-  { address, protocol, port }: Omit<Pair, "endpoint">,
+  { address, protocol, port }: PairFrontend,
   endpoints: Iterable<string>,
 ): Generator<HashedPair> {
   const from = wordsOf(address), size = from.length;
@@ -52,7 +50,7 @@ export function* pairHashes(
     words.set(wordsOf(to.address), size + 2);
     words[2 * size + 2] = portWord(to.port);
     // The kernel multiplies the hash by the modulus and takes the upper 32 bits (reciprocal_scale).
-    yield { endpoint, hash: Math.max(jhash(words, SEED) - 1, 0) };
+    yield { endpoint, hash: Math.max(jhash(words, SEED) - 1, 0) | 0 };
   }
 }
 

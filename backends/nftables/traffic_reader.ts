@@ -13,8 +13,8 @@ import {
 } from "../traffic/mod.ts";
 import type { TrafficReader } from "../contract/mod.ts";
 import type { Desired } from "./desired.ts";
-import type { Pair } from "./pair_hash.ts";
-import { createPairNames, readFrontend } from "./pair_names.ts";
+import type { PairFrontend } from "./pair_hash.ts";
+import { createPairNames, type Pair, readFrontend, type UnnamedCounter } from "./pair_names.ts";
 import { createSetLister } from "./set_lister.ts";
 import type { Dialect, TrafficSetName } from "./table.ts";
 import { NFT_FAILURES } from "./tools.ts";
@@ -43,9 +43,8 @@ const SETS: readonly TrafficSetName[] = [
 const COUNTER = " counter packets ", OF_BYTES = " bytes ";
 
 /** The growth of a counter whose pair is not known yet. */
-interface Unnamed extends Grown {
+interface Unnamed extends Grown, UnnamedCounter {
   readonly hash: number;
-  readonly isConnection: boolean;
 }
 
 /** A reader that has read nothing yet. */
@@ -60,17 +59,17 @@ export function createTrafficReader({ desired, dialect, runner, clock }: Traffic
   let unnamed: Unnamed[] = [];
   let isStarted = false;
 
-  const ownerOf = ({ address, protocol, port }: Pick<Pair, "address" | "protocol" | "port">) => {
+  const ownerOf = ({ address, protocol, port }: PairFrontend) => {
     owners ??= indexFrontends(desired.servicePorts());
     // Other programs translate destinations, too: they have no owner.
     return owners.find(address, protocol, port);
   };
-  const count = (pair: Pair, { isConnection, packets, bytes }: Omit<Unnamed, "hash">) => {
-    const owner = ownerOf(pair);
+  const count = ({ frontend, endpoint }: Pair, { isConnection, packets, bytes }: Omit<Unnamed, "hash">) => {
+    const owner = ownerOf(frontend);
     if (owner === undefined) return;
-    if (isConnection) return rows.add(owner, pair.endpoint, CONNECTIONS, packets);
-    rows.add(owner, pair.endpoint, PACKETS, packets);
-    rows.add(owner, pair.endpoint, BYTES, bytes);
+    if (isConnection) return rows.add(owner, endpoint, CONNECTIONS, packets);
+    rows.add(owner, endpoint, PACKETS, packets);
+    rows.add(owner, endpoint, BYTES, bytes);
   };
   const noteElement = (set: TrafficSetName, element: string) => {
     // 0x1c3fa2b7 counter packets 12 bytes 720 expires 599s
@@ -78,17 +77,17 @@ export function createTrafficReader({ desired, dialect, runner, clock }: Traffic
     const packets = parseInt(element.slice(end + COUNTER.length));
     const bytes = parseInt(element.slice(element.indexOf(OF_BYTES, end) + OF_BYTES.length));
     const reason = FAILURES[set];
-    if (reason === undefined) return noteHash(Number(key), set === "count-connections", packets, bytes);
+    // An earlier version of Sluice had other keys.
+    if (reason === undefined && !key.startsWith("0x")) return;
+    if (reason === undefined) return noteHash(Number(key) | 0, set === "count-connections", packets, bytes);
     const grown = failing.get(set)!.note("second", key, packets, bytes);
     const frontend = grown && readFrontend(key), owner = frontend && ownerOf(frontend);
     if (owner !== undefined) rows.fail(owner, reason, grown!.packets);
   };
   const noteHash = (hash: number, isConnection: boolean, packets: number, bytes: number) => {
-    // An earlier version of Sluice had other keys.
-    if (Number.isNaN(hash)) return;
     const grown = pairs.note(isConnection ? "first" : "second", hash, packets, bytes);
     if (grown === undefined) return;
-    const pair = names.find(hash);
+    const pair = names.find(grown.place);
     if (pair) count(pair, { isConnection, ...grown });
     else if (isStarted) unnamed.push({ hash, isConnection, ...grown });
   };
@@ -97,7 +96,7 @@ export function createTrafficReader({ desired, dialect, runner, clock }: Traffic
     for (const each of unnamed) if (each.isConnection || !wanted.has(each.hash)) wanted.set(each.hash, each);
     if (wanted.size > 0) await names.learn(wanted);
     for (const each of unnamed) {
-      const pair = names.find(each.hash);
+      const pair = names.find(each.place);
       if (pair) count(pair, each);
     }
     unnamed = [];

@@ -7,12 +7,14 @@ export interface Growth<Key extends string | number = string> {
    * has grown since the previous one: all of it if it is new, or smaller than before and thus restarted.
    */
   note(which: "first" | "second", key: Key, packets: number, bytes: number): Grown | undefined;
-  /** Ends a reading: counters that were not noted are forgotten, and passed to `onForgotten`. */
-  endReading(onForgotten?: (key: Key) => void): void;
+  /** Ends a reading: counters that were not noted are forgotten. Calls `onForgotten` with the place of each. */
+  endReading(onForgotten?: (place: number) => void): void;
 }
 
 /** How much a counter has grown. */
 export interface Grown {
+  /** The place of the counter in arrays: a number from 0 up, which belongs to its key until that is forgotten. */
+  readonly place: number;
   readonly packets: number;
   readonly bytes: number;
 }
@@ -55,10 +57,11 @@ export function createGrowth<Key extends string | number = string>(): Growth<Key
         const before = firstOf[at]!;
         firstOf[at] = packets;
         const grown = packets < before ? packets : packets - before;
-        return grown === 0 ? undefined : { packets: grown, bytes: 0 };
+        return grown === 0 ? undefined : { place: at, packets: grown, bytes: 0 };
       }
       const restarted = packets < packetsOf[at]!;
       const grown = {
+        place: at,
         packets: restarted ? packets : packets - packetsOf[at]!,
         bytes: restarted ? bytes : bytes - bytesOf[at]!,
       };
@@ -71,7 +74,7 @@ export function createGrowth<Key extends string | number = string>(): Growth<Key
         if (notedIn[at] === reading) continue;
         places.delete(key);
         free.push(at);
-        onForgotten?.(key);
+        onForgotten?.(at);
       }
       reading = (reading + 1) >>> 0;
     },

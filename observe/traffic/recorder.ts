@@ -8,6 +8,7 @@ import {
   WHOLE_TRAFFIC,
 } from "../../core/model/mod.ts";
 import type { Clock } from "../../platform/mod.ts";
+import { createCountTable, type TableCounts } from "./count_table.ts";
 
 /**
  * Connections, and packets and bytes of both directions, as far as the mode counts them. Bytes include the IP headers.
@@ -67,21 +68,11 @@ export interface TrafficRecorderOptions {
   readonly coverage?: TrafficCoverage;
 }
 
-/** The totals of an endpoint, and what the last reading added to them. */
-interface EndpointRecord {
-  connections: number;
-  packets: number;
-  bytes: number;
-  addedConnections: number;
-  addedPackets: number;
-  addedBytes: number;
-  /** The number of the reading that added last. */
-  reading: number;
-}
-
-interface PortRecord extends EndpointRecord {
-  readonly failures: Partial<Record<FailureReason, number>>;
-  readonly endpoints: Map<string, EndpointRecord>;
+/** Places in the table of counts. */
+interface PortRecord {
+  readonly place: number;
+  readonly endpoints: Map<string, number>;
+  failures: Readonly<Partial<Record<FailureReason, number>>>;
 }
 
 interface FamilyRecord {
@@ -97,6 +88,7 @@ export function createTrafficRecorder(
   { clock, endpointsOf, coverage = WHOLE_TRAFFIC }: TrafficRecorderOptions,
 ): TrafficRecorder {
   const families = new Map<Family, FamilyRecord>();
+  const table = createCountTable();
   const familyOf = (family: Family): FamilyRecord => {
     const known = families.get(family);
     if (known) return known;
@@ -107,7 +99,7 @@ export function createTrafficRecorder(
   const portOf = (family: Family, record: FamilyRecord, key: ServicePortKey): PortRecord | undefined => {
     const known = record.ports.get(key);
     if (known !== undefined || endpointsOf(family, key) === undefined) return known;
-    const fresh: PortRecord = { ...noEndpointTraffic(), failures: {}, endpoints: new Map() };
+    const fresh: PortRecord = { place: table.create(), endpoints: new Map(), failures: NO_FAILURES };
     record.ports.set(key, fresh);
     return fresh;
   };
@@ -117,13 +109,12 @@ export function createTrafficRecorder(
     const { connections } = counts;
     return { connections, ...Object.fromEntries(kinds.map((kind) => [kind, counts[kind]])) };
   };
-  const counted = (one: EndpointRecord, record: FamilyRecord): CountedTraffic => {
-    const { connections, packets, bytes } = one;
-    return { ...covered({ connections, packets, bytes }), perSecond: covered(ratesOf(one, record)) };
+  const counted = (place: number | undefined, { reading, seconds }: FamilyRecord): CountedTraffic => {
+    const { total, perSecond } = place === undefined ? NOTHING_COUNTED : table.counted(place, reading, seconds);
+    return { ...covered(total), perSecond: covered(perSecond) };
   };
-  const none = counted(noEndpointTraffic(), NOTHING_READ);
   const portTraffic = (port: PortRecord | undefined, record: FamilyRecord): ServiceTraffic => ({
-    ...(port === undefined ? none : counted(port, record)),
+    ...counted(port?.place, record),
     ...(coverage.failures.length > 0 && { failures: { ...port?.failures } }),
   });
 
@@ -140,31 +131,41 @@ export function createTrafficRecorder(
         if (port === undefined) return;
         const endpoint = endpoints[row]!;
         let to = port.endpoints.get(endpoint);
-        if (to === undefined) port.endpoints.set(endpoint, to = noEndpointTraffic());
-        for (const one of [port, to]) {
-          add(one, record.reading, counts[3 * row]!, counts[3 * row + 1]!, counts[3 * row + 2]!);
+        if (to === undefined) port.endpoints.set(endpoint, to = table.create());
+        for (const place of [port.place, to]) {
+          table.add(place, record.reading, counts[3 * row]!, counts[3 * row + 1]!, counts[3 * row + 2]!);
         }
       });
       for (const key of new Set(ports)) {
         const current = endpointsOf(family, key), port = record.ports.get(key);
         if (port === undefined || current === undefined) continue;
-        for (const endpoint of port.endpoints.keys()) if (!current.has(endpoint)) port.endpoints.delete(endpoint);
+        for (const [endpoint, place] of port.endpoints) {
+          if (current.has(endpoint)) continue;
+          port.endpoints.delete(endpoint);
+          table.remove(place);
+        }
       }
       for (const { port: key, reason, packets } of failures) {
         const port = portOf(family, record, key);
-        if (port) port.failures[reason] = (port.failures[reason] ?? 0) + packets;
+        if (port) port.failures = { ...port.failures, [reason]: (port.failures[reason] ?? 0) + packets };
       }
     },
     forget(family, keys) {
-      for (const key of keys) families.get(family)?.ports.delete(key);
+      const ports = families.get(family)?.ports;
+      for (const key of keys) {
+        const port = ports?.get(key);
+        if (port === undefined) continue;
+        ports!.delete(key);
+        for (const place of [port.place, ...port.endpoints.values()]) table.remove(place);
+      }
     },
     ofPort(family, key) {
       const record = families.get(family) ?? NOTHING_READ;
       return portTraffic(record.ports.get(key), record);
     },
     ofEndpoint(family, key, endpoint) {
-      const record = families.get(family), to = record?.ports.get(key)?.endpoints.get(endpoint);
-      return record && to ? counted(to, record) : none;
+      const record = families.get(family) ?? NOTHING_READ;
+      return counted(record.ports.get(key)?.endpoints.get(endpoint), record);
     },
     *ports() {
       for (const [family, record] of families) {
@@ -179,32 +180,6 @@ export function createTrafficRecorder(
 }
 
 const NOTHING_READ: FamilyRecord = { ports: new Map(), reading: 0, lastReadMs: undefined, seconds: 0 };
-
-function noEndpointTraffic(): EndpointRecord {
-  return {
-    ...{ connections: 0, packets: 0, bytes: 0 },
-    ...{ addedConnections: 0, addedPackets: 0, addedBytes: 0, reading: 0 },
-  };
-}
-
-function add(to: EndpointRecord, reading: number, connections: number, packets: number, bytes: number): void {
-  if (to.reading !== reading) to.addedConnections = to.addedPackets = to.addedBytes = 0;
-  to.reading = reading;
-  to.connections += connections;
-  to.packets += packets;
-  to.bytes += bytes;
-  to.addedConnections += connections;
-  to.addedPackets += packets;
-  to.addedBytes += bytes;
-}
-
-/** What the last reading added, per second. */
-function ratesOf(one: EndpointRecord, record: FamilyRecord): Required<TrafficCounts> {
-  const grew = one.reading === record.reading && record.seconds > 0;
-  const rate = (added: number) => grew ? added / record.seconds : 0;
-  return {
-    connections: rate(one.addedConnections),
-    packets: rate(one.addedPackets),
-    bytes: rate(one.addedBytes),
-  };
-}
+const NO_COUNTS = { connections: 0, packets: 0, bytes: 0 };
+const NOTHING_COUNTED: TableCounts = { total: NO_COUNTS, perSecond: NO_COUNTS };
+const NO_FAILURES = {};
