@@ -3,13 +3,14 @@ import type { ApiServer } from "../kubernetes/mod.ts";
 import { NAME } from "./objects.ts";
 
 /** Returns a kubeconfig for an API server and a token. */
-export async function kubeconfigText({ server, ca }: ApiServer, token: string): Promise<string> {
+export async function kubeconfigText({ server, ca, serverName }: ApiServer, token: string): Promise<string> {
   const { stringify } = await loadYaml();
   const certificates = ca === undefined ? {} : { "certificate-authority-data": base64(ca) };
+  const named = serverName === undefined ? {} : { "tls-server-name": serverName };
   return stringify({
     apiVersion: "v1",
     kind: "Config",
-    clusters: [{ name: NAME, cluster: { server, ...certificates } }],
+    clusters: [{ name: NAME, cluster: { server, ...named, ...certificates } }],
     users: [{ name: NAME, user: { token } }],
     contexts: [{ name: NAME, context: { cluster: NAME, user: NAME } }],
     "current-context": NAME,

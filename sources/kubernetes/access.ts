@@ -5,6 +5,8 @@ import type { CredentialPlugin } from "./plugin.ts";
 export interface Access {
   readonly server: string;
   readonly ca: Material | undefined;
+  /** The name in the server's certificate, if it is not the host in its URL (`tls-server-name`). */
+  readonly serverName: string | undefined;
   readonly certificate: Material | undefined;
   readonly key: Material | undefined;
   readonly token: Material | undefined;

@@ -146,7 +146,7 @@ export function errorOfFetch(subject: RequestSubject, error: unknown): ApiError 
         "and that the server's address is among the certificate's names; retrying",
     );
   }
-  if (/dns error|failed to lookup/i.test(text)) {
+  if (/dns error|failed to lookup|ENOTFOUND/i.test(text)) {
     return new ApiError("dns", `the host name in ${subject.server} cannot be resolved (${reason}); retrying`);
   }
   return new ApiError("unreachable", `${what(subject)} got no answer (${reason}); retrying`);

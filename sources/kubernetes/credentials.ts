@@ -12,6 +12,8 @@ import type { CredentialPlugin, PluginCredentials, RunningPlugin } from "./plugi
 export interface Credentials {
   /** Certificates (PEM) to trust besides the system's. */
   readonly caCerts: string | undefined;
+  /** The name in the server's certificate, if it is not the host in its URL. */
+  readonly serverName: string | undefined;
   /** The client certificate and its key (PEM). */
   readonly certificate: string | undefined;
   readonly key: string | undefined;
@@ -63,7 +65,7 @@ async function accessOf(options: ConnectionOptions): Promise<Access> {
     return readInCluster(options.env ?? ((name) => Deno.env.get(name)), options.serviceAccountFolder);
   }
   const nothing = { ca: undefined, certificate: undefined, key: undefined, token: undefined, plugin: undefined };
-  return { server: master, ...nothing, proxyUrl: undefined, headers: [], warnings: [] };
+  return { server: master, ...nothing, serverName: undefined, proxyUrl: undefined, headers: [], warnings: [] };
 }
 
 function startPlugin(plugin: CredentialPlugin, runProgram: RunProgram, clock: Clock): RunningPlugin {
@@ -95,6 +97,7 @@ function createCredentialSource(access: Access, plugin: RunningPlugin | undefine
         const authorization = bearer ? `Bearer ${bearer}` : fromPlugin.authorization;
         return {
           caCerts: ca?.read(),
+          serverName: access.serverName,
           certificate: fromPlugin.certificate ?? certificate?.read(),
           key: fromPlugin.key ?? key?.read(),
           proxyUrl: access.proxyUrl,

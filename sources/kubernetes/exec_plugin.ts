@@ -23,6 +23,7 @@ export interface ExecSection {
 export interface ExecCluster {
   readonly server: string;
   readonly ca: Material | undefined;
+  readonly serverName: string | undefined;
   readonly proxyUrl: string | undefined;
   /** The cluster's extension for plugins, of any shape. */
   readonly config: unknown;
@@ -132,6 +133,7 @@ function execInfo({ apiVersion, cluster }: ExecSection): string {
   const ca = cluster?.ca && createMaterialReader(cluster.ca).read();
   const about = cluster && {
     server: cluster.server,
+    "tls-server-name": cluster.serverName,
     "certificate-authority-data": ca && btoa(ca),
     "proxy-url": cluster.proxyUrl,
     config: cluster.config,

@@ -82,7 +82,8 @@ export function createApiClient(options: ApiClientOptions): ApiClient {
     const subject: RequestSubject = { verb: request.verb, resource: request.resource, server: credentials.server };
     const current = await credentials.current(signal);
     const check = current.certificate === undefined ? undefined : await loadCertificateCheck();
-    const client = connections.clientFor(current, check);
+    const named = current.serverName === undefined ? undefined : await import("./named_server.ts");
+    const client = connections.clientFor(current, check, named?.connectToNamed);
     const deadline = createDeadline(clock, signal);
     const outcome = reportOnce(request, hostOf(credentials.server), clock, options.onRequest);
     let hasReturned = false;
@@ -99,7 +100,7 @@ export function createApiClient(options: ApiClientOptions): ApiClient {
       // A request with a body may already have been executed.
       if (request.body === undefined) watchForReturn().catch(() => {});
       const response = await unlessAborted(
-        fetch(credentials.server + request.path, fetchOptions(request, current, client, deadline.signal)),
+        client.send(credentials.server + request.path, fetchOptions(request, current, deadline.signal)),
         deadline.signal,
       ).finally(() => unanswered.abort());
       outcome.answered(response);
@@ -148,11 +149,9 @@ export function createApiClient(options: ApiClientOptions): ApiClient {
 function fetchOptions(
   { body, accept = "application/json" }: ApiRequest,
   { headers }: Credentials,
-  client: Deno.HttpClient,
   signal: AbortSignal,
-): RequestInit & { readonly client: Deno.HttpClient } {
+): HttpRequest {
   return {
-    client,
     signal,
     redirect: "manual",
     method: body?.method ?? "GET",
@@ -243,21 +242,43 @@ function hostOf(url: string): string {
   return /^\w+:\/\/(?:[^/@]*@)?([^/]*)/.exec(url)?.[1] ?? "";
 }
 
+/** A request of an HTTP client, as `fetch` takes it. */
+export interface HttpRequest extends Pick<RequestInit, "signal" | "redirect"> {
+  readonly method: string;
+  readonly headers: [name: string, value: string][];
+  readonly body: string | undefined;
+}
+
+/** An HTTP client with its open connections. */
+export interface HttpClient {
+  /** As `fetch`. */
+  send(url: string, request: HttpRequest): Promise<Response>;
+  /** Closes the idle connections, and the others after their responses. */
+  close(): void;
+}
+
+/** Creates a client for a server whose certificate has the name in `serverName`. */
+type ConnectToNamed = (credentials: Credentials) => HttpClient;
+
 /** Keeps one HTTP client, with its open connections, until the credentials change. */
 function createConnections() {
-  let current: { readonly credentials: Credentials; readonly client: Deno.HttpClient } | undefined;
+  let current: { readonly credentials: Credentials; readonly client: HttpClient } | undefined;
   const same = (a: Credentials, b: Credentials) =>
     a.caCerts === b.caCerts && a.certificate === b.certificate && a.key === b.key && a.proxyUrl === b.proxyUrl;
   return {
-    clientFor(credentials: Credentials, check: CertificateCheck | undefined): Deno.HttpClient {
+    clientFor(
+      credentials: Credentials,
+      check: CertificateCheck | undefined,
+      connectToNamed: ConnectToNamed | undefined,
+    ): HttpClient {
       if (current && same(current.credentials, credentials)) return current.client;
-      const client = createHttpClient(credentials, check);
+      const client = createHttpClient(credentials, check, connectToNamed);
       current?.client.close();
       current = { credentials, client };
       return client;
     },
     /** Makes the next request open a new connection; those in use stay open. */
-    drop(client: Deno.HttpClient) {
+    drop(client: HttpClient) {
       if (current?.client === client) this.close();
     },
     close() {
@@ -276,9 +297,15 @@ export async function loadCertificateCheck(): Promise<CertificateCheck> {
   return checkClientCertificate;
 }
 
-function createHttpClient(credentials: Credentials, check: CertificateCheck | undefined): Deno.HttpClient {
+function createHttpClient(
+  credentials: Credentials,
+  check: CertificateCheck | undefined,
+  connectToNamed: ConnectToNamed | undefined,
+): HttpClient {
   const { caCerts, certificate, key, proxyUrl } = credentials;
   try {
+    if (certificate !== undefined && key !== undefined) check?.(certificate, key);
+    if (connectToNamed) return connectToNamed(credentials);
     const common: Deno.CreateHttpClientOptions = {
       // With HTTP/1.1 every watch has its own connection, and a dead one is closed with its watch; with HTTP/2 the next
       // request would use the same dead connection.
@@ -286,9 +313,10 @@ function createHttpClient(credentials: Credentials, check: CertificateCheck | un
       ...(caCerts === undefined ? {} : { caCerts: [caCerts] }),
       ...(proxyUrl === undefined ? {} : { proxy: { url: proxyUrl } }),
     };
-    if (certificate === undefined || key === undefined) return Deno.createHttpClient(common);
-    check?.(certificate, key);
-    return Deno.createHttpClient({ ...common, cert: certificate, key });
+    const client = certificate === undefined || key === undefined
+      ? Deno.createHttpClient(common)
+      : Deno.createHttpClient({ ...common, cert: certificate, key });
+    return { send: (url, request) => fetch(url, { ...request, client }), close: () => client.close() };
   } catch (error) {
     throw new ApiError(
       "credentials",

@@ -34,6 +34,7 @@ export function readInCluster(
     token: { file: token },
     certificate: undefined,
     key: undefined,
+    serverName: undefined,
     proxyUrl: undefined,
     headers: [],
     plugin: undefined,

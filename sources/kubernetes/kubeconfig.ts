@@ -37,7 +37,6 @@ export async function readKubeconfig(path: string, master?: string): Promise<Acc
         "certificate-authority-data to the CA of the API server instead",
     );
   }
-  const tlsServerName = scalar(cluster["tls-server-name"]);
   const resolve = (file: string) => isAbsolute(file) ? file : join(dirname(path), file);
   const tokenFile = scalar(user.tokenFile);
   const token = scalar(user.token);
@@ -49,13 +48,18 @@ export async function readKubeconfig(path: string, master?: string): Promise<Acc
   const url = master ?? serverUrl(server ?? "", clusterAt);
   const ca = material(cluster, "certificate-authority", resolve, clusterAt);
   const proxyUrl = scalar(cluster["proxy-url"]);
+  // As in client-go, an overridden server has a name of its own.
+  const tlsServerName = master === undefined && url.startsWith("https:")
+    ? scalar(cluster["tls-server-name"])
+    : undefined;
+  const serverName = proxyUrl === undefined ? tlsServerName : undefined;
   const plugin = (): CredentialPlugin | undefined => {
     const provider = user["auth-provider"];
     // The predecessor of `exec`.
     const exec = user.exec ??
       (isRawObject(provider) && isRawObject(provider.config) ? provider.config.exec : undefined);
     if (isRawObject(exec)) {
-      const about = () => ({ server: url, ca, proxyUrl, config: execExtension(cluster.extensions) });
+      const about = () => ({ server: url, ca, serverName, proxyUrl, config: execExtension(cluster.extensions) });
       return { kind: "exec", exec: readExecSection(path, userName ?? "", exec, about) };
     }
     return provider === undefined ? undefined : { kind: "auth-provider", path, text };
@@ -65,14 +69,15 @@ export async function readKubeconfig(path: string, master?: string): Promise<Acc
     ca,
     certificate,
     key,
+    serverName,
     token: tokenFile ? { file: resolve(tokenFile) } : token ? { text: token } : undefined,
     proxyUrl,
     headers: [...basicAuthentication(user), ...impersonation(user, userAt)],
     plugin: plugin(),
-    warnings: tlsServerName
+    warnings: tlsServerName !== serverName
       ? [
-        `${clusterAt}: tls-server-name "${tlsServerName}" is not supported; the API server's certificate must be valid for ` +
-        "the host in the server's URL",
+        `${clusterAt}: tls-server-name "${tlsServerName}" is not supported together with proxy-url; the API server's ` +
+        "certificate must be valid for the host in the server's URL",
       ]
       : [],
   };
@@ -84,12 +89,17 @@ export interface ApiServer {
   readonly server: string;
   /** The certificates (PEM) that it is verified with; undefined for the system's. */
   readonly ca: string | undefined;
+  /** The name in its certificate, if it is not the host in its URL. */
+  readonly serverName: string | undefined;
 }
 
 /** Reads the API server of a kubeconfig's current context; `master` overrides its URL. Rejects as `readKubeconfig` does. */
 export async function readApiServer(kubeconfig: string, master: string | undefined): Promise<ApiServer> {
-  const { server, ca } = await readKubeconfig(kubeconfig, master ? serverUrl(master, "--master") : undefined);
-  return { server, ca: ca && createMaterialReader(ca).read() };
+  const { server, ca, serverName } = await readKubeconfig(
+    kubeconfig,
+    master ? serverUrl(master, "--master") : undefined,
+  );
+  return { server, ca: ca && createMaterialReader(ca).read(), serverName };
 }
 
 /** The credential plugin of a kubeconfig's user; undefined without one or if the file cannot be read. */

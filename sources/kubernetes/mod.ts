@@ -13,6 +13,7 @@
  *   recovery.ts            waits shared by the reflectors of one server
  *   server_return.ts       detects that the server is reachable again
  *   http.ts                the HTTP client
+ *   named_server.ts        the same for a server whose certificate has another name
  *   api_error.ts           failed requests, classified
  *   send_object.ts         creates or patches an object (Events)
  *   read_object.ts         reads an object

@@ -5,7 +5,7 @@ import { type Lab, type Namespace, NETWORK } from "../../demo/lab.ts";
 import { type ChaosLab, withLab } from "../chaos/lab.ts";
 import { waitFor } from "../chaos/wait.ts";
 import { type ApiObject, objectsIn } from "../fakes/api_validation.ts";
-import { type ControlPlane, startControlPlane, tokenIn } from "./control_plane.ts";
+import { type ControlPlane, SERVER_NAME, startControlPlane, tokenIn } from "./control_plane.ts";
 import { writesNodeCondition } from "./node_condition.ts";
 import { sluice, startProxy } from "./sluice.ts";
 
@@ -84,6 +84,25 @@ async function checks(lab: Lab, { request }: ControlPlane, kubeconfig: string): 
   assert.match((await check()).stdout, /^green +node /m);
 }
 
+/** Returns the path of the identity's kubeconfig made from an administrator's with `tls-server-name`. */
+async function verifiesName(lab: ChaosLab, plane: ControlPlane): Promise<string> {
+  const named = (name: string) => {
+    const path = `${lab.folder}/${name}.kubeconfig`;
+    const config = JSON.parse(Deno.readTextFileSync(plane.kubeconfig));
+    config.clusters[0].cluster["tls-server-name"] = name;
+    Deno.writeTextFileSync(path, JSON.stringify(config));
+    return path;
+  };
+  const wrong = await sluice(lab, "check", "--kubeconfig", named("other.example"));
+  assert.match(wrong.stdout, /^red +API server +the certificate of https:\S+ is not trusted/m);
+  const output = `${lab.folder}/named-node.kubeconfig`;
+  const identity = ["--kubeconfig", named(SERVER_NAME), "--token-duration", "24h", "--output", output];
+  const made = await sluice(lab, "kubeconfig", ...identity);
+  assert.equal(made.code, 0, made.stderr);
+  assert.match(Deno.readTextFileSync(output), new RegExp(`^ +tls-server-name: ${SERVER_NAME}$`, "m"));
+  return output;
+}
+
 async function answers(lab: Lab, from: Namespace, address: string): Promise<string> {
   const outcome = await lab.connect(from, { protocol: "tcp", address, port: 80 });
   return outcome.kind === "answered" ? outcome.by : outcome.kind;
@@ -144,6 +163,8 @@ Deno.test("a real API server", async (test) => {
         await test.step(`a proxy in ${mode} mode follows changes, and a restart of the server`, () =>
           proxies(lab, plane, kubeconfig, mode));
       }
+      await test.step("a proxy with tls-server-name verifies that name, and follows as well", async () =>
+        proxies(lab, plane, await verifiesName(lab, plane), "nftables"));
       await test.step("the Node condition follows what happens to packets, proxy and Node", () =>
         writesNodeCondition(lab, plane, kubeconfig));
     } finally {

@@ -36,6 +36,8 @@ export interface ControlPlane {
 
 const READY_WITHIN_MS = 120_000;
 const URL_OF_SERVER = `https://${API_LINK.server}:6443`;
+/** A name for which the server has a certificate, without an address; DNS does not know it. */
+export const SERVER_NAME = "kube.example";
 const ETCD = "http://127.0.0.1:2379";
 
 /** Starts a control plane with its data in a folder. Its service network has the addresses of deploy/example. */
@@ -43,12 +45,15 @@ export async function startControlPlane(folder: string): Promise<ControlPlane> {
   const server = Deno.env.get("KUBE_APISERVER")!;
   const authority = await createCertificateAuthority("test");
   const serving = await authority.issue("kube-apiserver", 3, API_LINK.server);
+  const named = await authority.issue("kube-apiserver by name", 3, SERVER_NAME);
   const signing = await authority.issue("service accounts");
   const token = crypto.randomUUID(), kubeletToken = crypto.randomUUID();
   const files = {
     "ca.pem": authority.cert,
     "server.pem": serving.cert,
     "server.key": serving.key,
+    "named.pem": named.cert,
+    "named.key": named.key,
     "accounts.pem": signing.cert,
     "accounts.key": signing.key,
     "tokens.csv": `${token},admin,1,system:masters\n${kubeletToken},system:node:${NETWORK.nodeName},2,system:nodes\n`,
@@ -131,6 +136,7 @@ function serverArguments(): readonly string[] {
     ...["--service-account-key-file", "accounts.pem", "--service-account-signing-key-file", "accounts.key"],
     ...["--service-account-issuer", "https://kubernetes.default.svc", "--authorization-mode", "Node,RBAC"],
     ...["--service-cluster-ip-range", "10.96.0.0/16,fd00:10:96::/112", "--endpoint-reconciler-type", "none"],
+    ...["--tls-sni-cert-key", "named.pem,named.key"],
     ...["--allow-privileged", "--enable-admission-plugins", "NodeRestriction"],
   ];
 }

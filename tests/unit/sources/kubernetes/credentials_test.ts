@@ -55,6 +55,7 @@ Deno.test("a kubeconfig's current context counts, data before files, and files a
       caCerts: "AUTHORITY",
       certificate: "CERTIFICATE",
       key: "KEY",
+      serverName: undefined,
       proxyUrl: "http://proxy:3128",
       headers: [["authorization", "Bearer t0k"]],
     });
@@ -133,12 +134,20 @@ Deno.test("errors in a kubeconfig name the problem and the file", async () => {
   });
 });
 
-Deno.test("tls-server-name causes a warning", async () => {
+Deno.test("tls-server-name is the name of the kubeconfig's server only, and not supported through a proxy", async () => {
   await inFolder(async (_folder, write) => {
     const warnings: string[] = [];
     const logger = { ...silentLogger, warn: (message: string) => warnings.push(message) };
-    await loadCredentials({ kubeconfig: write("config", kubeconfig("tls-server-name: x.example", "")) }, logger);
-    assert.match(warnings.join(), /tls-server-name "x.example" is not supported/);
+    const nameIn = async (fields: string, master?: string) => {
+      const path = write("config", kubeconfig(fields, ""));
+      return (await (await loadCredentials({ kubeconfig: path, master }, logger)).current(never)).serverName;
+    };
+    assert.equal(await nameIn("tls-server-name: x.example"), "x.example");
+    assert.equal(await nameIn(""), undefined);
+    assert.equal(await nameIn("tls-server-name: x.example", "https://other.example"), undefined);
+    assert.deepEqual(warnings, []);
+    assert.equal(await nameIn("tls-server-name: x.example, proxy-url: 'http://p.example'"), undefined);
+    assert.match(warnings.join(), /tls-server-name "x.example" is not supported together with proxy-url/);
   });
 });
 

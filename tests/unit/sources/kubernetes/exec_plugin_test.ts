@@ -9,6 +9,7 @@ const V1 = "client.authentication.k8s.io/v1";
 const CLUSTER: ExecCluster = {
   server: "https://192.0.2.1",
   ca: { text: "AUTHORITY" },
+  serverName: "api.example",
   proxyUrl: undefined,
   config: { audience: "a" },
 };
@@ -52,6 +53,7 @@ Deno.test("a plugin is called as in KEP-541, with a deadline", async () => {
       cluster: {
         server: "https://192.0.2.1",
         "certificate-authority-data": btoa("AUTHORITY"),
+        "tls-server-name": "api.example",
         config: { audience: "a" },
       },
     },

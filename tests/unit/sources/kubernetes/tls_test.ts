@@ -7,7 +7,10 @@ const authority = await createCertificateAuthority("authority");
 const other = await createCertificateAuthority("another authority");
 
 /** A connection from a kubeconfig with these fields inline. */
-function connectionWith(fields: { ca: string; cert?: string; key?: string }, folder: string) {
+function connectionWith(
+  fields: { ca: string; cert?: string; key?: string; serverName?: string },
+  folder: string,
+) {
   const path = `${folder}/config`;
   const user = fields.cert && fields.key
     ? { "client-certificate-data": btoa(fields.cert), "client-key-data": btoa(fields.key) }
@@ -16,7 +19,14 @@ function connectionWith(fields: { ca: string; cert?: string; key?: string }, fol
     const config = {
       "current-context": "x",
       contexts: [{ name: "x", context: { cluster: "x", user: "x" } }],
-      clusters: [{ name: "x", cluster: { server: url, "certificate-authority-data": btoa(fields.ca) } }],
+      clusters: [{
+        name: "x",
+        cluster: {
+          server: url,
+          "certificate-authority-data": btoa(fields.ca),
+          "tls-server-name": fields.serverName,
+        },
+      }],
       users: [{ name: "x", user }],
     };
     Deno.writeTextFileSync(path, JSON.stringify(config));
@@ -77,4 +87,37 @@ Deno.test("certificate and key may be in one file, as kubelet writes it", async 
       connection: connectionWith({ ca: authority.cert, cert: cert + key, key: cert + key }, folder),
     })
   );
+});
+
+Deno.test("a server whose certificate has another name than its URL is verified by tls-server-name", async () => {
+  const tls = await authority.issue("server", 3, "kubernetes.default.svc");
+  const client = await authority.issue("system:kube-proxy");
+  await inFolder((folder) =>
+    withSource((server) => server.apply(service("web")), async ({ receives, server }) => {
+      await receives("set Service default/web 2");
+      await server.watches(3);
+      server.apply(service("web"));
+      await receives("set Service default/web 3");
+      server.dropWatches();
+      await server.watches(3);
+      server.apply(service("web"));
+      await receives("set Service default/web 4");
+    }, {
+      server: { tls },
+      connection: connectionWith({ ca: authority.cert, ...client, serverName: "kubernetes.default.svc" }, folder),
+    })
+  );
+});
+
+Deno.test("a certificate with neither the URL's name nor tls-server-name is not trusted", async () => {
+  const tls = await authority.issue("server");
+  for (const [ca, problem] of [[authority.cert, "other.example"], [other.cert, "certificate"]] as const) {
+    await inFolder((folder) =>
+      withSource(() => {}, async ({ logs, logged, server }) => {
+        await logs("is not trusted");
+        assert.match(logged[0]!, new RegExp(`the certificate of https:\\S+ is not trusted \\(.*${problem}`));
+        assert.equal(server.requests.length, 0);
+      }, { server: { tls }, connection: connectionWith({ ca, serverName: "other.example" }, folder) })
+    );
+  }
 });
