@@ -29,9 +29,11 @@ export interface Candidacy {
   lastLeader(): Leader | undefined;
 }
 
-/** After so many questions without an answer it is this node's turn; after more if others ask, too: all may be busy starting. */
-const ROUNDS = 2;
-const ROUNDS_AMONG_OTHERS = 6;
+/**
+ * After so many questions without an answer it is this node's turn: after more if there are other nodes, and after even more if one
+ * of them was heard to ask the API server. Where a whole site starts, all may be too busy to answer each question.
+ */
+const ROUNDS = { alone: 3, amongOthers: 6, afterCandidate: 16 };
 /** The longest time for which a node waits for one that asks the API server: it may be stuck. */
 const DEFER_MS = 20_000;
 /** The longest time for which it waits for nodes that only ask on the LAN, which anybody can pretend to. */
@@ -43,19 +45,24 @@ const HEARD_MS = 5_000;
 /** Options of `createCandidacy`. */
 export interface CandidacyOptions {
   readonly lan: Pick<Lan, "ask" | "isHeard">;
+  /** `lastLeader` has answered. */
+  readonly onLastLeader: () => void;
   readonly clock: Clock;
   readonly random: () => number;
 }
 
 /** A node that looks for nothing yet. */
-export function createCandidacy({ lan, clock, random }: CandidacyOptions): Candidacy {
+export function createCandidacy({ lan, onLastLeader, clock, random }: CandidacyOptions): Candidacy {
   const rank = random();
   let hasTurn = false;
   let lastLeader: Leader | undefined;
 
   const ask = async (isNew: boolean, signal: AbortSignal) => {
     const heard = await lan.ask({ rank, isNew }, signal);
-    if (heard.lastLeader !== undefined) lastLeader = heard.lastLeader;
+    if (heard.lastLeader !== undefined) {
+      lastLeader = heard.lastLeader;
+      onLastLeader();
+    }
     return heard;
   };
 
@@ -67,10 +74,12 @@ export function createCandidacy({ lan, clock, random }: CandidacyOptions): Candi
       // Up to twice as long, so that not all end at once.
       const factor = 1 + random();
       const isDue = (ms: number) => clock.monotonic() - startMs >= ms * factor;
-      const rounds = () => lan.isHeard(HEARD_MS) ? ROUNDS_AMONG_OTHERS : ROUNDS;
+      let hadCandidate = false;
+      const rounds = () => ROUNDS[hadCandidate ? "afterCandidate" : lan.isHeard(HEARD_MS) ? "amongOthers" : "alone"];
       for (let silent = 0; silent < rounds() && !isDue(DEFER_MS);) {
         const { lease, isCandidate, isPreceded } = await ask(isNew, signal);
         if (lease !== undefined || isOver() || signal.aborted) return lease;
+        hadCandidate ||= isCandidate;
         silent = isCandidate || isPreceded && !isDue(PRECEDED_MS) ? 0 : silent + 1;
       }
       hasTurn = true;

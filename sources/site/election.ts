@@ -115,7 +115,12 @@ export function createElection(options: ElectionOptions): Election {
       isInDoubt = false;
     },
   });
-  const candidacy = lan && createCandidacy({ lan, clock, random });
+  const candidacy = lan && createCandidacy({
+    lan,
+    onLastLeader: () => role.kind === "undecided" && setRole(remembered()),
+    clock,
+    random,
+  });
   // The LAN takes the place of random waits only where it works.
   const isOnLan = () => lan?.isHeard(timing.leaseMs) ?? false;
 

@@ -59,6 +59,8 @@ export interface Lan {
 
 /** How long a node waits for answers. */
 export const ROUND_MS = 500;
+/** How long the answer to a question counts: both nodes may be busy. */
+const FRESH_MS = 2_000;
 /** How many more times it does so if it was itself too busy to read them in time. */
 const EXTENSIONS = 3;
 /** How long questions are collected, to answer them all at once. */
@@ -76,8 +78,8 @@ const SIGNATURES = { rate: 20, burst: 40 };
 
 /** A question without its answers yet. */
 interface Asking {
-  readonly nonce: string;
   readonly rank: number;
+  readonly question: Uint8Array;
   hear(signed: Signed): void;
   precede(): void;
 }
@@ -89,6 +91,8 @@ export function createLan(options: LanOptions): Lan {
   const maySign = createBudget(SIGNATURES, clock);
   let socket: Datagrams | undefined;
   let asking: Asking | undefined;
+  // The times of this node's latest questions, by nonce.
+  const asked = new Map<string, number>();
   let heardMs = -Infinity;
   let loaded: { readonly proofs: Promise<Proofs>; readonly atMs: number } | undefined;
   // The questions of others without an answer yet, by nonce.
@@ -112,12 +116,12 @@ export function createLan(options: LanOptions): Lan {
   };
 
   const answerAll = async () => {
-    const asked = [...questions.values()];
+    const unanswered = [...questions.values()];
     questions.clear();
     const toAll = options.answer({ isNew: false });
     const statement = toAll ?? options.answer({ isNew: true });
     if (statement === undefined) return;
-    const nonces = asked.filter(({ isNew }) => isNew || toAll !== undefined).map(({ nonce }) => nonce);
+    const nonces = unanswered.filter(({ isNew }) => isNew || toAll !== undefined).map(({ nonce }) => nonce);
     while (nonces.length > 0 && maySign()) await tell(nonces.splice(0, MOST_NONCES), statement);
   };
 
@@ -132,10 +136,12 @@ export function createLan(options: LanOptions): Lan {
     clock.schedule(waitMs, () => void answerAll().catch(ignore));
   };
 
+  const isFresh = (nonce: string) => clock.monotonic() - (asked.get(nonce) ?? -Infinity) < FRESH_MS;
+
   const hear = async (signed: Signed) => {
     const { statement, nonces, body, proof } = signed;
     for (const nonce of nonces) questions.delete(nonce);
-    const ofQuestion = asking !== undefined && nonces.includes(asking.nonce) ? asking : undefined;
+    const ofQuestion = nonces.some(isFresh) ? asking : undefined;
     // Without a question, only the holder of the Lease is heard, about a later version.
     const isRenewal = nonces.length === 0 && statement.kind === "leader" && statement.record.node === signed.node &&
       options.isNews(statement.record);
@@ -160,12 +166,16 @@ export function createLan(options: LanOptions): Lan {
     ask({ rank, isNew }, signal) {
       const { promise, resolve } = Promise.withResolvers<Heard>();
       const nonce = crypto.randomUUID();
+      for (const earlier of asked.keys()) {
+        if (!isFresh(earlier)) asked.delete(earlier);
+      }
+      asked.set(nonce, clock.monotonic());
       let heard: Heard = { isCandidate: false, isPreceded: false };
       let cancel = () => {};
       const end = () => {
         cancel();
         signal.removeEventListener("abort", end);
-        if (asking?.nonce === nonce) asking = undefined;
+        if (asking === own) asking = undefined;
         resolve(heard);
       };
       const wait = (extensions: number) => {
@@ -178,9 +188,9 @@ export function createLan(options: LanOptions): Lan {
       };
       wait(EXTENSIONS);
       signal.addEventListener("abort", end);
-      asking = {
-        nonce,
+      const own: Asking = {
         rank,
+        question: encodeQuestion({ site, node, nonce, rank, isNew }),
         hear({ statement, node: sender }) {
           heard = added(heard, statement, sender, isNew);
           if (heard.lease?.ageMs === 0) end();
@@ -189,7 +199,8 @@ export function createLan(options: LanOptions): Lan {
           heard = { ...heard, isPreceded: true };
         },
       };
-      socket?.sendToAll(encodeQuestion({ site, node, nonce, rank, isNew }));
+      asking = own;
+      socket?.sendToAll(own.question);
       if (signal.aborted) end();
       return promise;
     },
@@ -202,6 +213,7 @@ export function createLan(options: LanOptions): Lan {
       while (!signal.aborted) {
         try {
           socket = await open(onDatagram);
+          if (asking !== undefined) socket.sendToAll(asking.question);
           await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
         } catch (error) {
           logger.warn("the nodes of the site cannot be asked on the LAN", { error: errorText(error) });

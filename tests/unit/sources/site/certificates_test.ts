@@ -6,10 +6,12 @@ import { createStore } from "../../../../kpng/store/store.ts";
 import { startServing } from "../../../../kpng/server/server.ts";
 import type { TlsFiles } from "../../../../kpng/transport/mod.ts";
 import { createGrpcSource } from "../../../../sources/grpc/grpc_source.ts";
+import { datagramsOn } from "../../../../sources/site/datagrams.ts";
 import { kubeletCertificates, type SiteCertificates } from "../../../../sources/site/certificates.ts";
 import { openSiteMemory } from "../../../../sources/site/memory.ts";
 import { KINDS } from "../../../../core/objects/mod.ts";
 import { createCertificateAuthority } from "../../../fakes/certificates.ts";
+import { freePort } from "../../../fakes/whole_proxy.ts";
 import { applyNodes, applyService, withSite } from "./site.ts";
 
 const memoryOf = (name: string) =>
@@ -117,6 +119,28 @@ Deno.test("nodes with kubelets' certificates form a site, and find their leader 
         site.server.leases.get("sluice-site-north")!.metadata.annotations!["sluice.dev/site-certificate"]!,
         /^-----BEGIN CERTIFICATE-----/,
       );
+    });
+  });
+});
+
+Deno.test("a node without a disk or the API server finds the leader by a broadcast that the kubelet's key signs", async () => {
+  await withKubelets(async (issue) => {
+    await withSite(async (site) => {
+      applyNodes(site.server, "a", "b");
+      applyService(site.server, "web", "10.244.0.1");
+      // Every socket of this port gets the broadcasts of the loopback interface.
+      const datagrams = datagramsOn("127.255.255.255", freePort());
+      const start = async (name: string, ...who: Parameters<typeof issue>) =>
+        await site.start(name, { certificates: await issue(...who), datagrams });
+      const a = await start("a", "a");
+      await site.until(() => a.status()?.role === "leader" && a.names().includes("Service default/web"));
+      site.server.fault(() => new Response("down", { status: 503 }));
+      const b = await start("b", "b");
+      const stranger = await start("c", "c", "system:masters");
+      await site.until(() => b.status()?.from === "leader" && b.names().includes("Service default/web"));
+      assert.equal(b.status()?.leader, "a");
+      await site.until(() => a.status()?.isConfirmed === false);
+      assert.deepEqual(stranger.names(), []);
     });
   });
 });

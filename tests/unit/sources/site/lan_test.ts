@@ -84,17 +84,21 @@ Deno.test("a last leader and a candidate are heard together", async () => {
   stop();
 });
 
-Deno.test("an answer that was recorded is not believed a second time", async () => {
+Deno.test("an answer of a busy node counts a little later, a recorded one no more", async () => {
   const { clock, hub, start, ask, sentBy, stop } = setUp();
   const b = await start("b");
   const a = await start("a", leaderOf("a"));
   assert.ok((await ask(b)).lease);
   const [recorded] = sentBy("a");
   hub.isCut = true;
-  const answer = b.ask({ rank: 0.5, isNew: true }, new AbortController().signal);
-  hub.deliver(recorded!);
-  await clock.advanceSettled(1000);
-  assert.deepEqual(await answer, { isCandidate: false, isPreceded: false });
+  const hears = async () => {
+    const answer = b.ask({ rank: 0.5, isNew: true }, new AbortController().signal);
+    hub.deliver(recorded!);
+    await clock.advanceSettled(1000);
+    return (await answer).lease !== undefined;
+  };
+  assert.equal(await hears(), true);
+  assert.equal(await hears(), false);
   assert.ok(a.isHeard(60_000));
   stop();
 });

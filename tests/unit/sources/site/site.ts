@@ -10,6 +10,7 @@ import type { KeptState, StateFile } from "../../../../sources/kept/state_file.t
 import { createKeptSource } from "../../../../sources/kept/kept_source.ts";
 import type { SiteCertificates } from "../../../../sources/site/certificates.ts";
 import { proofsOf } from "../../../../sources/site/proof.ts";
+import type { OpenDatagrams } from "../../../../sources/site/datagrams.ts";
 import { createSiteSource, NO_DETAILS } from "../../../../sources/site/site_source.ts";
 import { createCertificateAuthority } from "../../../fakes/certificates.ts";
 import { type FakeApiServer, startFakeApiServer } from "../../../fakes/api_server.ts";
@@ -36,10 +37,17 @@ export interface Disk {
   readonly state: StateFile;
 }
 
+/** What a test may choose for a node. */
+interface NodeOptions {
+  readonly disk?: Disk;
+  readonly certificates?: SiteCertificates;
+  readonly datagrams?: OpenDatagrams;
+}
+
 /** A site whose nodes are started by a test. */
 export interface SiteUnderTest {
   readonly server: FakeApiServer;
-  start(name: string, options?: { readonly disk?: Disk; readonly certificates?: SiteCertificates }): Promise<SiteNode>;
+  start(name: string, options?: NodeOptions): Promise<SiteNode>;
   /** The certificate files of a node. */
   files(): Promise<TlsFiles>;
   /** Resolves when `done` is true. */
@@ -80,9 +88,9 @@ export async function withSite(test: (site: SiteUnderTest) => Promise<void>): Pr
     await test({
       server,
       files,
-      async start(name, { disk = createDisk(), certificates } = {}) {
+      async start(name, { disk = createDisk(), certificates, datagrams } = {}) {
         const given = await files();
-        const node = await startNode(name, server, certificates ?? sameFiles(given), disk);
+        const node = await startNode(name, server, { disk, certificates: certificates ?? sameFiles(given), datagrams });
         running.add(node.kill);
         return node;
       },
@@ -113,8 +121,7 @@ export function sameFiles(files: TlsFiles): SiteCertificates {
 async function startNode(
   name: string,
   server: FakeApiServer,
-  certificates: SiteCertificates,
-  disk: Disk,
+  { certificates, disk, datagrams }: NodeOptions & Required<Pick<NodeOptions, "certificates" | "disk">>,
 ): Promise<SiteNode> {
   const port = freePort();
   const clock = systemClock, logger = silentLogger;
@@ -142,6 +149,7 @@ async function startNode(
     listen: { kind: "tcp", host: "127.0.0.1", port },
     advertisedHost: "127.0.0.1",
     certificates,
+    datagrams,
     memoryFile: disk.site,
     maxMessageBytes: 1_000_000,
     onSite: (next) => status = next,
