@@ -11,7 +11,7 @@ import { kubeletCertificates, type SiteCertificates } from "../../../../sources/
 import { openSiteMemory } from "../../../../sources/site/memory.ts";
 import { KINDS } from "../../../../core/objects/mod.ts";
 import { createCertificateAuthority } from "../../../fakes/certificates.ts";
-import { freePort } from "../../../fakes/whole_proxy.ts";
+import { freePort } from "../../../fakes/sockets.ts";
 import { applyNodes, applyService, withSite } from "./site.ts";
 
 const memoryOf = (name: string) =>
