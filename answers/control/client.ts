@@ -74,20 +74,21 @@ async function requireListener(path: string): Promise<void> {
 }
 
 /**
- * The origin of requests. fetch bypasses the socket if NO_PROXY matches the host. `*` matches every name, but no
- * address of the discard-only block (RFC 6666).
+ * A response with any status, read to its end. Without Deno's fetch, whose client needs the certificates of the system even for
+ * a unix socket. A response of HTTP/1.0 ends with its connection.
  */
-const ORIGIN = "http://[100::]";
-
-/** A response with any status, read to its end. */
 async function request(path: string, target: string): Promise<{ readonly status: number; readonly body: string }> {
-  const client = Deno.createHttpClient({ proxy: { transport: "unix", path } });
   try {
-    const answer = await fetch(`${ORIGIN}${target}`, { client });
-    return { status: answer.status, body: await answer.text() };
+    using connection = await Deno.connect({ transport: "unix", path });
+    await connection.write(new TextEncoder().encode(`GET ${target} HTTP/1.0\r\nHost: sluice\r\n\r\n`));
+    const bytes = new Uint8Array(await new Response(connection.readable).arrayBuffer());
+    const text = new TextDecoder().decode(bytes), headLength = text.indexOf("\r\n\r\n") + 4;
+    const head = text.slice(0, headLength);
+    const status = /^HTTP\/1\.[01] (\d{3}) /.exec(head)?.[1];
+    const length = Number(/^content-length: (\d+)\r$/im.exec(head)?.[1] ?? bytes.length - headLength);
+    if (status === undefined || bytes.length < headLength + length) throw new Error("its answer is incomplete");
+    return { status: Number(status), body: text.slice(headLength) };
   } catch (error) {
     throw new Error("the proxy did not answer", { cause: error });
-  } finally {
-    client.close();
   }
 }
