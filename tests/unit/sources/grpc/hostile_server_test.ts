@@ -151,7 +151,7 @@ for (const [name, bytes] of Object.entries(BROKEN)) {
         const failures = logged.filter((line) => line.includes("cannot watch the server"));
         assert.equal(failures.length, 1, logged.join(""));
         assert.ok(failures[0]!.includes(REASONS[name] ?? ""), failures[0]);
-      }, { liveness: { probeAfterMs: 200, answerMs: 300 } });
+      }, { liveness: { probeAfterMs: 200, answerMs: 1500 } });
       await server.close();
     });
   });
