@@ -104,7 +104,8 @@ function serviceFacts(service: BrowsedService): Html | false {
 
 /** The rates of what is counted. */
 function ratesText({ perSecond: { connections, bytes } }: ServiceTraffic): string {
-  return [`${rateText(connections)} conn/s`, ...(bytes === undefined ? [] : [`${rateText(bytes)}B/s`])].join(" · ");
+  const unit = (rate: string) => rate.replace(/[a-z]?$/i, " $&B/s");
+  return [`${rateText(connections)} conn/s`, ...(bytes === undefined ? [] : [unit(rateText(bytes))])].join(" · ");
 }
 
 function trafficFacts(traffic: ServiceTraffic): string[] {

@@ -5,7 +5,7 @@ import { type CommandLine, readCommandLine } from "../../config/mod.ts";
 import { serveControlSocket } from "../../answers/control/serve.ts";
 import type { FamilyHealth, FamilyListener, StartFamily } from "../../core/channel/family_link.ts";
 import type { ProcessProblems } from "../../core/problems/mod.ts";
-import type { Family, FamilyDelta, SyncReport } from "../../core/model/mod.ts";
+import type { Family, FamilyDelta, SyncReport, TrafficReading } from "../../core/model/mod.ts";
 import type { Telemetry } from "../../observe/telemetry/mod.ts";
 import { runProxy } from "../../proxy/proxy.ts";
 import { freePort } from "./sockets.ts";
@@ -25,6 +25,8 @@ export interface WholeProxy {
   release(family: Family): void;
   /** Makes a family's worker report the problems of a scope. */
   problems: (family: Family, ...problems: Parameters<FamilyListener["onProblems"]>) => void;
+  /** Makes a family's worker report traffic; only with `--traffic-metrics`. */
+  traffic: (family: Family, reading: TrafficReading) => void;
 }
 
 /** Options of `withWholeProxy`. */
@@ -78,6 +80,7 @@ export async function withWholeProxy(
       hold: (family) => workers.get(family)!.hold(true),
       release: (family) => workers.get(family)!.hold(false),
       problems: (family, scope, problems) => workers.get(family)!.listener.onProblems(scope, problems),
+      traffic: (family, reading) => workers.get(family)!.listener.onTraffic?.(reading),
     });
   } finally {
     end.abort();

@@ -1,12 +1,15 @@
 /**
- * Takes screenshots of the status page for the README: `deno task screenshots` writes docs/status-light.png and
- * docs/status-dark.png. Uses Chromium and the font Inter if it is installed.
+ * Takes screenshots of the status page: `deno task screenshots` writes docs/status-light.png and docs/status-dark.png, and
+ * docs/traffic-light.png and docs/traffic-dark.png of services with traffic. Uses Chromium and the font Inter if it is
+ * installed.
  */
 import { sleep, systemClock } from "../../platform/clock.ts";
 import { startBrowser, visit } from "./browser.ts";
 import { manifestsOf, type TestEndpoint, type TestService } from "./cluster.ts";
 import { type ApiObject, startFakeApiServer } from "../fakes/api_server.ts";
 import { withWholeProxy } from "../fakes/whole_proxy.ts";
+import { servicePortKey, type TrafficReading } from "../../core/model/mod.ts";
+import { FAMILIES, type Family, joinHostPort } from "../../platform/mod.ts";
 
 const NAMES: Readonly<Record<string, readonly string[]>> = {
   auth: ["api", "sessions"],
@@ -65,6 +68,26 @@ function conditionsOf(at: string, j: number): Readonly<Record<string, boolean>> 
   return { ready: true, serving: true, terminating: false };
 }
 
+/** The traffic of a few seconds: much to some services, little to most, and failures. */
+function reading(family: Family): TrafficReading {
+  const mark = family === "IPv4" ? "." : ":";
+  const rows = services().flatMap(({ at, portName, endpoints }, i) =>
+    endpoints.filter(({ address, conditions }) => address.includes(mark) && conditions?.ready !== false)
+      .map(({ address }, j) => ({
+        port: servicePortKey(`${at}:${portName}`, "tcp"),
+        endpoint: joinHostPort(address, 8080),
+        connections: [1, 9, 42, 3, 260][i % 5]! * (mark === "." ? 6 - j : 1),
+      }))
+  );
+  return {
+    durationMs: 4,
+    ports: rows.map(({ port }) => port),
+    endpoints: rows.map(({ endpoint }) => endpoint),
+    counts: Float64Array.from(rows.flatMap(({ connections: n }) => [n, n * 14, n * 9_700])),
+    failures: [{ port: servicePortKey("shop/basket:http", "tcp"), reason: "unanswered", packets: 3 }],
+  };
+}
+
 /** The API objects of a cluster. */
 function objectsOf(cluster: readonly TestService[]): ApiObject[] {
   return JSON.parse(manifestsOf(cluster)).items;
@@ -107,6 +130,25 @@ await withWholeProxy({ args }, async ({ url }) => {
       await page.evaluate("scrollTo(0, 0)");
       await page.screenshot({ path: new URL(`../../docs/status-${colorScheme}.png`, import.meta.url).pathname });
     }, { colorScheme, viewport: { width: 1280, height: 1100 } });
+  }
+});
+await withWholeProxy({
+  args: ["--master", server.url, "--hostname-override", "node-1", "--proxy-mode", "nftables", "--traffic-metrics"],
+}, async ({ url, traffic }) => {
+  await server.watches(3);
+  for (let readings = 0; readings < 3; readings++) {
+    await sleep(systemClock, 1500);
+    for (const family of FAMILIES) traffic(family, reading(family));
+  }
+  for (const colorScheme of ["light", "dark"] as const) {
+    await visit(browser, `${url}?ns=shop`, async ({ page }) => {
+      await page.getByText("live", { exact: true }).waitFor();
+      const service = page.locator(".service", { hasText: "shop/basket:http" }).first();
+      await service.locator("summary").click();
+      await page.mouse.move(0, 0);
+      await page.evaluate("scrollBy(0, document.querySelector('.service').getBoundingClientRect().top - 110)");
+      await page.screenshot({ path: new URL(`../../docs/traffic-${colorScheme}.png`, import.meta.url).pathname });
+    }, { colorScheme, viewport: { width: 1280, height: 620 } });
   }
 });
 await server.close();
