@@ -7,6 +7,7 @@ import type { Counters } from "./figures.ts";
 import type { FileWatch } from "./file_watch.ts";
 import type { RelayNetwork } from "./network.ts";
 import type { Chooser, Target } from "./target.ts";
+import type { RelayTraffic } from "./traffic.ts";
 
 /** Inputs of `createConnections`. */
 export interface ConnectionsOptions {
@@ -14,6 +15,7 @@ export interface ConnectionsOptions {
   readonly chooser: Chooser;
   readonly limits: RelayLimits;
   readonly counters: Counters;
+  readonly traffic: Pick<RelayTraffic, "begin">;
   readonly clock: Clock;
   /** Limits repetitions. */
   readonly logger: Logger;
@@ -41,7 +43,7 @@ interface Connection {
 
 /** Creates an empty set of connections. */
 export function createConnections(options: ConnectionsOptions): Connections {
-  const { network, chooser, limits, counters, clock, logger, files } = options;
+  const { network, chooser, limits, counters, traffic, clock, logger, files } = options;
   const open = new Set<Connection>();
   let onDrained = () => {};
 
@@ -61,11 +63,18 @@ export function createConnections(options: ConnectionsOptions): Connections {
     client.on("error", () => {});
     client.resetAndDestroy();
   };
-  const join = (connection: Connection, { socket: server }: Dialed) => {
+  const join = (connection: Connection, { socket: server, endpoint }: Dialed, { key }: Target) => {
+    const countBytes = traffic.begin(key, endpoint);
     connection.server = server;
     watch(connection, server);
-    pump(connection.client, server, (bytes) => counters.bytesToEndpoints += bytes);
-    pump(server, connection.client, (bytes) => counters.bytesToClients += bytes);
+    pump(connection.client, server, (bytes) => {
+      counters.bytesToEndpoints += bytes;
+      countBytes?.(bytes);
+    });
+    pump(server, connection.client, (bytes) => {
+      counters.bytesToClients += bytes;
+      countBytes?.(bytes);
+    });
   };
 
   return {
@@ -87,7 +96,7 @@ export function createConnections(options: ConnectionsOptions): Connections {
         onSettled(dialed) {
           if (dialed !== undefined) {
             chooser.chosen(target, address, dialed.endpoint);
-            return join(connection, dialed);
+            return join(connection, dialed, target);
           }
           counters.connectionsFailed++;
           logger.debug("no endpoint accepts the connection", { servicePort: target.servicePort.name });

@@ -1,4 +1,4 @@
-import type { Family, FamilyDelta, Protocol, ServicePortKey, SyncProblem } from "../core/model/mod.ts";
+import type { Family, FamilyDelta, Protocol, ServicePortKey, SyncProblem, TrafficReading } from "../core/model/mod.ts";
 import type { Clock, Logger } from "../platform/mod.ts";
 import type { RelayNetwork } from "./network.ts";
 
@@ -30,6 +30,11 @@ export interface Relay {
   apply(delta: FamilyDelta): Promise<RelayUpdate>;
   /** The figures since the start. */
   figures(): RelayFigures;
+  /**
+   * Returns the connections, and the bytes of their payload, since the last call; undefined if the settings do not ask for
+   * them. A UDP flow is a connection.
+   */
+  takeTraffic(): TrafficReading | undefined;
   /** Closes the listeners, waits at most `stopMs` for open connections, then resets them. */
   stop(): Promise<void>;
 }

@@ -16,6 +16,7 @@
  *   datagram_buffers.ts  buffers for datagrams
  *   file_watch.ts        a lack of files
  *   figures.ts           the counters
+ *   traffic.ts           counts by service port and endpoint, for traffic metrics
  *   network.ts           the sockets of the system
  *
  * A redirected client can also connect to a relay's port directly, past the checks of the rules (source ranges): a backend

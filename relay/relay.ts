@@ -10,6 +10,7 @@ import { createFileWatch } from "./file_watch.ts";
 import { createListeners } from "./listeners.ts";
 import { systemNetwork } from "./network.ts";
 import { createChooser } from "./target.ts";
+import { createRelayTraffic } from "./traffic.ts";
 import { createUdpFlows } from "./udp_flows.ts";
 
 /** Creates a relay without listeners. */
@@ -17,6 +18,7 @@ export function createRelay(options: RelayOptions): Relay {
   const { family, placement, limits, clock, network = systemNetwork, random = Math.random } = options;
   const logger = limitRepeats(options.logger, clock);
   const counters = createCounters();
+  const traffic = createRelayTraffic();
   const affinity = createAffinityTable(clock, limits.affinityClients);
   const chooser = createChooser(affinity, random, options.mayConnect);
   const files = createFileWatch({
@@ -27,8 +29,8 @@ export function createRelay(options: RelayOptions): Relay {
       void inTurn(() => listeners.renew());
     },
   });
-  const connections = createConnections({ network, chooser, limits, counters, clock, logger, files });
-  const flows = createUdpFlows({ family, network, chooser, limits, counters, clock, logger, files });
+  const connections = createConnections({ network, chooser, limits, counters, traffic, clock, logger, files });
+  const flows = createUdpFlows({ family, network, chooser, limits, counters, traffic, clock, logger, files });
   const listeners = createListeners({
     ...{ family, placement, limits, counters, clock },
     async listen({ address, port }, target) {
@@ -40,6 +42,8 @@ export function createRelay(options: RelayOptions): Relay {
   /** The service ports from before the head of a whole state, until its rest has named those that stay. */
   let doubtful = new Set<ServicePortKey>();
   const assignAll = async (delta: FamilyDelta): Promise<RelayUpdate> => {
+    // The kernel counts what goes past node ports at localhost.
+    if (delta.settings) traffic.follow(placement.by === "redirect" && delta.settings.countTraffic === true);
     if (delta.base === undefined) doubtful = new Set(listeners.keys());
     for (const { name, protocol } of delta.set) doubtful.delete(servicePortKey(name, protocol));
     const isComplete = delta.part !== "head";
@@ -59,6 +63,7 @@ export function createRelay(options: RelayOptions): Relay {
   return {
     apply: (delta) => inTurn(() => assignAll(delta)),
     figures: () => ({ ...counters }),
+    takeTraffic: traffic.take,
     async stop() {
       await last;
       listeners.closeAll();

@@ -7,6 +7,7 @@ import type { FileWatch } from "./file_watch.ts";
 import { createIdleFlows } from "./idle_flows.ts";
 import type { DatagramSocket, RelayNetwork } from "./network.ts";
 import { type Chooser, endpointsOf, type Target } from "./target.ts";
+import type { CountBytes, RelayTraffic } from "./traffic.ts";
 
 /** Inputs of `createUdpFlows`. */
 export interface UdpFlowsOptions {
@@ -15,6 +16,7 @@ export interface UdpFlowsOptions {
   readonly chooser: Chooser;
   readonly limits: RelayLimits;
   readonly counters: Counters;
+  readonly traffic: Pick<RelayTraffic, "begin">;
   readonly clock: Clock;
   /** Limits repetitions. */
   readonly logger: Logger;
@@ -46,6 +48,8 @@ interface Flow {
   readonly startedMs: number;
   endpoint: string;
   to: Deno.NetAddr;
+  /** Counts its bytes; undefined if traffic is not counted. */
+  countBytes: CountBytes | undefined;
   /** The time of the first datagram to this endpoint. */
   sinceMs: number;
   /** Whether this endpoint has answered. */
@@ -64,7 +68,7 @@ const PAUSE_MS = 1000;
 
 /** Creates an empty table of flows. */
 export function createUdpFlows(options: UdpFlowsOptions): UdpFlows {
-  const { network, chooser, limits, counters, clock, logger } = options;
+  const { network, chooser, limits, counters, traffic, clock, logger } = options;
   const buffers = createDatagramBuffers();
   const doors = new Set<Door>();
   const anyAddress = options.family === "IPv4" ? "0.0.0.0" : "::";
@@ -96,7 +100,9 @@ export function createUdpFlows(options: UdpFlowsOptions): UdpFlows {
       ...{ door, client, startedMs, endpoint, to: addressOf(endpoint), sinceMs: startedMs },
       ...{ checked: door.target.servicePort, isAnswered: false, isClosed: false },
       socket: network.bindUdp(anyAddress, 0),
+      countBytes: undefined,
     };
+    flow.countBytes = traffic.begin(door.target.key, endpoint);
     chooser.chosen(door.target, client.hostname, endpoint);
     door.flows.set(clientOf(client), flow);
     idle.add(flow);
@@ -124,6 +130,7 @@ export function createUdpFlows(options: UdpFlowsOptions): UdpFlows {
     flow.endpoint = endpoint;
     flow.to = addressOf(endpoint);
     flow.isAnswered = false;
+    flow.countBytes = traffic.begin(flow.door.target.key, endpoint);
     chooser.chosen(flow.door.target, flow.client.hostname, endpoint);
     return true;
   };
@@ -150,6 +157,7 @@ export function createUdpFlows(options: UdpFlowsOptions): UdpFlows {
       if (flow === undefined) return void counters.datagramsDropped++;
       await flow.socket.send(data, flow.to);
       counters.datagramsToEndpoints++;
+      flow.countBytes?.(data.length);
     } catch (error) {
       counters.datagramsDropped++;
       options.files.note(error);
@@ -182,8 +190,11 @@ export function createUdpFlows(options: UdpFlowsOptions): UdpFlows {
         flow.isAnswered = door.isAnswering = true;
         idle.touch(flow);
         await door.socket.send(data, flow.client).then(
-          () => counters.datagramsToClients++,
-          () => counters.datagramsDropped++,
+          () => {
+            counters.datagramsToClients++;
+            flow.countBytes?.(data.length);
+          },
+          () => void counters.datagramsDropped++,
         );
       }
     } catch {

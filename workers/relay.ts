@@ -28,6 +28,9 @@ scope.onmessage = ({ data: message }) => {
     case "figures":
       if (running) scope.postMessage({ ...message, figures: running.figures() });
       break;
+    case "traffic":
+      if (running) scope.postMessage({ ...message, reading: running.takeTraffic() });
+      break;
     case "stop":
       stop();
       break;

@@ -8,6 +8,7 @@ import {
   type ServicePortKey,
   servicePortKey,
   type SyncProblem,
+  type TrafficReading,
   withRelayPlaces,
 } from "../core/model/mod.ts";
 import type { Problem } from "../core/problems/mod.ts";
@@ -56,6 +57,8 @@ interface LinkState {
   relayRestarts: number;
   workerRestarts: number;
   workerHealth: FamilyHealth | undefined;
+  /** What the relay has carried since the last reading of the kernel's counters. */
+  carried: TrafficReading | undefined;
 }
 
 /**
@@ -73,6 +76,7 @@ export function linkThroughRelay(options: RelayLinkOptions): FamilyLink {
     relayRestarts: 0,
     workerRestarts: 0,
     workerHealth: undefined,
+    carried: undefined,
   };
   const worker = options.startFamily(options.family, {
     onReset() {
@@ -81,6 +85,11 @@ export function linkThroughRelay(options: RelayLinkOptions): FamilyLink {
     },
     onReport: listener.onReport,
     onProblems: listener.onProblems,
+    onTraffic(reading) {
+      const { carried } = state;
+      state.carried = undefined;
+      listener.onTraffic?.(carried === undefined ? reading : joined(reading, carried));
+    },
     onHealth(health) {
       state.workerHealth = health;
       if (health.state === "restarting") state.workerRestarts = health.restarts;
@@ -91,6 +100,11 @@ export function linkThroughRelay(options: RelayLinkOptions): FamilyLink {
     ...worker,
     send: (delta) => send(state, delta),
     relayPlaces: () => placesOf(state),
+    async readTraffic() {
+      const carried = await state.placed?.relay.traffic();
+      if (carried) state.carried = state.carried ? joined(state.carried, carried) : carried;
+      worker.readTraffic?.();
+    },
     async relayFigures() {
       const figures = await state.placed?.relay.figures();
       return figures && { ...figures };
@@ -192,6 +206,17 @@ function notePorts(known: Placed["ports"], { base, set, deleted }: FamilyDelta, 
     if (its === undefined) known.delete(key);
     else known.set(key, its);
   }
+}
+
+/** Two readings as one. */
+function joined(one: TrafficReading, other: TrafficReading): TrafficReading {
+  return {
+    durationMs: one.durationMs + other.durationMs,
+    ports: [...one.ports, ...other.ports],
+    endpoints: [...one.endpoints, ...other.endpoints],
+    counts: Float64Array.from([...one.counts, ...other.counts]),
+    failures: [...one.failures, ...other.failures],
+  };
 }
 
 /** Where the relay listens, if the rules need to know. */

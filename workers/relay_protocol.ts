@@ -1,6 +1,6 @@
 /** The messages between the main isolate and a family's relay worker: plain data, distinguished by `type`. */
 import type { RelaySettings } from "../core/channel/mod.ts";
-import type { FamilyDelta, RelayPorts, SyncProblem } from "../core/model/mod.ts";
+import type { FamilyDelta, RelayPorts, SyncProblem, TrafficReading } from "../core/model/mod.ts";
 import type { Family, Level } from "../platform/mod.ts";
 import type { RelayFigures, RelayPlacement } from "../relay/mod.ts";
 
@@ -21,6 +21,8 @@ export type ToRelay =
   | { readonly type: "apply"; readonly delta: FamilyDelta }
   /** Answered with `figures` of the same number. */
   | { readonly type: "figures"; readonly number: number }
+  /** Answered with `traffic` of the same number. */
+  | { readonly type: "traffic"; readonly number: number }
   /** Close all listeners, wait a little for open connections, then end; answered with `stopped`. */
   | { readonly type: "stop" }
   /** Answered with `pong`. */
@@ -30,6 +32,7 @@ export type ToRelay =
 export type FromRelay =
   | RelayApplied
   | { readonly type: "figures"; readonly number: number; readonly figures: RelayFigures }
+  | { readonly type: "traffic"; readonly number: number; readonly reading: TrafficReading | undefined }
   | { readonly type: "stopped" }
   | { readonly type: "pong" };
 

@@ -1,5 +1,6 @@
 /** Keeps a family's relay worker running: replaces one that dies or hangs, with backoff. */
-import type { FamilyDelta } from "../core/model/mod.ts";
+import type { FamilyDelta, TrafficReading } from "../core/model/mod.ts";
+import { checkedTraffic } from "./checked_message.ts";
 import { type Backoff, type Clock, createBackoff, type Logger } from "../platform/mod.ts";
 import type { RelayFigures } from "../relay/mod.ts";
 import { createQuestions } from "./questions.ts";
@@ -23,6 +24,8 @@ export interface RelayWorker {
   apply(delta: FamilyDelta): void;
   /** The relay's figures; undefined if the worker does not answer. */
   figures(): Promise<RelayFigures | undefined>;
+  /** The traffic since the last call; undefined if none is counted or the worker does not answer. */
+  traffic(): Promise<TrafficReading | undefined>;
   /** Lets open connections end within the relay's grace, then ends the worker. */
   stop(): Promise<void>;
 }
@@ -47,6 +50,7 @@ export function startRelayWorker(options: RelayWorkerOptions): RelayWorker {
   const logger = options.logger.with({ family: start.family });
   const backoff = options.backoff ?? createBackoff({ firstMs: 100, longestMs: 30_000 });
   const questions = createQuestions<RelayFigures>(clock, ANSWER_TIMEOUT_MS);
+  const trafficQuestions = createQuestions<TrafficReading>(clock, ANSWER_TIMEOUT_MS);
   let listener: RelayListener | undefined;
   let worker: (Watchable<ToRelay> & Watched) | undefined;
   let cancelTimer: (() => void) | undefined;
@@ -64,7 +68,9 @@ export function startRelayWorker(options: RelayWorkerOptions): RelayWorker {
   const receive = (message: FromRelay) => {
     if (message.type === "stopped") ended();
     else if (message.type === "figures") questions.answer(message.number, message.figures);
-    else if (message.type === "applied") {
+    else if (message.type === "traffic") {
+      trafficQuestions.answer(message.number, message.reading && checkedTraffic(message.reading));
+    } else if (message.type === "applied") {
       backoff.reset();
       listener?.onApplied(message);
     }
@@ -99,6 +105,7 @@ export function startRelayWorker(options: RelayWorkerOptions): RelayWorker {
     },
     apply: (delta) => worker?.post({ type: "apply", delta }),
     figures: async () => worker && await questions.ask((number) => worker?.post({ type: "figures", number })),
+    traffic: async () => worker && await trafficQuestions.ask((number) => worker?.post({ type: "traffic", number })),
     stop() {
       if (stopping) return stopping.promise;
       const { promise } = stopping = Promise.withResolvers<void>();

@@ -21,6 +21,8 @@ import {
   type Reconciler,
   removeIptablesTraces,
   ROUTE_LOOPBACK,
+  type Table,
+  TABLES,
 } from "../xtables/mod.ts";
 import { describeServicePort } from "./describe.ts";
 import type { IptablesFigure } from "./mode.ts";
@@ -36,9 +38,15 @@ export interface RulesVariant {
   readonly layouts: Readonly<Record<Family, Layout>>;
   /** Whether node ports on loopback addresses need a kernel that routes these. */
   readonly routesLoopback: boolean;
+  /** The tables whose counters are those of traffic. */
+  readonly countingTables: readonly Table[];
 }
 
-const IPTABLES_VARIANT: RulesVariant = { layouts: IPTABLES_LAYOUTS, routesLoopback: true };
+const IPTABLES_VARIANT: RulesVariant = {
+  layouts: IPTABLES_LAYOUTS,
+  routesLoopback: true,
+  countingTables: TABLES,
+};
 
 /** The iptables backend of one family. */
 export function createIptablesBackend(
@@ -55,7 +63,7 @@ export function createIptablesBackend(
   const traffic = createReaderOnDemand(async () => {
     const { createTrafficReader } = await import("./traffic_reader.ts");
     const { ruleset, flavour } = ready();
-    return createTrafficReader({ ruleset, tools, clock }, flavour);
+    return createTrafficReader({ ruleset, tools, clock, tables: variant.countingTables, flavour });
   }, logger);
 
   function ready() {

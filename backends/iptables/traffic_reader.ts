@@ -1,7 +1,7 @@
 import type { ServicePortKey, TrafficReading } from "../../core/model/mod.ts";
 import { type Clock, joinFlat } from "../../platform/mod.ts";
 import { collectRows, CONNECTIONS, type FrontendIndex, indexFrontends, type TrafficRows } from "../traffic/mod.ts";
-import { type AroundRestore, type IptablesTools, type RestoredChain, type Table, TABLES } from "../xtables/mod.ts";
+import type { AroundRestore, Flavour, IptablesTools, RestoredChain, Table } from "../xtables/mod.ts";
 import type { TrafficReader } from "../contract/mod.ts";
 import { countOf, packetsOf, type RuleCount } from "./rule_counts.ts";
 import type { Ruleset } from "./ruleset.ts";
@@ -21,13 +21,16 @@ export interface TrafficReaderOptions {
   readonly ruleset: Pick<Ruleset, "servicePorts" | "chainOwner">;
   readonly tools: IptablesTools;
   readonly clock: Clock;
+  readonly flavour: Flavour;
+  /** The tables to read. */
+  readonly tables: readonly Table[];
 }
 
 /**
  * The most chains that are read before they are written: iptables-nft lists a chain in 5 ms, iptables-legacy reads the
  * whole table for it.
  */
-const MOST_READ = { nf_tables: 8, legacy: 2 } as const;
+const MOST_READ: Readonly<Record<Flavour, number>> = { nf_tables: 8, legacy: 2 };
 
 /** The packets by what a rule counts, of the rules of one chain that have matched. */
 type ChainCounts = Map<string, { readonly of: RuleCount; packets: number }>;
@@ -37,8 +40,7 @@ type ChainCounts = Map<string, { readonly of: RuleCount; packets: number }>;
  * an earlier process.
  */
 export function createTrafficReader(
-  { ruleset, tools, clock }: TrafficReaderOptions,
-  flavour: keyof typeof MOST_READ,
+  { ruleset, tools, clock, flavour, tables }: TrafficReaderOptions,
 ): RuleReader {
   /** By `table chain`, as last read. */
   const known = new Map<string, ChainCounts>();
@@ -89,7 +91,7 @@ export function createTrafficReader(
   };
   const readAll = async (): Promise<TrafficReading> => {
     const startedAtMs = clock.monotonic();
-    for (const table of TABLES) {
+    for (const table of tables) {
       const seen = await readChains(table);
       for (const id of known.keys()) if (id.startsWith(table) && !seen.has(id)) known.delete(id);
     }
@@ -110,7 +112,7 @@ export function createTrafficReader(
     },
     aroundRestore: (chains, restore) =>
       turns.together(async () => {
-        const counting = chains.filter(isCounting);
+        const counting = chains.filter((chain) => tables.includes(chain.table) && isCounting(chain));
         if (counting.length <= MOST_READ[flavour]) {
           // A chain that cannot be read is one whose counts are lost.
           for (const { table, chain } of counting) await readChains(table, chain).catch(() => {});

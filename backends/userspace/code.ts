@@ -14,7 +14,8 @@ export interface UserspaceCode {
 /** Loads the code of userspace mode. */
 export async function userspaceCode(): Promise<UserspaceCode> {
   const { createIptablesBackend, IPTABLES_CODE: { examine } } = await loadIptables();
-  const variant = { layouts: USERSPACE_LAYOUTS, routesLoopback: false };
+  // The nat rules lead to the relay, which counts connections to endpoints.
+  const variant = { layouts: USERSPACE_LAYOUTS, routesLoopback: false, countingTables: ["filter"] as const };
   return {
     create: (options) => createIptablesBackend(options, variant),
     examine,

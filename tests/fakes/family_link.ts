@@ -1,5 +1,13 @@
 import type { FamilyHealth, FamilyLink, FamilyListener } from "../../core/channel/family_link.ts";
-import type { FamilyDelta, SyncReport } from "../../core/model/mod.ts";
+import type { FamilyDelta, SyncReport, TrafficReading } from "../../core/model/mod.ts";
+
+const NO_TRAFFIC: TrafficReading = {
+  durationMs: 0,
+  ports: [],
+  endpoints: [],
+  counts: new Float64Array(),
+  failures: [],
+};
 
 /** The link to a family's worker, whose messages a test triggers. */
 export interface FakeFamilyLink {
@@ -19,8 +27,11 @@ export interface FakeFamilyLink {
   health(health: FamilyHealth): void;
 }
 
-/** Creates a link whose worker does nothing by itself. */
-export function createFakeFamilyLink(): FakeFamilyLink {
+/**
+ * Creates a link whose worker does nothing by itself.
+ * @param reading the answer to each request for traffic
+ */
+export function createFakeFamilyLink(reading: TrafficReading = NO_TRAFFIC): FakeFamilyLink {
   const sent: FamilyDelta[] = [];
   let listener: FamilyListener | undefined;
   let stopped = false;
@@ -38,6 +49,7 @@ export function createFakeFamilyLink(): FakeFamilyLink {
         send: (delta) => void sent.push(delta),
         describe: () => Promise.resolve(undefined),
         packetCounts: () => Promise.resolve(undefined),
+        readTraffic: () => connectedListener().onTraffic?.(reading),
         attemptCounts: () => Promise.resolve(undefined),
         compare() {},
         examine: () => Promise.resolve(undefined),

@@ -38,6 +38,7 @@ const DEFAULT_SCENARIOS = [
   "conntrack: a UDP flow moves",
   "terminating: ",
   "topology: zone hints",
+  "traffic: ",
   "fault: ",
 ];
 

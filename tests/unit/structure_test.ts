@@ -50,7 +50,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     ...["platform", "core/model", "backends/contract", "backends/host", "backends/reconcile", "backends/tools"],
     ...["backends/traffic", "backends/xtables"],
   ],
-  "backends/userspace": ["backends/contract", "backends/iptables", "backends/xtables"],
+  "backends/userspace": ["core/model", "backends/contract", "backends/iptables", "backends/xtables"],
   "backends/nftables": [
     ...["platform", "core/model", "backends/contract", "backends/host", "backends/reconcile", "backends/tools"],
     "backends/traffic",

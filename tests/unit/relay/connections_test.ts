@@ -22,11 +22,12 @@ interface LabOptions {
   readonly clock?: FakeClock;
   readonly family?: Family;
   readonly affinitySeconds?: number;
+  readonly countTraffic?: true;
 }
 
 /** A relay that serves one service port; the first endpoints of the list are chosen first. */
 async function startLab(clusterEndpoints: readonly string[], options: LabOptions = {}): Promise<Lab> {
-  const { limits, network, clock = createFakeClock(), family = "IPv4", affinitySeconds = 0 } = options;
+  const { limits, network, clock = createFakeClock(), family = "IPv4", affinitySeconds = 0, countTraffic } = options;
   const address = family === "IPv4" ? "127.0.0.1" : "[::1]";
   const relay = createRelay({
     ...{ family, clock, logger: silentLogger, placement: { by: "redirect", udpAddress: "127.0.0.1" } },
@@ -36,7 +37,7 @@ async function startLab(clusterEndpoints: readonly string[], options: LabOptions
   });
   const servicePort = fakeServicePort("default/web", { clusterEndpoints, affinitySeconds });
   const { ports } = await relay.apply(
-    { revision: 1, base: undefined, settings: fakeSettings(), set: [servicePort], deleted: [] },
+    { revision: 1, base: undefined, settings: fakeSettings({ countTraffic }), set: [servicePort], deleted: [] },
   );
   return {
     relay,
@@ -55,6 +56,20 @@ Deno.test("the next endpoint serves when one refuses, at once", async () => {
   assert.equal(await answerOf(lab.front), "two");
   const { failovers, connectionsFailed } = lab.relay.figures();
   assert.deepEqual({ failovers, connectionsFailed }, { failovers: 1, connectionsFailed: 0 });
+});
+
+Deno.test("connections and their bytes are counted by endpoint, if traffic is counted", async () => {
+  await using two = await startNamed("two");
+  const refusing = await closedEndpoint();
+  await using counting = await startLab([refusing, two.endpoint], { countTraffic: true });
+  assert.equal(counting.relay.takeTraffic()!.ports.length, 0);
+  for (const _ of [1, 2]) assert.equal(await answerOf(counting.front), "two");
+  const { ports, endpoints, counts } = counting.relay.takeTraffic()!;
+  assert.deepEqual([ports, endpoints, [...counts]], [[KEY], [two.endpoint], [2, 0, 2 * "two".length]]);
+  assert.deepEqual(counting.relay.takeTraffic()!.ports, []);
+  await using plain = await startLab([two.endpoint]);
+  await answerOf(plain.front);
+  assert.equal(plain.relay.takeTraffic(), undefined);
 });
 
 Deno.test("the next endpoint serves when one does not answer within the head start", async () => {

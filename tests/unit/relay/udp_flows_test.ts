@@ -5,6 +5,7 @@ import { createCounters } from "../../../relay/figures.ts";
 import { defaultRelayLimits, type RelayLimits, type RelayNetwork } from "../../../relay/mod.ts";
 import { systemNetwork } from "../../../relay/network.ts";
 import { createChooser, type Target } from "../../../relay/target.ts";
+import { createRelayTraffic } from "../../../relay/traffic.ts";
 import { createUdpFlows } from "../../../relay/udp_flows.ts";
 import { createFakeClock, settled } from "../../fakes/clock.ts";
 import { fakeServicePort } from "../../fakes/service_port.ts";
@@ -41,13 +42,13 @@ interface LabOptions {
 /** A listener for one service port; the first endpoint of the list is chosen first. */
 function startLab(clusterEndpoints: readonly string[], { limits, network, family = "IPv4" }: LabOptions = {}) {
   const clock = createFakeClock();
-  const counters = createCounters();
+  const counters = createCounters(), traffic = createRelayTraffic();
   const target: Target = {
     ...{ key: "default/dns|udp", list: "cluster" },
     servicePort: fakeServicePort("default/dns", { protocol: "udp", clusterEndpoints }),
   };
   const flows = createUdpFlows({
-    ...{ family, clock, counters, logger: silentLogger, files: { note: () => {} } },
+    ...{ family, clock, counters, traffic, logger: silentLogger, files: { note: () => {} } },
     network: { ...systemNetwork, ...network },
     chooser: createChooser(createAffinityTable(clock, 100), () => 0),
     limits: { ...defaultRelayLimits(20_000), ...limits },
@@ -58,7 +59,7 @@ function startLab(clusterEndpoints: readonly string[], { limits, network, family
   const assign = (changes: Parameters<typeof fakeServicePort>[1]) =>
     target.servicePort = fakeServicePort("default/dns", { protocol: "udp", ...changes });
   return {
-    ...{ clock, counters, flows, front, assign, close },
+    ...{ clock, counters, traffic, flows, front, assign, close },
     async [Symbol.asyncDispose]() {
       flows.closeAll();
       // The receiving loops end with their sockets.
@@ -88,6 +89,19 @@ Deno.test("a client keeps its flow, and two clients have two", async () => {
   assert.equal((await ask(one, lab.front, endpoint, "b")).flow, first.flow);
   assert.notEqual((await ask(two, lab.front, endpoint, "c")).flow, first.flow);
   assert.equal(lab.counters.udpFlows, 2);
+});
+
+Deno.test("a flow is a connection, and its datagrams are counted by their payload", async () => {
+  using endpoint = openPeer();
+  using client = openPeer();
+  await using lab = startLab([endpoint.endpoint]);
+  lab.traffic.follow(true);
+  await ask(client, lab.front, endpoint, "a");
+  await ask(client, lab.front, endpoint, "bc");
+  await settled();
+  const { ports, endpoints, counts } = lab.traffic.take()!;
+  assert.deepEqual([ports, endpoints], [["default/dns|udp"], [endpoint.endpoint]]);
+  assert.deepEqual([...counts], [1, 0, "a".length + "re: a".length + "bc".length + "re: bc".length]);
 });
 
 Deno.test("empty datagrams and the largest ones are carried whole", async () => {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import type { FamilyHealth, FamilyListener, FamilyOptions } from "../../../core/channel/mod.ts";
-import type { FamilyDelta, FamilySettings, SyncProblem } from "../../../core/model/mod.ts";
+import type { FamilyDelta, FamilySettings, SyncProblem, TrafficReading } from "../../../core/model/mod.ts";
 import { silentLogger } from "../../../platform/log.ts";
 import { linkThroughRelay } from "../../../workers/relay_link.ts";
 import type { RelayListener, RelayWorker } from "../../../workers/relay_worker.ts";
@@ -24,11 +24,13 @@ const whole = (revision: number, settings = fakeSettings({ mode: "userspace" }))
 function fakeRelay() {
   let listener: RelayListener | undefined;
   const applied: FamilyDelta[] = [];
+  const carried: TrafficReading[] = [];
   let isStopped = false;
   const worker: RelayWorker = {
     listen: (replaced) => void (listener = replaced),
     apply: (given) => void applied.push(given),
     figures: () => Promise.resolve(undefined),
+    traffic: () => Promise.resolve(carried.shift()),
     stop() {
       isStopped = true;
       return Promise.resolve();
@@ -37,6 +39,7 @@ function fakeRelay() {
   return {
     worker,
     applied,
+    carried,
     isStopped: () => isStopped,
     isDetached: () => listener === undefined,
     answers(ports: readonly ({ cluster?: number; local?: number } | undefined)[], more: Partial<SyncProblem>[] = []) {
@@ -53,13 +56,15 @@ function sentBy(family: FakeFamilyLink): readonly FamilyDelta[] {
   return family.sent;
 }
 
-function linked() {
-  const family = createFakeFamilyLink();
+function linked(reading?: TrafficReading) {
+  const family = createFakeFamilyLink(reading);
+  const readings: TrafficReading[] = [];
   const relays: ReturnType<typeof fakeRelay>[] = [];
   const told: string[] = [];
   const kept: RelayWorker[] = [];
   const reported: string[] = [];
   const listener: FamilyListener = {
+    onTraffic: (given) => void readings.push(given),
     onReset: () => void told.push("reset"),
     onReport: ({ revision }) => void told.push(`report ${revision}`),
     onProblems: (scope, problems) =>
@@ -88,7 +93,7 @@ function linked() {
     },
     keepRelay: (relay) => void kept.push(relay),
   });
-  return { link, family, relays, relay: () => relays.at(-1)!, told, kept, reported };
+  return { link, family, relays, relay: () => relays.at(-1)!, told, kept, reported, readings };
 }
 
 Deno.test("the rules get a delta with the relay's ports and address, once the relay has applied it", () => {
@@ -224,4 +229,25 @@ Deno.test("a relay must not connect to what the rules send to it", () => {
   assert.equal(frontends.has("10.96.0.10:53", "udp"), false);
   frontends.note({ ...whole(3), set: [] });
   assert.deepEqual(has("10.96.0.10:81"), [false]);
+});
+
+Deno.test("a reading has what the relay has carried, and what the rules have counted", async () => {
+  const failures = [{ port: "default/dns|udp", reason: "no-endpoints", packets: 3 }] as const;
+  const none = { durationMs: 5, ports: [], endpoints: [], counts: new Float64Array(), failures };
+  const { link, relay, readings } = linked(none);
+  link.send(whole(1));
+  const carried = { durationMs: 0, ports: ["default/web|tcp"], endpoints: ["10.1.0.1:80"] };
+  relay().carried.push({ ...carried, counts: Float64Array.of(2, 0, 500), failures: [] });
+  link.readTraffic!();
+  link.readTraffic!();
+  await settled();
+  assert.deepEqual(readings, [{ ...none, ...carried, durationMs: 5, counts: Float64Array.of(2, 0, 500) }, none]);
+});
+
+Deno.test("without a relay, a reading is that of the rules", async () => {
+  const reading = { durationMs: 5, ports: [], endpoints: [], counts: new Float64Array(), failures: [] };
+  const { link, readings } = linked(reading);
+  link.readTraffic!();
+  await settled();
+  assert.deepEqual(readings, [reading]);
 });

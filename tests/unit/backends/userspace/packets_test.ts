@@ -136,3 +136,18 @@ Deno.test("new ports of a restarted relay end the UDP flows to the old ones, and
   await change([dns(41_003)]);
   assert.deepEqual(runner.conntrack.map(({ sourcePort }) => sourcePort), [2]);
 });
+
+Deno.test("the rules count failures, and leave connections to the relay", async () => {
+  const empty = fakeServicePort("default/empty", {
+    clusterIP: "10.96.0.11",
+    clusterEndpoints: [],
+    internal: "reject",
+    external: "reject",
+  });
+  const { runner, backend, change } = await start([web(), empty], { ...AT_NODE, countTraffic: true });
+  for (const to of ["10.96.0.10", "10.96.0.11"]) runner.send({ from: "pod-on-node", to, port: 80 });
+  await change([web({ relay: { cluster: 41_005 } })]);
+  const { ports, failures } = (await backend.readTraffic!())!;
+  assert.deepEqual(ports, []);
+  assert.deepEqual(failures, [{ port: "default/empty|tcp", reason: "no-endpoints", packets: 1 }]);
+});
