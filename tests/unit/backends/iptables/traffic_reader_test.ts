@@ -1,0 +1,62 @@
+import assert from "node:assert/strict";
+import { createTrafficReader } from "../../../../backends/iptables/traffic_reader.ts";
+import type { IptablesTools } from "../../../../backends/xtables/mod.ts";
+import { createFakeClock, settled } from "../../../fakes/clock.ts";
+
+const CHAIN = { table: "nat", chain: "KUBE-SVC-ABCDEFGHIJKLMNOP", rules: 1 } as const;
+
+/** A reader of one rule that has matched five packets. */
+function readingFive() {
+  const listed: string[] = [];
+  const unused = () => Promise.reject(new Error("only list may be called"));
+  const tools: IptablesTools = {
+    ...{ keepsRules: false, restore: unused, save: unused, flavour: unused },
+    async list(table, chain, onLine) {
+      await Promise.resolve();
+      listed.push(chain ?? table);
+      if (table === "nat") onLine(`-A ${CHAIN.chain} -p tcp -c 5 300 -j DNAT --to-destination 10.1.0.1:80`);
+    },
+  };
+  const ruleset = { servicePorts: () => [], chainOwner: () => "default/web|tcp" };
+  const reader = createTrafficReader({
+    ...{ ruleset, tools, clock: createFakeClock(), flavour: "nf_tables", tables: ["filter", "nat"] },
+  });
+  return { reader, listed, connections: async () => [...(await reader.read()).counts] };
+}
+
+Deno.test("the counters of a chain restart when it is written, and not if its restore fails", async () => {
+  const { reader, connections } = readingFive();
+  await reader.start();
+  await reader.aroundRestore([CHAIN], () => Promise.resolve(false));
+  assert.deepEqual(await connections(), []);
+  await reader.aroundRestore([CHAIN], () => Promise.resolve(true));
+  assert.deepEqual(await connections(), [5, 0, 0]);
+});
+
+Deno.test("a reading waits for all restores under way, and further restores wait for it", async () => {
+  const { reader, listed } = readingFive();
+  await reader.start();
+  const steps = [1, 2, 3].map(() => Promise.withResolvers<boolean>());
+  const started: number[] = [];
+  const restore = (number: number) =>
+    reader.aroundRestore([], () => {
+      started.push(number);
+      return steps[number]!.promise;
+    });
+  const first = restore(0), second = restore(1);
+  await settled();
+  assert.deepEqual(started, [0, 1]);
+  listed.length = 0;
+  const reading = reader.read(), third = restore(2);
+  steps[0]!.resolve(true);
+  await first;
+  await settled();
+  assert.deepEqual([listed, started], [[], [0, 1]]);
+  steps[1]!.resolve(true);
+  await Promise.all([second, reading]);
+  assert.deepEqual(listed, ["filter", "nat"]);
+  await settled();
+  assert.deepEqual(started, [0, 1, 2]);
+  steps[2]!.resolve(true);
+  await third;
+});
