@@ -20,6 +20,8 @@ export interface EventRecorderOptions {
   readonly uidOf: (service: EventObject, signal: AbortSignal) => Promise<string | undefined>;
   /** Whether the error is permanent because the proxy is not permitted to write Events. */
   readonly isRefusal: (error: unknown) => boolean;
+  /** Whether the error says that the object of the request does not exist. */
+  readonly isGone: (error: unknown) => boolean;
   readonly clock: Clock;
   readonly logger: Logger;
   /** Stops the recorder; unsent Events are dropped. */
@@ -48,7 +50,7 @@ export interface EventObject {
 
 /** One Event of the API, including updates that are not written yet. */
 interface Series {
-  readonly name: string;
+  name: string;
   /** The object that it is about; undefined for this node's Node. */
   readonly object: EventObject | undefined;
   /** The UID of the object; that of a Service is read before the Event is created. */
@@ -79,7 +81,7 @@ const MOST_SERIES = 64;
 export function createEventRecorder(options: EventRecorderOptions): EventRecorder {
   const { nodeName, clock, logger, signal, random = Math.random } = options;
   const series = new Map<string, Series>();
-  const queue: (() => Promise<void>)[] = [];
+  const queue: { readonly object: EventObject | undefined; readonly write: () => Promise<void> }[] = [];
   let running = false;
   let refused = false;
   const takeToken = createSpamFilter(clock);
@@ -88,10 +90,12 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
     if (running) return;
     running = true;
     for (let task = queue.shift(); task && !refused && !signal.aborted; task = queue.shift()) {
-      await task().catch((error) => {
+      const { object, write } = task;
+      await write().catch((error) => {
         if (signal.aborted) return;
         const reason = errorText(error);
-        if (!options.isRefusal(error)) {
+        // A refusal of a Service's Event may be due to its namespace, for example while that is deleted.
+        if (object !== undefined || !options.isRefusal(error)) {
           return logger.debug("event not written, dropping it", { reason });
         }
         refused = true;
@@ -104,7 +108,7 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
 
   const write = (one: Series, event: (one: Series) => unknown) => {
     one.state = "queued";
-    queue.push(async () => {
+    const task = async () => {
       one.state = "waiting";
       // Later records are written after the minimum interval.
       const written = one.count;
@@ -113,9 +117,16 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
         one.state = "written";
         if (one.count > written && takeToken()) write(one, event);
       }, () => {});
-      await send(writeRequest(one, event), options);
+      await send(writeRequest(one, event), options).catch((error) => {
+        // The API server deletes Events, after an hour by default.
+        if (!one.created || !options.isGone(error)) throw error;
+        one.name = nameOf(one.object);
+        one.created = false;
+        return send(writeRequest(one, event), options);
+      });
       one.created = true;
-    });
+    };
+    queue.push({ object: one.object, write: task });
     run();
   };
 
@@ -125,12 +136,16 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
     return options.uidOf(service, signal).then((uid) => uid ?? instead, () => instead);
   };
 
+  /** A new name after the object and the time, as in client-go; random digits keep names unique. */
+  const nameOf = (object: EventObject | undefined) => {
+    const digits = Math.floor(random() * 2 ** 24).toString(16).padStart(6, "0");
+    return `${object?.name ?? nodeName}.${clock.now().toString(16)}${digits}`;
+  };
+
   const begin = (key: string, object: EventObject | undefined): Series => {
-    // Named after the object and the time, as in client-go; random digits keep names unique.
     const nowMs = clock.now();
-    const stamp = nowMs.toString(16) + Math.floor(random() * 2 ** 24).toString(16).padStart(6, "0");
     const one: Series = {
-      name: `${object?.name ?? nodeName}.${stamp}`,
+      name: nameOf(object),
       object,
       // `kubectl describe node` looks for the node's name in place of its UID; the kubelet and kube-proxy write it there.
       uid: nodeName,

@@ -12,7 +12,7 @@ export interface OpenSource {
   /** The URL of the API server; undefined for other sources. */
   readonly server?: string;
   /** Sends Events about this node; undefined without an API server. */
-  readonly events?: Pick<EventRecorderOptions, "send" | "uidOf" | "isRefusal">;
+  readonly events?: Pick<EventRecorderOptions, "send" | "uidOf" | "isRefusal" | "isGone">;
   /** Reads and patches this node's Node; undefined without an API server. */
   readonly ownNode?: Pick<EventRecorderOptions, "send" | "isRefusal"> & {
     readonly readNode: (signal: AbortSignal) => Promise<unknown>;
@@ -173,6 +173,7 @@ async function openConfigured(
         send: (request, signal) => sendObject(api, request, signal),
         uidOf: (service, signal) => readServiceUid(api, service, signal),
         isRefusal: (error) => error instanceof ApiError && REFUSALS.includes(error.kind),
+        isGone: (error) => error instanceof ApiError && error.kind === "not-found",
       };
       const ownNode: OpenSource["ownNode"] = {
         send: events.send,

@@ -5,6 +5,7 @@ import { type Lab, type Namespace, NETWORK } from "../../demo/lab.ts";
 import { type ChaosLab, withLab } from "../chaos/lab.ts";
 import { waitFor } from "../chaos/wait.ts";
 import { type ApiObject, objectsIn } from "../fakes/api_validation.ts";
+import { followsAnnotations } from "./balance.ts";
 import { type ControlPlane, SERVER_NAME, startControlPlane, tokenIn } from "./control_plane.ts";
 import { writesNodeCondition } from "./node_condition.ts";
 import { sluice, startProxy } from "./sluice.ts";
@@ -165,6 +166,8 @@ Deno.test("a real API server", async (test) => {
       }
       await test.step("a proxy with tls-server-name verifies that name, and follows as well", async () =>
         proxies(lab, plane, await verifiesName(lab, plane), "nftables"));
+      await test.step("balancing annotations follow labels of Nodes, and one that is not valid has one Event", () =>
+        followsAnnotations(lab, plane, kubeconfig));
       await test.step("the Node condition follows what happens to packets, proxy and Node", () =>
         writesNodeCondition(lab, plane, kubeconfig));
     } finally {

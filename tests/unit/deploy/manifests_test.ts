@@ -33,6 +33,7 @@ async function event(): Promise<ApiObject> {
     random: () => 0.5,
     uidOf: () => Promise.resolve("uid"),
     isRefusal: () => false,
+    isGone: () => false,
     logger: silentLogger,
     send: ({ object }) => {
       resolve(object as ApiObject);

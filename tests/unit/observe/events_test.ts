@@ -28,7 +28,8 @@ function setUp(answer: (request: EventRequest) => Promise<unknown> = () => Promi
       return answer(request);
     },
     uidOf: (service) => service.name === "gone" ? Promise.reject(new Error("down")) : Promise.resolve("1234"),
-    isRefusal: (error) => String(error).includes("forbidden"),
+    isRefusal: (error) => /forbidden|not found/.test(String(error)),
+    isGone: (error) => String(error).includes("not found"),
     clock,
     logger: createLogger({ level: "info", format: "text", clock, write: (line) => logged.push(line) }),
     signal: end.signal,
@@ -89,6 +90,44 @@ Deno.test("if events are forbidden, one line is logged and no more are sent", as
   assert.equal(requests.length, 1);
   assert.equal(logged.length, 1);
   assert.match(logged[0]!, /INFO.*refused.*forbidden here/);
+});
+
+Deno.test("an Event that the API server has deleted is created again, and others are written as before", async () => {
+  let events = new Set<string>();
+  const { clock, recorder, requests, logged } = setUp(({ verb, path, object }) => {
+    const { metadata } = object as { readonly metadata?: { readonly name: string } };
+    if (verb === "create") events.add(metadata!.name);
+    else if (!events.has(path.split("/").at(-1)!)) return Promise.reject(new Error("not found"));
+    return Promise.resolve({});
+  });
+  recorder.record("Warning", "FailedToSync", "IPv4", "first");
+  await clock.advanceSettled(6 * MINUTE);
+  events = new Set();
+  recorder.record("Warning", "FailedToSync", "IPv4", "second");
+  await clock.advanceSettled(6 * MINUTE);
+  recorder.record("Warning", "FailedToSync", "IPv4", "third");
+  recorder.record("Warning", "AnotherReason", "", "other");
+  await settled();
+  assert.deepEqual(requests.map(({ verb }) => verb), ["create", "patch", "create", "patch", "create"]);
+  assert.equal(events.size, 2);
+  assert.deepEqual(logged, []);
+});
+
+Deno.test("a Service's Event that is forbidden, as in a namespace that is deleted, stops no other Event", async () => {
+  const { recorder, requests, logged } = setUp(({ path }) =>
+    path.includes("/leaving/")
+      ? Promise.reject(new Error("forbidden: namespace is being terminated"))
+      : Promise.resolve({})
+  );
+  const service = { kind: "Service", namespace: "leaving", name: "web", action: "Balance" } as const;
+  recorder.record("Warning", "BalanceIgnored", "leaving/web", "odd", service);
+  recorder.record("Warning", "FailedToSync", "IPv4", "it fails");
+  await settled();
+  assert.deepEqual(requests.map(({ path }) => path), [
+    "/api/v1/namespaces/leaving/events",
+    "/api/v1/namespaces/default/events",
+  ]);
+  assert.deepEqual(logged, []);
 });
 
 Deno.test("writes to an unreachable API server are retried for a while without blocking callers", async () => {
