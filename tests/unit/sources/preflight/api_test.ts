@@ -130,6 +130,7 @@ Deno.test("the permissions on events are those needed to write them", async () =
     },
     uidOf: () => Promise.resolve(undefined),
     isRefusal: () => false,
+    isGone: () => false,
     clock,
     logger: silentLogger,
     signal: new AbortController().signal,
