@@ -158,13 +158,13 @@ Deno.test("of the other endpoints, those that have answered last are probed", as
 });
 
 Deno.test("a reading that waits for a processor does not delay the next ones; those that are always slow take a tenth of the time", async () => {
-  const readings = async (slowMs: (index: number) => number) => {
+  const readings = async (slowMs: (index: number) => number, endpoints = 1_000) => {
     let count = 0;
     const { clock } = watching({
       async read() {
         const ms = slowMs(count++);
         await new Promise<void>((resolve) => clock.schedule(ms, resolve));
-        return new Map([["a", { made: 1, answered: 1 }]]);
+        return new Map(Array.from({ length: endpoints }, (_, index) => [`${index}`, { made: 1, answered: 1 }]));
       },
     });
     await clock.advanceSettled(10_000);
@@ -172,6 +172,47 @@ Deno.test("a reading that waits for a processor does not delay the next ones; th
   };
   assert.ok(await readings((index) => index % 2 === 0 ? 100 : 10) > 40);
   assert.ok(await readings(() => 100) < 12);
+  // Those of few endpoints wait for a processor.
+  assert.ok(await readings(() => 100, 10) > 25);
+});
+
+Deno.test("on a busy node, the next reading shows that the others answer if their probes time out", async () => {
+  const probes: string[] = [];
+  const run = watching({
+    probe: async (endpoint) => {
+      probes.push(endpoint);
+      await new Promise<void>((resolve) => run.clock.schedule(300, resolve));
+      return false;
+    },
+    // The readings take long.
+    read: async () => {
+      await new Promise<void>((resolve) => run.clock.schedule(1_000, resolve));
+      return new Map(run.counts);
+    },
+  });
+  await run.traffic(3_000);
+  run.fail("d");
+  await run.traffic(5_000);
+  assert.ok(probes.includes("a"));
+  assert.equal(run.left(), "d");
+});
+
+Deno.test("an endpoint that answers while the others are probed is kept", async () => {
+  const probes: string[] = [];
+  const { clock, attempt, traffic, silent, left } = watching({
+    probe: async (endpoint) => {
+      probes.push(endpoint);
+      await new Promise<void>((resolve) => clock.schedule(300, resolve));
+      return endpoint !== "d";
+    },
+  });
+  await traffic(1_000);
+  silent.add("d");
+  attempt("d");
+  while (!probes.includes("a")) await clock.advanceSettled(50);
+  silent.delete("d");
+  await traffic(1_000);
+  assert.equal(left(), "");
 });
 
 Deno.test("an endpoint is used again after it has answered two probes in a row", async () => {
