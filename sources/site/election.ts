@@ -58,6 +58,8 @@ export interface Election {
 const SPREAD_MS = 2_000;
 /** The mean time between two questions of a node that has lost its leader. */
 const ASK_MS = 1_000;
+/** How long a former leader waits for the answer of another one before it leads again. */
+const ANSWER_MS = 1_500;
 /** How long before the end of the Lease one node connects to the API server, at most a third of the Lease. */
 const PREPARE_MS = 10_000;
 /** The share of the Lease's duration over which followers read it after they have lost their leader. */
@@ -341,11 +343,17 @@ export function createElection(options: ElectionOptions): Election {
     holds: () => isHeld(1),
     async run(signal) {
       const onAbort = () => wake();
+      let cancel = () => {};
       signal.addEventListener("abort", onAbort);
       try {
-        setRole(remembered());
+        // Another node may lead since this one did: its answer comes first, unless there is none in time.
+        const isFormerLeader = memory.leader()?.node === node;
+        const decide = () => role.kind === "undecided" && setRole(remembered());
+        if (lan !== undefined && isFormerLeader) cancel = clock.schedule(ANSWER_MS, decide);
+        else decide();
         await Promise.all([lan?.run(signal), takePart(signal)]);
       } finally {
+        cancel();
         signal.removeEventListener("abort", onAbort);
       }
     },

@@ -141,14 +141,14 @@ export function createLan(options: LanOptions): Lan {
   const hear = async (signed: Signed) => {
     const { statement, nonces, body, proof } = signed;
     for (const nonce of nonces) questions.delete(nonce);
-    const ofQuestion = nonces.some(isFresh) ? asking : undefined;
+    const isAnswer = nonces.some(isFresh);
     // Without a question, only the holder of the Lease is heard, about a later version.
     const isRenewal = nonces.length === 0 && statement.kind === "leader" && statement.record.node === signed.node &&
       options.isNews(statement.record);
-    if (ofQuestion === undefined && !isRenewal || !maySign()) return;
+    if (!isAnswer && !isRenewal || !maySign()) return;
     if (!(await proofs()).isSigned(body, signed.node, proof, clock.now())) return;
     heardMs = clock.monotonic();
-    if (ofQuestion !== undefined) ofQuestion.hear(signed);
+    if (isAnswer) asking?.hear(signed);
     else if (statement.kind === "leader") options.onRenewed(statement.record);
   };
 

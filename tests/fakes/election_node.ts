@@ -21,6 +21,8 @@ export interface Surroundings {
 export interface ElectionNode {
   readonly name: string;
   election: Election;
+  /** The roles that it has had since its last start. */
+  roles: string[];
   /** How often it was told to get ready to lead. */
   standBys: number;
   stop(): void;
@@ -57,7 +59,7 @@ export function startElectionNode(
       memory: { leader: () => remembered, remember: (leader) => remembered = leader },
       self: () => Promise.resolve({ node: name, address: `${name}:12091`, certificate: "" }),
       timing: TIMING,
-      onRole: () => {},
+      onRole: ({ kind }) => node.roles.push(kind),
       onStandBy: () => node.standBys++,
       onProblems: () => {},
       clock: ownClock,
@@ -67,19 +69,23 @@ export function startElectionNode(
     void election.run(ended.signal);
     return { election, stop: () => ended.abort(new Error("stopped")) };
   };
-  let running = start();
+  let running: ReturnType<typeof start>;
   const node: ElectionNode = {
     name,
-    election: running.election,
+    election: undefined as never,
+    roles: [],
     standBys: 0,
     stop: () => running.stop(),
     restart(disk = "kept") {
       running.stop();
+      node.roles = [];
       if (disk === "lost") remembered = undefined;
       running = start();
       node.election = running.election;
     },
   };
+  running = start();
+  node.election = running.election;
   return node;
 }
 

@@ -16,7 +16,7 @@ export interface LanHub {
 }
 
 /** The longest delay. */
-const DELAY_MS = 300;
+const DELAY_MS = 150;
 /** The number of datagrams that may be replayed. */
 const KEPT = 500;
 

@@ -159,6 +159,26 @@ Deno.test("a leader without its Lease tells a node that knows nobody where it is
   stop();
 });
 
+Deno.test("a former leader that restarts follows its successor at once, or leads again without an API server", async () => {
+  const { nodes, pass, leader, stop } = setUp(2);
+  await pass(5_000);
+  const former = nodes.find((node) => node === leader())!;
+  former.stop();
+  while (leader() === former || leader() === undefined) {
+    for (const { election } of nodes) election.lost();
+    await pass(STEP_MS);
+  }
+  former.restart();
+  await pass(5_000);
+  assert.deepEqual(former.roles, ["follower"]);
+  const successor = leader()!;
+  for (const { line } of nodes) line.isCut = true;
+  for (const node of nodes) node.restart();
+  await pass(2_000);
+  assert.deepEqual([successor.roles, former.roles], [["leader"], ["follower"]]);
+  stop();
+});
+
 Deno.test("while the API server is away, nobody is elected", async () => {
   const { nodes, pass, kill, leader, living, lines, stop } = setUp(4);
   await pass(5_000);
