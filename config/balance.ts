@@ -27,7 +27,7 @@ export function balanceOptions(configuration: Configuration): BalanceOptions {
 export function labelKeys({ source, site, balance }: Configuration): LabelKeys {
   return source.kind === "kube" && site.name === ""
     ? { nodes: balance.nodeLabels, pods: balance.podLabels }
-    : { nodes: [], pods: [] };
+    : { nodes: [], pods: [], areUnavailable: true };
 }
 
 /** The kinds of objects that a proxy with this configuration watches. */

@@ -13,6 +13,8 @@ export interface DetailFilters {
 export interface LabelKeys {
   readonly nodes: readonly string[];
   readonly pods: readonly string[];
+  /** Set if the source has no labels, whatever the settings. */
+  readonly areUnavailable?: true;
 }
 
 /** Which objects to use, and how much of them. */

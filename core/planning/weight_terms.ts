@@ -38,6 +38,9 @@ export function readWeightTerms(text: string, watched: LabelKeys): WeightTerms {
     const weight = Number(digits);
     if (weight > MAX_WEIGHT) return { problem: `${quote(trimmed)} has a weight above ${MAX_WEIGHT}` };
     if (isLabel && !(by === "node-label" ? watched.nodes : watched.pods).includes(key)) {
+      if (watched.areUnavailable) {
+        return { problem: `${quote(trimmed)}: only the API server has labels, not this node's source` };
+      }
       const setting = by === "node-label" ? "balance.nodeLabels" : "balance.podLabels";
       return { problem: `${quote(trimmed)} needs the label in the setting ${setting}` };
     }

@@ -142,6 +142,15 @@ for (const [mode, balancing, expected] of problems) {
   });
 }
 
+Deno.test("a term with a label says so if the source has no labels, whatever the settings", () => {
+  const options = { ...optionsOf("nftables"), labelKeys: { nodes: [], pods: [], areUnavailable: true } as const };
+  const balancing = { weights: "node-label/disk=old: 0" };
+  assert.deepEqual(balanceRequest(service("default/web", { balancing }), options).problems, [
+    'annotation sluice.dev/weights: "node-label/disk=old: 0": only the API server has labels, not this node\'s source; ' +
+    "all endpoints have the same weight",
+  ]);
+});
+
 Deno.test("a service is reported once, until its annotation is corrected or it is gone", () => {
   const tracking = fakeTracking();
   const current = new Map<string, readonly string[]>(), events: string[] = [];
