@@ -113,20 +113,6 @@ Deno.test("a stale socket is replaced; a live socket or any other file is not", 
     assert.equal(await Deno.readTextFile(path), "precious");
   }));
 
-Deno.test("the socket is reached whatever the environment says of proxies, and without certificates on the system", () =>
-  withPath((path) =>
-    serving(path, async () => {
-      const client = new URL("../../../../answers/control/client.ts", import.meta.url);
-      const script = `import { connectToProxy } from "${client}";
-        console.log(JSON.stringify(await (await connectToProxy(${JSON.stringify(path)})).status()));`;
-      const { stdout } = await new Deno.Command(Deno.execPath(), {
-        args: ["eval", "--quiet", "--unstable-net", script],
-        env: { NO_PROXY: "*", DENO_TLS_CA_STORE: "system", SSL_CERT_FILE: "/nowhere", SSL_CERT_DIR: "/nowhere" },
-      }).output();
-      assert.deepEqual(JSON.parse(new TextDecoder().decode(stdout)), STATUS);
-    }).then(() => {})
-  ));
-
 Deno.test("a truncated answer is an error", () =>
   withPath(async (path) => {
     const listener = await listenOnControlSocket(path);
