@@ -81,6 +81,7 @@ const OF_PROCESS: readonly ProblemCode[] = [
   "control-socket-closed",
   "configuration-invalid",
   "state-not-kept",
+  "telemetry-not-exported",
 ];
 
 /** Causes at the API server. */

@@ -1,6 +1,6 @@
 /**
  * Loads the test files of a room into one isolate. `deno test` starts an isolate for each file it is given, which loads
- * its modules anew: for all test files, that takes more time than most of the tests. A single file still runs by itself:
+ * its modules again: for all test files, that takes more time than most of the tests. A single file still runs by itself:
  * `deno test -A tests/unit/core/planning/plan_test.ts`.
  */
 import { readTree } from "../../build/imports.ts";
