@@ -1,8 +1,9 @@
 /** How the nodes of a site find their leader on the LAN, and whom they believe. */
 import assert from "node:assert/strict";
 import { silentLogger } from "../../../../platform/log.ts";
-import { createLan, type Heard, type Lan } from "../../../../sources/site/lan.ts";
+import { createLan, type Lan } from "../../../../sources/site/lan.ts";
 import { encodeQuestion, encodeSigned, type Statement, statementText } from "../../../../sources/site/lan_messages.ts";
+import type { Heard } from "../../../../sources/site/lan_state.ts";
 import type { LeaseRecord } from "../../../../sources/site/lease.ts";
 import { type Proofs, proofsOf } from "../../../../sources/site/proof.ts";
 import { type CertificateAuthority, createCertificateAuthority } from "../../../fakes/certificates.ts";
