@@ -3,7 +3,7 @@ import { sleep } from "../../platform/mod.ts";
 import { receive, tell } from "./lan_answer.ts";
 import { ask, hear } from "./lan_ask.ts";
 import { decodeDatagram, type Question } from "./lan_messages.ts";
-import { createLanState, type Heard, type LanOptions, type LanState, logFailure } from "./lan_state.ts";
+import { createLanState, type Heard, type LanOptions, type LanState, noteFailure, noteSuccess } from "./lan_state.ts";
 import type { LeaseRecord } from "./lease.ts";
 
 /** The nodes of the site on the LAN. */
@@ -41,10 +41,11 @@ async function run(state: LanState, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
     try {
       state.socket = await open((data) => onDatagram(state, data));
+      noteSuccess(state, "socket");
       if (state.asking !== undefined) state.socket.sendToAll(state.asking.question);
       await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
     } catch (error) {
-      logFailure(state, error);
+      noteFailure(state, "socket", error);
       await sleep(clock, REOPEN_MS, signal).catch(ignore);
     }
   }

@@ -47,6 +47,9 @@ export interface Asking {
   end(): void;
 }
 
+/** Why the other nodes cannot be asked: no socket, or no certificate to sign with. */
+type Cause = "socket" | "certificate";
+
 /** The state of a node on the LAN. */
 export interface LanState {
   readonly options: LanOptions;
@@ -64,6 +67,8 @@ export interface LanState {
   /** When another node was heard. */
   heardMs: number;
   loaded: { readonly proofs: Promise<Proofs>; readonly atMs: number } | undefined;
+  /** The causes that last, and have been logged. */
+  readonly warned: Set<Cause>;
 }
 
 /** How often the certificate's files are read again. */
@@ -85,6 +90,7 @@ export function createLanState(options: LanOptions): LanState {
     questions: new Map(),
     heardMs: -Infinity,
     loaded: undefined,
+    warned: new Set(),
   };
 }
 
@@ -93,14 +99,25 @@ export function ownProofs(state: LanState): Promise<Proofs> {
   const { certificates, clock } = state.options;
   if (state.loaded === undefined || clock.monotonic() - state.loaded.atMs > RELOAD_MS) {
     state.loaded = { proofs: certificates.proofs(), atMs: clock.monotonic() };
-    state.loaded.proofs.catch((error) => logFailure(state, error));
+    state.loaded.proofs.then(
+      () => noteSuccess(state, "certificate"),
+      (error) => noteFailure(state, "certificate", error),
+    );
   }
   return state.loaded.proofs;
 }
 
-/** Logs why the other nodes cannot be asked. */
-export function logFailure({ options: { logger } }: LanState, error: unknown): void {
-  logger.warn("the nodes of the site cannot be asked on the LAN", { error: errorText(error) });
+/** Logs that the other nodes cannot be asked: the first time as a warning, then as a detail, until `noteSuccess`. */
+export function noteFailure({ warned, options: { logger } }: LanState, cause: Cause, error: unknown): void {
+  logger[warned.has(cause) ? "debug" : "warn"]("the nodes of the site cannot be asked on the LAN", {
+    error: errorText(error),
+  });
+  warned.add(cause);
+}
+
+/** The cause has ended, if there was one: the next failure is a new one. */
+export function noteSuccess({ warned }: LanState, cause: Cause): void {
+  warned.delete(cause);
 }
 
 /** Limits the work that anybody on the LAN can cause: returns whether there may be one more piece of it. */

@@ -1,6 +1,6 @@
 /** How the nodes of a site find their leader on the LAN, and whom they believe. */
 import assert from "node:assert/strict";
-import { silentLogger } from "../../../../platform/log.ts";
+import { type Fields, silentLogger } from "../../../../platform/log.ts";
 import { createLan, type Lan } from "../../../../sources/site/lan.ts";
 import { encodeQuestion, encodeSigned, type Statement, statementText } from "../../../../sources/site/lan_messages.ts";
 import type { Heard } from "../../../../sources/site/lan_state.ts";
@@ -165,6 +165,57 @@ Deno.test("a node that asks hears that another one of a lower rank asks, too", a
   assert.equal(await isPreceded(0.4), true);
   assert.equal(await isPreceded(0.6), false);
   stop();
+});
+
+Deno.test("each cause for which a node cannot ask is logged once as a warning, then as a detail, until it works again", async () => {
+  const clock = createFakeClock();
+  const hub = createLanHub(clock, () => 0.5);
+  const logged: string[] = [];
+  const log = (level: string) => (_message: string, fields?: Fields) => void logged.push(`${level}: ${fields?.error}`);
+  const levels = (error: string) =>
+    logged.filter((line) => line.endsWith(error)).map((line) => line.split(":")[0]).join(" ");
+  let hasSocket = false, hasCertificate = false;
+  const failure = (error: string) => Promise.reject(new Error(error));
+  const lan = createLan({
+    site: "north",
+    node: "a",
+    open: (onDatagram) => hasSocket ? hub.open("a")(onDatagram) : failure("no socket"),
+    certificates: { proofs: () => hasCertificate ? Promise.resolve(fakeProofs("a")) : failure("no certificate") },
+    answer: () => undefined,
+    isNews: () => false,
+    onRenewed: () => {},
+    clock,
+    logger: { ...silentLogger, warn: log("warn"), debug: log("debug") },
+    random: () => 0.5,
+  });
+  const run = async () => {
+    const ended = new AbortController();
+    void lan.run(ended.signal);
+    await clock.advanceSettled(0);
+    return async () => {
+      ended.abort();
+      await clock.advanceSettled(0);
+    };
+  };
+  /** Signs once, with files that are read again. */
+  const announce = async () => {
+    lan.announce(lease("a"));
+    await clock.advanceSettled(61_000);
+  };
+  const stop = await run();
+  for (const isThere of [false, false, false, true, false]) {
+    hasCertificate = isThere;
+    await announce();
+  }
+  assert.equal(levels("no certificate"), "warn debug debug warn");
+  assert.match(levels("no socket"), /^warn( debug)+$/);
+  hasSocket = true;
+  await clock.advanceSettled(30_000);
+  await stop();
+  hasSocket = false;
+  const stopAgain = await run();
+  assert.match(levels("no socket"), /^warn( debug)+ warn$/);
+  await stopAgain();
 });
 
 Deno.test("datagrams with anything in them do no harm", async () => {
