@@ -2,9 +2,9 @@ import type { AttemptCounts } from "../model/mod.ts";
 
 /** The thresholds of the detection; durations in milliseconds. */
 export interface FailureThresholds {
-  /** The number of attempts in a row without an answer that makes an endpoint a suspect, */
+  /** The number of attempts in a row without an answer that makes an endpoint a suspect. */
   readonly attempts: number;
-  /** and the time for which it must not have answered any. After a reading this long ago, one attempt is enough. */
+  /** The time for which a suspect must have answered no attempt. If one was first read this long ago, it is enough. */
   readonly silenceMs: number;
   /** The number of probes in a row that an endpoint that was left out must answer to be used again. */
   readonly recoveryProbes: number;
@@ -46,9 +46,9 @@ interface Endpoint {
   answered: number;
   /** The attempts since the last answer, or since the reading before it. */
   unanswered: number;
-  /** The time of a reading before the first of them was made, */
+  /** The time of a reading before the first of them was made. */
   silentSinceMs: number;
-  /** and of the first reading with it. */
+  /** The time of the first reading with one of them. */
   missedAtMs: number;
   /** The time of the last answer to an attempt; undefined if there was none. */
   answeredAtMs: number | undefined;

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import type { ServicePort, ServicePortKey } from "../../../../core/model/mod.ts";
-import { fakeServicePort, fakeSources } from "../../../fakes/service_port.ts";
+import { fakeServicePort } from "../../../fakes/service_port.ts";
+import { REFUSED, REFUSING, rowsOf } from "../../../fakes/traffic.ts";
 import { backendUnderTest, createHost, podSettings, tamper } from "./host.ts";
 
 const COUNTING = podSettings({ countTraffic: true });
@@ -18,10 +19,7 @@ async function counting(ports: readonly ServicePort[] = [WEB, DNS], settings = C
   assert.deepEqual((await under.snapshot(ports, settings)).problems, []);
   const read = async () => {
     const reading = await under.backend.readTraffic!();
-    if (reading === undefined) return undefined;
-    const { ports, endpoints, counts, failures } = reading;
-    const rows = ports.map((port, row) => `${port} ${endpoints[row]} ${[...counts.subarray(3 * row, 3 * row + 3)]}`);
-    return [...rows, ...failures.map(({ port, reason, packets }) => `${port} ${reason} ${packets}`)].sort();
+    return reading && rowsOf(reading);
   };
   const connections = async () => {
     const sums = new Map<string, number>();
@@ -69,28 +67,11 @@ Deno.test("both rules of an endpoint with session affinity count for it", async 
 });
 
 Deno.test("failed packets are counted by reason", async () => {
-  const { read, connect } = await counting([
-    fakeServicePort("default/empty", { clusterEndpoints: [], internal: "reject", external: "reject" }),
-    fakeServicePort("default/elsewhere", {
-      clusterIP: "10.96.0.11",
-      nodePort: 30081,
-      external: "drop",
-      clusterEndpoints: ["10.244.2.1:80"],
-    }),
-    fakeServicePort("default/limited", {
-      clusterIP: "10.96.0.12",
-      loadBalancerIPs: ["192.0.2.2"],
-      loadBalancerSources: fakeSources(["198.18.0.0/24"]),
-    }),
-  ]);
+  const { read, connect } = await counting(REFUSING);
   connect(1);
   connect(2, NODE, 30081, "outside");
   connect(1, "192.0.2.2", 80, "outside");
-  assert.deepEqual(await read(), [
-    "default/elsewhere|tcp traffic-policy 2",
-    "default/empty|tcp no-endpoints 1",
-    "default/limited|tcp source-range 1",
-  ]);
+  assert.deepEqual(await read(), REFUSED);
   assert.deepEqual(await read(), []);
 });
 

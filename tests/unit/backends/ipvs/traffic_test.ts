@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { fakeServicePort, fakeSettings } from "../../../fakes/service_port.ts";
+import { rowsOf } from "../../../fakes/traffic.ts";
 import { backendUnderTest, createIpvsHost } from "./host.ts";
 
 const COUNTING = fakeSettings({ mode: "ipvs", countTraffic: true });
@@ -13,10 +14,7 @@ async function counting(settings = COUNTING, host = createIpvsHost({ surrounding
   assert.deepEqual((await under.snapshot([WEB, DNS], settings)).problems, []);
   const read = async () => {
     const reading = await under.backend.readTraffic!();
-    if (reading === undefined) return undefined;
-    const { ports, endpoints, counts, failures } = reading;
-    assert.deepEqual(failures, []);
-    return ports.map((port, row) => `${port} ${endpoints[row]} ${[...counts.subarray(3 * row, 3 * row + 3)]}`).sort();
+    return reading && rowsOf(reading);
   };
   const connect = (times: number, to = "10.96.0.10", port = 80) => {
     for (let i = 0; i < times; i++) host.runner.send({ from: "outside", to, port });

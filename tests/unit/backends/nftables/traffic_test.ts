@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import type { FamilySettings, ServicePort } from "../../../../core/model/mod.ts";
 import type { ToolResult } from "../../../../backends/tools/runner.ts";
 import { createFakeNftHost, type FakeNftHost } from "../../../fakes/nft_runner.ts";
-import { fakeServicePort, fakeSources } from "../../../fakes/service_port.ts";
+import { fakeServicePort } from "../../../fakes/service_port.ts";
+import { REFUSED, REFUSING, rowsOf } from "../../../fakes/traffic.ts";
 import { backendUnderTest, nftSettings } from "./host.ts";
 
 const COUNTING = nftSettings({ countTraffic: true });
@@ -17,10 +18,7 @@ async function counting(ports: readonly ServicePort[] = [WEB], settings: FamilyS
   assert.deepEqual((await under.snapshot(ports, settings)).problems, []);
   const read = async () => {
     const reading = await under.backend.readTraffic!();
-    if (reading === undefined) return undefined;
-    const { ports, endpoints, counts, failures } = reading;
-    const rows = ports.map((port, row) => `${port} ${endpoints[row]} ${[...counts.subarray(3 * row, 3 * row + 3)]}`);
-    return [...rows, ...failures.map(({ port, reason, packets }) => `${port} ${reason} ${packets}`)];
+    return reading && rowsOf(reading);
   };
   return { ...under, read };
 }
@@ -52,28 +50,11 @@ Deno.test("counters of another service port keep their owner when frontends move
 });
 
 Deno.test("failed packets are counted by reason", async () => {
-  const { host, read } = await counting([
-    fakeServicePort("default/empty", { clusterEndpoints: [], internal: "reject", external: "reject" }),
-    fakeServicePort("default/elsewhere", {
-      clusterIP: "10.96.0.11",
-      nodePort: 30081,
-      external: "drop",
-      clusterEndpoints: ["10.2.0.1:80"],
-    }),
-    fakeServicePort("default/limited", {
-      clusterIP: "10.96.0.12",
-      loadBalancerIPs: ["192.0.2.2"],
-      loadBalancerSources: fakeSources(["198.18.0.0/24"]),
-    }),
-  ]);
+  const { host, read } = await counting(REFUSING);
   host.send({ from: "pod-on-node", to: "10.96.0.10", port: 80 });
   for (const _ of [1, 2]) host.send({ from: "outside", to: "192.168.1.1", port: 30081 });
   host.send({ from: "outside", to: "192.0.2.2", port: 80 });
-  assert.deepEqual((await read())!.sort(), [
-    "default/elsewhere|tcp traffic-policy 2",
-    "default/empty|tcp no-endpoints 1",
-    "default/limited|tcp source-range 1",
-  ]);
+  assert.deepEqual(await read(), REFUSED);
 });
 
 Deno.test("a restarted worker does not count again what an earlier one has counted", async () => {

@@ -39,15 +39,20 @@ async function inFolder(test: (folder: string) => Promise<void>) {
   await test(folder).finally(() => Deno.remove(folder, { recursive: true }));
 }
 
+/** The source receives a Service from a list, and its change from a watch. */
+async function receivesChanges(receives: (change: string) => Promise<void>, server: FakeApiServer) {
+  await receives("set Service default/web 2");
+  await server.watches(3);
+  server.apply(service("web"));
+  await receives("set Service default/web 3");
+}
+
 Deno.test("HTTPS with the cluster's CA and a client certificate", async () => {
   const tls = await authority.issue("server");
   const client = await authority.issue("system:kube-proxy");
   await inFolder((folder) =>
     withSource((server) => server.apply(service("web")), async ({ receives, server }) => {
-      await receives("set Service default/web 2");
-      await server.watches(3);
-      server.apply(service("web"));
-      await receives("set Service default/web 3");
+      await receivesChanges(receives, server);
     }, { server: { tls }, connection: connectionWith({ ca: authority.cert, ...client }, folder) })
   );
 });
@@ -94,10 +99,7 @@ Deno.test("a server whose certificate has another name than its URL is verified 
   const client = await authority.issue("system:kube-proxy");
   await inFolder((folder) =>
     withSource((server) => server.apply(service("web")), async ({ receives, server }) => {
-      await receives("set Service default/web 2");
-      await server.watches(3);
-      server.apply(service("web"));
-      await receives("set Service default/web 3");
+      await receivesChanges(receives, server);
       server.dropWatches();
       await server.watches(3);
       server.apply(service("web"));
