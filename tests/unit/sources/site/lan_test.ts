@@ -17,7 +17,7 @@ function lease(node: string, version = "7", renewedMs = 1000): LeaseRecord {
 
 const leaderOf = (node: string): Statement => ({ kind: "leader", record: lease(node) });
 
-/** Nodes that answer as they are told. */
+/** A LAN of nodes, each with a fixed answer. */
 function setUp(proofs: (node: string) => Proofs = fakeProofs) {
   const clock = createFakeClock(Date.now());
   const hub = createLanHub(clock, () => 0.5);
@@ -82,6 +82,15 @@ Deno.test("a last leader and a candidate are heard together", async () => {
   assert.deepEqual(await ask(b), { isCandidate: false, isPreceded: false, lastLeader: leader });
   await start("c", { kind: "candidate" });
   assert.deepEqual(await ask(b), { isCandidate: true, isPreceded: false, lastLeader: leader });
+  stop();
+});
+
+Deno.test("no node can name another one as the last leader", async () => {
+  const { start, ask, stop } = setUp();
+  const b = await start("b");
+  const leader = { node: "a", address: "c:12091", certificate: "pem" };
+  await start("c", { kind: "last-leader", leader, isCandidate: true });
+  assert.deepEqual(await ask(b), { isCandidate: false, isPreceded: false });
   stop();
 });
 
