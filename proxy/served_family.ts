@@ -214,7 +214,7 @@ export function serveFamily(
     },
     noteEarlier(objects) {
       earlier = objects.filter((object) => object.kind === "EndpointSlice").filter((slice) => slice.family === family);
-      // Before the first plan, nothing is known of the slices of now.
+      // Before the first plan, the current slices are unknown.
       const gone = hasPlanned ? goneAfter([]) : [];
       if (gone.length > 0) channel.gone(gone);
     },

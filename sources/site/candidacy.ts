@@ -1,12 +1,12 @@
 /**
  * Decides which node of a site asks the API server first when there is no leader, so that the others need not. It decides nothing
- * else: who leads, the Lease decides, and a node that hears nobody asks the API server itself.
+ * else: the Lease decides who leads, and a node that hears no other node asks the API server itself.
  */
 import type { Clock } from "../../platform/mod.ts";
 import type { Lan } from "./lan.ts";
 import type { Leader, LeaseRecord } from "./lease.ts";
 
-/** A version of the Lease that another node has seen so long ago. */
+/** A version of the Lease that another node has seen, `ageMs` milliseconds ago. */
 export interface SeenLease {
   readonly record: LeaseRecord;
   readonly ageMs: number;
@@ -21,7 +21,7 @@ export interface Candidacy {
    * latest after `DEFER_MS`, or when `isOver` holds. Its turn lasts until `rest`.
    */
   find(isNew: boolean, isOver: () => boolean, signal: AbortSignal): Promise<SeenLease | undefined>;
-  /** This node asks the API server no longer, or not now. */
+  /** Ends this node's turn. */
   rest(): void;
   /** Whether it is this node's turn to ask the API server. */
   hasTurn(): boolean;

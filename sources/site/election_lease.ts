@@ -13,7 +13,7 @@ const SCOPE = "site lease";
 /** The errors for which the API server answers: no Lease can be used, but its objects may. */
 const ANSWERED: readonly ApiErrorKind[] = ["unauthorized", "forbidden", "not-found", "rejected", "garbled"];
 
-/** Reads the Lease, unless another node tells it or reads it first. */
+/** Reads the Lease, unless another node sends its version or reads it first. */
 export async function read(state: ElectionState, signal: AbortSignal): Promise<void> {
   const { elector, candidacy, options: { lease, clock } } = state;
   const found = await candidacy?.find(elector.known() === undefined, () => false, signal);
@@ -106,7 +106,7 @@ function lead(state: ElectionState, record: LeaseRecord): void {
   setRole(state, { kind: "leader", isConfirmed: true });
 }
 
-/** Takes over what another node has told of the Lease. */
+/** Takes over a version of the Lease that another node has sent. */
 export function learn(state: ElectionState, { record, ageMs }: SeenLease): void {
   if (ageMs === 0) state.isInDoubt = false;
   state.elector.heard(record, state.options.clock.monotonic() - ageMs);

@@ -4,7 +4,7 @@ import type { LeaseRecord } from "./lease.ts";
 export type ElectionStep =
   /** Read the Lease: this node does not know it. */
   | { readonly kind: "read" }
-  /** Try to become the leader: nobody is, or the Lease has ended. `version` is undefined if the Lease must be created. */
+  /** Try to become the leader: there is none, or the Lease has ended. `version` is undefined if the Lease must be created. */
   | { readonly kind: "acquire"; readonly version: string | undefined; readonly transitions: number }
   /** This node is the leader: renew the Lease at that time. */
   | { readonly kind: "renew"; readonly record: LeaseRecord; readonly atMs: number }
@@ -15,11 +15,11 @@ export type ElectionStep =
 export interface Elector {
   /** The Lease was read, or is known not to exist. */
   read(record: LeaseRecord | undefined, nowMs: number): void;
-  /** Another node has told a version of the Lease, which it saw at that time; a renewal may have been heard before it. */
+  /** Another node has sent a version of the Lease, which it saw at that time; a later renewal may be known already. */
   heard(record: LeaseRecord, seenMs: number): void;
-  /** Whether a renewal that the leader has told is later than the version that this node knows. */
+  /** Whether a renewal that the leader has announced is later than the version that this node knows. */
   isRenewal(record: LeaseRecord): boolean;
-  /** The leader has told its renewal, which must be one; its address and certificate are those known before. */
+  /** The leader has announced its renewal (see `isRenewal`); its address and certificate are those known before. */
   renewed(record: LeaseRecord, nowMs: number): void;
   /** The version of the Lease that this node knows, and when it was seen; undefined if there is none. */
   known(): { readonly record: LeaseRecord; readonly seenMs: number } | undefined;

@@ -20,7 +20,7 @@ export function receive(state: LanState, question: Question): void {
   clock.schedule(waitMs, () => void answerAll(state).catch(() => {}));
 }
 
-/** Answers the collected questions, as far as there is an answer by now. */
+/** Answers the collected questions that this node can answer by now. */
 async function answerAll(state: LanState): Promise<void> {
   const { questions, maySign, options: { answer } } = state;
   const unanswered = [...questions.values()];

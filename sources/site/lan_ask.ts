@@ -92,7 +92,7 @@ function hearAnswer(asking: Asking | undefined, { statement, node }: Signed): vo
   if (asking.heard.lease?.ageMs === 0) asking.end();
 }
 
-/** What was heard, and one more statement. Nobody but a leader itself is heard to lead. */
+/** Adds a statement to those heard. Only a leader's own statement says that it leads. */
 function added(heard: Heard, statement: Statement, sender: string, isNew: boolean): Heard {
   switch (statement.kind) {
     case "leader":

@@ -1,4 +1,4 @@
-/** What the nodes of a site tell each other on the LAN, as JSON in datagrams. */
+/** The messages of a site's nodes on the LAN: JSON in datagrams. */
 import { isRawObject } from "../../core/objects/mod.ts";
 import type { Leader, LeaseRecord } from "./lease.ts";
 import type { Proof } from "./proof.ts";
@@ -31,7 +31,7 @@ export interface Signed {
   readonly site: string;
   /** Who has signed. */
   readonly node: string;
-  /** Those of the questions; none if nobody has asked. */
+  /** The nonces of the questions that it answers; none for an announcement. */
   readonly nonces: readonly string[];
   readonly statement: Statement;
   /** The text that was signed. */

@@ -14,7 +14,7 @@ export interface LanOptions {
   readonly certificates: Pick<SiteCertificates, "proofs">;
   /** The answer to a question; none if undefined. */
   readonly answer: (question: Pick<Question, "isNew">) => Statement | undefined;
-  /** Whether a renewal that nobody asked for would be news, if its signature is right. */
+  /** Whether an announced renewal is later than what is known; its signature is not checked yet. */
   readonly isNews: (record: LeaseRecord) => boolean;
   /** Receives such a renewal; without the leader's address and certificate. */
   readonly onRenewed: (record: LeaseRecord) => void;
@@ -26,7 +26,7 @@ export interface LanOptions {
 
 /** What other nodes have said since a question. */
 export interface Heard {
-  /** The Lease, as its holder or another node has seen it so long ago. */
+  /** The Lease, as its holder or another node has seen it, `ageMs` milliseconds ago. */
   readonly lease?: { readonly record: LeaseRecord; readonly ageMs: number };
   /** The last leader, which cannot reach the API server. */
   readonly lastLeader?: Leader;
@@ -78,7 +78,7 @@ const READS = { rate: 500, burst: 1000 };
 /** How many signatures a second are made or checked, which takes 1 to 5 ms each. */
 const SIGNATURES = { rate: 20, burst: 40 };
 
-/** Creates the state of a node without a socket, which has heard nobody. */
+/** Creates the state of a node without a socket that has heard no other node. */
 export function createLanState(options: LanOptions): LanState {
   return {
     options,

@@ -1,4 +1,4 @@
-/** Signatures by which the nodes of a site recognize what they tell each other on the LAN. */
+/** Signatures of the messages of a site's nodes on the LAN. */
 import { Buffer } from "node:buffer";
 import type { TlsFiles } from "../../kpng/transport/mod.ts";
 
